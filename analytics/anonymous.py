@@ -24,8 +24,21 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 #: Texts that name no one.
-COUNTED_TEXTS = frozenset(("source", "fs_type", "state", "log_version", "modules", "method", "pattern", "interface",
-                           "operation", "kind", "family"))  # fmt: skip
+COUNTED_TEXTS = frozenset(
+    (
+        "source",
+        "fs_type",
+        "state",
+        "log_version",
+        "modules",
+        "method",
+        "pattern",
+        "interface",
+        "operation",
+        "kind",
+        "family",
+    )
+)
 _TIME = "s since 1970 UTC"
 #: Columns that get a number in order of appearance; the same value gets the same number in every table.
 _NUMBERED = ("job_id", "log_id", "source_log", "file_id")
@@ -119,6 +132,5 @@ def _file_name(name: str | None, numbers: _Numbers) -> str | None:
 def without_secrets(table: pa.Table) -> pa.Table:
     """Return the columns of a query's result that name no one, no job and no time of day."""
     units = _columns()
-    kept = [name for name in table.column_names
-            if name in units and name not in _NUMBERED and units[name] != _TIME]  # fmt: skip
+    kept = [name for name in table.column_names if name in units and name not in _NUMBERED and units[name] != _TIME]
     return table.select(kept)

@@ -74,43 +74,81 @@ def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool =
 
 
 applications = _command(
-    "applications", "Rank applications by bytes read and by bytes written.",
+    "applications",
+    "Rank applications by bytes read and by bytes written.",
     [click.option("--top", type=click.IntRange(min=1), default=10, show_default=True, help="Applications to name.")],
     named=True,
-)  # fmt: skip
+)
 sequential = _command(
-    "sequential", "Return the distribution of sequential requests over the jobs (Equation 3).",
-    [click.option("--counter", type=click.Choice(["consec", "seq"]), default="consec", show_default=True,
-                  help="Darshan's counter: requests that begin where the one before ended, or anywhere behind it.")],
-)  # fmt: skip
+    "sequential",
+    "Return the distribution of sequential requests over the jobs (Equation 3).",
+    [
+        click.option(
+            "--counter",
+            type=click.Choice(["consec", "seq"]),
+            default="consec",
+            show_default=True,
+            help="Darshan's counter: requests that begin where the one before ended, or anywhere behind it.",
+        )
+    ],
+)
 read_ratio = _command("read-ratio", "Return how many jobs read which share of what they move (Equation 4).")
 sharing = _command("sharing", "Return how many jobs share files in which pattern (Equation 5).")
 middleware = _command("middleware", "Return through which interface jobs of which size do their I/O.")
 striping = _command("striping", "Return how many jobs and files have a Lustre layout that is not the default.")
 root_causes = _command(
-    "root-causes", "Return the contributing factors of large jobs with a low bandwidth.",
+    "root-causes",
+    "Return the contributing factors of large jobs with a low bandwidth.",
     [
-        click.option("--processes", type=click.IntRange(min=0), default=1000, show_default=True,
-                     help="Jobs of more processes are looked at."),
-        click.option("--from-bandwidth", type=Bandwidth(), default="0", show_default=True,
-                     help="Bandwidth a second from which on jobs are looked for."),
-        click.option("--osts", type=click.IntRange(min=0), default=0,
-                     help="Only jobs whose files lie on so many OSTs at least."),
-        click.option("--bandwidth", type=Bandwidth(), default="1GB/s", show_default=True,
-                     help="Bandwidth below which a job is slow; inf: any."),
-        click.option("--bandwidth-over", "time", type=click.Choice(["critical", "span"]), default="critical",
-                     show_default=True,
-                     help="What bytes are divided by: the time in which files are accessed, or the span from the "
-                          "first access to the last one (Equation 1), which has the pauses in it."),
-        click.option("--each-job", is_flag=True,
-                     help="A row a job, instead of the median one of an application and the ranges."),
-    ], named=True,
-)  # fmt: skip
+        click.option(
+            "--processes",
+            type=click.IntRange(min=0),
+            default=1000,
+            show_default=True,
+            help="Jobs of more processes are looked at.",
+        ),
+        click.option(
+            "--from-bandwidth",
+            type=Bandwidth(),
+            default="0",
+            show_default=True,
+            help="Bandwidth a second from which on jobs are looked for.",
+        ),
+        click.option(
+            "--osts", type=click.IntRange(min=0), default=0, help="Only jobs whose files lie on so many OSTs at least."
+        ),
+        click.option(
+            "--bandwidth",
+            type=Bandwidth(),
+            default="1GB/s",
+            show_default=True,
+            help="Bandwidth below which a job is slow; inf: any.",
+        ),
+        click.option(
+            "--bandwidth-over",
+            "time",
+            type=click.Choice(["critical", "span"]),
+            default="critical",
+            show_default=True,
+            help="What bytes are divided by: the time in which files are accessed, or the span from the "
+            "first access to the last one (Equation 1), which has the pauses in it.",
+        ),
+        click.option(
+            "--each-job", is_flag=True, help="A row a job, instead of the median one of an application and the ranges."
+        ),
+    ],
+    named=True,
+)
 
 
 @click.command("methods", context_settings=HELP)
-@click.option("--results", multiple=True, type=click.Path(path_type=Path), metavar="DIR",
-              help="Results of the bench; instead of a store.")  # fmt: skip
+@click.option(
+    "--results",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Results of the bench; instead of a store.",
+)
 @click.option("--setup", type=_SVG, default=None, help="Set-up of a store that holds results.")
 @click.option("--slower", metavar="METHOD", help="The method in question: why was it slower …")
 @click.option("--faster", metavar="METHOD", help="… than this one?")

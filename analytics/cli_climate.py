@@ -98,25 +98,67 @@ def _told_apart() -> Iterator[None]:
 @click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")
 @click.option("--motif", metavar="NAME", help="Only motifs whose name holds this.")
 @click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name holds this.")
-@click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
-              help="Metrics to compare with performance; may be repeated.  [default: all that explain]")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="COLUMN",
+    help="Metrics to compare with performance; may be repeated.  [default: all that explain]",
+)
 @click.option("--watch", "target", default="performance", show_default=True, metavar="COLUMN", help="What is watched.")
-@click.option("--within", type=Duration(zero=True), default="30d", show_default=True, metavar="TIME",
-              help="A fall alarms for so long before the newest job; 0: for ever.")
-@click.option("--least", type=click.IntRange(min=3), default=7, show_default=True,
-              help="Jobs that a level has at least.")
-@click.option("--step", type=click.FloatRange(0, 1), default=0.05, show_default=True,
-              help="Smallest change of the median that counts, as a share.")
-@click.option("--level", type=click.FloatRange(0, 1, min_open=True), default=0.01, show_default=True,
-              help="Largest corrected p-value.")
-@click.option("--short", type=Duration(), default="14d", show_default=True, metavar="TIME",
-              help="Window of the short moving average.")
-@click.option("--long", type=Duration(), default="49d", show_default=True, metavar="TIME",
-              help="Window of the long moving average.")
-@click.option("--stale", type=Duration(), metavar="TIME",
-              help="Exit status 1 too where the newest job began longer ago than this, counted from now.")
-@click.option("--site", type=_PATH, metavar="FILE",
-              help="Facts of the site: results of the bench are joined with what its sources say of their time.")
+@click.option(
+    "--within",
+    type=Duration(zero=True),
+    default="30d",
+    show_default=True,
+    metavar="TIME",
+    help="A fall alarms for so long before the newest job; 0: for ever.",
+)
+@click.option(
+    "--least", type=click.IntRange(min=3), default=7, show_default=True, help="Jobs that a level has at least."
+)
+@click.option(
+    "--step",
+    type=click.FloatRange(0, 1),
+    default=0.05,
+    show_default=True,
+    help="Smallest change of the median that counts, as a share.",
+)
+@click.option(
+    "--level",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=0.01,
+    show_default=True,
+    help="Largest corrected p-value.",
+)
+@click.option(
+    "--short",
+    type=Duration(),
+    default="14d",
+    show_default=True,
+    metavar="TIME",
+    help="Window of the short moving average.",
+)
+@click.option(
+    "--long",
+    type=Duration(),
+    default="49d",
+    show_default=True,
+    metavar="TIME",
+    help="Window of the long moving average.",
+)
+@click.option(
+    "--stale",
+    type=Duration(),
+    metavar="TIME",
+    help="Exit status 1 too where the newest job began longer ago than this, counted from now.",
+)
+@click.option(
+    "--site",
+    type=_PATH,
+    metavar="FILE",
+    help="Facts of the site: results of the bench are joined with what its sources say of their time.",
+)
 @click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
 @row_options
 def climate(**options: Any) -> None:
@@ -154,8 +196,10 @@ def _stale(made: Study, days: float) -> bool:
     last = newest(made.every)
     age = float("inf") if last is None else (time.time() - last) / _DAY_S
     if age > days:
-        echo(f"stale: the newest job of {made.table.source} began {age:,.0f} days ago, and --stale is {days:g}d",
-                   err=True)  # fmt: skip
+        echo(
+            f"stale: the newest job of {made.table.source} began {age:,.0f} days ago, and --stale is {days:g}d",
+            err=True,
+        )
     return age > days
 
 

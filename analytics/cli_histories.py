@@ -39,27 +39,40 @@ def day(text: str | None) -> datetime.date | None:
 
 def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options that choose rows: ``--published``, ``--since`` and others."""
-    return all_of(function, [
-        click.option("--published", is_flag=True,
-                     help="The filters of the published year of Edison's summaries (docs/explanation/metrics.md)."),
-        click.option("--complete", is_flag=True, help="Only rows without a missing column."),
-        click.option("--since", metavar="DATE", help="Only jobs that began on this day or later."),
-        click.option("--until", metavar="DATE", help="Only jobs that began before this day."),
-        click.option("--time-zone", default="UTC", show_default=True, help="Whose days and months these are."),
-        click.option("--above", "above_gib", type=Size(), metavar="SIZE", help="Only jobs that moved more."),
-        click.option("--without", multiple=True, metavar="MOTIF", help="Motifs to leave out; may be repeated."),
-        click.option("--processes-within", type=click.FloatRange(min=1), default=1.0, show_default=True,
-                     metavar="FACTOR", help="Most over fewest processes in a history; inf: all are compared."),
-    ])  # fmt: skip
+    return all_of(
+        function,
+        [
+            click.option(
+                "--published",
+                is_flag=True,
+                help="The filters of the published year of Edison's summaries (docs/explanation/metrics.md).",
+            ),
+            click.option("--complete", is_flag=True, help="Only rows without a missing column."),
+            click.option("--since", metavar="DATE", help="Only jobs that began on this day or later."),
+            click.option("--until", metavar="DATE", help="Only jobs that began before this day."),
+            click.option("--time-zone", default="UTC", show_default=True, help="Whose days and months these are."),
+            click.option("--above", "above_gib", type=Size(), metavar="SIZE", help="Only jobs that moved more."),
+            click.option("--without", multiple=True, metavar="MOTIF", help="Motifs to leave out; may be repeated."),
+            click.option(
+                "--processes-within",
+                type=click.FloatRange(min=1),
+                default=1.0,
+                show_default=True,
+                metavar="FACTOR",
+                help="Most over fewest processes in a history; inf: all are compared.",
+            ),
+        ],
+    )
 
 
 def rules_of(options: dict[str, Any]) -> Filter:
     """Take the options of :func:`row_options` out of those of a command, and return the filters that they ask for."""
     from mpiio_ext.analytics.jobs.filters import PUBLISHED, Filter
 
-    taken = {name: options.pop(name) for name in
-             ("published", "complete", "since", "until", "time_zone", "above_gib", "without",
-              "processes_within")}  # fmt: skip
+    taken = {
+        name: options.pop(name)
+        for name in ("published", "complete", "since", "until", "time_zone", "above_gib", "without", "processes_within")
+    }
     within, above = taken.pop("processes_within"), taken["above_gib"]
     taken["above_gib"] = None if above is None else above / 2**30
     if taken.pop("published"):

@@ -34,16 +34,28 @@ class _Jobs(click.ParamType):  # type: ignore[type-arg]  # generic in newer rele
         return found
 
 
-_JOBS = click.option("--job-ids", "jobs", type=_Jobs(), default=None,
-                     help="Job IDs, both included; one side may be left out.")
+_JOBS = click.option(
+    "--job-ids", "jobs", type=_Jobs(), default=None, help="Job IDs, both included; one side may be left out."
+)
 
 
 @click.command("place", context_settings=HELP)
 @setup_option
-@click.option("--target", "targets", multiple=True, type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="A storage target; several times. Instead of those of the set-up.")  # fmt: skip
-@click.option("--ost", "osts", multiple=True, type=click.IntRange(min=0),
-              help="The OST of each --target, in the same order: files get one stripe there (Lustre).")  # fmt: skip
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="A storage target; several times. Instead of those of the set-up.",
+)
+@click.option(
+    "--ost",
+    "osts",
+    multiple=True,
+    type=click.IntRange(min=0),
+    help="The OST of each --target, in the same order: files get one stripe there (Lustre).",
+)
 @click.option("--subtables", type=click.IntRange(min=1), help="Subtables of each table; default: one a target.")
 @click.option("--anew", is_flag=True, help="Compute the bounds of the subtables again, and write all files.")
 @click.option("--show", "only_show", is_flag=True, help="Only say what lies where.")

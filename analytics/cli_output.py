@@ -29,37 +29,66 @@ _SHOWN_ROWS = 40
 
 def setup_option(function: Command) -> Command:
     """Add ``--setup``."""
-    return all_of(function, [
-        click.option("--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP",
-                     show_default=True, show_envvar=True, help="The set-up of the store."),
-    ])  # fmt: skip
+    return all_of(
+        function,
+        [
+            click.option(
+                "--setup",
+                type=_PATH,
+                default=Path("setup.json"),
+                envvar="MPIIO_EXT_SETUP",
+                show_default=True,
+                show_envvar=True,
+                help="The set-up of the store.",
+            )
+        ],
+    )
 
 
 def origin_option(function: Command) -> Command:
     """Add ``--logs``: which logs are counted."""
-    return all_of(function, [
-        click.option("--logs", "origin", type=click.Choice(["darshan", "bench", "library", "all"]),
-                     default="darshan", show_default=True, help="Logs to count."),
-    ])  # fmt: skip
+    return all_of(
+        function,
+        [
+            click.option(
+                "--logs",
+                "origin",
+                type=click.Choice(["darshan", "bench", "library", "all"]),
+                default="darshan",
+                show_default=True,
+                help="Logs to count.",
+            )
+        ],
+    )
 
 
 def store_options(function: Command) -> Command:
     """Add ``--setup``, ``--anonymous``, ``--areas``."""
-    return all_of(function, [
-        setup_option,
-        click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day."),
-        click.option("--areas", type=_PATH, metavar="FILE",
-                     help="JSON object: application or pattern -> science area; implies --anonymous."),
-    ])  # fmt: skip
+    return all_of(
+        function,
+        [
+            setup_option,
+            click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day."),
+            click.option(
+                "--areas",
+                type=_PATH,
+                metavar="FILE",
+                help="JSON object: application or pattern -> science area; implies --anonymous.",
+            ),
+        ],
+    )
 
 
 def output_options(function: Command) -> Command:
     """Add ``--json``, ``--csv``, ``--parquet``."""
-    return all_of(function, [
-        json_option(),
-        click.option("--csv", type=_PATH, metavar="FILE", help="Write the table as CSV; -: on the terminal."),
-        click.option("--parquet", type=_PATH, metavar="FILE", help="Write the table as Parquet."),
-    ])  # fmt: skip
+    return all_of(
+        function,
+        [
+            json_option(),
+            click.option("--csv", type=_PATH, metavar="FILE", help="Write the table as CSV; -: on the terminal."),
+            click.option("--parquet", type=_PATH, metavar="FILE", help="Write the table as Parquet."),
+        ],
+    )
 
 
 def miner_of(setup: Path) -> IOMiner:
@@ -186,7 +215,7 @@ def show_table(
     parquet: Path | None = None,
     most: int = _SHOWN_ROWS,
 ) -> None:
-    """Print a table on the terminal (at most so many rows), or as JSON, or write it."""  # fmt: skip
+    """Print a table on the terminal (at most so many rows), or as JSON, or write it."""
     _save_table(table, csv, parquet)
     if as_json:
         echo(dumps(table.to_pylist()))
@@ -211,15 +240,18 @@ def _print_table(table: pa.Table, most: int) -> None:
         console = make_console(width=160)
     rows = [[printable(cell) for cell in row] for row in shown.rows]
     # Headings are broken between words, cells are not.
-    widths = [max(len(word) for word in [*name.split(), *(row[at] for row in rows)]) + 3
-              for at, name in enumerate(shown.columns)]  # fmt: skip
+    widths = [
+        max(len(word) for word in [*name.split(), *(row[at] for row in rows)]) + 3
+        for at, name in enumerate(shown.columns)
+    ]
     fitting = max(1, sum(sum(widths[: at + 1]) <= console.width for at in range(len(widths))))
     if len(widths) <= 5:  # names of files may take several lines
         fitting = len(widths)
     drawn = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for name, number, width in list(zip(shown.columns, shown.numbers, widths, strict=True))[:fitting]:
-        drawn.add_column(Text(name), justify="right" if number else "left", overflow="fold",
-                         min_width=width - 3 if number else None)  # fmt: skip
+        drawn.add_column(
+            Text(name), justify="right" if number else "left", overflow="fold", min_width=width - 3 if number else None
+        )
     for row in rows:
         drawn.add_row(*(Text(text) for text in row[:fitting]))
     console.print(drawn)

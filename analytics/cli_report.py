@@ -44,9 +44,14 @@ def report(
 
     found = areas_of(areas)
     with miner_of(setup) as miner:
-        text = store_page(miner, title=title, areas=found, interactive=interactive,
-                          anonymous=anonymous or found is not None,
-                          origin=None if origin == "all" else origin)  # fmt: skip
+        text = store_page(
+            miner,
+            title=title,
+            areas=found,
+            interactive=interactive,
+            anonymous=anonymous or found is not None,
+            origin=None if origin == "all" else origin,
+        )
     save(output, text)
 
 
@@ -69,9 +74,13 @@ def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
 
 
 _LOW = click.option(
-    "--low-bandwidth", type=Bandwidth(), default="1GB/s", show_default=True, metavar="BANDWIDTH",
+    "--low-bandwidth",
+    type=Bandwidth(),
+    default="1GB/s",
+    show_default=True,
+    metavar="BANDWIDTH",
     help="Bandwidth below which I/O counts as slow: of a faster job, only what is seen to cost time is a cause.",
-)  # fmt: skip
+)
 
 
 @click.command("job", context_settings=HELP)
@@ -83,9 +92,16 @@ _LOW = click.option(
 @_INTERACTIVE
 @_LOW
 def job(
-    job_id: int, user: int | None, setup: Path, anonymous: bool, areas: Path | None, output: Path | None,
-    as_json: bool, interactive: bool, low_bandwidth: float,
-) -> None:  # fmt: skip
+    job_id: int,
+    user: int | None,
+    setup: Path,
+    anonymous: bool,
+    areas: Path | None,
+    output: Path | None,
+    as_json: bool,
+    interactive: bool,
+    low_bandwidth: float,
+) -> None:
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
     from mpiio_ext.analytics.report.logs import Logs, logs_of_store, unread_of_store
@@ -109,15 +125,30 @@ def job(
 @click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")
 @_INTERACTIVE
 @click.option("--site", type=_PAGE, metavar="FILE", help="Facts of the site: where sources and file systems are.")
-@click.option("--source", "sources", multiple=True, type=_PAGE, metavar="FILE",
-              help="A file of a monitoring source: states of disks (mmlsdisk); may be repeated.")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    type=_PAGE,
+    metavar="FILE",
+    help="A file of a monitoring source: states of disks (mmlsdisk); may be repeated.",
+)
 @click.option("--file-system", metavar="NAME", help="That the jobs used; default: the one with most of their bytes.")
 @click.option("--one-job", is_flag=True, help="The logs are of one job, whatever their IDs of jobs.")
 @_LOW
 def logs(
-    paths: tuple[Path, ...], output: Path | None, as_json: bool, anonymous: bool, areas: Path | None, interactive: bool,
-    site: Path | None, sources: tuple[Path, ...], file_system: str | None, one_job: bool, low_bandwidth: float,
-) -> None:  # fmt: skip
+    paths: tuple[Path, ...],
+    output: Path | None,
+    as_json: bool,
+    anonymous: bool,
+    areas: Path | None,
+    interactive: bool,
+    site: Path | None,
+    sources: tuple[Path, ...],
+    file_system: str | None,
+    one_job: bool,
+    low_bandwidth: float,
+) -> None:
     """Diagnose Darshan logs at once, without a set-up or a store; logs with one ID of a job make one report.
 
     Exit status 1: a log is cut off, damaged or cannot be read; what is intact was used.
@@ -175,8 +206,11 @@ def _unread(one: Logs, unread: Sequence[str], jobs: int) -> list[str]:
         return list(unread)
     own = one.tables["darshan_job"]["job_id"][0].as_py()
     whose = {name: job_in_name(name) for name in unread}
-    return [f"{name} (nobody knows whose it is)" if job is None else name
-            for name, job in whose.items() if job in (None, own)]  # fmt: skip
+    return [
+        f"{name} (nobody knows whose it is)" if job is None else name
+        for name, job in whose.items()
+        if job in (None, own)
+    ]
 
 
 def _system(site: Path | None, sources: Sequence[Path]) -> System | None:

@@ -41,12 +41,20 @@ def connector() -> None:
 
 
 def _reading_options(function: Command) -> Command:
-    return all_of(function, [
-        click.option("--connector", "source", metavar="NAME", help="Its connector, see `list`.  [default: recognised]"),
-        click.option("--time-zone", metavar="ZONE",
-                     help="Of times without zone, e.g. America/Los_Angeles.  [default: UTC, with a warning]"),
-        click.option("--strict", is_flag=True, help="Exit with 1 where a part cannot be read."),
-    ])  # fmt: skip
+    return all_of(
+        function,
+        [
+            click.option(
+                "--connector", "source", metavar="NAME", help="Its connector, see `list`.  [default: recognised]"
+            ),
+            click.option(
+                "--time-zone",
+                metavar="ZONE",
+                help="Of times without zone, e.g. America/Los_Angeles.  [default: UTC, with a warning]",
+            ),
+            click.option("--strict", is_flag=True, help="Exit with 1 where a part cannot be read."),
+        ],
+    )
 
 
 def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
@@ -197,9 +205,15 @@ def _print_summary(found: Mapping[str, Any], records: Records) -> None:
 @_reading_options
 @output_options
 def show(
-    file: Path, table: str | None, source: str | None, time_zone: str | None, strict: bool, as_json: bool,
-    csv: Path | None, parquet: Path | None,
-) -> None:  # fmt: skip
+    file: Path,
+    table: str | None,
+    source: str | None,
+    time_zone: str | None,
+    strict: bool,
+    as_json: bool,
+    csv: Path | None,
+    parquet: Path | None,
+) -> None:
     """Say what a file has, and what of it cannot be read.
 
     Without --table: a summary of all tables; with it, its rows, which --json, --csv and --parquet have all of.
@@ -240,12 +254,16 @@ def convert(file: Path, output: Path, source: str | None, time_zone: str | None,
 @click.option(
     "--time-zone", default="UTC", show_default=True, metavar="ZONE", help="With --from-pytokio: of the machine."
 )
-@output_option(
-    type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the site there."
+@output_option(type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write the site there.")
+@click.option(
+    "--schema",
+    "print_schema",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda context, _, wanted: _print_schema(context) if wanted else None,
+    help="Print the JSON Schema of a site, and leave.",
 )
-@click.option("--schema", "print_schema", is_flag=True, is_eager=True, expose_value=False,
-              callback=lambda context, _, wanted: _print_schema(context) if wanted else None,
-              help="Print the JSON Schema of a site, and leave.")  # fmt: skip
 def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) -> None:
     """Check a site.json, and say what is in it; mistakes are told with their place as a JSON pointer."""
     from mpiio_ext.analytics.site import load_document, load_site

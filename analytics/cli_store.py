@@ -42,8 +42,10 @@ def _reasons(logs: pa.Table, *, paths: bool = True) -> list[str]:
         if row["status"] not in ("whole", "outside"):
             counts.setdefault((row["status"], row["reason"] or "no reason given"), []).append(row["path"])
     ordered = sorted(counts.items(), key=lambda item: (-len(item[1]), item[0]))
-    return [f"{len(found):,} {status}: {reason}" + (f" ({found[0]}{' …' if len(found) > 1 else ''})" if paths else "")
-            for (status, reason), found in ordered]  # fmt: skip
+    return [
+        f"{len(found):,} {status}: {reason}" + (f" ({found[0]}{' …' if len(found) > 1 else ''})" if paths else "")
+        for (status, reason), found in ordered
+    ]
 
 
 @click.command("init", context_settings=HELP)
@@ -151,11 +153,21 @@ def _asked(miner: IOMiner, table: str, options: dict[str, Any]) -> Tuples:
 @click.argument("table")
 @click.option("--filter", "filters", multiple=True, metavar="CONDITION", help='Such as "bytes_written < 1GB".')
 @click.option("--join", "joins", multiple=True, metavar="TABLE[:COLUMN]", help="Join another table, by job_id.")
-@click.option("--bin", "bins", multiple=True, metavar="NEW=COLUMN:EDGES",
-              help='New column: how many of the edges are not above the value: "size=bytes_read:1GB,1TB".')
+@click.option(
+    "--bin",
+    "bins",
+    multiple=True,
+    metavar="NEW=COLUMN:EDGES",
+    help='New column: how many of the edges are not above the value: "size=bytes_read:1GB,1TB".',
+)
 @click.option("--group", metavar="COLUMNS", help="One row for each of the values of these columns, with commas.")
-@click.option("--compute", "computed", multiple=True, metavar="NEW=AGGREGATE",
-              help='Column of a group, such as "moved=sum(bytes_read)".  [default: rows=count()]')
+@click.option(
+    "--compute",
+    "computed",
+    multiple=True,
+    metavar="NEW=AGGREGATE",
+    help='Column of a group, such as "moved=sum(bytes_read)".  [default: rows=count()]',
+)
 @click.option("--project", "columns", multiple=True, metavar="COLUMNS", help="Columns, with commas between them.")
 @click.option("--percentile", "percentiles", metavar="COLUMN", help="The percentiles of a column.")
 @click.option("--sort", "sorts", multiple=True, metavar="COLUMN", help="Order; -COLUMN: largest first.")
@@ -187,7 +199,12 @@ def query(table: str, **options: Any) -> None:
         rows = without_secrets(rows)
         if not rows.column_names:
             raise AnalyticsError("--anonymous leaves nothing: all columns name someone, a job or a time")
-    show_table(rows, as_json=options["as_json"], csv=options["csv"], parquet=options["parquet"],
-               most=101 if options["percentiles"] else 60)  # fmt: skip
+    show_table(
+        rows,
+        as_json=options["as_json"],
+        csv=options["csv"],
+        parquet=options["parquet"],
+        most=101 if options["percentiles"] else 60,
+    )
     if on_terminal and not options["limit"] and rows.num_rows == _MOST_ROWS:
         echo(f"Only {_MOST_ROWS:,} rows were asked for; --limit, --json, --csv and --parquet go further.")

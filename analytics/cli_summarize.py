@@ -30,14 +30,35 @@ _PARTS = {
     "coverage_factor_": "Share of the job",
 }
 #: Columns that people see without --all: what the job did, and what else may have made it slow.
-_FIRST = frozenset((
-    "darshan_app", "darshan_nprocs", "darshan_walltime", "darshan_io_time", "darshan_agg_perf_by_slowest_posix",
-    "darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix", "darshan_tot_opens_posix",
-    "fs_tot_bytes_read", "fs_tot_bytes_written", "fs_max_oss_cpu", "fs_max_mds_cpu", "fs_frac_missing",
-    "fshealth_ost_avg_full_pct", "fshealth_ost_most_full_pct", "fshealth_ost_overloaded_ost_count",
-    "jobsdb_concurrent_jobs", "topology_job_max_radius", "coverage_factor_bw", "coverage_factor_nodehrs",
-    "bench_repetitions", "bench_spread", "bench_ratio_to_native", "bench_exchange_s", "bench_io_s",
-))  # fmt: skip
+_FIRST = frozenset(
+    (
+        "darshan_app",
+        "darshan_nprocs",
+        "darshan_walltime",
+        "darshan_io_time",
+        "darshan_agg_perf_by_slowest_posix",
+        "darshan_tot_bytes_read_posix",
+        "darshan_tot_bytes_written_posix",
+        "darshan_tot_opens_posix",
+        "fs_tot_bytes_read",
+        "fs_tot_bytes_written",
+        "fs_max_oss_cpu",
+        "fs_max_mds_cpu",
+        "fs_frac_missing",
+        "fshealth_ost_avg_full_pct",
+        "fshealth_ost_most_full_pct",
+        "fshealth_ost_overloaded_ost_count",
+        "jobsdb_concurrent_jobs",
+        "topology_job_max_radius",
+        "coverage_factor_bw",
+        "coverage_factor_nodehrs",
+        "bench_repetitions",
+        "bench_spread",
+        "bench_ratio_to_native",
+        "bench_exchange_s",
+        "bench_io_s",
+    )
+)
 _INSTANT = "s since 1970 UTC"
 #: Bytes of the units of columns.
 _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
@@ -70,21 +91,43 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
     metavar="FILE",
     help="Add to this file (.parquet, .csv, .sqlite: scalars; .h5: slices, too); may be repeated.",
 )
-@click.option("--join", metavar="TABLE",
-              help="Print the rows beside those of a table of a store: darshan_job, darshan_file, runs or slurm.")
-@click.option("--setup", type=_PATH, default=Path("setup.json"), envvar="MPIIO_EXT_SETUP", show_default=True,
-              show_envvar=True, help="With --join: the set-up of the store.")
-@click.option("--joined", "joined_file", type=_PATH, metavar="FILE",
-              help="With --join: write them to this file (.csv, .parquet).")
+@click.option(
+    "--join",
+    metavar="TABLE",
+    help="Print the rows beside those of a table of a store: darshan_job, darshan_file, runs or slurm.",
+)
+@click.option(
+    "--setup",
+    type=_PATH,
+    default=Path("setup.json"),
+    envvar="MPIIO_EXT_SETUP",
+    show_default=True,
+    show_envvar=True,
+    help="With --join: the set-up of the store.",
+)
+@click.option(
+    "--joined", "joined_file", type=_PATH, metavar="FILE", help="With --join: write them to this file (.csv, .parquet)."
+)
 @click.option("--all", "entire", is_flag=True, help="Print all columns for people, not the 20 most important ones.")
 @json_option("Print the rows as JSON.")
 @click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
 @click.option("--allow-missing", is_flag=True, help="With --strict: what is missing is no error, only what is damaged.")
 def summarize_job(
-    logs: tuple[Path, ...], site: Path | None, files: tuple[Path, ...], time_zone: str | None, file_system: str | None,
-    edges: Any, outputs: tuple[Path, ...], as_json: bool, strict: bool, allow_missing: bool, entire: bool,
-    join: str | None, setup: Path, joined_file: Path | None,
-) -> None:  # fmt: skip
+    logs: tuple[Path, ...],
+    site: Path | None,
+    files: tuple[Path, ...],
+    time_zone: str | None,
+    file_system: str | None,
+    edges: Any,
+    outputs: tuple[Path, ...],
+    as_json: bool,
+    strict: bool,
+    allow_missing: bool,
+    entire: bool,
+    join: str | None,
+    setup: Path,
+    joined_file: Path | None,
+) -> None:
     """Join everything that is known of the I/O of jobs: a row for each Darshan log, or measurement of the bench.
 
     LOG is a log of Darshan, a results.json of the bench, or a folder of such, as the archive of a suite.
@@ -150,11 +193,11 @@ def _show_joined(found: Jobs, name: str, setup: Path, file: Path | None, as_json
         without = joined(found, miner, name, "anti").arrow().num_rows
         table = joined(found, miner, name, "left").arrow()
     if without:
-        echo(f"mpiio-ext: {without:,} of {len(found):,} rows have no counterpart in {name} of {setup}",
-                   err=True)  # fmt: skip
+        echo(f"mpiio-ext: {without:,} of {len(found):,} rows have no counterpart in {name} of {setup}", err=True)
     ending = "" if file is None else file.suffix
-    show_table(table, as_json=as_json, csv=file if ending == ".csv" else None,
-               parquet=file if ending == ".parquet" else None)  # fmt: skip
+    show_table(
+        table, as_json=as_json, csv=file if ending == ".csv" else None, parquet=file if ending == ".parquet" else None
+    )
 
 
 def _fails(found: Jobs, allow_missing: bool) -> bool:

@@ -66,21 +66,41 @@ def _write(found: Umami, output: Path, theme: str) -> None:
 
 
 @click.command("umami", context_settings=HELP)
-@click.option("--history", required=True, type=click.Path(path_type=Path), metavar="TABLE",
-              help="Jobs, a row per job: Parquet, SQLite, CSV, CSV.gz or HDF5 (.h5).")
+@click.option(
+    "--history",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="Jobs, a row per job: Parquet, SQLite, CSV, CSV.gz or HDF5 (.h5).",
+)
 @click.option("--job", default="last", show_default=True, metavar="ID", help="Job ID, or last.")
-@click.option("--darshan-log", "log", type=_PATH, metavar="FILE",
-              help="The job of a Darshan log instead; one that is not in the table is added for the figure.")
+@click.option(
+    "--darshan-log",
+    "log",
+    type=_PATH,
+    metavar="FILE",
+    help="The job of a Darshan log instead; one that is not in the table is added for the figure.",
+)
 @click.option("--motif", metavar="NAME", help="Kind of I/O, where a job has several rows, such as ior_fpp_write.")
 @click.option("--file-system", "system", metavar="NAME", help="File system, where a job has rows on several.")
-@click.option("--metric", "metrics", multiple=True, metavar="COLUMN",
-              help="Metric to show; may be repeated, in the order of the rows.  [default: 9 to 12 of those known]")
+@click.option(
+    "--metric",
+    "metrics",
+    multiple=True,
+    metavar="COLUMN",
+    help="Metric to show; may be repeated, in the order of the rows.  [default: 9 to 12 of those known]",
+)
 @click.option("--within", type=Duration(), metavar="TIME", help="Only jobs within so long of it, as 90d.")
 @click.option("--later", is_flag=True, help="Also jobs that began after it.")
 @row_options
 @output_option(type=_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")
-@click.option("--theme", type=click.Choice(["light", "dark"]), default="light", show_default=True,
-              help="Of a PNG; SVG and HTML follow the reader's choice.")
+@click.option(
+    "--theme",
+    type=click.Choice(["light", "dark"]),
+    default="light",
+    show_default=True,
+    help="Of a PNG; SVG and HTML follow the reader's choice.",
+)
 @json_option()
 def umami(**options: Any) -> None:
     """Show one job against the history of its application, file system, motif and processes (UMAMI).
@@ -141,8 +161,9 @@ def _found(table: Jobs, steps: list[Step], options: dict[str, Any], metrics: tup
     from mpiio_ext.analytics.jobs.umami.rows import umami as rows_of
 
     chosen = {"motif": options["motif"], "system": options["system"]}
-    place = (find(table, options["job"], **chosen) if options["log"] is None
-             else find_log(table, options["log"], **chosen))  # fmt: skip
+    place = (
+        find(table, options["job"], **chosen) if options["log"] is None else find_log(table, options["log"], **chosen)
+    )
     others = other_scales(table, place)
     within = options["within"]
     history, place = history_of(table, place, later=options["later"], days=within / 86400 if within else None)

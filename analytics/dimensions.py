@@ -69,9 +69,7 @@ def read(text: str) -> Unit:
 
 def of_table(table: Table) -> Units:
     """Return the units of a table's columns."""
-    return {
-        column.name: read(column.unit) for column in table.columns if column.type in ("int32", "int64", "float64")
-    }  # fmt: skip
+    return {column.name: read(column.unit) for column in table.columns if column.type in ("int32", "int64", "float64")}
 
 
 def by_name(name: str) -> Unit:

@@ -71,10 +71,16 @@ def patterns_of_logs(logs: Sequence[Path]) -> Learnt:
     from mpiio_ext.analytics.sources.darshan import convert
 
     converted = convert([str(path.absolute()) for path in logs], "/")
-    found, notes = _joined(converted.tables["darshan_job"].select(_JOB).to_pylist(),
-                           converted.tables["darshan_file"].select(_FILE).to_pylist(), {})
-    bad = [f"{outcome.log}: {outcome.status}: {outcome.reason}" for outcome in converted.outcomes
-           if outcome.status != "whole"]
+    found, notes = _joined(
+        converted.tables["darshan_job"].select(_JOB).to_pylist(),
+        converted.tables["darshan_file"].select(_FILE).to_pylist(),
+        {},
+    )
+    bad = [
+        f"{outcome.log}: {outcome.status}: {outcome.reason}"
+        for outcome in converted.outcomes
+        if outcome.status != "whole"
+    ]
     return found, [*bad, *notes]
 
 
@@ -94,12 +100,14 @@ def patterns_of_store(setup: Path) -> Learnt:
     catalog = Catalog(load_setup(setup).store)
 
     def rows(table: str, columns: Sequence[str]) -> list[Row]:
-        return [row for path in catalog.files(table)
-                for row in pq.ParquetFile(path).read(columns=list(columns)).to_pylist()]
+        return [
+            row for path in catalog.files(table) for row in pq.ParquetFile(path).read(columns=list(columns)).to_pylist()
+        ]
 
     jobs = rows("darshan_job", _JOB)
     if not jobs:
-        raise AnalyticsError(f"{catalog.folder}: the store has no run to learn from; fill it: mpiio-ext analyze init "
-                             f"{setup}")
+        raise AnalyticsError(
+            f"{catalog.folder}: the store has no run to learn from; fill it: mpiio-ext analyze init {setup}"
+        )
     nodes = {row["job_id"]: row["node_count"] for row in rows("slurm", ("job_id", "node_count")) if row["node_count"]}
     return _joined(jobs, rows("darshan_file", _FILE), nodes)

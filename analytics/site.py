@@ -50,8 +50,20 @@ from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import CLOSED, ONE_OR_MORE, DocumentError, given, shown
 
-__all__ = ["FIELDS", "Clock", "FileSystem", "Site", "SourceFiles", "StripeDefault", "Text", "is_pytokio",
-           "load_document", "load_site", "parse_site", "schema"]  # fmt: skip
+__all__ = [
+    "FIELDS",
+    "Clock",
+    "FileSystem",
+    "Site",
+    "SourceFiles",
+    "StripeDefault",
+    "Text",
+    "is_pytokio",
+    "load_document",
+    "load_site",
+    "parse_site",
+    "schema",
+]
 
 #: What each field means, by JSON pointer; ``*`` stands for any name or number.
 #:
@@ -246,9 +258,9 @@ class SourceFiles:
     host: str | None = None
     clock: Annotated[str, AfterValidator(_among("clock"))] | None = None
     stamps: Literal["begin", "end"] = "begin"
-    metrics: Mapping[
-        Literal["bytes_read", "bytes_written", "cpu"], Annotated[tuple[str, ...], ONE_OR_MORE]
-    ] = dataclasses.field(default_factory=dict)
+    metrics: Mapping[Literal["bytes_read", "bytes_written", "cpu"], Annotated[tuple[str, ...], ONE_OR_MORE]] = (
+        dataclasses.field(default_factory=dict)
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -273,9 +285,9 @@ class Site:
     file_systems: Mapping[str, FileSystem] = dataclasses.field(default_factory=dict)
     clocks: Mapping[str, Clock] = dataclasses.field(default_factory=dict)
     files: tuple[SourceFiles, ...] = ()
-    form: Annotated[
-        str, Field(alias="$schema", description="its JSON Schema, for editors")
-    ] = dataclasses.field(default="", repr=False, compare=False)
+    form: Annotated[str, Field(alias="$schema", description="its JSON Schema, for editors")] = dataclasses.field(
+        default="", repr=False, compare=False
+    )
 
     def clock(self, name: str | None) -> Clock:
         """Return a clock by name; None: one that is right, in the site's time zone.
@@ -340,6 +352,7 @@ def parse_site(document: Any, folder: Path) -> Site:
     DocumentError
         It is none.
     """
+
     def named(kind: str) -> Mapping[str, Any]:
         found = document.get(kind) if isinstance(document, Mapping) else None
         return found if isinstance(found, Mapping) else {}
@@ -349,8 +362,10 @@ def parse_site(document: Any, folder: Path) -> Site:
     for name, system in site.file_systems.items():
         systems[name] = dataclasses.replace(system, backend=system.backend or name)
         object.__setattr__(systems[name], "name", name)
-    clocks = {name: clock if "time_zone" in named("clocks")[name] else Clock(site.time_zone, clock.offset_s)
-              for name, clock in site.clocks.items()}  # fmt: skip
+    clocks = {
+        name: clock if "time_zone" in named("clocks")[name] else Clock(site.time_zone, clock.offset_s)
+        for name, clock in site.clocks.items()
+    }
     lmt = {item.backend: item.mounts[0] for item in systems.values() if item.kind == "lustre" and item.mounts}
     return dataclasses.replace(site, lmt_mounts={**lmt, **site.lmt_mounts}, file_systems=systems, clocks=clocks)
 

@@ -131,7 +131,15 @@ def find_files(
             if not names:
                 missing[expected] = None
             for name in names:
-                file = Found(Path(name), source, clock.time_zone, files.file_system, files.host, files.clock,
-                             files.stamps, tuple(files.metrics.items()))  # fmt: skip
+                file = Found(
+                    Path(name),
+                    source,
+                    clock.time_zone,
+                    files.file_system,
+                    files.host,
+                    files.clock,
+                    files.stamps,
+                    tuple(files.metrics.items()),
+                )
                 found.setdefault(file.path, file)
     return FoundFiles(tuple(found.values()), tuple(missing))

@@ -208,6 +208,7 @@ def _fraction(part: int, whole: int) -> float | None:
 @functools.cache
 def counters() -> tuple[Counter, ...]:
     """Return name, unit and meaning of everything that a delegate counts, in the library's order."""
+
     def text(pointer: object) -> str:
         return str(ffi.string(pointer).decode())
 
@@ -330,8 +331,9 @@ class Watch:
             answers = now.sampled_s - self._moved_s[identity] < SILENT_S
             found.append(Observation(status=now, rates=rates(before, now), answers=answers))
             self._last[identity] = now
-        return tuple(sorted(found, key=lambda item: (item.status.group, item.status.host, item.status.delegate,
-                                                     item.status.pid)))
+        return tuple(
+            sorted(found, key=lambda item: (item.status.group, item.status.host, item.status.delegate, item.status.pid))
+        )
 
     def _find(self) -> None:
         """Map what is new, let go what was last seen long ago."""
@@ -410,22 +412,25 @@ def as_json(rows: Sequence[Observation]) -> dict[str, Any]:
     delegates = []
     for row in rows:
         item = row.status
-        delegates.append({
-            **{name: value for name, value in _fields(item).items() if name not in _NOT_SHOWN},
-            "answers": row.answers,
-            "uptime_s": round(item.uptime_s, 3),
-            **{name: round(value, 3) for name, value in _fields(row.rates).items()},
-            "pages_free": item.pages_free,
-            "hit_fraction": item.hit_fraction,
-            "prefetch_used_fraction": item.prefetch_used_fraction,
-            "counters": {with_unit(name): value for name, value in item.counters.items()},
-            "flush_requests_by_size": [
-                {"from_bytes": 1 << power, "requests": count}
-                for power, count in enumerate(item.flush_size_log2) if count
-            ],
-            "files": [_fields(file) for file in item.files],
-            "waiting": [_fields(waiter) for waiter in item.waiting],
-        })
+        delegates.append(
+            {
+                **{name: value for name, value in _fields(item).items() if name not in _NOT_SHOWN},
+                "answers": row.answers,
+                "uptime_s": round(item.uptime_s, 3),
+                **{name: round(value, 3) for name, value in _fields(row.rates).items()},
+                "pages_free": item.pages_free,
+                "hit_fraction": item.hit_fraction,
+                "prefetch_used_fraction": item.prefetch_used_fraction,
+                "counters": {with_unit(name): value for name, value in item.counters.items()},
+                "flush_requests_by_size": [
+                    {"from_bytes": 1 << power, "requests": count}
+                    for power, count in enumerate(item.flush_size_log2)
+                    if count
+                ],
+                "files": [_fields(file) for file in item.files],
+                "waiting": [_fields(waiter) for waiter in item.waiting],
+            }
+        )
     return {"host": host_name(), "sampled_unix_s": round(time.time(), 3), "delegates": delegates}
 
 

@@ -81,8 +81,9 @@ def histogram(counts: Sequence[int]) -> str:
     most = max(counts)
     shown = counts[powers[0] : powers[-1] + 1]
     bars = "".join(" " if count <= 0 else _BARS[-(-8 * count // most) - 1] for count in shown)
-    first, last = (size_text(1 << powers[end], exact=True).replace(" ", "").removesuffix("B").removesuffix("i")
-                   for end in (0, -1))  # 64K, as options take it
+    first, last = (
+        size_text(1 << powers[end], exact=True).replace(" ", "").removesuffix("B").removesuffix("i") for end in (0, -1)
+    )  # 64K, as options take it
     return f"{first} {bars}" if len(powers) == 1 else f"{first} {bars} {last}"
 
 
@@ -147,8 +148,14 @@ def _group_table(rows: Sequence[Observation], width: int) -> RenderableType:
     from rich.text import Text
 
     cells = [_cells(row) for row in rows]
-    table = Table(title=Text(_heading(rows[0].status)), title_justify="left", title_style="bold", box=None,
-                  padding=(0, 1), header_style="dim")
+    table = Table(
+        title=Text(_heading(rows[0].status)),
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        padding=(0, 1),
+        header_style="dim",
+    )
     titles = _titles(cells, width)
     for title in titles:
         left = title in ("state", "cache", "write requests by size")
@@ -195,8 +202,14 @@ def _file_table(rows: Sequence[Observation]) -> RenderableType | None:
         errors = sum(part.errors for part in parts)
         failing = _failing(parts)
         closed = failing or _after_close(parts)
-        table.add_row(str(max(part.openers for part in parts)), *ends, str(errors), closed, Text(str(final_name(path))),
-                      style="red" if errors or failing else None)
+        table.add_row(
+            str(max(part.openers for part in parts)),
+            *ends,
+            str(errors),
+            closed,
+            Text(str(final_name(path))),
+            style="red" if errors or failing else None,
+        )
     return table
 
 
@@ -206,8 +219,10 @@ def _collectives(rows: Sequence[Observation]) -> list[str]:
     for file in (file for row in rows for file in row.status.files if file.collectives > 0):
         path = str(final_name(file.path))
         counts[path] = counts.get(path, 0) + file.collectives
-    return [f"{count} collective accesses of {path} did not use the delegates: collectives are two-phase"
-            for path, count in sorted(counts.items())]  # fmt: skip
+    return [
+        f"{count} collective accesses of {path} did not use the delegates: collectives are two-phase"
+        for path, count in sorted(counts.items())
+    ]
 
 
 def _waiting(rows: Sequence[Observation]) -> list[str]:
@@ -218,8 +233,10 @@ def _waiting(rows: Sequence[Observation]) -> list[str]:
         who = f"rank {waiter.rank}" if waiter.rank >= 0 else "a rank of another node"
         page = f", page {waiter.page}" if waiter.page >= 0 else ""
         seconds = max(0.0, item.sampled_unix_s - since_unix_s)
-        lines.append(f"{who} (process {waiter.pid}) has waited {seconds:.0f} s for delegate {item.delegate}: "
-                     f"{waiter.request}{f' of {final_name(waiter.path)}' if waiter.path else ''}{page}")
+        lines.append(
+            f"{who} (process {waiter.pid}) has waited {seconds:.0f} s for delegate {item.delegate}: "
+            f"{waiter.request}{f' of {final_name(waiter.path)}' if waiter.path else ''}{page}"
+        )
     return lines
 
 
@@ -253,9 +270,10 @@ def _live(console: Console, watch: Watch, group: str | None, interval_s: float) 
     """Show the screen anew until the user interrupts."""
     from rich.live import Live
 
-    with contextlib.suppress(KeyboardInterrupt), Live(
-        _screen(_look(watch, group), console.width), console=console, auto_refresh=False, screen=False
-    ) as live:
+    with (
+        contextlib.suppress(KeyboardInterrupt),
+        Live(_screen(_look(watch, group), console.width), console=console, auto_refresh=False, screen=False) as live,
+    ):
         while True:
             time.sleep(interval_s)
             live.update(_screen(_look(watch, group), console.width), refresh=True)
@@ -292,11 +310,16 @@ def delegates() -> None:
 
 
 @click.command(context_settings=HELP)
-@click.option("--interval", type=Duration(zero=True), default="1s", show_default=True,
-              help="Time between two looks; rates are those of the last interval. 0: one look, rates since the "
-                   "start.")
-@click.option("--job-group", "group", metavar="GLOB",
-              help="Only the jobs whose group has such a name; it is in the heading.")
+@click.option(
+    "--interval",
+    type=Duration(zero=True),
+    default="1s",
+    show_default=True,
+    help="Time between two looks; rates are those of the last interval. 0: one look, rates since the start.",
+)
+@click.option(
+    "--job-group", "group", metavar="GLOB", help="Only the jobs whose group has such a name; it is in the heading."
+)
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
 @json_option("Print one JSON object and end.")
 def status(interval: float, group: str | None, once: bool, as_json: bool) -> None:

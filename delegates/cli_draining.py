@@ -82,8 +82,9 @@ def left_by(rows: Iterable[Observation], wanted: set[Path]) -> Iterator[Left]:
         for file in item.files:
             path = final_name(Path(file.path))
             if (path in wanted or not wanted) and (file.draining or bool(wanted and not file.replica)):
-                yield Left(path=path, dirty_bytes=file.dirty_bytes, scratch=file.scratch, code=file.drain_errno,
-                           where=where)
+                yield Left(
+                    path=path, dirty_bytes=file.dirty_bytes, scratch=file.scratch, code=file.drain_errno, where=where
+                )
 
 
 def _clash(staging: Path) -> str:
@@ -93,8 +94,10 @@ def _clash(staging: Path) -> str:
 
 def _without_parts(staging: Path) -> str:
     """As mpiox_storage_staging_clash()."""
-    return f"does not get its name: somebody has removed {staging}.parts, which says who has bytes of it; rename " \
-           f"{staging} when no I/O delegate (mpiio-ext delegates status), and no cache on a disk, has any left"
+    return (
+        f"does not get its name: somebody has removed {staging}.parts, which says who has bytes of it; rename "
+        f"{staging} when no I/O delegate (mpiio-ext delegates status), and no cache on a disk, has any left"
+    )
 
 
 def _is_whole(staging: Path) -> bool:
@@ -114,8 +117,9 @@ def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
         elif staging_name(path).exists() and not Path(f"{staging_name(path)}.parts").exists():
             texts[path] = _without_parts(staging_name(path))
         elif staging_name(path).exists():
-            texts[path] = f"is not whole, and no delegate of this host writes it: what there is of it is in " \
-                          f"{staging_name(path)}"  # fmt: skip
+            texts[path] = (
+                f"is not whole, and no delegate of this host writes it: what there is of it is in {staging_name(path)}"
+            )
         elif not path.exists():
             texts[path] = "is not there"
     return texts
@@ -132,9 +136,12 @@ def _abandoned(running: Iterable[DelegateStatus]) -> dict[Path, str]:
     for folder in map(Path, filter(None, re.split("[,;]", folders))):
         for cache in _caches(folder) if folder.is_dir() else ():
             status = read_cache(cache) if str(cache) not in used else None
-            texts |= {final_name(file.path): f"is not all written: the rest is in {cache}, whose delegate was killed: "
-                                             f"mpiio-ext delegates recover {folder}"
-                      for file in (status.files if status else ()) if file.draining and not file.replica}  # fmt: skip
+            texts |= {
+                final_name(file.path): f"is not all written: the rest is in {cache}, whose delegate was killed: "
+                f"mpiio-ext delegates recover {folder}"
+                for file in (status.files if status else ())
+                if file.draining and not file.replica
+            }
     return texts
 
 
@@ -170,16 +177,25 @@ class _Waiting:
         left = list(left_by(rows, self._wanted))
         nobodys = _nobodys(self._wanted, left) if self._wanted else _abandoned(row.status for row in rows)
         clashes = {item.path for item in left if item.code in (errno.EEXIST, errno.ENODATA)}
-        wrong = [item for item in left if item.code and (item.code != errno.EEXIST or item.path.exists())
-                 and (item.code != errno.ENODATA or staging_name(item.path).exists())]  # fmt: skip
+        wrong = [
+            item
+            for item in left
+            if item.code
+            and (item.code != errno.EEXIST or item.path.exists())
+            and (item.code != errno.ENODATA or staging_name(item.path).exists())
+        ]
         stuck = {path: _why(items) for path, items in _by_file(wrong).items()}
         now_s = time.monotonic()
         self._since_s = {path: self._since_s.get(path, now_s) for path in (*nobodys, *stuck)}
-        failed = {item.path: "is a scratch file: it goes with its job, and is never written"
-                  for item in left if item.scratch}  # fmt: skip
+        failed = {
+            item.path: "is a scratch file: it goes with its job, and is never written" for item in left if item.scratch
+        }
         failed |= {path: text for path, text in nobodys.items() if now_s - self._since_s[path] >= _GRACE_S}
-        failed |= {path: text for path, text in stuck.items()
-                   if path in clashes or now_s - self._since_s[path] >= self._patience_s}  # fmt: skip
+        failed |= {
+            path: text
+            for path, text in stuck.items()
+            if path in clashes or now_s - self._since_s[path] >= self._patience_s
+        }
         return not left and not nobodys, failed
 
 
@@ -212,8 +228,13 @@ def _end(failed: dict[Path, str]) -> None:
 
 @click.command(context_settings=HELP)
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--patience", type=Duration(zero=True), default="10s", show_default=True,
-              help="How long the file system may refuse a file before that is a failure.")
+@click.option(
+    "--patience",
+    type=Duration(zero=True),
+    default="10s",
+    show_default=True,
+    help="How long the file system may refuse a file before that is a failure.",
+)
 @click.option("--timeout", type=Duration(zero=True), help="How long to wait altogether.  [default: without end]")
 def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> None:
     """Wait until files that programs of this host have closed before are all written.
@@ -278,8 +299,17 @@ def recover_cache(path: Path, folders: Iterable[Path] = (), *, force: bool = Fal
     text, near = ffi.new("char[]", _REPORT_BYTES), os.fsencode(";".join(map(str, folders)))
     moved = int(lib.mpiio_ext_delegates_recover(os.fsencode(path), near, force, text, _REPORT_BYTES))
     failed = json.loads(ffi.string(text).decode()) if moved >= 0 else []
-    return moved, [Unwritten(path=Path(item["path"]), why=item["why"], code=item["errno"], changed=item["changed"],
-                             whole=item["whole"], waits=item["waits"]) for item in failed]  # fmt: skip
+    return moved, [
+        Unwritten(
+            path=Path(item["path"]),
+            why=item["why"],
+            code=item["errno"],
+            changed=item["changed"],
+            whole=item["whole"],
+            waits=item["waits"],
+        )
+        for item in failed
+    ]
 
 
 def _said(item: Unwritten, caches: str) -> str:
@@ -288,8 +318,10 @@ def _said(item: Unwritten, caches: str) -> str:
         return f"{item.path} {item.why}"
     if item.code == errno.ENOENT:
         renamed = "was it removed or renamed?" if item.path.parent.is_dir() else "was its folder renamed?"
-        return (f"{item.path} {item.why}: {renamed} Rename it back, and recover again; or remove {caches}, where its "
-                "bytes are, if these are not wanted")  # fmt: skip
+        return (
+            f"{item.path} {item.why}: {renamed} Rename it back, and recover again; or remove {caches}, where its "
+            "bytes are, if these are not wanted"
+        )
     all_the_same = ": --force writes them all the same" if item.changed else ""
     half = ", and the file is not whole" if item.path.exists() and not item.changed else ""
     return f"{item.path} {item.why}; its bytes are in {caches}{half}{all_the_same}"
@@ -300,8 +332,9 @@ def _caches(folder: Path) -> list[Path]:
 
 
 @click.command(context_settings=HELP)
-@click.argument("folders", nargs=-1, required=True, metavar="DIR...",
-                type=click.Path(exists=True, file_okay=False, path_type=Path))  # fmt: skip
+@click.argument(
+    "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True, file_okay=False, path_type=Path)
+)
 @click.option("--force", is_flag=True, help="Write also to files that others have written since.")
 def recover(folders: tuple[Path, ...], force: bool) -> None:
     """Write to their files what delegates that were killed have left in a folder of mpiox_delegate_cache_dir.
@@ -316,8 +349,11 @@ def recover(folders: tuple[Path, ...], force: bool) -> None:
         if moved == _IN_USE:
             echo(f"{cache}: its delegate runs")
         elif moved == _RESTARTED:
-            echo(f"{cache}: this node was restarted since: which of its pages had come to the disk is not known, "
-                       "so nothing of it is written", err=True)  # fmt: skip
+            echo(
+                f"{cache}: this node was restarted since: which of its pages had come to the disk is not known, "
+                "so nothing of it is written",
+                err=True,
+            )
             whole = False
         elif moved < 0:
             echo(f"{cache}: cannot be used: it is another user's, or no cache of this version", err=True)

@@ -108,8 +108,10 @@ class Queue:
         out = ffi.new("mpiio_ext_schedule **")
         rc = lib.mpiio_ext_schedule_create(policy.encode(), ffi.new("int64_t[]", numbers), out)
         if rc == _E_ARG:
-            raise ArgumentError(f"scheduler {policy!r} with {numbers}: choose one of {', '.join(policies())}, a "
-                                "quantum and batches of 1 or more, and no negative number")
+            raise ArgumentError(
+                f"scheduler {policy!r} with {numbers}: choose one of {', '.join(policies())}, a "
+                "quantum and batches of 1 or more, and no negative number"
+            )
         if rc != 0:
             raise MpiioExtError(f"not enough memory for a queue of {capacity} requests")
         self._handle: Any = ffi.gc(out[0], lib.mpiio_ext_schedule_free)

@@ -21,14 +21,7 @@ version = release = __version__
 language = "en"
 smartquotes = False  # "--" in a line of help is an option, not a dash
 
-extensions = [
-    "myst_parser",
-    "sphinx.ext.autodoc",
-    "numpydoc",
-    "sphinx_click",
-    "sphinx_copybutton",
-    "mpiio_ext_site",
-]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "numpydoc", "sphinx_click", "sphinx_copybutton", "mpiio_ext_site"]
 
 root_doc = "docs/index"
 source_suffix = {".md": "markdown"}

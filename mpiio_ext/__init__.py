@@ -47,8 +47,12 @@ __version__ = "0.1.0"
 
 #: Imported when first used, so that `import mpiio_ext` stays quick on every rank.
 _SUBMODULES = {"hints": "mpiio_ext.hints", "layout": "mpiio_ext.layout", "stats": "mpiio_ext.stats"}
-_LAZY = {"FileStats": "mpiio_ext.stats", "Hints": "mpiio_ext.hints", "RunStats": "mpiio_ext.stats",
-         "run_report": "mpiio_ext.analytics.run.shown"}
+_LAZY = {
+    "FileStats": "mpiio_ext.stats",
+    "Hints": "mpiio_ext.hints",
+    "RunStats": "mpiio_ext.stats",
+    "run_report": "mpiio_ext.analytics.run.shown",
+}
 
 
 def __getattr__(name: str) -> Any:

@@ -99,8 +99,16 @@ class HintValues(tuple[HintValue, ...], Shown):
 
     def rows(self) -> list[dict[str, object]]:
         """Return all hints."""
-        return [{"hint": item.spec.name, "value": item.value, "source": item.source, "default": item.spec.default,
-                 "meaning": item.spec.description} for item in self]  # fmt: skip
+        return [
+            {
+                "hint": item.spec.name,
+                "value": item.value,
+                "source": item.source,
+                "default": item.spec.default,
+                "meaning": item.spec.description,
+            }
+            for item in self
+        ]
 
     __repr__ = Shown.__repr__
 

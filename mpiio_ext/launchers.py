@@ -46,13 +46,7 @@ _SPEAKING_S = 1.0
 #: Processes between a rank and what has started it, at most: shells and wrappers.
 _ANCESTORS = 16
 #: Variables of other libraries that this one honours and that launchers of Open MPI do not forward by themselves.
-FORWARDED = (
-    "MPICH_MPIIO_HINTS",
-    "MPICH_MPIIO_HINTS_DISPLAY",
-    "PNETCDF_HINTS",
-    "ROMIO_HINTS",
-    "ROMIO_PRINT_HINTS",
-)
+FORWARDED = ("MPICH_MPIIO_HINTS", "MPICH_MPIIO_HINTS_DISPLAY", "PNETCDF_HINTS", "ROMIO_HINTS", "ROMIO_PRINT_HINTS")
 #: Name of the tracer's library, which goes in front of every other.
 TRACER = "libmpiio_ext_trace.so"
 #: In which launchers tell a process its rank.

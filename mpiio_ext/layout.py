@@ -127,8 +127,10 @@ class Layout(Shown):
 
     def rows(self) -> list[dict[str, object]]:
         """Return name, value, unit and source of the facts, all of them as text."""
-        return [{"name": fact.spec.name, "value": str(fact.value), "unit": fact.spec.unit, "source": fact.source}
-                for fact in self.facts]  # fmt: skip
+        return [
+            {"name": fact.spec.name, "value": str(fact.value), "unit": fact.spec.unit, "source": fact.source}
+            for fact in self.facts
+        ]
 
     def lines(self) -> list[str]:
         """Return the path, and the facts."""

@@ -59,6 +59,8 @@ def first_libraries(command: Sequence[str], launched: bool) -> tuple[str, ...]:
     if Path(elf.interpreter).name.startswith(_MUSL):
         own = _elf(sys.executable)
         if own is not None and _MUSL not in own.interpreter:
-            raise LoadError(f"{word} is built with the C library musl ({elf.interpreter}), and this library with glibc:"
-                            " build the program with glibc, or start it without `mpiio-ext run`")  # fmt: skip
+            raise LoadError(
+                f"{word} is built with the C library musl ({elf.interpreter}), and this library with glibc:"
+                " build the program with glibc, or start it without `mpiio-ext run`"
+            )
     return tuple(name for name in elf.needed if FIRST.fullmatch(name))

@@ -25,9 +25,12 @@ _BUCKETS = 48
 #: Fields that are neither counters nor times.
 _WAYS = ("write", "read")
 _OTHERS = (
-    "request_size_log2", "partition", "reason",
-    *(f"{way}_{what}" for way in _WAYS for what in ("partition", "stripe_size_io", "reason")), "delegation",
-)  # fmt: skip
+    "request_size_log2",
+    "partition",
+    "reason",
+    *(f"{way}_{what}" for way in _WAYS for what in ("partition", "stripe_size_io", "reason")),
+    "delegation",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,13 +173,19 @@ class _Stats(Shown):
     def rows(self) -> list[dict[str, object]]:
         """Return name, value, unit and meaning of the numbers that are not 0."""
         found = ((number, getattr(self, number.name)) for number in numbers())
-        return [{"name": number.name, "value": value, "unit": number.unit, "meaning": number.meaning}
-                for number, value in found if value]  # fmt: skip
+        return [
+            {"name": number.name, "value": value, "unit": number.unit, "meaning": number.meaning}
+            for number, value in found
+            if value
+        ]
 
     def lines(self) -> list[str]:
         """Return the methods with their reasons, and the numbers that are not 0."""
-        ways = [f"{way}: {getattr(self, f'{way}_partition')}; {getattr(self, f'{way}_reason')}" for way in _WAYS
-                if getattr(self, f"{way}_partition")]  # fmt: skip
+        ways = [
+            f"{way}: {getattr(self, f'{way}_partition')}; {getattr(self, f'{way}_reason')}"
+            for way in _WAYS
+            if getattr(self, f"{way}_partition")
+        ]
         told = [f"{row['name']:<26} {row['value']:>16,.6g} {row['unit']}" for row in self.rows()]
         return [*ways, *(told or ["nothing was done"])]
 

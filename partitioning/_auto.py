@@ -177,10 +177,23 @@ def choose(
         _check(name, number, 0, MAX_OFFSET_BYTES)
     numbers, texts, reason = ffi.new("int64_t[5]"), ffi.new("char const *[2]"), ffi.new("char[]", _LINE_BYTES)
     code = lib.mpiio_ext_partition_decide(
-        lock.encode(), int(coherent), int(stripe_known), *_numbers(geometry), nodes, nics,
+        lock.encode(),
+        int(coherent),
+        int(stripe_known),
+        *_numbers(geometry),
+        nodes,
+        nics,
         int(operation == "write"),
-        ffi.NULL if method == "auto" else method.encode(), window_bytes, aggregators, _WISHES[stripe_size_io],
-        ffi.NULL if held is None else held.encode(), held_bytes, numbers, texts, reason, _LINE_BYTES,
-    )  # fmt: skip
+        ffi.NULL if method == "auto" else method.encode(),
+        window_bytes,
+        aggregators,
+        _WISHES[stripe_size_io],
+        ffi.NULL if held is None else held.encode(),
+        held_bytes,
+        numbers,
+        texts,
+        reason,
+        _LINE_BYTES,
+    )
     _check_code(code, geometry)
     return _choice(numbers, texts, reason)

@@ -119,15 +119,30 @@ def _panel(plan: Plan, cells: list[_Cell], cell_width: float, cell_height: float
     bottom = cells[-1].row + 1 if cells else 1
     columns = range(0, servers, max(1, round(0.35 / cell_width)))
     rows = range(top, bottom, max(1, round(0.2 / cell_height)))
-    marks = [*_cell_marks(cells, cell_width, cell_height), *_changes(plan), *_sub_regions(plan),
-             Text(x=1, y=1, text="file order →", inside="axes", shift=(0, 15), align=("right", "bottom"), size=7,
-                  colour="ink")]  # fmt: skip
+    marks = [
+        *_cell_marks(cells, cell_width, cell_height),
+        *_changes(plan),
+        *_sub_regions(plan),
+        Text(
+            x=1, y=1, text="file order →", inside="axes", shift=(0, 15), align=("right", "bottom"), size=7, colour="ink"
+        ),
+    ]
     return Panel(
-        marks=marks, title=_title(plan), room=28,
-        x=Axis(label=_facts(plan), low=-0.08, high=servers + 0.08, above=True, line=False,
-               ticks=[(s + 0.5, f"S{s}") for s in columns]),
-        y=Axis(label="stripe row", low=bottom + 0.15, high=top - 0.15, line=False,
-               ticks=[(r + 0.5, str(r)) for r in rows]))  # fmt: skip
+        marks=marks,
+        title=_title(plan),
+        room=28,
+        x=Axis(
+            label=_facts(plan),
+            low=-0.08,
+            high=servers + 0.08,
+            above=True,
+            line=False,
+            ticks=[(s + 0.5, f"S{s}") for s in columns],
+        ),
+        y=Axis(
+            label="stripe row", low=bottom + 0.15, high=top - 0.15, line=False, ticks=[(r + 0.5, str(r)) for r in rows]
+        ),
+    )
 
 
 def _cell_marks(cells: list[_Cell], cell_width: float, cell_height: float) -> list[Mark]:
@@ -148,14 +163,26 @@ def _cell_marks(cells: list[_Cell], cell_width: float, cell_height: float) -> li
             looks.setdefault(own, []).append((left + start * width, low, (end - start) * width, width))
             label = f"P{aggregator}"
             if size >= 4 and (end - start) * cell_width * 72 > 0.62 * size * len(label):
-                texts.append(Text(x=left + (start + end) / 2 * width, y=cell.row + 0.5, text=label, size=size,
-                                  colour="ink", boxed=True))  # fmt: skip
+                texts.append(
+                    Text(
+                        x=left + (start + end) / 2 * width,
+                        y=cell.row + 0.5,
+                        text=label,
+                        size=size,
+                        colour="ink",
+                        boxed=True,
+                    )
+                )
         if cell_width >= 0.5 and cell_height >= 0.3:
-            texts.append(Text(x=left + 0.03, y=low + 0.03, text=str(cell.stripe), align=("left", "top"), size=5,
-                              colour="ink"))  # fmt: skip
+            texts.append(
+                Text(x=left + 0.03, y=low + 0.03, text=str(cell.stripe), align=("left", "top"), size=5, colour="ink")
+            )
     line = 0.5 if size > 3 else 0
-    return [Tiles(places=outside, look=Look("line")),
-            *(Tiles(places=places, look=own, edge="ink", thin=line) for own, places in looks.items()), *texts]
+    return [
+        Tiles(places=outside, look=Look("line")),
+        *(Tiles(places=places, look=own, edge="ink", thin=line) for own, places in looks.items()),
+        *texts,
+    ]
 
 
 def _changes(plan: Plan) -> list[Mark]:
@@ -167,10 +194,14 @@ def _changes(plan: Plan) -> list[Mark]:
     inside = before["stripe"] == after["stripe"]
     rows, columns = after["stripe"] // plan.geometry.servers, after["server"]
     where = columns + (after["offset"] / plan.geometry.stripe_size_bytes) % 1 * (1 - 2 * _INSET) + _INSET
-    bars = [[(column + _INSET, row), (column + 1 - _INSET, row)]
-            for row, column in zip(rows[change & ~inside].tolist(), columns[change & ~inside].tolist(), strict=True)]
-    bars += [[(at, row + _INSET), (at, row + 1 - _INSET)]
-             for row, at in zip(rows[change & inside].tolist(), where[change & inside].tolist(), strict=True)]
+    bars = [
+        [(column + _INSET, row), (column + 1 - _INSET, row)]
+        for row, column in zip(rows[change & ~inside].tolist(), columns[change & ~inside].tolist(), strict=True)
+    ]
+    bars += [
+        [(at, row + _INSET), (at, row + 1 - _INSET)]
+        for row, at in zip(rows[change & inside].tolist(), where[change & inside].tolist(), strict=True)
+    ]
     return [Segments(lines=bars, width=2.4, layer=3)]
 
 
@@ -184,8 +215,18 @@ def _sub_regions(plan: Plan) -> list[Mark]:
         ys: list[float] = [row + 1, row + 1, row, row] if column else [row, row]
         marks.append(Line(x=xs, y=ys, look=Look("changed", (0, (4, 2))), width=1.8, clip=False, layer=4))
         named = [(number, 0.1, "top"), *([(0, -0.1, "bottom")] if number == 1 else [])]
-        marks += [Text(x=servers + 0.12, y=row + shift, text=f"sub-region {which}", turn=90, size=7, colour="changed",
-                       align=("left", side)) for which, shift, side in named]  # fmt: skip
+        marks += [
+            Text(
+                x=servers + 0.12,
+                y=row + shift,
+                text=f"sub-region {which}",
+                turn=90,
+                size=7,
+                colour="changed",
+                align=("left", side),
+            )
+            for which, shift, side in named
+        ]
     return marks
 
 

@@ -156,8 +156,9 @@ def methods() -> tuple[Method, ...]:
     )
 
 
-def check_method(method: str | None, *, before: tuple[str, ...] = (), behind: tuple[str, ...] = (), where: str = ""
-                 ) -> None:
+def check_method(
+    method: str | None, *, before: tuple[str, ...] = (), behind: tuple[str, ...] = (), where: str = ""
+) -> None:
     """Refuse what is neither a partition method nor one of the words before and behind them; where: who asks."""
     names = [*before, *(m.name for m in methods()), *behind]
     if method not in names:
@@ -220,10 +221,17 @@ class Plan:
     def _repr_html_(self) -> str:
         """Return what the first aggregators have, as a table."""
         flat, count = self.sets(), self.geometry.aggregators
-        rows = [{"aggregator": each, "bytes": int(flat.bytes[each]), "servers": int(flat.servers[each]),
-                 "first_stripe": int(flat.rows["offset"][flat.first[each]]) // self.geometry.stripe_size_bytes
-                 if flat.first[each] < flat.first[each + 1] else None}
-                for each in range(min(count, MOST_SHOWN))]  # fmt: skip
+        rows = [
+            {
+                "aggregator": each,
+                "bytes": int(flat.bytes[each]),
+                "servers": int(flat.servers[each]),
+                "first_stripe": int(flat.rows["offset"][flat.first[each]]) // self.geometry.stripe_size_bytes
+                if flat.first[each] < flat.first[each + 1]
+                else None,
+            }
+            for each in range(min(count, MOST_SHOWN))
+        ]
         return html_of([repr(self)], rows, count, ".sets()")
 
     @property

@@ -44,9 +44,7 @@ def _as_json(plans: list[Plan], choice: Choice | None) -> dict[str, Any]:
             {
                 "method": p.method,
                 "aggregators_used": p.aggregators_used,
-                "sub_regions": [
-                    {"offset_bytes": o, "length_bytes": n} for o, n in p.sub_regions().tolist()
-                ],
+                "sub_regions": [{"offset_bytes": o, "length_bytes": n} for o, n in p.sub_regions().tolist()],
                 "domains": [
                     {
                         "aggregator": a,
@@ -61,7 +59,7 @@ def _as_json(plans: list[Plan], choice: Choice | None) -> dict[str, Any]:
             }
             for p in plans
         ],
-    }  # fmt: skip
+    }
 
 
 def _print_text(plans: list[Plan]) -> None:
@@ -100,29 +98,48 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
     help="Partition method; all: side by side.",
 )
 @click.option(
-    "--lock", type=click.Choice(LOCKS), default="server",
-    help="Lock protocol of the file system, for --method auto.",
-)  # fmt: skip
+    "--lock", type=click.Choice(LOCKS), default="server", help="Lock protocol of the file system, for --method auto."
+)
 @click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="For --method auto.")
 @click.option(
-    "--nodes", type=click.IntRange(0, MAX_PARTIES), default=0,
+    "--nodes",
+    type=click.IntRange(0, MAX_PARTIES),
+    default=0,
     help="For --method auto: nodes that the aggregators may lie on, to choose their number; 0: it is settled.",
 )
 @click.option(
-    "--nics", type=click.IntRange(0, MAX_PARTIES), default=0,
+    "--nics",
+    type=click.IntRange(0, MAX_PARTIES),
+    default=0,
     help="For --method auto: network cards of each node; 0: not known.",
 )
 @click.option("--window", type=_SIZE, default=0, help="For --method auto: bytes of a collective buffer; 0: chosen.")
 @click.option(
-    "--rules", is_flag=True, is_eager=True, expose_value=False, callback=_print_rules,
+    "--rules",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_rules,
     help="Print the rules of auto as a table, and exit.",
 )
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Write a picture (.svg, .png, .pdf).")
 @json_option("Write the domains as JSON to standard output.")
 def main(
-    servers: int, aggregators: int, stripes: int | None, start: int, end: int | None, stripe_size: int, method: str,
-    lock: str, operation: str, nodes: int, nics: int, window: int, plot: Path | None, as_json: bool,
-) -> None:  # fmt: skip
+    servers: int,
+    aggregators: int,
+    stripes: int | None,
+    start: int,
+    end: int | None,
+    stripe_size: int,
+    method: str,
+    lock: str,
+    operation: str,
+    nodes: int,
+    nics: int,
+    window: int,
+    plot: Path | None,
+    as_json: bool,
+) -> None:
     """Show which I/O aggregator owns which stripes of a file region.
 
     Columns are I/O servers, rows are stripe rows: the file runs from left to right, then down. Sizes are bytes, or
@@ -136,13 +153,21 @@ def main(
         raise click.BadParameter("a stripe has at least one byte", param_hint="--stripe-size")
     region = _region(stripes, start, end, stripe_size)
     geometry = Geometry(
-        start_bytes=region[0], end_bytes=region[1], stripe_size_bytes=stripe_size, servers=servers,
+        start_bytes=region[0],
+        end_bytes=region[1],
+        stripe_size_bytes=stripe_size,
+        servers=servers,
         aggregators=aggregators,
-    )  # fmt: skip
+    )
     choice = None
     if method == "auto":
         choice = choose(
-            geometry, lock=lock, coherent=lock == "local", operation=operation, nodes=nodes, nics=nics,
+            geometry,
+            lock=lock,
+            coherent=lock == "local",
+            operation=operation,
+            nodes=nodes,
+            nics=nics,
             window_bytes=window,
         )
         geometry = dataclasses.replace(geometry, aggregators=choice.aggregators)

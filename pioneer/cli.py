@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import (
-    HELP,
-    json_file_option,
-    json_option,
-    json_result,
-    output_option,
-    said,
-    tell,
-)
+from mpiio_ext.common.commands import HELP, json_file_option, json_option, json_result, output_option, said, tell
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError
@@ -63,11 +55,19 @@ def _say(line: str) -> None:
 
 @pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
 @click.argument("trace", nargs=-1, required=True, type=Existing())
-@output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
-               help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
+@output_option(
+    required=True,
+    metavar="FILE",
+    callback=named_after(FORMS_OF_PATHS),
+    help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).",
+)
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
-@click.option("--each-rank", is_flag=True, help="Keep what each rank has done, in place of what each subgroup does: "
-              "carried out by as many ranks, every rank makes its own accesses. At most 63 ranks.")
+@click.option(
+    "--each-rank",
+    is_flag=True,
+    help="Keep what each rank has done, in place of what each subgroup does: "
+    "carried out by as many ranks, every rank makes its own accesses. At most 63 ranks.",
+)
 @click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
 @click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
 def path(
@@ -97,8 +97,10 @@ def path(
         for line in not_represented(tables, found):
             _say(line)
     sizes = ", ".join(str(len(group)) for group in found.info.members[1:]) or "none"
-    echo(f"{output}: {found.table.num_rows:,} operations of {len(tables)} ranks; subgroups of children: {sizes}"
-               f"{'' if found.info.minimal else '; the differences may not be the fewest'}")  # fmt: skip
+    echo(
+        f"{output}: {found.table.num_rows:,} operations of {len(tables)} ranks; subgroups of children: {sizes}"
+        f"{'' if found.info.minimal else '; the differences may not be the fewest'}"
+    )
 
 
 # ---- profiles --------------------------------------------------------------------------------------------------------
@@ -106,8 +108,9 @@ def path(
 
 @pioneer.command(context_settings=HELP, short_help="Characterize a path: an editable profile.")
 @click.argument("workload_path", metavar="PATH", type=Existing(dir_okay=False))
-@output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES),
-               help="Where the profile is put: .json.")
+@output_option(
+    required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES), help="Where the profile is put: .json."
+)
 @click.option("--plain", is_flag=True, help="Without the shapes of the path: to be edited by hand.")
 def profile(workload_path: str, output: str, plain: bool) -> None:
     """Characterize a workload PATH: open sessions, gaps, sizes, offsets, slack times by file class."""
@@ -142,11 +145,20 @@ def _load_source(name: str) -> WorkloadPath | Profile:
 
 @pioneer.command(context_settings=HELP, short_help="Make another path, of a path or a profile.")
 @click.argument("source", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
-@output_option(required=True, metavar="FILE", callback=named_after(FORMS_OF_PATHS),
-               help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).")
-@click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="sampled",
-              show_default=True, help="faithful: the path itself; quota: what can change places is shuffled; sampled: "
-              "drawn by Algorithm 1; tuned: the same, multiplied.")
+@output_option(
+    required=True,
+    metavar="FILE",
+    callback=named_after(FORMS_OF_PATHS),
+    help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["faithful", "quota", "sampled", "tuned"]),
+    default="sampled",
+    show_default=True,
+    help="faithful: the path itself; quota: what can change places is shuffled; sampled: "
+    "drawn by Algorithm 1; tuned: the same, multiplied.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same gives the same path.")
 @multiply_option
 def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[str, float]) -> None:
@@ -209,8 +221,7 @@ def fidelity(paths: tuple[str, ...], seeds: int, as_json: bool, output: Path | N
     from mpiio_ext.pioneer.fidelity import to_json, to_markdown
 
     with json_result(as_json, output) as put:
-        rows = measure({Path(name).stem: _load_path(name) for name in paths}, seeds,
-                       lambda what: echo(what, err=True))  # fmt: skip
+        rows = measure({Path(name).stem: _load_path(name) for name in paths}, seeds, lambda what: echo(what, err=True))
         echo(to_markdown(rows), nl=False)
         if as_json:
             put(to_json(rows))
@@ -238,24 +249,36 @@ def _check_path(name: str, *, as_json: bool = False) -> int:
     wrong = [item for item in found if not (item.id in untold and item.not_open)]
     refused, more = refusals(known), list(unmade(known))
     if as_json:
-        echo(json.dumps({
-            "document": name, "kind": "path", "operations": len(ids),
-            "violations": [{"operation": item.id, "group": item.group, "why": item.why} for item in wrong],
-            "sessions_without_open": len(nobody) if len(wrong) < len(found) else 0,
-            "refused": list(refused), "not_made": more, "fine": not (wrong or refused),
-        }))  # fmt: skip
+        echo(
+            json.dumps(
+                {
+                    "document": name,
+                    "kind": "path",
+                    "operations": len(ids),
+                    "violations": [{"operation": item.id, "group": item.group, "why": item.why} for item in wrong],
+                    "sessions_without_open": len(nobody) if len(wrong) < len(found) else 0,
+                    "refused": list(refused),
+                    "not_made": more,
+                    "fine": not (wrong or refused),
+                }
+            )
+        )
         return 1 if wrong or refused else 0
     for item in wrong[:_SHOWN]:
         echo(f"{name}: operation {item.id}, group {item.group}: {item.why}")
     if len(wrong) > _SHOWN:
         echo(f"{name}: and {len(wrong) - _SHOWN:,} more")
     if len(wrong) < len(found):
-        echo(f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
-                   "a replay makes it up where they move data")  # fmt: skip
+        echo(
+            f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
+            "a replay makes it up where they move data"
+        )
     for line in (*refused[:_SHOWN], *more):
         echo(f"{name}: {line}")
-    echo(f"{name}: hard dependencies of {len(ids):,} operations: "
-               + (f"{len(wrong):,} do not hold" if wrong else "all hold"))  # fmt: skip
+    echo(
+        f"{name}: hard dependencies of {len(ids):,} operations: "
+        + (f"{len(wrong):,} do not hold" if wrong else "all hold")
+    )
     return 1 if wrong or refused else 0
 
 

@@ -27,11 +27,23 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
 
     console = make_console(stderr=True)
     if not console.is_terminal:
-        yield (lambda step, text: echo(f"{1 + STEPS.index(step)}/{len(STEPS)} {step}: {text}", err=True) if (
-            text.startswith("done")) else None), lambda line: tell(line)  # fmt: skip
+        yield (
+            (
+                lambda step, text: (
+                    echo(f"{1 + STEPS.index(step)}/{len(STEPS)} {step}: {text}", err=True)
+                    if (text.startswith("done"))
+                    else None
+                )
+            ),
+            lambda line: tell(line),
+        )
         return
-    columns = (SpinnerColumn(finished_text="✔"), TextColumn("{task.description:<11}"), TimeElapsedColumn(),
-               TextColumn("{task.fields[doing]}", markup=False))  # fmt: skip
+    columns = (
+        SpinnerColumn(finished_text="✔"),
+        TextColumn("{task.description:<11}"),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[doing]}", markup=False),
+    )
     with Progress(*columns, console=console) as shown:
         tasks = {step: shown.add_task(step, total=1, start=False, doing="") for step in STEPS}
 
@@ -46,34 +58,72 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
         yield say, lambda line: shown.console.print(f"mpiio-ext: {line}", markup=False, highlight=False, soft_wrap=True)
 
 
-@click.command(name="all", context_settings=HELP,
-               short_help="Every phase, from a trace to a comparison.")
+@click.command(name="all", context_settings=HELP, short_help="Every phase, from a trace to a comparison.")
 @click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
-@output_option(required=True, type=click.Path(path_type=Path), metavar="DIR",
-               help="Folder for everything; it must be empty or missing.")
-@click.option("-n", "--ranks", type=click.IntRange(min=1), metavar="N", help="Processes of the replay.  [default: as "
-              "many as were traced]")
-@click.option("--mode", type=click.Choice(["faithful", "quota", "sampled", "tuned"]), default="faithful",
-              show_default=True, help="Of the synthesis.")
+@output_option(
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="DIR",
+    help="Folder for everything; it must be empty or missing.",
+)
+@click.option(
+    "-n",
+    "--ranks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Processes of the replay.  [default: as many as were traced]",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["faithful", "quota", "sampled", "tuned"]),
+    default="faithful",
+    show_default=True,
+    help="Of the synthesis.",
+)
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the synthesis.")
 @multiply_option
-@click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
-              help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.")
+@click.option(
+    "--time-scale",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="X",
+    help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.",
+)
 @click.option("--spin", "spin_s", type=Duration(zero=True), metavar="TIME", help="As of `pioneer replay`.")
-@click.option("--launcher", metavar="WORDS", help="Launcher of MPI programs with options; -n N is put behind it.  "
-              "[default: mpiexec of this environment]")
-@click.option("--replay-limit", "limit", type=Duration(),
-              help="End the replay after this time.  [default: 10 times its planned time, and 10 minutes]")
+@click.option(
+    "--launcher",
+    metavar="WORDS",
+    help="Launcher of MPI programs with options; -n N is put behind it.  [default: mpiexec of this environment]",
+)
+@click.option(
+    "--replay-limit",
+    "limit",
+    type=Duration(),
+    help="End the replay after this time.  [default: 10 times its planned time, and 10 minutes]",
+)
 @click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
 @click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
 @click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
 @click.option("--each-rank", is_flag=True, help="Each rank is a subgroup of the path: its own offsets, its own views.")
 @click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
 def everything(
-    trace: tuple[Path, ...], output: Path, ranks: int | None, mode: str, seed: int, multiply: dict[str, float],
-    time_scale: float, spin_s: float | None, launcher: str | None, limit: float | None, reader: str | None,
-    only: tuple[str, ...], skip: tuple[str, ...], each_rank: bool, replace: bool,
-) -> None:  # fmt: skip
+    trace: tuple[Path, ...],
+    output: Path,
+    ranks: int | None,
+    mode: str,
+    seed: int,
+    multiply: dict[str, float],
+    time_scale: float,
+    spin_s: float | None,
+    launcher: str | None,
+    limit: float | None,
+    reader: str | None,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    each_rank: bool,
+    replace: bool,
+) -> None:
     """Go from a TRACE to a workload that was carried out, traced again and compared with it.
 
     Leaves in DIR: sanitized.parquet, path.parquet, profile.json, synthetic.parquet, run/ (files, trace, replay.json),
@@ -96,11 +146,23 @@ def everything(
             raise ValueError(f"--multiply changes nothing in mode {mode}; it is for --mode tuned")
         with _progress() as (say, warn):
             steps = Pipeline(
-                trace=trace, folder=output, ranks=ranks or 0, mode=mode, seed=seed, scale=factors,
-                time_scale=time_scale, spin_s=spin_s, launcher=shlex.split(launcher or ""), reader=reader,
-                limit_s=limit or 0.0, only=only, skip=skip, each_rank=each_rank, say=say,
+                trace=trace,
+                folder=output,
+                ranks=ranks or 0,
+                mode=mode,
+                seed=seed,
+                scale=factors,
+                time_scale=time_scale,
+                spin_s=spin_s,
+                launcher=shlex.split(launcher or ""),
+                reader=reader,
+                limit_s=limit or 0.0,
+                only=only,
+                skip=skip,
+                each_rank=each_rank,
+                say=say,
                 warn=warn,
-            )  # fmt: skip
+            )
             steps.prepare(replace=replace)
             found = steps.run()
     judged = sum(metric.judged for metric in found.metrics)
@@ -108,8 +170,10 @@ def everything(
         echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
     for why in found.untold:
         echo(f"not judged: {why}")
-    echo(f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
-               f"{f'; not judged: {found.note}' if found.note else ''}")  # fmt: skip
+    echo(
+        f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
+        f"{f'; not judged: {found.note}' if found.note else ''}"
+    )
     if why := not_in_path(steps.in_path, found.original.activity.ranks):
         tell(why)
     raise SystemExit(0 if found.passed else 1)

@@ -27,8 +27,10 @@ def say_comparison(comparison: Comparison) -> None:
     for why in comparison.untold:
         echo(f"not judged: {why}")
     judged = sum(metric.judged for metric in comparison.metrics)
-    echo(f"{judged - len(comparison.failed)} of {judged} limits hold"
-               f"{f'; not judged: {comparison.note}' if comparison.note else ''}")  # fmt: skip
+    echo(
+        f"{judged - len(comparison.failed)} of {judged} limits hold"
+        f"{f'; not judged: {comparison.note}' if comparison.note else ''}"
+    )
 
 
 def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> list[Path]:
@@ -41,25 +43,45 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> lis
     return saved
 
 
-@click.command(context_settings=HELP,
-               short_help="How close two traces or paths are.")
+@click.command(context_settings=HELP, short_help="How close two traces or paths are.")
 @click.argument("original", type=Existing(path_type=Path))
 @click.argument("synthetic", type=Existing(path_type=Path))
-@output_option(type=_PATH, metavar="DIR",
-               help="Folder for comparison.html, comparison.json and the figures as SVG.")
+@output_option(type=_PATH, metavar="DIR", help="Folder for comparison.html, comparison.json and the figures as SVG.")
 @click.option("--html", type=_PATH, metavar="FILE", help="The page alone.")
 @json_option("Print the JSON document, and no table.")
-@click.option("--bins", type=click.IntRange(1, 10_000), default=200, show_default=True, metavar="N",
-              help="Bins of the series over time.")
+@click.option(
+    "--bins",
+    type=click.IntRange(1, 10_000),
+    default=200,
+    show_default=True,
+    metavar="N",
+    help="Bins of the series over time.",
+)
 @click.option("--below", metavar="FOLDER", help="Of SYNTHETIC, a trace, only operations on files below FOLDER.")
-@click.option("--replayed", is_flag=True, help="SYNTHETIC is the trace of a replay of ORIGINAL: what the engine leaves "
-              "out, and what so many ranks cannot do, is not compared.")
-@click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, metavar="X",
-              help="Pace at which SYNTHETIC was carried out; other than 1 the metrics of time are not judged.")
+@click.option(
+    "--replayed",
+    is_flag=True,
+    help="SYNTHETIC is the trace of a replay of ORIGINAL: what the engine leaves "
+    "out, and what so many ranks cannot do, is not compared.",
+)
+@click.option(
+    "--time-scale",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    metavar="X",
+    help="Pace at which SYNTHETIC was carried out; other than 1 the metrics of time are not judged.",
+)
 def compare(
-    original: Path, synthetic: Path, output: Path | None, html: Path | None, as_json: bool, bins: int,
-    below: str | None, replayed: bool, time_scale: float,
-) -> None:  # fmt: skip
+    original: Path,
+    synthetic: Path,
+    output: Path | None,
+    html: Path | None,
+    as_json: bool,
+    bins: int,
+    below: str | None,
+    replayed: bool,
+    time_scale: float,
+) -> None:
     """Say how close the workload SYNTHETIC comes to ORIGINAL.
 
     Each is a workload path, a sanitized table, or a trace in any format (a file, or the folder of a run).

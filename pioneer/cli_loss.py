@@ -15,8 +15,9 @@ def say_loss(info: TraceInfo) -> None:
     """Report on stderr what of a trace was not understood, and what the tracer has left out."""
     for source in info.sources:
         loss = source.loss
-        said = [f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
-                ] * bool(loss.skipped) + ["its end is missing"] * loss.truncated  # fmt: skip
+        said = [
+            f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
+        ] * bool(loss.skipped) + ["its end is missing"] * loss.truncated
         said += [f"{loss.missing_bytes:,} bytes are missing"] * bool(loss.missing_bytes)
         said += [f"{loss.unread_bytes:,} bytes of it were not read"] * bool(loss.unread_bytes)
         if said or loss.problems:

@@ -81,11 +81,15 @@ def _say_plan(comm: MPI.Intracomm, plan: Plan, place: Path) -> None:
     numbers = comm.gather((plan.ids.size, plan.bytes_written, len(plan.paths), sum(plan.unknown.values()), made))
     if numbers is not None:
         counts = [sum(column) for column in zip(*numbers, strict=True)]
-        echo(f"{comm.size} ranks would make {counts[0]:,} calls on {counts[2]:,} files below {place} "
-                   f"and write {counts[1]:,} bytes; {counts[3]:,} operations are left out")  # fmt: skip
+        echo(
+            f"{comm.size} ranks would make {counts[0]:,} calls on {counts[2]:,} files below {place} "
+            f"and write {counts[1]:,} bytes; {counts[3]:,} operations are left out"
+        )
         if counts[4]:
-            echo(f"  before it files that are read would be made longer by {counts[4]:,} bytes, counted by each "
-                       "rank that reads them")  # fmt: skip
+            echo(
+                f"  before it files that are read would be made longer by {counts[4]:,} bytes, counted by each "
+                "rank that reads them"
+            )
     _say_communicators(comm, plan)
     _say_left_out(comm, plan)
 
@@ -94,15 +98,19 @@ def _say_communicators(comm: MPI.Intracomm, plan: Plan) -> None:
     """Print on which communicators of a part of the ranks files would be opened; collective."""
     from mpiio_ext.pioneer.show_operations import ranges
 
-    opens = [(ranks, int((plan.communicator == number).sum())) for number, ranks in enumerate(plan.communicators)
-             if ranks and ranks[0] == comm.rank]  # fmt: skip
+    opens = [
+        (ranks, int((plan.communicator == number).sum()))
+        for number, ranks in enumerate(plan.communicators)
+        if ranks and ranks[0] == comm.rank
+    ]
     found = comm.gather(opens)
     every = [one for several in found or () for one in several]
     if every:
-        echo(f"  {sum(count for _, count in every):,} times ranks would open files with some of the others: "
-                   f"{len(every):,} communicators of {min(len(ranks) for ranks, _ in every)} to "
-                   f"{max(len(ranks) for ranks, _ in every)} ranks, the first of ranks {ranges(every[0][0])}"
-                   )  # fmt: skip
+        echo(
+            f"  {sum(count for _, count in every):,} times ranks would open files with some of the others: "
+            f"{len(every):,} communicators of {min(len(ranks) for ranks, _ in every)} to "
+            f"{max(len(ranks) for ranks, _ in every)} ranks, the first of ranks {ranges(every[0][0])}"
+        )
 
 
 def _check_room(comm: MPI.Intracomm, plan: Plan, place: Path, most_bytes: int) -> None:
@@ -113,14 +121,17 @@ def _check_room(comm: MPI.Intracomm, plan: Plan, place: Path, most_bytes: int) -
     needed = needed_files(plan)
     made, error = input_bytes(needed), None
     if made > most_bytes:
-        error = ValueError(f"the files that it reads would have to be made longer by {made:,} bytes; --most-bytes "
-                           f"allows {most_bytes:,}")  # fmt: skip
+        error = ValueError(
+            f"the files that it reads would have to be made longer by {made:,} bytes; --most-bytes "
+            f"allows {most_bytes:,}"
+        )
     _refuse(comm, error)
     room = room_needed(plan, needed, comm, most_bytes)
     if comm.rank == 0 and room > (free := free_bytes(place)):
-        error = ValueError(f"{place}: the path needs room for up to {room:,} bytes, and {free:,} are free: name a "
-                           "folder of another file system, or say with --most-bytes what each rank may write"
-                           )  # fmt: skip
+        error = ValueError(
+            f"{place}: the path needs room for up to {room:,} bytes, and {free:,} are free: name a "
+            "folder of another file system, or say with --most-bytes what each rank may write"
+        )
     _refuse(comm, error, FAILED)
 
 
@@ -179,19 +190,29 @@ def _say_late(late: Sequence[Any], spun_ns: int) -> None:
     every = np.concatenate(late)
     if every.size:
         half, most = (float(value) / 1e3 for value in np.percentile(every, [50, 99]))
-        echo(f"  slack times ended {half:.1f} us late at the median, {most:.1f} us at the 99th percentile; "
-                   f"rank 0 spun for the last {spun_ns / 1e3:.1f} us of each")  # fmt: skip
+        echo(
+            f"  slack times ended {half:.1f} us late at the median, {most:.1f} us at the 99th percentile; "
+            f"rank 0 spun for the last {spun_ns / 1e3:.1f} us of each"
+        )
 
 
 def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     seconds = max(comm.allgather(outcome.seconds))
-    mine = (plan.ids.size, outcome.bytes_written, outcome.bytes_read, outcome.failed, outcome.left_out,
-            sum(plan.unknown.values()))  # fmt: skip
+    mine = (
+        plan.ids.size,
+        outcome.bytes_written,
+        outcome.bytes_read,
+        outcome.failed,
+        outcome.left_out,
+        sum(plan.unknown.values()),
+    )
     numbers, late = comm.gather(mine), comm.gather(outcome.late)
     if numbers is not None and late is not None:
         total = [sum(column) for column in zip(*numbers, strict=True)]
-        echo(f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.6f} s, wrote {total[1]:,} "
-                   f"and read {total[2]:,} bytes; {total[3]:,} calls failed, {total[4] + total[5]:,} were left out")
+        echo(
+            f"{comm.size} ranks made {total[0] - total[4]:,} calls in {seconds:.6f} s, wrote {total[1]:,} "
+            f"and read {total[2]:,} bytes; {total[3]:,} calls failed, {total[4] + total[5]:,} were left out"
+        )
         _say_late(late, outcome.spun_ns)
     _say_left_out(comm, plan, outcome)
 
@@ -199,27 +220,63 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
 @click.command(context_settings=HELP, short_help="Carry a path out, with any number of ranks.")
 @click.argument("workload_path", metavar="PATH")
 @click.argument("folder", metavar="[FOLDER]", required=False)
-@click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
-              help="Slack times are multiplied by it; 0: as fast as can be.")
-@click.option("--spin", "spin_s", type=Duration(zero=True), metavar="TIME",
-              help="End of each slack time that is spun for, as 40us; 0: none.  [default: as much as sleeps are late "
-                   "here, measured; next to none where ranks share cores]")
-@click.option("--most-bytes", type=Size(), metavar="SIZE",
-              help="What a rank may write, preallocate, and make of files that are read.")
-@click.option("--stuck-after", "report", type=Duration(zero=True), default="60s", show_default=True,
-              help="A rank that makes no progress for so long says where it stands; 0: never.")
+@click.option(
+    "--time-scale",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="X",
+    help="Slack times are multiplied by it; 0: as fast as can be.",
+)
+@click.option(
+    "--spin",
+    "spin_s",
+    type=Duration(zero=True),
+    metavar="TIME",
+    help="End of each slack time that is spun for, as 40us; 0: none.  [default: as much as sleeps are late "
+    "here, measured; next to none where ranks share cores]",
+)
+@click.option(
+    "--most-bytes",
+    type=Size(),
+    metavar="SIZE",
+    help="What a rank may write, preallocate, and make of files that are read.",
+)
+@click.option(
+    "--stuck-after",
+    "report",
+    type=Duration(zero=True),
+    default="60s",
+    show_default=True,
+    help="A rank that makes no progress for so long says where it stands; 0: never.",
+)
 @click.option("--existing", is_flag=True, help="FOLDER may hold files that no replay has made; they may be lost.")
 @click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
-@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
-              help="The same, with a hint.")  # fmt: skip
+@click.option(
+    "-H",
+    "--hint",
+    multiple=True,
+    metavar="[GLOB:]NAME=VALUE",
+    shell_complete=complete_hint,
+    help="The same, with a hint.",
+)
 @click.option("--hints-file", metavar="FILE", help="The same, with the hints of FILE.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done, and end.")
 @click.option("--orders", is_flag=True, hidden=True)  # of a tuner: mpiio_ext.pioneer.orders
 def replay(
-    workload_path: str, folder: str | None, time_scale: float, spin_s: float | None, most_bytes: int | None,
-    report: float, existing: bool, extension: bool, hint: tuple[str, ...], hints_file: str | None, dry_run: bool,
+    workload_path: str,
+    folder: str | None,
+    time_scale: float,
+    spin_s: float | None,
+    most_bytes: int | None,
+    report: float,
+    existing: bool,
+    extension: bool,
+    hint: tuple[str, ...],
+    hints_file: str | None,
+    dry_run: bool,
     orders: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Carry out a workload PATH below FOLDER, by as many ranks as there are.
 
     FOLDER is made where it is missing; without it the folder is that of PATH's name with ".replay" behind it. Nothing
@@ -243,8 +300,18 @@ def replay(
 
     with unrecorded():
         most = 2**63 - 1 if most_bytes is None else most_bytes
-        _replay(MPI.COMM_WORLD, Path(workload_path), place, dry_run, existing, orders, time_scale=time_scale,
-                spin_ns=None if spin_s is None else round(1e9 * spin_s), most_bytes=most, report_s=report)  # fmt: skip
+        _replay(
+            MPI.COMM_WORLD,
+            Path(workload_path),
+            place,
+            dry_run,
+            existing,
+            orders,
+            time_scale=time_scale,
+            spin_ns=None if spin_s is None else round(1e9 * spin_s),
+            most_bytes=most,
+            report_s=report,
+        )
 
 
 def _replay(

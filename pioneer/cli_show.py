@@ -21,9 +21,7 @@ if TYPE_CHECKING:
 _LINES = 1000
 
 
-def _ids(
-    ctx: click.Context, param: click.Parameter, value: str | None  # noqa: ARG001
-) -> tuple[int | None, int | None]:  # fmt: skip
+def _ids(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tuple[int | None, int | None]:
     """Return the ends of a range of global sequence IDs: ``100:200``, ``:50``, ``7``; the last one is included."""
     if value is None:
         return None, None
@@ -47,19 +45,31 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
 @click.command(context_settings=HELP)
 @click.argument("workload_path", metavar="PATH", type=Existing(dir_okay=False, path_type=Path))
 @click.option("--operations", callback=_ids, metavar="A:B", help="Global sequence IDs from A to B.")
-@click.option("--file", "file", default="", metavar="TEXT", help="Files with TEXT in their names, or like a pattern "
-              "with * and ?.")
+@click.option(
+    "--file", "file", default="", metavar="TEXT", help="Files with TEXT in their names, or like a pattern with * and ?."
+)
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="What rank R makes, with its names of files.")
 @click.option("--head", type=click.IntRange(min=0), metavar="N", help="Of these the first N operations.")
 @click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Of these the last N operations.")
-@click.option("--fold", is_flag=True, help="Operations that differ in their offsets alone as one line, a repeated "
-              "sequence of up to 8 operations as one line each.")
+@click.option(
+    "--fold",
+    is_flag=True,
+    help="Operations that differ in their offsets alone as one line, a repeated "
+    "sequence of up to 8 operations as one line each.",
+)
 @click.option("--brief", is_flag=True, help="Groups, files and sessions, without the operations.")
 @click.option("--pager/--no-pager", default=None, help="Page through it.  [default: if the output is a terminal]")
 def show(
-    workload_path: Path, operations: tuple[int | None, int | None], file: str, rank: int | None, head: int | None,
-    tail: int | None, fold: bool, brief: bool, pager: bool | None,
-) -> None:  # fmt: skip
+    workload_path: Path,
+    operations: tuple[int | None, int | None],
+    file: str,
+    rank: int | None,
+    head: int | None,
+    tail: int | None,
+    fold: bool,
+    brief: bool,
+    pager: bool | None,
+) -> None:
     """Print a workload PATH as text: one line for each group, file, session and operation.
 
     The first word of a line says what it is about: path, group, file, session, op.

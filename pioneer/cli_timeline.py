@@ -17,8 +17,12 @@ _EVERY_S = 15.0
 
 @click.command(context_settings=HELP, short_help="Make a time line for Perfetto of a trace.")
 @click.argument("trace", nargs=-1, required=True, type=Existing(path_type=Path))
-@output_option(required=True, type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
-               help="Where the time line is put, run.pftrace; with .gz at its end packed.")
+@output_option(
+    required=True,
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Where the time line is put, run.pftrace; with .gz at its end packed.",
+)
 @click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
 def timeline(trace: tuple[Path, ...], output: Path, name: str | None) -> None:
     """Make a time line of a TRACE, which https://ui.perfetto.dev and chrome://tracing open.

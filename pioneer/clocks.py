@@ -76,8 +76,9 @@ def fit(own: Sequence[int], reference: Sequence[int], *, rank: int, host: str = 
     gaps = np.array([a - b for a, b in zip(own, reference, strict=True)], np.int64)
     base = int(np.sort(gaps)[gaps.size // 2])
     left = (gaps - base).astype(np.float64)  # small: exact in floating point
-    clock = Clock(rank=rank, host=host, points=gaps.size, origin_ns=origin, offset_ns=base,
-                  spread_ns=round(_spread(left)))  # fmt: skip
+    clock = Clock(
+        rank=rank, host=host, points=gaps.size, origin_ns=origin, offset_ns=base, spread_ns=round(_spread(left))
+    )
     if gaps.size < LEAST:
         return clock
     times = (np.array(own, np.int64) - origin).astype(np.float64)

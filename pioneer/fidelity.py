@@ -117,9 +117,11 @@ def children_elsewhere(path: WorkloadPath, random: np.random.Generator) -> Workl
 
 #: Ways to spoil a path.
 CONTROLS: Mapping[str, Callable[[WorkloadPath, np.random.Generator], WorkloadPath]] = {
-    "shuffled order": shuffled_order, "Poisson slack": poisson_slack, "uniform offsets": uniform_offsets,
+    "shuffled order": shuffled_order,
+    "Poisson slack": poisson_slack,
+    "uniform offsets": uniform_offsets,
     "children elsewhere": children_elsewhere,
-}  # fmt: skip
+}
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -175,9 +177,17 @@ def fidelity(
             progress(f"{name}: {mode}")
             worst, violations = _worst(path, _paths(path, profile, mode, seeds))
             limits = QUOTA_LIMITS if mode in ("faithful", "quota") else LIMITS
-            rows.append(Row(name=name, mode=mode, seeds=1 if mode == "faithful" else seeds,
-                            operations=path.table.num_rows, worst=worst, violations=violations,
-                            limits=limits))  # fmt: skip
+            rows.append(
+                Row(
+                    name=name,
+                    mode=mode,
+                    seeds=1 if mode == "faithful" else seeds,
+                    operations=path.table.num_rows,
+                    worst=worst,
+                    violations=violations,
+                    limits=limits,
+                )
+            )
     return rows
 
 
@@ -187,11 +197,19 @@ def fidelity(
 def to_json(rows: Sequence[Row]) -> str:
     """Return the table as JSON; all values are shares or distances from 0 to 1."""
     document: list[dict[str, Any]] = [
-        {"path": row.name, "mode": row.mode, "control": row.is_control, "seeds": row.seeds,
-         "operations": row.operations, "worst": dict(row.worst), "limits": dict(row.limits),
-         "violations": row.violations, "failed": row.failed}
+        {
+            "path": row.name,
+            "mode": row.mode,
+            "control": row.is_control,
+            "seeds": row.seeds,
+            "operations": row.operations,
+            "worst": dict(row.worst),
+            "limits": dict(row.limits),
+            "violations": row.violations,
+            "failed": row.failed,
+        }
         for row in rows
-    ]  # fmt: skip
+    ]
     return json.dumps({"pioneer_fidelity": 1, "rows": document}, indent=1)
 
 
@@ -212,7 +230,12 @@ def to_markdown(rows: Sequence[Row]) -> str:
     ]
     lines.append("| " + " | ".join([*limits, "0"]) + " |")
     for row in rows:
-        cells = [row.name, f"{row.operations:,}", row.mode, *(_cell(row, item) for item in metrics),
-                 str(row.violations)]  # fmt: skip
+        cells = [
+            row.name,
+            f"{row.operations:,}",
+            row.mode,
+            *(_cell(row, item) for item in metrics),
+            str(row.violations),
+        ]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"

@@ -51,9 +51,12 @@ def _factors(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
 
 #: ``--multiply``: what the synthesis in mode tuned has more of.
 multiply_option = click.option(
-    "--multiply", multiple=True, callback=_factors, metavar="NAME=X",
+    "--multiply",
+    multiple=True,
+    callback=_factors,
+    metavar="NAME=X",
     help="tuned: files, opens, sizes (and offsets) or slack X times as many, large or long; may be repeated.",
-)  # fmt: skip
+)
 
 
 def save_path(path: WorkloadPath, output: Path) -> None:

@@ -79,8 +79,9 @@ def _plain(layer: str, role: Role, names: str, *, collective: bool = False) -> I
 def _data(layer: str, reads: str, writes: str, *, explicit_offset: bool = False) -> Iterable[Operation]:
     for role, names in ((Role.READ, reads), (Role.WRITE, writes)):
         for name in names.split():
-            yield Operation(name=name, layer=layer, role=role, writes=role is Role.WRITE,
-                            explicit_offset=explicit_offset)  # fmt: skip
+            yield Operation(
+                name=name, layer=layer, role=role, writes=role is Role.WRITE, explicit_offset=explicit_offset
+            )
 
 
 def _posix() -> Iterable[Operation]:
@@ -92,18 +93,21 @@ def _posix() -> Iterable[Operation]:
     yield from _plain("posix", Role.SYNC, "fsync fdatasync sync_file_range msync")
     yield from _plain("posix", Role.RESIZE, "ftruncate fallocate posix_fallocate")
     yield from _plain("posix", Role.QUERY, "fstat fstatfs fstatvfs readdir getdents fgetxattr")
-    yield from _plain("posix", Role.CONTROL, "fcntl flock fchmod fchown futimens fsetxattr posix_fadvise "
-                      "readahead ioctl")
+    yield from _plain(
+        "posix", Role.CONTROL, "fcntl flock fchmod fchown futimens fsetxattr posix_fadvise readahead ioctl"
+    )
     yield from _plain("posix", Role.MAP, "mmap")
     yield from _plain("posix", Role.UNMAP, "munmap")
     yield from _plain("posix", Role.DUPLICATE, "dup dup2 dup3")
     yield from _plain("posix", Role.OPEN, "opendir")
     yield from _plain("posix", Role.CLOSE, "closedir")
     yield from _plain(
-        "posix", Role.META, "stat lstat fstatat statx access faccessat unlink unlinkat rename renameat mkdir mkdirat "
+        "posix",
+        Role.META,
+        "stat lstat fstatat statx access faccessat unlink unlinkat rename renameat mkdir mkdirat "
         "rmdir truncate chmod chown lchown link symlink readlink readlinkat statfs statvfs utime utimes utimensat "
         "getxattr setxattr umask chdir remove",
-    )  # fmt: skip
+    )
 
 
 def _stdio() -> Iterable[Operation]:
@@ -122,18 +126,37 @@ def _mpiio_data() -> Iterable[Operation]:
     for verb, role in (("read", Role.READ), ("write", Role.WRITE)):
         for where in ("", "_at", "_shared"):
             for kind in ("", "i"):
-                yield Operation(name=f"MPI_File_{kind}{verb}{where}", layer="mpiio", role=role,
-                                writes=verb == "write", explicit_offset=where == "_at", nonblocking=kind == "i",
-                                shared_pointer=where == "_shared")  # fmt: skip
+                yield Operation(
+                    name=f"MPI_File_{kind}{verb}{where}",
+                    layer="mpiio",
+                    role=role,
+                    writes=verb == "write",
+                    explicit_offset=where == "_at",
+                    nonblocking=kind == "i",
+                    shared_pointer=where == "_shared",
+                )
         for where, shared in (("_all", False), ("_at_all", False), ("_ordered", True)):
             for kind in ("", "i") if not shared else ("",):
-                yield Operation(name=f"MPI_File_{kind}{verb}{where}", layer="mpiio", role=role,
-                                writes=verb == "write", explicit_offset="_at" in where, collective=True,
-                                nonblocking=kind == "i", shared_pointer=shared)  # fmt: skip
+                yield Operation(
+                    name=f"MPI_File_{kind}{verb}{where}",
+                    layer="mpiio",
+                    role=role,
+                    writes=verb == "write",
+                    explicit_offset="_at" in where,
+                    collective=True,
+                    nonblocking=kind == "i",
+                    shared_pointer=shared,
+                )
             for half, part in (("_begin", Role.BEGIN), ("_end", Role.END)):
-                yield Operation(name=f"MPI_File_{verb}{where}{half}", layer="mpiio", role=part,
-                                writes=verb == "write", explicit_offset="_at" in where, collective=True,
-                                shared_pointer=shared)  # fmt: skip
+                yield Operation(
+                    name=f"MPI_File_{verb}{where}{half}",
+                    layer="mpiio",
+                    role=part,
+                    writes=verb == "write",
+                    explicit_offset="_at" in where,
+                    collective=True,
+                    shared_pointer=shared,
+                )
 
 
 def _mpiio() -> Iterable[Operation]:
@@ -145,10 +168,12 @@ def _mpiio() -> Iterable[Operation]:
     yield from _plain("mpiio", Role.SYNC, "MPI_File_sync", collective=True)
     yield from _plain("mpiio", Role.RESIZE, "MPI_File_set_size MPI_File_preallocate", collective=True)
     yield from _plain(
-        "mpiio", Role.QUERY, "MPI_File_get_size MPI_File_get_position MPI_File_get_position_shared MPI_File_get_view "
+        "mpiio",
+        Role.QUERY,
+        "MPI_File_get_size MPI_File_get_position MPI_File_get_position_shared MPI_File_get_view "
         "MPI_File_get_byte_offset MPI_File_get_amode MPI_File_get_group MPI_File_get_info MPI_File_get_atomicity "
         "MPI_File_get_type_extent MPI_File_get_errhandler",
-    )  # fmt: skip
+    )
     controls = "MPI_File_set_view MPI_File_set_info MPI_File_set_atomicity"
     yield from _plain("mpiio", Role.CONTROL, controls, collective=True)
     yield from _plain("mpiio", Role.CONTROL, "MPI_File_set_errhandler MPI_File_call_errhandler")
@@ -161,19 +186,39 @@ def _mpiio() -> Iterable[Operation]:
 #: without a handle that succeed only where the file is there.
 REMOVING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "MPI_File_delete"})
 SECOND_NAMES = frozenset({"rename", "renameat", "link"})
-NEEDING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "truncate", "link", "chmod",
-                     "MPI_File_delete"})  # fmt: skip
+NEEDING = frozenset(
+    {"unlink", "unlinkat", "remove", "rename", "renameat", "truncate", "link", "chmod", "MPI_File_delete"}
+)
 
 #: What a seek starts from, by what traces call it: 0 the beginning, 1 the file pointer, 2 the end. 600 and so on are
 #: MPI_SEEK_SET, _CUR and _END of MPICH and Open MPI.
-WHENCE = {"0": 0, "1": 1, "2": 2, "SEEK_SET": 0, "SEEK_CUR": 1, "SEEK_END": 2, "MPI_SEEK_SET": 0, "MPI_SEEK_CUR": 1,
-          "MPI_SEEK_END": 2, "600": 0, "602": 1, "604": 2}  # fmt: skip
+WHENCE = {
+    "0": 0,
+    "1": 1,
+    "2": 2,
+    "SEEK_SET": 0,
+    "SEEK_CUR": 1,
+    "SEEK_END": 2,
+    "MPI_SEEK_SET": 0,
+    "MPI_SEEK_CUR": 1,
+    "MPI_SEEK_END": 2,
+    "600": 0,
+    "602": 1,
+    "604": 2,
+}
 
 #: Operations by layer and name.
 CATALOG = {(item.layer, item.name): item for item in (*_posix(), *_stdio(), *_mpiio())}
 
-_VERSIONED = {"xstat": "stat", "lxstat": "lstat", "fxstat": "fstat", "fxstatat": "fstatat", "newfstatat": "fstatat",
-              "llseek": "lseek", "IO_getc": "fgetc"}  # fmt: skip
+_VERSIONED = {
+    "xstat": "stat",
+    "lxstat": "lstat",
+    "fxstat": "fstat",
+    "fxstatat": "fstatat",
+    "newfstatat": "fstatat",
+    "llseek": "lseek",
+    "IO_getc": "fgetc",
+}
 _PREFIX = re.compile(r"^(?:SYS_|__libc_|__GI_|P(?=MPI_))")
 #: What C libraries append: large files, checked forms.
 _SUFFIX = re.compile(r"(?:64)?(?:_2|_chk)?$")

@@ -69,9 +69,20 @@ STEPS = ("sanitize", "path", "profile", "synthesize", "replay", "compare")
 VERSION = 1
 
 #: Everything that the steps leave in the folder.
-_RESULTS = ("sanitized.parquet", "path.parquet", "profile.json", "synthetic.parquet", "run", "run.failed",
-            "comparison.html", "comparison.json", "throughput.svg", "data-ratio.svg", "data-operations.svg",
-            "arrival-rate.svg")  # fmt: skip
+_RESULTS = (
+    "sanitized.parquet",
+    "path.parquet",
+    "profile.json",
+    "synthetic.parquet",
+    "run",
+    "run.failed",
+    "comparison.html",
+    "comparison.json",
+    "throughput.svg",
+    "data-ratio.svg",
+    "data-operations.svg",
+    "arrival-rate.svg",
+)
 _OUTCOME = re.compile(
     r"(?P<ranks>\d+) ranks made (?P<calls>[\d,]+) calls in (?P<seconds>[\d.]+) s, wrote (?P<bytes_written>[\d,]+) "
     r"and read (?P<bytes_read>[\d,]+) bytes; (?P<failed>[\d,]+) calls failed, (?P<left_out>[\d,]+) were left out"
@@ -153,11 +164,16 @@ def not_in_path(differences: Mapping[str, float], ranks: int) -> str:
     if not beyond:
         return ""
     values = ", ".join(f"{owner} files {shown(value, limit, 2)}" for owner, value in sorted(beyond.items()))
-    what = "repeat it with --each-rank" if ranks <= MOST_GROUPS else (
-        f"trace at most {MOST_GROUPS} ranks and take --each-rank")  # fmt: skip
-    return (f"ranks of this program access places that follow from no rule, so one path does not stand for all of "
-            f"them ({values} of the bytes differ, limit {limit:g}): {what}, which keeps what every rank "
-            "has done")  # fmt: skip
+    what = (
+        "repeat it with --each-rank"
+        if ranks <= MOST_GROUPS
+        else (f"trace at most {MOST_GROUPS} ranks and take --each-rank")
+    )
+    return (
+        f"ranks of this program access places that follow from no rule, so one path does not stand for all of "
+        f"them ({values} of the bytes differ, limit {limit:g}): {what}, which keeps what every rank "
+        "has done"
+    )
 
 
 # ---- the steps -------------------------------------------------------------------------------------------------------
@@ -225,8 +241,10 @@ class Pipeline:
                     place = self._at(name)
                     shutil.rmtree(place) if place.is_dir() and not place.is_symlink() else place.unlink(missing_ok=True)
             elif any(self.folder.iterdir()):
-                raise StepError(f"{self.folder} has something in it: name another folder, or let --replace remove the "
-                                "results of an earlier run")  # fmt: skip
+                raise StepError(
+                    f"{self.folder} has something in it: name another folder, or let --replace remove the "
+                    "results of an earlier run"
+                )
         except OSError as error:
             raise StepError(f"{self.folder} cannot be made or emptied: {error}") from error
 
@@ -267,15 +285,35 @@ class Pipeline:
             return self._compare()
 
     def _sanitize(self) -> None:
-        info = sanitize_to(self._at("sanitized.parquet"), self.trace, self.reader, only=self.only, say=self.warn,
-                           progress=lambda rows: self.say("sanitize", f"{rows:,} rows"))  # fmt: skip
-        for line in (info.left_out, *(problem.why for source in info.sources for problem in source.loss.problems[:1]
-                                      if not source.loss.skipped)):  # fmt: skip
+        info = sanitize_to(
+            self._at("sanitized.parquet"),
+            self.trace,
+            self.reader,
+            only=self.only,
+            say=self.warn,
+            progress=lambda rows: self.say("sanitize", f"{rows:,} rows"),
+        )
+        for line in (
+            info.left_out,
+            *(
+                problem.why
+                for source in info.sources
+                for problem in source.loss.problems[:1]
+                if not source.loss.skipped
+            ),
+        ):
             if line:
                 self.warn(line)
         if info.skipped:
-            first = next((f"; see {source.path}, line {problem.line}: {problem.why}" for source in info.sources
-                          for problem in source.loss.problems if source.loss.skipped), "")  # fmt: skip
+            first = next(
+                (
+                    f"; see {source.path}, line {problem.line}: {problem.why}"
+                    for source in info.sources
+                    for problem in source.loss.problems
+                    if source.loss.skipped
+                ),
+                "",
+            )
             self.warn(f"{info.skipped:,} lines of the trace were not understood{first}")
 
     def _path(self) -> WorkloadPath:
@@ -286,13 +324,18 @@ class Pipeline:
         tables = {rank: table for rank, table in tables.items() if table.num_rows}
         found = path_of(tables, info, each_rank=self.each_rank)
         if refused := refused_files(found):
-            raise ValueError(f"{', '.join(map(repr, refused))} would lie outside of the folder of a replay: repeat it "
-                             f"with {leave_out(refused)}, which leaves out what is done to them")  # fmt: skip
+            raise ValueError(
+                f"{', '.join(map(repr, refused))} would lie outside of the folder of a replay: repeat it "
+                f"with {leave_out(refused)}, which leaves out what is done to them"
+            )
         found.save(self._at("path.parquet"))
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
-        for line in (not_told(tables, info, each_rank=self.each_rank), self._compared_with_itself(found, tables),
-                     *not_represented(tables, found)):  # fmt: skip
+        for line in (
+            not_told(tables, info, each_rank=self.each_rank),
+            self._compared_with_itself(found, tables),
+            *not_represented(tables, found),
+        ):
             if line:
                 self.warn(line)
         return found
@@ -306,14 +349,31 @@ class Pipeline:
 
     def _command(self) -> list[str]:
         module = [sys.executable, "-m", "mpiio_ext"]
-        replay = [*module, "pioneer", "replay", str(self._at("synthetic.parquet")), str(self._at("run/files")),
-                  "--time-scale", repr(self.time_scale),
-                  *([] if self.spin_s is None else ["--spin", repr(self.spin_s)])]  # fmt: skip
+        replay = [
+            *module,
+            "pioneer",
+            "replay",
+            str(self._at("synthetic.parquet")),
+            str(self._at("run/files")),
+            "--time-scale",
+            repr(self.time_scale),
+            *([] if self.spin_s is None else ["--spin", repr(self.spin_s)]),
+        ]
         launcher = [*(self.launcher or default_launcher()), "-n", str(self.ranks)]
         # The path says which folders are looked at, and the tracer records the path's calls alone.
         files = f"{glob.escape(str(self._at('run/files').resolve()))}/*"  # wherever these may lie
-        return [*module, "trace", "--folders", "--only", files, "-o", str(self._at("run/trace")), "--", *launcher,
-                *replay]  # fmt: skip
+        return [
+            *module,
+            "trace",
+            "--folders",
+            "--only",
+            files,
+            "-o",
+            str(self._at("run/trace")),
+            "--",
+            *launcher,
+            *replay,
+        ]
 
     def _replay(self, synthetic: WorkloadPath) -> None:
         from mpiio_ext.pioneer.compare.activity import activity_of_path
@@ -339,23 +399,38 @@ class Pipeline:
         found = _OUTCOME.search(text)
         traces = list(self._at("run/trace").glob("*.mpioxtrace"))
         if found is None or len(traces) < self.ranks:
-            raise StepError(f"{' '.join(command)}\nsays nothing of its calls, or has left {len(traces)} traces of "
-                            f"{self.ranks} ranks; its output:\n{text[-_TAIL:].strip()}")  # fmt: skip
-        numbers = {name: float(value) if "." in value else int(value.replace(",", ""))
-                   for name, value in found.groupdict().items()}  # fmt: skip
-        left_out, failed = ([line.strip() for line in text.splitlines() if line.strip().startswith(word)]
-                            for word in ("left out:", "failed:"))  # fmt: skip
+            raise StepError(
+                f"{' '.join(command)}\nsays nothing of its calls, or has left {len(traces)} traces of "
+                f"{self.ranks} ranks; its output:\n{text[-_TAIL:].strip()}"
+            )
+        numbers = {
+            name: float(value) if "." in value else int(value.replace(",", ""))
+            for name, value in found.groupdict().items()
+        }
+        left_out, failed = (
+            [line.strip() for line in text.splitlines() if line.strip().startswith(word)]
+            for word in ("left out:", "failed:")
+        )
         for line in failed:
             self.warn(f"replay: {line}")
-        return {"pioneer_replay": VERSION, "command": list(command), "mode": self.mode, "seed": self.seed,
-                "time_scale": self.time_scale, "wall_s": round(wall_s, 3), **numbers, "reasons": left_out,
-                "failures": failed}  # fmt: skip
+        return {
+            "pioneer_replay": VERSION,
+            "command": list(command),
+            "mode": self.mode,
+            "seed": self.seed,
+            "time_scale": self.time_scale,
+            "wall_s": round(wall_s, 3),
+            **numbers,
+            "reasons": left_out,
+            "failures": failed,
+        }
 
     def _compare(self) -> Comparison:
         note = "" if self.time_scale == 1 else f"slack times were multiplied by {self.time_scale:g}"
         files = f"{self._at('run/files').resolve()}/"
-        original = load_workload(self._at("sanitized.parquet"), only=self.only, skip=self.skip, without=LEFT_OUT,
-                                 each_rank=self.each_rank)  # fmt: skip
+        original = load_workload(
+            self._at("sanitized.parquet"), only=self.only, skip=self.skip, without=LEFT_OUT, each_rank=self.each_rank
+        )
         same = self.each_rank and self.ranks == original.activity.ranks
         again = load_workload(self._at("run/trace"), below=files, each_rank=same)
         original, again = against_replay(original, again, self.ranks)

@@ -120,9 +120,11 @@ class _Text:
         for group, members in enumerate(info.members):
             kind = "children" if group else "root" if 0 in members else "as root"  # rank 0 was not traced
             own = int((self.groups >> group & 1).sum())
-            yield (f"group {group:<3} {kind:<8}  ranks {ranges(members)}  represented by rank "
-                   f"{info.representatives[group]}  {own} operations"
-                   f"{_begins(info.start(group))}")  # fmt: skip
+            yield (
+                f"group {group:<3} {kind:<8}  ranks {ranges(members)}  represented by rank "
+                f"{info.representatives[group]}  {own} operations"
+                f"{_begins(info.start(group))}"
+            )
         for number, rule in enumerate(info.communicators):
             yield f"communicator {number:<3} {rule.words()}"
 
@@ -140,9 +142,11 @@ class _Text:
             template = Template(file)
             varies = template.has_rank or template.of_part
             fields = f"  rank 1 has {printable(template.name(1, self.path.info.ranks))}" if varies else ""
-            yield (f"file {f'f{self.labels[number]}':<4} {owner_words[owner] if owner >= 0 else NULL:<8}"
-                   f"{counts[place]:>7} operations {opened.get(file, 0):>4} sessions  {printable(file)}"
-                   f"{fields}")  # fmt: skip
+            yield (
+                f"file {f'f{self.labels[number]}':<4} {owner_words[owner] if owner >= 0 else NULL:<8}"
+                f"{counts[place]:>7} operations {opened.get(file, 0):>4} sessions  {printable(file)}"
+                f"{fields}"
+            )
 
     def _accesses(self) -> NDArray[np.int64]:
         """Return for each operation 1: it reads data, 2: it writes, 0: neither."""
@@ -163,11 +167,14 @@ class _Text:
         labels = {self.file_words[file]: label for file, label in self.labels.items()}
         for number in numbers[numbers >= 0].tolist():
             session = self.sessions.sessions[number]
-            ends = " ".join([*(["no-open"] if not session.has_open else []),
-                             *(["no-close"] if not session.has_close else [])])  # fmt: skip
-            yield (f"session s{number:<4} {f'f{labels[session.file]}':<4} {session.layer:<6} {session.owner:<8} "
-                   f"ids {ids[session.first]}..{ids[session.last]}  {len(session.members)} operations  "
-                   f"{reads[number + 1]} reads  {writes[number + 1]} writes  {ends}").rstrip()  # fmt: skip
+            ends = " ".join(
+                [*(["no-open"] if not session.has_open else []), *(["no-close"] if not session.has_close else [])]
+            )
+            yield (
+                f"session s{number:<4} {f'f{labels[session.file]}':<4} {session.layer:<6} {session.owner:<8} "
+                f"ids {ids[session.first]}..{ids[session.last]}  {len(session.members)} operations  "
+                f"{reads[number + 1]} reads  {writes[number + 1]} writes  {ends}"
+            ).rstrip()
 
     # ---- operations
 

@@ -28,15 +28,27 @@ if TYPE_CHECKING:
 
 NULL = "-"
 _AMODES = ("CREATE", "RDONLY", "WRONLY", "RDWR", "DELETE_ON_CLOSE", "UNIQUE_OPEN", "EXCL", "APPEND", "SEQUENTIAL")
-_OPEN_FLAGS = ("O_CREAT", "O_EXCL", "O_TRUNC", "O_APPEND", "O_NONBLOCK", "O_SYNC", "O_DSYNC", "O_DIRECT", "O_DIRECTORY",
-               "O_CLOEXEC", "O_NOFOLLOW")  # fmt: skip
+_OPEN_FLAGS = (
+    "O_CREAT",
+    "O_EXCL",
+    "O_TRUNC",
+    "O_APPEND",
+    "O_NONBLOCK",
+    "O_SYNC",
+    "O_DSYNC",
+    "O_DIRECT",
+    "O_DIRECTORY",
+    "O_CLOEXEC",
+    "O_NOFOLLOW",
+)
 #: Calls whose flags are those of open(2), as our tracer has them of streams, too; flags of others.
 _OPENS = frozenset({"open", "openat", "creat", "fopen", "freopen", "fdopen"})
 _FLAGS = {
     "mmap": ((0x01, "MAP_SHARED"), (0x02, "MAP_PRIVATE"), (0x10, "MAP_FIXED"), (0x8000, "MAP_POPULATE")),
     "msync": ((0x1, "MS_ASYNC"), (0x2, "MS_INVALIDATE"), (0x4, "MS_SYNC")),
-    "unlinkat": ((0x200, "AT_REMOVEDIR"),), "unlink": ((0x200, "AT_REMOVEDIR"),),
-}  # fmt: skip
+    "unlinkat": ((0x200, "AT_REMOVEDIR"),),
+    "unlink": ((0x200, "AT_REMOVEDIR"),),
+}
 _PROTECTIONS = ((0x1, "PROT_READ"), (0x2, "PROT_WRITE"), (0x4, "PROT_EXEC"))
 #: Operations that are put into lines together. The first lines should come at once.
 _CHUNK = 1 << 14
@@ -49,8 +61,10 @@ _MOST_TEXT = 100
 #: Texts of arguments that are remembered.
 _MOST_TEXTS = 1 << 16
 
-HEAD = (f"#  {'id':<9} {'who':<15} {'sess':<4} {'place':<9} {'operation':<24} {'offset[B]':>11} {'size[B]':>9} "
-        f"{'slack[us]':>11} {'time[us]':>9}  file  annotations")  # fmt: skip
+HEAD = (
+    f"#  {'id':<9} {'who':<15} {'sess':<4} {'place':<9} {'operation':<24} {'offset[B]':>11} {'size[B]':>9} "
+    f"{'slack[us]':>11} {'time[us]':>9}  file  annotations"
+)
 
 
 def printable(text: str) -> str:
@@ -113,7 +127,7 @@ def _merged(notes: str) -> str:
 
 
 def _shortened(text: str) -> str:
-    return text if len(text) <= _MOST_TEXT else f"{text[:_MOST_TEXT - 20]}…({len(text):,}_characters)"
+    return text if len(text) <= _MOST_TEXT else f"{text[: _MOST_TEXT - 20]}…({len(text):,}_characters)"
 
 
 def _arguments(operation: str, extra: str | None) -> list[str]:
@@ -222,10 +236,18 @@ class OperationLines:
         }
         notes = self._differences(part, rows, mine, which) + self._words(part, rows)
         return _Chunk(
-            part["id"].to_pylist(), makers[which], self._sessions.of[rows], self._places[rows], self._names[rows],
-            self._files[rows], values["offset"], values["size"], _or_zero(values["slack"]),
-            _or_zero(values["duration"]), notes,
-        )  # fmt: skip
+            part["id"].to_pylist(),
+            makers[which],
+            self._sessions.of[rows],
+            self._places[rows],
+            self._names[rows],
+            self._files[rows],
+            values["offset"],
+            values["size"],
+            _or_zero(values["slack"]),
+            _or_zero(values["duration"]),
+            notes,
+        )
 
     def _groups_in(self, mask: int) -> list[int]:
         """Return the groups that make an operation, first the one whose values are shown."""
@@ -287,9 +309,14 @@ class OperationLines:
         return found
 
     def _told(
-        self, group: int, first: int, name: str, one: NDArray[np.int64], other: NDArray[np.int64],
+        self,
+        group: int,
+        first: int,
+        name: str,
+        one: NDArray[np.int64],
+        other: NDArray[np.int64],
         moves: NDArray[np.bool_],
-    ) -> NDArray[np.object_]:  # fmt: skip
+    ) -> NDArray[np.object_]:
         """Return how values differ: by so much a rank, where they may, else the value."""
         representatives = self._path.info.representatives
         apart = max(1, representatives[group] - representatives[first])
@@ -314,10 +341,20 @@ class OperationLines:
             for values in (chunk.slack, chunk.duration)
         )
         columns = zip(
-            begins.tolist(), periods.tolist(), turns.tolist(), chunk.makers[begins], chunk.sessions[begins].tolist(),
-            chunk.names[begins].tolist(), chunk.files[begins].tolist(), chunk.offsets[begins].tolist(),
-            chunk.sizes[begins].tolist(), slack, took, chunk.notes[begins], strict=True,
-        )  # fmt: skip
+            begins.tolist(),
+            periods.tolist(),
+            turns.tolist(),
+            chunk.makers[begins],
+            chunk.sessions[begins].tolist(),
+            chunk.names[begins].tolist(),
+            chunk.files[begins].tolist(),
+            chunk.offsets[begins].tolist(),
+            chunk.sizes[begins].tolist(),
+            slack,
+            took,
+            chunk.notes[begins],
+            strict=True,
+        )
         names, files, ids, places = self._name_texts, self._file_texts, chunk.ids, chunk.places.tolist()
         for at, period, times, maker, session, name, file, offset, size, pause, time, notes in columns:
             number, told, place = str(ids[at]), notes, str(places[at])
@@ -327,9 +364,11 @@ class OperationLines:
                 step = f" step={int(chunk.offsets[at + period]) - offset:+d}" if offset != _NONE else ""
                 told = f"times={times}{f' every={period}' if period > 1 else ''}{step} {notes}"
             stands = _NOWHERE if session < 0 else f"s{session:<3} {f'{place}/{self._lengths[session]}':<9}"
-            yield (f"op {number:<9} {maker} {stands} {names[name]} {NULL if offset == _NONE else offset:>11} "
-                   f"{NULL if size == _NONE else size:>9} {pause:>11.1f} {time:>9.1f}  {files[file]}  "
-                   f"{told}").rstrip()  # fmt: skip
+            yield (
+                f"op {number:<9} {maker} {stands} {names[name]} {NULL if offset == _NONE else offset:>11} "
+                f"{NULL if size == _NONE else size:>9} {pause:>11.1f} {time:>9.1f}  {files[file]}  "
+                f"{told}"
+            ).rstrip()
 
     def lines(self, rows: NDArray[np.int64], *, fold: bool) -> Iterator[str]:
         """Yield the lines of these rows."""

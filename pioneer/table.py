@@ -21,9 +21,19 @@ import pyarrow as pa
 from mpiio_ext.common.units import count_text
 
 __all__ = [
-    "CLOCKS", "LAYERS", "SCHEMA", "VERSION", "Clock", "LeftOut", "Loss", "Problem", "Source", "TraceInfo", "info_of",
+    "CLOCKS",
+    "LAYERS",
+    "SCHEMA",
+    "VERSION",
+    "Clock",
+    "LeftOut",
+    "Loss",
+    "Problem",
+    "Source",
+    "TraceInfo",
+    "info_of",
     "with_info",
-]  # fmt: skip
+]
 
 #: Raised whenever the meaning of a column changes.
 VERSION = 1

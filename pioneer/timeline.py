@@ -43,8 +43,20 @@ from mpiio_ext.pioneer.traces import open_trace
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.table import TraceInfo
 
-_COLUMNS = ("timestamp", "duration", "rank", "thread", "depth", "layer", "operation", "file", "offset", "size",
-            "result", "extra")  # fmt: skip
+_COLUMNS = (
+    "timestamp",
+    "duration",
+    "rank",
+    "thread",
+    "depth",
+    "layer",
+    "operation",
+    "file",
+    "offset",
+    "size",
+    "result",
+    "extra",
+)
 _REQUESTS = frozenset({"posix", "stdio"})
 _TRANSFERS = "read|write|put|gets|printf|sendfile|copy_file"
 _ROUNDS = frozenset({"write_round", "read_round"})
@@ -84,8 +96,10 @@ class Written:
 
     def text(self) -> str:
         """Return what it has, for people."""
-        return (f"{self.events:,} calls of {self.ranks:,} rank{'' if self.ranks == 1 else 's'}, requests to "
-                f"{self.files:,} file{'' if self.files == 1 else 's'}; https://ui.perfetto.dev opens it")  # fmt: skip
+        return (
+            f"{self.events:,} calls of {self.ranks:,} rank{'' if self.ranks == 1 else 's'}, requests to "
+            f"{self.files:,} file{'' if self.files == 1 else 's'}; https://ui.perfetto.dev opens it"
+        )
 
 
 @dataclass(slots=True)
@@ -190,15 +204,37 @@ class _Writer:
         return self._names[name]
 
     def row(
-        self, start: int, duration: int | None, rank: int, thread: int | None, depth: int | None, layer: str,
-        operation: str, file: str | None, offset: int | None, size: int | None, result: int | None, extra: str | None,
-    ) -> None:  # fmt: skip
+        self,
+        start: int,
+        duration: int | None,
+        rank: int,
+        thread: int | None,
+        depth: int | None,
+        layer: str,
+        operation: str,
+        file: str | None,
+        offset: int | None,
+        size: int | None,
+        result: int | None,
+        extra: str | None,
+    ) -> None:
         """Write one row of a trace."""
         unfinished = duration is None and extra is not None and '"unfinished"' in extra
         end = _ENDLESS if unfinished else start + (duration or 0)
-        text = self._slice(start, duration, unfinished, layer, operation,
-                           (("file", file and self._text(file)), ("offset", offset), ("size", size), ("result", result),
-                            ("details", extra)))  # fmt: skip
+        text = self._slice(
+            start,
+            duration,
+            unfinished,
+            layer,
+            operation,
+            (
+                ("file", file and self._text(file)),
+                ("offset", offset),
+                ("size", size),
+                ("result", result),
+                ("details", extra),
+            ),
+        )
         self.events += 1
         self.ranks.add(rank)
         lane = self._lane(self._thread_of(rank, thread or 0, operation, depth or 0), start, end)
@@ -218,13 +254,20 @@ class _Writer:
         lane.calls.append(call)
 
     def _slice(
-        self, start: int, duration: int | None, unfinished: bool, layer: str, operation: str,
+        self,
+        start: int,
+        duration: int | None,
+        unfinished: bool,
+        layer: str,
+        operation: str,
         values: Iterable[tuple[str, object]],
-    ) -> str:  # fmt: skip
+    ) -> str:
         arguments = ",".join(f'"{name}":{value}' for name, value in values if value is not None)
         span = '"ph":"B"' if unfinished else f'"ph":"X","dur":{_us(duration or 0)}'
-        return (f'{span},"ts":{_us(start - self._begin)},"cat":"{layer}","name":{self._text(operation)},'
-                f'"args":{{{arguments}}}')  # fmt: skip
+        return (
+            f'{span},"ts":{_us(start - self._begin)},"cat":"{layer}","name":{self._text(operation)},'
+            f'"args":{{{arguments}}}'
+        )
 
     def _copy(self, lanes: _Lanes, start: int, end: int, text: str, flow: str) -> None:
         lane = self._lane(lanes, start, end)
@@ -313,9 +356,12 @@ def _stream(path: Path, *, packed: bool) -> Iterator[TextIO]:
 
 
 def write_timeline(
-    sources: Sequence[Path], target: Path, name: str | None = None, *,
+    sources: Sequence[Path],
+    target: Path,
+    name: str | None = None,
+    *,
     progress: Callable[[int, int], None] | None = None,
-) -> Written:  # fmt: skip
+) -> Written:
     """Write the time line of a trace; see the head of this module.
 
     Parameters
@@ -344,5 +390,10 @@ def write_timeline(
             if progress is not None:
                 progress(writer.events, first.rows)
         stream.write("]}\n")
-    return Written(events=writer.events, ranks=len(writer.ranks), files=len(writer.files), info=info,
-                   notes=tuple(first.survey.report()))  # fmt: skip
+    return Written(
+        events=writer.events,
+        ranks=len(writer.ranks),
+        files=len(writer.files),
+        info=info,
+        notes=tuple(first.survey.report()),
+    )

@@ -24,12 +24,7 @@ import pyarrow.parquet as pq
 
 from mpiio_ext.common.files import in_any_folder, replacing
 from mpiio_ext.pioneer.path import MOST_GROUPS, WorkloadPath, extract, find_groups
-from mpiio_ext.pioneer.path.communicators import (
-    Communicators,
-    find_communicators,
-    opened_by_a_part,
-    partly_words,
-)
+from mpiio_ext.pioneer.path.communicators import Communicators, find_communicators, opened_by_a_part, partly_words
 from mpiio_ext.pioneer.path.extract import names_of
 from mpiio_ext.pioneer.path.likeness import Counts, counts_of_ranks, lost_words, split_by_likeness
 from mpiio_ext.pioneer.path.names import templates_by_rank
@@ -124,9 +119,12 @@ def _unmasked(batch: pa.RecordBatch, only: Sequence[str]) -> pa.RecordBatch:
 
 
 def sanitized(
-    batches: Iterable[pa.RecordBatch], *, system_files: re.Pattern[str] | None = None, only: Sequence[str] = (),
+    batches: Iterable[pa.RecordBatch],
+    *,
+    system_files: re.Pattern[str] | None = None,
+    only: Sequence[str] = (),
     say: Callable[[str], None] = _nothing,
-) -> Iterator[pa.RecordBatch]:  # fmt: skip
+) -> Iterator[pa.RecordBatch]:
     """Yield sanitized rows; those that are already so stay as they are, but for files that `only` names.
 
     Parameters
@@ -163,9 +161,13 @@ def _pattern(info: TraceInfo, system_files: re.Pattern[str] | None) -> re.Patter
 
 
 def read_sanitized(
-    sources: Sequence[Path], name: str | None = None, *, system_files: re.Pattern[str] | None = None,
-    only: Sequence[str] = (), say: Callable[[str], None] = _nothing,
-) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:  # fmt: skip
+    sources: Sequence[Path],
+    name: str | None = None,
+    *,
+    system_files: re.Pattern[str] | None = None,
+    only: Sequence[str] = (),
+    say: Callable[[str], None] = _nothing,
+) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     """Return what is known of a trace, and its sanitized rows: phase A.
 
     A raw trace is read twice: once for its clocks and its cut names (`sanitize.survey`), once for its rows.
@@ -231,12 +233,20 @@ def require_match(tables: Mapping[int, pa.Table], kept: Mapping[int, pa.Table]) 
     """
     if any(table["file"].null_count < table.num_rows for table in kept.values()):
         return
-    names = sorted({name for table in tables.values() for name in pc.unique(table["file"].cast(pa.string())).to_pylist()
-                    if name is not None})  # fmt: skip
+    names = sorted(
+        {
+            name
+            for table in tables.values()
+            for name in pc.unique(table["file"].cast(pa.string())).to_pylist()
+            if name is not None
+        }
+    )
     if names:
         more = f" and {len(names) - _NAMED:,} others" if len(names) > _NAMED else ""
-        raise ValueError(f"--only and --skip leave no operation on a file; the trace has {', '.join(names[:_NAMED])}"
-                         f"{more} (a pattern is for the whole name, or for names in any folder: 'out.*')")  # fmt: skip
+        raise ValueError(
+            f"--only and --skip leave no operation on a file; the trace has {', '.join(names[:_NAMED])}"
+            f"{more} (a pattern is for the whole name, or for names in any folder: 'out.*')"
+        )
 
 
 #: Columns of texts have a dictionary. Most numbers grow from row to row, and are stored by their differences: half the
@@ -284,10 +294,17 @@ def save_sanitized(
             raise
 
     try:
-        with replacing(path) as partial, pq.ParquetWriter(
-            partial, SANITIZED, compression="zstd", use_dictionary=_TEXTS, column_encoding=_GROWING,
-            write_statistics=_CHOSEN_BY,
-        ) as writer:  # fmt: skip
+        with (
+            replacing(path) as partial,
+            pq.ParquetWriter(
+                partial,
+                SANITIZED,
+                compression="zstd",
+                use_dictionary=_TEXTS,
+                column_encoding=_GROWING,
+                write_statistics=_CHOSEN_BY,
+            ) as writer,
+        ):
             for batch in read():
                 held.append(batch)
                 rows += batch.num_rows
@@ -310,9 +327,15 @@ def save_sanitized(
 
 
 def sanitize_to(
-    path: Path, sources: Sequence[Path], name: str | None = None, *, system_files: re.Pattern[str] | None = None,
-    only: Sequence[str] = (), say: Callable[[str], None] = _nothing, progress: Callable[[int], None] = lambda _: None,
-) -> TraceInfo:  # fmt: skip
+    path: Path,
+    sources: Sequence[Path],
+    name: str | None = None,
+    *,
+    system_files: re.Pattern[str] | None = None,
+    only: Sequence[str] = (),
+    say: Callable[[str], None] = _nothing,
+    progress: Callable[[int], None] = lambda _: None,
+) -> TraceInfo:
     """Write what phase A makes of a trace to a Parquet file, as `save_sanitized` does; what is known of it.
 
     The survey is taken while the rows are written. Only where it tells that names or times have to be corrected are
@@ -427,8 +450,11 @@ def _counts_of(tables: Mapping[int, pa.Table], ranks: int, known: Communicators)
 def not_represented(tables: Mapping[int, pa.Table], found: WorkloadPath) -> list[str]:
     """Return lines about ranks that have done other things than those that stand for them in a path."""
     first = found.info.representatives[0]
-    lines = [] if first == 0 else [
-        f"rank 0 has no operations in the trace: rank {first} is in the place of the root, and is no root itself"]
+    lines = (
+        []
+        if first == 0
+        else [f"rank 0 has no operations in the trace: rank {first} is in the place of the root, and is no root itself"]
+    )
     if len(found.info.members) >= len(tables):
         return lines
     ranks = found.info.ranks or len(tables)

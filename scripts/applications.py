@@ -162,22 +162,32 @@ class Program:
 
 
 PROGRAMS = {
-    "lammps": Program(package="lammps", ranks=3, commands=(("lmp", "-in", "in", "-log", "none"),),
-                      inputs={"in": _LAMMPS}),
-    "cp2k": Program(package="cp2k", ranks=2, commands=(("cp2k.psmp", "-i", "in1"), ("cp2k.psmp", "-i", "in2")),
-                    inputs={"in1": _CP2K.format(project="first", cube="pot.cube", external=""),
-                            "in2": _CP2K.format(project="second", cube="pot2.cube", external=_READ_CUBE)}),
-    "abinit": Program(package="abinit", ranks=2, commands=(("abinit", "in.abi"),),
-                      inputs={"in.abi": _ABINIT, "h.gth": _HYDROGEN}),
-    "petsc": Program(package="python3-petsc4py-real", ranks=4, commands=(("/usr/bin/python3", "in.py"),),
-                     inputs={"in.py": _PETSC}),
-}  # fmt: skip
+    "lammps": Program(
+        package="lammps", ranks=3, commands=(("lmp", "-in", "in", "-log", "none"),), inputs={"in": _LAMMPS}
+    ),
+    "cp2k": Program(
+        package="cp2k",
+        ranks=2,
+        commands=(("cp2k.psmp", "-i", "in1"), ("cp2k.psmp", "-i", "in2")),
+        inputs={
+            "in1": _CP2K.format(project="first", cube="pot.cube", external=""),
+            "in2": _CP2K.format(project="second", cube="pot2.cube", external=_READ_CUBE),
+        },
+    ),
+    "abinit": Program(
+        package="abinit", ranks=2, commands=(("abinit", "in.abi"),), inputs={"in.abi": _ABINIT, "h.gth": _HYDROGEN}
+    ),
+    "petsc": Program(
+        package="python3-petsc4py-real", ranks=4, commands=(("/usr/bin/python3", "in.py"),), inputs={"in.py": _PETSC}
+    ),
+}
 
 
 def version(package: str) -> str:
     """Return the version of an installed package of Debian, or ""."""
-    done = subprocess.run(["dpkg-query", "-W", "-f", "${Status} ${Version}", package], capture_output=True, text=True,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        ["dpkg-query", "-W", "-f", "${Status} ${Version}", package], capture_output=True, text=True, check=False
+    )
     return done.stdout.split()[-1] if done.stdout.startswith("install ok installed") else ""
 
 
@@ -186,15 +196,30 @@ def run(program: Program, folder: Path, words: list[str]) -> dict[str, bytes]:
     folder.mkdir(parents=True)
     for name, text in program.inputs.items():
         (folder / name).write_text(text, encoding="ascii")
-    env = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMP_NUM_THREADS": "1",
-           "OMPI_MCA_rmaps_base_oversubscribe": "1", "OPENBLAS_NUM_THREADS": "1"}  # fmt: skip
+    env = {
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMP_NUM_THREADS": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+    }
     for number, command in enumerate(program.commands):
         with (folder / f"{number}.out").open("w", encoding="utf-8") as out:
-            subprocess.run(["mpirun.openmpi", "-n", str(program.ranks), *words, *command], cwd=folder, check=True,
-                           stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, timeout=LIMIT_S,
-                           env={**os.environ, **env})  # fmt: skip
-    return {path.name: path.read_bytes() for path in folder.iterdir()
-            if path.is_file() and path.name not in program.inputs and not any(map(path.match, TIMES))}  # fmt: skip
+            subprocess.run(
+                ["mpirun.openmpi", "-n", str(program.ranks), *words, *command],
+                cwd=folder,
+                check=True,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                timeout=LIMIT_S,
+                env={**os.environ, **env},
+            )
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.is_file() and path.name not in program.inputs and not any(map(path.match, TIMES))
+    }
 
 
 def served(stats: Path) -> list[int]:
@@ -217,8 +242,11 @@ def compare(title: str, ways: list[str], folder: Path, extension: str) -> bool:
         idle = sum(calls[:2]) == 0 or (way == "staged" and calls[2] == 0)
         equal = not wrong and bool(same) and not idle
         words = "yes" if equal else f"NO: {', '.join(wrong) or ('no call served' if same else 'no file to compare')}"
-        print(f"| {title} | {version(program.package)} | {way} | {' | '.join(map(str, calls))} "
-              f"| {len(same)} of {len(native)} | {words} |", flush=True)  # fmt: skip
+        print(
+            f"| {title} | {version(program.package)} | {way} | {' | '.join(map(str, calls))} "
+            f"| {len(same)} of {len(native)} | {words} |",
+            flush=True,
+        )
         fine &= equal
     return fine
 
@@ -240,8 +268,11 @@ def main() -> int:
         print(f"not installed: {' '.join(missing)}; --install installs them by apt-get", file=sys.stderr)
         return 2
     if missing:
-        subprocess.run(["apt-get", "install", "-y", "--no-install-recommends", *missing], check=True,
-                       env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"})  # fmt: skip
+        subprocess.run(
+            ["apt-get", "install", "-y", "--no-install-recommends", *missing],
+            check=True,
+            env={**os.environ, "DEBIAN_FRONTEND": "noninteractive"},
+        )
     columns = ["program", "version", "way", *COUNTED, "files compared", "equal"]
     print(f"| {' | '.join(columns)} |\n{'|---' * len(columns)}|")
     with tempfile.TemporaryDirectory() as scratch:

@@ -110,9 +110,16 @@ def run(command: list[str], *, limit_s: float = _STEP_S, more: dict[str, str] | 
     """Run a command; returns both outputs, raises `StepError`."""
     try:
         done = subprocess.run(
-            command, env=os.environ | (more or {}), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=limit_s, check=False,
-        )  # fmt: skip
+            command,
+            env=os.environ | (more or {}),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=limit_s,
+            check=False,
+        )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise StepError(f"{command[0]}: {error}") from error
     if done.returncode != 0:
@@ -170,8 +177,10 @@ def make_root(name: str, kind: Kind) -> Path:
     address, suite = mirror()
     include = ",".join((*PYTHON, *kind.packages))
     print(f"{name}: debootstrap of {suite} with {include}", flush=True)
-    log = run(["debootstrap", "--variant=minbase", f"--cache-dir={cache}", f"--include={include}", suite, str(root),
-               address], limit_s=3600)  # fmt: skip
+    log = run(
+        ["debootstrap", "--variant=minbase", f"--cache-dir={cache}", f"--include={include}", suite, str(root), address],
+        limit_s=3600,
+    )
     (FOLDER / f"{name}.log").write_text(log, encoding="utf-8")
     with (root / "etc/passwd").open("a", encoding="utf-8") as file:
         file.write(f"user:x:{USER}:{USER}::/home/user:/bin/bash\n")
@@ -188,10 +197,30 @@ def download(root: Path, wheel: Path) -> tuple[Path, float]:
     shutil.copy(wheel, folder)
     version = run(["chroot", str(root), "python3", "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]).strip()
     begun = time.monotonic()
-    tags = [f"--python-version={version}", "--implementation=cp", f"--abi=cp{version.replace('.', '')}", "--abi=abi3",
-            "--abi=none", *(f"--platform={item}" for item in PLATFORMS)]  # fmt: skip
-    run([sys.executable, "-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-cache-dir",
-         "--only-binary=:all:", *tags, "-d", str(folder), f"{wheel}[doctor,pioneer]"])  # fmt: skip
+    tags = [
+        f"--python-version={version}",
+        "--implementation=cp",
+        f"--abi=cp{version.replace('.', '')}",
+        "--abi=abi3",
+        "--abi=none",
+        *(f"--platform={item}" for item in PLATFORMS),
+    ]
+    run(
+        [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "-q",
+            "--disable-pip-version-check",
+            "--no-cache-dir",
+            "--only-binary=:all:",
+            *tags,
+            "-d",
+            str(folder),
+            f"{wheel}[doctor,pioneer]",
+        ]
+    )
     return folder, time.monotonic() - begun
 
 

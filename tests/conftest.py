@@ -159,8 +159,10 @@ def failing_disk(small_disk: pathlib.Path, tmp_path: pathlib.Path) -> Iterator[p
     folder.mkdir()
     with image.open("wb") as file:
         file.truncate(64 << 20)
-    commands = [["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", str(image)],
-                ["mount", "-o", "loop", str(image), str(folder)]]  # fmt: skip
+    commands = [
+        ["mke2fs", "-q", "-F", "-t", "ext4", "-O", "^has_journal", str(image)],
+        ["mount", "-o", "loop", str(image), str(folder)],
+    ]
     try:
         for command in commands:
             subprocess.run(command, capture_output=True, check=True, timeout=20)

@@ -82,8 +82,10 @@ def campaign(options: argparse.Namespace, parent: pathlib.Path) -> int:
             print(f"FAILED {kind} {seed}: {outcome.problem}\n{run}\n{outcome.text[-4000:]}\nagain: {again}", flush=True)
         if (counts["run"] + counts["kill"]) % 50 == 0:
             print(dict(counts), flush=True)
-    print(f"{counts['run']} runs, {counts['kill']} kills ({counts['killed']} met a process), "
-          f"{counts['failures']} failures")  # fmt: skip
+    print(
+        f"{counts['run']} runs, {counts['kill']} kills ({counts['killed']} met a process), "
+        f"{counts['failures']} failures"
+    )
     return counts["failures"]
 
 

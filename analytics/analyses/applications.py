@@ -49,10 +49,16 @@ def _ranked(rows: Sequence[Mapping[str, Any]], direction: str, column: str, top:
     total = sum(row[column] or 0 for row in rows)
     moving = sorted((row for row in rows if row[column]), key=lambda row: (-row[column], row["app"]))
     return [
-        {"direction": direction, "rank": rank, "application": row["app"], "bytes": row[column],
-         "percent": share(row[column], total), "jobs": row["jobs"]}
+        {
+            "direction": direction,
+            "rank": rank,
+            "application": row["app"],
+            "bytes": row[column],
+            "percent": share(row[column], total),
+            "jobs": row["jobs"],
+        }
         for rank, row in enumerate(moving[:top], 1)
-    ]  # fmt: skip
+    ]
 
 
 def _names_words(rows: Sequence[Mapping[str, Any]], anonymous: bool, areas: Mapping[str, str]) -> list[str]:
@@ -82,18 +88,25 @@ def _caption(ranked: Mapping[str, list[dict[str, Any]]], rows: Sequence[Mapping[
 
 def _chart(ranked: Mapping[str, list[dict[str, Any]]]) -> Chart:
     panels: list[dict[str, Any]] = [
-        {"title": f"most bytes {past}", "labels": [row["application"] for row in ranked[direction]],
-         "values": [row["bytes"] for row in ranked[direction]],
-         "notes": [share_words(row["percent"]) for row in ranked[direction]],
-         "axis": f"bytes {past}, all jobs together", "quantity": "bytes"}
-        for direction, past in (("read", "read"), ("write", "written")) if ranked[direction]
-    ]  # fmt: skip
+        {
+            "title": f"most bytes {past}",
+            "labels": [row["application"] for row in ranked[direction]],
+            "values": [row["bytes"] for row in ranked[direction]],
+            "notes": [share_words(row["percent"]) for row in ranked[direction]],
+            "axis": f"bytes {past}, all jobs together",
+            "quantity": "bytes",
+        }
+        for direction, past in (("read", "read"), ("write", "written"))
+        if ranked[direction]
+    ]
     who = [panel["labels"][0] for panel in panels]
     did = [f"{panel['title'].removeprefix('most bytes ')} {panel['notes'][0]}" for panel in panels]
-    told = f"{who[0]} has {' and '.join(did)}" if len(set(who)) == 1 else (
-        " and ".join(f"{name} has {what}" for name, what in zip(who, did, strict=True)))  # fmt: skip
-    return Chart(kind="ranking", name="applications", title=f"{told} of all bytes",
-                 data={"panels": panels})  # fmt: skip
+    told = (
+        f"{who[0]} has {' and '.join(did)}"
+        if len(set(who)) == 1
+        else (" and ".join(f"{name} has {what}" for name, what in zip(who, did, strict=True)))
+    )
+    return Chart(kind="ranking", name="applications", title=f"{told} of all bytes", data={"panels": panels})
 
 
 def applications(
@@ -119,7 +132,7 @@ def applications(
     Result
         Rows: ``direction``, ``rank``, ``application``, ``bytes`` [B], ``percent`` of all bytes of the direction,
         ``jobs`` of the application.
-    """  # fmt: skip
+    """
     import pyarrow as pa
 
     jobs = jobs_of(source, origin, ["app", "bytes_read", "bytes_written"])
@@ -134,11 +147,22 @@ def applications(
         rows = [{**row, "app": label[row["app"]]} for row in rows]
     names = _names_words(rows, anonymous, areas or {})
     ranked = {direction: _ranked(rows, direction, column, top) for direction, column in _DIRECTIONS}
-    schema = pa.schema([("direction", pa.string()), ("rank", pa.int32()), ("application", pa.string()),
-                        ("bytes", pa.int64()), ("percent", pa.float64()), ("jobs", pa.int64())])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("direction", pa.string()),
+            ("rank", pa.int32()),
+            ("application", pa.string()),
+            ("bytes", pa.int64()),
+            ("percent", pa.float64()),
+            ("jobs", pa.int64()),
+        ]
+    )
     return Result(
-        name="applications", title="Top applications by bytes read and written", unit="B",
-        caption=_caption(ranked, rows, names), parameters={"top": top, "anonymous": anonymous, "origin": origin},
+        name="applications",
+        title="Top applications by bytes read and written",
+        unit="B",
+        caption=_caption(ranked, rows, names),
+        parameters={"top": top, "anonymous": anonymous, "origin": origin},
         table=pa.Table.from_pylist(ranked["read"] + ranked["write"], schema=schema),
         charts=[_chart(ranked)] if any(ranked.values()) else [],
-    )  # fmt: skip
+    )

@@ -75,9 +75,14 @@ def interfered(
         "top": top,
     }
     return Result(
-        name="interference", title=f"Others' traffic while files were {'written' if direction == 'write' else 'read'}",
-        unit="B", caption=_caption(counts, unmoved), parameters=parameters, table=rows, charts=_chart(counts),
-    )  # fmt: skip
+        name="interference",
+        title=f"Others' traffic while files were {'written' if direction == 'write' else 'read'}",
+        unit="B",
+        caption=_caption(counts, unmoved),
+        parameters=parameters,
+        table=rows,
+        charts=_chart(counts),
+    )
 
 
 def _tables(
@@ -134,8 +139,10 @@ def _caption(counts: dict[int | None, int], unmoved: int) -> str:
     if known:
         alone = share(counts.get(9, 0), known)
         shared = share(sum(count for tenth, count in counts.items() if tenth is not None and tenth < 5), known)
-        words.append(f"Of {count_words(known, 'pair')} of file and OST, {share_words(alone)} had at least 90 % of the "
-                     f"OST's traffic for themselves, and {share_words(shared)} less than half.")  # fmt: skip
+        words.append(
+            f"Of {count_words(known, 'pair')} of file and OST, {share_words(alone)} had at least 90 % of the "
+            f"OST's traffic for themselves, and {share_words(shared)} less than half."
+        )
     if missing := counts.get(None, 0) - unmoved:
         words.append(f"{count_words(missing, 'pair')} left out: LMT has no step of the time.")
     if unmoved:
@@ -149,8 +156,16 @@ def _chart(counts: dict[int | None, int]) -> list[Chart]:
         return []
     alone = share_words(share(values[-1], sum(values)))
     title = f"{alone} of the pairs of file and OST had at least 90 % of the OST's traffic for themselves"
-    return [Chart(kind="bars", name="interference", title=title, data={
-        "labels": [f"{10 * tenth}–{10 * tenth + 10}" for tenth in range(9)] + ["≥ 90"],
-        "series": [{"name": "pairs of file and OST", "values": values}],
-        "x_label": "own share of the OST's traffic while the file was in use [%]", "y_label": "pairs of file and OST",
-    })]  # fmt: skip
+    return [
+        Chart(
+            kind="bars",
+            name="interference",
+            title=title,
+            data={
+                "labels": [f"{10 * tenth}–{10 * tenth + 10}" for tenth in range(9)] + ["≥ 90"],
+                "series": [{"name": "pairs of file and OST", "values": values}],
+                "x_label": "own share of the OST's traffic while the file was in use [%]",
+                "y_label": "pairs of file and OST",
+            },
+        )
+    ]

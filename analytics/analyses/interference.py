@@ -93,12 +93,14 @@ def _pairs(files: ir.Table, direction: str) -> ir.Table:
     first = (start / STEP_S).floor().cast("int64")
     last = (end / STEP_S).ceil().cast("int64") - 1  # an interval that ends with a step does not touch the next
     return used.select(
-        "job_id", "log_id", "file_id",
+        "job_id",
+        "log_id",
+        "file_id",
         ost=used.osts.cast("array<int64>").unnest(),  # Spark wants the unnest outside of a cast
         own=used[_column(direction)].cast("float64") / used.osts.length(),
         first=first,
         last=(last >= first).ifelse(last, first),
-    )  # fmt: skip
+    )
 
 
 def _steps(lmt: Tuples, direction: str) -> tuple[ir.Table, int, int, int, int]:
@@ -186,11 +188,10 @@ def _summed(steps: ir.Table) -> ir.Table:
     moved, known = steps.bytes.coalesce(0.0), steps.bytes.notnull().cast("int64")
     sums = steps.select(
         "ost", "step", moved=moved, one=known, after=moved.sum().over(window), known_after=known.sum().over(window)
-    )  # fmt: skip
+    )
     return sums.select(
-        "ost", "step", "after", "known_after",
-        before=sums.after - sums.moved, known_before=sums.known_after - sums.one,
-    )  # fmt: skip
+        "ost", "step", "after", "known_after", before=sums.after - sums.moved, known_before=sums.known_after - sums.one
+    )
 
 
 def _filled(steps: ir.Table, low: int, high: int) -> ir.Table:
@@ -219,8 +220,12 @@ def _looked_up(pairs: ir.Table, sums: ir.Table, low: int, high: int) -> ir.Table
     known = (both.from_step <= both.to_step).ifelse(both.known_after - both.known_before, 0).coalesce(0)
     traffic = (known > 0).ifelse(both.after - both.before, None)
     return both.select(
-        "job_id", "log_id", "file_id", "ost", "own",
+        "job_id",
+        "log_id",
+        "file_id",
+        "ost",
+        "own",
         traffic=traffic,
         share=both.own / traffic.nullif(0.0),
         coverage=known / (both["last"] - both["first"] + 1),
-    )  # fmt: skip
+    )

@@ -80,18 +80,45 @@ def striping(source: Source, *, origin: str | None = "darshan") -> Result:
     logs = marked["log_id"]
     [found] = fetch(marked.agg(jobs=logs.nunique(), customised=logs.nunique(where=marked["own"]))).to_pylist()
     jobs, customised = found["jobs"], found["customised"]
-    numbers = [[sum(row["files"] for row in rows if _in_class(row["stripe_count"], *ends)) for ends in _COUNTS.values()]
-               for rows in (by_count, own)]  # fmt: skip
+    numbers = [
+        [sum(row["files"] for row in rows if _in_class(row["stripe_count"], *ends)) for ends in _COUNTS.values()]
+        for rows in (by_count, own)
+    ]
     every, changed = (sum(row["files"] for row in rows) for rows in (by_count, own))
-    caption = (f"Of {count_words(jobs, 'job')} with files on Lustre, {customised:,} "
-               f"({share_words(share(customised, jobs))}) have a file whose layout is not the default; of "
-               f"{count_words(every, 'file')}, {changed:,} ({share_words(share(changed, every))}).")  # fmt: skip
-    chart = Chart(kind="bars", name="striping", title=_finding(numbers[0]), data={
-        "labels": list(_COUNTS), "x_label": "stripes of the file", "y_label": "files", "log": True, "legend": True,
-        "series": [{"name": "all files", "values": numbers[0]},
-                   {"name": "not the default layout", "values": numbers[1]}],
-    })  # fmt: skip
-    table = pa.table({"stripes": list(_COUNTS), "files": pa.array(numbers[0], pa.int64()),
-                      "customised": pa.array(numbers[1], pa.int64())})  # fmt: skip
-    return Result(name="striping", title="Customised striping", unit="files", caption=caption,
-                  parameters={"origin": origin}, table=table, charts=[chart] if every else [])  # fmt: skip
+    caption = (
+        f"Of {count_words(jobs, 'job')} with files on Lustre, {customised:,} "
+        f"({share_words(share(customised, jobs))}) have a file whose layout is not the default; of "
+        f"{count_words(every, 'file')}, {changed:,} ({share_words(share(changed, every))})."
+    )
+    chart = Chart(
+        kind="bars",
+        name="striping",
+        title=_finding(numbers[0]),
+        data={
+            "labels": list(_COUNTS),
+            "x_label": "stripes of the file",
+            "y_label": "files",
+            "log": True,
+            "legend": True,
+            "series": [
+                {"name": "all files", "values": numbers[0]},
+                {"name": "not the default layout", "values": numbers[1]},
+            ],
+        },
+    )
+    table = pa.table(
+        {
+            "stripes": list(_COUNTS),
+            "files": pa.array(numbers[0], pa.int64()),
+            "customised": pa.array(numbers[1], pa.int64()),
+        }
+    )
+    return Result(
+        name="striping",
+        title="Customised striping",
+        unit="files",
+        caption=caption,
+        parameters={"origin": origin},
+        table=table,
+        charts=[chart] if every else [],
+    )

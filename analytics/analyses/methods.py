@@ -101,8 +101,10 @@ def _rows(source: Source, pattern: str | None) -> list[dict[str, Any]]:
         runs = runs.filter(runs["pattern"] == pattern)
     rows = []
     for row in fetch(runs).to_pylist():
-        kept = {name: row[name] for name in (*_CASE, "kind", "method", "run_id", "ranks", "bytes", "seconds",
-                                             "bandwidth", "verified")}  # fmt: skip
+        kept = {
+            name: row[name]
+            for name in (*_CASE, "kind", "method", "run_id", "ranks", "bytes", "seconds", "bandwidth", "verified")
+        }
         rows.append(kept | _statistics(row) | {"spread": _spread(row)})
     rows.sort(key=lambda row: (*(row[name] or "" for name in _CASE), -(row["bandwidth"] or 0)))
     return rows
@@ -154,11 +156,17 @@ def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str
     for name, words, is_time in [("seconds", "the whole", True), *_MEASURED.values()]:
         one, other = slow[name], fast[name]
         known = alike and one is not None and other is not None
-        out.append({
-            **{key: slow[key] for key in _CASE}, "quantity": words, "slower": one, "faster": other,
-            "difference": one - other if known else None, "ratio": one / other if known and other else None,
-            "share": (one - other) / whole if known and is_time and whole else None,
-        })  # fmt: skip
+        out.append(
+            {
+                **{key: slow[key] for key in _CASE},
+                "quantity": words,
+                "slower": one,
+                "faster": other,
+                "difference": one - other if known else None,
+                "ratio": one / other if known and other else None,
+                "share": (one - other) / whole if known and is_time and whole else None,
+            }
+        )
     return out
 
 
@@ -181,10 +189,16 @@ def _evidence(parts: Sequence[Mapping[str, Any]]) -> str:
         f"{row['quantity']} {seconds_text(row['slower'])} against {seconds_text(row['faster'])}" for row in times
     ]
     timed = {words for _, words, is_time in _MEASURED.values() if is_time}
-    counts = [row for row in parts if row["ratio"] is not None and row["quantity"] not in timed
-              and not 0.8 < row["ratio"] < 1.25]  # fmt: skip
-    evidence += [f"{row['quantity'].removesuffix(' [B]')} {_number(row['slower'], row['quantity'])} against "
-                 f"{_number(row['faster'], row['quantity'])}" for row in counts]  # fmt: skip
+    counts = [
+        row
+        for row in parts
+        if row["ratio"] is not None and row["quantity"] not in timed and not 0.8 < row["ratio"] < 1.25
+    ]
+    evidence += [
+        f"{row['quantity'].removesuffix(' [B]')} {_number(row['slower'], row['quantity'])} against "
+        f"{_number(row['faster'], row['quantity'])}"
+        for row in counts
+    ]
     return "; ".join(evidence)
 
 
@@ -192,9 +206,7 @@ def _where(case: tuple[str, ...]) -> str:
     return f"{case[0]}, {f'{case[3]}, ' if case[3] else ''}{case[2]}"
 
 
-def _sentence(
-    case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]], noise: str
-) -> str:
+def _sentence(case: tuple[str, ...], names: tuple[str, str], compared: Sequence[Mapping[str, Any]], noise: str) -> str:
     """Return the difference and its evidence in words."""
     from mpiio_ext.common.units import seconds_text
 
@@ -204,11 +216,15 @@ def _sentence(
     if noise:
         return f"{where}: {names[0]} and {names[1]}: {noise}."
     if whole["difference"] <= 0:
-        return (f"{where}: {names[0]} was not slower than {names[1]} ({seconds_text(whole['slower'])} against "
-                f"{seconds_text(whole['faster'])}).")  # fmt: skip
+        return (
+            f"{where}: {names[0]} was not slower than {names[1]} ({seconds_text(whole['slower'])} against "
+            f"{seconds_text(whole['faster'])})."
+        )
     told = _evidence(compared[1:]) or "no statistic that was kept of both differs with it"
-    return (f"{where}: {names[0]} took {whole['ratio']:.2f}× as long as {names[1]} ({seconds_text(whole['slower'])} "
-            f"against {seconds_text(whole['faster'])}): {told}.")  # fmt: skip
+    return (
+        f"{where}: {names[0]} took {whole['ratio']:.2f}× as long as {names[1]} ({seconds_text(whole['slower'])} "
+        f"against {seconds_text(whole['faster'])}): {told}."
+    )
 
 
 def _pair(rows: Sequence[dict[str, Any]], slower: str, faster: str) -> tuple[list[dict[str, Any]], list[str]]:
@@ -263,9 +279,15 @@ def _asked(by_method: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, str]]:
     fastest, slowest = min(ours, key=timed.__getitem__), max(ours, key=timed.__getitem__)
     shown = _DEFAULT if _DEFAULT in ours else fastest
     pairs = [(slowest, fastest), (shown, fastest), (shown, _NATIVE)]
-    return [(slow, fast) for slow, fast in dict.fromkeys(pairs)
-            if slow != fast and fast in timed and by_method[slow]["bytes"] == by_method[fast]["bytes"]
-            and not _noise(by_method[slow], by_method[fast]) and timed[slow] >= WORTH_ASKING * timed[fast]]  # fmt: skip
+    return [
+        (slow, fast)
+        for slow, fast in dict.fromkeys(pairs)
+        if slow != fast
+        and fast in timed
+        and by_method[slow]["bytes"] == by_method[fast]["bytes"]
+        and not _noise(by_method[slow], by_method[fast])
+        and timed[slow] >= WORTH_ASKING * timed[fast]
+    ]
 
 
 def explained(source: Source) -> list[Explained]:
@@ -279,11 +301,19 @@ def explained(source: Source) -> list[Explained]:
         for slower, faster in _asked(by_method):
             whole, *parts = _compared(by_method[slower], by_method[faster])
             phases = _phases(parts)
-            found.append(Explained(
-                pattern=case[0], interface=case[1], operation=case[2], phase=case[3] or "", slower=slower,
-                faster=faster, ratio=whole["ratio"], main=phases[0]["quantity"] if phases else "",
-                evidence=_evidence(parts),
-            ))  # fmt: skip
+            found.append(
+                Explained(
+                    pattern=case[0],
+                    interface=case[1],
+                    operation=case[2],
+                    phase=case[3] or "",
+                    slower=slower,
+                    faster=faster,
+                    ratio=whole["ratio"],
+                    main=phases[0]["quantity"] if phases else "",
+                    evidence=_evidence(parts),
+                )
+            )
     return sorted(found, key=lambda one: -one.ratio)
 
 
@@ -310,14 +340,18 @@ def _shown(rows: Sequence[Mapping[str, Any]], slower: str, faster: str) -> pa.Ta
         if not (row["slower"] or row["faster"]):
             continue
         unit = "s" if row["quantity"] in timed else "B" if row["quantity"].endswith(" [B]") else ""
-        found.append({
-            **{name: row[name] for name in _CASE if row[name] is not None},
-            "quantity": row["quantity"].removesuffix(" [B]"),
-            **{name: "–" if row[key] is None else said(row[key], unit)
-               for name, key in ((slower, "slower"), (faster, "faster"))},
-            "ratio": None if row["ratio"] is None else said(row["ratio"], "ratio"),
-            "of the difference": None if row["share"] is None else f"{100 * row['share']:.0f} %",
-        })  # fmt: skip
+        found.append(
+            {
+                **{name: row[name] for name in _CASE if row[name] is not None},
+                "quantity": row["quantity"].removesuffix(" [B]"),
+                **{
+                    name: "–" if row[key] is None else said(row[key], unit)
+                    for name, key in ((slower, "slower"), (faster, "faster"))
+                },
+                "ratio": None if row["ratio"] is None else said(row["ratio"], "ratio"),
+                "of the difference": None if row["share"] is None else f"{100 * row['share']:.0f} %",
+            }
+        )
     names = [*_CASE, "quantity", slower, faster, "ratio", "of the difference"]
     fields = [pa.field(name, pa.string(), metadata={"heading": name}) for name in names]
     return pa.Table.from_pylist(found, schema=pa.schema(fields))
@@ -326,8 +360,9 @@ def _shown(rows: Sequence[Mapping[str, Any]], slower: str, faster: str) -> pa.Ta
 def _with_best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     best = {case: max(row["bandwidth"] or 0 for row in found.values()) for case, found in _cases(rows).items()}
     tops = [best[tuple(row[name] for name in _CASE)] for row in rows]
-    return [{**row, "of_best": (row["bandwidth"] or 0) / top if top else None}
-            for row, top in zip(rows, tops, strict=True)]  # fmt: skip
+    return [
+        {**row, "of_best": (row["bandwidth"] or 0) / top if top else None} for row, top in zip(rows, tops, strict=True)
+    ]
 
 
 def _ahead(case: Mapping[str, dict[str, Any]]) -> str:
@@ -353,12 +388,27 @@ def _chart(rows: Sequence[dict[str, Any]]) -> list[Chart]:
     cases = _cases(rows)
     names = list(dict.fromkeys(row["method"] for row in rows))[:7]
     labels = [f"{case[0]}\n{' '.join(filter(None, (case[3], case[2])))}" for case in cases][:8]
-    values = [[(found.get(name, {}).get("bandwidth") or 0) / 1e6 for found in list(cases.values())[:8]]
-              for name in names]  # fmt: skip
-    return [Chart(kind="bars", name="methods", title=_finding(list(cases.values())[:8]), data={
-        "labels": labels, "series": [{"name": name, "values": one} for name, one in zip(names, values, strict=True)],
-        "x_label": "pattern and operation", "y_label": "bandwidth [MB/s]", "legend": True,
-    })] if cases else []  # fmt: skip
+    values = [
+        [(found.get(name, {}).get("bandwidth") or 0) / 1e6 for found in list(cases.values())[:8]] for name in names
+    ]
+    return (
+        [
+            Chart(
+                kind="bars",
+                name="methods",
+                title=_finding(list(cases.values())[:8]),
+                data={
+                    "labels": labels,
+                    "series": [{"name": name, "values": one} for name, one in zip(names, values, strict=True)],
+                    "x_label": "pattern and operation",
+                    "y_label": "bandwidth [MB/s]",
+                    "legend": True,
+                },
+            )
+        ]
+        if cases
+        else []
+    )
 
 
 def methods(
@@ -404,13 +454,27 @@ def methods(
     else:
         found, shown = _with_best(rows), None
         numbers = [(name, pa.float64()) for name, _, _ in _MEASURED.values()]
-        schema = pa.schema([*texts, ("method", pa.string()), ("ranks", pa.int64()), ("seconds", pa.float64()),
-                            ("bandwidth", pa.float64()), ("of_best", pa.float64()), *numbers])  # fmt: skip
+        schema = pa.schema(
+            [
+                *texts,
+                ("method", pa.string()),
+                ("ranks", pa.int64()),
+                ("seconds", pa.float64()),
+                ("bandwidth", pa.float64()),
+                ("of_best", pa.float64()),
+                *numbers,
+            ]
+        )
         caption = " ".join(_meanings(rows))
         chart = _chart(rows)
     return Result(
-        name="methods", title=f"{slower} against {faster}" if slower else "Methods beside each other", unit="s",
-        caption=caption, parameters={"slower": slower, "faster": faster, "pattern": pattern},
+        name="methods",
+        title=f"{slower} against {faster}" if slower else "Methods beside each other",
+        unit="s",
+        caption=caption,
+        parameters={"slower": slower, "faster": faster, "pattern": pattern},
         table=pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in found], schema=schema),
-        charts=chart, shown=shown, caption_first=shown is not None,
-    )  # fmt: skip
+        charts=chart,
+        shown=shown,
+        caption_first=shown is not None,
+    )

@@ -38,14 +38,22 @@ def _jobs(source: Source, origin: str | None) -> ir.Table:
     joined = jobs.left_join(collective, "log_id")
     processes = joined["processes"]
     return joined.select(
-        size=ibis.cases((processes.isnull(), -1), (processes <= 1, 0), (processes <= CLASSES[1][2], 1),
-                        (processes <= CLASSES[2][2], 2), else_=3),
+        size=ibis.cases(
+            (processes.isnull(), -1),
+            (processes <= 1, 0),
+            (processes <= CLASSES[1][2], 1),
+            (processes <= CLASSES[2][2], 2),
+            else_=3,
+        ),
         kind=ibis.cases(
-            (joined["collective"].fill_null(False), 2), (joined["uses_mpiio"].fill_null(False), 1),
-            ((joined["uses_posix"].fill_null(False) | joined["uses_stdio"].fill_null(False)), 0), else_=3),
+            (joined["collective"].fill_null(False), 2),
+            (joined["uses_mpiio"].fill_null(False), 1),
+            ((joined["uses_posix"].fill_null(False) | joined["uses_stdio"].fill_null(False)), 0),
+            else_=3,
+        ),
         hdf5=joined["uses_hdf5"].fill_null(False).cast("int64"),
         pnetcdf=joined["uses_pnetcdf"].fill_null(False).cast("int64"),
-    )  # fmt: skip
+    )
 
 
 def _range_words(low: int, high: int | None) -> str:
@@ -60,9 +68,17 @@ def _rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
         total = sum(row["jobs"] for row in of_class)
         for kind, label in enumerate(_KINDS):
             row = counts.get((number, kind), {"jobs": 0, "hdf5": 0, "pnetcdf": 0})
-            rows.append({"class": name, "processes": _range_words(low, high), "interface": label, "jobs": row["jobs"],
-                         "percent": share(row["jobs"], total), "hdf5": row["hdf5"],
-                         "pnetcdf": row["pnetcdf"]})  # fmt: skip
+            rows.append(
+                {
+                    "class": name,
+                    "processes": _range_words(low, high),
+                    "interface": label,
+                    "jobs": row["jobs"],
+                    "percent": share(row["jobs"], total),
+                    "hdf5": row["hdf5"],
+                    "pnetcdf": row["pnetcdf"],
+                }
+            )
     return rows
 
 
@@ -83,8 +99,10 @@ def _caption(rows: list[dict[str, Any]], unknown: int) -> str:
         if total:
             posix = next(row["percent"] for row in of_class if row["interface"] == "POSIX")
             words.append(f"{name}: {count_words(total, 'job')}, {share_words(posix)} of them POSIX only.")
-    libraries = ", ".join(f"{label} in {count_words(sum(row[key] for row in rows), 'job')}"
-                          for key, label in (("hdf5", "HDF5"), ("pnetcdf", "PnetCDF")))  # fmt: skip
+    libraries = ", ".join(
+        f"{label} in {count_words(sum(row[key] for row in rows), 'job')}"
+        for key, label in (("hdf5", "HDF5"), ("pnetcdf", "PnetCDF"))
+    )
     words.append(f"Beside these: {libraries}.")
     if unknown:
         words.append(f"{count_words(unknown, 'job')} left out: the number of processes is not known.")
@@ -114,19 +132,42 @@ def middleware(source: Source, *, origin: str | None = "darshan") -> Result:
     unknown = sum(row["jobs"] for row in found if row["size"] == -1)
     rows = _rows(found)
     of_class = {name: sum(row["jobs"] for row in rows if row["class"] == name) for name, _, _ in CLASSES}
-    schema = pa.schema([("class", pa.string()), ("processes", pa.string()), ("interface", pa.string()),
-                        ("jobs", pa.int64()), ("percent", pa.float64()), ("hdf5", pa.int64()),
-                        ("pnetcdf", pa.int64())])  # fmt: skip
+    schema = pa.schema(
+        [
+            ("class", pa.string()),
+            ("processes", pa.string()),
+            ("interface", pa.string()),
+            ("jobs", pa.int64()),
+            ("percent", pa.float64()),
+            ("hdf5", pa.int64()),
+            ("pnetcdf", pa.int64()),
+        ]
+    )
     shown = [kind for kind in _KINDS if any(row["jobs"] for row in rows if row["interface"] == kind)]
-    chart = Chart(kind="bars", name="middleware", title=_finding(rows), data={
-        "labels": [f"{name}\n{_range_words(low, high)}\n{count_words(of_class[name], 'job')}"
-                   for name, low, high in CLASSES],
-        "series": [{"name": kind, "values": [row["percent"] for row in rows if row["interface"] == kind]}
-                   for kind in shown],
-        "x_label": "processes of the job", "y_label": "jobs of the class [%]", "y_range": [0, 100], "legend": True,
-    })  # fmt: skip
+    chart = Chart(
+        kind="bars",
+        name="middleware",
+        title=_finding(rows),
+        data={
+            "labels": [
+                f"{name}\n{_range_words(low, high)}\n{count_words(of_class[name], 'job')}"
+                for name, low, high in CLASSES
+            ],
+            "series": [
+                {"name": kind, "values": [row["percent"] for row in rows if row["interface"] == kind]} for kind in shown
+            ],
+            "x_label": "processes of the job",
+            "y_label": "jobs of the class [%]",
+            "y_range": [0, 100],
+            "legend": True,
+        },
+    )
     return Result(
-        name="middleware", title="Middleware by process count", unit="jobs", caption=_caption(rows, unknown),
-        parameters={"origin": origin}, table=pa.Table.from_pylist(rows, schema=schema),
+        name="middleware",
+        title="Middleware by process count",
+        unit="jobs",
+        caption=_caption(rows, unknown),
+        parameters={"origin": origin},
+        table=pa.Table.from_pylist(rows, schema=schema),
         charts=[chart] if any(of_class.values()) else [],
-    )  # fmt: skip
+    )

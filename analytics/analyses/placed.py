@@ -22,12 +22,20 @@ def _chart(rows: list[dict[str, int | str]]) -> list[Chart]:
         return []
     ends = [share_words(share(end(sizes), sum(sizes))) for end in (min, max)]
     title = f"Each storage target has {ends[0]}" + (f" to {ends[1]}" if ends[0] != ends[1] else "") + " of the bytes"
-    return [Chart(kind="bars", name="place", title=title, data={
-        "labels": ["store" if row["target"] == -1 else str(row["target"]) for row in rows],
-        "series": [{"name": "bytes", "values": sizes}],
-        "notes": [share_words(share(size, sum(sizes))) for size in sizes],
-        "x_label": "storage target", "y_label": "bytes of tables [B]",
-    })]  # fmt: skip
+    return [
+        Chart(
+            kind="bars",
+            name="place",
+            title=title,
+            data={
+                "labels": ["store" if row["target"] == -1 else str(row["target"]) for row in rows],
+                "series": [{"name": "bytes", "values": sizes}],
+                "notes": [share_words(share(size, sum(sizes))) for size in sizes],
+                "x_label": "storage target",
+                "y_label": "bytes of tables [B]",
+            },
+        )
+    ]
 
 
 def placement_of(catalog: Catalog) -> Result:
@@ -44,18 +52,30 @@ def placement_of(catalog: Catalog) -> Result:
     rows: list[dict[str, int | str]] = []
     for target, folder in sorted(folders.items()):
         mine = [entry for entry in manifest.files if entry.target == target]
-        rows.append({
-            "target": target, "folder": folder,
-            "subtables": len({entry.subtable for entry in mine}) if target >= 0 else 0, "files": len(mine),
-            "rows": sum(entry.rows for entry in mine), "bytes": sum(entry.bytes for entry in mine),
-        })  # fmt: skip
+        rows.append(
+            {
+                "target": target,
+                "folder": folder,
+                "subtables": len({entry.subtable for entry in mine}) if target >= 0 else 0,
+                "files": len(mine),
+                "rows": sum(entry.rows for entry in mine),
+                "bytes": sum(entry.bytes for entry in mine),
+            }
+        )
     count = int(manifest.placement.get("subtables", 0))
     words = f"{count_words(len(rows), 'storage target')}, {count_words(count, 'subtable')} of each table."
-    fields = [pa.field(name, pa.string() if name == "folder" else pa.int64(),
-                       metadata={"unit": "B"} if name == "bytes" else None)
-              for name in ("target", "folder", "subtables", "files", "rows", "bytes")]  # fmt: skip
+    fields = [
+        pa.field(
+            name, pa.string() if name == "folder" else pa.int64(), metadata={"unit": "B"} if name == "bytes" else None
+        )
+        for name in ("target", "folder", "subtables", "files", "rows", "bytes")
+    ]
     return Result(
-        name="place", title="Tables on storage targets", unit="B",
-        caption=words if count else "The store is not placed.", parameters={"subtables": count}, charts=_chart(rows),
+        name="place",
+        title="Tables on storage targets",
+        unit="B",
+        caption=words if count else "The store is not placed.",
+        parameters={"subtables": count},
+        charts=_chart(rows),
         table=pa.Table.from_pylist(rows, schema=pa.schema(fields)),
-    )  # fmt: skip
+    )

@@ -35,8 +35,10 @@ def _caption(counts: dict[int, int], left_out: int) -> str:
     if jobs:
         ends = [share_words(share(counts.get(end, 0), jobs)) for end in (_WRITE_ONLY, _READ_ONLY)]
         mostly = sum(count for number, count in counts.items() if number >= 90)
-        words.append(f"Of {count_words(jobs, 'job')}, {ends[0]} only write and {ends[1]} only read; in "
-                     f"{share_words(share(mostly, jobs))} at least 90 % of the bytes are read.")  # fmt: skip
+        words.append(
+            f"Of {count_words(jobs, 'job')}, {ends[0]} only write and {ends[1]} only read; in "
+            f"{share_words(share(mostly, jobs))} at least 90 % of the bytes are read."
+        )
     if left_out:
         words.append(f"{count_words(left_out, 'job')} left out: no bytes moved, or not known.")
     return " ".join(words) or "No jobs."
@@ -63,8 +65,10 @@ def read_ratio(source: Source, *, origin: str | None = "darshan") -> Result:
     ratio = (read.cast("float64") * _BINS / ibis.greatest(read + written, 1).cast("float64")).floor().cast("int64")
     number = ibis.cases(
         ((read.isnull() | written.isnull() | (read + written <= 0)), None),
-        (read == 0, _WRITE_ONLY), (written == 0, _READ_ONLY), else_=ibis.least(ratio, _BINS - 1),
-    )  # fmt: skip
+        (read == 0, _WRITE_ONLY),
+        (written == 0, _READ_ONLY),
+        else_=ibis.least(ratio, _BINS - 1),
+    )
     binned = jobs.select(bin=number)
     rows = fetch(binned.group_by("bin").agg(jobs=binned.count())).to_pylist()
     counts = {row["bin"]: row["jobs"] for row in rows if row["bin"] is not None}
@@ -74,19 +78,35 @@ def read_ratio(source: Source, *, origin: str | None = "darshan") -> Result:
     low = np.clip(np.array(numbers), 0, _BINS)
     high = np.clip(np.array(numbers) + 1, 0, _BINS)
     number_of = [counts.get(k, 0) for k in numbers]
-    table = pa.table({
-        "bin": [str(a) if a == b else f"{a}-{b}" for a, b in zip(low.tolist(), high.tolist(), strict=True)],
-        "low": pa.array(low, pa.float64()), "high": pa.array(high, pa.float64()),
-        "jobs": pa.array(number_of, pa.int64()),
-        "percent": pa.array([share(count, every) for count in number_of], pa.float64()),
-    })  # fmt: skip
-    chart = Chart(kind="bars", name="read-ratio", title=_finding(number_of), data={
-        "x": [k + 0.5 for k in range(_BINS)], "series": [{"name": "read and write", "values": number_of[1:-1]}],
-        "ends": {"x": [-2, 102], "values": [number_of[0], number_of[-1]], "names": ["write only", "read only"]},
-        "x_label": "read ratio: bytes read among bytes moved [%]", "y_label": "jobs",
-        "x_range": [-4, 104], "log": True,
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "bin": [str(a) if a == b else f"{a}-{b}" for a, b in zip(low.tolist(), high.tolist(), strict=True)],
+            "low": pa.array(low, pa.float64()),
+            "high": pa.array(high, pa.float64()),
+            "jobs": pa.array(number_of, pa.int64()),
+            "percent": pa.array([share(count, every) for count in number_of], pa.float64()),
+        }
+    )
+    chart = Chart(
+        kind="bars",
+        name="read-ratio",
+        title=_finding(number_of),
+        data={
+            "x": [k + 0.5 for k in range(_BINS)],
+            "series": [{"name": "read and write", "values": number_of[1:-1]}],
+            "ends": {"x": [-2, 102], "values": [number_of[0], number_of[-1]], "names": ["write only", "read only"]},
+            "x_label": "read ratio: bytes read among bytes moved [%]",
+            "y_label": "jobs",
+            "x_range": [-4, 104],
+            "log": True,
+        },
+    )
     return Result(
-        name="read-ratio", title="Read ratio", unit="jobs", caption=_caption(counts, left_out),
-        parameters={"origin": origin}, table=table, charts=[chart] if every else [],
-    )  # fmt: skip
+        name="read-ratio",
+        title="Read ratio",
+        unit="jobs",
+        caption=_caption(counts, left_out),
+        parameters={"origin": origin},
+        table=table,
+        charts=[chart] if every else [],
+    )

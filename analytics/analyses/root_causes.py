@@ -33,9 +33,12 @@ if TYPE_CHECKING:
 
 #: The factors of the figure: name of the factor -> name of the axis.
 FACTORS = {
-    "small": "small\nrequests", "non_consecutive": "non-\nconsecutive", "collective": "collective",
-    "osts": "OSTs", "processes_per_ost": "processes\nper OST",
-}  # fmt: skip
+    "small": "small\nrequests",
+    "non_consecutive": "non-\nconsecutive",
+    "collective": "collective",
+    "osts": "OSTs",
+    "processes_per_ost": "processes\nper OST",
+}
 _SHARES = ("small", "non_consecutive")
 _AXES = {**FACTORS, "nodes": "nodes", "bandwidth": "bandwidth"}
 #: Columns of which the least and the greatest value among the jobs of an application are told, too.
@@ -43,8 +46,10 @@ _RANGED = ("processes", "nodes", "bandwidth", *FACTORS)
 #: Applications with a colour and a row of the legend of their own; lines in a figure.
 _MOST_GROUPS, _MOST_LINES = 7, 400
 #: What bytes are divided by.
-_OVER = {"critical": "of the time in which their files are accessed",
-         "span": "of the time from the first access to the last one"}  # fmt: skip
+_OVER = {
+    "critical": "of the time in which their files are accessed",
+    "span": "of the time from the first access to the last one",
+}
 
 
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
@@ -102,8 +107,16 @@ def _rows(
         return [], jobs.num_rows
     low, high = limits["from_bandwidth"], limits["bandwidth"]
     every = bool(limits["osts"])
-    found = extract(files, None if every else low, None if every else high, direction, jobs=jobs, by="log_id",
-                    names=list(FACTORS), time=limits["time"]).to_pylist()  # fmt: skip
+    found = extract(
+        files,
+        None if every else low,
+        None if every else high,
+        direction,
+        jobs=jobs,
+        by="log_id",
+        names=list(FACTORS),
+        time=limits["time"],
+    ).to_pylist()
     speed = "critical_bandwidth" if limits["time"] == "critical" else "bandwidth"
     able = jobs.num_rows
     if limits["osts"]:  # known only after the files were looked at; fast jobs count, too
@@ -112,10 +125,18 @@ def _rows(
         found = [row for row in found if row[speed] is not None and low <= row[speed] < high]
     job_of = dict(zip(jobs["log_id"].to_pylist(), jobs["job_id"].to_pylist(), strict=True))
     nodes = _nodes(source, sorted({job_of[row["log_id"]] for row in found}))
-    return [{"direction": direction, "application": row["app"] or NO_NAME, "job_id": job_of[row["log_id"]],
-             "processes": None if row["processes"] is None else int(row["processes"]),
-             "nodes": nodes.get(job_of[row["log_id"]]), "bandwidth": row[speed],
-             **{name: row[name] for name in FACTORS}} for row in found], able  # fmt: skip
+    return [
+        {
+            "direction": direction,
+            "application": row["app"] or NO_NAME,
+            "job_id": job_of[row["log_id"]],
+            "processes": None if row["processes"] is None else int(row["processes"]),
+            "nodes": nodes.get(job_of[row["log_id"]]),
+            "bandwidth": row[speed],
+            **{name: row[name] for name in FACTORS},
+        }
+        for row in found
+    ], able
 
 
 def _by_application(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -172,9 +193,15 @@ def _axis(name: str, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     low, high = (0.0, 1.0) if name in (*_SHARES, "collective") else (min(known), max(known)) if known else (0.0, 1.0)
     one = low == high  # its lines meet in the middle, and the ends of the axis are no values
     log = low > 0 and high / low >= 100
-    return {"name": _AXES[name] + ("\n(log)" if log else ""), "low": "" if one else _end_words(name, low),
-            "high": "" if one else _end_words(name, high), "only": _end_words(name, low) if one else "",
-            "from": low, "to": high, "log": log}  # fmt: skip
+    return {
+        "name": _AXES[name] + ("\n(log)" if log else ""),
+        "low": "" if one else _end_words(name, low),
+        "high": "" if one else _end_words(name, high),
+        "only": _end_words(name, low) if one else "",
+        "from": low,
+        "to": high,
+        "log": log,
+    }
 
 
 def _place(axis: Mapping[str, Any], value: float | None) -> float | None:
@@ -199,15 +226,22 @@ def _chart(rows: Sequence[Mapping[str, Any]], direction: str) -> Chart:
     names = [name for name in _AXES if any(row[name] is not None for row in rows)]
     axes = [_axis(name, rows) for name in names]
     shown = rows if len(rows) <= _MOST_LINES else [rows[k * len(rows) // _MOST_LINES] for k in range(_MOST_LINES)]
-    lines = [{"group": group_of.get(row["application"], others),
-              "values": [_place(axis, row[name]) for axis, name in zip(axes, names, strict=True)],
-              "words": [_words(name, row[name]) for name in names]}
-             for row in shown]  # fmt: skip
+    lines = [
+        {
+            "group": group_of.get(row["application"], others),
+            "values": [_place(axis, row[name]) for axis, name in zip(axes, names, strict=True)],
+            "words": [_words(name, row[name]) for name in names],
+        }
+        for row in shown
+    ]
     title = f"{direction.capitalize()}s: {count_words(len(rows), 'job')}"
     title += f", of them {counts[ordered[0]]:,} of {ordered[0]}" if len(counts) > 1 else f", all of {ordered[0]}"
-    return Chart(kind="parallel", name=f"root-causes-{direction}", title=title,
-                 data={"axes": axes, "lines": lines,
-                       "groups": [*group_of.values(), *([others] if rest else [])]})  # fmt: skip
+    return Chart(
+        kind="parallel",
+        name=f"root-causes-{direction}",
+        title=title,
+        data={"axes": axes, "lines": lines, "groups": [*group_of.values(), *([others] if rest else [])]},
+    )
 
 
 def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits: Mapping[str, Any]) -> str:
@@ -216,15 +250,19 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
     where = f", on {limits['osts']:,} OSTs or more" if limits["osts"] else ""
     above = f"{size_text(limits['from_bandwidth'])}/s or more" if limits["from_bandwidth"] else ""
     speed = " and ".join(filter(None, [above, below]))
-    words = [f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each{where}, "
-             f"at {speed or 'any bandwidth'} {_OVER[limits['time']]}."]  # fmt: skip
+    words = [
+        f"Jobs of more than {limits['processes']:,} processes that moved at least {least} each{where}, "
+        f"at {speed or 'any bandwidth'} {_OVER[limits['time']]}."
+    ]
     named = "slow" if not above else "at this bandwidth"
     for direction, past in (("read", "reading"), ("write", "writing")):
         slow = [row for row in rows if row["direction"] == direction]
         apps = len({row["application"] for row in slow})
         verb = "was" if len(slow) == 1 else "were"
-        words.append(f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} {named}"
-                     + (f", of {count_words(apps, 'application')}." if slow else "."))  # fmt: skip
+        words.append(
+            f"Of {count_words(able[direction], 'such job')} {past}, {len(slow):,} {verb} {named}"
+            + (f", of {count_words(apps, 'application')}." if slow else ".")
+        )
         known = [row["processes_per_ost"] for row in slow if row["processes_per_ost"] is not None]
         if known:
             percent = share_words(share(sum(value > 3 for value in known), len(known)))
@@ -243,11 +281,16 @@ def _schema(rows: Literal["jobs", "applications", "shown"]) -> pa.Schema:
 
     values = {name: pa.int64() if name in ("processes", "nodes") else pa.float64() for name in _RANGED}
     ends = {f"{name}_{end}": kind for name, kind in values.items() for end in ("least", "greatest")}
-    return pa.schema([
-        ("direction", pa.string()), ("application", pa.string()), ("job_id" if rows == "jobs" else "jobs", pa.int64()),
-        *([("of", pa.string())] if rows == "shown" else []), *values.items(),
-        *(ends.items() if rows == "applications" else []),
-    ])  # fmt: skip
+    return pa.schema(
+        [
+            ("direction", pa.string()),
+            ("application", pa.string()),
+            ("job_id" if rows == "jobs" else "jobs", pa.int64()),
+            *([("of", pa.string())] if rows == "shown" else []),
+            *values.items(),
+            *(ends.items() if rows == "applications" else []),
+        ]
+    )
 
 
 def _tables(rows: list[dict[str, Any]], *, each_job: bool) -> tuple[pa.Table, pa.Table | None]:
@@ -260,9 +303,7 @@ def _tables(rows: list[dict[str, Any]], *, each_job: bool) -> tuple[pa.Table, pa
     return pa.Table.from_pylist(found, _schema("applications")), pa.Table.from_pylist(_shown(found), _schema("shown"))
 
 
-def _named(
-    rows: list[dict[str, Any]], areas: Mapping[str, str] | None, *, anonymous: bool
-) -> list[dict[str, Any]]:
+def _named(rows: list[dict[str, Any]], areas: Mapping[str, str] | None, *, anonymous: bool) -> list[dict[str, Any]]:
     """Return the rows in their order, with areas or numbers in place of programs and jobs where that is asked for."""
     if anonymous or areas is not None:
         label = labels(sorted({row["application"] for row in rows}), areas or {})
@@ -272,8 +313,11 @@ def _named(
 
 def _charts(rows: Sequence[dict[str, Any]]) -> list[Chart]:
     known = {row["direction"] for row in rows}
-    return [_chart([row for row in rows if row["direction"] == direction], direction)
-            for direction in _DIRECTIONS if direction in known]  # fmt: skip
+    return [
+        _chart([row for row in rows if row["direction"] == direction], direction)
+        for direction in _DIRECTIONS
+        if direction in known
+    ]
 
 
 def root_causes(
@@ -314,16 +358,27 @@ def root_causes(
         ``direction``, ``application``, ``jobs`` or ``job_id``, ``processes``, ``nodes``, ``bandwidth`` [B/s], and as
         factors ``small``, ``non_consecutive`` (shares), ``collective`` (0 or 1), ``osts``, ``processes_per_ost``. By
         application of each also the least and the greatest value among its jobs, such as ``small_least``.
-    """  # fmt: skip
-    limits = {"processes": processes, "process_bytes": float(process_bytes), "bandwidth": bandwidth, "time": time,
-              "from_bandwidth": from_bandwidth, "osts": osts}  # fmt: skip
+    """
+    limits = {
+        "processes": processes,
+        "process_bytes": float(process_bytes),
+        "bandwidth": bandwidth,
+        "time": time,
+        "from_bandwidth": from_bandwidth,
+        "osts": osts,
+    }
     candidates = _candidates(source, limits, origin)
     found = {direction: _rows(source, direction, limits, candidates) for direction in _DIRECTIONS}
     able: dict[str, int] = {direction: count for direction, (_, count) in found.items()}
     rows = _named([row for slow, _ in found.values() for row in slow], areas, anonymous=anonymous)
     table, shown = _tables(rows, each_job=each_job)
     return Result(
-        name="root-causes", title="Low bandwidth of large jobs", unit="jobs", caption=_caption(rows, able, limits),
+        name="root-causes",
+        title="Low bandwidth of large jobs",
+        unit="jobs",
+        caption=_caption(rows, able, limits),
         parameters={**limits, "bandwidth": bandwidth if math.isfinite(bandwidth) else None, "origin": origin},
-        table=table, charts=_charts(rows), shown=shown,
-    )  # fmt: skip
+        table=table,
+        charts=_charts(rows),
+        shown=shown,
+    )

@@ -48,9 +48,11 @@ def _per_job(files: ir.Table, counter: str) -> ir.Table:
     """Return one row a log: requests and sequential requests, of the files that have the counters."""
     known = files.filter(files[f"{counter}_reads"].notnull() | files[f"{counter}_writes"].notnull())
     return known.group_by("log_id").agg(
-        n_read=_total(known, "read").sum(), n_write=_total(known, "write").sum(),
-        s_read=known[f"{counter}_reads"].fill_null(0).sum(), s_write=known[f"{counter}_writes"].fill_null(0).sum(),
-    )  # fmt: skip
+        n_read=_total(known, "read").sum(),
+        n_write=_total(known, "write").sum(),
+        s_read=known[f"{counter}_reads"].fill_null(0).sum(),
+        s_write=known[f"{counter}_writes"].fill_null(0).sum(),
+    )
 
 
 def _steps(part: ir.NumericValue, whole: ir.NumericValue) -> ir.NumericValue:
@@ -76,9 +78,10 @@ def _counts(source: Source, origin: str | None, counter: str) -> dict[str, NDArr
     columns = ["log_id", f"{counter}_reads", f"{counter}_writes", *sizes]
     jobs = _per_job(jobs_of(source, origin, columns, "darshan_file"), counter)
     steps = jobs.select(
-        read=_steps(jobs["s_read"], jobs["n_read"]), write=_steps(jobs["s_write"], jobs["n_write"]),
+        read=_steps(jobs["s_read"], jobs["n_read"]),
+        write=_steps(jobs["s_write"], jobs["n_write"]),
         both=_steps(jobs["s_read"] + jobs["s_write"], jobs["n_read"] + jobs["n_write"]),
-    )  # fmt: skip
+    )
     rows = fetch(steps.group_by(list(_KINDS)).agg(jobs=steps.count()))
     number = rows["jobs"].to_numpy()
     found = {}
@@ -100,8 +103,10 @@ def _caption(counts: dict[str, NDArray[np.int64]], every: int, counter: str) -> 
     words = [f"A request is sequential when it {_COUNTERS[counter]}."]
     if jobs:
         half, most = int(both[: _STEPS // 2].sum()), int(both[_STEPS * 8 // 10 :].sum())
-        words.append(f"Of {count_words(jobs, 'job')}, {share_words(share(half, jobs))} make fewer than half of their "
-                     f"requests sequentially, and {share_words(share(most, jobs))} at least 80 % of them.")  # fmt: skip
+        words.append(
+            f"Of {count_words(jobs, 'job')}, {share_words(share(half, jobs))} make fewer than half of their "
+            f"requests sequentially, and {share_words(share(most, jobs))} at least 80 % of them."
+        )
     if every > jobs:
         words.append(f"{count_words(every - jobs, 'job')} left out: no POSIX requests, or a log without the counters.")
     return " ".join(words)
@@ -134,13 +139,33 @@ def sequential(source: Source, *, counter: str = "consec", origin: str | None = 
     columns = {kind: pa.array(line, pa.float64(), from_pandas=True) for kind, line in lines.items()}
     table = pa.table({"percentile": pa.array(percents, pa.int32()), **columns})
     names = {"both": "reads and writes", "read": "reads", "write": "writes"}
-    series = [{"name": f"{names[kind]} ({count_words(int(counts[kind].sum()), 'job')})", "x": percents.tolist(),
-               "y": np.round(line, 1).tolist()} for kind, line in lines.items() if counts[kind].sum()]  # fmt: skip
-    chart = Chart(kind="lines", name="sequential", title=_finding(counts["both"]), data={
-        "series": series, "x_label": "jobs, least sequential first [%]", "y_label": "sequential requests [%]",
-        "x_range": [0, 100], "y_range": [0, 100],
-    })  # fmt: skip
+    series = [
+        {
+            "name": f"{names[kind]} ({count_words(int(counts[kind].sum()), 'job')})",
+            "x": percents.tolist(),
+            "y": np.round(line, 1).tolist(),
+        }
+        for kind, line in lines.items()
+        if counts[kind].sum()
+    ]
+    chart = Chart(
+        kind="lines",
+        name="sequential",
+        title=_finding(counts["both"]),
+        data={
+            "series": series,
+            "x_label": "jobs, least sequential first [%]",
+            "y_label": "sequential requests [%]",
+            "x_range": [0, 100],
+            "y_range": [0, 100],
+        },
+    )
     return Result(
-        name="sequential", title="Sequential I/O", unit="%", caption=_caption(counts, every, counter),
-        parameters={"counter": counter, "origin": origin}, table=table, charts=[chart] if series else [],
-    )  # fmt: skip
+        name="sequential",
+        title="Sequential I/O",
+        unit="%",
+        caption=_caption(counts, every, counter),
+        parameters={"counter": counter, "origin": origin},
+        table=table,
+        charts=[chart] if series else [],
+    )

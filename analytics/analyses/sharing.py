@@ -61,9 +61,13 @@ def _class_of(jobs: ir.Table) -> ir.StringValue:
     return ibis.cases(
         ((files == 1) | (jobs["shared"] == files), 0),
         (files == processes, 4),
-        (files * 100 < processes, 1), (files * 10 < processes, 2), (files < processes, 3),
-        (files <= processes * 10, 5), (files <= processes * 100, 6), else_=7,
-    )  # fmt: skip
+        (files * 100 < processes, 1),
+        (files * 10 < processes, 2),
+        (files < processes, 3),
+        (files <= processes * 10, 5),
+        (files <= processes * 100, 6),
+        else_=7,
+    )
 
 
 def _finding(jobs: Sequence[int]) -> str:
@@ -83,8 +87,10 @@ def _caption(by_pattern: dict[str, int], one: int, without: int, beside: int) ->
     words.append("R is the number of files over the number of processes.")
     if beside:
         verb = "has" if beside == 1 else "have"
-        words.append(f"Of N-M, {count_words(beside, 'job')} {verb} a file for each process beside files that all share,"
-                     " such as one input: N-N but for these.")  # fmt: skip
+        words.append(
+            f"Of N-M, {count_words(beside, 'job')} {verb} a file for each process beside files that all share,"
+            " such as one input: N-N but for these."
+        )
     if one:
         words.append(f"{count_words(one, 'job')} of one process left out.")
     if without:
@@ -117,23 +123,40 @@ def sharing(source: Source, *, origin: str | None = "darshan") -> Result:
     counts = {row["kind"]: row["jobs"] for row in rows}
     beside = {row["kind"]: row["own"] or 0 for row in rows}
     known = sum(counts.values())
-    by_pattern = {name: sum(counts.get(k, 0) for k, (other, _, _) in enumerate(_CLASSES) if other == name)
-                  for name in ("N-1", "N-M", "N-N")}  # fmt: skip
+    by_pattern = {
+        name: sum(counts.get(k, 0) for k, (other, _, _) in enumerate(_CLASSES) if other == name)
+        for name in ("N-1", "N-M", "N-N")
+    }
     numbers = [counts.get(k, 0) for k in range(len(_CLASSES))]
-    table = pa.table({
-        "pattern": [name for name, _, _ in _CLASSES], "ratio": [ratio for _, ratio, _ in _CLASSES],
-        "jobs": pa.array(numbers, pa.int64()),
-        "percent": pa.array([share(count, known) for count in numbers], pa.float64()),
-        "n_n_beside_shared": pa.array([beside.get(k, 0) for k in range(len(_CLASSES))], pa.int64()),
-    })  # fmt: skip
-    chart = Chart(kind="bars", name="sharing", title=_finding(numbers), data={
-        "labels": [label for _, _, label in _CLASSES], "series": [{"name": "jobs", "values": numbers}],
-        "notes": [share_words(share(count, known)) for count in numbers],
-        "x_label": "pattern, and R = files / processes", "y_label": "jobs",
-    })  # fmt: skip
+    table = pa.table(
+        {
+            "pattern": [name for name, _, _ in _CLASSES],
+            "ratio": [ratio for _, ratio, _ in _CLASSES],
+            "jobs": pa.array(numbers, pa.int64()),
+            "percent": pa.array([share(count, known) for count in numbers], pa.float64()),
+            "n_n_beside_shared": pa.array([beside.get(k, 0) for k in range(len(_CLASSES))], pa.int64()),
+        }
+    )
+    chart = Chart(
+        kind="bars",
+        name="sharing",
+        title=_finding(numbers),
+        data={
+            "labels": [label for _, _, label in _CLASSES],
+            "series": [{"name": "jobs", "values": numbers}],
+            "notes": [share_words(share(count, known)) for count in numbers],
+            "x_label": "pattern, and R = files / processes",
+            "y_label": "jobs",
+        },
+    )
     one = every["one"] or 0
     caption = _caption(by_pattern, one, every["jobs"] - one - known, sum(beside.values()))
     return Result(
-        name="sharing", title="File-sharing patterns", unit="jobs", caption=caption, parameters={"origin": origin},
-        table=table, charts=[chart] if known else [],
-    )  # fmt: skip
+        name="sharing",
+        title="File-sharing patterns",
+        unit="jobs",
+        caption=caption,
+        parameters={"origin": origin},
+        table=table,
+        charts=[chart] if known else [],
+    )

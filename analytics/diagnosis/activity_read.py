@@ -114,16 +114,21 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
     seen: set[int] = set()
     for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
         new = part["times"].shape[1] == _NEW_TIMES
-        read, write, meta, slowest = ((8, 9, 10, 14) if new else (6, 7, 8, 12))
+        read, write, meta, slowest = (8, 9, 10, 14) if new else (6, 7, 8, 12)
         times = part["times"][:, [read, write, meta, slowest, read - 1, slowest - 1]].astype(float)
         spread = part["counters"][:, 47:51].astype(np.int64).tolist()  # fastest rank and its bytes, slowest and its
         opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
         syncs = part["counters"][:, 10].astype(np.int64)
         shares = _largest_shares(part, found.processes)
         for file, rank, opened, synced, timed, (first, least, _, most) in zip(
-            part["file"].tolist(), part["rank"].tolist(), opens.tolist(), syncs.tolist(), times.tolist(), spread,
+            part["file"].tolist(),
+            part["rank"].tolist(),
+            opens.tolist(),
+            syncs.tolist(),
+            times.tolist(),
+            spread,
             strict=True,
-        ):  # fmt: skip
+        ):
             reading, writing, rest, longest, closed, shortest = timed
             calls = found.calls.setdefault(signed(file), Calls())
             calls.opens += max(opened, 0)
@@ -198,8 +203,9 @@ def _add_heat(found: Activity, log: DarshanFile) -> None:
         for each in bins:
             there[:, : each.shape[1]] += each
         any_rank = (there > 0).sum(axis=1)
-        found.in_turn = {bool(way): (float(there[way].sum() / max(any_rank[way], 1)), int(any_rank[way]))
-                         for way in (0, 1)}  # fmt: skip
+        found.in_turn = {
+            bool(way): (float(there[way].sum() / max(any_rank[way], 1)), int(any_rank[way])) for way in (0, 1)
+        }
         if found.source == "HEATMAP":
             found.wall = {bool(way): float(any_rank[way]) * width for way in (0, 1)}
             moving = (np.flatnonzero((there > 0).any(axis=0)) * width).astype(np.float64)
@@ -222,7 +228,8 @@ class _Batch:
         every = [each.requests for each in self.records]
         self.offset, self.length, self.start, self.end = (
             np.concatenate([each[name] for each in every]).astype(kind)
-            for name, kind in (("offset", "=i8"), ("length", "=i8"), ("start", "=f8"), ("end", "=f8")))  # fmt: skip
+            for name, kind in (("offset", "=i8"), ("length", "=i8"), ("start", "=f8"), ("end", "=f8"))
+        )
         self.write = np.array([each.write for each in self.records])
         self.rank = np.array([each.rank for each in self.records])
         self.file = np.array([signed(each.file) for each in self.records], np.int64)
@@ -294,9 +301,27 @@ class _Sums:
         self.called.add(*self.union.parts())
         calls = np.array([self.calls.get(rank, 0.0) for rank in self.ranks])
         requests, moved, busy, first, last = values
-        return Row(ranks, requests, moved, busy, first, last, unaligned, consecutive, forward, regular, pairs,
-                   self.union.seconds, self.called.seconds, calls, blocks, shared,
-                   *self.late.lost(processes), self.stripe[0], self.stripe[1])  # fmt: skip
+        return Row(
+            ranks,
+            requests,
+            moved,
+            busy,
+            first,
+            last,
+            unaligned,
+            consecutive,
+            forward,
+            regular,
+            pairs,
+            self.union.seconds,
+            self.called.seconds,
+            calls,
+            blocks,
+            shared,
+            *self.late.lost(processes),
+            self.stripe[0],
+            self.stripe[1],
+        )
 
     def add_blocks(self, blocks: Whole, rank: int) -> None:
         """Add blocks of which a rank covers a part."""
@@ -374,11 +399,20 @@ def _add_records(
     block = np.where(block > 1, block, 1)
     pairs = np.bincount(batch.of[after], minlength=len(batch.records))
     kinds = [batch.sum((batch.offset % block[batch.of] != 0).astype(float))]
-    kinds += [np.bincount(batch.of[after], which, len(batch.records)).astype(float)
-              for which in (distance == 0, distance >= 0, _regular(batch, after, distance))]  # fmt: skip
+    kinds += [
+        np.bincount(batch.of[after], which, len(batch.records)).astype(float)
+        for which in (distance == 0, distance >= 0, _regular(batch, after, distance))
+    ]
     firsts = batch.ends - np.diff(np.append(0, batch.ends))
-    values = np.stack([batch.sum(), batch.sum(batch.length.astype(float)), batch.sum(busy),
-                       np.minimum.reduceat(batch.start, firsts), np.maximum.reduceat(batch.end, firsts)])  # fmt: skip
+    values = np.stack(
+        [
+            batch.sum(),
+            batch.sum(batch.length.astype(float)),
+            batch.sum(busy),
+            np.minimum.reduceat(batch.start, firsts),
+            np.maximum.reduceat(batch.end, firsts),
+        ]
+    )
     counted = np.stack([*kinds, pairs])
     for number, access in enumerate(batch.records):
         key = int(batch.file[number]), access.write
@@ -397,12 +431,15 @@ def _add_asked(found: Activity, batch: _Batch) -> None:
     after = batch.before()
     after = after[(batch.offset[after] >= 0) & (batch.offset[after - 1] >= 0)]
     distance = batch.offset[after] - batch.offset[after - 1] - batch.length[after - 1]
-    counts = [np.bincount(batch.of[after], which, len(batch.records)) for which in (
-        np.ones(len(after)), distance == 0, distance >= 0, _regular(batch, after, distance))]  # fmt: skip
+    counts = [
+        np.bincount(batch.of[after], which, len(batch.records))
+        for which in (np.ones(len(after)), distance == 0, distance >= 0, _regular(batch, after, distance))
+    ]
     values = np.stack([*counts, batch.sum((batch.offset < 0).astype(float))]).T
     moved = batch.sum(batch.length.astype(float)) > 0
-    for file, way, rank, moves, value in zip(batch.file.tolist(), batch.write.tolist(), batch.rank.tolist(),
-                                             moved.tolist(), values, strict=True):  # fmt: skip
+    for file, way, rank, moves, value in zip(
+        batch.file.tolist(), batch.write.tolist(), batch.rank.tolist(), moved.tolist(), values, strict=True
+    ):
         calls = found.calls.setdefault(file, Calls())
         calls.asked[bool(way)] = calls.asked.get(bool(way), np.zeros(5)) + value
         if moves:

@@ -81,13 +81,13 @@ def larger_pieces(*, flushed: bool, plain: bool) -> Advice:
     if plain:
         return Advice(
             "Put pieces together in a buffer of at least 1 MB, and do not flush it after each piece (flush=True,"
-            " buffering=0 in Python; flush and endl in C++), but when a step is done.",
+            " buffering=0 in Python; flush and endl in C++), but when a step is done."
         )
     if flushed:
         return Advice("Do not flush after each piece (fflush, setvbuf with _IONBF or _IOLBF), but when a step is done.")
     return Advice(
         "Put many values together in memory (an array, a line buffer) and hand them over in one fwrite or fread; or"
-        " write binary data instead of text.",
+        " write binary data instead of text."
     )
 
 
@@ -96,11 +96,11 @@ def come_together(rank: int | None = None) -> Advice:
     if rank is None:
         return Advice(
             "Look at whether ranks come to these calls at the same time (the time of an MPI_Barrier before one tells),"
-            " and at how much they exchange: the storage is not what they wait for.",
+            " and at how much they exchange: the storage is not what they wait for."
         )
     return Advice(
         f"Look at what rank {rank} does before the calls (more work, output, a slow node), not at the storage: the time"
-        " in collective calls is that of waiting for it.",
+        " in collective calls is that of waiting for it."
     )
 
 
@@ -108,7 +108,7 @@ def own_offsets() -> Advice:
     """A shared file pointer."""
     return Advice(
         "Let each rank compute its place (MPI_Exscan of the sizes) and write there (MPI_File_write_at_all); the shared"
-        " pointer makes ranks wait for one another. Or give each rank a file of its own for logs.",
+        " pointer makes ranks wait for one another. Or give each rank a file of its own for logs."
     )
 
 
@@ -151,8 +151,9 @@ def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
 
 def fewer_stripes() -> Advice:
     """Small files on many OSTs."""
-    return Advice("Give small files one stripe: set it for their folder, before they are made.",
-                  "lfs setstripe -c 1 DIRECTORY")  # fmt: skip
+    return Advice(
+        "Give small files one stripe: set it for their folder, before they are made.", "lfs setstripe -c 1 DIRECTORY"
+    )
 
 
 def contact(osts: list[str]) -> list[Advice]:
@@ -189,18 +190,22 @@ def overlap() -> Advice:
     """Files one after the other."""
     return Advice(
         "Access the files at the same time: groups of ranks each with a file of its own, or nonblocking calls"
-        " (MPI_File_iwrite_all); or write into one file. Look for barriers between the files.",
+        " (MPI_File_iwrite_all); or write into one file. Look for barriers between the files."
     )
 
 
 def metadata(*, again: bool, many: bool = False, stats: bool = False, syncs: bool = False) -> Advice:
     """Opens and the like: the same files again and again, many files, stats, syncs or flushes."""
-    told = [text for text, it in (
-        ("Open files once, before the loop, and keep them open", again),
-        ("Put the data of many small files into few large ones", many),
-        ("Let one rank ask for a file (stat), and tell the others", stats and not again),
-        ("Do not flush or sync after each piece", syncs),
-    ) if it]  # fmt: skip
+    told = [
+        text
+        for text, it in (
+            ("Open files once, before the loop, and keep them open", again),
+            ("Put the data of many small files into few large ones", many),
+            ("Let one rank ask for a file (stat), and tell the others", stats and not again),
+            ("Do not flush or sync after each piece", syncs),
+        )
+        if it
+    ]
     return Advice(f"{'. '.join(told or ['Make fewer of these calls: let one rank make them, and tell the others'])}.")
 
 
@@ -240,7 +245,7 @@ def align(*, collective: bool) -> Advice:
 def bundle() -> Advice:
     """Many small files."""
     return Advice(
-        "Bundle small files: one shared file (HDF5, PnetCDF), or an archive that is unpacked on local storage.",
+        "Bundle small files: one shared file (HDF5, PnetCDF), or an archive that is unpacked on local storage."
     )
 
 
@@ -257,7 +262,7 @@ def fewer_syncs() -> Advice:
     """Syncs after writes."""
     return Advice(
         "Sync once, when all is written, or after so much data that the sync takes little of the time; not after each"
-        " piece, and not by MPI_File_sync where no other rank reads meanwhile.",
+        " piece, and not by MPI_File_sync where no other rank reads meanwhile."
     )
 
 

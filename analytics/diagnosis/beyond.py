@@ -31,8 +31,11 @@ def beyond(case: Case) -> list[str]:
     values = {**case.per_job, "metadata": case.metadata}
     if case.swept - float(case.files.largest(case.files.duration)[0]) < case.limits.reported * case.swept:
         values["serialised"] = float("nan")  # the others take no time, one after the other or not
-    found = [f"{words} {said(case.value(value), unit)}" for name, (limit, words, unit) in _LIMITS.items()
-             if (value := values.get(name, float("nan"))) >= getattr(case.limits, limit)]  # fmt: skip
+    found = [
+        f"{words} {said(case.value(value), unit)}"
+        for name, (limit, words, unit) in _LIMITS.items()
+        if (value := values.get(name, float("nan"))) >= getattr(case.limits, limit)
+    ]
     small, jumps = case.small, case.per_job["non_consecutive"]
     if small >= case.limits.small and jumps >= case.limits.non_consecutive:
         small, jumps = case.value(small), case.value(jumps)

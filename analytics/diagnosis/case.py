@@ -48,9 +48,15 @@ class Case:
     """
 
     def __init__(
-        self, files: Files, limits: Limits, anonymous: bool = False, osts: int | None = None,
-        activity: Activity | None = None, own_share: float | None = None, disks: DiskStates | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        files: Files,
+        limits: Limits,
+        anonymous: bool = False,
+        osts: int | None = None,
+        activity: Activity | None = None,
+        own_share: float | None = None,
+        disks: DiskStates | None = None,
+    ) -> None:
         self.files = files
         self.limits = limits
         self.anonymous = anonymous
@@ -106,8 +112,10 @@ class Case:
     @functools.cached_property
     def complete(self) -> list[bool]:
         """Return for each file whether DXT has all requests that POSIX has counted."""
-        return [row is not None and float(row.requests.sum()) >= 0.99 * known > 0
-                for row, known in zip(self.rows, self.files.requests(), strict=True)]  # fmt: skip
+        return [
+            row is not None and float(row.requests.sum()) >= 0.99 * known > 0
+            for row, known in zip(self.rows, self.files.requests(), strict=True)
+        ]
 
     @functools.cached_property
     def calls(self) -> list[Calls]:
@@ -120,8 +128,12 @@ class Case:
     @functools.cached_property
     def syncs(self) -> Numbers:
         """Return how often the program syncs each file, by MPI-IO where it opens it so; 0 where it is not known."""
-        return np.array([float(calls.asked_syncs if own else calls.syncs)
-                         for calls, own in zip(self.calls, self._by_mpi, strict=True)])  # fmt: skip
+        return np.array(
+            [
+                float(calls.asked_syncs if own else calls.syncs)
+                for calls, own in zip(self.calls, self._by_mpi, strict=True)
+            ]
+        )
 
     @functools.cached_property
     def opens(self) -> Numbers:
@@ -162,8 +174,11 @@ class Case:
 
     def traced(self, chosen: Any) -> list[tuple[int, Row]]:
         """Return the chosen files of which DXT has all requests, most critical first."""
-        return [(place, row) for place in self.order if chosen[place] and self.complete[place]
-                and (row := self.rows[place]) is not None]  # fmt: skip
+        return [
+            (place, row)
+            for place in self.order
+            if chosen[place] and self.complete[place] and (row := self.rows[place]) is not None
+        ]
 
     # ---- numbers -----------------------------------------------------------------------------------------------------
 
@@ -334,8 +349,9 @@ class Case:
     def in_all_calls(self) -> float:
         """Return the time (s) in calls of any file, of all ranks together; NaN where MPI-IO may wait beside them."""
         files = self.files
-        called = any((files[f"mpiio_{kind}_{way}s"] > 0).any()
-                     for kind in ("coll", "indep", "nb") for way in ("read", "write"))  # fmt: skip
+        called = any(
+            (files[f"mpiio_{kind}_{way}s"] > 0).any() for kind in ("coll", "indep", "nb") for way in ("read", "write")
+        )
         lost = (files["partial"] > 0).any() or np.isnan(files["{time}"][files.timed()]).any()
         if called or lost or any(calls.opening + max(calls.mpi.values()) > 0 for calls in self.calls):
             return float("nan")
@@ -421,5 +437,19 @@ class Case:
         said = self.value(share), self.value(share * base)
         of = self.of_time if base <= self.time else "time of a process in calls"
         of_run = self.value(min(1.0, share * base / self.run_time)) if self.run_time > 0 else float("nan")
-        return Finding(cause, title, *said, confidence, reason, evidence, files, names, advice, at_most,
-                       costs or not at_most, of, of_run, self.activity is not None and self.activity.lost)  # fmt: skip
+        return Finding(
+            cause,
+            title,
+            *said,
+            confidence,
+            reason,
+            evidence,
+            files,
+            names,
+            advice,
+            at_most,
+            costs or not at_most,
+            of,
+            of_run,
+            self.activity is not None and self.activity.lost,
+        )

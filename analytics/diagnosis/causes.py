@@ -24,13 +24,7 @@ from mpiio_ext.analytics.diagnosis.causes_calls import (
     tiny_calls,
 )
 from mpiio_ext.analytics.diagnosis.causes_imbalance import stragglers
-from mpiio_ext.analytics.diagnosis.causes_ranks import (
-    few_aggregators,
-    few_writers,
-    metadata,
-    root_writes,
-    syncs,
-)
+from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, few_writers, metadata, root_writes, syncs
 from mpiio_ext.analytics.diagnosis.causes_storage import (
     contention,
     redundant_reads,
@@ -114,8 +108,11 @@ def _jumping(case: Case) -> Finding | None:
 def _small_part(case: Case, chosen: Flags) -> float:
     """Return the share of the time in requests that small ones have: of DXT, where all are of these files; else 1."""
     counts = None if case.activity is None else case.activity.durations.get(case.write)
-    if counts is None or not (np.array(case.complete) | ~case.files.critical).all() or (
-            case.exclusive[chosen].sum() < 0.9 * case.time):  # fmt: skip
+    if (
+        counts is None
+        or not (np.array(case.complete) | ~case.files.critical).all()
+        or (case.exclusive[chosen].sum() < 0.9 * case.time)
+    ):
         return 1.0
     spent = (counts.sum(axis=1) * 2.0 ** (np.arange(counts.shape[2]) / 2 - 24)).sum(axis=1)
     small = 2.0 ** (np.arange(len(spent)) / 4) <= case.limits.small_bytes
@@ -131,8 +128,9 @@ def serialised(case: Case) -> Finding | None:
         return None  # the time is that of slow files, in whatever order
     longest = float(files.largest(files.duration)[0])
     logs, lasting = np.nan_to_num(files["log_id"]), np.nan_to_num(files.duration)
-    waited = sum(max(0.0, float(files.exclusive[logs == log].sum() - lasting[logs == log].max()))
-                 for log in np.unique(logs))  # a program that follows another one does not wait for it
+    waited = sum(
+        max(0.0, float(files.exclusive[logs == log].sum() - lasting[logs == log].max())) for log in np.unique(logs)
+    )  # a program that follows another one does not wait for it
     return case.finding(
         "serialised",
         f"Files are {'written' if files.direction == 'write' else 'read'} one after the other.",
@@ -203,13 +201,16 @@ def unaligned(case: Case) -> Finding | None:
             *case.evidence("requests that are not aligned", case.mean(value, chosen), "share"),
             *case.evidence("block", case.mean(files["alignment"], chosen), "B", exact=True),
             *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B", exact=True),
-            *(case.evidence("blocks written in part that several ranks write (DXT)", shared / blocks, "share")
-              if blocks else []),
+            *(
+                case.evidence("blocks written in part that several ranks write (DXT)", shared / blocks, "share")
+                if blocks
+                else []
+            ),
         ],
         [say.align(collective=bool((files["{collective}"] > 0)[chosen].any()))],
         chosen,
         at_most=True,
-    )  # fmt: skip
+    )
 
 
 def many_osts(case: Case) -> Finding | None:
@@ -255,19 +256,23 @@ def many_aggregators(case: Case) -> Finding | None:
         f" {said(case.value(osts), 'count')} OST{'s' if osts != 1 else ''} in pieces of less than a stripe.",
         float(np.nansum(case.in_calls[chosen])),
         "high" if sure else "medium",
-        "DXT has stripes that several of them write" if sure else "layout, ranks and sizes are in the log; that ranks"
-        " meet in a stripe is not",
+        "DXT has stripes that several of them write"
+        if sure
+        else "layout, ranks and sizes are in the log; that ranks meet in a stripe is not",
         [
             *case.evidence("ranks that write, for each OST", float(case.movers[row] / osts), "ratio"),
             *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B", exact=True),
             *case.evidence("stripe", float(files["stripe_size"][row]), "B", exact=True),
-            *(case.evidence("stripes written in part that several ranks write (DXT)", shared / blocks, "share")
-              if blocks else []),
+            *(
+                case.evidence("stripes written in part that several ranks write (DXT)", shared / blocks, "share")
+                if blocks
+                else []
+            ),
         ],
         [say.aggregators(files.direction, max(2, int(osts)))],
         chosen,
         at_most=True,
-    )  # fmt: skip
+    )
 
 
 def dominant_file(case: Case) -> Finding | None:
@@ -330,8 +335,16 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
 
 #: What is only an effect of a cause, where that is sure and about the same files.
 EFFECTS: dict[str, tuple[str, ...]] = {
-    "read_modify_write": ("small_requests", "unaligned", "root_reads", "waiting_calls", "turns", "stragglers",
-                          "slowed_down", "exchange"),
+    "read_modify_write": (
+        "small_requests",
+        "unaligned",
+        "root_reads",
+        "waiting_calls",
+        "turns",
+        "stragglers",
+        "slowed_down",
+        "exchange",
+    ),
     "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
     "small_requests": ("waiting_calls", "slowed_down", "exchange"),
@@ -355,9 +368,14 @@ def without_effects(case: Case, found: list[Finding]) -> list[Finding]:
     pointer = any(each.cause == "shared_pointer" for each in found)
     found = [each for each in found if not (pointer and each.cause in EFFECTS["shared_pointer"])]
     sure = [each for each in found if each.confidence == "high" and each.costs]
-    return [each for each in found if not any(
-        each.cause in EFFECTS.get(one.cause, ()) and not (_about(case, each) & ~_about(case, one)).any()
-        for one in sure)]  # fmt: skip
+    return [
+        each
+        for each in found
+        if not any(
+            each.cause in EFFECTS.get(one.cause, ()) and not (_about(case, each) & ~_about(case, one)).any()
+            for one in sure
+        )
+    ]
 
 
 def _about(case: Case, finding: Finding) -> Flags:

@@ -53,8 +53,11 @@ def _tiny_pieces(case: Case) -> Finding | None:
     sure = bool(tiny[chosen].all())
     flushes = float(sum(each.flushes for each, it in zip(case.calls, chosen, strict=True) if it)) if case.write else 0.0
     flushed = flushes >= limits.flushed * count
-    why = ", and flushed again and again: each flush is a request" if flushed else (
-        ": each call is a request" if posix else ": the calls take the time, not the storage")
+    why = (
+        ", and flushed again and again: each flush is a request"
+        if flushed
+        else (": each call is a request" if posix else ": the calls take the time, not the storage")
+    )
     through = "by read and write" if posix else "through the C library"
     of_what = "read, write" if posix else "fwrite, fprintf, fputc"
     return case.finding(
@@ -116,8 +119,10 @@ def _waits_for_each(case: Case) -> Finding | None:
     posix = files.requests()
     counts = np.where(posix > 0, posix, np.nan_to_num(files["{requests}"]))  # else of the C library
     ranks = np.maximum(np.fmin(np.nan_to_num(files["ranks"], nan=1.0), case.movers), 1.0)  # those that move data
-    took, size = (np.divide(files[name], counts, out=np.full(len(files), np.nan), where=counts > 0)
-                  for name in ("{time}", "{bytes}"))  # fmt: skip
+    took, size = (
+        np.divide(files[name], counts, out=np.full(len(files), np.nan), where=counts > 0)
+        for name in ("{time}", "{bytes}")
+    )
     chosen = files.critical & (counts >= 100 * ranks) & (size <= limits.tiny_bytes)
     chosen &= (took >= limits.slow_request) & (size <= limits.waiting * took)
     chosen &= ~(case.syncs > 0) & ~shared_pointers(files)
@@ -147,10 +152,7 @@ _POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$|-\d+-\d+\.lock
 
 
 #: Calls with a shared pointer: those of a rank, and (True) those of all ranks in their order.
-_SHARED = {
-    False: "MPI_File_write_shared, MPI_File_read_shared",
-    True: "MPI_File_write_ordered, MPI_File_read_ordered",
-}
+_SHARED = {False: "MPI_File_write_shared, MPI_File_read_shared", True: "MPI_File_write_ordered, MPI_File_read_ordered"}
 
 
 def shared_pointers(files: Files) -> Flags:
@@ -252,8 +254,10 @@ def read_modify_write(case: Case) -> Finding | None:
     empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
     return case.finding(
         "read_modify_write",
-        (f"The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write"
-         f"{_amplified(case, written, stored, chosen) if much else ''}.")
+        (
+            f"The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write"
+            f"{_amplified(case, written, stored, chosen) if much else ''}."
+        )
         if direction == "write"
         else "The reads are not the program's: the MPI library reads what it is about to overwrite.",
         float((busy * part)[chosen].sum()),
@@ -274,7 +278,7 @@ def read_modify_write(case: Case) -> Finding | None:
         chosen,
         at_most=at_most,
         costs=direction == "read" or much,
-    )  # fmt: skip
+    )
 
 
 def _within_calls(case: Case) -> Flags:
@@ -292,5 +296,7 @@ def _while_writing(files: Files) -> Flags:
 def _amplified(case: Case, written: Numbers, stored: Numbers, chosen: Flags) -> str:
     """Return how many bytes reach the file system of those that the program writes, in words."""
     asked, moved = float(written[chosen].sum()), float(np.nansum(stored[chosen]))
-    return (f" ({said(case.value(asked), 'B')} of MPI-IO writes are {said(case.value(moved), 'B')} at the file system,"
-            f" {said(case.value(moved / asked), 'ratio')} as much)")  # fmt: skip
+    return (
+        f" ({said(case.value(asked), 'B')} of MPI-IO writes are {said(case.value(moved), 'B')} at the file system,"
+        f" {said(case.value(moved / asked), 'ratio')} as much)"
+    )

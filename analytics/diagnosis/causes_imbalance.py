@@ -86,7 +86,8 @@ def stragglers(case: Case) -> Finding | None:
         f"{_LAGS[by_bytes]}.",
         float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, time), 0))),
         "high" if sure else "medium" if by_bytes or traced else "low",
-        "DXT has time and bytes of every rank" if traced
+        "DXT has time and bytes of every rank"
+        if traced
         else "slowest and fastest rank are in the log, the others only as a sum",
         [
             *case.evidence(
@@ -99,7 +100,7 @@ def stragglers(case: Case) -> Finding | None:
         ],
         [say.imbalance(by_bytes, bool(collective(case)[chosen].any()))],
         chosen,
-    )  # fmt: skip
+    )
 
 
 _LAGS = {

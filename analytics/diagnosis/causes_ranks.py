@@ -89,11 +89,12 @@ def root_writes(case: Case) -> Finding | None:
         f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
         float(case.in_calls[chosen].sum()),
         "high" if sure else "medium",
-        "bytes of each rank are in the log" + ("" if sure else "; the rank is in calls for a small part of the time"
-                                              " only, or others have some"),
+        "bytes of each rank are in the log"
+        + ("" if sure else "; the rank is in calls for a small part of the time only, or others have some"),
         [
-            *case.evidence(f"bytes that {'rank 0' if by_root else 'it'} {'wrote' if verb == 'writes' else 'read'}",
-                           share, "share"),
+            *case.evidence(
+                f"bytes that {'rank 0' if by_root else 'it'} {'wrote' if verb == 'writes' else 'read'}", share, "share"
+            ),
             *case.evidence("an equal part would be", 1 / case.processes, "share"),
             *case.evidence("processes", case.processes, "count"),
             *case.evidence("time of the rank in calls, of the critical time", busy_share(case, chosen), "share"),
@@ -102,7 +103,7 @@ def root_writes(case: Case) -> Finding | None:
         chosen,
         at_most=True,
         costs=sure,
-    )  # fmt: skip
+    )
 
 
 def _of_one(case: Case, own: Flags) -> tuple[int, float] | None:
@@ -144,8 +145,9 @@ def few_writers(case: Case) -> Finding | None:
         [
             *case.evidence("processes that move data", count, "count"),
             *case.evidence("processes", ranks, "count"),
-            *case.evidence("time of the slowest of them in calls, of the critical time", busy_share(case, chosen),
-                           "share"),
+            *case.evidence(
+                "time of the slowest of them in calls, of the critical time", busy_share(case, chosen), "share"
+            ),
         ],
         [say.parallel_root(files.direction)],
         chosen,
@@ -185,7 +187,7 @@ def few_aggregators(case: Case) -> Finding | None:
         chosen,
         at_most=True,
         costs=sure,
-    )  # fmt: skip
+    )
 
 
 def metadata(case: Case) -> Finding | None:
@@ -214,8 +216,11 @@ def metadata(case: Case) -> Finding | None:
         _storm(case, together, sure),
         min(meta, case.run_time),
         "high" if sure else "medium",
-        ("times of calls over all ranks, divided by the ranks that made them" if case.alone is None
-         else "times of calls of these ranks; that the others wait for them is not in the log")
+        (
+            "times of calls over all ranks, divided by the ranks that made them"
+            if case.alone is None
+            else "times of calls of these ranks; that the others wait for them is not in the log"
+        )
         + ("" if sure else "; few opens of each process, or not much of the run time"),
         [
             *case.evidence("metadata calls of a process", meta, "s"),
@@ -230,7 +235,7 @@ def metadata(case: Case) -> Finding | None:
         [_fewer_calls(case, chosen, opens)],
         chosen,
         whole=max(case.time, meta + data),
-    )  # fmt: skip
+    )
 
 
 def _fewer_calls(case: Case, chosen: Flags, opens: float) -> Advice:
@@ -239,8 +244,11 @@ def _fewer_calls(case: Case, chosen: Flags, opens: float) -> Advice:
     calls = [each for each, it in zip(case.calls, chosen, strict=True) if it]
     of_a_process = files / max(case.processes, 1.0) if not (case.files["ranks"][chosen] > 1).any() else files
     return say.metadata(
-        again=opens >= 2 * max(of_a_process, 1.0), many=files >= case.limits.many_opens,
-        stats=any(each.stats for each in calls), syncs=any(each.syncs + each.flushes for each in calls))  # fmt: skip
+        again=opens >= 2 * max(of_a_process, 1.0),
+        many=files >= case.limits.many_opens,
+        stats=any(each.stats for each in calls),
+        syncs=any(each.syncs + each.flushes for each in calls),
+    )
 
 
 def _only_streams(files: Files) -> bool:
@@ -272,8 +280,11 @@ def _storm(case: Case, together: bool, sure: bool) -> str:
         names = f"{', '.join(map(str, few[:MOST_NAMES]))}{more}"
         whose = f"{calls} of rank {few[0]} alone" if len(few) == 1 else f"{calls} of ranks {names}"
         who, its = ("one rank", "its") if len(few) == 1 else (f"{len(few):,} ranks", "their")
-        return (f"Metadata storm of {who}: {whose} take most of {its} I/O time." if sure
-                else f"{whose[0].upper()}{whose[1:]} take much of the I/O time.")  # fmt: skip
+        return (
+            f"Metadata storm of {who}: {whose} take most of {its} I/O time."
+            if sure
+            else f"{whose[0].upper()}{whose[1:]} take much of the I/O time."
+        )
     if not sure:
         return f"{calls[0].upper()}{calls[1:]} take much of the I/O time."
     who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"

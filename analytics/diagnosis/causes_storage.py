@@ -208,8 +208,11 @@ def storage_fault(case: Case) -> Finding | None:
         "medium" if disks.down else "low",
         "the list of disks says so; what it cost the job, neither the list nor the log tells",
         evidence,
-        [Advice("Tell the administrators, and compare with runs at times when all disks were up.",
-                "mmlsdisk DEVICE -e")],
+        [
+            Advice(
+                "Tell the administrators, and compare with runs at times when all disks were up.", "mmlsdisk DEVICE -e"
+            )
+        ],
         case.files.critical,
         at_most=True,
-    )  # fmt: skip
+    )

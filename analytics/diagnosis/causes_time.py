@@ -43,9 +43,11 @@ def turns(case: Case) -> Finding | None:
         busy = float(row.busy.sum() / max(float(row.busy.max()), 1e-12))  # else one rank is in requests, and the others
         enough = case.movers[place] >= limits.taking_turns and busy >= 2 and row.requests.sum() >= 3 * len(row.ranks)
         if enough and row.together <= limits.in_turn and row.wall >= 0.7 * span:
-            evidence = [*case.evidence("ranks in a request at once, on average", row.together, "count"),
-                        *case.evidence("time from the first request to the end of the last", span, "s"),
-                        *case.evidence("of it, some rank is in a request", row.wall / span, "share")]  # fmt: skip
+            evidence = [
+                *case.evidence("ranks in a request at once, on average", row.together, "count"),
+                *case.evidence("time from the first request to the end of the last", span, "s"),
+                *case.evidence("of it, some rank is in a request", row.wall / span, "share"),
+            ]
             return _turns(case, _one(case, place), row.wall, float(case.movers[place]), evidence, sure=True)
     seen = case.activity
     if not alone[case.files.critical].all():
@@ -355,8 +357,8 @@ def slowed_down(case: Case) -> Finding | None:
         "Equal requests take several times longer for a while: others load the storage, or it is at fault.",
         lost * case.time,
         "high" if others else "medium",
-        "DXT has each request; " + ("the servers moved more for others meanwhile" if others
-                                    else "what the servers did meanwhile is not known"),
+        "DXT has each request; "
+        + ("the servers moved more for others meanwhile" if others else "what the servers did meanwhile is not known"),
         [
             *case.evidence("duration in the slowest window, over the usual", float(np.nanmax(took) / usual), "ratio"),
             *case.evidence("windows of time that are slow", float(slow.sum()), "count"),
@@ -366,7 +368,7 @@ def slowed_down(case: Case) -> Finding | None:
         ],
         [say.other_load()],
         case.files.critical,
-    )  # fmt: skip
+    )
 
 
 def _share(case: Case) -> float:

@@ -61,10 +61,14 @@ def diagnose(
     files: Sequence[Mapping[str, Any]] | Any,
     direction: Direction | None = None,
     *,
-    limits: Limits | None = None, background: float = BACKGROUND, anonymous: bool = False,
-    osts: int | None = None, activity: Activity | None = None, own_share: float | None = None,
+    limits: Limits | None = None,
+    background: float = BACKGROUND,
+    anonymous: bool = False,
+    osts: int | None = None,
+    activity: Activity | None = None,
+    own_share: float | None = None,
     disks: DiskStates | None = None,
-) -> Diagnosis:  # fmt: skip
+) -> Diagnosis:
     """Return the diagnosis of one job.
 
     Parameters
@@ -119,10 +123,17 @@ def _check_one_job(jobs: pa.Table, files: pa.Table) -> None:
 def _of_case(who: str, direction: Direction, case: Case, jobs: pa.Table) -> Diagnosis:
     found, seen = _findings(case)
     return Diagnosis(
-        who, direction, facts=_facts(case), critical_files=_critical(case), findings=found,
-        notes=[*seen, *_notes(case)], unknown=_unknown(case, jobs), not_low=_not_low(case), trivial=_trivial(case),
+        who,
+        direction,
+        facts=_facts(case),
+        critical_files=_critical(case),
+        findings=found,
+        notes=[*seen, *_notes(case)],
+        unknown=_unknown(case, jobs),
+        not_low=_not_low(case),
+        trivial=_trivial(case),
         beyond=beyond(case),
-    )  # fmt: skip
+    )
 
 
 def time_of_log(jobs: pa.Table, files: pa.Table, activity: Activity | None = None) -> LogTime:
@@ -143,8 +154,11 @@ def _without_times(who: str, case: Case | None, direction: Direction, jobs: pa.T
 def uncounted(jobs: pa.Table) -> list[str]:
     """Return which modules have bytes that may not all be counted: of DAOS, in a log that is partial."""
     there = {name for row in jobs.to_pylist() if row.get("partial") for name in row.get("modules") or ()}
-    return [f"bytes and times of module {name}: the job used DAOS, and not all that it moved there is counted"
-            for name in _UNCOUNTED if name in there]  # fmt: skip
+    return [
+        f"bytes and times of module {name}: the job used DAOS, and not all that it moved there is counted"
+        for name in _UNCOUNTED
+        if name in there
+    ]
 
 
 def _arrow(rows: pa.Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> pa.Table:
@@ -248,9 +262,13 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     found = sorted(without_effects(case, found), key=lambda finding: finding.rank)
     if not case.fast:
         return found, []
-    seen = [f"{each.title} The files that this is about take {said(each.share, 'share')} of the critical time"
-            f" ({'; '.join(one.text() for one in each.evidence)}). It is not called a cause, because the bandwidth is"
-            " not low." for each in found if not each.costs]  # fmt: skip
+    seen = [
+        f"{each.title} The files that this is about take {said(each.share, 'share')} of the critical time"
+        f" ({'; '.join(one.text() for one in each.evidence)}). It is not called a cause, because the bandwidth is"
+        " not low."
+        for each in found
+        if not each.costs
+    ]
     return [each for each in found if each.costs], seen
 
 
@@ -319,12 +337,16 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
         unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
     apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
     if np.isnan(case.per_job["straggler"]) and not apart:
-        unknown.append("how ranks differ (straggler): no critical file tells of its slowest and fastest rank, or only"
-                       " aggregators access it")
+        unknown.append(
+            "how ranks differ (straggler): no critical file tells of its slowest and fastest rank, or only"
+            " aggregators access it"
+        )
     if case.activity is not None and case.activity.partial:
         unknown.append("some of what ranks did when: DXT ran out of memory, or it or HEATMAP is damaged in the log")
     unknown += uncounted(jobs)
     if any(row.get("partial") for row in jobs.to_pylist()):
-        unknown.append("what the log has lost (files, counters or requests of DXT): Darshan ran out of memory, or the"
-                       " log is damaged")
+        unknown.append(
+            "what the log has lost (files, counters or requests of DXT): Darshan ran out of memory, or the"
+            " log is damaged"
+        )
     return unknown

@@ -110,8 +110,11 @@ class Finding:
     def explained(self) -> str:
         """Return how much of the time it explains, in words."""
         shares = [(self.share, self.of)] + ([(self.of_run, "run time")] if self.of_run >= 0 else [])
-        told = [f"{percent} of the {of}" for value, of in shares
-                if (percent := said(value, "share")) != "100 %" or not self.at_most]  # at most all says nothing
+        told = [
+            f"{percent} of the {of}"
+            for value, of in shares
+            if (percent := said(value, "share")) != "100 %" or not self.at_most
+        ]  # at most all says nothing
         bound = "at most " if self.at_most else ""
         text = bound + (f"{', '.join(told)} ({said(self.time, 's')})" if told else said(self.time, "s"))
         return f"{text} in the files that the log has; {LOST}" if self.lost else text
@@ -197,8 +200,10 @@ class Diagnosis:
         if self.not_low:
             return f"No cause was found: {self.not_low}."
         if self.beyond:
-            text = ("No cause was found: none of the factors that are known explains the time of the critical files."
-                    f" Beyond their limits in the job as a whole: {'; '.join(self.beyond)}.")  # fmt: skip
+            text = (
+                "No cause was found: none of the factors that are known explains the time of the critical files."
+                f" Beyond their limits in the job as a whole: {'; '.join(self.beyond)}."
+            )
         else:
             text = "No cause was found: none of the factors that are known for this job is suspicious."
         return f"{text} Some are unknown, see below." if self.unknown else text

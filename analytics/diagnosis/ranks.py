@@ -109,4 +109,3 @@ def of_all(files: Files, times: Numbers, ranks: float) -> float:
 
 def _sum(values: Numbers, chosen: Flags) -> float:
     return float(values[chosen].sum())
-

@@ -60,9 +60,12 @@ PIECE = 1 << 18
 #: Of the columns of the result that are no factors.
 _UNITS = {
     **dict.fromkeys(("job_id", "log_id", "processes", "files", "critical_files", "read_ratio"), NUMBER),
-    "files_per_process": NUMBER, "bytes": BYTES, "critical_time": SECONDS, "bandwidth": RATE,
+    "files_per_process": NUMBER,
+    "bytes": BYTES,
+    "critical_time": SECONDS,
+    "bandwidth": RATE,
     "critical_bandwidth": RATE,
-}  # fmt: skip
+}
 
 _BASE = (
     "job_id",
@@ -365,4 +368,3 @@ def _critical_lists(view: Files) -> dict[str, pa.Array]:
         ids = view.table["file_id"].take(pa.array(rows)).combine_chunks()
         lists = {"critical_file_ids": pa.ListArray.from_arrays(offsets, ids), **lists}
     return lists
-

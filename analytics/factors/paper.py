@@ -73,14 +73,7 @@ def no_collective(files: Files) -> Numbers:
     return np.where(_without_mpiio(files), 1.0, ratio(others, others + files["{collective}"]))
 
 
-@factor(
-    "osts",
-    "distinct OSTs of the job's files",
-    unit="count",
-    bad="low",
-    weighting="job",
-    columns=("osts",),
-)
+@factor("osts", "distinct OSTs of the job's files", unit="count", bad="low", weighting="job", columns=("osts",))
 def osts(files: Files) -> Numbers:
     """Return the number of OSTs of each job; unknown where no file has any."""
     rows, targets = files.ost_pairs

@@ -100,9 +100,7 @@ def later(tuples: Tuples, compute: Callable[[], ir.Table], what: str, units: Uni
         Units of the columns.
     """
     engine = tuples.engine
-    return type(tuples)(
-        engine, compute, "perf_factors", waits_for=what, inputs=(tuples,), units=lambda: units
-    )  # fmt: skip
+    return type(tuples)(engine, compute, "perf_factors", waits_for=what, inputs=(tuples,), units=lambda: units)
 
 
 def _same(table: pa.Table) -> pa.Table:

@@ -8,5 +8,18 @@ from mpiio_ext.analytics.jobs.history import History, histories
 from mpiio_ext.analytics.jobs.metrics import Metric, metric
 from mpiio_ext.analytics.jobs.table import Jobs
 
-__all__ = ["Filter", "History", "HistoryError", "Jobs", "Metric", "derive", "histories", "metric", "published", "read",
-           "select", "update", "write"]  # fmt: skip
+__all__ = [
+    "Filter",
+    "History",
+    "HistoryError",
+    "Jobs",
+    "Metric",
+    "derive",
+    "histories",
+    "metric",
+    "published",
+    "read",
+    "select",
+    "update",
+    "write",
+]

@@ -124,24 +124,44 @@ def _measurement(results: ResultSet, measured: Measured, started: str, started_u
     number = re.match(r"\d{1,18}(?!\d)", str(environment.get("job") or ""))
     places = tuple(str(environment[name]) for name in ("path", "file_system_mount") if environment.get(name))
     scalars = {
-        "_jobid": job_id_of(*whose, *names), "_log_id": job_id_of("bench", *whose, *names, key.phase, key.operation),
-        "_log": run, "_benchmark_id": _motif(measured), "_file_system": places[-1] if places else "",
-        "darshan_app": key.variant, "darshan_nprocs": last.ranks, "darshan_total_gibs_posix": last.data_bytes / _GIB,
+        "_jobid": job_id_of(*whose, *names),
+        "_log_id": job_id_of("bench", *whose, *names, key.phase, key.operation),
+        "_log": run,
+        "_benchmark_id": _motif(measured),
+        "_file_system": places[-1] if places else "",
+        "darshan_app": key.variant,
+        "darshan_nprocs": last.ranks,
+        "darshan_total_gibs_posix": last.data_bytes / _GIB,
         "darshan_agg_perf_by_slowest_posix": bandwidth.median * 1e6 / _MIB,
-        "bench_method": key.strategy, "bench_interface": key.interface, "bench_operation": key.operation,
+        "bench_method": key.strategy,
+        "bench_interface": key.interface,
+        "bench_operation": key.operation,
         "bench_mpi_library": _text(environment.get("mpi_library")),
-        "bench_revision": _text(environment.get("git_revision")), "bench_repetitions": bandwidth.count,
+        "bench_revision": _text(environment.get("git_revision")),
+        "bench_repetitions": bandwidth.count,
         "bench_spread": (bandwidth.high - bandwidth.low) / bandwidth.median if bandwidth.median > 0 else None,
         "bench_ratio_to_native": None if measured.ratio is None else measured.ratio.median,
         **{f"bench_{name}_s": measured.seconds.get(name) for name in BENCH_TIMES},
         **{f"bench_{name}": getattr(measured, name) for name in BENCH_COUNTS},
-    }  # fmt: skip
+    }
     read_bytes = {"read": last.data_bytes, "write": 0}.get(key.operation)
-    moved = {} if read_bytes is None else {
-        "darshan_tot_bytes_read_posix": read_bytes, "darshan_tot_bytes_written_posix": last.data_bytes - read_bytes,
-    }  # fmt: skip
-    return Measurement(scalars=scalars, moved=moved, started=started, started_unix_s=started_unix_s,
-                       periods=measured.periods, places=places, job=int(number[0]) if number else None)  # fmt: skip
+    moved = (
+        {}
+        if read_bytes is None
+        else {
+            "darshan_tot_bytes_read_posix": read_bytes,
+            "darshan_tot_bytes_written_posix": last.data_bytes - read_bytes,
+        }
+    )
+    return Measurement(
+        scalars=scalars,
+        moved=moved,
+        started=started,
+        started_unix_s=started_unix_s,
+        periods=measured.periods,
+        places=places,
+        job=int(number[0]) if number else None,
+    )
 
 
 def _text(value: object) -> str | None:
@@ -174,17 +194,24 @@ def joined(
         The site has no such file system.
     """
     chosen = _chosen(found, system, file_system)
-    scalars = {**found.scalars, "_file_system": chosen.name or found.scalars["_file_system"], "_edges": edges,
-               "_datetime_start": found.started_unix_s, "_sources": "results"}  # fmt: skip
+    scalars = {
+        **found.scalars,
+        "_file_system": chosen.name or found.scalars["_file_system"],
+        "_edges": edges,
+        "_datetime_start": found.started_unix_s,
+        "_sources": "results",
+    }
     if not found.periods:
         why = f"{scalars['_log']}: the results do not say when it was measured"
         return scalars, [Note("results", "missing", why)]
     answers = [ask(system, chosen, Period(begin, end + tail_s), edges, found.job) for begin, end in found.periods]
     told = dict.fromkeys(source for answer in answers for source in answer.sources)
     scalars |= {
-        "_datetime_start": found.periods[0][0], "_datetime_end": found.periods[-1][1] + tail_s,
-        "_sources": ",".join(["results", *told]), **_medians([_columns(found, answer) for answer in answers]),
-    }  # fmt: skip
+        "_datetime_start": found.periods[0][0],
+        "_datetime_end": found.periods[-1][1] + tail_s,
+        "_sources": ",".join(["results", *told]),
+        **_medians([_columns(found, answer) for answer in answers]),
+    }
     return scalars, [*dict.fromkeys(note for answer in answers for note in answer.notes), *row.doubts(scalars)]
 
 

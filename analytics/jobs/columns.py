@@ -40,9 +40,23 @@ COUNTERS: dict[str, tuple[str, str]] = {
 TIMES = ("f_meta_time", "f_read_time", "f_write_time")
 #: Operations of metadata servers in the row. Of GPFS: read, write, readdir, inode_updates.
 OPERATIONS = (
-    "open", "close", "mknod", "link", "unlink", "mkdir", "rmdir", "rename", "getattr", "setattr", "getxattr", "statfs",
-    "read", "write", "readdir", "inode_updates",
-)  # fmt: skip
+    "open",
+    "close",
+    "mknod",
+    "link",
+    "unlink",
+    "mkdir",
+    "rmdir",
+    "rename",
+    "getattr",
+    "setattr",
+    "getxattr",
+    "statfs",
+    "read",
+    "write",
+    "readdir",
+    "inode_updates",
+)
 
 #: Times of a measurement of the bench in the row, in s: meaning.
 BENCH_TIMES: dict[str, str] = {
@@ -71,15 +85,23 @@ _IDENTITY = (
     ("_log_id", "int64", "", "made of the log's job and file name: the key of a row"),
     ("_log", "string", "", "name of the log; of a measurement of the bench its names, as run_id of the store"),
     ("_datetime_start", "float64", "s since 1970 UTC", "begin of the period that the row is about: start of the job"),
-    ("_datetime_end", "float64", "s since 1970 UTC",
-     "its end: that of the job, and a step in which servers still write"),
+    (
+        "_datetime_end",
+        "float64",
+        "s since 1970 UTC",
+        "its end: that of the job, and a step in which servers still write",
+    ),
     ("_file_system", "string", "", "file system with most of the job's bytes, by the site's name"),
-    ("_benchmark_id", "string", "",
-     "kind of I/O: names, ranks and bytes a rank of a measurement of the bench; NULL for logs"),
+    (
+        "_benchmark_id",
+        "string",
+        "",
+        "kind of I/O: names, ranks and bytes a rank of a measurement of the bench; NULL for logs",
+    ),
     ("_edges", "string", "", "which steps count at the edges of the period: begin, touch or share"),
     ("_sources", "string", "", "sources of the row, in order, with commas"),
     ("_notes", "string", "", "what is missing or damaged, and why; a line each; NULL where nothing is"),
-)  # fmt: skip
+)
 _JOB = (
     ("darshan_jobid", "int64", "", "ID of the job in the log"),
     ("darshan_app", "string", "", "path of the executable"),
@@ -185,11 +207,19 @@ def _health() -> Iterator[Row]:
 
 def _shares() -> Iterator[Row]:
     for name, what in (
-        ("read_bw", "bytes read"), ("write_bw", "bytes written"), ("bw", "bytes read and written"),
-        ("opens", "opens"), ("stats", "stat calls, by getattr of the servers"), ("nodehrs", "node hours of all jobs"),
-    ):  # fmt: skip
-        yield (f"coverage_factor_{name}", "float64", "", f"the job's share: {what}, its own by all; NULL where all is "
-               "0, or more than 1/6 of it is missing")  # fmt: skip
+        ("read_bw", "bytes read"),
+        ("write_bw", "bytes written"),
+        ("bw", "bytes read and written"),
+        ("opens", "opens"),
+        ("stats", "stat calls, by getattr of the servers"),
+        ("nodehrs", "node hours of all jobs"),
+    ):
+        yield (
+            f"coverage_factor_{name}",
+            "float64",
+            "",
+            f"the job's share: {what}, its own by all; NULL where all is 0, or more than 1/6 of it is missing",
+        )
 
 
 def _bench() -> Iterator[Row]:

@@ -51,16 +51,28 @@ def completeness(table: Jobs) -> list[Known]:
     """Return what each source says of each file system of each file; sources that no row knows are left out."""
     out = []
     files, systems = table.texts(FILE), table.texts(SYSTEM)
-    sources = {source: columns for source, columns in _SOURCES.items()
-               if any(name in table and not table.missing(name).all() for name in columns)}  # fmt: skip
+    sources = {
+        source: columns
+        for source, columns in _SOURCES.items()
+        if any(name in table and not table.missing(name).all() for name in columns)
+    }
     for rows in table.by_system():
         first = int(np.flatnonzero(rows)[0])
         for source, columns in sources.items():
             used = np.logical_and.reduce([~np.isnan(table.numbers(name)[rows]) for name in columns])
-            stored = np.logical_and.reduce([~table.missing(name)[rows] if name in table else ~rows[rows]
-                                            for name in columns])  # fmt: skip
-            out.append(Known(file=str(files[first]), system=str(systems[first]), source=source, rows=int(rows.sum()),
-                             known=int(used.sum()), gaps=int((stored & ~used).sum())))  # fmt: skip
+            stored = np.logical_and.reduce(
+                [~table.missing(name)[rows] if name in table else ~rows[rows] for name in columns]
+            )
+            out.append(
+                Known(
+                    file=str(files[first]),
+                    system=str(systems[first]),
+                    source=source,
+                    rows=int(rows.sum()),
+                    known=int(used.sum()),
+                    gaps=int((stored & ~used).sum()),
+                )
+            )
     return out
 
 
@@ -72,5 +84,7 @@ def in_words(table: Jobs) -> list[str]:
     named = ", ".join(f"{source} of {count:,}" for source, count in gaps.items() if count)
     lines = [f"gaps of monitoring in {count_words(len(table), 'row')}, used nowhere: {named}"] if named else []
     percent = dict.fromkeys(table.texts(SYSTEM)[shares(table)].tolist())
-    return [*lines, *([f"fullness of {', '.join(percent)} is a share in the table, and shown in percent"]
-                      if percent else [])]  # fmt: skip
+    return [
+        *lines,
+        *([f"fullness of {', '.join(percent)} is a share in the table, and shown in percent"] if percent else []),
+    ]

@@ -36,22 +36,27 @@ MOST_COVERAGE = 1.2
 COVERAGE: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "read_bw": (("darshan_tot_bytes_read_posix",), ("fs_tot_bytes_read",)),
     "write_bw": (("darshan_tot_bytes_written_posix",), ("fs_tot_bytes_written",)),
-    "bw": (("darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"),
-           ("fs_tot_bytes_read", "fs_tot_bytes_written")),
+    "bw": (
+        ("darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"),
+        ("fs_tot_bytes_read", "fs_tot_bytes_written"),
+    ),
     "opens": (("darshan_tot_opens_posix",), ("fs_tot_open_ops",)),
     "stats": (("darshan_tot_stats_posix",), ("fs_tot_getattr_ops",)),
     "ops": (("darshan_tot_reads_posix", "darshan_tot_writes_posix"), ("fs_tot_read_ops", "fs_tot_write_ops")),
-}  # fmt: skip
+}
 
 #: Columns of the servers -> coverage factors whose terms say whether a value is a gap; the first pattern counts.
-_JUDGED = tuple((re.compile(pattern), factors) for pattern, factors in (
-    (r"fs_(tot|ave|min|max)_(bytes|gibs)_read(_per_sec)?", ("read_bw",)),
-    (r"fs_(tot|ave|min|max)_(bytes|gibs)_written(_per_sec)?", ("write_bw",)),
-    (r"fs_tot_bytes", ("bw",)),
-    (r"fs_(tot|ave|min|max)_(read|write)_ops(_per_sec)?", ("ops",)),
-    (r"fs_(tot|ave|min|max)_(getattr|metadata)_ops(_per_sec)?", ("opens", "stats")),
-    (r"fs_(tot|ave|min|max)_\w+_ops(_per_sec)?", ("opens",)),
-))  # fmt: skip
+_JUDGED = tuple(
+    (re.compile(pattern), factors)
+    for pattern, factors in (
+        (r"fs_(tot|ave|min|max)_(bytes|gibs)_read(_per_sec)?", ("read_bw",)),
+        (r"fs_(tot|ave|min|max)_(bytes|gibs)_written(_per_sec)?", ("write_bw",)),
+        (r"fs_tot_bytes", ("bw",)),
+        (r"fs_(tot|ave|min|max)_(read|write)_ops(_per_sec)?", ("ops",)),
+        (r"fs_(tot|ave|min|max)_(getattr|metadata)_ops(_per_sec)?", ("opens", "stats")),
+        (r"fs_(tot|ave|min|max)_\w+_ops(_per_sec)?", ("opens",)),
+    )
+)
 #: What servers measure and is never 0 in all jobs: not which share of their samples is missing.
 _MEASURED = re.compile(r"fs_(tot|ave|max)_\w+")
 _FULLNESS = re.compile(r"fshealth_ost_(avg|most|least)_full_pct")

@@ -79,9 +79,14 @@ def read(paths: Sequence[str | Path]) -> list[Log | Outcome]:
             continue
         job, mounts = jobs[outcome.log_id], moved.get(outcome.log_id, {})
         scalars = {
-            "_jobid": job["job_id"], "_log_id": outcome.log_id, "_log": Path(path).name,
-            **_job(job), **_posix(sums[outcome.log_id]), **_interfaces(sums[outcome.log_id]), **_places(mounts),
-        }  # fmt: skip
+            "_jobid": job["job_id"],
+            "_log_id": outcome.log_id,
+            "_log": Path(path).name,
+            **_job(job),
+            **_posix(sums[outcome.log_id]),
+            **_interfaces(sums[outcome.log_id]),
+            **_places(mounts),
+        }
         order = sorted((name for name in mounts if name), key=lambda name: -sum(mounts[name]))
         out.append(Log(outcome=named, scalars=scalars, mounts=tuple(order)))
     return out

@@ -30,25 +30,44 @@ _EVENLY = 0.05
 #: Scale of a job whose number of processes is not known, while that of others of its motif and file system is.
 UNKNOWN_SCALE = "not known"
 
-_KIND = ("darshan_app", "darshan_nprocs", "darshan_biggest_read_api_bytes", "darshan_biggest_write_api_bytes",
-         "darshan_biggest_read_api_files", "darshan_biggest_write_api_files")  # fmt: skip
+_KIND = (
+    "darshan_app",
+    "darshan_nprocs",
+    "darshan_biggest_read_api_bytes",
+    "darshan_biggest_write_api_bytes",
+    "darshan_biggest_read_api_files",
+    "darshan_biggest_write_api_files",
+)
 _CONTENDED = ("bw", "opens", "stats", "ops")
-_METADATA = ("open", "close", "getattr", "getxattr", "link", "mkdir", "mknod", "rename", "rmdir", "setattr", "statfs",
-             "unlink")  # fmt: skip
+_METADATA = (
+    "open",
+    "close",
+    "getattr",
+    "getxattr",
+    "link",
+    "mkdir",
+    "mknod",
+    "rename",
+    "rmdir",
+    "setattr",
+    "statfs",
+    "unlink",
+)
 
 #: Derived column -> columns that it is made of.
 SOURCES: dict[str, tuple[str, ...]] = {
     MOTIF: _KIND,
     **{f"coverage_factor_{name}": (*job, *servers) for name, (job, servers) in COVERAGE.items()},
-    **{f"contention_{name}": (f"coverage_factor_{name}", *COVERAGE[name][0], *COVERAGE[name][1])
-       for name in _CONTENDED},
+    **{
+        f"contention_{name}": (f"coverage_factor_{name}", *COVERAGE[name][0], *COVERAGE[name][1]) for name in _CONTENDED
+    },
     "coverage_factor_nodehrs": ("darshan_nprocs", "darshan_walltime", "jobsdb_concurrent_nodehrs"),
     "fs_tot_bytes": ("fs_tot_bytes_read", "fs_tot_bytes_written"),
     "fs_tot_openclose_ops": ("fs_tot_open_ops", "fs_tot_close_ops"),
     "fs_tot_metadata_ops": tuple(f"fs_tot_{name}_ops" for name in _METADATA),
     SCALE: (*_KIND, SYSTEM),
     "darshan_normalized_perf_by_max": (*_KIND, SYSTEM, PERFORMANCE),
-}  # fmt: skip
+}
 
 #: Derived columns whose values depend on which other rows the table has: never stored.
 RELATIVE = frozenset({SCALE, "darshan_normalized_perf_by_max"})
@@ -110,8 +129,10 @@ def motifs(table: Jobs) -> Texts:
 
 def beyond(table: Jobs) -> dict[str, int]:
     """Return of how many rows each coverage factor is beyond `MOST_COVERAGE`; where the servers saw 0 there is none."""
-    found = {f"coverage_factor_{name}": int((below_own(table, name) & (sum_of(table, servers) > 0)).sum())
-             for name, (_, servers) in COVERAGE.items()}  # fmt: skip
+    found = {
+        f"coverage_factor_{name}": int((below_own(table, name) & (sum_of(table, servers) > 0)).sum())
+        for name, (_, servers) in COVERAGE.items()
+    }
     return {name: count for name, count in found.items() if count}
 
 
@@ -141,13 +162,21 @@ def _motifs(table: Jobs) -> Texts:
     lacking = np.isnan(processes) & ~np.isnan(processes).all()
     read, written = (table.numbers(f"darshan_biggest_{side}_api_bytes") for side in ("read", "write"))
     writes = np.nan_to_num(written) > np.nan_to_num(read)
-    own = np.where(writes, _per_process(table.numbers("darshan_biggest_write_api_files"), processes),
-                   _per_process(table.numbers("darshan_biggest_read_api_files"), processes))  # fmt: skip
+    own = np.where(
+        writes,
+        _per_process(table.numbers("darshan_biggest_write_api_files"), processes),
+        _per_process(table.numbers("darshan_biggest_read_api_files"), processes),
+    )
     programs = table.texts("darshan_app").tolist()
-    return np.array([f"{posixpath.basename(program)}_{'fpp' if alone else 'shared'}_{'write' if out else 'read'}"
-                     if program and not lack else ""
-                     for program, alone, out, lack in zip(programs, own, writes, lacking, strict=True)],
-                    dtype=object)  # fmt: skip
+    return np.array(
+        [
+            f"{posixpath.basename(program)}_{'fpp' if alone else 'shared'}_{'write' if out else 'read'}"
+            if program and not lack
+            else ""
+            for program, alone, out, lack in zip(programs, own, writes, lacking, strict=True)
+        ],
+        dtype=object,
+    )
 
 
 def _scales(table: Jobs, within: float) -> Texts:
@@ -165,7 +194,7 @@ def _scales(table: Jobs, within: float) -> Texts:
         parts = []
         while len(known):
             parts.append(known[known <= within * known[0]])
-            known = known[len(parts[-1]):]
+            known = known[len(parts[-1]) :]
         for part in parts if len(parts) > 1 else ():
             name = f"{part[0]:.0f}" if len(part) == 1 else f"{part[0]:.0f} to {part[-1]:.0f}"
             out[rows[np.isin(processes[rows], part)]] = name

@@ -56,8 +56,21 @@ _SQLITE, _PARQUET = b"SQLite format 3\0", b"PAR1"
 #: What stands for a missing value in CSV of others.
 _MISSING = ["", "NaN", "nan", "None", "NULL", "null", "<NA>"]
 #: What damaged files raise in the libraries that read them.
-_DAMAGE = (OSError, EOFError, ValueError, TypeError, KeyError, AttributeError, IndexError, RuntimeError, OverflowError,
-           MemoryError, pa.ArrowException, sqlite3.Error, zlib.error)  # fmt: skip
+_DAMAGE = (
+    OSError,
+    EOFError,
+    ValueError,
+    TypeError,
+    KeyError,
+    AttributeError,
+    IndexError,
+    RuntimeError,
+    OverflowError,
+    MemoryError,
+    pa.ArrowException,
+    sqlite3.Error,
+    zlib.error,
+)
 
 
 # ---- Parquet ---------------------------------------------------------------------------------------------------------
@@ -117,17 +130,24 @@ def _read_csv(path: Path, wanted: Collection[str] | None) -> Jobs:
         raise HistoryError(f"there is no column {ID}")
     texts = {column.name: column.arrow for column in SUMMARY.columns if column.type == "string"} if own else {}
     # Compressed data are inflated by the stream; PyArrow would go by the file's name.
-    with pa.OSFile(str(path)) as plain, (
-        pa.CompressedInputStream(plain, "gzip") if packed else contextlib.nullcontext(plain)
-    ) as source:
-        return Jobs(pyarrow.csv.read_csv(
-            source, pyarrow.csv.ReadOptions(column_names=every, skip_rows=1),
-            pyarrow.csv.ParseOptions(newlines_in_values=own),
-            pyarrow.csv.ConvertOptions(
-                include_columns=[name for name in known if wanted is None or name in wanted], column_types=texts,
-                null_values=[""] if own else _MISSING, strings_can_be_null=True, quoted_strings_can_be_null=not own,
-            ),
-        ))  # fmt: skip
+    with (
+        pa.OSFile(str(path)) as plain,
+        pa.CompressedInputStream(plain, "gzip") if packed else contextlib.nullcontext(plain) as source,
+    ):
+        return Jobs(
+            pyarrow.csv.read_csv(
+                source,
+                pyarrow.csv.ReadOptions(column_names=every, skip_rows=1),
+                pyarrow.csv.ParseOptions(newlines_in_values=own),
+                pyarrow.csv.ConvertOptions(
+                    include_columns=[name for name in known if wanted is None or name in wanted],
+                    column_types=texts,
+                    null_values=[""] if own else _MISSING,
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=not own,
+                ),
+            )
+        )
 
 
 # ---- SQLite ----------------------------------------------------------------------------------------------------------
@@ -147,8 +167,10 @@ def _put_table(base: sqlite3.Connection, name: str, table: pa.Table) -> None:
     keys = {LOG_ID: " PRIMARY KEY"} if unique else {}
     columns = ", ".join(f"{_quoted(each.name)} {_kind(each.type)}{keys.get(each.name, '')}" for each in table.schema)
     base.execute(f"CREATE TABLE {name} ({columns})")
-    base.executemany(f"INSERT INTO {name} VALUES ({', '.join('?' * table.num_columns)})",
-                     zip(*(column.to_pylist() for column in table.columns), strict=True))  # fmt: skip
+    base.executemany(
+        f"INSERT INTO {name} VALUES ({', '.join('?' * table.num_columns)})",
+        zip(*(column.to_pylist() for column in table.columns), strict=True),
+    )
     for index, over in (("by_job", (ID,)), ("by_motif", (SYSTEM, MOTIF))):
         if set(over) <= set(table.column_names):
             base.execute(f"CREATE INDEX {name}_{index} ON {name} ({', '.join(over)})")
@@ -161,10 +183,18 @@ def _write_sqlite(jobs: Jobs, path: Path) -> None:
         for name, table in (("summary", jobs.table), ("notes", jobs.notes)):
             _put_table(base, name, table)
             told = [(field, field.metadata or {}) for field in table.schema]
-            base.executemany('INSERT INTO "columns" VALUES (?, ?, ?, ?, ?)', [
-                (name, field.name, str(field.type).replace("double", "float64"),
-                 *(words.get(each, b"").decode() for each in (b"unit", b"meaning"))) for field, words in told
-            ])  # fmt: skip
+            base.executemany(
+                'INSERT INTO "columns" VALUES (?, ?, ?, ?, ?)',
+                [
+                    (
+                        name,
+                        field.name,
+                        str(field.type).replace("double", "float64"),
+                        *(words.get(each, b"").decode() for each in (b"unit", b"meaning")),
+                    )
+                    for field, words in told
+                ],
+            )
 
 
 def _read_sqlite(path: Path, wanted: Collection[str] | None) -> Jobs:
@@ -205,9 +235,15 @@ def _write_hdf5(jobs: Jobs, path: Path) -> None:
 #:
 #: :meta hide-value:
 FORMS: Mapping[str, Callable[[Jobs, Path], None]] = {
-    ".parquet": _write_parquet, ".csv": _write_csv, ".csv.gz": _write_csv, ".sqlite": _write_sqlite,
-    ".sqlite3": _write_sqlite, ".db": _write_sqlite, ".h5": _write_hdf5, ".hdf5": _write_hdf5,
-}  # fmt: skip
+    ".parquet": _write_parquet,
+    ".csv": _write_csv,
+    ".csv.gz": _write_csv,
+    ".sqlite": _write_sqlite,
+    ".sqlite3": _write_sqlite,
+    ".db": _write_sqlite,
+    ".h5": _write_hdf5,
+    ".hdf5": _write_hdf5,
+}
 
 
 def form_of(path: str | Path) -> str:
@@ -325,8 +361,12 @@ def write(jobs: Jobs, path: str | Path) -> int:
     """
     path = Path(path)
     check_target(path)
-    stored = Jobs(jobs.table.drop_columns([name for name in jobs.names if name in RELATIVE]), jobs.source,
-                  notes=jobs.notes.to_pylist(), slices=jobs.slices)  # fmt: skip
+    stored = Jobs(
+        jobs.table.drop_columns([name for name in jobs.names if name in RELATIVE]),
+        jobs.source,
+        notes=jobs.notes.to_pylist(),
+        slices=jobs.slices,
+    )
     _replaced(path, lambda beside: FORMS[form_of(path)](stored, beside))
     return path.stat().st_size
 

@@ -65,10 +65,14 @@ class Filter:
 _OPTIONAL = frozenset({"_notes", "fshealth_disk_faults", FILE, *SOURCES}) - {MOTIF}
 #: The filters of the SC18 paper.
 PUBLISHED = Filter(
-    complete=True, since=datetime.date(2017, 2, 14), until=datetime.date(2018, 2, 15),
-    time_zone="America/Los_Angeles", above_gib=1.0, without=("hacc_io_write_shared_write",),
+    complete=True,
+    since=datetime.date(2017, 2, 14),
+    until=datetime.date(2018, 2, 15),
+    time_zone="America/Los_Angeles",
+    above_gib=1.0,
+    without=("hacc_io_write_shared_write",),
     above_processes={"cscratch": 1024},
-)  # fmt: skip
+)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -145,8 +149,11 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
     if rules.until is not None:
         only(f"before {rules.until}", starts < _midnight(rules.until, rules.time_zone), f"not before {rules.until}")
     if rules.above_gib is not None:
-        only(f"more than {rules.above_gib:g} GiB", whole.numbers("darshan_total_gibs_posix") > rules.above_gib,
-             f"not more than {rules.above_gib:g} GiB")  # fmt: skip
+        only(
+            f"more than {rules.above_gib:g} GiB",
+            whole.numbers("darshan_total_gibs_posix") > rules.above_gib,
+            f"not more than {rules.above_gib:g} GiB",
+        )
     if rules.without:
         names = ", ".join(rules.without)
         only(f"without {names}", ~np.isin(whole.texts(MOTIF), list(rules.without)), names)

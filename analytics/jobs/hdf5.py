@@ -68,8 +68,9 @@ def _get_table(group: h5py.Group) -> pa.Table:
         dataset = _checked(group[name])
         # Not the attribute `null`, which is for others: of a text it lies where a damaged file can crash HDF5.
         if h5py.check_string_dtype(dataset.dtype) is not None:
-            columns[name] = pa.array([None if value == _NO_TEXT else value for value in dataset.asstr()[()].tolist()],
-                                     pa.string())  # fmt: skip
+            columns[name] = pa.array(
+                [None if value == _NO_TEXT else value for value in dataset.asstr()[()].tolist()], pa.string()
+            )
         else:
             values = dataset[()]
             columns[name] = pa.array(values, mask=values == _NO_INT if values.dtype.kind == "i" else np.isnan(values))
@@ -79,8 +80,11 @@ def _get_table(group: h5py.Group) -> pa.Table:
 
 
 def _put_series(file: h5py.File, group: h5py.Group, name: str, series: Series) -> None:
-    data = group.create_dataset(name, data=series.values, compression="gzip", shuffle=True) if series.values.size else (
-        group.create_dataset(name, data=series.values))  # fmt: skip
+    data = (
+        group.create_dataset(name, data=series.values, compression="gzip", shuffle=True)
+        if series.values.size
+        else (group.create_dataset(name, data=series.values))
+    )
     data.attrs["quantity"], data.attrs["unit"], data.attrs["level"] = series.quantity, series.unit, series.level
     data.attrs["step_s"], data.attrs["first"] = series.step_s, series.first
     data.attrs["servers"] = _put_names(file.require_group("servers"), series.names)
@@ -104,10 +108,14 @@ def _get_names(data: h5py.Dataset) -> list[str]:
 def _get_series(data: h5py.Dataset) -> Series:
     names = _get_names(data)
     return Series(
-        quantity=str(data.attrs["quantity"]), unit=str(data.attrs["unit"]), level=bool(data.attrs["level"]),
-        step_s=float(data.attrs["step_s"]), first=float(data.attrs["first"]), names=tuple(names),
+        quantity=str(data.attrs["quantity"]),
+        unit=str(data.attrs["unit"]),
+        level=bool(data.attrs["level"]),
+        step_s=float(data.attrs["step_s"]),
+        first=float(data.attrs["first"]),
+        names=tuple(names),
         values=np.asarray(_checked(data)[()], dtype=np.float64),
-    )  # fmt: skip
+    )
 
 
 def _put_slices(file: h5py.File, jobs: Jobs) -> None:

@@ -57,5 +57,8 @@ def histories(table: Jobs, *, least: int = 1) -> list[History]:
     least : int
         Jobs that a history has at least; shorter ones are left out.
     """
-    return [History(system=system, motif=motif, scale=scale, jobs=table.take(rows))
-            for (system, motif, scale), rows in groups_of(table).items() if len(rows) >= least]  # fmt: skip
+    return [
+        History(system=system, motif=motif, scale=scale, jobs=table.take(rows))
+        for (system, motif, scale), rows in groups_of(table).items()
+        if len(rows) >= least
+    ]

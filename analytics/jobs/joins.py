@@ -61,8 +61,10 @@ def _log_ids(summaries: Jobs, miner: IOMiner) -> list[int | None]:
     own = {row["job_id"]: row["log_id"] for row in there.filter("source = 'bench'").project("job_id", "log_id").rows()}
     keys = (summaries.table[name].to_pylist() for name in ("_jobid", "_log", "darshan_start_time"))
     measured = (method is not None for method in summaries.table["bench_method"].to_pylist())
-    return [own.get(key[0]) if of_bench else ids.get(key)
-            for key, of_bench in zip(zip(*keys, strict=True), measured, strict=True)]  # fmt: skip
+    return [
+        own.get(key[0]) if of_bench else ids.get(key)
+        for key, of_bench in zip(zip(*keys, strict=True), measured, strict=True)
+    ]
 
 
 def joined(

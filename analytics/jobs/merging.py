@@ -53,8 +53,7 @@ def merged(older: Jobs, newer: Jobs) -> Jobs:
         logs = {rows[place][LOG_ID] for place in places if first <= place < last}
         unread = about if part is older else set()
         notes += [
-            note for note in told
-            if (note["what"] not in unread if note[LOG_ID] is None else note[LOG_ID] in logs)
-        ]  # fmt: skip
+            note for note in told if (note["what"] not in unread if note[LOG_ID] is None else note[LOG_ID] in logs)
+        ]
         slices |= {log: found for log, found in part.slices.items() if log in logs}
     return Jobs.of_rows([rows[place] for place in places], notes, slices)

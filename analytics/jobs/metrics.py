@@ -100,22 +100,44 @@ _LISTED: tuple[tuple[str, str, str, float, bool | None], ...] = (
     ("bench_message_bytes", "Bytes between nodes", "B", 1, False),
     ("bench_spread", "Spread of the repetitions", "", 1, False),
     ("bench_ratio_to_native", "Ratio to native", "", 1, True),
-)  # fmt: skip
+)
 
-METRICS = {name: Metric(name=name, label=label, unit=unit, factor=factor, big_is_good=good)
-           for name, label, unit, factor, good in _LISTED}  # fmt: skip
+METRICS = {
+    name: Metric(name=name, label=label, unit=unit, factor=factor, big_is_good=good)
+    for name, label, unit, factor, good in _LISTED
+}
 
 #: Rows of an UMAMI figure where none are asked for, in this order, as far as there are values.
 DEFAULT_ROWS = (
-    PERFORMANCE, "coverage_factor_bw", "coverage_factor_opens", "coverage_factor_ops", "fs_ave_mds_cpu",
-    "fs_ave_oss_cpu", "fs_tot_openclose_ops", "fshealth_ost_most_full_pct", "fshealth_ost_overloaded_oss_count",
-    "jobsdb_concurrent_nodes", "topology_job_max_radius", "bench_open_s", "bench_exchange_s", "bench_io_s",
-    "bench_wait_s", "bench_close_s", "bench_requests",
-)  # fmt: skip
+    PERFORMANCE,
+    "coverage_factor_bw",
+    "coverage_factor_opens",
+    "coverage_factor_ops",
+    "fs_ave_mds_cpu",
+    "fs_ave_oss_cpu",
+    "fs_tot_openclose_ops",
+    "fshealth_ost_most_full_pct",
+    "fshealth_ost_overloaded_oss_count",
+    "jobsdb_concurrent_nodes",
+    "topology_job_max_radius",
+    "bench_open_s",
+    "bench_exchange_s",
+    "bench_io_s",
+    "bench_wait_s",
+    "bench_close_s",
+    "bench_requests",
+)
 
 #: What performance is, in other words: these explain nothing.
-_PERFORMANCE_ITSELF = {PERFORMANCE, "darshan_normalized_perf_by_max", "darshan_io_time", "darshan_walltime",
-                       "darshan_total_gibs_posix", "bench_ratio_to_native", "bench_spread"}  # fmt: skip
+_PERFORMANCE_ITSELF = {
+    PERFORMANCE,
+    "darshan_normalized_perf_by_max",
+    "darshan_io_time",
+    "darshan_walltime",
+    "darshan_total_gibs_posix",
+    "bench_ratio_to_native",
+    "bench_spread",
+}
 #: 1 minus a coverage factor: the same information, and the same test twice.
 _SAME = {"contention_bw", "contention_opens", "contention_stats", "contention_ops"}
 

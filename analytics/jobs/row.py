@@ -174,11 +174,16 @@ def coverage(row: Mapping[str, Any]) -> dict[str, Any]:
     nodes, seconds = row.get("jobsdb_nodes"), row.get("darshan_walltime")
     hours = nodes * seconds / 3600.0 if nodes and seconds else None
     of_servers, of_jobs = row.get("fs_frac_missing") or 0.0, row.get("jobsdb_frac_missing") or 0.0
-    shares = {name: (_sum(row, mine), _sum(row, whole)) if of_servers <= MOST_MISSING else (None, None)
-              for name, (mine, whole) in COVERAGE.items() if name != "ops"}  # fmt: skip
+    shares = {
+        name: (_sum(row, mine), _sum(row, whole)) if of_servers <= MOST_MISSING else (None, None)
+        for name, (mine, whole) in COVERAGE.items()
+        if name != "ops"
+    }
     shares["nodehrs"] = (hours, row.get("jobsdb_concurrent_nodehrs")) if of_jobs <= MOST_MISSING else (None, None)
-    return {f"coverage_factor_{name}": float(part) / float(whole) if part is not None and whole else None
-            for name, (part, whole) in shares.items()}  # fmt: skip
+    return {
+        f"coverage_factor_{name}": float(part) / float(whole) if part is not None and whole else None
+        for name, (part, whole) in shares.items()
+    }
 
 
 def _sum(row: Mapping[str, Any], names: Sequence[str]) -> float | None:
@@ -193,10 +198,18 @@ def doubts(row: Mapping[str, Any]) -> list[Note]:
     if gone > 0:
         more = "; too much for coverage factors" if gone > MOST_MISSING else ""
         found.append(Note("servers", "missing", f"no value for {gone:.3%} of the targets and steps{more}"))
-    above = [f"{name} {value:.3g}" for name, value in row.items()
-             if name.startswith("coverage_factor_") and value is not None and value > MOST_COVERAGE]  # fmt: skip
+    above = [
+        f"{name} {value:.3g}"
+        for name, value in row.items()
+        if name.startswith("coverage_factor_") and value is not None and value > MOST_COVERAGE
+    ]
     if above:
-        found.append(Note("servers", "missing",
-                          f"{', '.join(above)}: a job cannot do more than all did; samples are missing, a clock, unit "
-                          "or file system is wrong, or caches answered"))  # fmt: skip
+        found.append(
+            Note(
+                "servers",
+                "missing",
+                f"{', '.join(above)}: a job cannot do more than all did; samples are missing, a clock, unit "
+                "or file system is wrong, or caches answered",
+            )
+        )
     return found

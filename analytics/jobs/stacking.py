@@ -37,8 +37,10 @@ def stack(tables: Sequence[Jobs], source: str) -> tuple[Jobs, int]:
     kept: list[Jobs] = []
     for table in reversed(tables):
         runs, names = _runs(table), table.texts(LOG).tolist()
-        keep = np.array([run is None or not _there(logs.get(run), name)
-                         for run, name in zip(runs, names, strict=True)], dtype=np.bool_)  # fmt: skip
+        keep = np.array(
+            [run is None or not _there(logs.get(run), name) for run, name in zip(runs, names, strict=True)],
+            dtype=np.bool_,
+        )
         for run, name in zip(runs, names, strict=True):
             if run is not None:
                 logs.setdefault(run, set()).add(name)
@@ -47,8 +49,9 @@ def stack(tables: Sequence[Jobs], source: str) -> tuple[Jobs, int]:
     if len(kept) == 1:
         return kept[0], left_out
     names = [PurePath(table.source).name for table in kept]
-    named = [_named(table, name if names.count(name) == 1 else table.source)
-             for table, name in zip(kept, names, strict=True)]  # fmt: skip
+    named = [
+        _named(table, name if names.count(name) == 1 else table.source) for table, name in zip(kept, names, strict=True)
+    ]
     return Jobs.stacked(reversed(named), source), left_out
 
 
@@ -65,6 +68,9 @@ def _there(logs: set[str] | None, name: str) -> bool:
 def _runs(table: Jobs) -> list[_Run | None]:
     """Return what run each row is of; None where its start is not known."""
     columns = (table.texts(ID), table.texts(SYSTEM), motifs(table))
-    return [(job, system, motif, round(start)) if start == start else None
-            for job, system, motif, start in zip(*(column.tolist() for column in columns), table.times().tolist(),
-                                                 strict=True)]  # fmt: skip
+    return [
+        (job, system, motif, round(start)) if start == start else None
+        for job, system, motif, start in zip(
+            *(column.tolist() for column in columns), table.times().tolist(), strict=True
+        )
+    ]

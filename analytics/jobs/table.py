@@ -60,10 +60,12 @@ _EARLIEST, _LATEST = 315_532_800, 4_102_444_800
 
 def _schema(table: Table) -> pa.Schema:
     """Return the Arrow schema of a table; each field says its unit and meaning in its metadata."""
-    return pa.schema([
-        pa.field(column.name, column.arrow, metadata={"unit": column.unit, "meaning": column.meaning})
-        for column in table.columns
-    ])  # fmt: skip
+    return pa.schema(
+        [
+            pa.field(column.name, column.arrow, metadata={"unit": column.unit, "meaning": column.meaning})
+            for column in table.columns
+        ]
+    )
 
 
 _SUMMARY, _NOTES = _schema(SUMMARY), _schema(NOTES)
@@ -108,8 +110,12 @@ class Jobs:
         self._arrays: dict[tuple[str, str], npt.NDArray[Any]] = {}
 
     @classmethod
-    def of_rows(cls, rows: Iterable[Mapping[str, Any]], notes: Iterable[Mapping[str, Any]] = (),
-                slices: Mapping[int, Slice] | None = None) -> Jobs:  # fmt: skip
+    def of_rows(
+        cls,
+        rows: Iterable[Mapping[str, Any]],
+        notes: Iterable[Mapping[str, Any]] = (),
+        slices: Mapping[int, Slice] | None = None,
+    ) -> Jobs:
         """Return summaries of rows by column, ordered by start and log; other columns are left out."""
         table = pa.Table.from_pylist(list(rows), _SUMMARY).sort_by([(START, "ascending"), (LOG_ID, "ascending")])
         return cls(table, notes=notes, slices=slices)
@@ -227,9 +233,18 @@ class Jobs:
         """Return the rows of several tables; a column that one of them lacks is missing in its rows."""
         every = [one.table for one in tables]
         names = dict.fromkeys(name for table in every for name in table.column_names)
-        return cls({name: _stacked([table[name] if name in table.column_names else
-                                    pa.chunked_array([pa.nulls(table.num_rows)]) for table in every])
-                    for name in names}, source)  # fmt: skip
+        return cls(
+            {
+                name: _stacked(
+                    [
+                        table[name] if name in table.column_names else pa.chunked_array([pa.nulls(table.num_rows)])
+                        for table in every
+                    ]
+                )
+                for name in names
+            },
+            source,
+        )
 
 
 # ---- Arrow columns ---------------------------------------------------------------------------------------------------
@@ -264,8 +279,9 @@ def completed(table: pa.Table) -> pa.Table:
     table = typed(table)
     if LOG_ID not in table.column_names:
         return table
-    lacking = {field.name: pa.nulls(table.num_rows, field.type) for field in _SUMMARY
-               if field.name not in table.column_names}  # fmt: skip
+    lacking = {
+        field.name: pa.nulls(table.num_rows, field.type) for field in _SUMMARY if field.name not in table.column_names
+    }
     for name, nulls in lacking.items():
         table = table.append_column(_SUMMARY.field(name), nulls)
     return table.select([*_SUMMARY.names, *(name for name in table.column_names if name not in _SUMMARY.names)])

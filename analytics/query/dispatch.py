@@ -189,8 +189,14 @@ class _Locals:
 
 
 #: Kind of join -> whether keys of the left and of the right side may be NULL behind it.
-_NULL_AFTER = {"inner": (False, False), "left": (False, True), "right": (True, False), "outer": (True, True),
-               "semi": (False, False), "anti": (False, False)}  # fmt: skip
+_NULL_AFTER = {
+    "inner": (False, False),
+    "left": (False, True),
+    "right": (True, False),
+    "outer": (True, True),
+    "semi": (False, False),
+    "anti": (False, False),
+}
 
 
 def _nullable(keys: Mapping[str, bool]) -> dict[str, bool]:

@@ -294,7 +294,7 @@ class DuckDBEngine(Engine):
         _with_parameters(function, len(arguments))
         self.backend.con.create_function(
             name, function, kinds, types.to_string(result), type="arrow", null_handling="special"
-        )  # fmt: skip
+        )
         return call(name, arguments, result)
 
     def mapped(self, expression: ir.Table, function: Mapped, schema: pa.Schema) -> ir.Table:

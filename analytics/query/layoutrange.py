@@ -23,8 +23,13 @@ _Outcomes = frozenset[bool | None]
 
 _ANY: _Outcomes = frozenset((True, False, None))
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq, "!=": operator.ne, "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 #: What stands for a value that is not known here.
 _UNKNOWN = object()
 

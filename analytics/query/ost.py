@@ -117,9 +117,9 @@ def combined(table: ir.Table, keys: Mapping[str, ir.Value], how: Literal["union"
     found = table.aggregate(by=[value.name(name) for name, value in keys.items()], **counts, **words)
     lists = [_set_bits(found[name].coalesce(0), number) for number, name in enumerate(names)]
     osts = lists[0].concat(*lists[1:]) if len(lists) > 1 else lists[0]
-    return found.select(*keys, osts=(found["with_osts"] > 0).ifelse(osts, None), **{
-        name: found[name] for name in (*counts, *names)
-    })  # fmt: skip
+    return found.select(
+        *keys, osts=(found["with_osts"] > 0).ifelse(osts, None), **{name: found[name] for name in (*counts, *names)}
+    )
 
 
 def _set_bits(word: ir.Value, number: int) -> ir.ArrayValue:

@@ -33,9 +33,12 @@ def _nullable() -> Mapping[Any, Any]:
     import pyarrow as pa
 
     return {
-        pa.int8(): pd.Int8Dtype(), pa.int16(): pd.Int16Dtype(), pa.int32(): pd.Int32Dtype(),
-        pa.int64(): pd.Int64Dtype(), pa.bool_(): pd.BooleanDtype(),
-    }  # fmt: skip
+        pa.int8(): pd.Int8Dtype(),
+        pa.int16(): pd.Int16Dtype(),
+        pa.int32(): pd.Int32Dtype(),
+        pa.int64(): pd.Int64Dtype(),
+        pa.bool_(): pd.BooleanDtype(),
+    }
 
 
 def to_pandas(table: pa.Table) -> pd.DataFrame:

@@ -280,8 +280,13 @@ class SparkEngine(Engine):
         return groups.collected(found)
 
     def by_key(
-        self, expression: ir.Table, keys: Sequence[str], work: Work, schema: pa.Schema, rows: int  # noqa: ARG002
-    ) -> ir.Table:  # fmt: skip
+        self,
+        expression: ir.Table,
+        keys: Sequence[str],
+        work: Work,
+        schema: pa.Schema,
+        rows: int,  # noqa: ARG002
+    ) -> ir.Table:
         """See :meth:`Engine.by_key`: in the executors, which keep the result until the engine is closed.
 
         A call for each partition: of a placed store for each unit, without a shuffle where the query allows it.

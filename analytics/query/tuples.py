@@ -268,9 +268,7 @@ class Tuples(Results):
 
         return Tuples(self.engine, joined, self.name, waits, jobs, units=known)._behind(left, right)
 
-    def percentile(
-        self, *columns: str, points: Sequence[float] | None = None, approximate: bool = False
-    ) -> Tuples:  # fmt: skip
+    def percentile(self, *columns: str, points: Sequence[float] | None = None, approximate: bool = False) -> Tuples:
         """Return the percentiles of columns: one tuple a point, with the column ``percentile`` and the columns' values.
 
         Parameters
@@ -292,11 +290,7 @@ class Tuples(Results):
         return self._then(computed, units=lambda: {**self._units, "percentile": NUMBER})
 
     def extract_perf_factors(
-        self,
-        low: str | float | None,
-        high: str | float | None,
-        direction: Literal["read", "write"],
-        **thresholds: Any,
+        self, low: str | float | None, high: str | float | None, direction: Literal["read", "write"], **thresholds: Any
     ) -> Tuples:
         """Return the factors that contribute to the performance of jobs with a bandwidth from `low` to below `high`.
 
@@ -488,5 +482,3 @@ def _of_same_jobs(left: Tuples, right: Tuples, keys: Sequence[str], how: str) ->
     if how in ("inner", "semi", "left", "anti"):
         right = right._narrowed(jobs)
     return left, right, jobs
-
-

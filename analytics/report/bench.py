@@ -42,8 +42,9 @@ def _summary(found: Sequence[Explained]) -> str:
         return "No time that was measured of both accounts for a part of a difference."
     parts = ", ".join(f"{name} in {count:,}" for name, count in mains.most_common())
     rest = len(found) - sum(mains.values())
-    return (f"Most of the difference is accounted for by: {parts}"
-            + (f"; by nothing that was measured of both in {rest:,}." if rest else "."))  # fmt: skip
+    return f"Most of the difference is accounted for by: {parts}" + (
+        f"; by nothing that was measured of both in {rest:,}." if rest else "."
+    )
 
 
 def why_section(source: Source) -> Section:
@@ -61,12 +62,22 @@ def why_section(source: Source) -> Section:
     else:
         sentences = [about, f"{count_words(len(found), 'pair')}. {_summary(found)}"]
     left = len(found) - MOST_PAIRS
-    note = (f"{left:,} smaller differences are not shown: mpiio-ext analyze methods --results DIR --slower … "
-            "--faster … has them.") if left > 0 else ""  # fmt: skip
-    grid = Grid(columns=("case", "slower", "faster", "time", "what differs"),
-                rows=[_line(one) for one in found[:MOST_PAIRS]], note=note)  # fmt: skip
-    return Section(anchor="why", title="Why was one slower than another here?", sentences=sentences,
-                   grids=[grid] if found else [])  # fmt: skip
+    note = (
+        (
+            f"{left:,} smaller differences are not shown: mpiio-ext analyze methods --results DIR --slower … "
+            "--faster … has them."
+        )
+        if left > 0
+        else ""
+    )
+    grid = Grid(
+        columns=("case", "slower", "faster", "time", "what differs"),
+        rows=[_line(one) for one in found[:MOST_PAIRS]],
+        note=note,
+    )
+    return Section(
+        anchor="why", title="Why was one slower than another here?", sentences=sentences, grids=[grid] if found else []
+    )
 
 
 def bench_page(results: Sequence[Path], source: Source, old: Path | None = None) -> Page:

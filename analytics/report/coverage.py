@@ -28,14 +28,18 @@ def coverage(source: Any, *, anonymous: bool = False) -> tuple[list[tuple[str, s
     rows: dict[str, int] = {}
     for entry in catalog.manifest.files:
         rows[entry.table] = rows.get(entry.table, 0) + entry.rows
-    facts = [("logs", _statuses(counts)),
-             ("rows", ", ".join(f"{name} {count:,}" for name, count in rows.items()) or "none")]  # fmt: skip
+    facts = [
+        ("logs", _statuses(counts)),
+        ("rows", ", ".join(f"{name} {count:,}" for name, count in rows.items()) or "none"),
+    ]
     missing = [row for row in counts if row["status"] != "whole"]
     if anonymous or not missing:
         return facts, []
     missing.sort(key=lambda row: (-row["count_all"], row["kind"], row["status"], row["reason"] or ""))
-    told = [f"{count_words(row['count_all'], 'log')} of {row['kind']} {row['status']}:"
-            f" {row['reason'] or 'no reason given'}" for row in missing[:_MOST_REASONS]]  # fmt: skip
+    told = [
+        f"{count_words(row['count_all'], 'log')} of {row['kind']} {row['status']}: {row['reason'] or 'no reason given'}"
+        for row in missing[:_MOST_REASONS]
+    ]
     left = sum(row["count_all"] for row in missing[_MOST_REASONS:])
     more = f"; {left:,} more for other reasons" if left else ""
     return facts, [f"Not covered, or not whole: {'; '.join(told)}{more}. `mpiio-ext analyze manifest` names each log."]

@@ -73,10 +73,22 @@ def _ranking(data: Mapping[str, Any]) -> dict[str, Any]:
     for number, panel in enumerate(data["panels"]):
         labels = [_short(label, 26) for label in panel["labels"]]
         left = max(left, _TICK + 2 + _room(labels))
-        bars = Bars(at=range(len(labels)), values=panel["values"], across=True, width=0.7, look=Look(f"series{number}"),
-                    notes=panel.get("notes") or ())  # fmt: skip
-        x = Axis(label=panel["axis"], low=0, high=1.16 * max(panel["values"], default=1) or 1, most=4, grid=True,
-                 form=_form(panel.get("quantity", "")))  # fmt: skip
+        bars = Bars(
+            at=range(len(labels)),
+            values=panel["values"],
+            across=True,
+            width=0.7,
+            look=Look(f"series{number}"),
+            notes=panel.get("notes") or (),
+        )
+        x = Axis(
+            label=panel["axis"],
+            low=0,
+            high=1.16 * max(panel["values"], default=1) or 1,
+            most=4,
+            grid=True,
+            form=_form(panel.get("quantity", "")),
+        )
         y = Axis(low=most - 0.4, high=-0.6, ticks=list(enumerate(labels)))
         every.append(Panel(marks=[bars], x=x, y=y, title=panel["title"]))
     return {"panels": [every], "height": 0.9 + 0.24 * most, "margins": (left, 14, _ABOVE, 38), "gaps": (left + 14, 0)}
@@ -103,27 +115,54 @@ def _bars(data: Mapping[str, Any]) -> dict[str, Any]:
     for number, one in enumerate(series):
         own = look(number)
         shift = (number - (len(series) - 1) / 2) * width
-        marks.append(Bars(at=[place + shift for place in places], values=one["values"], width=width * 0.96,
-                          look=own if data.get("legend") else Look(own.colour), notes=data.get("notes") or (),
-                          name=one["name"] if data.get("legend") else ""))  # fmt: skip
+        marks.append(
+            Bars(
+                at=[place + shift for place in places],
+                values=one["values"],
+                width=width * 0.96,
+                look=own if data.get("legend") else Look(own.colour),
+                notes=data.get("notes") or (),
+                name=one["name"] if data.get("legend") else "",
+            )
+        )
     if ends:
         marks.append(Bars(at=ends["x"], values=ends["values"], width=2.4, look=Look("series1")))
-        marks += [Text(x=place, y=1, text=name, inside="x", colour="ink", align=(side, "bottom"))
-                  for place, name in zip(ends["x"], ends["names"], strict=True)
-                  for side in ("left" if place < 50 else "right",)]  # fmt: skip
+        marks += [
+            Text(x=place, y=1, text=name, inside="x", colour="ink", align=(side, "bottom"))
+            for place, name in zip(ends["x"], ends["names"], strict=True)
+            for side in ("left" if place < 50 else "right",)
+        ]
     ticks = list(zip(places, labels, strict=True)) if labels else None
     panel = Panel(marks=marks, x=_axis(data, "x", ticks=ticks), y=_axis(data, "y", grid=True, **rest))
     left = _NAME + _TICK + max(_room([f"{largest:,.0f}"]), 24)
-    return {"panels": [[panel]], "height": 2.9, "legend": "above" if data.get("legend") else "",
-            "margins": (left, 8, _ABOVE if data.get("legend") or ends else 14, 22 + _rows(labels))}  # fmt: skip
+    return {
+        "panels": [[panel]],
+        "height": 2.9,
+        "legend": "above" if data.get("legend") else "",
+        "margins": (left, 8, _ABOVE if data.get("legend") or ends else 14, 22 + _rows(labels)),
+    }
 
 
 def _lines(data: Mapping[str, Any]) -> dict[str, Any]:
-    marks = [Line(x=one["x"], y=one["y"], name=one["name"], look=Look(look(number).colour, look(number).dash),
-                  width=1.6, clip=False) for number, one in enumerate(data["series"])]  # fmt: skip
+    marks = [
+        Line(
+            x=one["x"],
+            y=one["y"],
+            name=one["name"],
+            look=Look(look(number).colour, look(number).dash),
+            width=1.6,
+            clip=False,
+        )
+        for number, one in enumerate(data["series"])
+    ]
     panel = Panel(marks=marks, x=_axis(data, "x", grid=True), y=_axis(data, "y", grid=True))
-    return {"panels": [[panel]], "height": 2.9, "margins": (_NAME + _TICK + 24, 8, _ABOVE, 34), "legend": "above",
-            "columns": 3}  # fmt: skip
+    return {
+        "panels": [[panel]],
+        "height": 2.9,
+        "margins": (_NAME + _TICK + 24, 8, _ABOVE, 34),
+        "legend": "above",
+        "columns": 3,
+    }
 
 
 def pieces(values: Sequence[float | None]) -> tuple[list[list[tuple[int, float]]], list[list[tuple[int, float]]]]:
@@ -156,31 +195,56 @@ def _parallel(data: Mapping[str, Any]) -> dict[str, Any]:
                 words += [[line["words"][place] for place, _ in one] for one in whole]
                 gaps += past
         alpha = 0.9 if few else 0.45
-        marks += [Segments(lines=lines, words=words, name=group, alpha=alpha, width=1.4 if few else 0.8,
-                           look=Look(own.colour, own.dash)),
-                  Segments(lines=gaps, alpha=alpha, width=1.1 if few else 0.6, look=Look(own.colour, ":"))]  # fmt: skip
+        marks += [
+            Segments(
+                lines=lines,
+                words=words,
+                name=group,
+                alpha=alpha,
+                width=1.4 if few else 0.8,
+                look=Look(own.colour, own.dash),
+            ),
+            Segments(lines=gaps, alpha=alpha, width=1.1 if few else 0.6, look=Look(own.colour, ":")),
+        ]
         alone = [line[0] for line in lines if len(line) == 1]  # between two axes without a value
-        marks.append(Line(x=[place for place, _ in alone], y=[value for _, value in alone], size=4,
-                          look=Look(own.colour, "", ".")))  # fmt: skip
+        marks.append(
+            Line(
+                x=[place for place, _ in alone], y=[value for _, value in alone], size=4, look=Look(own.colour, "", ".")
+            )
+        )
     columns = data["axes"]
-    panel = Panel(marks=[*marks, *_columns(columns)],
-                  x=Axis(low=-0.25, high=len(columns) - 0.75, line=False,
-                         ticks=[(place, f"\n{column['name']}") for place, column in enumerate(columns)]),
-                  y=Axis(low=-0.02, high=1.04, ticks=(), line=False))  # fmt: skip
+    panel = Panel(
+        marks=[*marks, *_columns(columns)],
+        x=Axis(
+            low=-0.25,
+            high=len(columns) - 0.75,
+            line=False,
+            ticks=[(place, f"\n{column['name']}") for place, column in enumerate(columns)],
+        ),
+        y=Axis(low=-0.02, high=1.04, ticks=(), line=False),
+    )
     right = 48 + _room(data["groups"], 8.5)
-    return {"panels": [[panel]], "height": 3.6, "legend": "right",
-            "margins": (8, right, 16, 26 + _rows(one["name"] for one in columns))}  # fmt: skip
+    return {
+        "panels": [[panel]],
+        "height": 3.6,
+        "legend": "right",
+        "margins": (8, right, 16, 26 + _rows(one["name"] for one in columns)),
+    }
 
 
 def _columns(columns: Sequence[Mapping[str, Any]]) -> list[Mark]:
     """Return the axes of parallel coordinates: an upright line each, with what its ends, or its one value, are."""
-    marks: list[Mark] = [Segments(lines=[[(place, 0), (place, 1)] for place in range(len(columns))], width=0.8,
-                                  look=Look("soft"), layer=0)]  # fmt: skip
+    marks: list[Mark] = [
+        Segments(
+            lines=[[(place, 0), (place, 1)] for place in range(len(columns))], width=0.8, look=Look("soft"), layer=0
+        )
+    ]
     for place, column in enumerate(columns):
         for key, height, shift, align in (
-            ("high", 1, (0, 4), ("center", "bottom")), ("low", 0, (0, -4), ("center", "top")),
+            ("high", 1, (0, 4), ("center", "bottom")),
+            ("low", 0, (0, -4), ("center", "top")),
             ("only", 0.5, (4, 4), ("left", "bottom")),
-        ):  # fmt: skip
+        ):
             marks.append(Text(x=place, y=height, text=column.get(key, ""), shift=shift, align=align))
     return marks
 
@@ -190,17 +254,37 @@ def _files(data: Mapping[str, Any]) -> dict[str, Any]:
     rows = 1 + max(bar["row"] for bar in bars)
     labels = [_short(label) for label in data["labels"]]
     marks = []
-    for which, name, colour, width in ((False, "I/O time of the file", "series0", 0.78),
-                                       (True, "on the critical path", "series1", 0.42)):  # fmt: skip
+    for which, name, colour, width in (
+        (False, "I/O time of the file", "series0", 0.78),
+        (True, "on the critical path", "series1", 0.42),
+    ):
         shown = [bar for bar in bars if bar["critical"] is which]
         if shown:
-            marks.append(Bars(at=[bar["row"] for bar in shown], values=[bar["end"] - bar["start"] for bar in shown],
-                              foot=[bar["start"] for bar in shown], width=width, across=True, name=name,
-                              look=Look(colour), edge=colour, thin=0.6))  # fmt: skip
-    panel = Panel(marks=marks, x=_axis(data, "x", grid=True),
-                  y=Axis(label=data.get("y_label", ""), low=rows - 0.4, high=-0.6, ticks=list(enumerate(labels))))
-    return {"panels": [[panel]], "height": 1.1 + 0.24 * max(rows, 2), "legend": "above", "columns": 2,
-            "margins": (_TICK + 2 + max(_NAME, _room(labels)), 8, _ABOVE, 34)}  # fmt: skip
+            marks.append(
+                Bars(
+                    at=[bar["row"] for bar in shown],
+                    values=[bar["end"] - bar["start"] for bar in shown],
+                    foot=[bar["start"] for bar in shown],
+                    width=width,
+                    across=True,
+                    name=name,
+                    look=Look(colour),
+                    edge=colour,
+                    thin=0.6,
+                )
+            )
+    panel = Panel(
+        marks=marks,
+        x=_axis(data, "x", grid=True),
+        y=Axis(label=data.get("y_label", ""), low=rows - 0.4, high=-0.6, ticks=list(enumerate(labels))),
+    )
+    return {
+        "panels": [[panel]],
+        "height": 1.1 + 0.24 * max(rows, 2),
+        "legend": "above",
+        "columns": 2,
+        "margins": (_TICK + 2 + max(_NAME, _room(labels)), 8, _ABOVE, 34),
+    }
 
 
 def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
@@ -210,17 +294,32 @@ def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
         x, y = corners(edges, one["y"])
         own = look(one.get("look", number))
         marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
-    panel = Panel(marks=marks, x=_axis(data, "x", grid=True),
-                  y=_axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", ""))))
+    panel = Panel(
+        marks=marks,
+        x=_axis(data, "x", grid=True),
+        y=_axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", ""))),
+    )
     width = {"width": timeline.WIDTH_IN} if data.get("wide") else {}
-    return {"panels": [[panel]], **width, "height": 2.3, "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34),
-            "legend": "above", "columns": 3}  # fmt: skip
+    return {
+        "panels": [[panel]],
+        **width,
+        "height": 2.3,
+        "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34),
+        "legend": "above",
+        "columns": 3,
+    }
 
 
 _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "bars": _bars, "files": _files, "lines": _lines, "parallel": _parallel, "ranking": _ranking, "steps": _steps,
-    "ranks": timeline.ranks, **panels.KINDS,
-}  # fmt: skip
+    "bars": _bars,
+    "files": _files,
+    "lines": _lines,
+    "parallel": _parallel,
+    "ranking": _ranking,
+    "steps": _steps,
+    "ranks": timeline.ranks,
+    **panels.KINDS,
+}
 
 
 def chart_of(chart: Chart) -> plots.Chart:

@@ -57,8 +57,11 @@ class Known:
 
 
 def diagnoses(
-    tables: Mapping[str, pa.Table], known: Known | None = None, own_share: Mapping[str, float | None] | None = None,
-    *, concrete: Callable[[str], str | None] | None = None,
+    tables: Mapping[str, pa.Table],
+    known: Known | None = None,
+    own_share: Mapping[str, float | None] | None = None,
+    *,
+    concrete: Callable[[str], str | None] | None = None,
 ) -> list[dict[str, Any]]:
     """Return the diagnosis of a job in each direction that has I/O time, the most important first.
 
@@ -72,8 +75,9 @@ def diagnoses(
     how = {name: value for name, value in vars(known or Known()).items() if name not in aside}
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:
-        one = diagnose(tables["darshan_job"], tables["darshan_file"], direction,
-                       own_share=(own_share or {}).get(direction), **how)  # fmt: skip
+        one = diagnose(
+            tables["darshan_job"], tables["darshan_file"], direction, own_share=(own_share or {}).get(direction), **how
+        )
         one = one if concrete is None else _concrete(one, concrete)
         one = _without_waiting(one, 0.0 if known is None else known.waited_s)
         one = _without_gain(one) if known is not None and known.one_host else one
@@ -91,8 +95,11 @@ def diagnoses(
 
 def _without_waiting(one: Diagnosis, waited_s: float) -> Diagnosis:
     """Return a diagnosis without findings of waiting that missing CPUs explain: of times alone, not of requests."""
-    kept = [each for each in one.findings if not (
-        waited_s >= _BY_CPU * each.time and (each.cause in _OF_WAITING or each.title.startswith(_TIMES_ALONE)))]
+    kept = [
+        each
+        for each in one.findings
+        if not (waited_s >= _BY_CPU * each.time and (each.cause in _OF_WAITING or each.title.startswith(_TIMES_ALONE)))
+    ]
     return one if len(kept) == len(one.findings) else dataclasses.replace(one, findings=kept)
 
 
@@ -122,7 +129,8 @@ def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
         first = found.setdefault(what, finding)
         if first is not finding:
             found[what] = dataclasses.replace(
-                first, evidence=[first.evidence[0], finding.evidence[0], *first.evidence[1:]])
+                first, evidence=[first.evidence[0], finding.evidence[0], *first.evidence[1:]]
+            )
     return list(found.values())
 
 

@@ -42,11 +42,27 @@ def _forms() -> dict[str, str]:
 
 #: Units of columns that analyses make; those of the tables of the store are in the schema.
 _UNITS = {
-    "bandwidth": "B/s", "seconds": "s", "of_best": "share", "plan_time": "s", "exchange_time": "s", "storage_time": "s",
-    "wait_time": "s", "open_time": "s", "close_time": "s", "independent_time": "s", "message_bytes": "B",
-    "request_mean_bytes": "B", "bytes": "B", "own": "B", "traffic": "B", "others": "B", "small": "share",
-    "non_consecutive": "share", "collective": "share", "percent": "%",
-}  # fmt: skip
+    "bandwidth": "B/s",
+    "seconds": "s",
+    "of_best": "share",
+    "plan_time": "s",
+    "exchange_time": "s",
+    "storage_time": "s",
+    "wait_time": "s",
+    "open_time": "s",
+    "close_time": "s",
+    "independent_time": "s",
+    "message_bytes": "B",
+    "request_mean_bytes": "B",
+    "bytes": "B",
+    "own": "B",
+    "traffic": "B",
+    "others": "B",
+    "small": "share",
+    "non_consecutive": "share",
+    "collective": "share",
+    "percent": "%",
+}
 
 
 @functools.cache
@@ -84,8 +100,10 @@ def _formed(values: list[Any], form: str) -> list[str]:
         return [cell_words(None) if value is None else str(value) for value in values]
     if form == "time":
         zone = datetime.timezone.utc
-        values = [datetime.datetime.fromtimestamp(value, zone) if value is not None and abs(value) < 2e11 else value
-                  for value in values]  # fmt: skip
+        values = [
+            datetime.datetime.fromtimestamp(value, zone) if value is not None and abs(value) < 2e11 else value
+            for value in values
+        ]
     return [cell_words(value) for value in values]
 
 
@@ -94,13 +112,22 @@ def grid(table: Any, *, most: int = MOST_ROWS, folded: bool = True) -> Grid:
     import pyarrow.types as types
 
     numbers = [types.is_integer(field.type) or types.is_floating(field.type) for field in table.schema]
-    forms = ["" if not number else _forms().get(field.name, "share" if _unit_of(field) == "share" else "")
-             for field, number in zip(table.schema, numbers, strict=True)]  # fmt: skip
+    forms = [
+        "" if not number else _forms().get(field.name, "share" if _unit_of(field) == "share" else "")
+        for field, number in zip(table.schema, numbers, strict=True)
+    ]
     shown = table.slice(0, most)
     columns = [_formed(column.to_pylist(), form) for column, form in zip(shown.columns, forms, strict=True)]
     rows = [list(row) for row in zip(*columns, strict=True)]
     left = table.num_rows - shown.num_rows
-    names = [_heading(field) + (_unit(field, form) if number else "")
-             for field, form, number in zip(table.schema, forms, numbers, strict=True)]  # fmt: skip
-    return Grid(columns=names, numbers=numbers, rows=rows,
-                note=f"{left:,} more rows are not shown." if left > 0 else "", folded=folded)  # fmt: skip
+    names = [
+        _heading(field) + (_unit(field, form) if number else "")
+        for field, form, number in zip(table.schema, forms, numbers, strict=True)
+    ]
+    return Grid(
+        columns=names,
+        numbers=numbers,
+        rows=rows,
+        note=f"{left:,} more rows are not shown." if left > 0 else "",
+        folded=folded,
+    )

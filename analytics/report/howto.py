@@ -25,16 +25,29 @@ if TYPE_CHECKING:
 #: Sections of `_SECTIONS` by causes.
 _CAUSES = {
     "Small requests, one by one": ("small_requests",),
-    "One rank, or few, do it all": ("root_writes", "root_reads", "few_writers", "few_readers", "few_aggregators",
-                                    "turns", "serialised"),
+    "One rank, or few, do it all": (
+        "root_writes",
+        "root_reads",
+        "few_writers",
+        "few_readers",
+        "few_aggregators",
+        "turns",
+        "serialised",
+    ),
     "Opening, metadata, many small files": ("metadata", "shared_opens", "small_files"),
     "Ranks wait for one another": ("stragglers", "late_rank", "exchange", "waiting_calls"),
     "Ranks share blocks, stripes or servers": ("unaligned", "contention", "many_osts", "many_aggregators"),
     "More is read than was asked for": ("read_modify_write", "read_amplification", "redundant_reads"),
     "Syncs and shared file pointers": ("syncs", "shared_pointer"),
-    "The storage was slow": ("slow_ost", "slow_file", "slowed_down", "load_by_others", "storage_fault",
-                             "dominant_file"),
-}  # fmt: skip
+    "The storage was slow": (
+        "slow_ost",
+        "slow_file",
+        "slowed_down",
+        "load_by_others",
+        "storage_fault",
+        "dominant_file",
+    ),
+}
 _SECTIONS = "what-to-do"
 _ON_LUSTRE = ("contention", "many_osts", "many_aggregators", "slow_ost")
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
@@ -56,8 +69,11 @@ def links(cause: str, files: Collection[str] = (), see: Collection[str] = ()) ->
     see : documents that its advice names.
     """
     titles = [title for title, causes in _CAUSES.items() if cause in causes]
-    more = {"delegates": any(name.endswith("delegates.md") for name in see),
-            "hdf5": any(name.endswith(_HDF5) for name in files), "lustre": cause in _ON_LUSTRE}  # fmt: skip
+    more = {
+        "delegates": any(name.endswith("delegates.md") for name in see),
+        "hdf5": any(name.endswith(_HDF5) for name in files),
+        "lustre": cause in _ON_LUSTRE,
+    }
     titles += [_title(_tokens(name)) for name, needed in more.items() if needed]
     return [(_anchor(title), title) for title in titles]
 
@@ -74,8 +90,9 @@ def _folds() -> dict[str, Fold]:
     """Return all that can be told, by anchors."""
     parts = {title: found for title, found in _sections(_tokens(_SECTIONS)).items() if title in _CAUSES}
     parts |= {_title(found): found[3:] for found in map(_tokens, PAGES[1:])}  # without the heading, three tokens
-    return {_anchor(title): Fold(anchor=_anchor(title), title=title, body=_html(found))
-            for title, found in parts.items()}  # fmt: skip
+    return {
+        _anchor(title): Fold(anchor=_anchor(title), title=title, body=_html(found)) for title, found in parts.items()
+    }
 
 
 @functools.cache
@@ -95,8 +112,10 @@ def _title(tokens: Sequence[Token]) -> str:
 def _sections(tokens: Sequence[Token]) -> dict[str, Sequence[Token]]:
     """Return what stands below each heading of the second level."""
     at = [place for place, token in enumerate(tokens) if token.type == "heading_open" and token.tag == "h2"]
-    return {tokens[place + 1].content: tokens[place + 3 : end]
-            for place, end in zip(at, [*at[1:], len(tokens)], strict=True)}  # fmt: skip
+    return {
+        tokens[place + 1].content: tokens[place + 3 : end]
+        for place, end in zip(at, [*at[1:], len(tokens)], strict=True)
+    }
 
 
 def _html(tokens: Sequence[Token]) -> str:
@@ -109,5 +128,4 @@ def _html(tokens: Sequence[Token]) -> str:
         token.children = [each for each in token.children or () if not each.type.startswith("link_")]
     parser = MarkdownIt("commonmark").enable("table")
     text: str = parser.renderer.render(shown, parser.options, {})
-    return text.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace(
-        "</table>", "</table></div>")  # fmt: skip
+    return text.replace("<table>", '<div class="scroll" tabindex="0"><table>').replace("</table>", "</table></div>")

@@ -76,9 +76,11 @@ def job_tables(source: Source, job_id: int, user: int | None = None) -> dict[str
     if not logs.num_rows:
         raise AnalyticsError(f"job {job_id}: the store has no log of it; `mpiio-ext analyze manifest` lists the logs")
     if (count := pc.count_distinct(logs["uid"]).as_py()) > 1:
-        raise AnalyticsError(f"job {job_id}: the store has logs of {count} users with this ID; --user says whose it is"
-                             f" (`mpiio-ext analyze query darshan_job --filter 'job_id = {job_id}' --group uid` lists"
-                             " them)")  # fmt: skip
+        raise AnalyticsError(
+            f"job {job_id}: the store has logs of {count} users with this ID; --user says whose it is"
+            f" (`mpiio-ext analyze query darshan_job --filter 'job_id = {job_id}' --group uid` lists"
+            " them)"
+        )
     lmt = _lmt_rows(source, found)
     return found | ({"lmt": lmt} if lmt is not None else {})
 
@@ -97,8 +99,11 @@ def _lmt_rows(source: Source, tables: Mapping[str, pa.Table]) -> pa.Table | None
     rows = expression(source, "lmt")
     near = (rows["time"] >= min(starts) - _MARGIN_S) & (rows["time"] <= max(ends) + _MARGIN_S)
     if mounts := getattr(getattr(source, "setup", None), "lmt_mounts", {}):
-        own = [(rows["file_system"] == name) & rows["ost"].isin(sorted(osts[mount]))
-               for name, mount in mounts.items() if mount in osts]  # fmt: skip
+        own = [
+            (rows["file_system"] == name) & rows["ost"].isin(sorted(osts[mount]))
+            for name, mount in mounts.items()
+            if mount in osts
+        ]
         found = fetch(rows.filter(near & functools.reduce(operator.or_, own))) if own else None
     else:
         found = fetch(rows.filter(near & rows["ost"].isin(sorted(set().union(*osts.values())))))
@@ -127,8 +132,12 @@ def store_osts(source: Source, tables: Mapping[str, pa.Table]) -> int | None:
         return None
     there = files.filter(files["mount"].isin(mounts))
     masks = fetch(there.aggregate(**{name: there[name].bit_or() for name in words})).to_pylist()[0].values()
-    return count_of_osts(number * OST_WORD_BITS + bit for number, mask in enumerate(masks)
-                         for bit in range(OST_WORD_BITS) if (mask or 0) >> bit & 1)  # fmt: skip
+    return count_of_osts(
+        number * OST_WORD_BITS + bit
+        for number, mask in enumerate(masks)
+        for bit in range(OST_WORD_BITS)
+        if (mask or 0) >> bit & 1
+    )
 
 
 def data_files(tables: Mapping[str, pa.Table]) -> pa.Table:
@@ -186,8 +195,10 @@ def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tu
     apps = list(dict.fromkeys(row["app"] for row in rows if row["app"]))
     modules = dict.fromkeys(name for row in rows for name in row["modules"] or ())
     processes, run_time = _together(jobs)
-    moved = [amount_text(total) if (total := _sum(jobs, name)) is not None else "not known"
-             for name in ("bytes_read", "bytes_written")]  # fmt: skip
+    moved = [
+        amount_text(total) if (total := _sum(jobs, name)) is not None else "not known"
+        for name in ("bytes_read", "bytes_written")
+    ]
     out = [
         ("application", ", ".join([*apps[:_MOST_APPS], *(["…"] if apps[_MOST_APPS:] else [])]) or "not known"),
         ("processes", f"{processes:,.0f}" if processes > 0 else "not known"),
@@ -227,15 +238,22 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     own = own_shares(tables)
     told = diagnoses(tables, known, own) if steps is None else [dict(one) for _, one in steps.told()]
-    found: dict[str, Any] = {"job_id": jobs["job_id"][0].as_py(), "facts": dict(facts(tables, known)),
-                             "diagnosis": told, "directions": {}}  # fmt: skip
+    found: dict[str, Any] = {
+        "job_id": jobs["job_id"][0].as_py(),
+        "facts": dict(facts(tables, known)),
+        "diagnosis": told,
+        "directions": {},
+    }
     if not told:
         found["undiagnosed"] = f"Nothing could be diagnosed: {_no_diagnosis(tables)}."
     for direction in _DIRECTIONS:
         factors = extract(files, direction=direction, jobs=jobs, by="job_id").to_pylist()
         if factors:
-            found["directions"][direction] = {"factors": factors[0], "critical_files": _critical(files, direction),
-                                              "own_share": own[direction]}  # fmt: skip
+            found["directions"][direction] = {
+                "factors": factors[0],
+                "critical_files": _critical(files, direction),
+                "own_share": own[direction],
+            }
     return found
 
 
@@ -276,8 +294,10 @@ def _critical(files: pa.Table, direction: Literal["read", "write"]) -> list[dict
 
     swept = files.filter(pa.array(~Files(files, direction, "job_id").background()))
     rows = critical_files(swept, direction, ("file",)).to_pylist()
-    return [{name: row[name] for name in ("file", f"{direction}_start", f"{direction}_end", "since", "exclusive",
-                                          "share")} for row in rows]  # fmt: skip
+    return [
+        {name: row[name] for name in ("file", f"{direction}_start", f"{direction}_end", "since", "exclusive", "share")}
+        for row in rows
+    ]
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
@@ -303,8 +323,11 @@ def _with_ordinary(rows: Sequence[dict[str, Any]], direction: str) -> list[dict[
 def _time_line(
     files: pa.Table, direction: Literal["read", "write"], critical: Sequence[Mapping[str, Any]], base: float
 ) -> Chart | None:
-    rows = [row for row in files.to_pylist()
-            if row[f"{direction}_start"] is not None and row[f"{direction}_end"] is not None]  # fmt: skip
+    rows = [
+        row
+        for row in files.to_pylist()
+        if row[f"{direction}_start"] is not None and row[f"{direction}_end"] is not None
+    ]
     if not rows:
         return None
     exclusive: dict[str, float] = {}
@@ -313,18 +336,41 @@ def _time_line(
     rows.sort(key=lambda row: (-exclusive.get(row["file"], 0.0), row[f"{direction}_start"] - row[f"{direction}_end"]))
     shown = sorted(_with_ordinary(rows, direction), key=lambda row: row[f"{direction}_start"])
     place = {row["file"]: number for number, row in enumerate(shown)}
-    bars = [{"row": number, "start": row[f"{direction}_start"] - base, "end": row[f"{direction}_end"] - base,
-             "critical": False} for number, row in enumerate(shown)]  # fmt: skip
-    bars += [{"row": place[part["file"]], "start": part["since"] - base,
-              "end": part["since"] + part["exclusive"] - base, "critical": True}
-             for part in critical if part["file"] in place]  # fmt: skip
+    bars = [
+        {
+            "row": number,
+            "start": row[f"{direction}_start"] - base,
+            "end": row[f"{direction}_end"] - base,
+            "critical": False,
+        }
+        for number, row in enumerate(shown)
+    ]
+    bars += [
+        {
+            "row": place[part["file"]],
+            "start": part["since"] - base,
+            "end": part["since"] + part["exclusive"] - base,
+            "critical": True,
+        }
+        for part in critical
+        if part["file"] in place
+    ]
     left = len(rows) - len(shown)
-    return Chart(kind="files", name=f"time-line-{direction}", title=_finding(direction, exclusive, len(rows)), data={
-        "bars": bars, "labels": [_label(row) for row in shown],
-        "x_label": "time since the start of the job [s]", "y_label": "",
-        "left_out": f"{count_words(left, 'more file')} with less time on the critical path not drawn; "
-                    f"{_ORDINARY} of those that are stand for the others." if left else "",
-    })  # fmt: skip
+    return Chart(
+        kind="files",
+        name=f"time-line-{direction}",
+        title=_finding(direction, exclusive, len(rows)),
+        data={
+            "bars": bars,
+            "labels": [_label(row) for row in shown],
+            "x_label": "time since the start of the job [s]",
+            "y_label": "",
+            "left_out": f"{count_words(left, 'more file')} with less time on the critical path not drawn; "
+            f"{_ORDINARY} of those that are stand for the others."
+            if left
+            else "",
+        },
+    )
 
 
 def _finding(direction: str, exclusive: Mapping[str, float], files: int) -> str:
@@ -349,21 +395,34 @@ def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
     series = []
     for name, label in (("bytes_read", "read from these OSTs"), ("bytes_written", "written to these OSTs")):
         values = [totals.get(time, {}).get(name) for time in times]
-        series.append({"name": f"{label}, by everyone",
-                       "y": [None if value is None else value / _STEP_S for value in values]})  # fmt: skip
-    return Chart(kind="steps", name="lmt", title=_load(series, times, span), data={
-        "x": [time - span[0] for time in times], "step": _STEP_S, "series": series,
-        "spans": [[0.0, span[1] - span[0]]], "quantity": "rate",
-        "x_label": "time since the start of the job [s]", "y_label": "bytes per second [B/s]",
-    })  # fmt: skip
+        series.append(
+            {"name": f"{label}, by everyone", "y": [None if value is None else value / _STEP_S for value in values]}
+        )
+    return Chart(
+        kind="steps",
+        name="lmt",
+        title=_load(series, times, span),
+        data={
+            "x": [time - span[0] for time in times],
+            "step": _STEP_S,
+            "series": series,
+            "spans": [[0.0, span[1] - span[0]]],
+            "quantity": "rate",
+            "x_label": "time since the start of the job [s]",
+            "y_label": "bytes per second [B/s]",
+        },
+    )
 
 
 def _load(series: Sequence[Mapping[str, Any]], times: Sequence[float], span: tuple[float, float]) -> str:
     """Return what the load of the servers shows: the most that they moved while the job ran."""
     most = []
     for one, verb in zip(series, ("read", "written"), strict=True):
-        during = [value for at, value in zip(times, one["y"], strict=True)
-                  if value is not None and span[0] - _STEP_S < at <= span[1]]  # fmt: skip
+        during = [
+            value
+            for at, value in zip(times, one["y"], strict=True)
+            if value is not None and span[0] - _STEP_S < at <= span[1]
+        ]
         most += [f"{amount_text(max(during))}/s {verb}"] if during else []
     if not most:
         return "What the file servers moved meanwhile is not known"

@@ -91,8 +91,9 @@ class Logs:
         """Return what is told; a bandwidth below `low` (B/s) is called low."""
         from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 
-        seen = {log: found for log, path in self.paths.items()
-                if (found := activity_of(path, self.of(log))) is not None}  # fmt: skip
+        seen = {
+            log: found for log, path in self.paths.items() if (found := activity_of(path, self.of(log))) is not None
+        }
         tables, disks = self.tables, self.disks
         if anonymous:
             from mpiio_ext.analytics.anonymous import anonymous_tables
@@ -172,9 +173,16 @@ def by_job(logs: Sequence[tuple[Path, Mapping[str, pa.Table]]], *, one_job: bool
         if names[path.name] > 1:
             own["darshan_job"] = _with(own["darshan_job"], log_file=str(path))
         into[number] = path, own
-    return [Logs({name: pa.concat_tables([own[name] for _, own in group.values()]).combine_chunks()
-                  for name in next(iter(group.values()))[1]},
-                 {number: path for number, (path, _) in group.items()}) for group in groups.values()]  # fmt: skip
+    return [
+        Logs(
+            {
+                name: pa.concat_tables([own[name] for _, own in group.values()]).combine_chunks()
+                for name in next(iter(group.values()))[1]
+            },
+            {number: path for number, (path, _) in group.items()},
+        )
+        for group in groups.values()
+    ]
 
 
 def _with(table: pa.Table, **values: Any) -> pa.Table:
@@ -195,12 +203,17 @@ def logs_of_store(miner: IOMiner, tables: Mapping[str, pa.Table]) -> tuple[dict[
 
     known = _logs_known(miner)
     wanted = tables["darshan_job"].filter(pc.equal(tables["darshan_job"]["source"], "darshan"))
-    rows = known.filter(pc.and_(pc.equal(known["kind"], "darshan"),
-                                pc.is_in(known["log_id"], pa.array(wanted["source_log"].to_pylist(), pa.int64()))))
+    rows = known.filter(
+        pc.and_(
+            pc.equal(known["kind"], "darshan"),
+            pc.is_in(known["log_id"], pa.array(wanted["source_log"].to_pylist(), pa.int64())),
+        )
+    )
     there = {row["log_id"]: row for row in rows.to_pylist()}
     found, gone = {}, []
-    for log, source, name in zip(*(wanted[name].to_pylist() for name in ("log_id", "source_log", "log_file")),
-                                 strict=True):  # fmt: skip
+    for log, source, name in zip(
+        *(wanted[name].to_pylist() for name in ("log_id", "source_log", "log_file")), strict=True
+    ):
         row = there.get(source)
         path = Path(row["root"]) / row["path"] if row else Path(name or "")
         if row is None or not path.is_file():

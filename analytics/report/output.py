@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
 
 #: What the first sentences leave to the diagnosis: where a time is known from, and the limit of a bandwidth.
-_IN_SHORT = ((r" \(low: below [^()]*\)", ""),
-             (r"time in which any rank is in a call \(DXT\)|time in which bytes move \(HEATMAP\)|critical time",
-              "time in I/O"))  # fmt: skip
+_IN_SHORT = (
+    (r" \(low: below [^()]*\)", ""),
+    (r"time in which any rank is in a call \(DXT\)|time in which bytes move \(HEATMAP\)|critical time", "time in I/O"),
+)
 _PAST = {"read": "reading", "write": "writing"}
 
 
@@ -50,7 +51,7 @@ def store_page(
         Whether names are left out, and the science areas that stand for applications.
     origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
     interactive : with figures to point at.
-    """  # fmt: skip
+    """
     from mpiio_ext.analytics.report.store import sections
 
     lead, parts = sections(source, anonymous=anonymous, areas=areas, origin=origin, interactive=interactive)
@@ -82,8 +83,10 @@ def _factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:
 
     rows = []
     for name, one in factors().items():
-        values = [side["factors"].get(name) if side else None
-                  for side in (found["directions"].get(direction) for direction in _PAST)]  # fmt: skip
+        values = [
+            side["factors"].get(name) if side else None
+            for side in (found["directions"].get(direction) for direction in _PAST)
+        ]
         if any(value is not None for value in values):
             rows.append((name.replace("_", " "), *(_value_words(value, one.unit) for value in values), one.meaning))
     return rows
@@ -98,9 +101,14 @@ def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
         if row["bandwidth"] is None or row["critical_time"] is None:
             continue
         speed = "not known" if row["critical_bandwidth"] is None else f"{size_text(row['critical_bandwidth'])}/s"
-        out.append((_PAST[direction], f"{size_text(row['bandwidth'])}/s from the first to the last access; {speed} in "
-                    f"the {seconds_text(row['critical_time'])} of the critical path, on "
-                    f"{row['critical_files']:,.0f} of {row['files']:,.0f} files"))  # fmt: skip
+        out.append(
+            (
+                _PAST[direction],
+                f"{size_text(row['bandwidth'])}/s from the first to the last access; {speed} in "
+                f"the {seconds_text(row['critical_time'])} of the critical path, on "
+                f"{row['critical_files']:,.0f} of {row['files']:,.0f} files",
+            )
+        )
         if side["own_share"] is not None:
             share = f"{100 * side['own_share']:.0f} %"
             out.append((f"its OSTs, {_PAST[direction]}", f"{share} of what they moved meanwhile were its own bytes"))
@@ -134,21 +142,36 @@ def job_page(
         picture = figures.pop(next(iter(figures)))
     others = list(figures.values())
     rows, told = _factor_rows(found), findings(found["diagnosis"])
-    grids = [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False),
-                  rows=rows)] if rows else []  # fmt: skip
+    grids = (
+        [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows)]
+        if rows
+        else []
+    )
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables, known), *_speed_facts(found)]),
-        Section(anchor="diagnosis", title="Diagnosis", findings=told,
-                sentences=[text for text in exact if text != _plain(text)],
-                grids=[] if steps is None else [_steps_grid(steps)]),
+        Section(
+            anchor="diagnosis",
+            title="Diagnosis",
+            findings=told,
+            sentences=[text for text in exact if text != _plain(text)],
+            grids=[] if steps is None else [_steps_grid(steps)],
+        ),
         Section(anchor="time-line", title="Files and ranks over time", figures=others),
         Section(anchor="servers", title="File servers", figures=servers),
-        Section(anchor="factors", title="Contributing factors", grids=grids,
-                sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."]),
-        _critical_section(found), *howto.section(told),
-    ]  # fmt: skip
-    empty = {"servers": not servers, "time-line": not others,
-             "diagnosis": steps is None and not any(one["shown"] for one in found["diagnosis"])}
+        Section(
+            anchor="factors",
+            title="Contributing factors",
+            grids=grids,
+            sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."],
+        ),
+        _critical_section(found),
+        *howto.section(told),
+    ]
+    empty = {
+        "servers": not servers,
+        "time-line": not others,
+        "diagnosis": steps is None and not any(one["shown"] for one in found["diagnosis"]),
+    }
     shown = [section for section in sections if not empty.get(section.anchor)]
     lead = [*map(_plain, exact), found.get("undiagnosed", "")]
     title = f"I/O of job {found['job_id']}"
@@ -167,26 +190,40 @@ def _conclusions(found: Mapping[str, Any], steps: Steps | None) -> list[str]:
     """Return the first sentences of a job: of both directions, or of all its logs together."""
     if steps is not None:
         return [steps.conclusion]
-    return [f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}"
-            for one in found["diagnosis"]]  # fmt: skip
+    return [
+        f"{one['document']['direction'].capitalize()}s: {one['document']['conclusion']}" for one in found["diagnosis"]
+    ]
 
 
 def _steps_grid(steps: Steps) -> Grid:
     names, numbers = zip(*COLUMNS, strict=True)
     rows = steps.rows()
     left = len(steps.steps) - len(rows)
-    return Grid(columns=names, numbers=numbers, rows=rows,
-                note=f"{left:,} more logs with less time in I/O are not shown." if left else "")  # fmt: skip
+    return Grid(
+        columns=names,
+        numbers=numbers,
+        rows=rows,
+        note=f"{left:,} more logs with less time in I/O are not shown." if left else "",
+    )
 
 
 def _critical_section(found: Mapping[str, Any]) -> Section:
-    rows = [(row["file"] or "–", direction, cell_words(row["exclusive"]), _value_words(row["share"], "share"))
-            for direction, side in found["directions"].items()
-            for row in sorted(side["critical_files"], key=lambda row: -row["exclusive"])[:20]]  # fmt: skip
-    table = Grid(columns=("file", "direction", "exclusive time [s]", "share of the critical path"),
-                 numbers=(False, False, True, True), rows=rows)  # fmt: skip
-    return Section(anchor="critical", title="Critical files", grids=[table],
-                   sentences=["The fewest files whose I/O covers all time in which there is any."])  # fmt: skip
+    rows = [
+        (row["file"] or "–", direction, cell_words(row["exclusive"]), _value_words(row["share"], "share"))
+        for direction, side in found["directions"].items()
+        for row in sorted(side["critical_files"], key=lambda row: -row["exclusive"])[:20]
+    ]
+    table = Grid(
+        columns=("file", "direction", "exclusive time [s]", "share of the critical path"),
+        numbers=(False, False, True, True),
+        rows=rows,
+    )
+    return Section(
+        anchor="critical",
+        title="Critical files",
+        grids=[table],
+        sentences=["The fewest files whose I/O covers all time in which there is any."],
+    )
 
 
 def job_text(tables: Mapping[str, pa.Table], known: Known | None = None, steps: Steps | None = None) -> str:
@@ -223,8 +260,10 @@ def _steps_text(steps: Steps) -> list[str]:
     widths = [max(map(len, column)) for column in zip(names, *(row[:-1] for row in rows), strict=True)]
     lines, before = [], ""
     for *cells, sentence in ([*names, ""], *rows):
-        padded = [f"{cell:<{width}}" if name == "log" else f"{cell:>{width}}"
-                  for name, cell, width in zip(names, cells, widths, strict=True)]  # fmt: skip
+        padded = [
+            f"{cell:<{width}}" if name == "log" else f"{cell:>{width}}"
+            for name, cell, width in zip(names, cells, widths, strict=True)
+        ]
         lines.append(f"  {'  '.join(padded)}")
         told = wrapped("the same" if sentence == before else sentence) if sentence else []
         lines += [f"      {line}" for line in told]

@@ -52,15 +52,22 @@ def _date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> 
                 marks.append((at.timestamp(), at.strftime("%d %b")))
             at += datetime.timedelta(days=step)
     room = max((max(times) - min(times)) * 0.02, 3600.0)
-    return Axis(ticks=[(place, words if shown else "") for place, words in marks], low=min(times) - room,
-                high=max(times) + room, date=True)  # fmt: skip
+    return Axis(
+        ticks=[(place, words if shown else "") for place, words in marks],
+        low=min(times) - room,
+        high=max(times) + room,
+        date=True,
+    )
 
 
 def _told(times: Sequence[float], values: Sequence[float], unit: str) -> list[str]:
     """Return what the known points of a line are, to point at."""
     zone = datetime.timezone.utc
-    return [f"{datetime.datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}\n{number_words(value, unit)}"
-            for at, value in zip(times, values, strict=True) if value == value]  # fmt: skip
+    return [
+        f"{datetime.datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}\n{number_words(value, unit)}"
+        for at, value in zip(times, values, strict=True)
+        if value == value
+    ]
 
 
 def _broken(times: Sequence[float], values: Sequence[float], apart: float | None) -> tuple[list[float], list[float]]:
@@ -117,21 +124,45 @@ def _umami_line(data: Mapping[str, Any], row: Mapping[str, Any], limits: tuple[f
     single = [] if marked else _alone(up)
     dots = Look("data", "", ".")
     marks: list[Mark] = [
-        Line(x=across, y=up, look=Look("data", "-", "." if marked else ""), width=0.8, size=3,
-             words=_told(across, up, row["quantity"])),
-        Line(x=[across[at] for at in single], y=[up[at] for at in single], look=dots, size=3)]  # fmt: skip
+        Line(
+            x=across,
+            y=up,
+            look=Look("data", "-", "." if marked else ""),
+            width=0.8,
+            size=3,
+            words=_told(across, up, row["quantity"]),
+        ),
+        Line(x=[across[at] for at in single], y=[up[at] for at in single], look=dots, size=3),
+    ]
     for end, mark in ((1, "^"), (0, "v")):
-        beyond = [at for at, value in zip(times, values, strict=True)
-                  if (value > limits[1] if end else value < limits[0])]  # fmt: skip
+        beyond = [
+            at for at, value in zip(times, values, strict=True) if (value > limits[1] if end else value < limits[0])
+        ]
         marks.append(Line(x=beyond, y=[limits[end]] * len(beyond), look=Look("data", "", mark), size=3.5, clip=False))
     if row["value"] is not None:
         colour = _colour(row)
         before = [at for at in range(place) if row["values"][at] is not None][-1:]
         if before and (data["apart"] is None or times[place] - times[before[0]] <= data["apart"]):
-            marks.append(Line(x=[times[before[0]], times[place]], y=[values[before[0]], row["value"]],
-                              look=Look(colour), width=1.6))  # fmt: skip
-        marks.append(Line(x=[times[place]], y=[row["value"]], look=Look(colour, "", "*"), size=12, clip=False,
-                          edge="page", layer=5, words=_told([times[place]], [row["value"]], row["quantity"])))
+            marks.append(
+                Line(
+                    x=[times[before[0]], times[place]],
+                    y=[values[before[0]], row["value"]],
+                    look=Look(colour),
+                    width=1.6,
+                )
+            )
+        marks.append(
+            Line(
+                x=[times[place]],
+                y=[row["value"]],
+                look=Look(colour, "", "*"),
+                size=12,
+                clip=False,
+                edge="page",
+                layer=5,
+                words=_told([times[place]], [row["value"]], row["quantity"]),
+            )
+        )
     return marks
 
 
@@ -141,11 +172,27 @@ def _umami_box(row: Mapping[str, Any], *, told: bool) -> list[Mark]:
     if row["box"] is not None:
         marks.append(Boxes(at=[0.5], numbers=[row["box"]], width=0.5, look=Look("ink")))
     if row["value"] is not None:
-        marks.append(Segments(lines=[[(0, row["value"]), (1, row["value"])]], look=Look(colour, (0, (4, 2))), width=1.8,
-                              layer=4))  # fmt: skip
-    return [*marks, *(Text(x=1, y=0.5, text=text, inside="axes", shift=(6, below), size=size, colour=colour,
-                           bold=size > 9, align=("left", "center"))
-                      for text, below, size in ((row["words"], 4, 9.5), (row["verdict"], -9, 8)) if told)]  # fmt: skip
+        marks.append(
+            Segments(lines=[[(0, row["value"]), (1, row["value"])]], look=Look(colour, (0, (4, 2))), width=1.8, layer=4)
+        )
+    return [
+        *marks,
+        *(
+            Text(
+                x=1,
+                y=0.5,
+                text=text,
+                inside="axes",
+                shift=(6, below),
+                size=size,
+                colour=colour,
+                bold=size > 9,
+                align=("left", "center"),
+            )
+            for text, below, size in ((row["words"], 4, 9.5), (row["verdict"], -9, 8))
+            if told
+        ),
+    ]
 
 
 def _umami_table(data: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
@@ -154,11 +201,16 @@ def _umami_table(data: Mapping[str, Any]) -> tuple[Sequence[str], Sequence[Seque
     times = [datetime.datetime.fromtimestamp(at, zone).isoformat(timespec="seconds") for at in data["times"]]
     for row in data["rows"]:
         name = row["label"]
-        rows += [(name, row["quantity"], "this job" if at == data["place"] else "job", time, value)
-                 for at, (time, value) in enumerate(zip(times, row["values"], strict=True)) if value is not None]
+        rows += [
+            (name, row["quantity"], "this job" if at == data["place"] else "job", time, value)
+            for at, (time, value) in enumerate(zip(times, row["values"], strict=True))
+            if value is not None
+        ]
         box = row["box"] or ()
-        rows += [(name, row["quantity"], what, "", value)
-                 for what, value in zip(("p5", "q1", "median", "q3", "p95"), box, strict=False)]  # fmt: skip
+        rows += [
+            (name, row["quantity"], what, "", value)
+            for what, value in zip(("p5", "q1", "median", "q3", "p95"), box, strict=False)
+        ]
     return ("metric", "unit", "what", "time (UTC)", "value"), rows
 
 
@@ -170,24 +222,42 @@ def _umami(data: Mapping[str, Any]) -> dict[str, Any]:
     panels = []
     for number, row in enumerate(rows):
         low, high = limits = _limits(row)
-        label = Text(x=0, y=0.5, text="\n".join(textwrap.wrap(row["label"], 17)), inside="axes", shift=(-132, 0),
-                     size=8.5, colour="ink", bold=True, align=("left", "center"))  # fmt: skip
+        label = Text(
+            x=0,
+            y=0.5,
+            text="\n".join(textwrap.wrap(row["label"], 17)),
+            inside="axes",
+            shift=(-132, 0),
+            size=8.5,
+            colour="ink",
+            bold=True,
+            align=("left", "center"),
+        )
         few = 3 if each < 80 else 5
         told = row["verdict"] if row["value"] is None else f"{row['words']} – {row['verdict']}"
-        line = Panel(marks=_umami_line(data, row, limits) + ([] if narrow else [label]),
-                     title=f"{row['label']}\n{told}" if narrow else "",
-                     x=_date_axis(data["times"], shown=number == len(rows) - 1, most=2 if narrow else 7),
-                     y=Axis(low=low, high=high, most=few, grid=True,
-                            form=partial(number_words, quantity=row["quantity"])))  # fmt: skip
-        box = Panel(marks=_umami_box(row, told=not narrow), x=Axis(low=0, high=1, ticks=()),
-                    y=Axis(low=low, high=high, most=few, grid=True, form=lambda _: ""))  # fmt: skip
+        line = Panel(
+            marks=_umami_line(data, row, limits) + ([] if narrow else [label]),
+            title=f"{row['label']}\n{told}" if narrow else "",
+            x=_date_axis(data["times"], shown=number == len(rows) - 1, most=2 if narrow else 7),
+            y=Axis(low=low, high=high, most=few, grid=True, form=partial(number_words, quantity=row["quantity"])),
+        )
+        box = Panel(
+            marks=_umami_box(row, told=not narrow),
+            x=Axis(low=0, high=1, ticks=()),
+            y=Axis(low=low, high=high, most=few, grid=True, form=lambda _: ""),
+        )
         panels.append([line, box])
     shape: dict[str, Any] = {"widths": (4, 1), "margins": (142, 92, above, below)}
     if narrow:
         shape = {"widths": (5, 1), "margins": (58, 8, above, below), "width": WIDTH / 72, "scale": SCALE}
-    return {"table": _umami_table(data), "panels": panels, **shape, "gaps": (8, gap),
-            "height": (above + below + len(rows) * (each + gap) - gap) / 72,
-            "heading": data.get("heading", "")}  # fmt: skip
+    return {
+        "table": _umami_table(data),
+        "panels": panels,
+        **shape,
+        "gaps": (8, gap),
+        "height": (above + below + len(rows) * (each + gap) - gap) / 72,
+        "heading": data.get("heading", ""),
+    }
 
 
 # ---- climate ---------------------------------------------------------------------------------------------------------
@@ -197,8 +267,7 @@ def _grid(panels: Sequence[Panel], above: float = 18.0) -> dict[str, Any]:
     """Return panels in two columns, under each other."""
     columns = 1 if len(panels) == 1 else 2
     rows = [list(panels[at : at + columns]) for at in range(0, len(panels), columns)]
-    return {"panels": rows, "margins": (46, 8, above, 36), "gaps": (44, 36),
-            "height": (above + len(rows) * 120.0) / 72}  # fmt: skip
+    return {"panels": rows, "margins": (46, 8, above, 36), "gaps": (44, 36), "height": (above + len(rows) * 120.0) / 72}
 
 
 def _amount(unit: str, high: float | None = None) -> Axis:
@@ -210,16 +279,24 @@ def _months(data: Mapping[str, Any]) -> dict[str, Any]:
     step = max(1, -(-len(names) // 7))
     for panel in data["panels"]:
         boxes = panel["boxes"]
-        marks: list[Mark] = [Boxes(at=[box[0] for box in boxes], numbers=[box[1:6] for box in boxes], width=0.62,
-                                   look=Look("data"))]  # fmt: skip
+        marks: list[Mark] = [
+            Boxes(at=[box[0] for box in boxes], numbers=[box[1:6] for box in boxes], width=0.62, look=Look("data"))
+        ]
         for place, kind in panel["changes"]:
-            marks += [Rule(at=place, look=Look("changed", (0, (3, 2))), width=1.1),
-                      Text(x=place, y=1, text=kind, inside="x", shift=(0, 2), size=7, colour="changed",
-                           align=("center", "top"))]  # fmt: skip
-        panels.append(Panel(
-            marks=marks, title=panel["title"],
-            x=Axis(low=-0.6, high=len(names) - 0.4, ticks=[(at, names[at]) for at in range(0, len(names), step)]),
-            y=_amount(data["quantity"], 1.12 * max((box[5] for box in boxes), default=1.0) or 1.0)))  # fmt: skip
+            marks += [
+                Rule(at=place, look=Look("changed", (0, (3, 2))), width=1.1),
+                Text(
+                    x=place, y=1, text=kind, inside="x", shift=(0, 2), size=7, colour="changed", align=("center", "top")
+                ),
+            ]
+        panels.append(
+            Panel(
+                marks=marks,
+                title=panel["title"],
+                x=Axis(low=-0.6, high=len(names) - 0.4, ticks=[(at, names[at]) for at in range(0, len(names), step)]),
+                y=_amount(data["quantity"], 1.12 * max((box[5] for box in boxes), default=1.0) or 1.0),
+            )
+        )
     rows = [(panel["title"], data["dates"][box[0]], *box[1:6]) for panel in data["panels"] for box in panel["boxes"]]
     names = ("p5", "q1", "median", "q3", "p95")
     columns = ("history", "month", *(f"{name} [{data['quantity']}]" if data["quantity"] else name for name in names))
@@ -232,45 +309,92 @@ def _averages(data: Mapping[str, Any]) -> dict[str, Any]:
     long, short = f"mean over {data['long_days']:g} days", f"over {data['short_days']:g} days"
     for panel in data["panels"]:
         times, values, apart = panel["times"], panel["values"], panel["apart"]
-        marks: list[Mark] = [Spans(spans=[(start, end)], colour="low" if kind == "low" else "high")
-                             for start, end, kind in panel["spans"]]  # fmt: skip
-        lines = [("jobs", values, Look("neutral"), 0.5),  # without marks, which are bytes
-                 (long, panel["long"], Look("average", "--"), 1.3), (short, panel["short"], Look("data"), 1.2)]
+        marks: list[Mark] = [
+            Spans(spans=[(start, end)], colour="low" if kind == "low" else "high")
+            for start, end, kind in panel["spans"]
+        ]
+        lines = [
+            ("jobs", values, Look("neutral"), 0.5),  # without marks, which are bytes
+            (long, panel["long"], Look("average", "--"), 1.3),
+            (short, panel["short"], Look("data"), 1.2),
+        ]
         many = len(times) >= _MARKED and bool(data.get("narrow"))
         for name, numbers, shape, width in lines[many:]:
             x, y = _broken(times, numbers, apart)
             marks.append(Line(x=x, y=y, look=shape, width=width, name=name, words=_told(x, y, data["quantity"])))
-        marks.append(Line(x=[times[at] for at in panel["outliers"]], y=[values[at] for at in panel["outliers"]],
-                          look=Look("changed", "", "x"), size=4, name="transient"))  # fmt: skip
-        panels.append(Panel(marks=marks, title=panel["title"], x=_date_axis(times, most=7 if alone else 4),
-                            y=_amount(data["quantity"])))  # fmt: skip
+        marks.append(
+            Line(
+                x=[times[at] for at in panel["outliers"]],
+                y=[values[at] for at in panel["outliers"]],
+                look=Look("changed", "", "x"),
+                size=4,
+                name="transient",
+            )
+        )
+        panels.append(
+            Panel(
+                marks=marks,
+                title=panel["title"],
+                x=_date_axis(times, most=7 if alone else 4),
+                y=_amount(data["quantity"]),
+            )
+        )
     return _grid(panels, above=34.0) | {"legend": "above"}
 
 
 def _correlations(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return a cell per coefficient: a bar from the middle, its number, bold where it is sure."""
     rows, columns = data["rows"], data["columns"]
-    marks: list[Mark] = [Segments(lines=[[(at, -0.5), (at, len(rows) - 0.5)] for at in range(len(columns))],
-                                  look=Look("line"), width=0.8, layer=1)]  # fmt: skip
+    marks: list[Mark] = [
+        Segments(
+            lines=[[(at, -0.5), (at, len(rows) - 0.5)] for at in range(len(columns))],
+            look=Look("line"),
+            width=0.8,
+            layer=1,
+        )
+    ]
     for row, values in enumerate(data["values"]):
         for at, value in enumerate(values):
             if value is None:
                 continue
             sure = data["sure"][row][at]
             colour = ("quarter3" if value >= 0 else "quarter0") if sure else "line"
-            marks += [Bars(at=[row], values=[value * 0.3], foot=at, width=0.62, across=True, look=Look(colour)),
-                      Text(x=at + 0.48, y=row, text=f"{round(value, 2) + 0.0:+.2f}", align=("right", "center"),
-                           size=7.5, colour="ink" if sure else "soft", bold=sure)]  # fmt: skip
-    panel = Panel(marks=marks,
-                  x=Axis(low=-0.5, high=len(columns) - 0.5, ticks=list(enumerate(columns)), above=True, line=False),
-                  y=Axis(low=len(rows) - 0.5, high=-0.5, ticks=list(enumerate(rows)), line=False))  # fmt: skip
-    return {"panels": [[panel]], "height": (42 + 17.0 * len(rows)) / 72, "margins": (176, 10, 34, 8),
-            "table": (("metric", "file system", "Spearman's coefficient", "sure"),
-                      [(name, column, value, "yes" if sure else "no")
-                       for name, values, flags in zip(rows, data["values"], data["sure"], strict=True)
-                       for column, value, sure in zip(columns, values, flags, strict=True) if value is not None])}
+            marks += [
+                Bars(at=[row], values=[value * 0.3], foot=at, width=0.62, across=True, look=Look(colour)),
+                Text(
+                    x=at + 0.48,
+                    y=row,
+                    text=f"{round(value, 2) + 0.0:+.2f}",
+                    align=("right", "center"),
+                    size=7.5,
+                    colour="ink" if sure else "soft",
+                    bold=sure,
+                ),
+            ]
+    panel = Panel(
+        marks=marks,
+        x=Axis(low=-0.5, high=len(columns) - 0.5, ticks=list(enumerate(columns)), above=True, line=False),
+        y=Axis(low=len(rows) - 0.5, high=-0.5, ticks=list(enumerate(rows)), line=False),
+    )
+    return {
+        "panels": [[panel]],
+        "height": (42 + 17.0 * len(rows)) / 72,
+        "margins": (176, 10, 34, 8),
+        "table": (
+            ("metric", "file system", "Spearman's coefficient", "sure"),
+            [
+                (name, column, value, "yes" if sure else "no")
+                for name, values, flags in zip(rows, data["values"], data["sure"], strict=True)
+                for column, value, sure in zip(columns, values, flags, strict=True)
+                if value is not None
+            ],
+        ),
+    }
 
 
 KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    "umami": _umami, "months": _months, "averages": _averages, "correlations": _correlations,
-}  # fmt: skip
+    "umami": _umami,
+    "months": _months,
+    "averages": _averages,
+    "correlations": _correlations,
+}

@@ -32,8 +32,17 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.tools.health import DiskStates
 
 #: Columns of the table of steps: name, and whether its cells are numbers.
-COLUMNS = (("log", False), ("start", True), ("duration", True), ("processes", True), ("read", True), ("written", True),
-           ("time in I/O", True), ("of its run time", True), ("first sentence", False))  # fmt: skip
+COLUMNS = (
+    ("log", False),
+    ("start", True),
+    ("duration", True),
+    ("processes", True),
+    ("read", True),
+    ("written", True),
+    ("time in I/O", True),
+    ("of its run time", True),
+    ("first sentence", False),
+)
 #: Logs of a table on a terminal, and on a page; those with most time in I/O.
 MOST_STEPS = 48
 
@@ -121,16 +130,20 @@ class Steps:
         """Return the first sentence about all logs."""
         run, spent = self.run_time, self.in_io
         share = spent / run if run > 0 else float("nan")
-        whole = (f"I/O takes {self._said(share, 'share')} of the time in which any of the job's"
-                 f" {len(self.steps):,} logs runs ({self._said(spent, 's')} of {self._said(run, 's')}).")  # fmt: skip
+        whole = (
+            f"I/O takes {self._said(share, 'share')} of the time in which any of the job's"
+            f" {len(self.steps):,} logs runs ({self._said(spent, 's')} of {self._said(run, 's')})."
+        )
         if share < self.known.limits.trivial:
             if any(seen.lost for seen in self.seen.values()):
                 return f"{whole} That is in the files that the logs have; {LOST}."
             return f"{whole} That is too little to be worth tuning."
         if self.targets is not None:
             of = min(1.0, self.targets["time"]["value"] / spent) if spent > 0 else 0.0
-            return (f"{whole} In the files of all logs together: {self.targets['title']} This explains"
-                    f" {self._said(of, 'share')} of the job's time in I/O.")  # fmt: skip
+            return (
+                f"{whole} In the files of all logs together: {self.targets['title']} This explains"
+                f" {self._said(of, 'share')} of the job's time in I/O."
+            )
         groups = self.groups()
         if not groups:
             longest = max(self.steps, key=lambda step: step.time.in_io)
@@ -140,8 +153,13 @@ class Steps:
         sure = first["confidence"] == "high"
         of = self._said(min(1.0, time / spent) if spent > 0 else 0.0, "share")
         bound = "at most " if first["at_most"] and of != "100 %" else ""
-        who = (f"In {steps[0].name}" if len(steps) == 1 else f"In all {len(steps)} logs"
-               if len(steps) == len(self.steps) else f"In {len(steps)} of {len(self.steps)} logs")  # fmt: skip
+        who = (
+            f"In {steps[0].name}"
+            if len(steps) == 1
+            else f"In all {len(steps)} logs"
+            if len(steps) == len(self.steps)
+            else f"In {len(steps)} of {len(self.steps)} logs"
+        )
         explains = f"This {'explains' if sure else 'may explain'} {bound}{of} of the job's time in I/O."
         return f"{whole} {'' if sure else f'{NOTHING} Possible: '}{who}: {first['title']} {explains}"
 
@@ -162,24 +180,47 @@ class Steps:
         """Return the table of steps in words; of many, those with most time in I/O."""
         base = min((time.start for time in self.times if time.known), default=0.0)
         shown = sorted(self.steps, key=lambda step: -step.time.in_io)[:MOST_STEPS]
-        return [(step.name, f"+{step.time.start - base:,.0f} s" if step.time.known else "–",
-                 self._said(step.time.run_time, "s"), self._said(step.row["processes"] or float("nan"), "count"),
-                 *(_bytes(step.row[name]) for name in ("bytes_read", "bytes_written")),
-                 self._said(step.time.in_io, "s"), self._said(step.of_run, "share"), step.sentence)
-                for step in self.steps if step in shown]  # fmt: skip
+        return [
+            (
+                step.name,
+                f"+{step.time.start - base:,.0f} s" if step.time.known else "–",
+                self._said(step.time.run_time, "s"),
+                self._said(step.row["processes"] or float("nan"), "count"),
+                *(_bytes(step.row[name]) for name in ("bytes_read", "bytes_written")),
+                self._said(step.time.in_io, "s"),
+                self._said(step.of_run, "share"),
+                step.sentence,
+            )
+            for step in self.steps
+            if step in shown
+        ]
 
     def document(self) -> dict[str, Any]:
         """Return the same as JSON can hold it."""
         base = min((time.start for time in self.times if time.known), default=0.0)
-        steps = [{"log": step.name, "start": step.time.start - base if step.time.known else None,
-                  "run_time": step.row["run_time"], "processes": step.row["processes"],
-                  "bytes_read": step.row["bytes_read"], "bytes_written": step.row["bytes_written"],
-                  "io_time": step.time.in_io, "io_of_run": step.of_run if step.of_run == step.of_run else None,
-                  "conclusion": step.sentence, "diagnosis": [one["document"] for one in step.told]}
-                 for step in self.steps]  # fmt: skip
+        steps = [
+            {
+                "log": step.name,
+                "start": step.time.start - base if step.time.known else None,
+                "run_time": step.row["run_time"],
+                "processes": step.row["processes"],
+                "bytes_read": step.row["bytes_read"],
+                "bytes_written": step.row["bytes_written"],
+                "io_time": step.time.in_io,
+                "io_of_run": step.of_run if step.of_run == step.of_run else None,
+                "conclusion": step.sentence,
+                "diagnosis": [one["document"] for one in step.told],
+            }
+            for step in self.steps
+        ]
         run = self.run_time
-        return {"conclusion": self.conclusion, "run_time": run, "io_time": self.in_io,
-                "io_of_run": self.in_io / run if run > 0 else None, "steps": steps}  # fmt: skip
+        return {
+            "conclusion": self.conclusion,
+            "run_time": run,
+            "io_time": self.in_io,
+            "io_of_run": self.in_io / run if run > 0 else None,
+            "steps": steps,
+        }
 
     def told(self) -> list[tuple[str, Mapping[str, Any]]]:
         """Return the diagnoses to show in full: of each group that of its longest step, and of steps without a cause.
@@ -207,9 +248,11 @@ def _bytes(value: float | None) -> str:
 
 
 def of_job(
-    tables: Mapping[str, pa.Table], known: Known, seen: Mapping[int, Activity],
+    tables: Mapping[str, pa.Table],
+    known: Known,
+    seen: Mapping[int, Activity],
     disks: Mapping[int, DiskStates | None] | None = None,
-) -> Steps:  # fmt: skip
+) -> Steps:
     """Return the steps of a job.
 
     Parameters
@@ -224,8 +267,10 @@ def of_job(
 
     logs = tables["darshan_job"].sort_by("start_time").to_pylist()
     parts = {row["log_id"]: of_log(tables, row["log_id"]) for row in logs}
-    times = {number: time_of_log(part["darshan_job"], part["darshan_file"], seen.get(number))
-             for number, part in parts.items()}  # fmt: skip
+    times = {
+        number: time_of_log(part["darshan_job"], part["darshan_file"], seen.get(number))
+        for number, part in parts.items()
+    }
     steps = []
     for place, row in enumerate(logs, 1):
         number = row["log_id"]
@@ -248,8 +293,12 @@ def _slow_target(tables: Mapping[str, pa.Table], known: Known) -> Mapping[str, A
     """Return the finding, of the files of all logs, that a storage target is slow; None where there is no sure one."""
     from mpiio_ext.analytics.report.findings import diagnoses
 
-    slow = [each for one in diagnoses(tables, known) for each in one["document"]["findings"]
-            if each["cause"] == "slow_ost" and each["confidence"] == "high"]  # fmt: skip
+    slow = [
+        each
+        for one in diagnoses(tables, known)
+        for each in one["document"]["findings"]
+        if each["cause"] == "slow_ost" and each["confidence"] == "high"
+    ]
     return max(slow, key=lambda each: each["time"]["value"], default=None)
 
 
@@ -257,8 +306,9 @@ def of_log(tables: Mapping[str, pa.Table], number: int) -> dict[str, pa.Table]:
     """Return the rows of one log; those of other tables are of all logs."""
     import pyarrow.compute as pc
 
-    own = {name: tables[name].filter(pc.equal(tables[name]["log_id"], number))
-           for name in ("darshan_job", "darshan_file")}  # fmt: skip
+    own = {
+        name: tables[name].filter(pc.equal(tables[name]["log_id"], number)) for name in ("darshan_job", "darshan_file")
+    }
     return {**tables, **own}
 
 

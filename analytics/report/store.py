@@ -19,19 +19,38 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
 
 
-def overview(
-    source: Source, *, anonymous: bool = False, origin: str | None = "darshan"
-) -> tuple[str, Section]:
+def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> tuple[str, Section]:
     """Return what the store holds, as a sentence and as facts, in one pass over the jobs."""
-    jobs = jobs_of(source, origin, ["app", "uid", "files", "bytes_read", "bytes_written", "start_time", "end_time",
-                                    "run_time", "processes", "partial"])  # fmt: skip
-    row = fetch(jobs.aggregate(
-        jobs=jobs.count(), apps=jobs["app"].fill_null("").nunique(), users=jobs["uid"].nunique(),
-        files=jobs["files"].sum(), read=jobs["bytes_read"].sum(), written=jobs["bytes_written"].sum(),
-        first=jobs["start_time"].min(), last=jobs["end_time"].max(),
-        partial=jobs["partial"].fill_null(False).cast("int64").sum(),
-        core_hours=(jobs["run_time"] * jobs["processes"]).sum() / 3600.0,
-    )).to_pylist()[0]  # fmt: skip
+    jobs = jobs_of(
+        source,
+        origin,
+        [
+            "app",
+            "uid",
+            "files",
+            "bytes_read",
+            "bytes_written",
+            "start_time",
+            "end_time",
+            "run_time",
+            "processes",
+            "partial",
+        ],
+    )
+    row = fetch(
+        jobs.aggregate(
+            jobs=jobs.count(),
+            apps=jobs["app"].fill_null("").nunique(),
+            users=jobs["uid"].nunique(),
+            files=jobs["files"].sum(),
+            read=jobs["bytes_read"].sum(),
+            written=jobs["bytes_written"].sum(),
+            first=jobs["start_time"].min(),
+            last=jobs["end_time"].max(),
+            partial=jobs["partial"].fill_null(False).cast("int64").sum(),
+            core_hours=(jobs["run_time"] * jobs["processes"]).sum() / 3600.0,
+        )
+    ).to_pylist()[0]
     facts = [
         ("jobs (logs)", f"{row['jobs']:,}, of them {row['partial'] or 0:,} partial"),
         ("applications, users", f"{row['apps']:,}, {row['users']:,}"),
@@ -46,10 +65,13 @@ def overview(
             facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
     known, missing = coverage(source, anonymous=anonymous)
     none = "No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."
-    sentence = (f"{count_words(row['jobs'], 'job')} of {count_words(row['apps'], 'application')} read "
-                f"{size_text(row['read'] or 0)} and wrote {size_text(row['written'] or 0)}.")  # fmt: skip
+    sentence = (
+        f"{count_words(row['jobs'], 'job')} of {count_words(row['apps'], 'application')} read "
+        f"{size_text(row['read'] or 0)} and wrote {size_text(row['written'] or 0)}."
+    )
     return sentence if row["jobs"] else none, Section(
-        anchor="store", title="What is in the store", facts=[*facts, *known], sentences=missing)  # fmt: skip
+        anchor="store", title="What is in the store", facts=[*facts, *known], sentences=missing
+    )
 
 
 def _date(seconds: float) -> str:
@@ -78,8 +100,13 @@ def results(
 def result_section(result: Result, *, interactive: bool = False) -> Section:
     """Return an analysis as a part of the page; its caption stands below its last figure."""
     figures = [figure(chart, interactive=interactive) for chart in result.charts]
-    return Section(anchor=result.name, title=result.title, sentences=[result.caption], figures=figures,
-                   grids=[grid(result.table if result.shown is None else result.shown)])  # fmt: skip
+    return Section(
+        anchor=result.name,
+        title=result.title,
+        sentences=[result.caption],
+        figures=figures,
+        grids=[grid(result.table if result.shown is None else result.shown)],
+    )
 
 
 def sections(
@@ -90,7 +117,7 @@ def sections(
     origin: str | None = "darshan",
     interactive: bool = False,
 ) -> tuple[list[str], list[Section]]:
-    """Return the first sentences and the whole page; `interactive`: with figures to point at."""  # fmt: skip
+    """Return the first sentences and the whole page; `interactive`: with figures to point at."""
     source = Remembered(source)
     hide = anonymous or areas is not None
     every = results(source, anonymous=hide, areas=areas, origin=origin)

@@ -28,14 +28,18 @@ if TYPE_CHECKING:
 #: Names of the planes of a time line; those from the fourth on are there only in recordings.
 _PLANES = ("reads", "writes", "metadata", "MPI library", "this library", "waiting", "messages")
 #: What is drawn: planes, name, look; the last one stands at the foot of the band, each on those behind it.
-_KINDS = (((5,), "waiting", Look("series6")), ((3, 4, 6), "libraries", Look("series5")),
-          ((2,), "metadata", Look("series3")), ((0,), "reads", Look("series0")),
-          ((1,), "writes", Look("series1")))  # fmt: skip
+_KINDS = (
+    ((5,), "waiting", Look("series6")),
+    ((3, 4, 6), "libraries", Look("series5")),
+    ((2,), "metadata", Look("series3")),
+    ((0,), "reads", Look("series0")),
+    ((1,), "writes", Look("series1")),
+)
 #: What those say that are parts of MPI-IO calls.
 _MEANT = {
     "waiting": "waiting: for other ranks, in calls that this library carries out",
     "libraries": "libraries: this library's planning and copying, messages between nodes until they have come, and the"
-                 " MPI library, with exchange and waiting in it",
+    " MPI library, with exchange and waiting in it",
 }
 #: Parts of a band's height, of which bars have whole quarters, or one where that would be none.
 _LEVELS, _STEP = 24, 6
@@ -61,8 +65,11 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     edges = np.ceil(np.arange(bands + 1) * activity.processes / bands)
     most = float(line[:2].sum(axis=0).max())
     full = np.diff(edges)[:, None] * activity.run_time / bins
-    shares = {name: line[list(planes)].sum(axis=0) / (full if planes[0] >= 2 or seconds else max(most, 1.0))
-              for planes, name, _ in reversed(_KINDS) if max(planes) < len(line)}  # fmt: skip
+    shares = {
+        name: line[list(planes)].sum(axis=0) / (full if planes[0] >= 2 or seconds else max(most, 1.0))
+        for planes, name, _ in reversed(_KINDS)
+        if max(planes) < len(line)
+    }
     least = min(_LEAST, max(float(share.max()) for share in shares.values()))
     levels, height = {}, np.zeros((bands, bins), int)
     for name, share in shares.items():
@@ -71,8 +78,11 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
         height = np.minimum(height + own, _LEVELS)
         levels[name] = np.where(own > 0, height, 0).tolist()
     of_all = f"{amount_text(most)} in {seconds_text(activity.run_time / bins)}"
-    heights = ("share of the time of these ranks" if seconds else
-               f"bytes that they move, of the most that any of them moves, {of_all}")  # fmt: skip
+    heights = (
+        "share of the time of these ranks"
+        if seconds
+        else f"bytes that they move, of the most that any of them moves, {of_all}"
+    )
     spread = " Metadata calls: spread evenly over the time in which a file is open, as their times are not in the log."
     if recorded is not None:
         meant = [_MEANT[name] for planes, name, _ in _KINDS if name in _MEANT and line[list(planes)].any()]
@@ -80,18 +90,30 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     title = _finding(line, activity) if seconds else _when(levels, activity)
     values = dict(zip(_PLANES, line, strict=False))
     exact = exactly(values, "s" if seconds else "B", activity.run_time / bins)
-    return Chart(kind="ranks", name="time-line-ranks", title=title, data={
-        "levels": levels, "exact": exact, "edges": edges.tolist(), "run_time": activity.run_time,
-        "x_label": "time since the start of the job [s]", "y_label": "rank",
-        "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights:"
-                   f" {heights} ({source}), in quarters; thin lines: less than half of one.{spread}",
-    })  # fmt: skip
+    return Chart(
+        kind="ranks",
+        name="time-line-ranks",
+        title=title,
+        data={
+            "levels": levels,
+            "exact": exact,
+            "edges": edges.tolist(),
+            "run_time": activity.run_time,
+            "x_label": "time since the start of the job [s]",
+            "y_label": "rank",
+            "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights:"
+            f" {heights} ({source}), in quarters; thin lines: less than half of one.{spread}",
+        },
+    )
 
 
 def exactly(values: Mapping[str, Any], unit: str, step: float) -> dict[str, Any]:
     """Return the numbers of a time line: arrays (bands, bins) by what they are of, in s or B, in steps of s."""
-    told = {name: [[float(f"{each:.5g}") if unit == "s" else round(each) for each in row] for row in array.tolist()]
-            for name, array in values.items() if array.any()}  # fmt: skip
+    told = {
+        name: [[float(f"{each:.5g}") if unit == "s" else round(each) for each in row] for row in array.tolist()]
+        for name, array in values.items()
+        if array.any()
+    }
     return {"unit": unit, "step": step, "values": told}
 
 
@@ -99,18 +121,29 @@ def rows_of(data: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, .
     """Return columns and rows of the numbers of a time line; without what is 0."""
     edges, exact = data["edges"], data["exact"]
     step, end = exact["step"], data["run_time"]
-    rows = [(name, int(edges[band]), int(edges[band + 1]) - 1,
-             f"{at * step:.6g}", f"{min((at + 1) * step, end):.6g}", value)
-            for name, bands in exact["values"].items() for band, row in enumerate(bands)
-            for at, value in enumerate(row) if value]  # fmt: skip
+    rows = [
+        (
+            name,
+            int(edges[band]),
+            int(edges[band + 1]) - 1,
+            f"{at * step:.6g}",
+            f"{min((at + 1) * step, end):.6g}",
+            value,
+        )
+        for name, bands in exact["values"].items()
+        for band, row in enumerate(bands)
+        for at, value in enumerate(row)
+        if value
+    ]
     return (*_COLUMNS, _UNITS[exact["unit"]]), rows
 
 
 def _finding(line: Line, activity: Activity) -> str:
     """Return what a time line of calls shows: which share of their time ranks do what, most of it first."""
     whole = activity.processes * activity.run_time
-    shares = sorted(((float(plane.sum()) / whole, name) for name, plane in zip(_PLANES, line, strict=False)),
-                    reverse=True)  # fmt: skip
+    shares = sorted(
+        ((float(plane.sum()) / whole, name) for name, plane in zip(_PLANES, line, strict=False)), reverse=True
+    )
     told = [f"{name} {said(min(share, 1.0), 'share')}" for share, name in shares if share > 0]
     return f"Ranks over time: {', '.join(told)} of their time"
 
@@ -163,10 +196,19 @@ def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
             keys.append((name, Look(look.colour, "-"), 5.0))
     every = max(1, -(-bands // 8))
     ticks = [(float(band), f"{edges[band]:,.0f}") for band in range(0, bands, every)]
-    panel = Panel(marks=marks, x=Axis(label=data["x_label"], low=0, high=data["run_time"]),
-                  y=Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks))  # fmt: skip
+    panel = Panel(
+        marks=marks,
+        x=Axis(label=data["x_label"], low=0, high=data["run_time"]),
+        y=Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks),
+    )
     left = 26 + 5.6 * max(len(word) for _, word in ticks)
-    return {"panels": [[panel]], "width": WIDTH_IN, "table": rows_of(data),
-            "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0), "legend": "above", "keys": keys,
-            "columns": 2 if narrow else 4,
-            "margins": (left, 8, 22, 34)}  # fmt: skip
+    return {
+        "panels": [[panel]],
+        "width": WIDTH_IN,
+        "table": rows_of(data),
+        "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0),
+        "legend": "above",
+        "keys": keys,
+        "columns": 2 if narrow else 4,
+        "margins": (left, 8, 22, 34),
+    }

@@ -19,9 +19,16 @@ from mpiio_ext.common.units import size_text
 from mpiio_ext.pioneer.path.file_types import FileType, ViewError, parse
 
 #: Bytes of what etypes are called in words.
-_WORDS = {"MPI_DOUBLE": ("doubles", 8), "MPI_FLOAT": ("floats", 4), "MPI_INT": ("ints", 4), "MPI_BYTE": ("bytes", 1),
-          "MPI_CHAR": ("chars", 1), "MPI_DOUBLE_PRECISION": ("doubles", 8), "MPI_REAL": ("reals", 4),
-          "MPI_INTEGER": ("integers", 4)}  # fmt: skip
+_WORDS = {
+    "MPI_DOUBLE": ("doubles", 8),
+    "MPI_FLOAT": ("floats", 4),
+    "MPI_INT": ("ints", 4),
+    "MPI_BYTE": ("bytes", 1),
+    "MPI_CHAR": ("chars", 1),
+    "MPI_DOUBLE_PRECISION": ("doubles", 8),
+    "MPI_REAL": ("reals", 4),
+    "MPI_INTEGER": ("integers", 4),
+}
 #: Arrays of a file that are told.
 _MOST = 3
 #: A dimension that nothing tells.
@@ -96,7 +103,7 @@ def _shape(made: FileType, total: int = 0) -> _Shape | None:
     if made.kind == "C" and made.numbers[0][0] == 1 and not made.is_plain:
         return _shape(made.inner[0], total)
     if made.kind in ("A", "D") and made.inner[0].is_plain:
-        sizes, block = (made.numbers[:2] if made.kind == "A" else (made.numbers[2], _largest(made)))
+        sizes, block = made.numbers[:2] if made.kind == "A" else (made.numbers[2], _largest(made))
         fortran = made.numbers[3 if made.kind == "A" else 6][0]
         order = slice(None, None, -1 if fortran else 1)
         return sizes[order], block[order], made.inner[0].size
@@ -106,8 +113,9 @@ def _shape(made: FileType, total: int = 0) -> _Shape | None:
 def _largest(made: FileType) -> tuple[int, ...]:
     """Return the most elements that a rank has of each dimension of a darray."""
     sizes, kinds, _, processes = made.numbers[2:6]
-    return tuple(size if kind == 0 else -(-size // ranks)
-                 for size, kind, ranks in zip(sizes, kinds, processes, strict=True))  # fmt: skip
+    return tuple(
+        size if kind == 0 else -(-size // ranks) for size, kind, ranks in zip(sizes, kinds, processes, strict=True)
+    )
 
 
 def _of_vectors(made: FileType, total: int) -> _Shape | None:
@@ -116,8 +124,11 @@ def _of_vectors(made: FileType, total: int) -> _Shape | None:
         if made.kind == "R":
             made = made.inner[0]
             continue
-        count, length, stride = ((number[0] for number in made.numbers[:3]) if made.kind == "V"
-                                 else (made.numbers[0][0], 1, made.inner[0].extent))  # fmt: skip
+        count, length, stride = (
+            (number[0] for number in made.numbers[:3])
+            if made.kind == "V"
+            else (made.numbers[0][0], 1, made.inner[0].extent)
+        )
         counts.append(count)
         strides.append(stride)
         made = made.inner[0]

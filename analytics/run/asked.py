@@ -65,11 +65,16 @@ def by_storage(row: Mapping[str, Any], library: Sequence[Mapping[str, Any]], *, 
     """Return what reached the file system; `library`: rows of the library about the file."""
     requests, moved = (sum(each[name] for each in library) for name in ("requests", "request_bytes"))
     if mapped and requests:
-        return (f"{count_text(requests, 'request')} of {mean_text(moved / requests)} on average, some of them through"
-                " mapped memory (by the library's count)")  # fmt: skip
+        return (
+            f"{count_text(requests, 'request')} of {mean_text(moved / requests)} on average, some of them through"
+            " mapped memory (by the library's count)"
+        )
     by_rounds = any(each["rounds"] for each in library)
-    return "; ".join(f"{done}: {_requests(row, way)}{_following(row, way, by_rounds)}" for way, done in _DONE.items()
-                     if row[f"{way}_pattern"])  # fmt: skip
+    return "; ".join(
+        f"{done}: {_requests(row, way)}{_following(row, way, by_rounds)}"
+        for way, done in _DONE.items()
+        if row[f"{way}_pattern"]
+    )
 
 
 def _following(row: Mapping[str, Any], way: str, by_rounds: bool) -> str:

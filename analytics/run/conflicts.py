@@ -44,8 +44,9 @@ class _Writes:
     last: Whole
 
 
-def table(log: Path, numbers: Mapping[str, int], storage: Sequence[Document], statistics: Sequence[Document]
-          ) -> list[dict[str, Any]]:  # fmt: skip
+def table(
+    log: Path, numbers: Mapping[str, int], storage: Sequence[Document], statistics: Sequence[Document]
+) -> list[dict[str, Any]]:
     """Return a row for each file with writes on a file system that grants locks.
 
     Parameters
@@ -66,10 +67,16 @@ def table(log: Path, numbers: Mapping[str, int], storage: Sequence[Document], st
         did = next((one for one in statistics if library.is_of(one, row["file"])), None)
         planned = None if did is None else _planned(did, row, made, 0 if seen is None else len(np.unique(seen.rank)))
         if counted is not None or planned is not None:
-            out.append({"file": row["file"], "locks": f"{made.name}: {row['lock_protocol']}", "unit_bytes": unit}
-                       | (counted or dict.fromkeys(("writes", "units", "shared_units", "conflicts")))
-                       | (planned or dict.fromkeys(("method", "plan_lock_requests", "plan_conflicts", "least_method",
-                                                    "least_conflicts"))))  # fmt: skip
+            out.append(
+                {"file": row["file"], "locks": f"{made.name}: {row['lock_protocol']}", "unit_bytes": unit}
+                | (counted or dict.fromkeys(("writes", "units", "shared_units", "conflicts")))
+                | (
+                    planned
+                    or dict.fromkeys(
+                        ("method", "plan_lock_requests", "plan_conflicts", "least_method", "least_conflicts")
+                    )
+                )
+            )
     return out
 
 
@@ -84,14 +91,22 @@ def _recorded(log: Path, files: set[int]) -> dict[int, _Writes]:
             number = signed(one.file)
             if one.write and number in files:
                 first, length = (one.requests[name].astype(np.int64) for name in ("offset", "length"))
-                found.setdefault(number, []).append(_Writes(
-                    np.full(len(first), one.rank), one.requests["start"].astype(np.float64), first,
-                    first + np.maximum(length, 1) - 1))  # fmt: skip
+                found.setdefault(number, []).append(
+                    _Writes(
+                        np.full(len(first), one.rank),
+                        one.requests["start"].astype(np.float64),
+                        first,
+                        first + np.maximum(length, 1) - 1,
+                    )
+                )
     except DamagedLogError:
         return {}
-    return {number: _Writes(*(np.concatenate([getattr(one, field.name) for one in parts])
-                              for field in dataclasses.fields(_Writes)))
-            for number, parts in found.items()}  # fmt: skip
+    return {
+        number: _Writes(
+            *(np.concatenate([getattr(one, field.name) for one in parts]) for field in dataclasses.fields(_Writes))
+        )
+        for number, parts in found.items()
+    }
 
 
 def _counted(writes: _Writes, unit: int) -> dict[str, int] | None:
@@ -105,8 +120,12 @@ def _counted(writes: _Writes, unit: int) -> dict[str, int] | None:
     order = np.lexsort((writes.start[which], units))
     units, ranks = units[order], writes.rank[which][order]
     changes = (units[1:] == units[:-1]) & (ranks[1:] != ranks[:-1])
-    return {"writes": len(first), "units": len(np.unique(units)), "shared_units": len(np.unique(units[1:][changes])),
-            "conflicts": int(changes.sum())}  # fmt: skip
+    return {
+        "writes": len(first),
+        "units": len(np.unique(units)),
+        "shared_units": len(np.unique(units[1:][changes])),
+        "conflicts": int(changes.sum()),
+    }
 
 
 def _planned(did: Document, layout: Document, system: FileSystem, writers: int) -> dict[str, Any] | None:
@@ -118,14 +137,22 @@ def _planned(did: Document, layout: Document, system: FileSystem, writers: int) 
         return None
     if len(names) * (written // stripe + count) > _MOST_STRIPES:
         return None
-    geometry = Geometry(end_bytes=written // count, stripe_size_bytes=stripe, aggregators=writers,
-                        servers=int(layout["servers"] or layout["stripe_count"] or 1))  # fmt: skip
+    geometry = Geometry(
+        end_bytes=written // count,
+        stripe_size_bytes=stripe,
+        aggregators=writers,
+        servers=int(layout["servers"] or layout["stripe_count"] or 1),
+    )
     window = -(-written // (writers * max(did["rounds"], count)))  # bytes of an aggregator in a round
-    found = {name: simulate(geometry, name, file_system=system, window_bytes=window, collectives=count)
-             for name in names}  # fmt: skip
+    found = {
+        name: simulate(geometry, name, file_system=system, window_bytes=window, collectives=count) for name in names
+    }
     mine, least = found[did["write_partition"]], min(names, key=lambda name: found[name].total_conflicts)
     better = found[least].total_conflicts < mine.total_conflicts
-    return {"method": did["write_partition"], "plan_lock_requests": mine.total_lock_requests,
-            "plan_conflicts": mine.total_conflicts, "least_method": least if better else None,
-            "least_conflicts": found[least].total_conflicts if better else None}  # fmt: skip
-
+    return {
+        "method": did["write_partition"],
+        "plan_lock_requests": mine.total_lock_requests,
+        "plan_conflicts": mine.total_conflicts,
+        "least_method": least if better else None,
+        "least_conflicts": found[least].total_conflicts if better else None,
+    }

@@ -29,8 +29,19 @@ _MOST = 0.5
 _MORE = 1.1
 _WAYS = (("bytes_read", "mpiio_bytes_read"), ("bytes_written", "mpiio_bytes_written"))
 #: Columns that requests of POSIX have made, but those of metadata calls.
-_OF_REQUESTS = ("reads", "writes", "consec_", "seq_", "read_", "write_", "max_offset_", "unaligned", "fastest_",
-                "slowest_", "root_bytes_")  # fmt: skip
+_OF_REQUESTS = (
+    "reads",
+    "writes",
+    "consec_",
+    "seq_",
+    "read_",
+    "write_",
+    "max_offset_",
+    "unaligned",
+    "fastest_",
+    "slowest_",
+    "root_bytes_",
+)
 
 
 def delegated(files: pa.Table, statistics: Sequence[Mapping[str, Any]]) -> list[int]:
@@ -102,10 +113,14 @@ def notice(names: Sequence[str], statistics: Sequence[Mapping[str, Any]], proces
     io_s : time of a rank in I/O.
     """
     more = f" and {count_text(len(names) - 1, 'more file')}" if len(names) > 1 else ""
-    said = (f"Others than the ranks (delegates) carried out the accesses to `{names[0]}`{more}: bytes and times are"
-            " those of the program's own calls, and no cause is looked for in requests.")  # fmt: skip
+    said = (
+        f"Others than the ranks (delegates) carried out the accesses to `{names[0]}`{more}: bytes and times are"
+        " those of the program's own calls, and no cause is looked for in requests."
+    )
     through_s = sum(row["delegated_s"] + row["flush_barrier_s"] for row in statistics) / max(1, processes)
     if through_s >= _MOST * io_s > 0:
-        said += (f" Each rank spent {seconds_text(through_s)}, on average, in accesses through delegates and waiting"
-                 " for them: a run with `mpiox_delegates=0` shows whether they pay.")  # fmt: skip
+        said += (
+            f" Each rank spent {seconds_text(through_s)}, on average, in accesses through delegates and waiting"
+            " for them: a run with `mpiox_delegates=0` shows whether they pay."
+        )
     return said

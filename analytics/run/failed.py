@@ -21,9 +21,13 @@ from mpiio_ext.common.endings import Failure
 from mpiio_ext.common.units import count_text, seconds_text
 
 _MOST_RANKS, _MOST_LINES = 8, 6
-_WITHIN = {"waiting": ", waiting for other ranks", "messages": ", in messages between nodes",
-           "read": ", in a request to the file system", "write": ", in a request to the file system",
-           "metadata": ", in a request to the file system"}  # fmt: skip
+_WITHIN = {
+    "waiting": ", waiting for other ranks",
+    "messages": ", in messages between nodes",
+    "read": ", in a request to the file system",
+    "write": ", in a request to the file system",
+    "metadata": ", in a request to the file system",
+}
 
 
 def _ranks(numbers: Sequence[int]) -> str:
@@ -84,19 +88,24 @@ def stood(folder: Path, ends: Mapping[str, int]) -> Stood:
         if not calls:
             outside.append(head.rank)
     order = sorted(found.items(), key=lambda item: (-len(item[1]), min(item[1])))
-    lines = [f"{_ranks(sorted(spans))} in {what} for {_span(list(spans.values()))}{within}"
-             for (what, within), spans in order]  # fmt: skip
+    lines = [
+        f"{_ranks(sorted(spans))} in {what} for {_span(list(spans.values()))}{within}"
+        for (what, within), spans in order
+    ]
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"{count_text(len(lines) - _MOST_LINES, 'more call')}, of fewer ranks each"]
     if outside and found:
         lines.append(f"{_ranks(sorted(outside))} in no call on files and in none of MPI-IO")
-    return Stood(lines=lines, longest_s=longest[0], longest=longest[1], of_files=of_files,
-                 in_mpiio=any(what.startswith("MPI_File_") for what, _ in found))  # fmt: skip
+    return Stood(
+        lines=lines,
+        longest_s=longest[0],
+        longest=longest[1],
+        of_files=of_files,
+        in_mpiio=any(what.startswith("MPI_File_") for what, _ in found),
+    )
 
 
-def told(
-    document: Mapping[str, Any], failure: Failure, start_ns: int | None, at_end: Stood
-) -> dict[str, Any]:
+def told(document: Mapping[str, Any], failure: Failure, start_ns: int | None, at_end: Stood) -> dict[str, Any]:
     """Return a document that says first how its run has failed; it is as it was where it has not.
 
     Parameters
@@ -113,5 +122,9 @@ def told(
         after = f" after {seconds_text(max(failure.moment_ns - start_ns, 0) / 1e9)}"
     read, _, written = dict(document["facts"]).get("read, written", "").partition(", ")
     moved = [f"calls that had ended had read {read} and written {written}"] if written else []
-    return {**document, "sentence": f"The job failed{after}: {failure.reason()}. {document['sentence']}",
-            "ended": failure.text(), "at_end": [*failure.further(), *at_end.lines, *moved]}  # fmt: skip
+    return {
+        **document,
+        "sentence": f"The job failed{after}: {failure.reason()}. {document['sentence']}",
+        "ended": failure.text(),
+        "at_end": [*failure.further(), *at_end.lines, *moved],
+    }

@@ -52,8 +52,16 @@ def own_time(files: Files, activity: Activity | None, run_s: float) -> tuple[Num
     MPI-IO, where these take longer. No rank has more time than the run.
     """
     meta, calls = opening_of(files, activity, run_s), {} if activity is None else activity.calls
-    mpi, inside = np.array([(sum(calls[each].mpi.values()), calls[each].inside) if each in calls else (0.0, 0.0)
-                            for each in files.table["file_id"].to_pylist()]).reshape(-1, 2).T  # fmt: skip
+    mpi, inside = (
+        np.array(
+            [
+                (sum(calls[each].mpi.values()), calls[each].inside) if each in calls else (0.0, 0.0)
+                for each in files.table["file_id"].to_pylist()
+            ]
+        )
+        .reshape(-1, 2)
+        .T
+    )
     counted = np.fmax(ranks.time_in_calls(files, "both"), mpi) + meta
     return np.minimum(np.where(inside > 0, inside, counted), run_s), meta
 
@@ -76,10 +84,13 @@ def in_io(files: Files, activity: Activity | None, processes: int, run_s: float)
 
 def asked_bytes(files: Files) -> tuple[float, float]:
     """Return the bytes that the program has read and written: by MPI-IO, of files that it accesses so."""
-    calls = np.nansum([files[f"mpiio_{kind}_{way}s"] for kind in ("coll", "indep", "nb") for way in ("read", "write")],
-                      axis=0)  # fmt: skip
-    read, written = (float(np.nansum(np.where(calls > 0, files[f"mpiio_{name}"], files[name])))
-                     for name in ("bytes_read", "bytes_written"))  # fmt: skip
+    calls = np.nansum(
+        [files[f"mpiio_{kind}_{way}s"] for kind in ("coll", "indep", "nb") for way in ("read", "write")], axis=0
+    )
+    read, written = (
+        float(np.nansum(np.where(calls > 0, files[f"mpiio_{name}"], files[name])))
+        for name in ("bytes_read", "bytes_written")
+    )
     return read, written
 
 
@@ -143,8 +154,9 @@ def table(files: Files, activity: Activity | None, processes: int, run_s: float)
     """Return a row for each file, those that took the most time first; units are in the names."""
     time, opening = own_time(files, activity, run_s)
     order = np.argsort(-time, kind="stable")[:MOST].tolist()
-    unaligned = files["unaligned"] / np.where(files.requests("read") + files.requests("write") > 0,
-                                              files.requests("read") + files.requests("write"), np.nan)  # fmt: skip
+    unaligned = files["unaligned"] / np.where(
+        files.requests("read") + files.requests("write") > 0, files.requests("read") + files.requests("write"), np.nan
+    )
     kept: pa.Table = files.table.take(order)
     out = []
     for place, row in zip(order, kept.to_pylist(), strict=True):
@@ -152,22 +164,35 @@ def table(files: Files, activity: Activity | None, processes: int, run_s: float)
         traced = [known.get((row["file_id"], way)) for way in (False, True)]
         each = max(1, row["ranks"] or 1)
         calls = {f"collective_{way}s": row[f"mpiio_coll_{way}s"] or 0 for way in ("read", "write")}
-        calls |= {f"independent_{way}s": (row[f"mpiio_indep_{way}s"] or 0) + (row[f"mpiio_nb_{way}s"] or 0)
-                  for way in ("read", "write")}  # fmt: skip
+        calls |= {
+            f"independent_{way}s": (row[f"mpiio_indep_{way}s"] or 0) + (row[f"mpiio_nb_{way}s"] or 0)
+            for way in ("read", "write")
+        }
         by = "mpiio_" if any(calls.values()) else ""
         askers = activity.calls[row["file_id"]].askers if activity and row["file_id"] in activity.calls else set()
-        out.append({
-            "file": row["file"] or f"file {row['file_id']}", "who": _who(row, traced, askers, processes),
-            "asked_read_bytes": row[f"{by}bytes_read"], "asked_written_bytes": row[f"{by}bytes_written"],
-            "read_bytes": row["bytes_read"], "written_bytes": row["bytes_written"],
-            "reads": row["reads"], "writes": row["writes"],
-            "mean_read_bytes": _mean(row, "read"), "mean_write_bytes": _mean(row, "write"),
-            "read_sizes": _sizes(row, "read"), "write_sizes": _sizes(row, "write"),
-            "read_pattern": _pattern("read", row, traced[0], each),
-            "write_pattern": _pattern("write", row, traced[1], each),
-            "time_s": float(time[place]), "opening_s": float(opening[place]), "opens": _opens(row, activity),
-            **calls,
-            "unaligned_share": _known(float(unaligned[place])),
-            "mount": row["mount"], "file_system": row["fs_type"],
-        })  # fmt: skip
+        out.append(
+            {
+                "file": row["file"] or f"file {row['file_id']}",
+                "who": _who(row, traced, askers, processes),
+                "asked_read_bytes": row[f"{by}bytes_read"],
+                "asked_written_bytes": row[f"{by}bytes_written"],
+                "read_bytes": row["bytes_read"],
+                "written_bytes": row["bytes_written"],
+                "reads": row["reads"],
+                "writes": row["writes"],
+                "mean_read_bytes": _mean(row, "read"),
+                "mean_write_bytes": _mean(row, "write"),
+                "read_sizes": _sizes(row, "read"),
+                "write_sizes": _sizes(row, "write"),
+                "read_pattern": _pattern("read", row, traced[0], each),
+                "write_pattern": _pattern("write", row, traced[1], each),
+                "time_s": float(time[place]),
+                "opening_s": float(opening[place]),
+                "opens": _opens(row, activity),
+                **calls,
+                "unaligned_share": _known(float(unaligned[place])),
+                "mount": row["mount"],
+                "file_system": row["fs_type"],
+            }
+        )
     return out

@@ -23,11 +23,15 @@ if TYPE_CHECKING:
 
 #: What the time of a finding is, where it is not that of the accesses themselves.
 _TIME_OF = {
-    "late_rank": "the time in which ranks wait for it", "waiting_calls": "the time of these waits",
-    "exchange": "the time without requests", "turns": "the time in which ranks wait for their turn",
-    "syncs": "the time of these syncs", "metadata": "the time of these calls",
-    "shared_opens": "the time of these calls", "shared_pointer": "the time of these waits",
-}  # fmt: skip
+    "late_rank": "the time in which ranks wait for it",
+    "waiting_calls": "the time of these waits",
+    "exchange": "the time without requests",
+    "turns": "the time in which ranks wait for their turn",
+    "syncs": "the time of these syncs",
+    "metadata": "the time of these calls",
+    "shared_opens": "the time of these calls",
+    "shared_pointer": "the time of these waits",
+}
 #: Bytes of the requests that small accesses are collected to, and how long one takes (s): as of delegates, in
 #: csrc/core/stats/mpiox_stats_paying.c.
 _LARGE, _LARGE_S = 1 << 20, (0.001, 0.01)
@@ -85,8 +89,9 @@ def gain(text: str, finding: Mapping[str, Any], direction: str, spent: Spent, pr
         high, low = (share_text(max(most_s - each, 0.0), spent.run_s) for each in (least, most))
         if counts and most_s > least:
             range_ = f"up to {high}" if most_s <= most or low == high else f"{low} to {high}"
-            return (f"{range_} of the run, if all can be collected and the file system moves 1 MiB in 10 to 1 ms:"
-                    f" {counts}")  # fmt: skip
+            return (
+                f"{range_} of the run, if all can be collected and the file system moves 1 MiB in 10 to 1 ms: {counts}"
+            )
     if _PIECES in text:
         return f"{bound(finding, spent)}; it costs time where the pieces are many, since each becomes a request"
     return bound(finding, spent)
@@ -105,9 +110,13 @@ def found(told: Sequence[Mapping[str, Any]], title: str) -> tuple[Mapping[str, A
 
 
 def with_gains(
-    advice: Sequence[str], finding: Mapping[str, Any], direction: str, spent: Spent, processes: int,
+    advice: Sequence[str],
+    finding: Mapping[str, Any],
+    direction: str,
+    spent: Spent,
+    processes: int,
     measured: Mapping[str, str] | None,
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return the next steps of a finding, each with its gain, those whose gain is measured first.
 
     Parameters
@@ -130,7 +139,7 @@ def with_gains(
 
 def help_of(
     told: Sequence[Mapping[str, Any]], spent: Spent, measured: Mapping[str, str] | None, program: str, processes: int
-) -> dict[str, str] | None:  # fmt: skip
+) -> dict[str, str] | None:
     """Return what would help first: text, command, gain; None where nothing was found."""
     if (first := leading(told, spent)) is None:
         return None
@@ -140,10 +149,14 @@ def help_of(
     advice = next(iter(finding["advice"]), None)
     if advice is None:
         return None
-    command = next((each["command"] for each in finding["advice"] if each["command"] and "tune" not in each["command"]),
-                   "")  # fmt: skip
+    command = next(
+        (each["command"] for each in finding["advice"] if each["command"] and "tune" not in each["command"]), ""
+    )
     text = next((each["text"] for each in finding["advice"] if each["command"] == command), advice["text"])
     told_gain = gain(f"{text} {command}", finding, direction, spent, processes)
     tune = concrete("mpiio-ext tune -- PROGRAM", program, processes)
-    return {"text": text.rstrip("."), "command": command,
-            "gain": f"{told_gain}; `{tune}` measures it" if command else told_gain}  # fmt: skip
+    return {
+        "text": text.rstrip("."),
+        "command": command,
+        "gain": f"{told_gain}; `{tune}` measures it" if command else told_gain,
+    }

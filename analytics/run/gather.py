@@ -51,20 +51,29 @@ _MAPPED_RATE = 1e8
 DOCTOR = "mpiio-ext doctor -- PROGRAM"
 #: Words of the diagnosis that are about a Darshan log, and what they are of recordings, which no user has a log of.
 _WORDS = (
-    (" (DXT)", ""), (" (HEATMAP)", ""), (", --low-bandwidth)", ")"),
-    ("DXT has", "the recordings have"), ("HEATMAP has", "the recordings have"),
-    ("counted by Darshan", "counted"), ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
-    (" in the log", " in the recordings"), ("the log tells", "the recordings tell"),
-    ("start of the job", "start of the run"), ("known for this job", "known for this run"),
+    (" (DXT)", ""),
+    (" (HEATMAP)", ""),
+    (", --low-bandwidth)", ")"),
+    ("DXT has", "the recordings have"),
+    ("HEATMAP has", "the recordings have"),
+    ("counted by Darshan", "counted"),
+    ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
+    (" in the log", " in the recordings"),
+    ("the log tells", "the recordings tell"),
+    ("start of the job", "start of the run"),
+    ("known for this job", "known for this run"),
     ("critical time, in which files are accessed", "time in which files are accessed"),
     (" of critical files", " of the files that the run waits for"),
-    ("no critical file", "no file that the run waits for"), ("the critical files", "the files that the run waits for"),
+    ("no critical file", "no file that the run waits for"),
+    ("the critical files", "the files that the run waits for"),
     ("critical time", "time in which files are accessed"),
-)  # fmt: skip
+)
 #: Words of advice for Lustre, and what they are for other file systems.
 _TARGETS = (("OSTs", "servers"), ("OST", "server"))
-_NONE_OPENED = ("The library was under the program, and no file was opened with MPI-IO: the program makes no such call,"
-                " or each such call failed.")  # fmt: skip
+_NONE_OPENED = (
+    "The library was under the program, and no file was opened with MPI-IO: the program makes no such call,"
+    " or each such call failed."
+)
 _DIAGNOSED = ("sentence", "findings", "conclusions", "unknown", "charts")
 
 
@@ -140,28 +149,61 @@ def _without_calls(why: str, there: bool, command: str, missing: str) -> dict[st
     sentence = f"No call was recorded: {why.partition(': ')[2] or why}."
     if there:
         sentence = "No call was recorded, although the library was called: there was no room for the recordings."
-    return _plain(program=command, sentence=sentence, lacks=[missing] if missing else [],
-                  notices=[_not_reached(command, 1)] if not there else [])  # fmt: skip
+    return _plain(
+        program=command,
+        sentence=sentence,
+        lacks=[missing] if missing else [],
+        notices=[_not_reached(command, 1)] if not there else [],
+    )
 
 
 def _plain(**parts: Any) -> dict[str, Any]:
     """Return a document with what is given, and nothing else."""
-    empty: dict[str, Any] = {name: [] for name in ("facts", "notices", "lacks", "findings", "conclusions", "unknown",
-                                                   "files", "library", "hints", "storage", "locks",
-                                                   "parts", "charts")}  # fmt: skip
-    return {"kind": "mpiio_ext run", "version": 1, "program": "", "sentence": "", "spent_on": "", "help": None,
-            "files_in_all": 0, "crowded": False, "ended": "", "at_end": [], **empty, **parts}  # fmt: skip
+    empty: dict[str, Any] = {
+        name: []
+        for name in (
+            "facts",
+            "notices",
+            "lacks",
+            "findings",
+            "conclusions",
+            "unknown",
+            "files",
+            "library",
+            "hints",
+            "storage",
+            "locks",
+            "parts",
+            "charts",
+        )
+    }
+    return {
+        "kind": "mpiio_ext run",
+        "version": 1,
+        "program": "",
+        "sentence": "",
+        "spent_on": "",
+        "help": None,
+        "files_in_all": 0,
+        "crowded": False,
+        "ended": "",
+        "at_end": [],
+        **empty,
+        **parts,
+    }
 
 
 def _not_reached(program: str, processes: int) -> str:
     doctor = opening.concrete(DOCTOR, program or "PROGRAM", processes)
-    return ("No call reached the library, so it changed nothing. The program is linked statically, makes no MPI-IO"
-            f" calls (POSIX, serial HDF5), or does not use MPI; `{doctor}` finds out which")
+    return (
+        "No call reached the library, so it changed nothing. The program is linked statically, makes no MPI-IO"
+        f" calls (POSIX, serial HDF5), or does not use MPI; `{doctor}` finds out which"
+    )
 
 
 def _silent(
     job: Mapping[str, Any], program: str, there: bool | None, at_end: failed.Stood, unclosed: Sequence[str]
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return what is known of why the library has reported on no file.
 
     Parameters
@@ -178,10 +220,14 @@ def _silent(
         return [_NONE_OPENED if there else _not_reached(program, processes)]
     if unclosed:
         more = f" and {count_text(len(unclosed) - 1, 'more file')}" if len(unclosed) > 1 else ""
-        return [f"The program ended without closing `{unclosed[0]}`{more}: what the library did is not known, since it"
-                " reports on a file when that is closed."]  # fmt: skip
-    return ["The program made MPI-IO calls, and the library reported on no file; this tells whether it is under the"
-            f" program, and whether its statistics are on: `{opening.concrete(DOCTOR, program, processes)}`"]
+        return [
+            f"The program ended without closing `{unclosed[0]}`{more}: what the library did is not known, since it"
+            " reports on a file when that is closed."
+        ]
+    return [
+        "The program made MPI-IO calls, and the library reported on no file; this tells whether it is under the"
+        f" program, and whether its statistics are on: `{opening.concrete(DOCTOR, program, processes)}`"
+    ]
 
 
 def _tables(
@@ -239,10 +285,18 @@ def _spent(
     io_s, opening_s, other_s = times
     left = left_out([recordings.folder] if recordings is not None else [])
     return opening.Spent(
-        io_s=io_s, run_s=run_s, opening_s=opening_s, other_s=other_s, files=rows, mapped=mapped,
-        waiting_s=parts.waiting_s(shares), no_cpu=given.share if given.loaded else 0.0,
-        unfinished=_at_end(recordings), left_s=left.ns / 1e9, left=str(left),
-    )  # fmt: skip
+        io_s=io_s,
+        run_s=run_s,
+        opening_s=opening_s,
+        other_s=other_s,
+        files=rows,
+        mapped=mapped,
+        waiting_s=parts.waiting_s(shares),
+        no_cpu=given.share if given.loaded else 0.0,
+        unfinished=_at_end(recordings),
+        left_s=left.ns / 1e9,
+        left=str(left),
+    )
 
 
 def _with_gains(
@@ -263,7 +317,10 @@ def _with_gains(
 
 
 def _document(
-    log: Path, statistics: Sequence[Mapping[str, Any]], there: bool | None, lacks: list[str],
+    log: Path,
+    statistics: Sequence[Mapping[str, Any]],
+    there: bool | None,
+    lacks: list[str],
     recordings: _Recorded | None = None,
 ) -> dict[str, Any]:
     from mpiio_ext.analytics.factors.extract import with_jobs
@@ -297,24 +354,35 @@ def _document(
     silent = _silent(job, program, there, _at_end(recordings), _unclosed(files, activity)) if not statistics else []
     through = [delegated.notice(by_others, statistics, processes, spent.io_s)] if by_others else []
     return _plain(
-        program=program, sentence=opening.first_sentence(documents, spent, whole=not lacks),
-        parts=shares, spent_on=parts.sentence(shares, run_s),
+        program=program,
+        sentence=opening.first_sentence(documents, spent, whole=not lacks),
+        parts=shares,
+        spent_on=parts.sentence(shares, run_s),
         help=gains.help_of(documents, spent, measured, program, processes),
-        facts=[*_facts(job, files, spent, crowded=crowded), *given.facts()], lacks=lacks, crowded=crowded,
+        facts=[*_facts(job, files, spent, crowded=crowded), *given.facts()],
+        lacks=lacks,
+        crowded=crowded,
         notices=[*silent, *through, *(_beside(recordings.folder) if recordings else []), *given.notice()],
         findings=_with_gains(findings(told), documents, spent, processes, measured),
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
-        files=rows, files_in_all=len(files), library=library.table(statistics),
-        hints=library.hints(statistics), storage=storage, locks=conflicts.table(log, names, storage, statistics),
+        files=rows,
+        files_in_all=len(files),
+        library=library.table(statistics),
+        hints=library.hints(statistics),
+        storage=storage,
+        locks=conflicts.table(log, names, storage, statistics),
         charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, seen, rows)],
-    )  # fmt: skip
+    )
 
 
 def _tell(
-    rows: Sequence[dict[str, Any]], files: Files, activity: Activity | None, seen: Seen | None,
+    rows: Sequence[dict[str, Any]],
+    files: Files,
+    activity: Activity | None,
+    seen: Seen | None,
     library_rows: Sequence[Mapping[str, Any]],
-) -> None:  # fmt: skip
+) -> None:
     """Put into rows of files what the program asked for, what reached the file system, and its arrays, in words."""
     from mpiio_ext.analytics.diagnosis.activity import Calls
     from mpiio_ext.analytics.run import arrays, asked
@@ -333,9 +401,7 @@ def _at_end(recordings: _Recorded | None) -> failed.Stood:
     return failed.Stood() if recordings is None else recordings.at_end
 
 
-def _with_unfinished(
-    rows: list[dict[str, Any]], recordings: _Recorded | None, run_s: float
-) -> list[dict[str, Any]]:
+def _with_unfinished(rows: list[dict[str, Any]], recordings: _Recorded | None, run_s: float) -> list[dict[str, Any]]:
     """Return rows of files, with the time of a rank in calls that had not ended; those with most time first."""
     at_end = _at_end(recordings)
     for row in rows:
@@ -367,13 +433,17 @@ def _beside(folder: Path) -> list[str]:
     """Return what is to be said of programs without MPI beside one that has it."""
     from mpiio_ext.pioneer.darshan.recordings import moved_beside
 
-    told = [f"`{command}` ({', '.join(f'{amount_text(each)} {verb}' for verb, each in done if each)})"
-            for command, *done in moved_beside([folder])]  # fmt: skip
+    told = [
+        f"`{command}` ({', '.join(f'{amount_text(each)} {verb}' for verb, each in done if each)})"
+        for command, *done in moved_beside([folder])
+    ]
     if not told:
         return []
     more = f" and {count_text(len(told) - _MOST_BESIDE, 'more program')}" if len(told) > _MOST_BESIDE else ""
-    return [f"Programs without MPI ran beside the one with it, and are not in these numbers:"
-            f" {', '.join(told[:_MOST_BESIDE])}{more}. Each has a page of its own where it is run by itself."]
+    return [
+        f"Programs without MPI ran beside the one with it, and are not in these numbers:"
+        f" {', '.join(told[:_MOST_BESIDE])}{more}. Each has a page of its own where it is run by itself."
+    ]
 
 
 def _unclosed(files: Files, activity: Activity | None) -> list[str]:
@@ -405,8 +475,10 @@ def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
 
 
 def _of_mapped(name: str) -> str:
-    return (f"time and bytes of accesses to mapped memory (mmap), as of `{name}`: they are no calls, and are in none of"
-            " these numbers")  # fmt: skip
+    return (
+        f"time and bytes of accesses to mapped memory (mmap), as of `{name}`: they are no calls, and are in none of"
+        " these numbers"
+    )
 
 
 def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowded: bool) -> list[list[str]]:
@@ -421,14 +493,26 @@ def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowde
         ["program", str(job["exe"] or job["app"] or "not known")],
         ["processes", f"{job['processes'] or 1:,}"],
         ["run time", seconds_text(spent.run_s)],
-        ["time in I/O", f"{seconds_text(spent.io_s)} ({opening.share_text(spent.io_s, spent.run_s)} of the run time),"
-                        " of the rank with most of it"],
+        [
+            "time in I/O",
+            f"{seconds_text(spent.io_s)} ({opening.share_text(spent.io_s, spent.run_s)} of the run time),"
+            " of the rank with most of it",
+        ],
         ["of it opening, closing, metadata", seconds_text(spent.opening_s)],
         *(others if spent.other_s >= opening.TRIVIAL * spent.run_s else []),
         ["read, written", ", ".join(map(amount_text, moved))],
         ["files accessed", f"{'at least ' if crowded else ''}{opened:,}"],
-        *([["not counted", f"{spent.left}, of the rank with most of them: {seconds_text(spent.left_s)};"
-                           " `--only GLOB` counts them"]] if spent.left else []),
+        *(
+            [
+                [
+                    "not counted",
+                    f"{spent.left}, of the rank with most of them: {seconds_text(spent.left_s)};"
+                    " `--only GLOB` counts them",
+                ]
+            ]
+            if spent.left
+            else []
+        ),
     ]
 
 
@@ -474,13 +558,19 @@ def _seen(recordings: _Recorded | None, activity: Activity | None, files: Sequen
     if recordings is None or activity is None:
         return None
     bands, bins = activity.line.shape[1:]
-    return in_calls(recordings.folder, activity.run_time, bands=bands, bins=bins, origin_ns=recordings.origin_ns,
-                    ends=recordings.ends, processes=activity.processes, files=files)
+    return in_calls(
+        recordings.folder,
+        activity.run_time,
+        bands=bands,
+        bins=bins,
+        origin_ns=recordings.origin_ns,
+        ends=recordings.ends,
+        processes=activity.processes,
+        files=files,
+    )
 
 
-def _charts(
-    log: Path, activity: Activity | None, seen: Seen | None, rows: Sequence[Mapping[str, Any]]
-) -> list[Chart]:
+def _charts(log: Path, activity: Activity | None, seen: Seen | None, rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
     from mpiio_ext.analytics.report.timeline import rank_chart
     from mpiio_ext.analytics.run import over_time
 
@@ -512,6 +602,7 @@ def _storage(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         except MpiioExtError:
             continue
         values = {name: layout.value(name) for name in _FACTS}
-        out.append({"file": row["file"]} | {name: None if value is None else str(value)
-                                            for name, value in values.items()})  # fmt: skip
+        out.append(
+            {"file": row["file"]} | {name: None if value is None else str(value) for name, value in values.items()}
+        )
     return out

@@ -15,12 +15,35 @@ from typing import Any
 #: Files that are kept.
 _MOST = 200
 _SUMMED = (
-    "collective_writes", "collective_reads", "independent_writes", "independent_reads", "native_calls", "rounds",
-    "bytes_written", "bytes_read", "independent_bytes_written", "independent_bytes_read", "write_requests",
-    "write_request_bytes", "read_requests", "read_request_bytes", "messages", "message_bytes", "direct_bytes_written",
-    "direct_bytes_read", "delegated_calls", "delegated_writes", "delegated_reads", "total_s", "independent_s",
-    "exchange_s", "io_s", "wait_s", "delegated_s", "flush_barrier_s",
-)  # fmt: skip
+    "collective_writes",
+    "collective_reads",
+    "independent_writes",
+    "independent_reads",
+    "native_calls",
+    "rounds",
+    "bytes_written",
+    "bytes_read",
+    "independent_bytes_written",
+    "independent_bytes_read",
+    "write_requests",
+    "write_request_bytes",
+    "read_requests",
+    "read_request_bytes",
+    "messages",
+    "message_bytes",
+    "direct_bytes_written",
+    "direct_bytes_read",
+    "delegated_calls",
+    "delegated_writes",
+    "delegated_reads",
+    "total_s",
+    "independent_s",
+    "exchange_s",
+    "io_s",
+    "wait_s",
+    "delegated_s",
+    "flush_barrier_s",
+)
 _WAYS = ("write", "read")
 _AGGREGATORS = re.compile(r"(\d+) of \d+ aggregators?\b")
 #: Times of a table, and those of the lines, which are sums over the ranks.
@@ -107,17 +130,28 @@ def table(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for row in files:
         requests = row["write_requests"] + row["read_requests"]
         each = {f"{name}_s": row[f"{source}_s"] / max(row["ranks"], 1) for name, source in _TIMES.items()}
-        out.append({
-            "file": row["path"], "ranks": row["ranks"], "method": _method(row), "aggregators": _aggregators(row),
-            "rounds": row["rounds"],
-            "collectives": row["collective_writes"] + row["collective_reads"],
-            "independent_accesses": row["independent_writes"] + row["independent_reads"],
-            "requests": requests, "request_bytes": int(_bytes(row)),
-            "mean_request_bytes": round(_bytes(row) / requests) if requests else None,
-            "messages": row["messages"], "between_nodes_bytes": row["message_bytes"],
-            **each, "slowest_rank": row["slowest_rank"], "slowest_s": row["slowest_s"],
-            "why": "; ".join(dict.fromkeys(filter(None, (row["write_reason"], row["read_reason"], row["delegation"])))),
-        })  # fmt: skip
+        out.append(
+            {
+                "file": row["path"],
+                "ranks": row["ranks"],
+                "method": _method(row),
+                "aggregators": _aggregators(row),
+                "rounds": row["rounds"],
+                "collectives": row["collective_writes"] + row["collective_reads"],
+                "independent_accesses": row["independent_writes"] + row["independent_reads"],
+                "requests": requests,
+                "request_bytes": int(_bytes(row)),
+                "mean_request_bytes": round(_bytes(row) / requests) if requests else None,
+                "messages": row["messages"],
+                "between_nodes_bytes": row["message_bytes"],
+                **each,
+                "slowest_rank": row["slowest_rank"],
+                "slowest_s": row["slowest_s"],
+                "why": "; ".join(
+                    dict.fromkeys(filter(None, (row["write_reason"], row["read_reason"], row["delegation"])))
+                ),
+            }
+        )
     return out
 
 
@@ -128,5 +162,7 @@ def hints(files: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         for name, one in row["hints"].items():
             if one.get("source") != "MPIOX_REPORT_STATS":
                 found.setdefault((name, str(one.get("value")), str(one.get("source"))), []).append(row["path"])
-    return [{"hint": name, "value": value, "set_by": source, "files": len(paths), "for_example": paths[0]}
-            for (name, value, source), paths in sorted(found.items())]  # fmt: skip
+    return [
+        {"hint": name, "value": value, "set_by": source, "files": len(paths), "for_example": paths[0]}
+        for (name, value, source), paths in sorted(found.items())
+    ]

@@ -52,17 +52,24 @@ class Machine:
         """Return what a reader has to know."""
         if not self.loaded:
             return []
-        return [f"The machine was loaded: a rank waited for a CPU for {seconds_text(self.waited_s)} of"
-                f" {seconds_text(self.wall_s)} ({100 * self.share:.0f} %), since more processes wanted to run than"
-                " there are cores. Times of calls have this waiting in them; no finding is made of it"
-                " alone."]  # fmt: skip
+        return [
+            f"The machine was loaded: a rank waited for a CPU for {seconds_text(self.waited_s)} of"
+            f" {seconds_text(self.wall_s)} ({100 * self.share:.0f} %), since more processes wanted to run than"
+            " there are cores. Times of calls have this waiting in them; no finding is made of it"
+            " alone."
+        ]
 
     def facts(self) -> list[list[str]]:
         """Return what it gave the ranks, as facts."""
         if not self.wall_s:
             return []
-        return [["CPU time of a rank, waiting for a CPU", f"{seconds_text(self.cpu_s)}, {seconds_text(self.waited_s)}"
-                 f" (of {seconds_text(self.wall_s)} from MPI_Init to MPI_Finalize)"]]  # fmt: skip
+        return [
+            [
+                "CPU time of a rank, waiting for a CPU",
+                f"{seconds_text(self.cpu_s)}, {seconds_text(self.waited_s)}"
+                f" (of {seconds_text(self.wall_s)} from MPI_Init to MPI_Finalize)",
+            ]
+        ]
 
 
 def of(folder: Path) -> Machine:

@@ -132,8 +132,14 @@ def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> 
     kind = "independent " if "(independent calls)" in finding["title"] else ""
     if not kind and known.get("collective MPI-IO calls (of each rank)"):
         kind = "collective "
-    place = next((words for words in ("at random places", "appended by several ranks in turn")
-                  if words.split()[0] in finding["title"]), "")  # fmt: skip
+    place = next(
+        (
+            words
+            for words in ("at random places", "appended by several ranks in turn")
+            if words.split()[0] in finding["title"]
+        ),
+        "",
+    )
     return f"{size}{kind}{way}s{at}{f' {place}' if place else ''}"
 
 
@@ -168,8 +174,10 @@ def phrase(finding: Document, direction: str) -> str:
     if cause in ("metadata", "shared_opens"):
         return _opens(finding, known, at)
     if cause == "stragglers":
-        most, mean = known.get("bytes of the slowest rank", known.get("its bytes")), known.get(
-            "bytes of an average rank")  # fmt: skip
+        most, mean = (
+            known.get("bytes of the slowest rank", known.get("its bytes")),
+            known.get("bytes of an average rank"),
+        )
         if "more to do" in title and most and mean:
             return f"{way}s{at} of the slowest rank, which has {most / mean:.1f} times the bytes of an average rank"
         return f"{way}s{at} of one slow rank, which has as much to do as the others"
@@ -181,7 +189,7 @@ def phrase(finding: Document, direction: str) -> str:
         "read_modify_write": f"small {way}s{at} carried out by read-modify-write",
         "unaligned": f"{way}s{at} that do not begin at blocks of the file system, which several ranks share",
         "slow_file": f"{way}s{at} that take far longer than those of files with as many bytes: a slow server,"
-                     " or load by others",
+        " or load by others",
         "slow_ost": f"{way}s{at} on a slow server",
         "turns": f"{way}s{at} by one rank at a time",
         "waiting_calls": f"waiting inside of MPI-IO calls{at}",
@@ -199,11 +207,11 @@ def phrase(finding: Document, direction: str) -> str:
         "small_files": f"{way}s{at}, each of them small",
         "late_rank": _late(title, way, at),
         "exchange": f"collective {way}s{at} in which no rank was in a request: ranks exchanged data, or waited for one"
-                    " that came late",
+        " that came late",
         "load_by_others": f"{way}s{at} while others loaded the storage",
         "storage_fault": f"{way}s{at} while disks of the file system were not as they should be",
         "dominant_file": f"{way}s{at}, which has far less of the bytes",
-    }  # fmt: skip
+    }
     return plain[cause]
 
 
@@ -292,17 +300,21 @@ def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True
     if io_s < TRIVIAL * run_s and spent.left_s > io_s:
         all_s = min(io_s + spent.left_s, run_s)
         end = ": too little to be worth tuning." if all_s < TRIVIAL * run_s else "."
-        return (f"{who} spent {share_text(all_s, run_s)} of its time in I/O ({seconds_text(all_s)} of"
-                f" {seconds_text(run_s)}), {seconds_text(spent.left_s)} of it in {spent.left}, which are in no other"
-                f" number here: `mpiio-ext run --only GLOB` counts them{end}")  # fmt: skip
+        return (
+            f"{who} spent {share_text(all_s, run_s)} of its time in I/O ({seconds_text(all_s)} of"
+            f" {seconds_text(run_s)}), {seconds_text(spent.left_s)} of it in {spent.left}, which are in no other"
+            f" number here: `mpiio-ext run --only GLOB` counts them{end}"
+        )
     if io_s < TRIVIAL * run_s:
         return f"{lead} ({of}): too little to be worth tuning."
     if spent.unfinished.longest_s >= _MOST * io_s:
         took = _part(min(spent.unfinished.longest_s, io_s), io_s)
         return f"{lead}; {took} were in {spent.unfinished.longest}, which had not ended."
     if (first := leading(told, spent)) is None and _opened(spent):
-        return (f"{lead}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
-                " read nor write.")  # fmt: skip
+        return (
+            f"{lead}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
+            " read nor write."
+        )
     if first is None:
         return f"{lead} ({of}); {_without_cause(told, spent)}"
     part, words = _of_finding(first[0], io_s), phrase(*first)
@@ -320,9 +332,9 @@ def paying(statistics: Sequence[Document], program: str, processes: int) -> dict
                 "text": "Delegates that collect these accesses",
                 "command": concrete(f"mpirun -n RANKS mpiio-ext run -H {hint} -- PROGRAM", program, processes),
                 "gain": f"{least} to {most} times faster, by what the library measured, if the file system moves 1 MiB"
-                        " in 10 to 1 ms",
+                " in 10 to 1 ms",
                 "most": most,
-            }  # fmt: skip
+            }
     return None
 
 

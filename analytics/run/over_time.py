@@ -28,8 +28,11 @@ def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, Line, float
     log = DarshanFile(path)
     bands = min(BANDS, processes)
     moved = np.zeros((2, bands, BINS))
-    heats = [heat for heat in (log.heat() if "HEATMAP" in log.modules else ())
-             if heat.layer in _LAYERS and 0 <= heat.rank < processes and len(heat.read)]  # fmt: skip
+    heats = [
+        heat
+        for heat in (log.heat() if "HEATMAP" in log.modules else ())
+        if heat.layer in _LAYERS and 0 <= heat.rank < processes and len(heat.read)
+    ]
     width = max((heat.width_s for heat in heats), default=0.0)
     own = np.zeros((2, bands, max((len(heat.read) for heat in heats), default=0)))
     for heat in heats:
@@ -65,8 +68,9 @@ def charts(path: Path, activity: Activity, every: float) -> list[Chart]:
     exact = heat.data["exact"]
     if own.any():  # the data beside the map are those of the recording, not those of the bins that are drawn
         exact = exactly(dict(zip(("reads", "writes"), own, strict=True)), "B", bin_s)
-    heat = dataclasses.replace(heat, name="heat", title="Bytes by rank and time",
-                               data={**heat.data, "exact": exact, "caption": caption})  # fmt: skip
+    heat = dataclasses.replace(
+        heat, name="heat", title="Bytes by rank and time", data={**heat.data, "exact": exact, "caption": caption}
+    )
     return [_bandwidth(moved.sum(axis=1), activity.run_time, width, source), heat]
 
 
@@ -85,8 +89,10 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
         return None
     step = run_s / BINS
     starts = [step * place for place in range(BINS)]
-    series = [{"name": f"{Path(rows[place]['file']).name} {name}", "y": (moved[place, way] / step).tolist()}
-              for (place, way), name in zip(shown, every, strict=True)]  # fmt: skip
+    series = [
+        {"name": f"{Path(rows[place]['file']).name} {name}", "y": (moved[place, way] / step).tolist()}
+        for (place, way), name in zip(shown, every, strict=True)
+    ]
     kept = sum(float(moved[place].sum()) for place in {place for place, _ in shown})
     there = sum(rows[place]["read_bytes"] + rows[place]["written_bytes"] for place in {place for place, _ in shown})
     lost = max(0.0, 1 - kept / there) if there else 0.0
@@ -97,24 +103,51 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
         told += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."
     names = ", ".join(dict.fromkeys(Path(rows[place]["file"]).name for place, _ in shown))
     title = f"Bandwidth of the files that took the most time: {names}"
-    return Chart(kind="steps", name="bandwidth-files", title=title, data={
-        "x": starts, "step": step, "series": series, "quantity": "rate", "wide": True, "spans": [],
-        "x_range": (0.0, run_s), "caption": told,
-        "x_label": "time since the start of the run [s]", "y_label": "bytes per second",
-    })  # fmt: skip
+    return Chart(
+        kind="steps",
+        name="bandwidth-files",
+        title=title,
+        data={
+            "x": starts,
+            "step": step,
+            "series": series,
+            "quantity": "rate",
+            "wide": True,
+            "spans": [],
+            "x_range": (0.0, run_s),
+            "caption": told,
+            "x_label": "time since the start of the run [s]",
+            "y_label": "bytes per second",
+        },
+    )
 
 
 def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:
     step = run_s / BINS
     starts = [step * place for place in range(BINS)]
-    series = [{"name": name, "look": look, "y": (moved[way] / step).tolist()}
-              for way, (name, look) in enumerate(_LOOKS) if moved[way].any()]  # fmt: skip
+    series = [
+        {"name": name, "look": look, "y": (moved[way] / step).tolist()}
+        for way, (name, look) in enumerate(_LOOKS)
+        if moved[way].any()
+    ]
     told = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source})."
-    return Chart(kind="steps", name="bandwidth", title=_peaks(series, starts, max(step, width)), data={
-        "x": starts, "step": step, "series": series, "quantity": "rate", "wide": True, "spans": [],
-        "x_range": (0.0, run_s), "caption": told,
-        "x_label": "time since the start of the run [s]", "y_label": "bytes per second",
-    })  # fmt: skip
+    return Chart(
+        kind="steps",
+        name="bandwidth",
+        title=_peaks(series, starts, max(step, width)),
+        data={
+            "x": starts,
+            "step": step,
+            "series": series,
+            "quantity": "rate",
+            "wide": True,
+            "spans": [],
+            "x_range": (0.0, run_s),
+            "caption": told,
+            "x_label": "time since the start of the run [s]",
+            "y_label": "bytes per second",
+        },
+    )
 
 
 def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], step: float) -> str:

@@ -26,18 +26,26 @@ from mpiio_ext.errors import ArgumentError
 MOST_BYTES = 1_000_000
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
-_POINTED = ("Point at a figure for its values; the wheel, or the keys + and -, make a part of it larger, and Escape"
-            " shows the whole.")  # fmt: skip
+_POINTED = (
+    "Point at a figure for its values; the wheel, or the keys + and -, make a part of it larger, and Escape"
+    " shows the whole."
+)
 #: Programs that run another one's text, and how the names of such end.
-_INTERPRETER, _SCRIPTS = re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"), (
-    ".py", ".pl", ".rb", ".jl", ".R", ".sh")  # fmt: skip
+_INTERPRETER, _SCRIPTS = (
+    re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"),
+    (".py", ".pl", ".rb", ".jl", ".R", ".sh"),
+)
 
-_LOCKS = ("A rank that writes into a unit takes its lock from the one that wrote there last. The model"
-          " carries the collective writes out under the method in force, and under each other one.")  # fmt: skip
+_LOCKS = (
+    "A rank that writes into a unit takes its lock from the one that wrote there last. The model"
+    " carries the collective writes out under the method in force, and under each other one."
+)
 
-_TIMES = ("Times are those of a rank, on average: in which ranks exchange data, in which they read and write (storage),"
-          " in which they wait for each other, and in independent calls (by itself). Requests are those to the file"
-          " system, which the library makes of the program's calls.")  # fmt: skip
+_TIMES = (
+    "Times are those of a rank, on average: in which ranks exchange data, in which they read and write (storage),"
+    " in which they wait for each other, and in independent calls (by itself). Requests are those to the file"
+    " system, which the library makes of the program's calls."
+)
 
 
 Document = Mapping[str, Any]
@@ -71,33 +79,84 @@ _ARRAYS = 6
 def _files(document: Document, most: int) -> Section:
     rows = []
     for row in document["files"][:most]:
-        rows.append((row["file"], row["who"], _amount(row["asked_read_bytes"]), _amount(row["asked_written_bytes"]),
-                     row["asked"] or "–", row["reached"] or "–", row.get("arrays") or "–", _count(row["opens"]),
-                     _seconds(row["time_s"]), _seconds(row.get("opening_s"))))  # fmt: skip
+        rows.append(
+            (
+                row["file"],
+                row["who"],
+                _amount(row["asked_read_bytes"]),
+                _amount(row["asked_written_bytes"]),
+                row["asked"] or "–",
+                row["reached"] or "–",
+                row.get("arrays") or "–",
+                _count(row["opens"]),
+                _seconds(row["time_s"]),
+                _seconds(row.get("opening_s")),
+            )
+        )
     left = document["files_in_all"] - len(rows)
     least = "At least " if document.get("crowded") else ""
     note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
-    columns = ("file", "accessed by", "read", "written", "what the program asked for",
-               "what reached the file system", "arrays, by its views", "opens, of all ranks", "time of a rank",
-               "of it opening, closing, metadata")  # fmt: skip
+    columns = (
+        "file",
+        "accessed by",
+        "read",
+        "written",
+        "what the program asked for",
+        "what reached the file system",
+        "arrays, by its views",
+        "opens, of all ranks",
+        "time of a rank",
+        "of it opening, closing, metadata",
+    )
     known = [place for place in range(len(columns)) if place != _ARRAYS or any(row[place] != "–" for row in rows)]
     numbers = (False, False, True, True, False, False, False, True, True, True)
-    grid = Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
-                numbers=[numbers[place] for place in known], note=note)  # fmt: skip
+    grid = Grid(
+        columns=[columns[place] for place in known],
+        rows=[[row[place] for place in known] for row in rows],
+        numbers=[numbers[place] for place in known],
+        note=note,
+    )
     return Section(anchor="files", title="File by file", grids=[grid])
 
 
 def _library(document: Document, most: int) -> Section:
     rows = document["library"][:most]
     words = [(row["file"], row["method"], row["aggregators"] or "–", row["why"] or "–") for row in rows]
-    numbers = [(row["file"], _count(row["rounds"]), _count(row["requests"]), _amount(row["request_bytes"]),
-                _size(row["mean_request_bytes"]), _amount(row["between_nodes_bytes"]), _seconds(row["exchange_s"]),
-                _seconds(row["storage_s"]), _seconds(row["wait_s"]), _seconds(row["independent_s"]),
-                f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–")
-               for row in rows]  # fmt: skip
-    grids = [_known(("file", "method", "aggregators", "why"), words, of_words=True),
-             _known(("file", "rounds", "requests", "bytes of requests", "mean request", "between nodes", "exchange",
-                     "storage", "waiting", "by itself", "slowest rank"), numbers)]  # fmt: skip
+    numbers = [
+        (
+            row["file"],
+            _count(row["rounds"]),
+            _count(row["requests"]),
+            _amount(row["request_bytes"]),
+            _size(row["mean_request_bytes"]),
+            _amount(row["between_nodes_bytes"]),
+            _seconds(row["exchange_s"]),
+            _seconds(row["storage_s"]),
+            _seconds(row["wait_s"]),
+            _seconds(row["independent_s"]),
+            f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–",
+        )
+        for row in rows
+    ]
+    grids = [
+        _known(("file", "method", "aggregators", "why"), words, of_words=True),
+        _known(
+            (
+                "file",
+                "rounds",
+                "requests",
+                "bytes of requests",
+                "mean request",
+                "between nodes",
+                "exchange",
+                "storage",
+                "waiting",
+                "by itself",
+                "slowest rank",
+            ),
+            numbers,
+        ),
+    ]
     until = ["Of files that were closed before the job failed."] if document.get("ended") else []
     return Section(anchor="library", title="What the library did", grids=grids, sentences=[*until, _TIMES])
 
@@ -105,18 +164,33 @@ def _library(document: Document, most: int) -> Section:
 def _known(columns: Sequence[str], rows: Sequence[Sequence[str]], *, of_words: bool = False) -> Grid:
     """Return a table without the columns in which nothing is known; but for the first they have numbers, or words."""
     known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
-    return Grid(columns=[columns[place] for place in known], rows=[[row[place] for place in known] for row in rows],
-                numbers=[place > 0 and not of_words for place in known])  # fmt: skip
+    return Grid(
+        columns=[columns[place] for place in known],
+        rows=[[row[place] for place in known] for row in rows],
+        numbers=[place > 0 and not of_words for place in known],
+    )
 
 
 def _hints(document: Document, most: int) -> Section:
-    rows = [(row["hint"], row["value"], row["set_by"], _count(row["files"]), row["for_example"])
-            for row in document["hints"][:most]]  # fmt: skip
-    grid = Grid(columns=("hint", "value", "set by", "files", "for example"), rows=rows,
-                numbers=(False, False, False, True, False))  # fmt: skip
-    return Section(anchor="hints", title="Hints in force", grids=[grid] if rows else [],
-                   sentences=["All others have their defaults; `mpiio-ext hints` lists every hint." if rows else
-                              "No file had a hint that is no default; `mpiio-ext hints` lists them."])  # fmt: skip
+    rows = [
+        (row["hint"], row["value"], row["set_by"], _count(row["files"]), row["for_example"])
+        for row in document["hints"][:most]
+    ]
+    grid = Grid(
+        columns=("hint", "value", "set by", "files", "for example"),
+        rows=rows,
+        numbers=(False, False, False, True, False),
+    )
+    return Section(
+        anchor="hints",
+        title="Hints in force",
+        grids=[grid] if rows else [],
+        sentences=[
+            "All others have their defaults; `mpiio-ext hints` lists every hint."
+            if rows
+            else "No file had a hint that is no default; `mpiio-ext hints` lists them."
+        ],
+    )
 
 
 def _locks(document: Document) -> list[Grid]:
@@ -125,56 +199,129 @@ def _locks(document: Document) -> list[Grid]:
     for row in document.get("locks", ()):
         plan = f"{row['method']}: {row['plan_conflicts']:,} of {row['plan_lock_requests']:,}" if row["method"] else "–"
         least = f"{row['least_method']}: {row['least_conflicts']:,}" if row["least_method"] else "–"
-        counted = [f"{row[name]:,}" if row["writes"] is not None else "–"
-                   for name in ("writes", "units", "shared_units", "conflicts")]  # fmt: skip
+        counted = [
+            f"{row[name]:,}" if row["writes"] is not None else "–"
+            for name in ("writes", "units", "shared_units", "conflicts")
+        ]
         rows.append((row["file"], row["locks"], size_text(row["unit_bytes"]), *counted, plan, least))
-    columns = ("file", "locks", "lock unit", "recorded writes", "units written", "by several ranks in turn",
-               "locks taken from another rank", "conflicts of lock requests, by the model", "with fewer")
-    return [Grid(columns=columns, rows=rows, numbers=(False, False, True, True, True, True, True, False, False),
-                 note=_LOCKS)] if rows else []  # fmt: skip
+    columns = (
+        "file",
+        "locks",
+        "lock unit",
+        "recorded writes",
+        "units written",
+        "by several ranks in turn",
+        "locks taken from another rank",
+        "conflicts of lock requests, by the model",
+        "with fewer",
+    )
+    return (
+        [
+            Grid(
+                columns=columns,
+                rows=rows,
+                numbers=(False, False, True, True, True, True, True, False, False),
+                note=_LOCKS,
+            )
+        ]
+        if rows
+        else []
+    )
 
 
 def _storage(document: Document) -> Section:
-    rows = [(row["file"], row["file_system"] or "–", _size(float(row["stripe_size"] or 0)),
-             row["stripe_count"] or "not told", row["servers"] or "not told", row["lock_protocol"] or "not told")
-            for row in document["storage"]]  # fmt: skip
-    grid = Grid(columns=("file", "file system", "stripe size", "stripes", "servers", "locks"), rows=rows,
-                numbers=(False, False, True, True, True, False))  # fmt: skip
-    return Section(anchor="storage", title="File system and stripes", grids=[grid, *_locks(document)], sentences=[
-        "As the file system told after the run, of the files that took the most time."])  # fmt: skip
+    rows = [
+        (
+            row["file"],
+            row["file_system"] or "–",
+            _size(float(row["stripe_size"] or 0)),
+            row["stripe_count"] or "not told",
+            row["servers"] or "not told",
+            row["lock_protocol"] or "not told",
+        )
+        for row in document["storage"]
+    ]
+    grid = Grid(
+        columns=("file", "file system", "stripe size", "stripes", "servers", "locks"),
+        rows=rows,
+        numbers=(False, False, True, True, True, False),
+    )
+    return Section(
+        anchor="storage",
+        title="File system and stripes",
+        grids=[grid, *_locks(document)],
+        sentences=["As the file system told after the run, of the files that took the most time."],
+    )
 
 
 def _sections(document: Document, figures: Sequence[Figure], most: int, *, interactive: bool) -> list[Section]:
     findings = [Finding(**one) for one in document["findings"]]
     unknown = [f"Not known: {text}." for text in document["unknown"]]
-    run = Section(anchor="run", title="The run", facts=[(name, text) for name, text in document["facts"]],
-                  grids=_parts(document))  # fmt: skip
+    run = Section(
+        anchor="run", title="The run", facts=[(name, text) for name, text in document["facts"]], grids=_parts(document)
+    )
     if not document["facts"]:
         return []
     last = [Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []
     if not document["files"]:
         return [run, *last]
     right = document["sentence"].endswith(("nothing to change.", "too little to be worth tuning."))
-    none = ["Of the calls that had ended, none needs a change."] if document.get("ended") else [
-        "Nothing needs a change."] if right else []  # fmt: skip
+    none = (
+        ["Of the calls that had ended, none needs a change."]
+        if document.get("ended")
+        else ["Nothing needs a change."]
+        if right
+        else []
+    )
     return [
-        Section(anchor="findings", title="Findings and next steps", findings=findings,
-                sentences=[*document["conclusions"], *([] if findings else none)]),
-        *([Section(anchor="over-time", title="Over time", figures=figures, sentences=[_POINTED] if interactive else [])]
-          if figures else []),
-        _files(document, most), *([_library(document, most), _hints(document, most)] if document["library"] else []),
-        *([_storage(document)] if document["storage"] else []), run,
-        *howto.section(findings), *last,
-    ]  # fmt: skip
+        Section(
+            anchor="findings",
+            title="Findings and next steps",
+            findings=findings,
+            sentences=[*document["conclusions"], *([] if findings else none)],
+        ),
+        *(
+            [
+                Section(
+                    anchor="over-time", title="Over time", figures=figures, sentences=[_POINTED] if interactive else []
+                )
+            ]
+            if figures
+            else []
+        ),
+        _files(document, most),
+        *([_library(document, most), _hints(document, most)] if document["library"] else []),
+        *([_storage(document)] if document["storage"] else []),
+        run,
+        *howto.section(findings),
+        *last,
+    ]
 
 
 def _parts(document: Document) -> list[Grid]:
     """Return where the time of a rank went; none where the recordings do not tell."""
-    rows = [(row["name"], _seconds(row["mean_s"]), f"{_seconds(row['least_s'])}, rank {row['least_rank']}",
-             f"{_seconds(row['most_s'])}, rank {row['rank']}", row["meaning"])
-            for row in document.get("parts", ()) if row["most_s"] > 0]  # fmt: skip
-    return [Grid(columns=("where the time went", "a rank, on average", "least", "most", "what that is"), rows=rows,
-                 numbers=(False, True, True, True, False))] if rows else []  # fmt: skip
+    rows = [
+        (
+            row["name"],
+            _seconds(row["mean_s"]),
+            f"{_seconds(row['least_s'])}, rank {row['least_rank']}",
+            f"{_seconds(row['most_s'])}, rank {row['rank']}",
+            row["meaning"],
+        )
+        for row in document.get("parts", ())
+        if row["most_s"] > 0
+    ]
+    return (
+        [
+            Grid(
+                columns=("where the time went", "a rank, on average", "least", "most", "what that is"),
+                rows=rows,
+                numbers=(False, True, True, True, False),
+            )
+        ]
+        if rows
+        else []
+    )
 
 
 def _name(command: str) -> str:
@@ -202,14 +349,18 @@ def _page(
         notices.insert(0, Finding(title="When the job failed.", evidence=document["at_end"], weight="warning"))
     if document["lacks"]:
         notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
-    lead = [text for text in (document["sentence"], document.get("spent_on", ""), help_sentence(document["help"]))
-            if text]  # fmt: skip
+    lead = [
+        text for text in (document["sentence"], document.get("spent_on", ""), help_sentence(document["help"])) if text
+    ]
     return page_of(
         f"I/O of {_name(document['program'])}",
         _sections(document, figures[1:] if picture else figures, most, interactive=interactive),
-        lead=lead, picture=picture or none,
-        notices=notices, interactive=interactive, data=document if data else None,
-    )  # fmt: skip
+        lead=lead,
+        picture=picture or none,
+        notices=notices,
+        interactive=interactive,
+        data=document if data else None,
+    )
 
 
 #: What a page leaves out to be small enough, step by step: options of `_page`, and what they leave out.

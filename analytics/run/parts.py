@@ -49,9 +49,20 @@ def parts(seen: Seen, run_s: float) -> list[dict[str, Any]]:
     mine = {name: seen.spent_s[:, list(classes)].sum(axis=1) for name, _, classes in _PARTS}
     named = {"program": "your program"} | {name: words for name, words, _ in _PARTS}
     all_s = {"program": (run_s - sum(mine.values())).clip(0.0), **mine}
-    return [{"part": name, "name": named[name], "mean_s": float(each.mean()), "most_s": float(each.max()),
-             "busiest_s": float(each[busiest]), "least_s": float(each.min()), "least_rank": int(each.argmin()),
-             "rank": int(each.argmax()), "meaning": _MEANT[name]} for name, each in all_s.items()]  # fmt: skip
+    return [
+        {
+            "part": name,
+            "name": named[name],
+            "mean_s": float(each.mean()),
+            "most_s": float(each.max()),
+            "busiest_s": float(each[busiest]),
+            "least_s": float(each.min()),
+            "least_rank": int(each.argmin()),
+            "rank": int(each.argmax()),
+            "meaning": _MEANT[name],
+        }
+        for name, each in all_s.items()
+    ]
 
 
 def sentence(rows: Sequence[Mapping[str, Any]], run_s: float) -> str:
@@ -60,10 +71,10 @@ def sentence(rows: Sequence[Mapping[str, Any]], run_s: float) -> str:
     whole = sum(row["busiest_s"] for row in inside)
     if whole < TRIVIAL * run_s or whole <= 0:
         return ""
-    told = [f"{row['name']} {share_text(row['busiest_s'], whole)}" for row in inside
-            if row["busiest_s"] >= _LEAST * whole]  # fmt: skip
+    told = [
+        f"{row['name']} {share_text(row['busiest_s'], whole)}" for row in inside if row["busiest_s"] >= _LEAST * whole
+    ]
     return f"Of that time: {', '.join(told)}."
-
 
 
 def waiting_s(rows: Sequence[Mapping[str, Any]]) -> float:

@@ -57,11 +57,15 @@ def _points(chart: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the numbers of a figure as rows."""
     data = chart["data"]
     if chart["kind"] == "steps":
-        return [{"time_s": at} | {f"{one['name']}_bytes_per_s": one["y"][place] for one in data["series"]}
-                for place, at in enumerate(data["x"])]  # fmt: skip
+        return [
+            {"time_s": at} | {f"{one['name']}_bytes_per_s": one["y"][place] for one in data["series"]}
+            for place, at in enumerate(data["x"])
+        ]
     unit = {"s": "time_s", "B": "bytes"}[data["exact"]["unit"]]
-    return [{"what": what, "first_rank": first, "last_rank": last, "from_s": float(start), "to_s": float(end),
-             unit: value} for what, first, last, start, end, value in rows_of(data)[1]]  # fmt: skip
+    return [
+        {"what": what, "first_rank": first, "last_rank": last, "from_s": float(start), "to_s": float(end), unit: value}
+        for what, first, last, start, end, value in rows_of(data)[1]
+    ]
 
 
 class RunReport(Shown):
@@ -95,8 +99,10 @@ class RunReport(Shown):
     @property
     def findings(self) -> Part:
         """Return what was found, with evidence and next steps."""
-        rows = [{"finding": one["title"], "evidence": "; ".join(one["evidence"]), "next_step": "; ".join(one["advice"])}
-                for one in self.document["findings"]]  # fmt: skip
+        rows = [
+            {"finding": one["title"], "evidence": "; ".join(one["evidence"]), "next_step": "; ".join(one["advice"])}
+            for one in self.document["findings"]
+        ]
         return Part("Findings", rows, [one["finding"] for one in rows])
 
     @property
@@ -132,8 +138,14 @@ class RunReport(Shown):
     def lines(self) -> list[str]:
         """Return the first sentences, and what is not as it should be."""
         document = self.document
-        told = (self.sentence, document.get("spent_on", ""), self.advice, *document.get("at_end", ()),
-                *document["notices"], *document["lacks"])  # fmt: skip
+        told = (
+            self.sentence,
+            document.get("spent_on", ""),
+            self.advice,
+            *document.get("at_end", ()),
+            *document["notices"],
+            *document["lacks"],
+        )
         return [text for text in told if text]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
@@ -154,9 +166,11 @@ def document_at(path: Path) -> dict[str, Any]:
     """
     if path.is_dir():
         if not has_recordings(path):
-            raise ArgumentError(f"{path}: the folder holds no recordings of a run; it is the one that "
-                                "`mpiio-ext run --report` names where it makes no page (results of the bench: "
-                                "`mpiio-ext bench report`)")  # fmt: skip
+            raise ArgumentError(
+                f"{path}: the folder holds no recordings of a run; it is the one that "
+                "`mpiio-ext run --report` names where it makes no page (results of the bench: "
+                "`mpiio-ext bench report`)"
+            )
         return of_folder(path)
     if not path.is_file():
         raise ArgumentError(cannot_read(path, missing()))

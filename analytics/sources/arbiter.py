@@ -139,8 +139,12 @@ class Arbiter(Source):
             raise SourceError(str(path), 0, 'no status of an arbiter: no "map"')
         generation, assignments = _assignments(document["map"], problems)
         tables = {"assignments": assignments, "jobs": _jobs(document.get("jobs"), problems)}
-        header = {"generation": generation, "serving": document.get("serving"), "settings": document.get("settings"),
-                  "form": form}  # fmt: skip
+        header = {
+            "generation": generation,
+            "serving": document.get("serving"),
+            "settings": document.get("settings"),
+            "form": form,
+        }
         return tables, header
 
 

@@ -54,9 +54,14 @@ JOBS = Table(
 SLOTS = Table(
     "slots",
     "one row a policy, a job and a slot of its time",
-    (_POLICY, _JOB, Column("time_s", "float64", _BEGUN, "begin of the slot"),
-     Column("data_bytes", "int64", "B", "written in it"), _OTHERS),
-)  # fmt: skip
+    (
+        _POLICY,
+        _JOB,
+        Column("time_s", "float64", _BEGUN, "begin of the slot"),
+        Column("data_bytes", "int64", "B", "written in it"),
+        _OTHERS,
+    ),
+)
 IO_NODES = Table(
     "io_nodes",
     "one row a change of the arbiter's map and a job in it",

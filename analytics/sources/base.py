@@ -130,8 +130,10 @@ class Source:
         file = File(path, Problems(str(path)), time_zone, between)
         found, header = self.parse(file)
         known = {table.name: table for table in self.TABLES}
-        tables = {name: make_table(known[name], table) if isinstance(table, (Mapping, list)) else table
-                  for name, table in found.items()}  # fmt: skip
+        tables = {
+            name: make_table(known[name], table) if isinstance(table, (Mapping, list)) else table
+            for name, table in found.items()
+        }
         return Records(source=self.NAME, path=str(path), tables=tables, header=header, problems=file.problems.all())
 
 

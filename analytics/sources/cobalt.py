@@ -294,8 +294,12 @@ def _jobs(data: bytes, problems: Problems, time_zone: str) -> list[Row]:
     """
     form = _form(data[: 64 << 10].decode("utf-8", "replace"))
     if form is None:
-        raise SourceError(problems.file, 0, "no jobs of Cobalt: neither a line that names COBALT_JOBID and "
-                          "START_TIMESTAMP, an accounting record, nor a heading of qstat")  # fmt: skip
+        raise SourceError(
+            problems.file,
+            0,
+            "no jobs of Cobalt: neither a line that names COBALT_JOBID and "
+            "START_TIMESTAMP, an accounting record, nor a heading of qstat",
+        )
     zone = Zone(time_zone, _FORMS)
     rows: dict[int, Row] = {}
     lines = ((number, text) for number, text in lines_of(data, problems, ended=form is not _csv) if text.strip())

@@ -40,9 +40,16 @@ from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, SIZE_BI
 
 def _rules() -> dict[str, tuple[str, tuple[str, ...]]]:
     """Return how counters become columns of ``darshan_file``: column -> (how, counters)."""
-    both = {"bytes_read": "BYTES_READ", "bytes_written": "BYTES_WRITTEN", "reads": "READS", "writes": "WRITES",
-            "opens": "OPENS", "read_time": "F_READ_TIME", "write_time": "F_WRITE_TIME",
-            "meta_time": "F_META_TIME"}  # fmt: skip
+    both = {
+        "bytes_read": "BYTES_READ",
+        "bytes_written": "BYTES_WRITTEN",
+        "reads": "READS",
+        "writes": "WRITES",
+        "opens": "OPENS",
+        "read_time": "F_READ_TIME",
+        "write_time": "F_WRITE_TIME",
+        "meta_time": "F_META_TIME",
+    }
     rules: dict[str, tuple[str, tuple[str, ...]]] = {
         column: ("sum", (f"POSIX_{name}", f"STDIO_{name}")) for column, name in both.items()
     }
@@ -68,11 +75,27 @@ def _rules() -> dict[str, tuple[str, tuple[str, ...]]]:
 
 #: Column of ``darshan_file`` -> how its counters are joined (sum, max, first, last), and which they are.
 RULES = _rules()
-_ACTIVITY = ("bytes_read", "bytes_written", "reads", "writes", "opens", "consec_reads", "consec_writes", "seq_reads",
-             "seq_writes", "read_time", "write_time", "meta_time")  # fmt: skip
-_EXTREMES = {"fastest_rank_time": "F_FASTEST_RANK_TIME", "slowest_rank_time": "F_SLOWEST_RANK_TIME",
-             "fastest_rank_bytes": "FASTEST_RANK_BYTES", "slowest_rank_bytes": "SLOWEST_RANK_BYTES",
-             "slowest_rank": "SLOWEST_RANK"}  # fmt: skip
+_ACTIVITY = (
+    "bytes_read",
+    "bytes_written",
+    "reads",
+    "writes",
+    "opens",
+    "consec_reads",
+    "consec_writes",
+    "seq_reads",
+    "seq_writes",
+    "read_time",
+    "write_time",
+    "meta_time",
+)
+_EXTREMES = {
+    "fastest_rank_time": "F_FASTEST_RANK_TIME",
+    "slowest_rank_time": "F_SLOWEST_RANK_TIME",
+    "fastest_rank_bytes": "FASTEST_RANK_BYTES",
+    "slowest_rank_bytes": "SLOWEST_RANK_BYTES",
+    "slowest_rank": "SLOWEST_RANK",
+}
 _SYNCS = ("POSIX_FSYNCS", "POSIX_FDSYNCS")
 _OPENS = ("POSIX_OPENS", "STDIO_OPENS", "MPIIO_INDEP_OPENS", "MPIIO_COLL_OPENS")
 #: Module -> counters that its records have, and the flag of a job.
@@ -85,13 +108,22 @@ _MODULES = {
     "LUSTRE": ("uses_lustre", ("LUSTRE_STRIPE_SIZE",)),
     "STDIO": ("uses_stdio", ("STDIO_OPENS",)),
 }
-WANTED = frozenset({
-    *IDS, *TEXTS, "rank", "start_time", "end_time", "nprocs", "runtime", *_OPENS,
-    *(counter for _, counters in RULES.values() for counter in counters),
-    *_SYNCS,
-    *(f"{module}_{name}" for module in ("POSIX", "STDIO") for name in _EXTREMES.values()),
-    *(counter for _, counters in _MODULES.values() for counter in counters),
-})  # fmt: skip
+WANTED = frozenset(
+    {
+        *IDS,
+        *TEXTS,
+        "rank",
+        "start_time",
+        "end_time",
+        "nprocs",
+        "runtime",
+        *_OPENS,
+        *(counter for _, counters in RULES.values() for counter in counters),
+        *_SYNCS,
+        *(f"{module}_{name}" for module in ("POSIX", "STDIO") for name in _EXTREMES.values()),
+        *(counter for _, counters in _MODULES.values() for counter in counters),
+    }
+)
 _MOST = 2.0**63
 #: The time of a log is one of these years, in s since 1970.
 _TIMES = (0.0, 2.0**33)
@@ -228,8 +260,9 @@ def _list(values: Numbers, of: Callable[[float], Any] = float) -> list[Any]:
 
 
 def _typed(columns: Mapping[str, Numbers], kinds: Mapping[str, pa.DataType]) -> dict[str, list[Any]]:
-    return {name: _list(values, float if pa.types.is_floating(kinds[name]) else int)
-            for name, values in columns.items()}  # fmt: skip
+    return {
+        name: _list(values, float if pa.types.is_floating(kinds[name]) else int) for name, values in columns.items()
+    }
 
 
 def _taken(table: Counters, name: str, rows: Whole) -> list[str | None]:
@@ -247,16 +280,23 @@ def _files(table: Counters, logs: _Groups, ids: dict[str, list[Any]]) -> pa.Tabl
         if how in ("first", "last"):
             columns[name] += start
     columns |= _extremes(table, groups)
-    columns |= {"root_bytes_written": _root_bytes(table, groups), "processes": processes,
-                "ranks": _ranks(table, groups, processes)}  # fmt: skip
+    columns |= {
+        "root_bytes_written": _root_bytes(table, groups),
+        "processes": processes,
+        "ranks": _ranks(table, groups, processes),
+    }
     end = start + _counter(table, "runtime")[groups.first]
     columns["write_end"] = _synced_until(table, groups, columns, end)
     schema = DARSHAN_FILE.schema()
     values = _typed(columns, {field.name: field.type for field in schema})
     values |= {name: [found[number] for number in log.tolist()] for name, found in ids.items()}
-    values |= {"file_id": table.ids["recordid"][groups.first].tolist(), "source": ["darshan"] * len(groups),
-               "file": _taken(table, "filename", groups.first), "mount": _taken(table, "mountpt", groups.first),
-               "fs_type": _taken(table, "fstype", groups.first)}  # fmt: skip
+    values |= {
+        "file_id": table.ids["recordid"][groups.first].tolist(),
+        "source": ["darshan"] * len(groups),
+        "file": _taken(table, "filename", groups.first),
+        "mount": _taken(table, "mountpt", groups.first),
+        "fs_type": _taken(table, "fstype", groups.first),
+    }
     return make_table(DARSHAN_FILE, values)
 
 
@@ -280,25 +320,34 @@ def _jobs(table: Counters, logs: _Groups, ids: dict[str, list[Any]], name: str) 
     columns = {name: _joined(table, logs, name) for name in _ACTIVITY}
     for way in ("read", "write"):
         columns |= {f"{way}_{where}": start + _joined(table, logs, f"{way}_{where}") for where in ("start", "end")}
-    columns |= {"start_time": start, "end_time": np.where(end >= start, end, np.nan),
-                "run_time": np.where(np.isnan(run_time) & (end >= start), end - start, run_time),
-                "processes": _counter(table, "nprocs")[rows]}  # fmt: skip
+    columns |= {
+        "start_time": start,
+        "end_time": np.where(end >= start, end, np.nan),
+        "run_time": np.where(np.isnan(run_time) & (end >= start), end - start, run_time),
+        "processes": _counter(table, "nprocs")[rows],
+    }
     values = _typed(columns, {field.name: field.type for field in DARSHAN_JOB.schema()})
     there = {module: logs.any(~np.isnan(_counter(table, *counters))) for module, (_, counters) in _MODULES.items()}
     uses: dict[str, Flags] = {}
     for module, (flag, _) in _MODULES.items():
         uses[flag] = uses.get(flag, np.zeros(len(logs), bool)) | there[module]
     exe = _taken(table, "exe", rows)
-    uid = [None if text is None or not text.removesuffix(".0").isdecimal() else int(text.removesuffix(".0"))
-           for text in _taken(table, "uid", rows)]  # fmt: skip
+    uid = [
+        None if text is None or not text.removesuffix(".0").isdecimal() else int(text.removesuffix(".0"))
+        for text in _taken(table, "uid", rows)
+    ]
     values |= {flag: found.tolist() for flag, found in uses.items()}
     values |= {
-        **ids, "source": ["darshan"] * len(logs), "log_file": [name] * len(logs), "exe": exe,
+        **ids,
+        "source": ["darshan"] * len(logs),
+        "log_file": [name] * len(logs),
+        "exe": exe,
         "uid": [one if one is not None and one < 2**63 else None for one in uid],
         "app": [(text.split() or [""])[0].rsplit("/", 1)[-1] if text else None for text in exe],
-        "log_version": _taken(table, "darshan_log_version", rows), "partial": [False] * len(logs),
+        "log_version": _taken(table, "darshan_log_version", rows),
+        "partial": [False] * len(logs),
         "modules": [[module for module in _MODULES if there[module][number]] for number in range(len(logs))],
-    }  # fmt: skip
+    }
     return make_table(DARSHAN_JOB, values)
 
 
@@ -310,8 +359,12 @@ def _checked(table: Counters, path: str) -> None:
     SourceError
         There is one.
     """
-    for name, low, high in (("start_time", *_TIMES), ("end_time", *_TIMES), ("rank", -1.0, 2.0**31 - 1),
-                            ("nprocs", 0.0, 2.0**31 - 1)):  # fmt: skip
+    for name, low, high in (
+        ("start_time", *_TIMES),
+        ("end_time", *_TIMES),
+        ("rank", -1.0, 2.0**31 - 1),
+        ("nprocs", 0.0, 2.0**31 - 1),
+    ):
         values = table.numbers.get(name)
         if values is None or (name == "nprocs" and table.form == "records" and np.isnan(values).all()):
             continue
@@ -325,8 +378,10 @@ def _tables(table: Counters, path: Path, source_log: int) -> dict[str, pa.Table]
     logs = _Groups(table.ids["jobid"], table.numbers["start_time"], table.numbers["end_time"])
     jobs = table.ids["jobid"][logs.first].tolist()
     begins = table.numbers["start_time"][logs.first].tolist()
-    log_ids = [job_id_of(path.name, f"{job}:{begin:.3f}:{number}")
-               for number, (job, begin) in enumerate(zip(jobs, begins, strict=True))]  # fmt: skip
+    log_ids = [
+        job_id_of(path.name, f"{job}:{begin:.3f}:{number}")
+        for number, (job, begin) in enumerate(zip(jobs, begins, strict=True))
+    ]
     ids: dict[str, list[Any]] = {"job_id": jobs, "log_id": log_ids, "source_log": [source_log] * len(jobs)}
     found = _jobs(table, logs, ids, path.name)
     if table.form == "totals":
@@ -360,8 +415,15 @@ def convert(logs: Sequence[str], root: str) -> Converted:
         files.append(found["darshan_file"])
         bad = problems.all()
         more = f", and {len(bad) - 1:,} more like it" if len(bad) > 1 else ""
-        outcomes.append(Outcome(log, "partial" if bad else "whole", f"line {bad[0].line}: {bad[0].what}{more}" if bad
-                                else "", number, {name: table.num_rows for name, table in found.items()}))  # fmt: skip
+        outcomes.append(
+            Outcome(
+                log,
+                "partial" if bad else "whole",
+                f"line {bad[0].line}: {bad[0].what}{more}" if bad else "",
+                number,
+                {name: table.num_rows for name, table in found.items()},
+            )
+        )
     return Converted({"darshan_job": pa.concat_tables(jobs), "darshan_file": pa.concat_tables(files)}, outcomes)
 
 

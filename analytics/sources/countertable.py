@@ -114,13 +114,17 @@ def _parquet(path: Path, wanted: Collection[str]) -> Counters:
         plain = {name.removeprefix(prefix) if name.startswith(prefix) else name: name for name in names}
         table = pq.read_table(path, columns=[plain[name] for name in plain if name in wanted])
         columns = {name: table[theirs] for name, theirs in plain.items() if name in wanted}
-        ids = {name: np.array([_integer(value) for value in columns[name].to_pylist()], np.int64)
-               for name in IDS if name in columns}  # fmt: skip
+        ids = {
+            name: np.array([_integer(value) for value in columns[name].to_pylist()], np.int64)
+            for name in IDS
+            if name in columns
+        }
         numbers = {name: _numbers(column, name) for name, column in columns.items() if name not in (*IDS, *TEXTS)}
     except (pa.ArrowException, OSError, ValueError, OverflowError, KeyError) as error:
         raise SourceError(str(path), 0, f"cannot be read: {str(error)[:200]}") from error
-    return Counters(form, table.num_rows, numbers, ids, {name: _texts(columns[name]) for name in TEXTS
-                                                         if name in columns})  # fmt: skip
+    return Counters(
+        form, table.num_rows, numbers, ids, {name: _texts(columns[name]) for name in TEXTS if name in columns}
+    )
 
 
 # ---- CSV -------------------------------------------------------------------------------------------------------------
@@ -132,8 +136,12 @@ class _Csv:
     def __init__(self, path: Path, names: Sequence[str], wanted: Collection[str]) -> None:
         form = form_of(names)
         if form is None or len(set(names)) < len(names):
-            raise SourceError(str(path), 1, "the first line does not name jobid, start_time, end_time, and recordid "
-                              "and rank, or nprocs and total_…, each once")  # fmt: skip
+            raise SourceError(
+                str(path),
+                1,
+                "the first line does not name jobid, start_time, end_time, and recordid "
+                "and rank, or nprocs and total_…, each once",
+            )
         self.form = form
         self._width = len(names)
         prefix = TOTAL if form == "totals" else ""
@@ -165,11 +173,12 @@ class _Csv:
         """Return what was gathered."""
         columns = self._columns
         return Counters(
-            self.form, len(columns["jobid"]),
+            self.form,
+            len(columns["jobid"]),
             {name: np.array(values, np.float64) for name, values in columns.items() if name not in (*IDS, *TEXTS)},
             {name: np.array(columns[name], np.int64) for name in IDS if name in columns},
             {name: [text or None for text in columns[name]] for name in TEXTS if name in columns},
-        )  # fmt: skip
+        )
 
 
 def read_counters(path: Path, wanted: Collection[str], problems: Problems) -> Counters:

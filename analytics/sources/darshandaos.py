@@ -57,8 +57,11 @@ def with_daos(found: Converted, root: str) -> Converted:
             outcomes[place] = dataclasses.replace(outcomes[place], status="partial", reason=reason)
     schema = found.tables["darshan_file"].schema
     more = pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in files], schema=schema)
-    tables = {**found.tables, "darshan_job": pa.Table.from_pylist(jobs, schema=DARSHAN_JOB.schema()),
-              "darshan_file": _ordered(pa.concat_tables([found.tables["darshan_file"], more]), jobs)}  # fmt: skip
+    tables = {
+        **found.tables,
+        "darshan_job": pa.Table.from_pylist(jobs, schema=DARSHAN_JOB.schema()),
+        "darshan_file": _ordered(pa.concat_tables([found.tables["darshan_file"], more]), jobs),
+    }
     return Converted(tables, outcomes)
 
 
@@ -81,8 +84,10 @@ def _rows(path: Path, job: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str
     if unknown:
         return [], f"what the job moved through DAOS is not counted: this version of module {unknown[0]} is not known"
     rows = found.get("DFS") or found.get("DAOS") or {}
-    moved = [sum(row["bytes_read"] + row["bytes_written"] for row in (each or {}).values())
-             for each in (found.get("DFS"), found.get("DAOS"))]  # fmt: skip
+    moved = [
+        sum(row["bytes_read"] + row["bytes_written"] for row in (each or {}).values())
+        for each in (found.get("DFS"), found.get("DAOS"))
+    ]
     beside = moved[1] > _BESIDE * moved[0] > 0
     problem = "bytes of DAOS objects that are no files of DFS are not counted" if beside else ""
     for number, row in rows.items():
@@ -97,8 +102,13 @@ def _files(log: DarshanFile, module: str, job: Mapping[str, Any]) -> dict[int, d
     if not parts:
         return None
     for part in parts:
-        every = zip(part["file"].tolist(), part["rank"].tolist(), part["counters"].astype(np.int64),
-                    part["times"].astype(float), strict=True)  # fmt: skip
+        every = zip(
+            part["file"].tolist(),
+            part["rank"].tolist(),
+            part["counters"].astype(np.int64),
+            part["times"].astype(float),
+            strict=True,
+        )
         for file, rank, counters, times in every:
             row = rows.setdefault(file, _empty(job))
             _take(row, module, rank, counters, times, job)
@@ -111,15 +121,15 @@ def _empty(job: Mapping[str, Any]) -> dict[str, Any]:
     return {**identity, "fs_type": "daos", "ranks": 0, **sizes, **dict.fromkeys(_SUMS, 0), "root_bytes_written": 0}
 
 
-def _take(
-    row: dict[str, Any], module: str, rank: int, counters: Whole, times: Numbers, job: Mapping[str, Any]
-) -> None:  # fmt: skip
+def _take(row: dict[str, Any], module: str, rank: int, counters: Whole, times: Numbers, job: Mapping[str, Any]) -> None:
     """Add a record to the row of its file."""
     opens, moved, sizes, slowest = _PLACES[module]
     row["ranks"] = job["processes"] if rank < 0 else row["ranks"] + 1
     row["opens"] += int(counters[list(opens)].sum())
-    for way, at, bytes_of, time, start in (("read", sizes, "bytes_read", 8, 1),
-                                           ("write", sizes + len(SIZE_BINS), "bytes_written", 9, 2)):  # fmt: skip
+    for way, at, bytes_of, time, start in (
+        ("read", sizes, "bytes_read", 8, 1),
+        ("write", sizes + len(SIZE_BINS), "bytes_written", 9, 2),
+    ):
         row[bytes_of] += int(counters[moved + (way == "write")])
         for size, count in zip(SIZE_BINS, counters[at : at + len(SIZE_BINS)].tolist(), strict=True):
             row[f"{way}_size_{size}"] += count
@@ -133,9 +143,13 @@ def _take(
     row["meta_time"] += float(times[10])
     if rank < 0:
         row["root_bytes_written"] = None
-        row |= {"slowest_rank": int(counters[slowest]), "slowest_rank_bytes": int(counters[slowest + 1]),
-                "fastest_rank_bytes": int(counters[slowest - 1]), "fastest_rank_time": float(times[13]),
-                "slowest_rank_time": float(times[14])}  # fmt: skip
+        row |= {
+            "slowest_rank": int(counters[slowest]),
+            "slowest_rank_bytes": int(counters[slowest + 1]),
+            "fastest_rank_bytes": int(counters[slowest - 1]),
+            "fastest_rank_time": float(times[13]),
+            "slowest_rank_time": float(times[14]),
+        }
     elif rank == 0:
         row["root_bytes_written"] += int(counters[moved + 1])
 

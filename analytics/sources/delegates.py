@@ -75,9 +75,7 @@ FILES = Table(
 _OURS = ("time", "group", "delegate")
 
 
-def _files(
-    place: str, item: Mapping[str, Any], row: Row, rows: list[Row], problems: Problems
-) -> None:
+def _files(place: str, item: Mapping[str, Any], row: Row, rows: list[Row], problems: Problems) -> None:
     files = item.get("files", [])
     if not isinstance(files, list):
         problems.add(0, f"{place}/files: no list")

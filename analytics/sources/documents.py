@@ -70,7 +70,7 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
     "string": (_text, "a text"),
     "bool": (lambda value: isinstance(value, bool), "true or false"),
     "list<int32>": (_integers, "a list of whole numbers"),
-}  # fmt: skip
+}
 
 
 def row_of(item: object, table: Table) -> Row:
@@ -94,4 +94,3 @@ def row_of(item: object, table: Table) -> Row:
     others = {name: value for name, value in item.items() if name not in types}
     row["others"] = json.dumps(others) if others else None
     return row
-

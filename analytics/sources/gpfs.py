@@ -54,8 +54,10 @@ class Colons:
             raise ValueError(f"no line {self._command}:{section}:HEADER above it names its fields")
         if len(values) < len(names):
             raise ValueError(f"{len(values)} fields, and {len(names)} are named")
-        return section, {name: _ESCAPED.sub(lambda code: urllib.parse.unquote(code[0]), value)
-                         for name, value in zip(names, values, strict=False)}  # fmt: skip
+        return section, {
+            name: _ESCAPED.sub(lambda code: urllib.parse.unquote(code[0]), value)
+            for name, value in zip(names, values, strict=False)
+        }
 
 
 def yes(text: str) -> bool:

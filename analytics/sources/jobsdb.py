@@ -50,8 +50,11 @@ def _rows(path: Path, problems: Problems) -> list[Row]:
             if row is None:
                 return found
             number, *values = row
-            wrong = [f"{name} is {str(value)[:40]!r}" for (name, kind), value in zip(wanted, values, strict=True)
-                     if value is not None and not isinstance(value, kind)]  # fmt: skip
+            wrong = [
+                f"{name} is {str(value)[:40]!r}"
+                for (name, kind), value in zip(wanted, values, strict=True)
+                if value is not None and not isinstance(value, kind)
+            ]
             if wrong:
                 problems.add(int(number), ", ".join(wrong))
                 continue

@@ -97,8 +97,12 @@ class _Reader:
     def _device(self, number: int, match: re.Match[str]) -> None:
         place = int(match["number"])
         if place <= self._before:
-            self._problems.add(number, f"device {place} behind {self._before}: a line BEGIN is missing, and the "
-                               "devices from here have no time", 0)  # fmt: skip
+            self._problems.add(
+                number,
+                f"device {place} behind {self._before}: a line BEGIN is missing, and the "
+                "devices from here have no time",
+                0,
+            )
             self._time = None
         self._before = place
         named = None

@@ -196,8 +196,12 @@ class _Reader:
         if section.quantity == "1K-blocks" and not section.damaged:
             for name, sum_ in section.sums.items():
                 if sum_ != numbers[name]:
-                    self._problems.add(number, f"{name} of {match['mount'][:60]} is {numbers[name]}, and its OSTs "
-                                       f"add up to {sum_}: a line is damaged or missing", 0)  # fmt: skip
+                    self._problems.add(
+                        number,
+                        f"{name} of {match['mount'][:60]} is {numbers[name]}, and its OSTs "
+                        f"add up to {sum_}: a line is damaged or missing",
+                        0,
+                    )
         self.summaries.append({"time": self._time, **numbers, "mount": match["mount"]})
         self._section = None
 

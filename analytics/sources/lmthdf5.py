@@ -103,10 +103,11 @@ def _sound(values: Numbers) -> Numbers:
 def column_names(dataset: h5py.Dataset, attribute: str, problems: Hdf5Problems) -> list[str]:
     """Return the names of OSTs; those that stand there twice are empty, since one of them is damaged."""
     found = [
-        item.decode("utf-8", "backslashreplace") if isinstance(item, bytes)
+        item.decode("utf-8", "backslashreplace")
+        if isinstance(item, bytes)
         else str(item).encode("utf-8", "backslashreplace").decode()  # h5py makes surrogates of bytes that are no UTF-8
         for item in dataset.attrs[attribute]
-    ]  # fmt: skip
+    ]
     twice = [name for name, count in collections.Counter(filter(None, found)).items() if count > 1]
     if twice:
         problems.add(f"several columns are called {', '.join(twice)[:80]}, and are left out")

@@ -62,8 +62,12 @@ OPERATIONS = Table(
         Column("count", "float64", "count", "in this step; NULL where LMT lost it"),
     ),
 )
-_FULL = (("used_kib", "KiB", "used"), ("total_kib", "KiB", "size"), ("inodes_used", "count", "inodes used"),
-         ("inodes_total", "count", "inodes"))  # fmt: skip
+_FULL = (
+    ("used_kib", "KiB", "used"),
+    ("total_kib", "KiB", "size"),
+    ("inodes_used", "count", "inodes used"),
+    ("inodes_total", "count", "inodes"),
+)
 FULLNESS = Table(
     "fullness",
     "one row a sample and a target: how full it was",
@@ -118,9 +122,7 @@ class _Tables:
 # ---- databases -------------------------------------------------------------------------------------------------------
 
 
-def _samples(
-    base: sqlite3.Connection, query: str, number: int, utc: dict[int, float]
-) -> tuple[Numbers, list[Numbers]]:
+def _samples(base: sqlite3.Connection, query: str, number: int, utc: dict[int, float]) -> tuple[Numbers, list[Numbers]]:
     """Return the times and the columns (NaN: nothing) of one server, in the order of time."""
     rows = [row for row in base.execute(query, (number,)) if row[0] in utc]
     times = np.array([utc[row[0]] for row in rows], dtype=np.float64)
@@ -151,14 +153,20 @@ def _loads(base: sqlite3.Connection, utc: dict[int, float], out: _Tables) -> Non
 def _fullness(base: sqlite3.Connection, utc: dict[int, float], out: _Tables) -> None:
     for kind, what in (("OST", "OST"), ("MDT", "MDS")):
         names = f"SELECT {what}_ID, {what}_NAME FROM {what}_INFO ORDER BY {what}_ID"
-        query = (f"SELECT TS_ID, KBYTES_USED, KBYTES_FREE, INODES_USED, INODES_FREE FROM {what}_DATA "
-                 f"WHERE {what}_ID = ? ORDER BY TS_ID")  # fmt: skip
+        query = (
+            f"SELECT TS_ID, KBYTES_USED, KBYTES_FREE, INODES_USED, INODES_FREE FROM {what}_DATA "
+            f"WHERE {what}_ID = ? ORDER BY TS_ID"
+        )
         for number, name in _named(base, names):
             times, values = _samples(base, query, number, utc)
             if values:
                 used, free, inodes, inodes_free = values
-                full = {"used_kib": used, "total_kib": used + free, "inodes_used": inodes,
-                        "inodes_total": inodes + inodes_free}  # fmt: skip
+                full = {
+                    "used_kib": used,
+                    "total_kib": used + free,
+                    "inodes_used": inodes,
+                    "inodes_total": inodes + inodes_free,
+                }
                 out.fullness.add(times, full, target=name, kind=kind)
 
 
@@ -238,8 +246,11 @@ def _columns(group: h5py.Group, name: str, odd: Flags, problems: Hdf5Problems) -
 
 
 def _tokio(file: h5py.File, out: _Tables, problems: Hdf5Problems) -> None:
-    loads = (("dataservers", "oss", "cpuload", "cpu"), ("dataservers", "oss", "memused", "memory"),
-             ("mdservers", "mds", "cpuload", "cpu"))  # fmt: skip
+    loads = (
+        ("dataservers", "oss", "cpuload", "cpu"),
+        ("dataservers", "oss", "memused", "memory"),
+        ("mdservers", "mds", "cpuload", "cpu"),
+    )
     for name, kind, dataset, quantity in loads:
         if (found := _group(file, name, problems)) is not None:
             for server, values in _columns(found[0], dataset, found[2], problems):

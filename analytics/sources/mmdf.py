@@ -51,9 +51,13 @@ DISKS = Table(
 TOTALS = Table(
     "totals",
     "one row a snapshot and a total, as printed",
-    (SNAPSHOT, Column("of", "string", "", "pool, data, metadata or total"),
-     Column("pool", "string", "", "storage pool; NULL of the file system"), *_FREE),
-)  # fmt: skip
+    (
+        SNAPSHOT,
+        Column("of", "string", "", "pool, data, metadata or total"),
+        Column("pool", "string", "", "storage pool; NULL of the file system"),
+        *_FREE,
+    ),
+)
 _INODES = ("used", "free", "allocated", "maximum")
 INODES = Table(
     "inodes",
@@ -65,17 +69,29 @@ _HEADING = re.compile(r"name\s+(?:in (KB|MB|GB|TB)\s+)?group metadata data\s+in 
 _POOL = re.compile(r"Disks in storage pool: (\S+)(?: \(Maximum disk size allowed is .*\))?")
 _SIZE = r"[0-9]+(?:\.[0-9]+)?[BKMGTPE]?B?"
 _NUMBERS = rf"(?P<blocks>{_SIZE}) \(\s*(?P<bp>[0-9]{{1,3}})%\)\s+(?P<fragments>{_SIZE}) \(\s*(?P<fp>[0-9]{{1,3}})%\)"
-_DISK = re.compile(rf"(?P<disk>\S+)\s+(?P<size>{_SIZE})\s+(?P<group>-?[0-9]+)\s+(?P<metadata>\w+)\s+(?P<data>\w+)\s+"
-                   rf"{_NUMBERS}(?P<star>\s*\*)?")  # fmt: skip
+_DISK = re.compile(
+    rf"(?P<disk>\S+)\s+(?P<size>{_SIZE})\s+(?P<group>-?[0-9]+)\s+(?P<metadata>\w+)\s+(?P<data>\w+)\s+"
+    rf"{_NUMBERS}(?P<star>\s*\*)?"
+)
 _TOTAL = re.compile(rf"\((?P<of>pool total|data|metadata|total)\)\s+(?P<size>{_SIZE})\s+{_NUMBERS}")
-_INODE = re.compile(r"(?:Total n|N)umber of (used|free|allocated) inodes(?: in all Inode spaces)?:\s+([0-9]+)|"
-                    r"(?:Total of )?Maximum number of inodes(?: in all Inode spaces)?:\s+([0-9]+)")  # fmt: skip
+_INODE = re.compile(
+    r"(?:Total n|N)umber of (used|free|allocated) inodes(?: in all Inode spaces)?:\s+([0-9]+)|"
+    r"(?:Total of )?Maximum number of inodes(?: in all Inode spaces)?:\s+([0-9]+)"
+)
 _DECORATION = re.compile(r"disk\s+disk size\s+failure holds.*|Inode Information|[-= ]+")
 #: Fields of -Y of a disk and of totals -> columns.
-_YES_FREE = {"freeBlocks": "free_blocks", "freeBlocksPct": "free_blocks_percent", "freeFragments": "free_fragments",
-             "freeFragmentsPct": "free_fragments_percent"}  # fmt: skip
-_YES_TOTALS = {"poolTotal": ("pool", "poolSize"), "data": ("data", "totalData"),
-               "metadata": ("metadata", "totalMetadata"), "fsTotal": ("total", "fsSize")}  # fmt: skip
+_YES_FREE = {
+    "freeBlocks": "free_blocks",
+    "freeBlocksPct": "free_blocks_percent",
+    "freeFragments": "free_fragments",
+    "freeFragmentsPct": "free_fragments_percent",
+}
+_YES_TOTALS = {
+    "poolTotal": ("pool", "poolSize"),
+    "data": ("data", "totalData"),
+    "metadata": ("metadata", "totalMetadata"),
+    "fsTotal": ("total", "fsSize"),
+}
 _YES_INODES = {"used": "usedInodes", "free": "freeInodes", "allocated": "allocatedInodes", "maximum": "maxInodes"}
 _SUMMED = ("size", "free_blocks", "free_fragments")
 
@@ -141,17 +157,28 @@ class _Reader:
         elif self._unit and (match := _TOTAL.fullmatch(text)):
             self._total(number, "pool" if match["of"] == "pool total" else match["of"], self._free(match))
         elif self._unit and (match := _DISK.fullmatch(text)):
-            self._disk(match["disk"], {
-                "failure_group": whole(match["group"]), "metadata": yes(match["metadata"]), "data": yes(match["data"]),
-                **self._free(match), "allocatable": match["star"] is None})  # fmt: skip
+            self._disk(
+                match["disk"],
+                {
+                    "failure_group": whole(match["group"]),
+                    "metadata": yes(match["metadata"]),
+                    "data": yes(match["data"]),
+                    **self._free(match),
+                    "allocatable": match["star"] is None,
+                },
+            )
         else:
             return _DECORATION.fullmatch(text) is not None
         return True
 
     def _free(self, match: re.Match[str]) -> Row:
-        return {"size": kib(match["size"], self._unit), "free_blocks": kib(match["blocks"], self._unit),
-                "free_blocks_percent": int(match["bp"]), "free_fragments": kib(match["fragments"], self._unit),
-                "free_fragments_percent": int(match["fp"])}  # fmt: skip
+        return {
+            "size": kib(match["size"], self._unit),
+            "free_blocks": kib(match["blocks"], self._unit),
+            "free_blocks_percent": int(match["bp"]),
+            "free_fragments": kib(match["fragments"], self._unit),
+            "free_fragments_percent": int(match["fp"]),
+        }
 
     # ---- -Y ----------------------------------------------------------------------------------------------------------
 
@@ -187,10 +214,16 @@ class _Reader:
         if section == "nsd":
             self._pool = fields["storagePool"]
             available = fields.get("diskAvailableForAlloc", "").lower()
-            self._disk(fields["nsdName"], {
-                "failure_group": whole(fields["failureGroup"]), "metadata": yes(fields["metadata"]),
-                "data": yes(fields["data"]), **free, "allocatable": None if not available else available != "no",
-            })  # fmt: skip
+            self._disk(
+                fields["nsdName"],
+                {
+                    "failure_group": whole(fields["failureGroup"]),
+                    "metadata": yes(fields["metadata"]),
+                    "data": yes(fields["data"]),
+                    **free,
+                    "allocatable": None if not available else available != "no",
+                },
+            )
         else:
             self._pool = fields.get("poolName", self._pool)
             self._total(0, _YES_TOTALS[section][0], free)
@@ -214,8 +247,12 @@ class _Reader:
         if exact and all(disk["allocatable"] is not False for disk in disks):
             for name in _SUMMED:
                 if (found := sum(disk[name] for disk in disks)) != values[name]:
-                    self._problems.add(number, f"{name} of pool {self._pool[:40]} is {values[name]}, and its disks add "
-                                       f"up to {found}: a line is damaged or missing", 0)  # fmt: skip
+                    self._problems.add(
+                        number,
+                        f"{name} of pool {self._pool[:40]} is {values[name]}, and its disks add "
+                        f"up to {found}: a line is damaged or missing",
+                        0,
+                    )
 
     def _inode(self, name: str, text: str) -> None:
         self._inodes[name] = count(text)

@@ -50,9 +50,11 @@ STATES = Table(
 
 _HEADING = re.compile(r"name\s+type\s+size\s+group\s+metadata\s+data\s+status\s+availability(?P<more>.*)")
 _AVAILABILITY = ("up", "down", "recovering", "unrecovered")
-_ROW = re.compile(r"(?P<disk>\S+)\s+(?P<driver>\S+)\s+(?P<sector>[0-9]+)\s+(?P<group>-?[0-9]+)\s+(?P<metadata>\w+)\s+"
-                  rf"(?P<data>\w+)\s+(?P<status>[a-z]+(?: [a-z]+)*)\s+(?P<availability>{'|'.join(_AVAILABILITY)})"
-                  r"(?:\s+(?P<more>\S.*))?")  # fmt: skip
+_ROW = re.compile(
+    r"(?P<disk>\S+)\s+(?P<driver>\S+)\s+(?P<sector>[0-9]+)\s+(?P<group>-?[0-9]+)\s+(?P<metadata>\w+)\s+"
+    rf"(?P<data>\w+)\s+(?P<status>[a-z]+(?: [a-z]+)*)\s+(?P<availability>{'|'.join(_AVAILABILITY)})"
+    r"(?:\s+(?P<more>\S.*))?"
+)
 _QUORUM = re.compile(r"(?:Number of quorum disks|Read quorum value|Write quorum value):\s+[0-9]+")
 _DECORATION = re.compile(r"disk\s+driver\s+sector\s+failure holds.*|[- ]+|Attention: .*")
 _STATUS = re.compile(r"[a-z]+(?: [a-z]+)*")
@@ -117,10 +119,17 @@ class _Reader:
         more: Row = dict(zip(columns, [*words[:least], " ".join(words[least:]) or None], strict=False))
         if "disk_id" in more:
             more["disk_id"] = count(str(more["disk_id"]))
-        return {"disk": match["disk"], "driver": match["driver"], "sector_size": count(match["sector"]),
-                "failure_group": whole(match["group"]), "metadata": yes(match["metadata"]),
-                "data": yes(match["data"]), "status": match["status"], "availability": match["availability"],
-                **more}  # fmt: skip
+        return {
+            "disk": match["disk"],
+            "driver": match["driver"],
+            "sector_size": count(match["sector"]),
+            "failure_group": whole(match["group"]),
+            "metadata": yes(match["metadata"]),
+            "data": yes(match["data"]),
+            "status": match["status"],
+            "availability": match["availability"],
+            **more,
+        }
 
     def _coded(self, text: str) -> bool:
         """Take a line of -Y; return whether it is one."""
@@ -135,13 +144,22 @@ class _Reader:
             if fields["availability"] not in _AVAILABILITY or not _STATUS.fullmatch(fields["status"]):
                 raise ValueError(f"a disk that is {fields['status'][:20]!r} and {fields['availability'][:20]!r}")
             size = fields.get("diskSizeKB", "")
-            self._add({
-                "disk": fields["nsdName"], "driver": fields["driverType"], "sector_size": count(fields["sectorSize"]),
-                "failure_group": whole(fields["failureGroup"]), "metadata": yes(fields["metadata"]),
-                "data": yes(fields["data"]), "status": fields["status"], "availability": fields["availability"],
-                "pool": fields.get("storagePool") or None, "disk_id": count(fields["diskID"]),
-                "remarks": fields.get("remarks") or None, "size": kib(size) if size else None,
-            })  # fmt: skip
+            self._add(
+                {
+                    "disk": fields["nsdName"],
+                    "driver": fields["driverType"],
+                    "sector_size": count(fields["sectorSize"]),
+                    "failure_group": whole(fields["failureGroup"]),
+                    "metadata": yes(fields["metadata"]),
+                    "data": yes(fields["data"]),
+                    "status": fields["status"],
+                    "availability": fields["availability"],
+                    "pool": fields.get("storagePool") or None,
+                    "disk_id": count(fields["diskID"]),
+                    "remarks": fields.get("remarks") or None,
+                    "size": kib(size) if size else None,
+                }
+            )
         except KeyError as error:
             raise ValueError(f"a line without the field {error}") from error
         return True
@@ -179,8 +197,9 @@ class Mmlsdisk(Source):
             reader.line(number, line)
         reader.finish()
         if not reader.found:
-            raise SourceError(str(path), 0, "no output of mmlsdisk: neither a line 'name type size group …' nor "
-                              "mmlsdisk::HEADER")  # fmt: skip
+            raise SourceError(
+                str(path), 0, "no output of mmlsdisk: neither a line 'name type size group …' nor mmlsdisk::HEADER"
+            )
         tables: dict[str, Any] = {"disk_states": reader.rows}
         return tables, {"snapshots": reader.snapshots}
 

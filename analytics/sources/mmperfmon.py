@@ -198,16 +198,20 @@ class _Reader:
         tables = self._part.tables[self._first :]
         missing = sorted(place for place in self._legend if place > self._place)
         if missing:
-            self._problems.add(0, f"columns {missing[0]} to {missing[-1]} of the legend have no table: the text is cut",
-                               len(missing))  # fmt: skip
+            self._problems.add(
+                0, f"columns {missing[0]} to {missing[-1]} of the legend have no table: the text is cut", len(missing)
+            )
         if self.seen and not tables and not missing:
             self._problems.add(0, "a legend without columns: the text is cut")
         # A heading without rows is cut, too.
         most = max((1, *(len(table.stamps) for table in tables)))
         for number, table in enumerate(tables, self._first + 1):
             if len(table.stamps) < most and number not in self._lost:
-                self._problems.add(table.line, f"the table has {len(table.stamps)} rows, and others have {most}: "
-                                   "the text is cut", most - len(table.stamps))  # fmt: skip
+                self._problems.add(
+                    table.line,
+                    f"the table has {len(table.stamps)} rows, and others have {most}: the text is cut",
+                    most - len(table.stamps),
+                )
 
 
 def _text(data: bytes, member: str | None, problems: Problems, time_zone: str) -> _Part:
@@ -260,8 +264,12 @@ def _arrow(parts: Sequence[_Part]) -> pa.Table:
 
 
 def _step(parts: Sequence[_Part]) -> float | None:
-    steps = {round(after - before, 3) for part in parts for table in part.tables
-             for before, after in zip(table.times, table.times[1:], strict=False)}  # fmt: skip
+    steps = {
+        round(after - before, 3)
+        for part in parts
+        for table in part.tables
+        for before, after in zip(table.times, table.times[1:], strict=False)
+    }
     return steps.pop() if len(steps) == 1 else None
 
 

@@ -86,8 +86,7 @@ def _others() -> dict[str, Source]:
                 raise ValueError(f"it is called {loaded.NAME!r}")
             found[entry.name] = loaded if isinstance(loaded, Source) else _Other(loaded)
         except Exception as error:  # whatever another package does on import
-            warnings.warn(f"connector {entry.name} ({entry.value}) is left out: {error}", MpiioExtWarning,
-                          stacklevel=2)  # fmt: skip
+            warnings.warn(f"connector {entry.name} ({entry.value}) is left out: {error}", MpiioExtWarning, stacklevel=2)
     return found
 
 
@@ -149,11 +148,7 @@ def local_times(path: str | Path, source: str | None = None) -> bool:
 
 
 def read(
-    path: str | Path,
-    source: str | None = None,
-    *,
-    time_zone: str = "UTC",
-    between: Period | None = None,
+    path: str | Path, source: str | None = None, *, time_zone: str = "UTC", between: Period | None = None
 ) -> Records:
     """Read a file of a source.
 
@@ -214,17 +209,36 @@ class Kind:
 
 #: Every kind, by the name of its source.
 KINDS: dict[str, Kind] = {
-    "darshan": Kind(("*.darshan", "*.darshan_partial"), ("darshan_job", "darshan_file"), 256, dated=True,
-                    header=f"{_PACKAGE}.darshanheader"),
-    "slurm": Kind(("*.txt", "*.csv", "*.sacct", "*.slurm", "*.json", "*.sqlite3", "*.sqlite", "*.txt.gz", "*.sacct.gz",
-                   "*.json.gz"), ("slurm",), options=("time_zone",)),
-    "cobalt": Kind(("*.csv", "*.csv.gz", "*.log", "*.log.gz", "*.txt", "*.txt.gz"), ("slurm",),
-                   options=("time_zone",)),
+    "darshan": Kind(
+        ("*.darshan", "*.darshan_partial"),
+        ("darshan_job", "darshan_file"),
+        256,
+        dated=True,
+        header=f"{_PACKAGE}.darshanheader",
+    ),
+    "slurm": Kind(
+        (
+            "*.txt",
+            "*.csv",
+            "*.sacct",
+            "*.slurm",
+            "*.json",
+            "*.sqlite3",
+            "*.sqlite",
+            "*.txt.gz",
+            "*.sacct.gz",
+            "*.json.gz",
+        ),
+        ("slurm",),
+        options=("time_zone",),
+    ),
+    "cobalt": Kind(("*.csv", "*.csv.gz", "*.log", "*.log.gz", "*.txt", "*.txt.gz"), ("slurm",), options=("time_zone",)),
     "counters": Kind(("*.parquet", "*.csv", "*.csv.gz"), ("darshan_job", "darshan_file"), 64),
-    "lmt": Kind(("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite", "*.sqlite3", "*.sql", "*.sql.gz"), ("lmt",),
-                options=("time_zone",)),
+    "lmt": Kind(
+        ("*.h5lmt", "*.hdf5", "*.h5", "*.sqlite", "*.sqlite3", "*.sql", "*.sql.gz"), ("lmt",), options=("time_zone",)
+    ),
     "results": Kind(("results.json", "*.jsonl"), ("runs", "darshan_job", "darshan_file"), 64),
-}  # fmt: skip
+}
 
 
 def _call(module: str, options: Mapping[str, Any], logs: Sequence[str], root: str) -> Converted:

@@ -122,8 +122,11 @@ class Csv(Source):
                 if names is None:
                     words = csv_values(text, _separator(text))
                     names = _names(number, words, path)
-                    header = {"separator": _separator(text), "time_column": words[0].strip(),
-                              "columns": [word.strip() for word in words[1:]]}  # fmt: skip
+                    header = {
+                        "separator": _separator(text),
+                        "time_column": words[0].strip(),
+                        "columns": [word.strip() for word in words[1:]],
+                    }
                     continue
                 words = csv_values(text, header["separator"])
                 if len(words) != len(names) + 1:

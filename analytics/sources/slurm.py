@@ -52,7 +52,7 @@ from mpiio_ext.common.slurm import (
     read_text,
     states,
     tasks,
-)  # fmt: skip
+)
 
 LINES = Table(
     "lines",

@@ -49,8 +49,10 @@ TIMESERIES = Table(
 
 _GROUPS = ("datatargets", "dataservers", "mdtargets", "mdservers", "fullness", "failover")
 #: Datasets that ``lmt`` and the tables beside it hold; of mdtargets those of counts.
-_HELD = re.compile(r"datatargets/(read|write)(bytes|rates)|dataservers/(cpuload|memused)|mdservers/cpuload|"
-                   r"mdtargets/.*|fullness/(bytes|bytestotal|inodes|inodestotal)")  # fmt: skip
+_HELD = re.compile(
+    r"datatargets/(read|write)(bytes|rates)|dataservers/(cpuload|memused)|mdservers/cpuload|"
+    r"mdtargets/.*|fullness/(bytes|bytestotal|inodes|inodestotal)"
+)
 _MOST_TIMES, _ON_GRID = 10_000_000, 0.9
 
 
@@ -89,8 +91,13 @@ def _parts(file: h5py.File, everything: bool, problems: Hdf5Problems) -> Iterato
     """Yield the rows of each dataset."""
     schema = TIMESERIES.schema()
     for group in (name for name in _GROUPS if name in file and "timestamps" in file[name]):
-        names = [name for name in sorted(file[group]) if name != "timestamps" and hasattr(file[group][name], "shape")
-                 and (everything or not _HELD.fullmatch(f"{group}/{name}"))]  # fmt: skip
+        names = [
+            name
+            for name in sorted(file[group])
+            if name != "timestamps"
+            and hasattr(file[group][name], "shape")
+            and (everything or not _HELD.fullmatch(f"{group}/{name}"))
+        ]
         if not names:
             continue
         try:
@@ -108,9 +115,12 @@ def _parts(file: h5py.File, everything: bool, problems: Hdf5Problems) -> Iterato
             for at, column in enumerate(columns):
                 texts = {"group": group, "dataset": name, "column": column, "unit": unit}
                 if column:
-                    arrays = {"time": pa.array(times), "step": pa.repeat(step, len(times)),
-                              "value": pa.array(values[:, at], mask=np.isnan(values[:, at])),
-                              **{key: pa.repeat(text, len(times)) for key, text in texts.items()}}  # fmt: skip
+                    arrays = {
+                        "time": pa.array(times),
+                        "step": pa.repeat(step, len(times)),
+                        "value": pa.array(values[:, at], mask=np.isnan(values[:, at])),
+                        **{key: pa.repeat(text, len(times)) for key, text in texts.items()},
+                    }
                     yield pa.table([arrays[field.name] for field in schema], schema=schema)
 
 

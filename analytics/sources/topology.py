@@ -157,9 +157,13 @@ def job_radius(processors: pa.Table, nodes: Iterable[str]) -> JobRadius:
     centre = places.mean(axis=0)
     distances = np.sqrt(((places - centre) ** 2).sum(axis=1))
     return JobRadius(
-        mean=float(distances.mean()), least=float(distances.min()), greatest=float(distances.max()),
-        centroid=(float(centre[0]), float(centre[1]), float(centre[2])), nodes=len(known), unknown=unknown,
-    )  # fmt: skip
+        mean=float(distances.mean()),
+        least=float(distances.min()),
+        greatest=float(distances.max()),
+        centroid=(float(centre[0]), float(centre[1]), float(centre[2])),
+        nodes=len(known),
+        unknown=unknown,
+    )
 
 
 class Topology(Source):

@@ -55,9 +55,7 @@ class Meeting:
         )
         steps = f"{self.steps:,} {'step' if self.steps == 1 else 'steps'} of an OST"
         when = f"at {start} UTC" if start == end else f"from {start} to {end} UTC"
-        return (
-            f"{steps} {when} with other values than {other}; that which knows both directions counts, else the newer"
-        )
+        return f"{steps} {when} with other values than {other}; that which knows both directions counts, else the newer"
 
 
 class Conflicts:

@@ -373,8 +373,10 @@ def _convert_all(filler: _Filler, logs: pa.Table, quiet: bool | None) -> None:
     count = filler.plan.todo.num_rows
     shown = None if quiet is None else not quiet
     lines_s = 0.0 if quiet else LINES_S
-    with (Pool(filler.setup.workers, filler.setup.timeout_s) as pool,
-          progress(count, shown=shown, every_s=lines_s, step="log", name="mpiio-ext analyze init") as advance):
+    with (
+        Pool(filler.setup.workers, filler.setup.timeout_s) as pool,
+        progress(count, shown=shown, every_s=lines_s, step="log", name="mpiio-ext analyze init") as advance,
+    ):
         found = _digest(filler, pool)
         same = mark_duplicates(filler.plan.todo, found, logs, filler.plan.replaced)
         filler.plan = dataclasses.replace(filler.plan, todo=filler.plan.todo.append_column("digest", found))

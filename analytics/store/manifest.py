@@ -105,8 +105,12 @@ def read_manifest(folder: Path) -> Manifest | None:
     path = folder / NAME
     if not path.exists():
         return None
-    document = documents.read_json(path, lambda text: AnalyticsError(
-        f"{text}; it is the store's manifest: restore it, or remove the folder and fill it again from the logs"))
+    document = documents.read_json(
+        path,
+        lambda text: AnalyticsError(
+            f"{text}; it is the store's manifest: restore it, or remove the folder and fill it again from the logs"
+        ),
+    )
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         found = document.get("format") if isinstance(document, dict) else None
         raise AnalyticsError(

@@ -214,6 +214,7 @@ def _full_tables(
     records: Sequence[Records], file_systems: Collection[str] | None
 ) -> Iterator[tuple[Records, pa.Table, Keep]]:
     """Yield tables of how full targets are, and what takes the rows of OSTs, or of disks with data, out of them."""
+
     def printed(table: pa.Table) -> pa.Table:
         table = of(table, "file_system", file_systems)
         table = table.filter(pc.and_(pc.equal(table["kind"], "OST"), pc.equal(table["quantity"], "1K-blocks")))
@@ -254,10 +255,7 @@ def _index_of(name: str) -> int | None:
 
 
 def fullness(
-    records: Sequence[Records],
-    when: float,
-    file_systems: Collection[str] | None = None,
-    most_age_s: float = MOST_AGE_S,
+    records: Sequence[Records], when: float, file_systems: Collection[str] | None = None, most_age_s: float = MOST_AGE_S
 ) -> tuple[Fullness | None, list[str]]:
     """Return how full the OSTs were before a moment, and why that is not known.
 
@@ -273,23 +271,25 @@ def fullness(
     for time, following, each, table in _candidates(tables, when, most_age_s, "fullness", notes):
         rows = table.to_pylist()
         targets = [
-            Target(row["target"], row.get("index") if row.get("index") is not None else _index_of(row["target"]),
-                   float(row["used_kib"]), float(row["total_kib"]))
+            Target(
+                row["target"],
+                row.get("index") if row.get("index") is not None else _index_of(row["target"]),
+                float(row["used_kib"]),
+                float(row["total_kib"]),
+            )
             for row in rows
             if row["used_kib"] is not None and row["total_kib"] and row["used_kib"] == row["used_kib"]
-        ]  # fmt: skip
+        ]
         if targets:
             targets.sort(key=lambda target: target.name)
-            return Fullness(time=time, lead_s=when - time, next_time=following, source=each.source,
-                            targets=tuple(targets)), notes  # fmt: skip
+            return Fullness(
+                time=time, lead_s=when - time, next_time=following, source=each.source, targets=tuple(targets)
+            ), notes
     return None, notes or ["no source of how full targets are"]
 
 
 def failovers(
-    records: Sequence[Records],
-    when: float,
-    file_systems: Collection[str] | None = None,
-    most_age_s: float = MOST_AGE_S,
+    records: Sequence[Records], when: float, file_systems: Collection[str] | None = None, most_age_s: float = MOST_AGE_S
 ) -> tuple[Failovers | None, list[str]]:
     """Return which servers had another number of OSTs than usual before a moment, and why that is not known.
 
@@ -315,8 +315,15 @@ def failovers(
         counts = collections.Counter(len(osts) for osts in servers.values())
         usual = max(counts, key=lambda number: (counts[number], -number))
         overloaded = {oss: tuple(sorted(osts)) for oss, osts in sorted(servers.items()) if len(osts) != usual}
-        return Failovers(time=time, lead_s=when - time, next_time=following, source=each.source, usual=usual,
-                         osts=sum(map(len, servers.values())), overloaded=overloaded), notes  # fmt: skip
+        return Failovers(
+            time=time,
+            lead_s=when - time,
+            next_time=following,
+            source=each.source,
+            usual=usual,
+            osts=sum(map(len, servers.values())),
+            overloaded=overloaded,
+        ), notes
     return None, notes or ["no source of which server has which target"]
 
 
@@ -335,14 +342,24 @@ def disk_states(
         As of :func:`fullness`.
     """
     notes: list[str] = []
-    tables = ((each, each.tables["disk_states"], lambda table: table) for each in records
-              if "disk_states" in each.tables)  # fmt: skip
+    tables = (
+        (each, each.tables["disk_states"], lambda table: table) for each in records if "disk_states" in each.tables
+    )
     for time, following, each, table in _candidates(tables, when, most_age_s, "states of disks", notes):
         rows = sorted(table.select(["disk", "status", "availability"]).to_pylist(), key=lambda row: row["disk"])
         down = tuple(row["disk"] for row in rows if row["availability"] != "up")
         not_ready = tuple(row["disk"] for row in rows if row["status"] != "ready")
-        words = {row["disk"]: f"{row['status']}, {row['availability']}" for row in rows
-                 if row["disk"] in {*down, *not_ready}}  # fmt: skip
-        return DiskStates(time=time, lead_s=when - time, next_time=following, source=each.source, disks=len(rows),
-                          down=down, not_ready=not_ready, words=words), notes  # fmt: skip
+        words = {
+            row["disk"]: f"{row['status']}, {row['availability']}" for row in rows if row["disk"] in {*down, *not_ready}
+        }
+        return DiskStates(
+            time=time,
+            lead_s=when - time,
+            next_time=following,
+            source=each.source,
+            disks=len(rows),
+            down=down,
+            not_ready=not_ready,
+            words=words,
+        ), notes
     return None, notes

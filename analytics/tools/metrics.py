@@ -92,8 +92,10 @@ def _wanted(records: Records) -> dict[str, tuple[str, str | None]]:
     found: dict[str, tuple[str, str | None]] = {}
     for quantity, metrics in METRICS.items():
         if quantity in of_site:
-            given = [(match[1], match[2]) if (match := _NAMED.fullmatch(name)) else (name, None)
-                     for name in of_site[quantity]]  # fmt: skip
+            given = [
+                (match[1], match[2]) if (match := _NAMED.fullmatch(name)) else (name, None)
+                for name in of_site[quantity]
+            ]
         else:
             more = [name for name in _WITH_UNIT[quantity] if there.get(name) and factor(quantity, there[name], 1.0)]
             given = [(name, None) for name in (*metrics, *more)]
@@ -126,8 +128,10 @@ def unknown(records: Records) -> str:
 
 
 def of_series(
-    records: Records, period: Period, systems: Collection[str] | None = None  # noqa: ARG001  (it says no file system)
-) -> Iterator[tuple[tuple[str, str], Rows] | str]:  # fmt: skip
+    records: Records,
+    period: Period,
+    systems: Collection[str] | None = None,  # noqa: ARG001  (it says no file system)
+) -> Iterator[tuple[tuple[str, str], Rows] | str]:
     """Yield the rows of each quantity that a record of series has, and what is wrong with one."""
     table = records.tables["series"]
     for quantity, (metric, of_site) in _wanted(records).items():

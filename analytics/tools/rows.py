@@ -71,5 +71,10 @@ def amounts(times: Numbers, names: Sequence[str], counters: Numbers, step_s: flo
     moved = np.diff(grid.values, axis=0)
     moved[moved < 0] = np.nan
     column = np.tile(np.arange(len(grid.names)), len(moved))
-    return Rows(np.repeat(grid.starts[:-1], len(grid.names)), [grid.names[k] for k in column], moved.ravel(), step_s,
-                dropped=dropped)  # fmt: skip
+    return Rows(
+        np.repeat(grid.starts[:-1], len(grid.names)),
+        [grid.names[k] for k in column],
+        moved.ravel(),
+        step_s,
+        dropped=dropped,
+    )

@@ -107,8 +107,6 @@ class FileSystem:
     chosen: bool = False
 
 
-
-
 class System:
     """The monitoring sources of a site, and questions to them.
 
@@ -218,8 +216,12 @@ class System:
     def _corrected(self, records: Records, file: Found) -> Records:
         """Return records with the times of the site's clock made true, and with what the site says of them."""
         facts = self.site.file_systems.get(file.file_system or "") if self.site is not None else None
-        said = (("stamps", file.stamps), ("file_system", file.file_system), ("metrics", dict(file.metrics)),
-                ("facts", facts))  # fmt: skip
+        said = (
+            ("stamps", file.stamps),
+            ("file_system", file.file_system),
+            ("metrics", dict(file.metrics)),
+            ("facts", facts),
+        )
         known = {name: value for name, value in said if value}
         if known:
             records = dataclasses.replace(records, header={**records.header, **known})
@@ -233,10 +235,11 @@ class System:
             if column.unit == _INSTANT
         }
         tables = {
-            name: _moved(table, [one for named, one in instants if named == name],
-                         lambda times: correct(times, file.clock))
+            name: _moved(
+                table, [one for named, one in instants if named == name], lambda times: correct(times, file.clock)
+            )
             for name, table in records.tables.items()
-        }  # fmt: skip
+        }
         return dataclasses.replace(records, tables=tables)
 
     def records(

@@ -49,13 +49,17 @@ _GPFS_OPERATIONS = {
 }
 #: Group and dataset of pytokio's HDF5 -> quantity; of metadata targets all datasets are operations.
 _TOKIO = {
-    **{("datatargets", f"{way}{what}"): (key, "") for way, key in (("read", "read"), ("write", "written"))
-       for what in ("bytes", "rates")},
-    **{("datatargets", f"{way}{what}"): ("operations", way) for way in ("read", "write")
-       for what in ("ops", "oprates")},
+    **{
+        ("datatargets", f"{way}{what}"): (key, "")
+        for way, key in (("read", "read"), ("write", "written"))
+        for what in ("bytes", "rates")
+    },
+    **{
+        ("datatargets", f"{way}{what}"): ("operations", way) for way in ("read", "write") for what in ("ops", "oprates")
+    },
     ("dataservers", "cpuload"): ("cpu", "oss"),
     ("mdservers", "cpuload"): ("cpu", "mds"),
-}  # fmt: skip
+}
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
@@ -118,7 +122,6 @@ def _lmt(records: Records, period: Period, systems: Collection[str] | None) -> F
                 Rows(numbers(rows, "time"), _called(rows, "mds"), numbers(rows, "count"), step, "count"),
             )
 
-
     if "timeseries" in records.tables:
         yield from _tokio(records.tables["timeseries"], period)
 
@@ -170,8 +173,9 @@ def _mmperfmon(records: Records, period: Period, systems: Collection[str] | None
         values = numbers(rows, "value") * (scale if key[0] != "cpu" else 1.0)
         host, part = rows["host"].to_pylist(), rows["component"].to_pylist()
         names = host if key[0] == "cpu" else [f"{a}:{b}" for a, b in zip(host, part, strict=True)]
-        found = Rows(numbers(rows, "time") - ahead, names, values, step, "B" if key[0] != "cpu" else "%",
-                      level=key[0] == "cpu")  # fmt: skip
+        found = Rows(
+            numbers(rows, "time") - ahead, names, values, step, "B" if key[0] != "cpu" else "%", level=key[0] == "cpu"
+        )
         if key[0] != "cpu":
             yield key, _only(found, [facts.holds_data(disk or "") for disk in part])
         else:
@@ -185,9 +189,12 @@ def _mmperfmon(records: Records, period: Period, systems: Collection[str] | None
 
 def _only(rows: Rows, chosen: Sequence[bool]) -> Rows:
     """Return the rows that are chosen."""
-    return dataclasses.replace(rows, times=rows.times[np.array(chosen, bool)],
-                               names=list(itertools.compress(rows.names, chosen)),
-                               values=rows.values[np.array(chosen, bool)])  # fmt: skip
+    return dataclasses.replace(
+        rows,
+        times=rows.times[np.array(chosen, bool)],
+        names=list(itertools.compress(rows.names, chosen)),
+        values=rows.values[np.array(chosen, bool)],
+    )
 
 
 def _sum_of(one: Rows, other: Rows) -> Rows:
@@ -236,10 +243,7 @@ def _reader_of(records: Records) -> Reader | None:
 
 
 def traffic(
-    records: Sequence[Records],
-    period: Period,
-    file_systems: Collection[str] | None = None,
-    edges: Edges = "begin",
+    records: Sequence[Records], period: Period, file_systems: Collection[str] | None = None, edges: Edges = "begin"
 ) -> Traffic:
     """Return what the servers moved in a period.
 
@@ -318,9 +322,16 @@ def _joined(key: Key, parts: Sequence[tuple[Rows, Records]]) -> tuple[Series, li
         known = np.isfinite(rows.values)
         number = round((float(np.nanmin(rows.times)) - first) / step)
         piece, dropped = from_rows(
-            rows.times[known], column.filter(known), rows.values[known],
-            quantity=quantity, unit=rows.unit, level=rows.level, step_s=step, first=first + number * step, order=order,
-        )  # fmt: skip
+            rows.times[known],
+            column.filter(known),
+            rows.values[known],
+            quantity=quantity,
+            unit=rows.unit,
+            level=rows.level,
+            step_s=step,
+            first=first + number * step,
+            order=order,
+        )
         pieces.append((number, piece.values))
         if dropped + rows.dropped:
             notes.append(
@@ -331,8 +342,9 @@ def _joined(key: Key, parts: Sequence[tuple[Rows, Records]]) -> tuple[Series, li
     for number, mine in pieces:
         np.copyto(values[number : number + len(mine)], mine, where=np.isfinite(mine))
     rows = parts[0][0]
-    return Series(quantity=quantity, unit=rows.unit, level=rows.level, step_s=step, first=first, names=tuple(order),
-                  values=values), notes  # fmt: skip
+    return Series(
+        quantity=quantity, unit=rows.unit, level=rows.level, step_s=step, first=first, names=tuple(order), values=values
+    ), notes
 
 
 def _texts(names: Sequence[str] | pa.ChunkedArray) -> pa.Array:

@@ -38,8 +38,11 @@ _MOST_FILES = 4096  # of one user that are opened in a look
 _NOBODY: Mapping[str, int] = {}
 #: Of opening a file, what its owner can bring about. EAGAIN: a lease (fcntl(2)) that it holds on it, or takes anew.
 _OWNERS_DOING = {
-    errno.ELOOP: "it is no plain file", errno.ENXIO: "it is no plain file", errno.EACCES: "it must not be read",
-    errno.EPERM: "it must not be read", errno.EAGAIN: "somebody holds a lease on it",
+    errno.ELOOP: "it is no plain file",
+    errno.ENXIO: "it is no plain file",
+    errno.EACCES: "it must not be read",
+    errno.EPERM: "it must not be read",
+    errno.EAGAIN: "somebody holds a lease on it",
 }
 
 
@@ -128,13 +131,22 @@ def _parse(name: str, text: str, status: os.stat_result) -> Announcement:
     scheduler = _word(words, "scheduler_job", _WORD)
     boot = _word(words, "boot", _WORD) if "boot" in words else "-"
     return Announcement(
-        job=name, host=_word(words, "host", _WORD), pid=_number(words, "pid", 1, 2**31 - 1),
+        job=name,
+        host=_word(words, "host", _WORD),
+        pid=_number(words, "pid", 1, 2**31 - 1),
         boot="" if boot == "-" else boot,
-        processes=_number(words, "processes", 0, 2**64 - 1) if "processes" in words else 0, ranks=ranks, nodes=nodes,
-        delegates=_number(words, "delegates", 1, MOST_NODES), program=_word(words, "program", _PROGRAM),
-        scheduler_job="" if scheduler == "-" else scheduler, applied=_number(words, "applied", 0, 2**62),
-        touched_ns=status.st_mtime_ns, age_s=time.time() - status.st_mtime_ns / 1e9,
-        noticed_us=_time(words, "noticed_us"), applied_us=_time(words, "applied_us"), uid=status.st_uid,
+        processes=_number(words, "processes", 0, 2**64 - 1) if "processes" in words else 0,
+        ranks=ranks,
+        nodes=nodes,
+        delegates=_number(words, "delegates", 1, MOST_NODES),
+        program=_word(words, "program", _PROGRAM),
+        scheduler_job="" if scheduler == "-" else scheduler,
+        applied=_number(words, "applied", 0, 2**62),
+        touched_ns=status.st_mtime_ns,
+        age_s=time.time() - status.st_mtime_ns / 1e9,
+        noticed_us=_time(words, "noticed_us"),
+        applied_us=_time(words, "applied_us"),
+        uid=status.st_uid,
         started=_number(words, "started", 0, 2**63 - 1) if "started" in words else None,
     )
 
@@ -195,8 +207,11 @@ def look(folder: Path, expired: Mapping[str, int] = _NOBODY) -> tuple[list[Annou
                 continue
             opened[uid] += 1
             if stat.S_ISDIR(state.st_mode) or opened[uid] > _MOST_FILES:
-                raise _NoAnnouncementError("it is no plain file" if opened[uid] <= _MOST_FILES
-                                           else f"its owner has more than {_MOST_FILES} files here")
+                raise _NoAnnouncementError(
+                    "it is no plain file"
+                    if opened[uid] <= _MOST_FILES
+                    else f"its owner has more than {_MOST_FILES} files here"
+                )
             announcement = _parse(entry.name, *_read(entry.path))
             _check_process(announcement)
             found.append(announcement)

@@ -31,42 +31,80 @@ _COMMANDS = {
 
 
 @click.group(cls=LazyGroup, subcommands=_COMMANDS, invoke_without_command=True, context_settings=HELP)
-@click.option("--dir", "folder", type=click.Path(path_type=Path), metavar="FOLDER",
-              help="Folder that all jobs see; they find the arbiter by the hint mpiox_arbiter=FOLDER.")
+@click.option(
+    "--dir",
+    "folder",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder that all jobs see; they find the arbiter by the hint mpiox_arbiter=FOLDER.",
+)
 @click.option("--io-nodes", type=int, help="I/O nodes in the pool. Without it: as in the folder's settings.json.")
-@click.option("--policy", "policy_name", type=PolicyType(), default=None,
-              help="How I/O nodes are given [mckp].")
-@click.option("--curves", type=Existing(path_type=Path, dir_okay=False),
-              help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}, or a store of `arbitrate curves`.')
-@click.option("--weight", "weights", multiple=True, metavar="PROGRAM=NUMBER",
-              help="mckp: what a MB/s of this program counts [1]. May be given several times.")
+@click.option("--policy", "policy_name", type=PolicyType(), default=None, help="How I/O nodes are given [mckp].")
+@click.option(
+    "--curves",
+    type=Existing(path_type=Path, dir_okay=False),
+    help='JSON: {"program": {"number of I/O nodes": MB/s, ...}, ...}, or a store of `arbitrate curves`.',
+)
+@click.option(
+    "--weight",
+    "weights",
+    multiple=True,
+    metavar="PROGRAM=NUMBER",
+    help="mckp: what a MB/s of this program counts [1]. May be given several times.",
+)
 @click.option("--compute-nodes", type=int, help="static: of the whole machine [those of the jobs].")
 @click.option("--most", type=int, help="I/O nodes that one job gets at most [as many as there are].")
-@click.option("--divisible/--no-divisible", default=None,
-              help="Only numbers that divide a job's compute nodes [no: its delegates share pages, not nodes].")
-@click.option("--user-share", type=float, help="Part of the I/O nodes, 0 to 1, that the jobs of one user have at most "
-              "while others want them [the same for all users].")
+@click.option(
+    "--divisible/--no-divisible",
+    default=None,
+    help="Only numbers that divide a job's compute nodes [no: its delegates share pages, not nodes].",
+)
+@click.option(
+    "--user-share",
+    type=float,
+    help="Part of the I/O nodes, 0 to 1, that the jobs of one user have at most "
+    "while others want them [the same for all users].",
+)
 @click.option("--jobs-per-user", type=int, help="Jobs of one user that count [256].")
-@click.option("--shared-node/--no-shared-node", default=None,
-              help="mckp: I/O node 0 is shared by the jobs that get none of their own [no].")
+@click.option(
+    "--shared-node/--no-shared-node",
+    default=None,
+    help="mckp: I/O node 0 is shared by the jobs that get none of their own [no].",
+)
 @click.option("--confidence", type=float, help="mckp: of the bandwidths, from their repetitions; 0.5 to below 1.")
 @click.option("--floor", type=float, help="mckp: share of its best bandwidth that each job gets at least [0].")
-@click.option("--migration-cost", type=Duration(zero=True),
-              help="mckp: time without I/O of a job that gets another number [0].")
+@click.option(
+    "--migration-cost", type=Duration(zero=True), help="mckp: time without I/O of a job that gets another number [0]."
+)
 @click.option("--horizon", type=Duration(), help="mckp: time until the next decision, as a rule [10m].")
 @click.option("--hysteresis", type=float, help="mckp: gain of the whole below which running jobs keep theirs [0].")
 @click.option("--lease", type=Duration(), help="Time without a word after which a job is dead [10s].")
-@click.option("--reserve", type=Duration(zero=True),
-              help="Time for which a job that the scheduler says has begun is counted before its first file [0].")
-@click.option("--set", "only_set", is_flag=True, help="Change the settings of a running arbiter, or of the next one "
-              "where none runs, and leave.")
+@click.option(
+    "--reserve",
+    type=Duration(zero=True),
+    help="Time for which a job that the scheduler says has begun is counted before its first file [0].",
+)
+@click.option(
+    "--set",
+    "only_set",
+    is_flag=True,
+    help="Change the settings of a running arbiter, or of the next one where none runs, and leave.",
+)
 @click.option("--status", is_flag=True, help="Print as JSON whether an arbiter serves, settings, map, jobs; leave.")
-@click.option("--interval", type=Duration(least=0.001), default="50ms", show_default=True,
-              help="Time between two looks.")
+@click.option(
+    "--interval", type=Duration(least=0.001), default="50ms", show_default=True, help="Time between two looks."
+)
 @click.pass_context
 def arbiter(
-    ctx: click.Context, /, folder: Path | None, curves: Path | None, weights: tuple[str, ...], only_set: bool,
-    status: bool, interval: float, **given: Any,
+    ctx: click.Context,
+    /,
+    folder: Path | None,
+    curves: Path | None,
+    weights: tuple[str, ...],
+    only_set: bool,
+    status: bool,
+    interval: float,
+    **given: Any,
 ) -> None:
     """Give the jobs of a machine I/O nodes, and others when jobs come and go.
 
@@ -84,8 +122,10 @@ def arbiter(
         return
     with said(OSError):
         if only_set and not folder.is_dir():
-            raise ArgumentError(f"{folder}: no such folder, so that no arbiter serves it: start one there, without "
-                                f"--set (mpiio-ext delegates arbiter --dir {folder} --io-nodes N)")
+            raise ArgumentError(
+                f"{folder}: no such folder, so that no arbiter serves it: start one there, without "
+                f"--set (mpiio-ext delegates arbiter --dir {folder} --io-nodes N)"
+            )
         first = _settings(folder, given, curves, weights)
         if only_set:
             settings.write(folder, first)
@@ -113,8 +153,13 @@ def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
 
 
 #: Options whose settings have other names.
-_NAMES = {"policy_name": "policy", "lease": "lease_s", "reserve": "reserve_s",
-          "migration_cost": "migration_cost_s", "horizon": "horizon_s"}
+_NAMES = {
+    "policy_name": "policy",
+    "lease": "lease_s",
+    "reserve": "reserve_s",
+    "migration_cost": "migration_cost_s",
+    "horizon": "horizon_s",
+}
 
 
 def _settings(folder: Path, given: Mapping[str, Any], curves: Path | None, weights: Sequence[str]) -> Settings:
@@ -153,7 +198,8 @@ def _curves(path: Path) -> object:
     stored = {name: Store(path).load(name) for name in Store(path).names()}
     return {
         name: {str(count): _value(point) for count, point in curve.points.items() if count > 0}
-        for name, curve in stored.items() if curve.counts[-1] > 0
+        for name, curve in stored.items()
+        if curve.counts[-1] > 0
     }
 
 

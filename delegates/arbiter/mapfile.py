@@ -49,8 +49,11 @@ def checksum(content: bytes) -> int:
 def _nodes(words: Sequence[str]) -> tuple[str, tuple[int, ...]]:
     if len(words) != 3 or words[0] != "job":
         raise MapError("a line is no 'job NAME nodes'")
-    nodes = () if words[2] == "-" else tuple(int(word) if word.isascii() and word.isdigit() else -1
-                                             for word in words[2].split(","))
+    nodes = (
+        ()
+        if words[2] == "-"
+        else tuple(int(word) if word.isascii() and word.isdigit() else -1 for word in words[2].split(","))
+    )
     if len(set(nodes)) != len(nodes) or any(not 0 <= node < MOST_NODES for node in nodes):
         raise MapError(f"the I/O nodes of job {words[1]!r} are not different numbers below {MOST_NODES}")
     return words[1], nodes

@@ -19,7 +19,10 @@ _NOBODYS: Mapping[str, int] = {}
 
 
 def place(
-    counts: Mapping[str, int], usable: Mapping[str, int], before: Mapping[str, tuple[int, ...]], io_nodes: int,
+    counts: Mapping[str, int],
+    usable: Mapping[str, int],
+    before: Mapping[str, tuple[int, ...]],
+    io_nodes: int,
     users: Mapping[str, int] = _NOBODYS,
 ) -> dict[str, tuple[int, ...]]:
     """Return the I/O nodes of every job, ascending.
@@ -61,8 +64,12 @@ def _strangers(node: int, job: str, held: Mapping[str, list[int]], users: Mappin
 
 
 def place_beside_shared(
-    counts: Mapping[str, int], shared: Collection[str], usable: Mapping[str, int],
-    before: Mapping[str, tuple[int, ...]], io_nodes: int, users: Mapping[str, int] = _NOBODYS,
+    counts: Mapping[str, int],
+    shared: Collection[str],
+    usable: Mapping[str, int],
+    before: Mapping[str, tuple[int, ...]],
+    io_nodes: int,
+    users: Mapping[str, int] = _NOBODYS,
 ) -> dict[str, tuple[int, ...]]:
     """Return the I/O nodes of every job where the node of index 0 is shared by those in `shared`.
 
@@ -76,8 +83,13 @@ def place_beside_shared(
 
 
 def _make_room(
-    job: str, nodes: Iterable[int], held: dict[str, list[int]], wanted: Mapping[str, int], usable: Mapping[str, int],
-    load: Counter[int], io_nodes: int,
+    job: str,
+    nodes: Iterable[int],
+    held: dict[str, list[int]],
+    wanted: Mapping[str, int],
+    usable: Mapping[str, int],
+    load: Counter[int],
+    io_nodes: int,
 ) -> int:
     """Move another job from one of these nodes to a free one. Returns the node; -1: there is none."""
     if all(load[node] > 0 for node in range(io_nodes)):

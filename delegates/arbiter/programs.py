@@ -33,8 +33,10 @@ class Programs:
         self._told: set[str] = set()
         self._policy = settings.make_policy()
         if self._policy.asks_system and settings.compute_nodes is None:
-            tell(f"{settings.policy}: the compute nodes of the whole machine are not known (--compute-nodes): those "
-                 "of the jobs that run at a decision are taken")
+            tell(
+                f"{settings.policy}: the compute nodes of the whole machine are not known (--compute-nodes): those "
+                "of the jobs that run at a decision are taken"
+            )
 
     def curve(self, program: str, delegates: int) -> Curve | None:
         """Return the bandwidth of a program with the I/O nodes that a job can use; None: nothing is known."""

@@ -166,8 +166,7 @@ class Arbiter:
         found = self._counted(found, refused)
         self._name(refused)
         silent_s = {job.job: self._silence(job, now - self._looked) for job in found}
-        gone = {job.job for job in found
-                if silent_s[job.job] > self._settings.lease_s or announcements.is_gone(job)}
+        gone = {job.job for job in found if silent_s[job.job] > self._settings.lease_s or announcements.is_gone(job)}
         self._expire([job for job in found if job.job in gone], silent_s)
         living = [job for job in found if job.job not in gone]
         self._looked, self._began_ns = now, None
@@ -181,8 +180,9 @@ class Arbiter:
         for job in dead:
             with contextlib.suppress(OSError):  # another user's, perhaps
                 (self._folder / "jobs" / job.job).unlink()
-        self._lines.tell((job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a word")
-                         for job in dead)
+        self._lines.tell(
+            (job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a word") for job in dead
+        )
 
     def _counted(self, found: Sequence[Announcement], refused: dict[str, Refusal]) -> list[Announcement]:
         """Return the announcements that fit what there is; `refused` is given the others."""
@@ -205,10 +205,14 @@ class Arbiter:
         """Say once which files are not believed. One that is refused in two looks: a file may be on its way."""
         named = {name: why for name, why in self._named.items() if refused.get(name) == why}
         fresh = [name for name, why in refused.items() if self._strange.get(name) == why and name not in named]
-        paths = {name: self._folder / "jobs" / (name if name.isascii() and name.isprintable() else ascii(name))
-                 for name in fresh}
-        self._lines.tell((refused[name].uid, f"{path}: refused, of user {refused[name].uid}: {refused[name].why}; "
-                          "left out") for name, path in paths.items())
+        paths = {
+            name: self._folder / "jobs" / (name if name.isascii() and name.isprintable() else ascii(name))
+            for name in fresh
+        }
+        self._lines.tell(
+            (refused[name].uid, f"{path}: refused, of user {refused[name].uid}: {refused[name].why}; left out")
+            for name, path in paths.items()
+        )
         self._named = named | {name: refused[name] for name in fresh}
         self._strange = refused
 
@@ -242,8 +246,13 @@ class Arbiter:
         """Ask the policy how many I/O nodes each job gets, each user within its share."""
         asked = [self._job(announcement) for announcement in jobs]
         notes: dict[str, None] = {}
-        found = shared_out(asked, users, self._settings.io_nodes, self._settings.user_share,
-                           lambda some, io_nodes: self._ask(some, io_nodes, notes))
+        found = shared_out(
+            asked,
+            users,
+            self._settings.io_nodes,
+            self._settings.user_share,
+            lambda some, io_nodes: self._ask(some, io_nodes, notes),
+        )
         for note in notes:
             self._tell(f"{self._settings.policy}: {note}")
         return found
@@ -251,8 +260,13 @@ class Arbiter:
     def _ask(self, asked: Sequence[Job], io_nodes: int, notes: dict[str, None]) -> Mapping[str, Grant]:
         """Ask the policy about some jobs and so many I/O nodes; what it has to say comes to the notes."""
         chosen = self._settings
-        machine = Machine(io_nodes=io_nodes, compute_nodes=chosen.compute_nodes, direct=False,
-                          most=min(chosen.most or io_nodes, io_nodes), divisible=chosen.divisible)
+        machine = Machine(
+            io_nodes=io_nodes,
+            compute_nodes=chosen.compute_nodes,
+            direct=False,
+            most=min(chosen.most or io_nodes, io_nodes),
+            divisible=chosen.divisible,
+        )
         try:
             found = chosen.make_policy().allocate(asked, machine)
         except MpiioExtError as error:
@@ -265,9 +279,12 @@ class Arbiter:
         has = self._map.jobs.get(announcement.job)
         current = None if not has else 0 if self._settings.shared_node and has == (0,) else len(has)
         return Job(
-            name=announcement.job, compute_nodes=announcement.nodes or 1, processes=announcement.ranks,
+            name=announcement.job,
+            compute_nodes=announcement.nodes or 1,
+            processes=announcement.ranks,
             curve=self._programs.curve(announcement.program, announcement.delegates),
-            weight=self._settings.weights.get(announcement.program, 1.0), current=current,
+            weight=self._settings.weights.get(announcement.program, 1.0),
+            current=current,
         )
 
 

@@ -117,8 +117,9 @@ class Settings:
         ArgumentError
             There is no such policy, or a setting is wrong.
         """
-        return policy(self.policy, **{name: getattr(self, name) for name in settings_of(self.policy)
-                                      if hasattr(self, name)})
+        return policy(
+            self.policy, **{name: getattr(self, name) for name in settings_of(self.policy) if hasattr(self, name)}
+        )
 
     def curve(self, program: str) -> Curve | None:
         """Return the bandwidth of a program; None: unknown."""
@@ -134,8 +135,9 @@ class Settings:
 
 def _point(value: Value) -> Point:
     if isinstance(value, Mapping):
-        return Point(mean=value["mean"], best=value["mean"], deviation=value["deviation"],
-                     repetitions=value["repetitions"])
+        return Point(
+            mean=value["mean"], best=value["mean"], deviation=value["deviation"], repetitions=value["repetitions"]
+        )
     return Point.of(value if isinstance(value, list) else (value,))
 
 

@@ -19,7 +19,10 @@ def _total(grants: Mapping[str, Grant], names: Sequence[str]) -> int:
 
 
 def shared_out(
-    jobs: Sequence[Job], users: Mapping[str, int], io_nodes: int, share: float | None,
+    jobs: Sequence[Job],
+    users: Mapping[str, int],
+    io_nodes: int,
+    share: float | None,
     ask: Callable[[Sequence[Job], int], Mapping[str, Grant]],
 ) -> dict[str, Grant]:
     """Return what each job gets.

@@ -38,12 +38,22 @@ class Application:
 
 
 def _application(
-    nodes: int, processes: int, volume_gb: float, known: Mapping[int, float], *, shared: bool = True,
-    strided: bool = False, request_bytes: int = _MIB,
+    nodes: int,
+    processes: int,
+    volume_gb: float,
+    known: Mapping[int, float],
+    *,
+    shared: bool = True,
+    strided: bool = False,
+    request_bytes: int = _MIB,
 ) -> Application:
-    pattern = Pattern(layout="shared" if shared else "file-per-process",
-                      spatiality="strided" if strided else "contiguous", request_bytes=request_bytes,
-                      compute_nodes=nodes, processes=processes)
+    pattern = Pattern(
+        layout="shared" if shared else "file-per-process",
+        spatiality="strided" if strided else "contiguous",
+        request_bytes=request_bytes,
+        compute_nodes=nodes,
+        processes=processes,
+    )
     return Application(pattern=pattern, volume_bytes=int(volume_gb * 1e9), known=known)
 
 
@@ -61,8 +71,22 @@ APPLICATIONS: Mapping[str, Application] = {
 }
 
 #: The queue of Section 5.3, in its order.
-QUEUE = ("HACC", "IOR-MPI", "SIM", "IOR-MPI", "IOR-MPI", "POSIX-S", "POSIX-L", "BT-C", "MAD", "MAD", "S3D", "HACC",
-         "HACC", "BT-D")
+QUEUE = (
+    "HACC",
+    "IOR-MPI",
+    "SIM",
+    "IOR-MPI",
+    "IOR-MPI",
+    "POSIX-S",
+    "POSIX-L",
+    "BT-C",
+    "MAD",
+    "MAD",
+    "S3D",
+    "HACC",
+    "HACC",
+    "BT-D",
+)
 
 
 #: The applications of Section 5.2, which run at the same time.
@@ -77,16 +101,26 @@ def curves_of_applications(base: Mapping[Pattern, Curve]) -> dict[str, Curve]:
     CurveError
         Base patterns without a number of I/O nodes in common.
     """
-    return {name: anchored(estimate(app.pattern, base), app.known,
-                           source="estimated from base patterns, scaled to the paper's numbers")
-            for name, app in APPLICATIONS.items()}
+    return {
+        name: anchored(
+            estimate(app.pattern, base), app.known, source="estimated from base patterns, scaled to the paper's numbers"
+        )
+        for name, app in APPLICATIONS.items()
+    }
 
 
 def paper_jobs(base: Mapping[Pattern, Curve]) -> list[Job]:
     """Return the six applications of Section 5.2 with estimated curves; see :func:`curves_of_applications`."""
     curves = curves_of_applications(base)
-    return [Job(name=name, compute_nodes=APPLICATIONS[name].pattern.compute_nodes, curve=curves[name],
-                processes=APPLICATIONS[name].pattern.processes) for name in TOGETHER]
+    return [
+        Job(
+            name=name,
+            compute_nodes=APPLICATIONS[name].pattern.compute_nodes,
+            curve=curves[name],
+            processes=APPLICATIONS[name].pattern.processes,
+        )
+        for name in TOGETHER
+    ]
 
 
 def paper_queue(base: Mapping[Pattern, Curve]) -> list[QueueJob]:
@@ -95,7 +129,11 @@ def paper_queue(base: Mapping[Pattern, Curve]) -> list[QueueJob]:
     found = []
     for number, name in enumerate(QUEUE, start=1):
         app = APPLICATIONS[name]
-        job = Job(name=f"{number:02d}-{name}", compute_nodes=app.pattern.compute_nodes, curve=curves[name],
-                  processes=app.pattern.processes)
+        job = Job(
+            name=f"{number:02d}-{name}",
+            compute_nodes=app.pattern.compute_nodes,
+            curve=curves[name],
+            processes=app.pattern.processes,
+        )
         found.append(QueueJob(job=job, volume_bytes=app.volume_bytes))
     return found

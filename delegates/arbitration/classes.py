@@ -81,8 +81,12 @@ def _columns(job: Job, machine: Machine) -> Columns:
     counts = np.array(sorted({c for c in machine.counts if known.counts[0] <= c <= known.counts[-1]}), dtype=np.int64)
     places = np.minimum(np.searchsorted(known.counts, counts), known.counts.size - 1)
     measured = known.counts[places] == counts
-    return Columns(counts, np.interp(counts, known.counts, known.means),
-                   np.where(measured, known.errors[places], 0.0), known.freedom[places])
+    return Columns(
+        counts,
+        np.interp(counts, known.counts, known.means),
+        np.where(measured, known.errors[places], 0.0),
+        known.freedom[places],
+    )
 
 
 def _worth(bandwidth: Floats, errors: Floats, freedom: Floats, worth: Worth) -> Floats:
@@ -99,10 +103,20 @@ def _known(jobs: Sequence[Job], places: Sequence[int], machine: Machine, worth: 
     columns = [_columns(jobs[place], machine) for place in places]
     of = np.repeat(np.array(places, np.int64), [each.counts.size for each in columns])
     bandwidth = np.concatenate([each.means for each in columns])
-    value = _worth(bandwidth, np.concatenate([each.errors for each in columns]),
-                   np.concatenate([each.freedom for each in columns]), worth)
-    return Classes(of=of, counts=np.concatenate([each.counts for each in columns]), bandwidth=bandwidth, worth=value,
-                   penalty=np.zeros(of.size), shared=np.zeros(of.size, np.bool_))
+    value = _worth(
+        bandwidth,
+        np.concatenate([each.errors for each in columns]),
+        np.concatenate([each.freedom for each in columns]),
+        worth,
+    )
+    return Classes(
+        of=of,
+        counts=np.concatenate([each.counts for each in columns]),
+        bandwidth=bandwidth,
+        worth=value,
+        penalty=np.zeros(of.size),
+        shared=np.zeros(of.size, np.bool_),
+    )
 
 
 def _with_shared(usable: Classes, ones: Classes, jobs: int) -> Classes:
@@ -113,8 +127,14 @@ def _with_shared(usable: Classes, ones: Classes, jobs: int) -> Classes:
     asks = np.zeros(jobs, np.bool_)
     asks[ones.of] = True
     own = usable.where((usable.counts > 0) | ~asks[usable.of])
-    shared = Classes(of=ones.of, counts=np.zeros(ones.of.size, np.int64), bandwidth=ones.bandwidth / jobs,
-                     worth=ones.worth / jobs, penalty=ones.penalty, shared=np.ones(ones.of.size, np.bool_))
+    shared = Classes(
+        of=ones.of,
+        counts=np.zeros(ones.of.size, np.int64),
+        bandwidth=ones.bandwidth / jobs,
+        worth=ones.worth / jobs,
+        penalty=ones.penalty,
+        shared=np.ones(ones.of.size, np.bool_),
+    )
     return _joined([shared, own])
 
 
@@ -162,20 +182,27 @@ def _options_of_unknown(each: _Unknown, cut: float, *, all_fit: bool) -> list[tu
 
 
 def _of_unknown(found: dict[int, _Unknown], cut: float, *, shared: bool, all_fit: bool) -> Classes:
-    rows = [(place, *option) for place, each in found.items()
-            for option in _options_of_unknown(each, cut, all_fit=all_fit)]
+    rows = [
+        (place, *option) for place, each in found.items() for option in _options_of_unknown(each, cut, all_fit=all_fit)
+    ]
     counts = np.array([count for _, count, _ in rows], np.int64)
-    return Classes(of=np.array([place for place, _, _ in rows], np.int64), counts=counts,
-                   bandwidth=np.full(len(rows), np.nan), worth=np.zeros(len(rows)),
-                   penalty=np.array([penalty for _, _, penalty in rows]), shared=(counts == 0) & shared)
+    return Classes(
+        of=np.array([place for place, _, _ in rows], np.int64),
+        counts=counts,
+        bandwidth=np.full(len(rows), np.nan),
+        worth=np.zeros(len(rows)),
+        penalty=np.array([penalty for _, _, penalty in rows]),
+        shared=(counts == 0) & shared,
+    )
 
 
 def _joined(parts: Sequence[Classes]) -> Classes:
     """Put the options of several parts together; of one job those of the first part come first."""
     if len(parts) == 1:
         return parts[0]
-    joined = Classes(**{each.name: np.concatenate([getattr(part, each.name) for part in parts])
-                        for each in fields(Classes)})
+    joined = Classes(
+        **{each.name: np.concatenate([getattr(part, each.name) for part in parts]) for each in fields(Classes)}
+    )
     return joined.where(np.argsort(joined.of, kind="stable"))
 
 

@@ -51,8 +51,15 @@ class _SystemNodes(ParamType):
         return "set" if value == "set" else int(click.IntRange(1).convert(value, param, ctx))
 
 
-def _finish(output: Path | None, as_json: bool, document: Mapping[str, Any], lines: Sequence[str], title: str = "",
-            lead: str = "", figures: Sequence[tuple[str, str, Chart]] = ()) -> None:
+def _finish(
+    output: Path | None,
+    as_json: bool,
+    document: Mapping[str, Any],
+    lines: Sequence[str],
+    title: str = "",
+    lead: str = "",
+    figures: Sequence[tuple[str, str, Chart]] = (),
+) -> None:
     """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
     from mpiio_ext.common import page, plots
     from mpiio_ext.common.files import write_whole
@@ -82,8 +89,13 @@ def arbitrate() -> None:
     """Decide how many I/O nodes each job gets, and simulate such decisions (docs/howto/arbitrate.md)."""
 
 
-_curves = click.option("--forge", "curves", type=_Paths(), required=True,
-                       help="Measured patterns in FORGE's format, files separated by commas.")
+_curves = click.option(
+    "--forge",
+    "curves",
+    type=_Paths(),
+    required=True,
+    help="Measured patterns in FORGE's format, files separated by commas.",
+)
 _output = output_option(type=_PATH, metavar="DIR", help="Write results.json, figures and index.html.")
 _json = json_option("Print the results as JSON.")
 
@@ -92,15 +104,32 @@ _json = json_option("Print the results as JSON.")
 @_curves
 @click.option("--sets", type=click.IntRange(1, 1_000_000), default=10_000, show_default=True)
 @click.option("--apps", type=click.IntRange(1, 4096), default=16, show_default=True, help="Patterns in a set.")
-@click.option("--io-nodes", "pools", type=Counts(), default="0..128", show_default=True,
-              help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.")
-@click.option("--compute-nodes", type=_SystemNodes(),
-              help="Of the system, for STATIC; set: those of each set.  [default: APPS x largest]")
+@click.option(
+    "--io-nodes",
+    "pools",
+    type=Counts(),
+    default="0..128",
+    show_default=True,
+    help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.",
+)
+@click.option(
+    "--compute-nodes",
+    type=_SystemNodes(),
+    help="Of the system, for STATIC; set: those of each set.  [default: APPS x largest]",
+)
 @click.option("--seed", type=int, default=0, show_default=True)
 @_output
 @_json
-def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, ...], compute_nodes: Any,
-             seed: int, output: Path | None, as_json: bool) -> None:
+def simulate(
+    curves: tuple[Path, ...],
+    sets: int,
+    apps: int,
+    pools: tuple[int, ...],
+    compute_nodes: Any,
+    seed: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
     """Draw sets of patterns, apply every policy with every size of the pool (Figures 2 and 3)."""
     from mpiio_ext.delegates.arbitration import draw
     from mpiio_ext.delegates.arbitration.sets import catalogue
@@ -109,24 +138,44 @@ def simulate(curves: tuple[Path, ...], sets: int, apps: int, pools: tuple[int, .
 
     data = catalogue(read_forge(curves))
     found = run(data, pools=pools, sets=sets, apps=apps, seed=seed, compute_nodes=compute_nodes)
-    figures = [] if output is None else [
-        ("figure2", f"Median aggregate bandwidth of {sets:,} sets of {apps} patterns.", draw.draw_medians(found)),
-        ("figure3", "Aggregate bandwidth of MCKP over STATIC: smallest, median and largest.", draw.draw_gain(found)),
-    ]
+    figures = (
+        []
+        if output is None
+        else [
+            ("figure2", f"Median aggregate bandwidth of {sets:,} sets of {apps} patterns.", draw.draw_medians(found)),
+            (
+                "figure3",
+                "Aggregate bandwidth of MCKP over STATIC: smallest, median and largest.",
+                draw.draw_gain(found),
+            ),
+        ]
+    )
     lead = f"{draw.gain_words(found)}: {sets:,} sets of {apps} patterns, {len(found.pools)} sizes of the pool."
     _finish(output, as_json, found.document(), found.lines(), "Arbitration: simulated sets of jobs", lead, figures)
 
 
 @arbitrate.command()
 @_curves
-@click.option("--policy", "policies", type=PolicyType(), multiple=True,
-              default=("one", "static", "size", "mckp"), show_default=True)
+@click.option(
+    "--policy",
+    "policies",
+    type=PolicyType(),
+    multiple=True,
+    default=("one", "static", "size", "mckp"),
+    show_default=True,
+)
 @click.option("--io-nodes", type=click.IntRange(1, 65536), default=12, show_default=True)
 @click.option("--compute-nodes", type=click.IntRange(1), default=96, show_default=True)
 @_output
 @_json
-def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, compute_nodes: int,
-          output: Path | None, as_json: bool) -> None:
+def queue(
+    curves: tuple[Path, ...],
+    policies: tuple[str, ...],
+    io_nodes: int,
+    compute_nodes: int,
+    output: Path | None,
+    as_json: bool,
+) -> None:
     """Run the queue of Section 5.3 under policies; the applications' curves are estimated from measured patterns."""
     from mpiio_ext.delegates.arbitration import draw
     from mpiio_ext.delegates.arbitration.applications import paper_queue
@@ -138,24 +187,54 @@ def queue(curves: tuple[Path, ...], policies: tuple[str, ...], io_nodes: int, co
     items = paper_queue(read_forge(curves))
     machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=False, most=8)
     results = [run_queue(items, machine, policy(name)) for name in dict.fromkeys(policies)]
-    figures = [] if output is None else [
-        ("queue", "Bandwidth of the running jobs over time, and mean bandwidth of each job.", draw.draw_queue(results))]
-    _finish(output, as_json, queue_document(results), queue_lines(results), "Arbitration: a queue of jobs",
-            f"{draw.queue_words(results)}.", figures)
+    figures = (
+        []
+        if output is None
+        else [
+            (
+                "queue",
+                "Bandwidth of the running jobs over time, and mean bandwidth of each job.",
+                draw.draw_queue(results),
+            )
+        ]
+    )
+    _finish(
+        output,
+        as_json,
+        queue_document(results),
+        queue_lines(results),
+        "Arbitration: a queue of jobs",
+        f"{draw.queue_words(results)}.",
+        figures,
+    )
 
 
 @arbitrate.command()
 @click.option("--jobs", "table", type=_PATH, metavar="FILE", help="Table of jobs, as of `solve`.")
 @click.option("--store", type=_PATH, metavar="FILE", help="Curves of the jobs without bandwidth, as of `solve`.")
 @click.option("--forge", type=_Paths(), help="FORGE's tables: the six applications of Section 5.2, estimated of them.")
-@click.option("--policy", "policies", type=PolicyType(), multiple=True,
-              default=("zero", "one", "static", "size", "mckp", "oracle"), show_default=True)
+@click.option(
+    "--policy",
+    "policies",
+    type=PolicyType(),
+    multiple=True,
+    default=("zero", "one", "static", "size", "mckp", "oracle"),
+    show_default=True,
+)
 @click.option("--io-nodes", "pools", type=Counts(), default="4,8,12,24,36", show_default=True)
 @click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: of the jobs]")
 @_output
 @_json
-def compare(table: Path | None, store: Path | None, forge: tuple[Path, ...] | None, policies: tuple[str, ...],
-            pools: tuple[int, ...], compute_nodes: int | None, output: Path | None, as_json: bool) -> None:
+def compare(
+    table: Path | None,
+    store: Path | None,
+    forge: tuple[Path, ...] | None,
+    policies: tuple[str, ...],
+    pools: tuple[int, ...],
+    compute_nodes: int | None,
+    output: Path | None,
+    as_json: bool,
+) -> None:
     """Give pools of several sizes to the same jobs, by several policies (Figures 6 to 8)."""
     from mpiio_ext.delegates.arbitration import draw
     from mpiio_ext.delegates.arbitration.applications import paper_jobs
@@ -169,49 +248,108 @@ def compare(table: Path | None, store: Path | None, forge: tuple[Path, ...] | No
     jobs = paper_jobs(read_forge(forge)) if forge is not None else read_jobs(table or Path(), store)
     names = dict.fromkeys(policies)
     found = run(jobs, Machine(io_nodes=0, compute_nodes=compute_nodes), pools, {name: policy(name) for name in names})
-    figures = [] if output is None else [
-        ("figure6", "Aggregate bandwidth of the jobs by policy and size of the pool.", draw.draw_sums(found))]
+    figures = (
+        []
+        if output is None
+        else [("figure6", "Aggregate bandwidth of the jobs by policy and size of the pool.", draw.draw_sums(found))]
+    )
     if output is not None and "mckp" in names:
         figures += [("figure7", "Bandwidth of each job under MCKP over its best alone.", draw.draw_shares(found))]
     if output is not None and {"mckp", "static"} <= names.keys():
-        figures += [("figure8", "Bandwidth of each job under MCKP less that under STATIC.",
-                     draw.draw_differences(found))]
-    _finish(output, as_json, found.document(), found.lines(), "Arbitration: policies compared",
-            f"{draw.comparison_words(found)}.", figures)
+        figures += [
+            ("figure8", "Bandwidth of each job under MCKP less that under STATIC.", draw.draw_differences(found))
+        ]
+    _finish(
+        output,
+        as_json,
+        found.document(),
+        found.lines(),
+        "Arbitration: policies compared",
+        f"{draw.comparison_words(found)}.",
+        figures,
+    )
 
 
 #: Settings of MCKP on the command line of `solve`: attribute -> value without the option.
-_OF_MCKP = {"floor": 0.0, "confidence": None, "shared_node": False, "migration_cost_s": 0.0, "horizon_s": 600.0,
-            "hysteresis": 0.0}
+_OF_MCKP = {
+    "floor": 0.0,
+    "confidence": None,
+    "shared_node": False,
+    "migration_cost_s": 0.0,
+    "horizon_s": 600.0,
+    "hysteresis": 0.0,
+}
 
 
 @arbitrate.command()
-@click.option("--jobs", "table", type=_PATH, required=True, metavar="FILE",
-              help="Table: job, compute_nodes, processes, io_nodes, bandwidth (MB/s); or program, weight, current.")
-@click.option("--store", type=_PATH, metavar="FILE",
-              help="Curves of the jobs without bandwidth, by program, or else by job. Table: io_nodes may be missing.")
+@click.option(
+    "--jobs",
+    "table",
+    type=_PATH,
+    required=True,
+    metavar="FILE",
+    help="Table: job, compute_nodes, processes, io_nodes, bandwidth (MB/s); or program, weight, current.",
+)
+@click.option(
+    "--store",
+    type=_PATH,
+    metavar="FILE",
+    help="Curves of the jobs without bandwidth, by program, or else by job. Table: io_nodes may be missing.",
+)
 @click.option("--io-nodes", type=click.IntRange(0, 2**24), required=True)
 @click.option("--compute-nodes", type=click.IntRange(1), help="Of the system, for STATIC.  [default: of the jobs]")
 @click.option("--policy", "name", type=PolicyType(), default="mckp", show_default=True)
 @click.option("--most", type=click.IntRange(1), help="I/O nodes that one job gets at most.")
 @click.option("--counts", type=Counts(), help="Numbers that may be given; between measured ones by interpolation.")
-@click.option("--divisible/--no-divisible", default=True, show_default=True,
-              help="Only numbers that divide a job's compute nodes: in the paper each of them has one I/O node.")
+@click.option(
+    "--divisible/--no-divisible",
+    default=True,
+    show_default=True,
+    help="Only numbers that divide a job's compute nodes: in the paper each of them has one I/O node.",
+)
 @click.option("--direct/--no-direct", default=True, show_default=True, help="Jobs may do without I/O nodes.")
 @click.option("--weight", "weights", multiple=True, metavar="JOB=NUMBER", help="MCKP: what a MB/s of this job counts.")
 @click.option("--floor", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="MCKP: fairness floor.")
 @click.option("--confidence", type=float, help="MCKP: lower bounds of this confidence instead of means.")
-@click.option("--migration-cost", "migration_cost_s", type=Duration(zero=True), default="0s", show_default=True,
-              help="MCKP: time without I/O of a job that gets another number than its `current`.")
-@click.option("--horizon", "horizon_s", type=Duration(), default="10m", show_default=True,
-              help="MCKP: time until the next decision, as a rule.")
-@click.option("--hysteresis", type=float, default=0.0, show_default=True,
-              help="MCKP: gain of the whole below which jobs keep their `current`.")
+@click.option(
+    "--migration-cost",
+    "migration_cost_s",
+    type=Duration(zero=True),
+    default="0s",
+    show_default=True,
+    help="MCKP: time without I/O of a job that gets another number than its `current`.",
+)
+@click.option(
+    "--horizon",
+    "horizon_s",
+    type=Duration(),
+    default="10m",
+    show_default=True,
+    help="MCKP: time until the next decision, as a rule.",
+)
+@click.option(
+    "--hysteresis",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="MCKP: gain of the whole below which jobs keep their `current`.",
+)
 @click.option("--shared-node", is_flag=True, help="MCKP: one I/O node is shared by those that get none.")
 @_json
-def solve(table: Path, store: Path | None, io_nodes: int, compute_nodes: int | None, name: str, most: int | None,
-          counts: tuple[int, ...] | None, divisible: bool, direct: bool, weights: tuple[str, ...], as_json: bool,
-          **of_mckp: Any) -> None:
+def solve(
+    table: Path,
+    store: Path | None,
+    io_nodes: int,
+    compute_nodes: int | None,
+    name: str,
+    most: int | None,
+    counts: tuple[int, ...] | None,
+    divisible: bool,
+    direct: bool,
+    weights: tuple[str, ...],
+    as_json: bool,
+    **of_mckp: Any,
+) -> None:
     """Give the I/O nodes of a pool to jobs."""
     from mpiio_ext.delegates.arbitration.jobs import Machine
     from mpiio_ext.delegates.arbitration.rules import policy, settings_of
@@ -219,10 +357,13 @@ def solve(table: Path, store: Path | None, io_nodes: int, compute_nodes: int | N
 
     settings = {key: value for key, value in of_mckp.items() if key in settings_of(name)}
     if not settings and (of_mckp != _OF_MCKP or weights):
-        raise click.UsageError("--weight, --floor, --confidence, --migration-cost, --horizon, --hysteresis and "
-                               "--shared-node are settings of the policy mckp")
-    machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=most, divisible=divisible,
-                      counts=counts)
+        raise click.UsageError(
+            "--weight, --floor, --confidence, --migration-cost, --horizon, --hysteresis and "
+            "--shared-node are settings of the policy mckp"
+        )
+    machine = Machine(
+        io_nodes=io_nodes, compute_nodes=compute_nodes, direct=direct, most=most, divisible=divisible, counts=counts
+    )
     found = policy(name, **settings).allocate(_weighted(read_jobs(table, store), weights), machine)
     _finish(None, as_json, found.document(), found.lines())
 
@@ -247,25 +388,44 @@ def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
 @click.option("--forge", type=_Paths(), help="FORGE's tables: a curve of each pattern.")
 @click.option("--bench", type=_Paths(), help="results.json or results.parquet of the bench.")
 @click.option("--darshan-log", type=_Paths(), help="Darshan logs: a curve of each program, estimated from --base.")
-@click.option("--setup", type=_PATH, metavar="FILE",
-              help="Set-up of `mpiio-ext analyze`: its store's logs and statistics, likewise.")
+@click.option(
+    "--setup",
+    type=_PATH,
+    metavar="FILE",
+    help="Set-up of `mpiio-ext analyze`: its store's logs and statistics, likewise.",
+)
 @click.option("--base", type=_Paths(), help="Measured patterns in FORGE's format, for --darshan-log and --setup.")
 @click.option("--as", "program", metavar="PROGRAM", help="Name of the one curve: that of the program, for the arbiter.")
-@click.option("--store", type=_PATH, metavar="FILE",
-              help="Keep the curves there, each as a new version. Without measurements: show what is there.")
+@click.option(
+    "--store",
+    type=_PATH,
+    metavar="FILE",
+    help="Keep the curves there, each as a new version. Without measurements: show what is there.",
+)
 @click.option("--versions", is_flag=True, help="With --store: show all versions that are kept.")
 @click.option("--undo", metavar="NAME", help="With --store: the version before the one in force holds again.")
 @click.option("--match", default="", metavar="TEXT", help="Only curves whose name contains this.")
 @_output
 @_json
-def curves(store: Path | None, versions: bool, undo: str | None, match: str, program: str | None, output: Path | None,
-           as_json: bool, **sources: Any) -> None:
+def curves(
+    store: Path | None,
+    versions: bool,
+    undo: str | None,
+    match: str,
+    program: str | None,
+    output: Path | None,
+    as_json: bool,
+    **sources: Any,
+) -> None:
     """Make curves of measurements or logs, show and keep them."""
     from mpiio_ext.delegates.arbitration import draw, gather
     from mpiio_ext.delegates.arbitration.store import Store, plain
 
-    given = [f"--{name.replace('_', '-')}" for name in ("forge", "bench", "darshan_log", "setup")
-             if sources[name] is not None]  # fmt: skip
+    given = [
+        f"--{name.replace('_', '-')}"
+        for name in ("forge", "bench", "darshan_log", "setup")
+        if sources[name] is not None
+    ]
     if (versions or undo is not None) and (store is None or given):
         raise click.UsageError("--versions and --undo are for --store FILE, without measurements")
     if len(given) > 1 or (not given and store is None):
@@ -278,15 +438,31 @@ def curves(store: Path | None, versions: bool, undo: str | None, match: str, pro
     if kept is not None and given:
         kept.save(found)
     lines = [gather.line(name, curve) for name, curve in found.items()]
-    document: dict[str, Any] = {"what": "arbitration curves", "units": {"bandwidth": "MB/s (10^6 bytes)"},
-                                "curves": {name: plain(curve) for name, curve in found.items()}, "left_out": notes}
+    document: dict[str, Any] = {
+        "what": "arbitration curves",
+        "units": {"bandwidth": "MB/s (10^6 bytes)"},
+        "curves": {name: plain(curve) for name, curve in found.items()},
+        "left_out": notes,
+    }
     if kept is not None and versions:
         lines = gather.history_lines(kept, list(found))
         document["versions"] = gather.history_document(kept, list(found))
-    figures = [] if output is None else [
-        ("curves", "Bandwidth by I/O nodes" + (f", the first {_MOST_DRAWN} of {len(found)} curves (--match chooses)."
-                                               if len(found) > _MOST_DRAWN else "."),
-         draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])))]
+    figures = (
+        []
+        if output is None
+        else [
+            (
+                "curves",
+                "Bandwidth by I/O nodes"
+                + (
+                    f", the first {_MOST_DRAWN} of {len(found)} curves (--match chooses)."
+                    if len(found) > _MOST_DRAWN
+                    else "."
+                ),
+                draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])),
+            )
+        ]
+    )
     for note in notes:
         tell(note)
     kinds = list(dict.fromkeys(curve.source for curve in found.values()))
@@ -310,8 +486,11 @@ def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any])
         raise click.UsageError(f"{given[0]} needs measured patterns to estimate from: --base FILE,...")
     from mpiio_ext.analytics import learnt
 
-    patterns, notes = (learnt.patterns_of_store(sources["setup"]) if sources["setup"] is not None
-                       else learnt.patterns_of_logs(sources["darshan_log"]))
+    patterns, notes = (
+        learnt.patterns_of_store(sources["setup"])
+        if sources["setup"] is not None
+        else learnt.patterns_of_logs(sources["darshan_log"])
+    )
     if not patterns:
         raise CurveError("no log says what a program has read or written" + "".join(f"; {note}" for note in notes))
     return gather.learnt(patterns, sources["base"]), notes

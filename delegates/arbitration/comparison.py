@@ -38,21 +38,29 @@ class Comparison:
 
     def shares(self, name: str, job: str) -> list[float]:
         """Return the bandwidth of a job under a policy over that alone, by pool; 1 where it has none alone."""
-        return [own / alone if alone else 1.0
-                for own, alone in zip(self.bandwidth(name, job), self.alone[job], strict=True)]  # fmt: skip
+        return [
+            own / alone if alone else 1.0 for own, alone in zip(self.bandwidth(name, job), self.alone[job], strict=True)
+        ]
 
     def lines(self) -> list[str]:
         """Return a line for each policy and pool."""
-        return [f"{one.policy}, {pool} I/O nodes: {one.bandwidth:,.1f} MB/s; "
-                + ", ".join(f"{job} {grant.io_nodes}" for job, grant in one.grants.items())
-                + ("" if one.is_within_pool else "; more than there are: jobs share I/O nodes")
-                for found in self.allocations.values() for pool, one in zip(self.pools, found, strict=True)]
+        return [
+            f"{one.policy}, {pool} I/O nodes: {one.bandwidth:,.1f} MB/s; "
+            + ", ".join(f"{job} {grant.io_nodes}" for job, grant in one.grants.items())
+            + ("" if one.is_within_pool else "; more than there are: jobs share I/O nodes")
+            for found in self.allocations.values()
+            for pool, one in zip(self.pools, found, strict=True)
+        ]
 
     def document(self) -> dict[str, Any]:
         """Return it as plain data."""
-        return {"what": "arbitration comparison", "units": {"bandwidth": "MB/s (10^6 bytes)"}, "pools": self.pools,
-                "alone": self.alone,
-                "policies": {name: [one.document() for one in found] for name, found in self.allocations.items()}}
+        return {
+            "what": "arbitration comparison",
+            "units": {"bandwidth": "MB/s (10^6 bytes)"},
+            "pools": self.pools,
+            "alone": self.alone,
+            "policies": {name: [one.document() for one in found] for name, found in self.allocations.items()},
+        }
 
 
 def compare(jobs: Sequence[Job], machine: Machine, pools: Sequence[int], policies: Mapping[str, Policy]) -> Comparison:

@@ -54,8 +54,12 @@ class Point:
         values = sorted(bandwidths)
         if not values:
             raise ArgumentError("a point needs at least one repetition")
-        return Point(mean=fmean(values), best=values[-1], deviation=stdev(values) if len(values) > 1 else None,
-                     repetitions=len(values))
+        return Point(
+            mean=fmean(values),
+            best=values[-1],
+            deviation=stdev(values) if len(values) > 1 else None,
+            repetitions=len(values),
+        )
 
 
 class Columns(NamedTuple):
@@ -124,8 +128,11 @@ class Curve:
 
     def relative_spread(self) -> float:
         """Return the standard deviation of a repetition relative to the mean, pooled over the points."""
-        known = [(p.repetitions - 1, p.deviation / p.mean) for p in self.points.values()
-                 if p.deviation is not None and p.mean > 0 and p.repetitions > 1]
+        known = [
+            (p.repetitions - 1, p.deviation / p.mean)
+            for p in self.points.values()
+            if p.deviation is not None and p.mean > 0 and p.repetitions > 1
+        ]
         freedom = sum(n for n, _ in known)
         return math.sqrt(sum(n * s * s for n, s in known) / freedom) if freedom else UNKNOWN_SPREAD
 
@@ -142,8 +149,12 @@ class Curve:
         """Return the curve as arrays; made once."""
         if self._columns is None:
             errors, freedom = zip(*(self._error(point) for point in self.points.values()), strict=True)
-            made = Columns(np.array(self.counts), np.array([point.mean for point in self.points.values()]),
-                           np.array(errors), np.array(freedom, dtype=float))
+            made = Columns(
+                np.array(self.counts),
+                np.array([point.mean for point in self.points.values()]),
+                np.array(errors),
+                np.array(freedom, dtype=float),
+            )
             object.__setattr__(self, "_columns", made)
             return made
         return self._columns

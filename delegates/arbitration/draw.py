@@ -50,16 +50,20 @@ def medians_words(simulation: Simulation) -> str:
     best, pools = int(alone.argmax()), len(simulation.pools)
     if not alone[best]:
         return f"No policy alone has the largest median bandwidth with any of {pools} sizes of the pool"
-    return (f"{policy_classes()[names[best]].name} alone has the largest median bandwidth with {alone[best]} of "
-            f"{pools} sizes of the pool")  # fmt: skip
+    return (
+        f"{policy_classes()[names[best]].name} alone has the largest median bandwidth with {alone[best]} of "
+        f"{pools} sizes of the pool"
+    )
 
 
 def gain_words(simulation: Simulation) -> str:
     """Return what `draw_gain` shows: the range of the medians, and the largest gain of all."""
     ratio = simulation.ratio("mckp", "static")
     medians = np.median(ratio, axis=0)
-    return (f"MCKP has {medians.min():.2f} to {medians.max():.2f} times the bandwidth of STATIC in the median of the "
-            f"sets, {ratio.max():.1f} times at most")  # fmt: skip
+    return (
+        f"MCKP has {medians.min():.2f} to {medians.max():.2f} times the bandwidth of STATIC in the median of the "
+        f"sets, {ratio.max():.1f} times at most"
+    )
 
 
 def queue_words(results: Sequence[QueueResult]) -> str:
@@ -68,14 +72,19 @@ def queue_words(results: Sequence[QueueResult]) -> str:
     first, last = ordered[0], ordered[-1]
     if first.makespan_s >= last.makespan_s * (1 - 1e-9):
         return f"The queue is empty after {first.makespan_s:,.0f} s under every policy"
-    return (f"The queue is empty after {first.makespan_s:,.0f} s under {first.policy}, the first, and after "
-            f"{last.makespan_s:,.0f} s under {last.policy}, the last")  # fmt: skip
+    return (
+        f"The queue is empty after {first.makespan_s:,.0f} s under {first.policy}, the first, and after "
+        f"{last.makespan_s:,.0f} s under {last.policy}, the last"
+    )
 
 
 def _best(curve: Curve) -> int | None:
     """Return the number of I/O nodes that is best beyond the deviations of its repetitions; None where none is."""
-    ends = {count: (point.mean - point.deviation, point.mean + point.deviation)
-            for count, point in curve.points.items() if point.deviation is not None and point.repetitions >= ENOUGH}
+    ends = {
+        count: (point.mean - point.deviation, point.mean + point.deviation)
+        for count, point in curve.points.items()
+        if point.deviation is not None and point.repetitions >= ENOUGH
+    }
     if len(ends) < max(2, len(curve.points)):
         return None
     best = max(ends, key=lambda count: ends[count][0])
@@ -95,12 +104,30 @@ def curves_words(curves: Mapping[str, Curve]) -> str:
 
 def draw_medians(simulation: Simulation) -> Chart:
     """Return Figure 2: the median aggregate bandwidth of each policy by size of the pool."""
-    marks = [Line(x=simulation.pools.tolist(), y=(np.median(values, axis=0) / 1000).tolist(), look=_look(name), size=4,
-                  name=policy_classes()[name].name) for name, values in simulation.bandwidth.items()]  # fmt: skip
-    panel = Panel(marks=marks, x=Axis(label="I/O nodes in the pool"),
-                  y=Axis(label="median aggregate bandwidth [GB/s]", low=0, grid=True))
-    return Chart(name="medians", title=medians_words(simulation), panels=[[panel]], width=7, height=3.6,
-                 legend="above", columns=7)  # fmt: skip
+    marks = [
+        Line(
+            x=simulation.pools.tolist(),
+            y=(np.median(values, axis=0) / 1000).tolist(),
+            look=_look(name),
+            size=4,
+            name=policy_classes()[name].name,
+        )
+        for name, values in simulation.bandwidth.items()
+    ]
+    panel = Panel(
+        marks=marks,
+        x=Axis(label="I/O nodes in the pool"),
+        y=Axis(label="median aggregate bandwidth [GB/s]", low=0, grid=True),
+    )
+    return Chart(
+        name="medians",
+        title=medians_words(simulation),
+        panels=[[panel]],
+        width=7,
+        height=3.6,
+        legend="above",
+        columns=7,
+    )
 
 
 def draw_gain(simulation: Simulation) -> Chart:
@@ -110,10 +137,19 @@ def draw_gain(simulation: Simulation) -> Chart:
     marks: list[Mark] = [
         Area(x=pools, low=low, high=high, look=Look("series4"), name="smallest to largest"),
         Line(x=pools, y=middle, look=_look("mckp"), size=4, name="median"),
-        Rule(at=1, across=True, look=Look("ink", "--"), width=0.8)]  # fmt: skip
-    panel = Panel(marks=marks, legend=True, x=Axis(label="I/O nodes in the pool"),
-                  y=Axis(label="bandwidth of MCKP over STATIC [×]", scale="log", grid=True,
-                         ticks=[(n, str(n)) for n in (1, 2, 5, 10, 20)]))  # fmt: skip
+        Rule(at=1, across=True, look=Look("ink", "--"), width=0.8),
+    ]
+    panel = Panel(
+        marks=marks,
+        legend=True,
+        x=Axis(label="I/O nodes in the pool"),
+        y=Axis(
+            label="bandwidth of MCKP over STATIC [×]",
+            scale="log",
+            grid=True,
+            ticks=[(n, str(n)) for n in (1, 2, 5, 10, 20)],
+        ),
+    )
     return Chart(name="gain", title=gain_words(simulation), panels=[[panel]], width=7, height=3.6)
 
 
@@ -128,38 +164,68 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
     for result in results:
         own = _look(result.policy)
         steps = [each for each in result.steps if each.grants]
-        times, values = corners([max(each.time_s, first) for each in steps] + [result.makespan_s],
-                                [each.bandwidth / 1000 for each in steps])
-        lines += [Line(x=times, y=values, look=Look(own.colour, own.dash), width=1.4, name=result.policy),
-                  Line(x=times[-1:], y=values[-1:], look=Look(own.colour, "", "|"), size=9)]  # the queue is empty
+        times, values = corners(
+            [max(each.time_s, first) for each in steps] + [result.makespan_s], [each.bandwidth / 1000 for each in steps]
+        )
+        lines += [
+            Line(x=times, y=values, look=Look(own.colour, own.dash), width=1.4, name=result.policy),
+            Line(x=times[-1:], y=values[-1:], look=Look(own.colour, "", "|"), size=9),
+        ]  # the queue is empty
     over_time = Panel(
-        marks=lines, x=Axis(label="time [s], logarithmic; | the end of the queue", scale="log", low=first),
-        y=Axis(label="running jobs [GB/s]", scale="log", grid=True))  # fmt: skip
-    names = list(dict.fromkeys(job.name for result in results
-                               for job in sorted(result.jobs, key=lambda job: (job.start_s, job.name))))
+        marks=lines,
+        x=Axis(label="time [s], logarithmic; | the end of the queue", scale="log", low=first),
+        y=Axis(label="running jobs [GB/s]", scale="log", grid=True),
+    )
+    names = list(
+        dict.fromkeys(
+            job.name for result in results for job in sorted(result.jobs, key=lambda job: (job.start_s, job.name))
+        )
+    )
     width = 0.8 / max(len(results), 1)
     bars = []
     for index, result in enumerate(results):
         means = {job.name: job.bandwidth / 1000 for job in result.jobs}
-        bars.append(Bars(at=[at + (index + 0.5) * width - 0.4 for at in range(len(names))], width=width,
-                         values=[means[name] for name in names], look=Look(_look(result.policy).colour),
-                         name=result.policy))  # fmt: skip
-    by_job = Panel(marks=bars, x=Axis(ticks=list(enumerate(names)), turn=30),
-                   y=Axis(label="mean of the job [GB/s]", scale="log", grid=True))
-    return Chart(name="queue", title=queue_words(results), panels=[[over_time], [by_job]], width=7, height=5.6,
-                 legend="above", columns=len(results))  # fmt: skip
+        bars.append(
+            Bars(
+                at=[at + (index + 0.5) * width - 0.4 for at in range(len(names))],
+                width=width,
+                values=[means[name] for name in names],
+                look=Look(_look(result.policy).colour),
+                name=result.policy,
+            )
+        )
+    by_job = Panel(
+        marks=bars,
+        x=Axis(ticks=list(enumerate(names)), turn=30),
+        y=Axis(label="mean of the job [GB/s]", scale="log", grid=True),
+    )
+    return Chart(
+        name="queue",
+        title=queue_words(results),
+        panels=[[over_time], [by_job]],
+        width=7,
+        height=5.6,
+        legend="above",
+        columns=len(results),
+    )
 
 
 def comparison_words(found: Comparison) -> str:
     """Return what `draw_sums` shows: which policy within the pool has most with the most pools."""
-    inside = {name: [one.bandwidth if one.is_within_pool else 0.0 for one in allocations]
-              for name, allocations in found.allocations.items()}  # fmt: skip
+    inside = {
+        name: [one.bandwidth if one.is_within_pool else 0.0 for one in allocations]
+        for name, allocations in found.allocations.items()
+    }
     most = [max(each) for each in zip(*inside.values(), strict=True)]
-    reached = {name: sum(own >= best * (1 - 1e-9) for own, best in zip(values, most, strict=True))
-               for name, values in inside.items()}  # fmt: skip
+    reached = {
+        name: sum(own >= best * (1 - 1e-9) for own, best in zip(values, most, strict=True))
+        for name, values in inside.items()
+    }
     first = max(reached, key=lambda name: reached[name])
-    return (f"{policy_classes()[first].name} has the most bandwidth within the pool with {reached[first]} of "
-            f"{len(found.pools)} sizes of the pool")  # fmt: skip
+    return (
+        f"{policy_classes()[first].name} has the most bandwidth within the pool with {reached[first]} of "
+        f"{len(found.pools)} sizes of the pool"
+    )
 
 
 def _beside(panels: Sequence[Panel | None], label: str, high: float) -> Axis:
@@ -183,10 +249,23 @@ def draw_sums(found: Comparison) -> Chart:
             values = np.array(found.bandwidth(name, job)) / 1000
             marks.append(Bars(at=at, values=values.tolist(), foot=foot.tolist(), look=look(index), name=job))
             foot = foot + values
-        panels.append(Panel(marks=marks, title=policy_classes()[name].name, x=_of_pools(found),
-                            y=_beside(panels, "bandwidth of the jobs [GB/s]", most)))
-    return Chart(name="sums", title=comparison_words(found), panels=[panels], width=8.2, height=3.6, legend="above",
-                 columns=min(len(found.alone), SERIES))  # fmt: skip
+        panels.append(
+            Panel(
+                marks=marks,
+                title=policy_classes()[name].name,
+                x=_of_pools(found),
+                y=_beside(panels, "bandwidth of the jobs [GB/s]", most),
+            )
+        )
+    return Chart(
+        name="sums",
+        title=comparison_words(found),
+        panels=[panels],
+        width=8.2,
+        height=3.6,
+        legend="above",
+        columns=min(len(found.alone), SERIES),
+    )
 
 
 def draw_shares(found: Comparison) -> Chart:
@@ -194,28 +273,51 @@ def draw_shares(found: Comparison) -> Chart:
     names, panels = list(found.alone), list[Panel | None]()
     for index, pool in enumerate(found.pools):
         shares = [100 * found.shares("mckp", job)[index] for job in names]
-        panels.append(Panel(marks=[Bars(at=list(range(len(names))), values=shares, look=_look("mckp"))],
-                            title=f"{pool} I/O nodes", x=Axis(ticks=list(enumerate(names)), turn=90),
-                            y=_beside(panels, "of its best alone [%]", 100)))  # fmt: skip
+        panels.append(
+            Panel(
+                marks=[Bars(at=list(range(len(names))), values=shares, look=_look("mckp"))],
+                title=f"{pool} I/O nodes",
+                x=Axis(ticks=list(enumerate(names)), turn=90),
+                y=_beside(panels, "of its best alone [%]", 100),
+            )
+        )
     least = min(min(found.shares("mckp", job)) for job in names)
-    return Chart(name="shares", title=f"Under MCKP each job has {least:.0%} of its best bandwidth alone, or more",
-                 panels=[panels], width=8.2, height=3.2)  # fmt: skip
+    return Chart(
+        name="shares",
+        title=f"Under MCKP each job has {least:.0%} of its best bandwidth alone, or more",
+        panels=[panels],
+        width=8.2,
+        height=3.2,
+    )
 
 
 def draw_differences(found: Comparison) -> Chart:
     """Return Figure 8: the bandwidth of each job under MCKP less that under STATIC, by size of the pool."""
     panels, lost = list[Panel | None](), 0
     for job in found.alone:
-        values = [mckp - static for mckp, static
-                  in zip(found.bandwidth("mckp", job), found.bandwidth("static", job), strict=True)]  # fmt: skip
+        values = [
+            mckp - static
+            for mckp, static in zip(found.bandwidth("mckp", job), found.bandwidth("static", job), strict=True)
+        ]
         lost += min(values) < 0
-        panels.append(Panel(marks=[Bars(at=list(range(len(values))), values=values, look=_look("mckp"))], title=job,
-                            x=_of_pools(found), y=Axis(label="MCKP - STATIC [MB/s]", grid=True)))  # fmt: skip
+        panels.append(
+            Panel(
+                marks=[Bars(at=list(range(len(values))), values=values, look=_look("mckp"))],
+                title=job,
+                x=_of_pools(found),
+                y=Axis(label="MCKP - STATIC [MB/s]", grid=True),
+            )
+        )
     number = len(panels)
     panels += [None] * (-number % 3)
     rows = [panels[at : at + 3] for at in range(0, len(panels), 3)]
-    return Chart(name="differences", width=8.2, height=2.4 * len(rows), panels=rows,
-                 title=f"{lost} of {number} jobs have less under MCKP than under STATIC with some size of the pool")
+    return Chart(
+        name="differences",
+        width=8.2,
+        height=2.4 * len(rows),
+        panels=rows,
+        title=f"{lost} of {number} jobs have less under MCKP than under STATIC with some size of the pool",
+    )
 
 
 def draw_curves(curves: Mapping[str, Curve]) -> Chart:
@@ -233,12 +335,27 @@ def _curves(curves: Mapping[str, Curve]) -> Panel:
     marks: list[Mark] = []
     for index, (name, curve) in enumerate(curves.items()):
         own, points = look(index), list(curve.points.values())
-        bars = [[(count, point.mean - point.deviation), (count, point.mean + point.deviation)]
-                for count, point in zip(curve.counts, points, strict=True) if point.deviation]  # fmt: skip
-        marks += [Line(x=curve.counts, y=[point.mean for point in points], look=Look(own.colour, "-", own.marker),
-                       width=1, size=4, name=name), Segments(lines=bars, look=Look(own.colour), width=0.8)]  # fmt: skip
+        bars = [
+            [(count, point.mean - point.deviation), (count, point.mean + point.deviation)]
+            for count, point in zip(curve.counts, points, strict=True)
+            if point.deviation
+        ]
+        marks += [
+            Line(
+                x=curve.counts,
+                y=[point.mean for point in points],
+                look=Look(own.colour, "-", own.marker),
+                width=1,
+                size=4,
+                name=name,
+            ),
+            Segments(lines=bars, look=Look(own.colour), width=0.8),
+        ]
     counts = sorted({count for curve in curves.values() for count in curve.counts})
     step = -(-len(counts) // _MOST_TICKS) or 1
-    return Panel(marks=marks, legend=True,
-                 x=Axis(label="I/O nodes", ticks=[(count, str(count)) for count in counts[::step]]),
-                 y=Axis(label="bandwidth [MB/s]", low=0, grid=True))  # fmt: skip
+    return Panel(
+        marks=marks,
+        legend=True,
+        x=Axis(label="I/O nodes", ticks=[(count, str(count)) for count in counts[::step]]),
+        y=Axis(label="bandwidth [MB/s]", low=0, grid=True),
+    )

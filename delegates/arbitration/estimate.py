@@ -43,13 +43,16 @@ def estimate(pattern: Pattern, base: Mapping[Pattern, Curve], *, nearest: int = 
         alike, pattern = list(base), replace(pattern, direct=not pattern.direct)
         if pattern in base:
             return replace(base[pattern], source=f"{base[pattern].source} as {pattern.name}")
-    ranked = sorted(alike, key=lambda each: (distance(pattern, each), each))[:max(nearest, 1)]
+    ranked = sorted(alike, key=lambda each: (distance(pattern, each), each))[: max(nearest, 1)]
     if not ranked:
         raise CurveError("there is no measured base pattern to estimate from")
     counts = set.intersection(*(set(base[each].counts) for each in ranked))
     if not counts:
-        raise CurveError(f"the patterns nearest to {pattern.name} have no number of I/O nodes in common: measure "
-                         + ", ".join(each.name for each in ranked) + " with the same ones")
+        raise CurveError(
+            f"the patterns nearest to {pattern.name} have no number of I/O nodes in common: measure "
+            + ", ".join(each.name for each in ranked)
+            + " with the same ones"
+        )
     weights = [1 / max(distance(pattern, each), 1e-3) for each in ranked]
     points = {count: _joint_point([base[each].points[count] for each in ranked], weights) for count in counts}
     others = {each.operation for each in ranked} - {pattern.operation}
@@ -63,11 +66,21 @@ def _joint_point(points: Sequence[Point], weights: Sequence[float]) -> Point:
     logs = [math.log(max(point.mean, 1e-9)) for point in points]
     centre = sum(w * x for w, x in zip(weights, logs, strict=True)) / total
     scatter = sum(w * (x - centre) ** 2 for w, x in zip(weights, logs, strict=True)) / total
-    noise = sum(w * (p.deviation / p.mean) ** 2 for w, p in zip(weights, points, strict=True)
-                if p.deviation is not None and p.mean > 0) / total
+    noise = (
+        sum(
+            w * (p.deviation / p.mean) ** 2
+            for w, p in zip(weights, points, strict=True)
+            if p.deviation is not None and p.mean > 0
+        )
+        / total
+    )
     mean = math.exp(centre)
-    return Point(mean=mean, best=max(mean, *(point.best for point in points)), repetitions=0,
-                 deviation=mean * math.sqrt(scatter + noise))
+    return Point(
+        mean=mean,
+        best=max(mean, *(point.best for point in points)),
+        repetitions=0,
+        deviation=mean * math.sqrt(scatter + noise),
+    )
 
 
 def joined(parts: Sequence[tuple[float, Curve]]) -> Curve:
@@ -91,8 +104,12 @@ def joined(parts: Sequence[tuple[float, Curve]]) -> Curve:
     for count in counts:
         times = [volume / max(curve.points[count].mean, 1e-9) for volume, curve in used]
         mean = whole / sum(times)
-        relative = math.sqrt(sum((t / sum(times) * _relative(curve.points[count])) ** 2
-                                 for t, (_, curve) in zip(times, used, strict=True)))
+        relative = math.sqrt(
+            sum(
+                (t / sum(times) * _relative(curve.points[count])) ** 2
+                for t, (_, curve) in zip(times, used, strict=True)
+            )
+        )
         best = whole / sum(volume / max(curve.points[count].best, 1e-9) for volume, curve in used)
         points[count] = Point(mean=mean, best=max(best, mean), deviation=mean * relative, repetitions=0)
     sources = "; ".join(dict.fromkeys(curve.source for _, curve in used))
@@ -109,11 +126,20 @@ def anchored(shape: Curve, known: Mapping[int, float], *, source: str) -> Curve:
     The factor is the geometric mean of known over estimated, so that one odd point does not decide. It rests on numbers
     that the shape has and that are positive; without any the shape is kept as it is.
     """
-    ratios = [math.log(value / shape.points[count].mean) for count, value in known.items()
-              if count in shape.points and value > 0 and shape.points[count].mean > 0]
+    ratios = [
+        math.log(value / shape.points[count].mean)
+        for count, value in known.items()
+        if count in shape.points and value > 0 and shape.points[count].mean > 0
+    ]
     factor = math.exp(sum(ratios) / len(ratios)) if ratios else 1.0
-    points = {count: Point(mean=point.mean * factor, best=point.best * factor, repetitions=0,
-                           deviation=None if point.deviation is None else point.deviation * factor)
-              for count, point in shape.points.items()}
+    points = {
+        count: Point(
+            mean=point.mean * factor,
+            best=point.best * factor,
+            repetitions=0,
+            deviation=None if point.deviation is None else point.deviation * factor,
+        )
+        for count, point in shape.points.items()
+    }
     points |= {count: Point(mean=value, best=value) for count, value in known.items()}
     return Curve(points, source=source)

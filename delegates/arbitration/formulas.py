@@ -40,8 +40,13 @@ def options(job: Job, machine: Machine, *, limited: bool = True) -> tuple[int, .
         counts = [c for c in machine.counts if job.curve is None or job.curve.counts[0] <= c <= job.curve.counts[-1]]
     else:
         counts = job.curve.counts if job.curve is not None else range(limit + 1)
-    found = sorted({count for count in counts if count <= limit
-                    and (count == 0 or not machine.divisible or job.compute_nodes % count == 0)})
+    found = sorted(
+        {
+            count
+            for count in counts
+            if count <= limit and (count == 0 or not machine.divisible or job.compute_nodes % count == 0)
+        }
+    )
     if not machine.direct:
         found = [count for count in found if count > 0]
     if not found:

@@ -55,15 +55,19 @@ def named(curves: Mapping[str, Curve], match: str, program: str | None) -> dict[
     if program is None:
         return found
     if len(found) > 1:
-        raise CurveError(f"{len(found)} curves cannot all be that of {program}: choose one by --match; there are "
-                         + ", ".join(list(found)[:8]))
+        raise CurveError(
+            f"{len(found)} curves cannot all be that of {program}: choose one by --match; there are "
+            + ", ".join(list(found)[:8])
+        )
     return {program: next(iter(found.values()))}
 
 
 def line(name: str, curve: Curve) -> str:
     """Return a curve for people."""
-    points = (f"{count}: {p.mean:.1f} ± {p.deviation:.1f}" if p.deviation is not None else f"{count}: {p.mean:.1f}"
-              for count, p in curve.points.items())
+    points = (
+        f"{count}: {p.mean:.1f} ± {p.deviation:.1f}" if p.deviation is not None else f"{count}: {p.mean:.1f}"
+        for count, p in curve.points.items()
+    )
     return f"{name}: {', '.join(points)} MB/s ({textwrap.shorten(curve.source, _SOURCE)})"
 
 
@@ -73,12 +77,23 @@ def _when(time_s: float) -> str:
 
 def history_lines(store: Store, names: Sequence[str]) -> list[str]:
     """Return a line for each version of curves, the newest of a name last: that one is in force."""
-    return [line(f"{name} version {each.version}, {_when(each.time_s)}"
-                 + (f", version {each.restored} once more" if each.restored else ""), each.curve)
-            for name in names for each in store.history(name)]
+    return [
+        line(
+            f"{name} version {each.version}, {_when(each.time_s)}"
+            + (f", version {each.restored} once more" if each.restored else ""),
+            each.curve,
+        )
+        for name in names
+        for each in store.history(name)
+    ]
 
 
 def history_document(store: Store, names: Sequence[str]) -> dict[str, Any]:
     """Return all versions of curves."""
-    return {name: [{"version": each.version, "time_s": each.time_s, "restored": each.restored, **plain(each.curve)}
-                   for each in store.history(name)] for name in names}
+    return {
+        name: [
+            {"version": each.version, "time_s": each.time_s, "restored": each.restored, **plain(each.curve)}
+            for each in store.history(name)
+        ]
+        for name in names
+    }

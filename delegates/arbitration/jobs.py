@@ -125,25 +125,39 @@ class Allocation(Shown):
 
     def lines(self) -> list[str]:
         """Return a line for each job, one for all, and the notes."""
-        lines = [f"{job}: {'shared' if grant.shared else grant.io_nodes}"
-                 + (", bandwidth not known" if grant.bandwidth is None else f", {grant.bandwidth:.1f} MB/s")
-                 for job, grant in self.grants.items()]
-        lines.append(f"{self.policy}: {self.io_nodes} of {self.pool} I/O nodes, {self.bandwidth:.1f} MB/s"
-                     + ("" if self.is_within_pool else "; more than there are: jobs share I/O nodes"))
+        lines = [
+            f"{job}: {'shared' if grant.shared else grant.io_nodes}"
+            + (", bandwidth not known" if grant.bandwidth is None else f", {grant.bandwidth:.1f} MB/s")
+            for job, grant in self.grants.items()
+        ]
+        lines.append(
+            f"{self.policy}: {self.io_nodes} of {self.pool} I/O nodes, {self.bandwidth:.1f} MB/s"
+            + ("" if self.is_within_pool else "; more than there are: jobs share I/O nodes")
+        )
         return [*lines, *self.notes]
 
     def rows(self) -> list[dict[str, object]]:
         """Return a row for each job."""
-        return [{"job": name, "io_nodes": grant.io_nodes, "bandwidth_mb_per_s": grant.bandwidth, "shared": grant.shared}
-                for name, grant in self.grants.items()]
+        return [
+            {"job": name, "io_nodes": grant.io_nodes, "bandwidth_mb_per_s": grant.bandwidth, "shared": grant.shared}
+            for name, grant in self.grants.items()
+        ]
 
     def document(self) -> dict[str, Any]:
         """Return it as plain data; bandwidths in MB/s, null where nothing is known."""
         return {
-            "what": "arbitration allocation", "units": {"bandwidth": "MB/s (10^6 bytes)"}, "policy": self.policy,
-            "pool": self.pool, "io_nodes": self.io_nodes, "within_pool": self.is_within_pool,
-            "bandwidth": self.bandwidth, "value": self.value, "bound": self.bound,
+            "what": "arbitration allocation",
+            "units": {"bandwidth": "MB/s (10^6 bytes)"},
+            "policy": self.policy,
+            "pool": self.pool,
+            "io_nodes": self.io_nodes,
+            "within_pool": self.is_within_pool,
+            "bandwidth": self.bandwidth,
+            "value": self.value,
+            "bound": self.bound,
             "notes": list(self.notes),
-            "jobs": {name: {"io_nodes": grant.io_nodes, "bandwidth": grant.bandwidth, "shared": grant.shared}
-                     for name, grant in self.grants.items()},
+            "jobs": {
+                name: {"io_nodes": grant.io_nodes, "bandwidth": grant.bandwidth, "shared": grant.shared}
+                for name, grant in self.grants.items()
+            },
         }

@@ -238,8 +238,13 @@ def _decided(options: _Options, capacity: int) -> tuple[Ints, float]:
         start, end = blocks[number]
         some = slice(first[start], first[end])
         rows[0] = before[number]
-        _rows([place - first[start] for place in first[start : end + 1]], options.weight[some], options.value[some],
-              before[number], rows[1 : end - start + 1])
+        _rows(
+            [place - first[start] for place in first[start : end + 1]],
+            options.weight[some],
+            options.value[some],
+            before[number],
+            rows[1 : end - start + 1],
+        )
         last: Floats = rows[end - start]
         return last
 
@@ -313,8 +318,13 @@ def best_choice(first: Ints, weights: Ints, values: Floats, capacity: int) -> Be
         if needed <= most:
             break
         most = min(needed, 4 * most)  # 4: a solution in between often proves that less is needed
-    return Best(math.ldexp(value, -exponent), math.ldexp(max(relaxed.bound, value), -exponent),
-                int(options.weight[chosen].sum()), (options.index[chosen] - first[:-1]).astype(np.int32), core)
+    return Best(
+        math.ldexp(value, -exponent),
+        math.ldexp(max(relaxed.bound, value), -exponent),
+        int(options.weight[chosen].sum()),
+        (options.index[chosen] - first[:-1]).astype(np.int32),
+        core,
+    )
 
 
 def profile_table(first: Ints, weights: Ints, values: Floats, members: Ints, capacity: int) -> Floats:

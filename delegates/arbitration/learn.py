@@ -56,14 +56,21 @@ def patterns_of_log(job: Row, files: Iterable[Row], *, compute_nodes: int | None
     found: dict[Pattern, int] = {}
     for file in files:
         layout: Layout = "shared" if (file.get("ranks") or 1) > 1 else "file-per-process"
-        for operation, size, count, consec in (("write", "bytes_written", "writes", "consec_writes"),
-                                               ("read", "bytes_read", "reads", "consec_reads")):
+        for operation, size, count, consec in (
+            ("write", "bytes_written", "writes", "consec_writes"),
+            ("read", "bytes_read", "reads", "consec_reads"),
+        ):
             volume, requests = file.get(size), file.get(count)
             if not volume or not requests:
                 continue
-            pattern = Pattern(layout=layout, spatiality=_spatiality(file.get(consec), int(requests), layout),
-                              request_bytes=_power_of_two(volume / requests), compute_nodes=nodes,
-                              processes=int(processes), operation=operation)
+            pattern = Pattern(
+                layout=layout,
+                spatiality=_spatiality(file.get(consec), int(requests), layout),
+                request_bytes=_power_of_two(volume / requests),
+                compute_nodes=nodes,
+                processes=int(processes),
+                operation=operation,
+            )
             found[pattern] = found.get(pattern, 0) + int(volume)
     return found
 
@@ -88,9 +95,14 @@ def patterns_of_statistics(
             continue
         calls = sum(int(statistics.get(f"{kind}_{operation}s") or 0) for kind in ("collective", "independent"))
         strided = pieces is not None and calls > 0 and pieces > 2 * calls
-        pattern = Pattern(layout=layout, spatiality="strided" if strided else "contiguous",
-                          request_bytes=_power_of_two(volume / requests), compute_nodes=compute_nodes,
-                          processes=ranks, operation=operation)
+        pattern = Pattern(
+            layout=layout,
+            spatiality="strided" if strided else "contiguous",
+            request_bytes=_power_of_two(volume / requests),
+            compute_nodes=compute_nodes,
+            processes=ranks,
+            operation=operation,
+        )
         found[pattern] = int(volume)
     return found
 

@@ -85,8 +85,17 @@ class QueueResult(Shown):
 
     def rows(self) -> list[dict[str, object]]:
         """Return a row for each job."""
-        return [{"policy": self.policy, "job": job.name, "start_s": job.start_s, "end_s": job.end_s,
-                 "bandwidth_mb_per_s": job.bandwidth, "changes": job.changes} for job in self.jobs]
+        return [
+            {
+                "policy": self.policy,
+                "job": job.name,
+                "start_s": job.start_s,
+                "end_s": job.end_s,
+                "bandwidth_mb_per_s": job.bandwidth,
+                "changes": job.changes,
+            }
+            for job in self.jobs
+        ]
 
 
 @dataclass(slots=True)
@@ -104,8 +113,14 @@ class _Running:
 class _Queue:
     """The state of one simulation; `process` is its only process."""
 
-    def __init__(self, environment: simpy.Environment, items: Sequence[QueueJob], machine: Machine, policy: Policy,
-                 migration_s: float) -> None:
+    def __init__(
+        self,
+        environment: simpy.Environment,
+        items: Sequence[QueueJob],
+        machine: Machine,
+        policy: Policy,
+        migration_s: float,
+    ) -> None:
         self.environment, self.machine, self.policy, self.migration_s = environment, machine, policy, migration_s
         self.waiting = list(items)
         self.running: dict[str, _Running] = {}
@@ -133,8 +148,10 @@ class _Queue:
 
     def _decide(self) -> None:
         now = self.environment.now
-        jobs = [replace(each.item.job, current=each.io_nodes if each.io_nodes >= 0 else None)
-                for each in self.running.values()]
+        jobs = [
+            replace(each.item.job, current=each.io_nodes if each.io_nodes >= 0 else None)
+            for each in self.running.values()
+        ]
         grants = self.policy.allocate(jobs, self.machine).grants
         for name, each in self.running.items():
             grant = grants[name]
@@ -147,8 +164,9 @@ class _Queue:
                 each.changes += 1
                 each.still_until_s = now + self.migration_s
             each.io_nodes, each.rate = grant.io_nodes, grant.bandwidth * 1e6
-        self.steps.append(Step(time_s=now, grants={name: (each.io_nodes, each.rate / 1e6)
-                                                   for name, each in self.running.items()}))
+        self.steps.append(
+            Step(time_s=now, grants={name: (each.io_nodes, each.rate / 1e6) for name, each in self.running.items()})
+        )
 
     def _end_of(self, each: _Running) -> float:
         return max(self.environment.now, each.still_until_s) + each.left_bytes / each.rate
@@ -167,14 +185,19 @@ class _Queue:
         for name, each in list(self.running.items()):
             if each.left_bytes <= 1e-6 * each.item.volume_bytes:  # rounding of times leaves less than that
                 seconds = now - each.start_s
-                self.finished.append(Finished(name=name, start_s=each.start_s, end_s=now, changes=each.changes,
-                                              bandwidth=each.item.volume_bytes / 1e6 / seconds))
+                self.finished.append(
+                    Finished(
+                        name=name,
+                        start_s=each.start_s,
+                        end_s=now,
+                        changes=each.changes,
+                        bandwidth=each.item.volume_bytes / 1e6 / seconds,
+                    )
+                )
                 del self.running[name]
 
 
-def run_queue(
-    items: Sequence[QueueJob], machine: Machine, policy: Policy, *, migration_s: float = 0.0
-) -> QueueResult:
+def run_queue(items: Sequence[QueueJob], machine: Machine, policy: Policy, *, migration_s: float = 0.0) -> QueueResult:
     """Run a queue to its end.
 
     Parameters
@@ -199,8 +222,10 @@ def run_queue(
         raise ArgumentError("two jobs of the queue have one name")
     for item in items:
         if item.job.compute_nodes > machine.compute_nodes or item.volume_bytes < 1 or item.job.curve is None:
-            raise ArgumentError(f"job {item.job.name}: needs a curve, a volume, and at most the machine's "
-                                f"{machine.compute_nodes} compute nodes")
+            raise ArgumentError(
+                f"job {item.job.name}: needs a curve, a volume, and at most the machine's "
+                f"{machine.compute_nodes} compute nodes"
+            )
     environment = simpy.Environment()
     queue = _Queue(environment, items, machine, policy, migration_s)
     environment.process(queue.process())
@@ -213,11 +238,15 @@ def queue_lines(results: Sequence[QueueResult]) -> list[str]:
     base = next((each for each in results if each.policy == "STATIC"), None)
     lines = []
     for each in results:
-        text = (f"{each.policy}: {each.bandwidth / 1000:.2f} GB/s (sum of the jobs' means), {each.makespan_s:.0f} s, "
-                f"{sum(job.changes for job in each.jobs)} changes of I/O nodes")
+        text = (
+            f"{each.policy}: {each.bandwidth / 1000:.2f} GB/s (sum of the jobs' means), {each.makespan_s:.0f} s, "
+            f"{sum(job.changes for job in each.jobs)} changes of I/O nodes"
+        )
         if base is not None and each is not base:
-            text += (f"; {each.bandwidth / base.bandwidth:.2f}× STATIC, and the queue is through "
-                     f"{base.makespan_s / each.makespan_s:.2f}× as fast")
+            text += (
+                f"; {each.bandwidth / base.bandwidth:.2f}× STATIC, and the queue is through "
+                f"{base.makespan_s / each.makespan_s:.2f}× as fast"
+            )
         lines.append(text)
     return lines
 
@@ -225,15 +254,34 @@ def queue_lines(results: Sequence[QueueResult]) -> list[str]:
 def queue_document(results: Sequence[QueueResult]) -> dict[str, Any]:
     """Return the results of queues; times in s, bandwidths in MB/s."""
     return {
-        "what": "arbitration queue", "units": {"bandwidth": "MB/s (10^6 bytes)", "time": "s"},
+        "what": "arbitration queue",
+        "units": {"bandwidth": "MB/s (10^6 bytes)", "time": "s"},
         "policies": {
             result.policy.lower(): {
-                "bandwidth": result.bandwidth, "makespan_s": result.makespan_s,
-                "jobs": [{"name": job.name, "start_s": job.start_s, "end_s": job.end_s, "bandwidth": job.bandwidth,
-                          "changes": job.changes} for job in result.jobs],
-                "steps": [{"time_s": step.time_s, "bandwidth": step.bandwidth,
-                           "jobs": {name: {"io_nodes": count, "bandwidth": value}
-                                    for name, (count, value) in step.grants.items()}} for step in result.steps],
-            } for result in results
+                "bandwidth": result.bandwidth,
+                "makespan_s": result.makespan_s,
+                "jobs": [
+                    {
+                        "name": job.name,
+                        "start_s": job.start_s,
+                        "end_s": job.end_s,
+                        "bandwidth": job.bandwidth,
+                        "changes": job.changes,
+                    }
+                    for job in result.jobs
+                ],
+                "steps": [
+                    {
+                        "time_s": step.time_s,
+                        "bandwidth": step.bandwidth,
+                        "jobs": {
+                            name: {"io_nodes": count, "bandwidth": value}
+                            for name, (count, value) in step.grants.items()
+                        },
+                    }
+                    for step in result.steps
+                ],
+            }
+            for result in results
         },
     }

@@ -64,7 +64,8 @@ def catalogue(curves: Mapping[Pattern, Curve], *, statistic: Literal["mean", "ma
     largest = np.array([[point.best for point in row] for row in points])
     best = counts[largest.argmax(axis=1)]
     return Catalogue(
-        names=tuple(pattern.name for pattern in curves), counts=counts,
+        names=tuple(pattern.name for pattern in curves),
+        counts=counts,
         bandwidth=largest if statistic == "max" else np.array([[point.mean for point in row] for row in points]),
         compute_nodes=np.array([pattern.compute_nodes for pattern in curves]),
         processes=np.array([pattern.processes for pattern in curves]),
@@ -123,14 +124,23 @@ class Sets:
         """The largest aggregate bandwidth by size of the pool, (sets, from 0 to what all jobs could use), MB/s."""
         counts, patterns = self.data.counts, len(self.data.names)
         enough = int(max(self.pools[-1], self.members.shape[1] * counts[-1]))
-        found: Floats = profiles(np.arange(patterns + 1) * counts.size, np.tile(counts, patterns),
-                                 self.data.bandwidth.ravel(), self.members, enough)
+        found: Floats = profiles(
+            np.arange(patterns + 1) * counts.size,
+            np.tile(counts, patterns),
+            self.data.bandwidth.ravel(),
+            self.members,
+            enough,
+        )
         return found
 
     def jobs(self, number: int) -> list[Job]:
         """Return a set as jobs, as a policy is asked about them."""
-        curves = [Curve.of(dict(zip(self.data.counts.tolist(), row.tolist(), strict=True)))
-                  for row in self._rows[number]]
-        return [Job(name=str(place), compute_nodes=nodes, processes=processes, curve=curve)
-                for place, (nodes, processes, curve) in enumerate(zip(
-                    self.compute_nodes[number].tolist(), self.processes[number].tolist(), curves, strict=True))]
+        curves = [
+            Curve.of(dict(zip(self.data.counts.tolist(), row.tolist(), strict=True))) for row in self._rows[number]
+        ]
+        return [
+            Job(name=str(place), compute_nodes=nodes, processes=processes, curve=curve)
+            for place, (nodes, processes, curve) in enumerate(
+                zip(self.compute_nodes[number].tolist(), self.processes[number].tolist(), curves, strict=True)
+            )
+        ]

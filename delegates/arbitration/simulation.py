@@ -60,26 +60,39 @@ class Simulation(Shown):
 
     def rows(self) -> list[dict[str, object]]:
         """Return a row for each policy and size of the pool, over the sets."""
-        return [{"policy": name.upper(), "io_nodes": pool,
-                 **{f"{key}_mb_per_s": value for key, value in _spread(values[:, column]).items()},
-                 "sets_beyond_the_pool": None if name not in self.given
-                 else int((self.given[name][:, column] > pool).sum())}
-                for name, values in self.bandwidth.items() for column, pool in enumerate(self.pools.tolist())]
+        return [
+            {
+                "policy": name.upper(),
+                "io_nodes": pool,
+                **{f"{key}_mb_per_s": value for key, value in _spread(values[:, column]).items()},
+                "sets_beyond_the_pool": None
+                if name not in self.given
+                else int((self.given[name][:, column] > pool).sum()),
+            }
+            for name, values in self.bandwidth.items()
+            for column, pool in enumerate(self.pools.tolist())
+        ]
 
     def document(self) -> dict[str, Any]:
         """Return the results as plain data; bandwidths in MB/s, gains as ratios."""
         document: dict[str, Any] = {
-            "what": "arbitration simulation", "units": {"bandwidth": "MB/s (10^6 bytes)", "gains": "ratio"},
-            "sets": len(self.set_nodes), "apps": self.apps, "seed": self.seed,
-            "statistic": self.statistic, "system_compute_nodes": self.compute_nodes,
+            "what": "arbitration simulation",
+            "units": {"bandwidth": "MB/s (10^6 bytes)", "gains": "ratio"},
+            "sets": len(self.set_nodes),
+            "apps": self.apps,
+            "seed": self.seed,
+            "statistic": self.statistic,
+            "system_compute_nodes": self.compute_nodes,
             "pools": self.pools.tolist(),
             "best_option_counts_of_maxima": {str(count): number for count, number in self.best_counts.items()},
             "set_compute_nodes": _spread(self.set_nodes),
             "mckp_meets_oracle_io_nodes": _spread(self.meets_oracle),
-            "bandwidth": {name: [_spread(values[:, k]) for k in range(len(self.pools))]
-                          for name, values in self.bandwidth.items()},
-            "sets_beyond_the_pool": {name: (given > self.pools).sum(axis=0).tolist()
-                                     for name, given in self.given.items()},
+            "bandwidth": {
+                name: [_spread(values[:, k]) for k in range(len(self.pools))] for name, values in self.bandwidth.items()
+            },
+            "sets_beyond_the_pool": {
+                name: (given > self.pools).sum(axis=0).tolist() for name, given in self.given.items()
+            },
             "gains": {},
         }
         if "zero" in self.bandwidth:
@@ -99,34 +112,48 @@ class Simulation(Shown):
         """Return what Section 3.2 says of a simulation, in sentences, with the paper's figures."""
         document = self.document()
         counts = ", ".join(f"{n}: {k}" for n, k in document["best_option_counts_of_maxima"].items())
-        lines = [f"patterns by best number of I/O nodes (largest repetition): {counts} (paper: 0: 62, 1: 12, 2: 83, "
-                 "4: 15, 8: 17)"]
+        lines = [
+            f"patterns by best number of I/O nodes (largest repetition): {counts} (paper: 0: 62, 1: 12, 2: 83, "
+            "4: 15, 8: 17)"
+        ]
         nodes = document["set_compute_nodes"]
-        lines.append(f"compute nodes of a set: {nodes['min']:g}, median {nodes['median']:g}, {nodes['max']:g} (paper: "
-                     f"88, 256, 512); STATIC's system has {document['system_compute_nodes'] or 'those of the set'}")
+        lines.append(
+            f"compute nodes of a set: {nodes['min']:g}, median {nodes['median']:g}, {nodes['max']:g} (paper: "
+            f"88, 256, 512); STATIC's system has {document['system_compute_nodes'] or 'those of the set'}"
+        )
         gains = document["gains"]
         if "oracle_over_zero" in gains:
             each = {key: 100 * (value - 1) for key, value in gains["oracle_over_zero"].items()}
-            lines.append(f"ORACLE over ZERO: {each['min']:+.2f} % to {each['max']:+.2f} %, median "
-                         f"{each['median']:+.2f} % (paper: +0.83, +121.68, +25.63)")
+            lines.append(
+                f"ORACLE over ZERO: {each['min']:+.2f} % to {each['max']:+.2f} %, median "
+                f"{each['median']:+.2f} % (paper: +0.83, +121.68, +25.63)"
+            )
         if "one_over_zero" in gains:
             lines.append(f"ONE: median slowdown {100 * (1 - gains['one_over_zero']['median']):.2f} % (paper: 82.11)")
         meets = document["mckp_meets_oracle_io_nodes"]
-        lines.append(f"MCKP meets ORACLE with {meets['median']:g} I/O nodes in the median set, {meets['max']:g} in all "
-                     "(paper: 56)")
+        lines.append(
+            f"MCKP meets ORACLE with {meets['median']:g} I/O nodes in the median set, {meets['max']:g} in all "
+            "(paper: 56)"
+        )
         if "mckp_over_static" in gains:
             pairs = list(zip(document["pools"], gains["mckp_over_static"], strict=True))
             lines += _gain_lines(dict(pairs))
             below = document["sets_where_mckp_is_below_static_within_the_pool"]
-            given = {pool: number for pool, number in zip(document["pools"], document["sets_beyond_the_pool"]["static"],
-                                                          strict=True) if number}
+            given = {
+                pool: number
+                for pool, number in zip(document["pools"], document["sets_beyond_the_pool"]["static"], strict=True)
+                if number
+            }
             within = document["sets"] * len(pairs) - sum(given.values())
             lines.append(f"MCKP below STATIC: in {below} of the {within:,} cases where STATIC stays within the pool")
             if given:
-                lines.append(f"STATIC gives more I/O nodes than there are in {sum(given.values()):,} cases, of the "
-                             f"{document['sets']:,} sets: " + ", ".join(f"{number:,} with {pool}" for pool, number
-                                                                        in given.items()) + "; MCKP below STATIC in "
-                             f"{document['sets_where_mckp_is_below_static_beyond_the_pool']:,} of them")
+                lines.append(
+                    f"STATIC gives more I/O nodes than there are in {sum(given.values()):,} cases, of the "
+                    f"{document['sets']:,} sets: "
+                    + ", ".join(f"{number:,} with {pool}" for pool, number in given.items())
+                    + "; MCKP below STATIC in "
+                    f"{document['sets_where_mckp_is_below_static_beyond_the_pool']:,} of them"
+                )
         return lines
 
 
@@ -134,18 +161,25 @@ def _gain_lines(gains: Mapping[int, Mapping[str, float]]) -> list[str]:
     """Return what Section 3.2 says of MCKP over STATIC, of the sizes of the pool that were simulated."""
     most = max(gains, key=lambda pool: gains[pool]["median"])
     given = {pool: each for pool, each in gains.items() if pool > 0}
-    lines = [f"MCKP over STATIC: largest median {gains[most]['median']:.2f}× with {most} I/O nodes (paper: 5.11× with "
-             "24)"]
+    lines = [
+        f"MCKP over STATIC: largest median {gains[most]['median']:.2f}× with {most} I/O nodes (paper: 5.11× with 24)"
+    ]
     if 24 in gains:
-        lines.append("MCKP over STATIC with 24: {min:.2f}×, median {median:.2f}×, {max:.2f}× (paper: 1.03, 5.11, "
-                     "15.06)".format_map(gains[24]))
+        lines.append(
+            "MCKP over STATIC with 24: {min:.2f}×, median {median:.2f}×, {max:.2f}× (paper: 1.03, 5.11, "
+            "15.06)".format_map(gains[24])
+        )
     if 56 in gains:
         each = {key: 100 * (value - 1) for key, value in gains[56].items()}
-        lines.append("MCKP over STATIC with 56: {min:+.2f} %, median {median:+.2f} %, {max:+.2f} % (paper: +4.08, "
-                     "+211.38, +739.22)".format_map(each))
+        lines.append(
+            "MCKP over STATIC with 56: {min:+.2f} %, median {median:+.2f} %, {max:+.2f} % (paper: +4.08, "
+            "+211.38, +739.22)".format_map(each)
+        )
     if 64 in gains and 128 in gains:
-        lines.append(f"MCKP over STATIC, medians with 64 and 128: {gains[64]['median']:.2f}× and "
-                     f"{gains[128]['median']:.2f}× (paper: 2.7 to 1.6)")
+        lines.append(
+            f"MCKP over STATIC, medians with 64 and 128: {gains[64]['median']:.2f}× and "
+            f"{gains[128]['median']:.2f}× (paper: 2.7 to 1.6)"
+        )
     if given:
         mean = sum(each["mean"] for each in given.values()) / len(given)
         largest = max(each["max"] for each in given.values())
@@ -154,13 +188,23 @@ def _gain_lines(gains: Mapping[int, Mapping[str, float]]) -> list[str]:
 
 
 def _spread(values: Any) -> dict[str, float]:
-    return {"min": float(np.min(values)), "median": float(np.median(values)), "mean": float(np.mean(values)),
-            "max": float(np.max(values))}
+    return {
+        "min": float(np.min(values)),
+        "median": float(np.median(values)),
+        "mean": float(np.mean(values)),
+        "max": float(np.max(values)),
+    }
 
 
 def simulate(
-    data: Catalogue, *, pools: Sequence[int], sets: int = 10_000, apps: int = 16, seed: int = 0,
-    policies: Sequence[str] | None = None, compute_nodes: int | Literal["set"] | None = None,
+    data: Catalogue,
+    *,
+    pools: Sequence[int],
+    sets: int = 10_000,
+    apps: int = 16,
+    seed: int = 0,
+    policies: Sequence[str] | None = None,
+    compute_nodes: int | Literal["set"] | None = None,
     statistic: str = "mean",
 ) -> Simulation:
     """Draw sets of patterns and apply policies to them.
@@ -183,12 +227,20 @@ def simulate(
     system = apps * int(data.compute_nodes.max()) if compute_nodes is None else compute_nodes
     drawn = Sets(data, members, np.array(pools), None if system == "set" else system)
     names = [name.lower() for name in (policy_classes() if policies is None else policies)]
-    found = {name: policy(name).simulate(drawn)
-             for name in [*(name for name in names if name not in ("oracle", "mckp")), "oracle", "mckp"]}
+    found = {
+        name: policy(name).simulate(drawn)
+        for name in [*(name for name in names if name not in ("oracle", "mckp")), "oracle", "mckp"]
+    }
     oracle = found["oracle"][0][:, :1]
     return Simulation(
-        seed=seed, apps=apps, statistic=statistic, compute_nodes=drawn.system_nodes, pools=drawn.pools,
+        seed=seed,
+        apps=apps,
+        statistic=statistic,
+        compute_nodes=drawn.system_nodes,
+        pools=drawn.pools,
         bandwidth={name: bandwidth for name, (bandwidth, _) in found.items()},
         given={name: given for name, (_, given) in found.items() if given is not None},
-        set_nodes=drawn.compute_nodes.sum(axis=1), best_counts=data.best_counts,
-        meets_oracle=(drawn.profile >= oracle * (1 - _SAME)).argmax(axis=1))
+        set_nodes=drawn.compute_nodes.sum(axis=1),
+        best_counts=data.best_counts,
+        meets_oracle=(drawn.profile >= oracle * (1 - _SAME)).argmax(axis=1),
+    )

@@ -26,8 +26,9 @@ _MAX_CLASSES = 2**20
 _MAX_OPTIONS = 2**28
 _MAX_VALUE = 1e300
 
-_BAD_CLASS = ("give at least one option, weights that are >= 0, finite values up to 1e300 and a key that is not there "
-              "yet")
+_BAD_CLASS = (
+    "give at least one option, weights that are >= 0, finite values up to 1e300 and a key that is not there yet"
+)
 
 
 class Solution(NamedTuple):
@@ -73,8 +74,10 @@ def _solution(
     except MemoryError:
         raise MpiioExtError("not enough memory for the tables of the knapsack") from None
     if best is None:
-        raise InfeasibleError("the lightest options of all classes together exceed the capacity, or a class has none "
-                              "that fits: raise the capacity, or offer options of weight 0")
+        raise InfeasibleError(
+            "the lightest options of all classes together exceed the capacity, or a class has none "
+            "that fits: raise the capacity, or offer options of weight 0"
+        )
     return Solution(*best)
 
 
@@ -223,10 +226,17 @@ def profiles(
     capacity = _capacity(capacity)
     same_class = np.ones(max(w.size - 1, 0), np.bool_)
     same_class[f[1:-1] - 1] = False
-    if ((np.diff(f) <= 0).any() or (w < 0).any() or (np.diff(w)[same_class] < 0).any()
-            or (m < 0).any() or (m >= f.size - 1).any()):  # fmt: skip
-        raise ArgumentError("classes must not be empty, their weights must ascend from 0 or more, and members must be "
-                            f"from 0 to {f.size - 2}")
+    if (
+        (np.diff(f) <= 0).any()
+        or (w < 0).any()
+        or (np.diff(w)[same_class] < 0).any()
+        or (m < 0).any()
+        or (m >= f.size - 1).any()
+    ):
+        raise ArgumentError(
+            "classes must not be empty, their weights must ascend from 0 or more, and members must be "
+            f"from 0 to {f.size - 2}"
+        )
     try:
         return knapsack.profile_table(f, w.astype(np.int64), p, m.astype(np.int64), capacity)
     except MemoryError:

@@ -73,9 +73,15 @@ class Version:
     @property
     def curve(self) -> Curve:
         """The curve."""
-        points = {each.io_nodes: Point(mean=each.mean_mb_per_s, best=each.best_mb_per_s,
-                                       deviation=each.deviation_mb_per_s, repetitions=each.repetitions)
-                  for each in self.points}  # fmt: skip
+        points = {
+            each.io_nodes: Point(
+                mean=each.mean_mb_per_s,
+                best=each.best_mb_per_s,
+                deviation=each.deviation_mb_per_s,
+                repetitions=each.repetitions,
+            )
+            for each in self.points
+        }
         return Curve(points, source=self.source)
 
     @property
@@ -93,9 +99,16 @@ class _Document:
 
 
 def _points(curve: Curve) -> tuple[StoredPoint, ...]:
-    return tuple(StoredPoint(io_nodes=count, mean_mb_per_s=p.mean, best_mb_per_s=p.best,
-                             deviation_mb_per_s=p.deviation, repetitions=p.repetitions)
-                 for count, p in curve.points.items())  # fmt: skip
+    return tuple(
+        StoredPoint(
+            io_nodes=count,
+            mean_mb_per_s=p.mean,
+            best_mb_per_s=p.best,
+            deviation_mb_per_s=p.deviation,
+            repetitions=p.repetitions,
+        )
+        for count, p in curve.points.items()
+    )
 
 
 def plain(curve: Curve) -> dict[str, Any]:
@@ -125,8 +138,10 @@ class Store:
             return _Document()
         document = documents.read_json(self.path, CurveError)
         if isinstance(document, dict) and document.get("format") != FORMAT:
-            raise CurveError(f"{self.path}: has format {document.get('format')!r}, and this version of mpiio_ext knows "
-                             f"{FORMAT}: upgrade it, or name another file")
+            raise CurveError(
+                f"{self.path}: has format {document.get('format')!r}, and this version of mpiio_ext knows "
+                f"{FORMAT}: upgrade it, or name another file"
+            )
         try:
             return documents.parse(_Document, document)
         except DocumentError as error:

@@ -52,8 +52,9 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, s
     reader = csv.DictReader(text.splitlines(), delimiter=";" if ";" in heading else ",")
     missing = [name for name in columns if name not in (reader.fieldnames or ())]
     if missing:
-        raise CurveError(f"{path}:1: missing columns: {', '.join(missing)}; there are: "
-                         f"{', '.join(reader.fieldnames or ())}")
+        raise CurveError(
+            f"{path}:1: missing columns: {', '.join(missing)}; there are: {', '.join(reader.fieldnames or ())}"
+        )
     for row in reader:
         where = f"{path}:{reader.line_num}"
         if None in row or any(row[name] is None for name in columns):
@@ -83,8 +84,10 @@ def _whole(where: str, row: Mapping[str, Any], column: str, low: int, high: int 
 
 
 def _curves(found: Mapping[Any, Mapping[int, Sequence[float]]], source: str) -> dict[Any, Curve]:
-    return {key: Curve({count: Point.of(values) for count, values in points.items()}, source=source)
-            for key, points in found.items()}
+    return {
+        key: Curve({count: Point.of(values) for count, values in points.items()}, source=source)
+        for key, points in found.items()
+    }
 
 
 def _pattern(where: str, row: Mapping[str, Any]) -> Pattern:
@@ -94,7 +97,8 @@ def _pattern(where: str, row: Mapping[str, Any]) -> Pattern:
     return Pattern(
         layout=_LAYOUTS[_whole(where, row, "layout", 0, 1)],
         spatiality=_SPATIALITIES[_whole(where, row, "spatiality", 0, 1)],
-        request_bytes=_whole(where, row, "request_bytes", 1) if row.get("request_bytes")
+        request_bytes=_whole(where, row, "request_bytes", 1)
+        if row.get("request_bytes")
         else 1024 * _whole(where, row, "request", 1),
         compute_nodes=_whole(where, row, "clients", 1),
         processes=_whole(where, row, "processes", 1),
@@ -126,9 +130,11 @@ def read_forge(paths: Iterable[Path]) -> dict[Pattern, Curve]:
             amount = _amount(row)
             before = amounts.setdefault((pattern, count), amount)
             if amount != before:
-                raise CurveError(f"{where}: {pattern.name} with {count} I/O nodes: total {amount[0]!r} and stonewall "
-                                 f"{amount[1]!r}, and {before[0]!r} and {before[1]!r} in an earlier line: these are no "
-                                 "repetitions of one another; read such tables one by one")
+                raise CurveError(
+                    f"{where}: {pattern.name} with {count} I/O nodes: total {amount[0]!r} and stonewall "
+                    f"{amount[1]!r}, and {before[0]!r} and {before[1]!r} in an earlier line: these are no "
+                    "repetitions of one another; read such tables one by one"
+                )
             found.setdefault(pattern, {}).setdefault(count, []).append(_number(where, row, "bandwidth"))
     if not found:
         raise CurveError(f"{', '.join(map(str, paths))}: no measurement in it")
@@ -162,8 +168,10 @@ def read_jobs(path: Path, store: Path | None = None) -> list[Job]:
     for where, row in _rows(path, _JOBS if kept is None else _JOBS[:3]):
         job = _job(where, row)
         if jobs.setdefault(job.name, job) != job:
-            raise CurveError(f"{where}: job {job.name} has other sizes, weight or current I/O nodes than before: "
-                             f"{job.compute_nodes} compute nodes and {job.processes} processes")
+            raise CurveError(
+                f"{where}: job {job.name} has other sizes, weight or current I/O nodes than before: "
+                f"{job.compute_nodes} compute nodes and {job.processes} processes"
+            )
         programs[job.name] = (row.get("program") or "").strip() or job.name
         points = found.setdefault(job.name, {})
         if (row.get("bandwidth") or "").strip():
@@ -182,10 +190,13 @@ def _job(where: str, row: Mapping[str, Any]) -> Job:
     name = row["job"].strip()
     if not name:
         raise CurveError(f"{where}: job has no name")
-    return Job(name=name, compute_nodes=_whole(where, row, "compute_nodes", 1),
-               processes=_whole(where, row, "processes", 1),
-               weight=_number(where, row, "weight") if (row.get("weight") or "").strip() else 1.0,
-               current=_whole(where, row, "current", 0) if (row.get("current") or "").strip() else None)
+    return Job(
+        name=name,
+        compute_nodes=_whole(where, row, "compute_nodes", 1),
+        processes=_whole(where, row, "processes", 1),
+        weight=_number(where, row, "weight") if (row.get("weight") or "").strip() else 1.0,
+        current=_whole(where, row, "current", 0) if (row.get("current") or "").strip() else None,
+    )
 
 
 # ---- results of the bench --------------------------------------------------------------------------------------------

@@ -326,8 +326,11 @@ def write_texts(app: Sphinx, exception: Exception | None) -> None:
         texts = {}
         for page in sorted(app.env.found_docs):
             parts = app.env.get_doctree(page).findall(lambda node: isinstance(node, nodes.TextElement))
-            leaves = [part.astext() for part in parts if not isinstance(part, (nodes.comment, nodes.raw))
-                      and not isinstance(part.parent, nodes.TextElement)]  # fmt: skip
+            leaves = [
+                part.astext()
+                for part in parts
+                if not isinstance(part, (nodes.comment, nodes.raw)) and not isinstance(part.parent, nodes.TextElement)
+            ]
             texts[page] = "\n".join(" ".join(leaf.split()) for leaf in leaves[1:])  # the first one is the title
         text = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
         (Path(app.outdir) / "_static" / TEXTS).write_text(f"var PAGE_TEXTS = {text};\n", encoding="utf-8")

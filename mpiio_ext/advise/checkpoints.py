@@ -53,9 +53,11 @@ class Checkpoints:
 
     def __str__(self) -> str:
         """One sentence, and the risk."""
-        return (f"{self.count} checkpoints of up to {size_text(self.size_bytes)}, waits {self.wait_s:.2g} s for each "
-                f"and computes {self.compute_s:.2g} s: {' '.join(self.hints)} would write them behind it; "
-                "until a file is written, a crash of its node loses it")  # fmt: skip
+        return (
+            f"{self.count} checkpoints of up to {size_text(self.size_bytes)}, waits {self.wait_s:.2g} s for each "
+            f"and computes {self.compute_s:.2g} s: {' '.join(self.hints)} would write them behind it; "
+            "until a file is written, a crash of its node loses it"
+        )
 
 
 @dataclass(slots=True)
@@ -83,8 +85,16 @@ def _bursts(path: WorkloadPath) -> list[_Burst]:
             continue
         name, size = row["operation"], sum((row[c] or 0) * n for c, n in zip(columns, ranks_of, strict=True))
         writes = operation_of("mpiio", name).writes
-        calls.append(_Burst(begin_s, now_s, name == "MPI_File_open", name == "MPI_File_close",
-                            size if writes else 0, size if writes is False else 0))  # fmt: skip
+        calls.append(
+            _Burst(
+                begin_s,
+                now_s,
+                name == "MPI_File_open",
+                name == "MPI_File_close",
+                size if writes else 0,
+                size if writes is False else 0,
+            )
+        )
     longest_s = max((b.begin_s - a.end_s for a, b in itertools.pairwise(calls)), default=0.0)
     found = calls[:1]
     for call in calls[1:]:
@@ -109,5 +119,6 @@ def checkpoints_of(path: WorkloadPath) -> Checkpoints | None:
     compute_s = statistics.median(b.begin_s - a.end_s for a, b in itertools.pairwise(written))
     if wait_s > compute_s or wait_s < _LEAST_WAIT * compute_s:
         return None
-    return Checkpoints(count=len(written), size_bytes=max(burst.written for burst in written), wait_s=wait_s,
-                       compute_s=compute_s)  # fmt: skip
+    return Checkpoints(
+        count=len(written), size_bytes=max(burst.written for burst in written), wait_s=wait_s, compute_s=compute_s
+    )

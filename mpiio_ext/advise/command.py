@@ -31,16 +31,7 @@ from mpiio_ext.advise.checkpoints import checkpoints_of
 from mpiio_ext.advise.subfiles import proposed
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
-from mpiio_ext.common.commands import (
-    FAILED,
-    HELP,
-    INTERRUPTED,
-    json_option,
-    json_result,
-    output_option,
-    said,
-    tell,
-)
+from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, json_option, json_result, output_option, said, tell
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.launchers import Launch, launcher_family
@@ -172,8 +163,9 @@ def _scratch(wanted: str | None, main: str) -> Iterator[Path]:
     try:
         folder = Path(tempfile.mkdtemp(prefix="mpiio-ext-advise-", dir=parent))
     except OSError as error:
-        raise TuneError(f"cannot make a folder in {parent} ({error.strerror}): name one on the same file system with "
-                        "--scratch") from error  # fmt: skip
+        raise TuneError(
+            f"cannot make a folder in {parent} ({error.strerror}): name one on the same file system with --scratch"
+        ) from error
     try:
         yield folder.resolve()
     finally:
@@ -210,8 +202,9 @@ def _runs(
         for place, one in enumerate(chance.sample([BASELINE, setting], 2)):
             outcome: Outcome = runner(one, 1 + 2 * number + place, limit_s)
             if outcome.status != "ok":
-                raise TuneError(f"--check: the program fails {'with the hints' if one == setting else 'as it is'}: "
-                                f"{outcome.reason}")  # fmt: skip
+                raise TuneError(
+                    f"--check: the program fails {'with the hints' if one == setting else 'as it is'}: {outcome.reason}"
+                )
             costs[one].append(job.metric.cost(outcome))
     return costs[BASELINE], costs[setting]
 
@@ -239,8 +232,10 @@ def _checked(job: Job, result: Result, traced: _Traced, asked: _Asked) -> _Check
 def _promise(result: Result) -> str:
     found = result.evidence
     assert found is not None
-    return (f"promised: the calls of the path take {found.cost:.4g} s in place of {found.baseline_cost:.4g} s, "
-            f"{found.gain:.3g} times as fast")  # fmt: skip
+    return (
+        f"promised: the calls of the path take {found.cost:.4g} s in place of {found.baseline_cost:.4g} s, "
+        f"{found.gain:.3g} times as fast"
+    )
 
 
 def _had(check: _Check, metric: Metric) -> list[str]:
@@ -264,11 +259,14 @@ def _add(path: Path, lines: Sequence[str]) -> None:
 
 def _json_of(check: _Check | None, traced: _Traced, command: Sequence[str]) -> dict[str, Any]:
     return {
-        "command": list(command), "traced_s": traced.elapsed_s, "operations": traced.path.table.num_rows,
-        "main_file": traced.main, "promised_gain": None if check is None else check.promised,
+        "command": list(command),
+        "traced_s": traced.elapsed_s,
+        "operations": traced.path.table.num_rows,
+        "main_file": traced.main,
+        "promised_gain": None if check is None else check.promised,
         "check": None if check is None else dataclasses.asdict(check.evidence),
         "proposed": list(found.hints) if (found := checkpoints_of(traced.path)) is not None else [],
-    }  # fmt: skip
+    }
 
 
 # ---- the command -----------------------------------------------------------------------------------------------------
@@ -317,8 +315,10 @@ def _before(asked: _Asked) -> float:
             f"and a decision {runs:.0f} times the time of the program's calls ({least} pairs of runs)"
         )
     most_s = (asked.budget_s - start_s) / runs
-    echo(f"budget: {asked.budget_s:g} s, of which a start of {ranks} ranks takes about {start_s:.1f} s; for a "
-               f"decision the calls of the program, or of a part of it, may take {most_s:.2g} s")  # fmt: skip
+    echo(
+        f"budget: {asked.budget_s:g} s, of which a start of {ranks} ranks takes about {start_s:.1f} s; for a "
+        f"decision the calls of the program, or of a part of it, may take {most_s:.2g} s"
+    )
     return start_s
 
 
@@ -327,12 +327,16 @@ def _work(asked: _Asked, path: WorkloadPath, costs: Costs, budget_s: float) -> t
     found = choose_runs(budget_s, costs, asked.confidence, may_fall=asked.may_fall, may_shorten=can_be_shortened(path))
     if isinstance(found, Refusal):
         needed = math.ceil(asked.budget_s + 1.2 * (found.needed_s - budget_s))
-        raise TuneError(f"the budget of {asked.budget_s:g} s is too short: the calls take about {costs.io_s:.1f} s, "
-                        f"with pauses {costs.run_s:.1f} s: use --budget {needed}s at least")  # fmt: skip
+        raise TuneError(
+            f"the budget of {asked.budget_s:g} s is too short: the calls take about {costs.io_s:.1f} s, "
+            f"with pauses {costs.run_s:.1f} s: use --budget {needed}s at least"
+        )
     left_away = [] if found.pauses else ["the pauses between the calls"]
     left_away += [] if found.share == 1 else [f"all but the first {found.share:.1%} of the data accesses"]
-    echo(f"it holds {found.candidates} settings, and {found.pairs} pairs of runs for a decision at "
-               f"{found.confidence:.3g} confidence" + "".join(f"; without {one}" for one in left_away))  # fmt: skip
+    echo(
+        f"it holds {found.candidates} settings, and {found.pairs} pairs of runs for a decision at "
+        f"{found.confidence:.3g} confidence" + "".join(f"; without {one}" for one in left_away)
+    )
     return (path if found.share == 1 else shortened(path, found.share)), found
 
 
@@ -352,12 +356,29 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
         words = replay_command(asked.launcher, file, folder, time_scale=asked.time_scale if runs.pauses else 0.0)
         part = "" if share == 1 else f" (the first {share:.1%} of its accesses)"
         pauses = "" if runs.pauses else " without its pauses"
-        about = ("", f"Found by mpiio-ext advise on the workload path of one run{part}{pauses}, carried out by as many",
-                 f"ranks, against the MPI library alone. The program: {' '.join(asked.command)}")  # fmt: skip
-        job = Job(command=words, glob="*", options=Options(), about=about, usage=usage_of(path), served=True,
-                   fresh=folder, metric=InOutput(re.compile(CALLS_TIME), lower_is_better=True))  # fmt: skip
-        plan = Plan(budget_s=left_s, trials=asked.trials, confidence=runs.confidence, may_fall=asked.may_fall,
-                    seed=asked.seed, subject="the replay of the program's path")  # fmt: skip
+        about = (
+            "",
+            f"Found by mpiio-ext advise on the workload path of one run{part}{pauses}, carried out by as many",
+            f"ranks, against the MPI library alone. The program: {' '.join(asked.command)}",
+        )
+        job = Job(
+            command=words,
+            glob="*",
+            options=Options(),
+            about=about,
+            usage=usage_of(path),
+            served=True,
+            fresh=folder,
+            metric=InOutput(re.compile(CALLS_TIME), lower_is_better=True),
+        )
+        plan = Plan(
+            budget_s=left_s,
+            trials=asked.trials,
+            confidence=runs.confidence,
+            may_fall=asked.may_fall,
+            seed=asked.seed,
+            subject="the replay of the program's path",
+        )
         try:
             return job, tune(job, plan, asked.log, None)
         except TooShort as error:
@@ -365,8 +386,10 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
             if left_s <= 0 or not can_be_shortened(path) or path.table.num_rows < _LEAST_ROWS:
                 needed = math.ceil(asked.budget_s + error.more_s)
                 why = f"a run still takes {error.run_s:.1f} s" if error.left_s > 0 else "it ended before the first run"
-                raise TuneError(f"the budget of {asked.budget_s:g} s is too short: {why}: use --budget {needed}s at "
-                                "least, better twice that") from error  # fmt: skip
+                raise TuneError(
+                    f"the budget of {asked.budget_s:g} s is too short: {why}: use --budget {needed}s at "
+                    "least, better twice that"
+                ) from error
             echo(f"a run takes {error.run_s:.2g} s, longer than in the trace")
             costs = Costs(start_s=start_s, run_s=error.run_s, io_s=min(error.run_s, costs.io_s))
 
@@ -375,14 +398,17 @@ def _advise(asked: _Asked) -> list[str]:
     """Do all phases; return a line for each result that could not be put where it belongs."""
     start_s = _before(asked)
     traced = _trace(asked.command, asked.log, asked.trace_limit_s, asked.before)
-    echo(f"traced: {traced.elapsed_s:.2f} s, {traced.path.info.ranks} ranks, "
-               f"{traced.path.table.num_rows:,} operations; most data in {traced.main}")  # fmt: skip
+    echo(
+        f"traced: {traced.elapsed_s:.2f} s, {traced.path.info.ranks} ranks, "
+        f"{traced.path.table.num_rows:,} operations; most data in {traced.main}"
+    )
     if (checkpoints := checkpoints_of(traced.path)) is not None:
         echo(f"it computes between {checkpoints}")
     with _scratch(asked.scratch, traced.main) as folder:
         job, result = _tuned(asked, traced, start_s, folder)
-        stored = proposed(traced.path, traced.main, job, result, log=asked.log / "subfiles", budget_s=asked.budget_s,
-                          seed=asked.seed)  # fmt: skip
+        stored = proposed(
+            traced.path, traced.main, job, result, log=asked.log / "subfiles", budget_s=asked.budget_s, seed=asked.seed
+        )
     found: dict[str, Any] = {}
     failures = finish(result, job, asked.budget_s, asked.output, found.update)
     if stored is not None:
@@ -444,11 +470,21 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m.")
 @click.option("--trace-limit", type=Duration(), default="1h", show_default=True, help="Most time of the traced run.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
-@click.option("--time-scale", type=click.FloatRange(min=0), default=1.0, show_default=True, metavar="X",
-              help="What the program computes between its calls, times X; 0: its I/O alone, which takes less time.")
+@click.option(
+    "--time-scale",
+    type=click.FloatRange(min=0),
+    default=1.0,
+    show_default=True,
+    metavar="X",
+    help="What the program computes between its calls, times X; 0: its I/O alone, which takes less time.",
+)
 @output_option(default="advised.hints", show_default=True, metavar="FILE", help="Hints file to write.")
-@click.option("--scratch", metavar="FOLDER", type=Existing(file_okay=False, writable=True),
-              help="Where the path is carried out.  [default: beside the main file]")  # fmt: skip
+@click.option(
+    "--scratch",
+    metavar="FOLDER",
+    type=Existing(file_okay=False, writable=True),
+    help="Where the path is carried out.  [default: beside the main file]",
+)
 @click.option("--check", is_flag=True, help="Then run the program natively and with the hints: what gain had it?")
 @click.option("--pairs", type=click.IntRange(min=1), metavar="N", help="Of the check.  [default: as few as prove it]")
 @click.option("--metric-regex", "pattern", metavar="REGEX", help="Check by a bandwidth in the program's output.")
@@ -456,15 +492,31 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 @click.option("--before", metavar="CMD", help="Shell command before each run of the program: delete its files.")
 @click.option("--log", metavar="FOLDER", help="Trace, path and output of every run.  [default: FILE.log]")
 @json_option("Print every run as JSON; all else goes to standard error.")
-@click.option("--confidence", type=click.FloatRange(0.5, 0.9999),
-              help="Of the decision.  [default: 0.95; less, but not below 0.75, where the budget holds no more]")
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0.5, 0.9999),
+    help="Of the decision.  [default: 0.95; less, but not below 0.75, where the budget holds no more]",
+)
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
 def advise(
-    budget: float, trace_limit: float, trials: int | None, time_scale: float, output: str, scratch: str | None,
-    check: bool, pairs: int | None, pattern: str | None, lower_is_better: bool, before: str | None, log: str | None,
-    as_json: bool, confidence: float | None, seed: int, command: tuple[str, ...],
-) -> None:  # fmt: skip
+    budget: float,
+    trace_limit: float,
+    trials: int | None,
+    time_scale: float,
+    output: str,
+    scratch: str | None,
+    check: bool,
+    pairs: int | None,
+    pattern: str | None,
+    lower_is_better: bool,
+    before: str | None,
+    log: str | None,
+    as_json: bool,
+    confidence: float | None,
+    seed: int,
+    command: tuple[str, ...],
+) -> None:
     """Run PROGRAM once, find hints for what it has done, and write them to a hints file.
 
     \b
@@ -483,12 +535,26 @@ def advise(
         os.environ.update(settings_of((_NATIVE,), None))
         hints, folder = _prepare(output, log)
         with json_result(as_json) as put:
-            failures = _advise(_Asked(
-                command=command, launcher=launcher, budget_s=budget, trace_limit_s=trace_limit, trials=trials,
-                time_scale=time_scale, output=hints, scratch=scratch, before=before, log=folder,
-                put=put if as_json else None, check=_pairs(check, pairs, confidence or _CONFIDENCE), metric=metric,
-                confidence=confidence or _CONFIDENCE, may_fall=confidence is None, seed=seed,
-            ))  # fmt: skip
+            failures = _advise(
+                _Asked(
+                    command=command,
+                    launcher=launcher,
+                    budget_s=budget,
+                    trace_limit_s=trace_limit,
+                    trials=trials,
+                    time_scale=time_scale,
+                    output=hints,
+                    scratch=scratch,
+                    before=before,
+                    log=folder,
+                    put=put if as_json else None,
+                    check=_pairs(check, pairs, confidence or _CONFIDENCE),
+                    metric=metric,
+                    confidence=confidence or _CONFIDENCE,
+                    may_fall=confidence is None,
+                    seed=seed,
+                )
+            )
     for failure in failures:
         tell(failure)
     if failures:

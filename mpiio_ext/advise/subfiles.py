@@ -73,10 +73,15 @@ class Gain:
         """One sentence."""
         hints = " ".join(f"{name}={value}" for name, value in self.reason.hints.items())
         both_s = self.after_s + self.merge_s
-        worth = (f"{self.before_s / both_s:.2g} times as fast with the merge" if both_s < self.before_s
-                 else "slower with the merge: only for who does not merge")  # fmt: skip
-        return (f"{self.reason.why}: with {hints} the calls take {self.after_s:.2g} s in place of "
-                f"{self.before_s:.2g} s, and the merge {self.merge_s:.2g} s ({self.merged_by}): {worth}")  # fmt: skip
+        worth = (
+            f"{self.before_s / both_s:.2g} times as fast with the merge"
+            if both_s < self.before_s
+            else "slower with the merge: only for who does not merge"
+        )
+        return (
+            f"{self.reason.why}: with {hints} the calls take {self.after_s:.2g} s in place of "
+            f"{self.before_s:.2g} s, and the merge {self.merge_s:.2g} s ({self.merged_by}): {worth}"
+        )
 
 
 def reason_of(path: WorkloadPath, main: str) -> Reason | None:
@@ -117,9 +122,15 @@ def _rows(path: WorkloadPath, main: str) -> list[dict[str, Any]]:
             continue
         kind = operation_of("mpiio", row["operation"])
         groups = [group for group in range(path.group_count) if row[f"size_{group}"]]
-        found.append({"kind": kind, "writes": bool(kind.writes), "name": row["operation"],
-                      "at": {group: row[f"offset_{group}"] for group in groups},
-                      "sizes": [row[f"size_{group}"] for group in groups for _ in range(counts[group])]})  # fmt: skip
+        found.append(
+            {
+                "kind": kind,
+                "writes": bool(kind.writes),
+                "name": row["operation"],
+                "at": {group: row[f"offset_{group}"] for group in groups},
+                "sizes": [row[f"size_{group}"] for group in groups for _ in range(counts[group])],
+            }
+        )
     return found
 
 
@@ -191,8 +202,13 @@ def _gain(reason: Reason, job: Job, without: Setting, *, log: Path, budget_s: fl
     if found is None:
         return None
     before, after, merges = found
-    gain = Gain(reason=reason, before_s=statistics.median(before), after_s=statistics.median(after),
-                merge_s=statistics.median(merge_s for merge_s, _ in merges), merged_by=merges[-1][1])  # fmt: skip
+    gain = Gain(
+        reason=reason,
+        before_s=statistics.median(before),
+        after_s=statistics.median(after),
+        merge_s=statistics.median(merge_s for merge_s, _ in merges),
+        merged_by=merges[-1][1],
+    )
     return gain if gain.before_s >= _LEAST_GAIN * gain.after_s else None
 
 

@@ -46,8 +46,12 @@ def usage_of(path: WorkloadPath) -> Usage:
     names = set(zip(path.table["layer"].to_pylist(), path.table["operation"].to_pylist(), strict=True))
     data = [kind for kind in (operation_of(*name) for name in names if name[0] == "mpiio") if kind.writes is not None]
     own = [kind for kind in data if not kind.collective and kind.role in DATA]
-    return Usage(ranks=path.info.ranks, collective=any(kind.collective for kind in data), independent=bool(own),
-                 written=any(kind.writes for kind in data))  # fmt: skip
+    return Usage(
+        ranks=path.info.ranks,
+        collective=any(kind.collective for kind in data),
+        independent=bool(own),
+        written=any(kind.writes for kind in data),
+    )
 
 
 def can_be_shortened(path: WorkloadPath) -> bool:

@@ -40,9 +40,12 @@ __all__ = ["run"]
 
 
 def run(
-    path: str | Path = ".", *, launcher: Sequence[str] = ("mpirun", "-n", "4"), output: str | Path | None = None,
+    path: str | Path = ".",
+    *,
+    launcher: Sequence[str] = ("mpirun", "-n", "4"),
+    output: str | Path | None = None,
     **options: Option,
-) -> Found:  # fmt: skip
+) -> Found:
     """Measure a file system under each method, and return what was measured.
 
     Parameters

@@ -145,8 +145,9 @@ def _program_ranks(mode: str, delegates: str, hints: Mapping[str, str]) -> MPI.I
     if not delegates.isdigit():
         _leave(EXIT_USAGE, "--delegate-mode split: --delegates must be a number of ranks")
     if int(delegates) >= MPI.COMM_WORLD.size:
-        _leave(EXIT_USAGE, f"--delegate-mode split: {delegates} of {MPI.COMM_WORLD.size} ranks leave none to measure "
-                           "with")
+        _leave(
+            EXIT_USAGE, f"--delegate-mode split: {delegates} of {MPI.COMM_WORLD.size} ranks leave none to measure with"
+        )
     with _hints_of_the_job(hints):
         return split(MPI.COMM_WORLD, int(delegates))
 

@@ -123,8 +123,11 @@ def _with_delegates(comm: MPI.Intracomm, options: Options, work: Work, folder: P
     reason = text.removeprefix("none: ") or "the file system or the MPI library allows none"
     if options.methods_given:
         raise SetupError(f"--method {ours[0].name}: {reason}")
-    return replace(work, methods=tuple(method for method in work.methods if not method.delegated),
-                   absent=(*work.absent, Absent(what=f"method {ours[0].name}", reason=reason)))
+    return replace(
+        work,
+        methods=tuple(method for method in work.methods if not method.delegated),
+        absent=(*work.absent, Absent(what=f"method {ours[0].name}", reason=reason)),
+    )
 
 
 def _delegates_or_clean(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> Work:
@@ -145,17 +148,24 @@ def _delegates_or_clean(comm: MPI.Intracomm, options: Options, work: Work, place
 def _console() -> Console:
     """Return a console that remembers what it printed, for table.txt."""
     width = terminal_width(1)
-    return make_console(force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, WIDTH),
-                   record=True)
+    return make_console(
+        force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, WIDTH), record=True
+    )
 
 
 # ---- the run ----
 
 
 def _runner(comm: MPI.Intracomm, options: Options, work: Work, folder: Path, advance: Callable[[str], None]) -> Runner:
-    return Runner(comm=comm, folder=folder, methods=list(work.methods), common_hints=options.hints,
-                  native=NativeLimit(seconds=options.native_limit_s, file_bytes=options.native_bytes),
-                  keep_files=options.keep_files, advance=advance)
+    return Runner(
+        comm=comm,
+        folder=folder,
+        methods=list(work.methods),
+        common_hints=options.hints,
+        native=NativeLimit(seconds=options.native_limit_s, file_bytes=options.native_bytes),
+        keep_files=options.keep_files,
+        advance=advance,
+    )
 
 
 def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
@@ -169,8 +179,16 @@ def _missing(schedule: Schedule[Case]) -> list[Absent]:
     """Return the repetitions that the budget did not allow."""
     missing = schedule.repetitions - schedule.repetitions_done
     reason = f"--budget of {schedule.budget_s:g} s"
-    found = [Absent(what=f"{missing} of {schedule.repetitions} repetitions",
-                    reason=f"{reason} ({schedule.repetitions_done} done)")] if missing else []
+    found = (
+        [
+            Absent(
+                what=f"{missing} of {schedule.repetitions} repetitions",
+                reason=f"{reason} ({schedule.repetitions_done} done)",
+            )
+        ]
+        if missing
+        else []
+    )
     once = [case.label for case in schedule.cases if case not in schedule.repeated]
     if once and schedule.repeated:
         found.append(Absent(what=f"repetitions of {'; '.join(once)}", reason=reason))
@@ -191,8 +209,12 @@ def run_bench(comm: MPI.Intracomm, options: Options) -> Path:
     """
     work = _planned(comm, options)
     with _one_suite(comm, options):
-        folder: Path = on_rank_0(comm, lambda: make_folder(
-            options.path, "bench", needed_bytes(work, keep_files=options.keep_files), keep=options.keep_files))
+        folder: Path = on_rank_0(
+            comm,
+            lambda: make_folder(
+                options.path, "bench", needed_bytes(work, keep_files=options.keep_files), keep=options.keep_files
+            ),
+        )
         output: Path = on_rank_0(comm, lambda: _make_output(options, folder))
         check_shared(comm, folder)
         work = _delegates_or_clean(comm, options, work, _Place(folder=folder, output=output))
@@ -210,20 +232,30 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
 
     def keep() -> None:
         if comm.rank == 0:
-            write_document(place.output, environment=environment, configuration=configuration(options, work),
-                           rows=with_ratios(rows), absent=work.absent,
-                           failure="the bench had not ended when this was written", final=False)
+            write_document(
+                place.output,
+                environment=environment,
+                configuration=configuration(options, work),
+                rows=with_ratios(rows),
+                absent=work.absent,
+                failure="the bench had not ended when this was written",
+                final=False,
+            )
 
-    with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions,
-                            about=options.budget_s > 0) as bar:  # fmt: skip
-        advance = within_budget(bar, once=work.runs, most=work.runs * options.repetitions,
-                                budget_s=options.budget_s)
+    with progress_of_rank_0(comm, options.progress, work.runs * options.repetitions, about=options.budget_s > 0) as bar:
+        advance = within_budget(bar, once=work.runs, most=work.runs * options.repetitions, budget_s=options.budget_s)
         runner = _runner(comm, options, work, place.folder, keeping(advance, keep))
         rows = runner.rows
-        schedule = Schedule(comm=comm, cases=work.cases, run_case=runner.repetition, repetitions=options.repetitions,
-                            budget_s=options.budget_s,
-                            replanned=lambda cases: advance(
-                                by=0, of=work.runs + (min(options.repetitions, ENOUGH) - 1) * work.runs_of(cases)))
+        schedule = Schedule(
+            comm=comm,
+            cases=work.cases,
+            run_case=runner.repetition,
+            repetitions=options.repetitions,
+            budget_s=options.budget_s,
+            replanned=lambda cases: advance(
+                by=0, of=work.runs + (min(options.repetitions, ENOUGH) - 1) * work.runs_of(cases)
+            ),
+        )
         try:
             schedule.run()
         except BenchError as caught:
@@ -233,8 +265,16 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
         assert console is not None
         _clean(place.folder, options, failure)
         absent = [*work.absent, *(_missing(schedule) if failure is None else [])]
-        _write(console, options, work, place.output, environment=environment, rows=with_ratios(rows), absent=absent,
-               failure=failure)
+        _write(
+            console,
+            options,
+            work,
+            place.output,
+            environment=environment,
+            rows=with_ratios(rows),
+            absent=absent,
+            failure=failure,
+        )
 
     on_rank_0(comm, finish)
     if failure is not None:
@@ -244,8 +284,17 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
 # ---- the results; all on rank 0 ----
 
 
-def _write(console: Console, options: Options, work: Work, output: Path, *, environment: dict[str, Any],
-           rows: list[Row], absent: list[Absent], failure: BenchError | None) -> None:
+def _write(
+    console: Console,
+    options: Options,
+    work: Work,
+    output: Path,
+    *,
+    environment: dict[str, Any],
+    rows: list[Row],
+    absent: list[Absent],
+    failure: BenchError | None,
+) -> None:
     """Print the table and write everything that is kept."""
     summaries = measure(rows)
     if rows:

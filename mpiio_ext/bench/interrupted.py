@@ -48,8 +48,12 @@ def _tell(**words: object) -> None:
     if not _told:
         theirs, ours = os.pipe()
         try:
-            subprocess.Popen([sys.executable, "-I", "-S", __file__, str(theirs)], pass_fds=[theirs],
-                             stdin=subprocess.DEVNULL, start_new_session=True)  # fmt: skip
+            subprocess.Popen(
+                [sys.executable, "-I", "-S", __file__, str(theirs)],
+                pass_fds=[theirs],
+                stdin=subprocess.DEVNULL,
+                start_new_session=True,
+            )
         except OSError:  # no process is left to be had: then an end from outside leaves its folder
             os.close(ours)
             return

@@ -28,12 +28,21 @@ DEFAULT = ("native", "native_tuned", "auto", *METHODS, "aligned+stripe_size_io")
 #: Stand for what the command line says of delegates.
 _COUNT, _MODE = "{delegates}", "{delegate_mode}"
 #: Hints that hold for all delegates of a job, so that they are the same for all methods.
-OF_THE_JOB = ("mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_cache", "mpiox_delegate_cache_dir",
-              "mpiox_delegate_page",
-              "mpiox_delegate_threads", "mpiox_delegate_prefetch", "mpiox_delegate_hosts",
-              "mpiox_delegate_interface",
-              "mpiox_delegate_scheduler", "mpiox_delegate_quantum", "mpiox_delegate_time_slice",
-              "mpiox_delegate_patience")
+OF_THE_JOB = (
+    "mpiox_delegates",
+    "mpiox_delegate_mode",
+    "mpiox_delegate_cache",
+    "mpiox_delegate_cache_dir",
+    "mpiox_delegate_page",
+    "mpiox_delegate_threads",
+    "mpiox_delegate_prefetch",
+    "mpiox_delegate_hosts",
+    "mpiox_delegate_interface",
+    "mpiox_delegate_scheduler",
+    "mpiox_delegate_quantum",
+    "mpiox_delegate_time_slice",
+    "mpiox_delegate_patience",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,8 +122,10 @@ def parse_method(text: str) -> Method:
         elif equals and key and value:
             hints[key] = value
         else:
-            raise ArgumentError(f"bad modifier '+{modifier}' of method '{text}': use +stripe_size_io (with a method of "
-                                "the extension), +independent or +hint=value")
+            raise ArgumentError(
+                f"bad modifier '+{modifier}' of method '{text}': use +stripe_size_io (with a method of "
+                "the extension), +independent or +hint=value"
+            )
     return Method(name=text, hints=tuple(hints.items()), native=native, independent=independent)
 
 
@@ -126,5 +137,6 @@ def with_delegates(method: Method, delegates: str, mode: str) -> Method:
 
 def without_delegates(method: Method) -> Method:
     """Return the method with the hint that its files have no delegates, whether the job has or not."""
-    return replace(method, hints=(*(pair for pair in method.hints if pair[0] != "mpiox_delegates"),
-                                  ("mpiox_delegates", "0")))
+    return replace(
+        method, hints=(*(pair for pair in method.hints if pair[0] != "mpiox_delegates"), ("mpiox_delegates", "0"))
+    )

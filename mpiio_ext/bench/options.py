@@ -34,7 +34,7 @@ PRESETS: dict[str, dict[str, Any]] = {
         "method": "native,auto,even,group_cyclic,transpose",
         "native_limit": 2.0,
         "preset": "quick",
-    },
+    }
 }
 
 _INTERFACES = list(interfaces.REGISTRY)
@@ -118,9 +118,13 @@ class _Choice:
         parameters = self._parameters(names)
         return tuple(
             KernelRequest(
-                kernel=name, preset=preset, parameters=parameters, scale=self._values["scale"],
-                interfaces=tuple(way for way in kernels.kind_of(name).interfaces
-                                 if not self._interfaces or way in self._interfaces),
+                kernel=name,
+                preset=preset,
+                parameters=parameters,
+                scale=self._values["scale"],
+                interfaces=tuple(
+                    way for way in kernels.kind_of(name).interfaces if not self._interfaces or way in self._interfaces
+                ),
                 required=self._given("kernel") and not every,
             )
             for name in names
@@ -136,8 +140,12 @@ class _Choice:
         if missing and len(names) < len(kernels.KERNELS):
             raise click.BadParameter(f"{suite.where} has no kernel {sorted(missing)[0]}", param_hint="'--kernel'")
         return tuple(
-            entry.request(preset=preset if strong else None, fallback=preset, scale=self._values["scale"],
-                          interfaces=self._interfaces)
+            entry.request(
+                preset=preset if strong else None,
+                fallback=preset,
+                scale=self._values["scale"],
+                interfaces=self._interfaces,
+            )
             for entry in wanted
         )
 
@@ -221,78 +229,199 @@ class _Bench(LazyGroup):
     context_settings={**HELP, "max_content_width": 110, "show_default": True},
     epilog=_EPILOG,
 )
-@click.option("--suite", is_eager=True, callback=_use_suite, metavar="NAME",
-              help=f"Run a suite: {', '.join(files.names())}, or a parameter file FILE.toml; options that are given "
-                   "still count, and --workload or --kernel choose a part of it.")
-@click.option("--quick", is_flag=True, is_eager=True, expose_value=False, callback=_use_quick, show_default=False,
-              help="Small files, fewer methods and repetitions; options that are given still count.")
-@click.option("--path", type=_FOLDER, default=".", metavar="FOLDER",
-              help="Existing folder on the file system to measure; a temporary folder is made in it.")
-@output_option(type=_FOLDER, metavar="FOLDER", show_default=False,
-               help="Where results go.  [default: ./bench-results/<date>, of a suite: in the archive]")
-@click.option("--archive", type=_FOLDER, default="bench-results", metavar="FOLDER",
-              help="Results of suites go to FOLDER/<suite>/<date>/<time>; one suite at a time.")
-@click.option("-w", "--workload", type=_Patterns(one_of(kernels.PATTERNS), "LIST", everything=kernels.PATTERNS),
-              default="all", show_default="all, with --kernel none",
-              help=f"Access patterns, comma-separated, all or none: {_LIST_HELP['workload']}.")
-@click.option("-k", "--kernel", type=ListType(kernels.kernel_name, "LIST", everything=kernels.KERNELS),
-              show_default="none",
-              help=f"Kernels of applications, comma-separated or all: {_LIST_HELP['kernel']}; see --list; and "
-                   "pioneer:FILE, a workload path of mpiio-ext pioneer.")
-@click.option("--preset", type=click.Choice(_PRESET_NAMES), metavar="NAME", show_default=DEFAULT_PRESET,
-              help="Size of the kernels: quick, laptop, published, or a class of a kernel's own; see --list.")
-@click.option("--scale", type=click.FloatRange(min=0, min_open=True, max=kernels.LARGEST_SCALE), default=1.0,
-              metavar="FACTOR", help=f"Multiply the kernels' volume per rank, by at most {kernels.LARGEST_SCALE:g}.")
-@click.option("-P", "--param", multiple=True, metavar="NAME=VALUE",
-              help="Parameter of the one --kernel; may be repeated.")
-@click.option("-i", "--interface", type=ListType(one_of(_INTERFACES), "LIST"), show_default="all there are",
-              help=f"Interfaces, comma-separated: {_LIST_HELP['interface']}; patterns have mpiio, and hdf5 for 3-D "
-                   "arrays.")
-@click.option("-m", "--method", type=ListType(parse_method, "LIST"), default=",".join(methods.DEFAULT),
-              help=f"Methods, comma-separated: {_LIST_HELP['method']}; each with modifiers such as +stripe_size_io or "
-                   "+cb_nodes=2.")
-@click.option("--delegates", metavar="N", show_default="1",
-              help="I/O delegates of the method delegates: N, N% of the ranks, or per_node=N; without --method it is "
-                   "then one of the methods.")
-@click.option("--delegate-mode", type=click.Choice(["spawn", "split", "thread", "auto"]), default="spawn",
-              help="How they are started.")
-@click.option("-s", "--size", type=_SIZE, default="64MiB", metavar="SIZE",
-              help="Size of each file of the patterns; they round down to their geometry.")
-@click.option("-b", "--block", type=ListType(positive_size, "LIST"), default="64KiB,512B",
-              help="interleaved: block sizes, comma-separated.")
-@click.option("--transfer", type=_SIZE, default="0", metavar="SIZE",
-              help="contiguous: bytes per rank and call; 0 = all in one call.")
+@click.option(
+    "--suite",
+    is_eager=True,
+    callback=_use_suite,
+    metavar="NAME",
+    help=f"Run a suite: {', '.join(files.names())}, or a parameter file FILE.toml; options that are given "
+    "still count, and --workload or --kernel choose a part of it.",
+)
+@click.option(
+    "--quick",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_use_quick,
+    show_default=False,
+    help="Small files, fewer methods and repetitions; options that are given still count.",
+)
+@click.option(
+    "--path",
+    type=_FOLDER,
+    default=".",
+    metavar="FOLDER",
+    help="Existing folder on the file system to measure; a temporary folder is made in it.",
+)
+@output_option(
+    type=_FOLDER,
+    metavar="FOLDER",
+    show_default=False,
+    help="Where results go.  [default: ./bench-results/<date>, of a suite: in the archive]",
+)
+@click.option(
+    "--archive",
+    type=_FOLDER,
+    default="bench-results",
+    metavar="FOLDER",
+    help="Results of suites go to FOLDER/<suite>/<date>/<time>; one suite at a time.",
+)
+@click.option(
+    "-w",
+    "--workload",
+    type=_Patterns(one_of(kernels.PATTERNS), "LIST", everything=kernels.PATTERNS),
+    default="all",
+    show_default="all, with --kernel none",
+    help=f"Access patterns, comma-separated, all or none: {_LIST_HELP['workload']}.",
+)
+@click.option(
+    "-k",
+    "--kernel",
+    type=ListType(kernels.kernel_name, "LIST", everything=kernels.KERNELS),
+    show_default="none",
+    help=f"Kernels of applications, comma-separated or all: {_LIST_HELP['kernel']}; see --list; and "
+    "pioneer:FILE, a workload path of mpiio-ext pioneer.",
+)
+@click.option(
+    "--preset",
+    type=click.Choice(_PRESET_NAMES),
+    metavar="NAME",
+    show_default=DEFAULT_PRESET,
+    help="Size of the kernels: quick, laptop, published, or a class of a kernel's own; see --list.",
+)
+@click.option(
+    "--scale",
+    type=click.FloatRange(min=0, min_open=True, max=kernels.LARGEST_SCALE),
+    default=1.0,
+    metavar="FACTOR",
+    help=f"Multiply the kernels' volume per rank, by at most {kernels.LARGEST_SCALE:g}.",
+)
+@click.option(
+    "-P", "--param", multiple=True, metavar="NAME=VALUE", help="Parameter of the one --kernel; may be repeated."
+)
+@click.option(
+    "-i",
+    "--interface",
+    type=ListType(one_of(_INTERFACES), "LIST"),
+    show_default="all there are",
+    help=f"Interfaces, comma-separated: {_LIST_HELP['interface']}; patterns have mpiio, and hdf5 for 3-D arrays.",
+)
+@click.option(
+    "-m",
+    "--method",
+    type=ListType(parse_method, "LIST"),
+    default=",".join(methods.DEFAULT),
+    help=f"Methods, comma-separated: {_LIST_HELP['method']}; each with modifiers such as +stripe_size_io or "
+    "+cb_nodes=2.",
+)
+@click.option(
+    "--delegates",
+    metavar="N",
+    show_default="1",
+    help="I/O delegates of the method delegates: N, N% of the ranks, or per_node=N; without --method it is "
+    "then one of the methods.",
+)
+@click.option(
+    "--delegate-mode",
+    type=click.Choice(["spawn", "split", "thread", "auto"]),
+    default="spawn",
+    help="How they are started.",
+)
+@click.option(
+    "-s",
+    "--size",
+    type=_SIZE,
+    default="64MiB",
+    metavar="SIZE",
+    help="Size of each file of the patterns; they round down to their geometry.",
+)
+@click.option(
+    "-b",
+    "--block",
+    type=ListType(positive_size, "LIST"),
+    default="64KiB,512B",
+    help="interleaved: block sizes, comma-separated.",
+)
+@click.option(
+    "--transfer",
+    type=_SIZE,
+    default="0",
+    metavar="SIZE",
+    help="contiguous: bytes per rank and call; 0 = all in one call.",
+)
 @click.option("--piece", type=_SIZE, default="4KiB", metavar="SIZE", help="random: longest piece.")
-@click.option("--ghost", type=click.IntRange(min=0), default=2, metavar="CELLS",
-              help="tiles2d: ghost cells on each side.")
+@click.option(
+    "--ghost", type=click.IntRange(min=0), default=2, metavar="CELLS", help="tiles2d: ghost cells on each side."
+)
 @click.option("--steps", type=click.IntRange(min=1), default=5, metavar="N", help="btio: time steps in the file.")
 @click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="random: seed of the layout.")
-@click.option("-r", "--repetitions", type=click.IntRange(min=1), default=3, metavar="N",
-              help="Repetitions; the methods alternate inside each.")
-@click.option("--budget", type=Duration(zero=True), default="75s", metavar="TIME",
-              help="Repeat fewer rows, and begin no repetition, that would end later than this; 0 = no limit, as when "
-                   "--repetitions is given.")
-@click.option("--read-shift", type=click.IntRange(min=0), default=1, metavar="N",
-              help="Patterns: rank r reads what rank r+N wrote; 0 = its own data.")
-@click.option("-H", "--hint", type=HintType(), multiple=True, metavar="NAME=VALUE",
-              help="Hint for every method, native too; may be repeated.")
+@click.option(
+    "-r",
+    "--repetitions",
+    type=click.IntRange(min=1),
+    default=3,
+    metavar="N",
+    help="Repetitions; the methods alternate inside each.",
+)
+@click.option(
+    "--budget",
+    type=Duration(zero=True),
+    default="75s",
+    metavar="TIME",
+    help="Repeat fewer rows, and begin no repetition, that would end later than this; 0 = no limit, as when "
+    "--repetitions is given.",
+)
+@click.option(
+    "--read-shift",
+    type=click.IntRange(min=0),
+    default=1,
+    metavar="N",
+    help="Patterns: rank r reads what rank r+N wrote; 0 = its own data.",
+)
+@click.option(
+    "-H",
+    "--hint",
+    type=HintType(),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Hint for every method, native too; may be repeated.",
+)
 @click.option("--stripe-size", type=_SIZE, metavar="SIZE", help="Same as --hint striping_unit=SIZE.")
 @click.option("--stripe-count", type=click.IntRange(min=1), metavar="N", help="Same as --hint striping_factor=N.")
-@click.option("--native-limit", type=Duration(zero=True), default="6s", metavar="TIME",
-              help="Native runs of patterns that would take longer use a smaller file and are marked; 0 = no limit.")
-@click.option("--native-size", type=_SIZE, metavar="SIZE", help="File size of patterns for the native methods, if "
-                                                                "smaller.")
+@click.option(
+    "--native-limit",
+    type=Duration(zero=True),
+    default="6s",
+    metavar="TIME",
+    help="Native runs of patterns that would take longer use a smaller file and are marked; 0 = no limit.",
+)
+@click.option(
+    "--native-size", type=_SIZE, metavar="SIZE", help="File size of patterns for the native methods, if smaller."
+)
 @click.option("--keep", is_flag=True, show_default=False, help="Leave the files behind.")
 @click.option("--figures/--no-figures", "plot", default=True, help="Draw the ratios to native.")
 @click.option("--page/--no-page", "report", default=True, help="Make report.html.")
-@click.option("--progress/--no-progress", default=None, show_default="a bar on a terminal, elsewhere lines",
-              help="Show progress: the row, of how many in all repetitions, and the time that is left.")
-@click.option("--list", "list_kernels", is_flag=True, show_default=False,
-              help="Print the kernels with interfaces and sizes, and end; needs no mpirun.")
-@click.option("--dry-run", is_flag=True, show_default=False,
-              help="Print what would be run, and end; needs no mpirun.")
-@click.option("--ranks", type=click.IntRange(min=1), metavar="N", show_default="the launcher's, or 4",
-              help="For --list and --dry-run: number of ranks.")
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    show_default="a bar on a terminal, elsewhere lines",
+    help="Show progress: the row, of how many in all repetitions, and the time that is left.",
+)
+@click.option(
+    "--list",
+    "list_kernels",
+    is_flag=True,
+    show_default=False,
+    help="Print the kernels with interfaces and sizes, and end; needs no mpirun.",
+)
+@click.option("--dry-run", is_flag=True, show_default=False, help="Print what would be run, and end; needs no mpirun.")
+@click.option(
+    "--ranks",
+    type=click.IntRange(min=1),
+    metavar="N",
+    show_default="the launcher's, or 4",
+    help="For --list and --dry-run: number of ranks.",
+)
 @click.pass_context
 def command(ctx: click.Context, /, **values: Any) -> Options | None:
     """Measure I/O: access patterns and kernels of parallel codes, native against the extension's methods.
@@ -329,8 +458,11 @@ def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
         chosen = tuple(method if method.delegated or method.native else without_delegates(method) for method in chosen)
     jobs = {tuple(sorted(method.job_hints.items())): method.name for method in chosen if method.delegated}
     if len(jobs) > 1:
-        raise click.BadParameter(f"{' and '.join(jobs.values())} differ in the hints of their delegates: all files of "
-                                 "a job have the same ones", param_hint="'--method'")
+        raise click.BadParameter(
+            f"{' and '.join(jobs.values())} differ in the hints of their delegates: all files of "
+            "a job have the same ones",
+            param_hint="'--method'",
+        )
     return chosen
 
 
@@ -360,8 +492,9 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
     if counted and not given("budget"):
         budget_s = 0.0
     if values["ranks"] is not None and not (values["dry_run"] or values["list_kernels"]):
-        raise click.BadParameter("is for --dry-run and --list; otherwise the launcher says how many ranks run",
-                                 param_hint="'--ranks'")
+        raise click.BadParameter(
+            "is for --dry-run and --list; otherwise the launcher says how many ranks run", param_hint="'--ranks'"
+        )
     choice = _Choice(ctx, values)
     return Options(
         path=values["path"],

@@ -37,13 +37,17 @@ class Volume:
 
     def times(self, count: int) -> Volume:
         """Return `count` times as much."""
-        return Volume(written_bytes=count * self.written_bytes, read_bytes=count * self.read_bytes,
-                      files=count * self.files)
+        return Volume(
+            written_bytes=count * self.written_bytes, read_bytes=count * self.read_bytes, files=count * self.files
+        )
 
     def plus(self, other: Volume) -> Volume:
         """Return the sum."""
-        return Volume(written_bytes=self.written_bytes + other.written_bytes,
-                      read_bytes=self.read_bytes + other.read_bytes, files=self.files + other.files)
+        return Volume(
+            written_bytes=self.written_bytes + other.written_bytes,
+            read_bytes=self.read_bytes + other.read_bytes,
+            files=self.files + other.files,
+        )
 
     def __str__(self) -> str:
         word = "file" if self.files == 1 else "files"
@@ -101,8 +105,9 @@ def _print(console: Console, text: str = "") -> None:
     console.print(text, highlight=False, soft_wrap=True, markup=False)
 
 
-def _print_item(console: Console, title: str, details: str, volume: Volume, methods: Sequence[Method],
-                command: str) -> None:
+def _print_item(
+    console: Console, title: str, details: str, volume: Volume, methods: Sequence[Method], command: str
+) -> None:
     _print(console, title)
     if details:
         _print(console, f"    {details}")
@@ -113,8 +118,11 @@ def _print_item(console: Console, title: str, details: str, volume: Volume, meth
 def _details(case: Case) -> str:
     if case.request is None:
         return ""
-    values = [f"{field.name}={getattr(case.program, field.name)}" for field in dataclasses.fields(case.program)
-              if field.name != "ranks"]
+    values = [
+        f"{field.name}={getattr(case.program, field.name)}"
+        for field in dataclasses.fields(case.program)
+        if field.name != "ranks"
+    ]
     scale = f", scale {case.request.scale:g}" if case.request.scale != 1 else ""
     return f"preset {case.request.preset}{scale}: {' '.join(values)}"
 
@@ -125,18 +133,24 @@ def print_plan(console: Console, options: Options, work: Work, ranks: int) -> No
         _print(console, f"suite {options.suite.name}: {options.suite.title}")
         if options.suite.source:
             _print(console, f"parameters: {options.suite.source}")
-    _print(console, f"{ranks} ranks, {options.repetitions} repetitions"
-                    + (f" within {options.budget_s:g} s" if options.budget_s else "") + f", files in {options.path}\n")
+    _print(
+        console,
+        f"{ranks} ranks, {options.repetitions} repetitions"
+        + (f" within {options.budget_s:g} s" if options.budget_s else "")
+        + f", files in {options.path}\n",
+    )
     total, every = Volume(), list(work.methods)
     for case in work.cases:
         volume, methods = volume_of(case.program, case.interface.name), case.methods(every)
-        _print_item(console, case.label, _details(case), volume, methods,
-                    _command(options, ranks, _words(case), methods))
+        _print_item(
+            console, case.label, _details(case), volume, methods, _command(options, ranks, _words(case), methods)
+        )
         total = total.plus(volume.times(len(methods)))
     _print(console, f"\n{work.runs * options.repetitions:,} runs: {total.times(options.repetitions)}")
     _print(console, f"at a time {megabytes(needed_bytes(work, keep_files=options.keep_files))} in {options.path}")
-    where = options.output or (options.archive / options.suite.name / "<date>" / "<time>" if options.suite else
-                               "bench-results/<date>")
+    where = options.output or (
+        options.archive / options.suite.name / "<date>" / "<time>" if options.suite else "bench-results/<date>"
+    )
     _print(console, f"results in {where}")
     print_absent(console, work.absent)
 

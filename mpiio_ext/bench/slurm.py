@@ -99,8 +99,11 @@ def batch_script(job: Job) -> str:
         "",
     ]
     if job.modules:
-        lines += ["# The same modules as when mpiio_ext was built.",
-                  *(f"module load {quoted(name)}" for name in job.modules), ""]
+        lines += [
+            "# The same modules as when mpiio_ext was built.",
+            *(f"module load {quoted(name)}" for name in job.modules),
+            "",
+        ]
     lines += [
         'if [[ ! -d "$path" ]]; then',
         '    echo "$0: $path: no such folder" >&2',
@@ -123,7 +126,8 @@ def batch_script(job: Job) -> str:
         f"srun{''.join(' ' + quoted(word) for word in job.launch)} \\",
         f"    {' '.join(quoted(word) for word in bench)} \\",
         '    --path "$path" --archive "$archive" --no-progress'
-        + "".join(f" {quoted(word)}" for word in job.arguments) + " 9>&- || status=$?",
+        + "".join(f" {quoted(word)}" for word in job.arguments)
+        + " 9>&- || status=$?",
         "",
         'echo "$0: ended with status $status"',
         'exit "$status"',
@@ -167,25 +171,56 @@ def _check_arguments(bench: click.Command, suite: str, arguments: Sequence[str])
 @click.option("--suite", required=True, metavar="NAME", help=f"{', '.join(files.names())}, or a file FILE.toml.")
 @click.option("--nodes", required=True, type=click.IntRange(min=1), help="Nodes of the job.")
 @click.option("--ranks-per-node", required=True, type=click.IntRange(min=1), help="Processes on each node.")
-@click.option("--time", "limit", required=True, metavar="LIMIT", callback=_matching(_TIME, "a time limit of Slurm"),
-              help="Time limit: minutes, hours:minutes:seconds, days-hours, ...")
+@click.option(
+    "--time",
+    "limit",
+    required=True,
+    metavar="LIMIT",
+    callback=_matching(_TIME, "a time limit of Slurm"),
+    help="Time limit: minutes, hours:minutes:seconds, days-hours, ...",
+)
 @click.option("--partition", callback=_matching(_NAME, "a name"), help="Queue of the job.")
 @click.option("--account", callback=_matching(_NAME, "a name"), help="Account that is charged.")
 @click.option("--qos", callback=_matching(_NAME, "a name"), help="Quality of service.")
-@click.option("--constraint", callback=_matching(_CONSTRAINT, "a constraint"),
-              help="Features that the nodes must have.")
+@click.option(
+    "--constraint", callback=_matching(_CONSTRAINT, "a constraint"), help="Features that the nodes must have."
+)
 @click.option("--mail-user", callback=_matching(_NAME, "an address"), help="Who is told when the job fails.")
-@click.option("--module", "modules", multiple=True, callback=_matching(_MODULE, "a module"),
-              help="Module to load; may be repeated.")
+@click.option(
+    "--module",
+    "modules",
+    multiple=True,
+    callback=_matching(_MODULE, "a module"),
+    help="Module to load; may be repeated.",
+)
 @click.option("--mpi", callback=_matching(_MPI, "a name of srun's --mpi"), help="srun's --mpi, e.g. pmix.")
 @click.option("--path", type=click.Path(path_type=Path), default=".", help="Folder on the file system to measure.")
 @click.option("--archive", type=click.Path(path_type=Path), default="bench-results", help="Folder of the results.")
-@output_option(type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", show_default=False,
-               help="Where the script goes.  [default: standard output]")
+@output_option(
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    show_default=False,
+    help="Where the script goes.  [default: standard output]",
+)
 @click.argument("arguments", nargs=-1, metavar="[-- OPTIONS OF THE BENCH...]")
-def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partition: str | None, account: str | None,
-            qos: str | None, constraint: str | None, mail_user: str | None, modules: tuple[str, ...], mpi: str | None,
-            path: Path, archive: Path, output: Path | None, arguments: tuple[str, ...]) -> None:
+def command(
+    *,
+    suite: str,
+    nodes: int,
+    ranks_per_node: int,
+    limit: str,
+    partition: str | None,
+    account: str | None,
+    qos: str | None,
+    constraint: str | None,
+    mail_user: str | None,
+    modules: tuple[str, ...],
+    mpi: str | None,
+    path: Path,
+    archive: Path,
+    output: Path | None,
+    arguments: tuple[str, ...],
+) -> None:
     """Write a batch script that runs a suite under Slurm.
 
     \b
@@ -194,20 +229,34 @@ def command(*, suite: str, nodes: int, ranks_per_node: int, limit: str, partitio
 
     Exit status: 0 done, 2 a value that cannot be used, or the file cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)
-    given = {"partition": partition, "account": account, "qos": qos, "constraint": constraint,
-             "mail-type": "FAIL" if mail_user else None, "mail-user": mail_user}
+    given = {
+        "partition": partition,
+        "account": account,
+        "qos": qos,
+        "constraint": constraint,
+        "mail-type": "FAIL" if mail_user else None,
+        "mail-user": mail_user,
+    }
     with said(OSError):
         name = files.load(suite).name
         parent = click.get_current_context().parent
         assert parent is not None  # a command of the bench
         _check_arguments(parent.command, suite, arguments)
-        script = batch_script(Job(
-            suite=str(_checked_folder("suite", Path(suite))) if suite.endswith(".toml") else suite, short=name,
-            nodes=nodes, ranks_per_node=ranks_per_node, time=limit,
-            directives=tuple((key, value) for key, value in given.items() if value is not None), modules=modules,
-            path=_checked_folder("path", path), archive=_checked_folder("archive", archive),
-            launch=(f"--mpi={mpi}",) if mpi else (), arguments=arguments,
-        ))
+        script = batch_script(
+            Job(
+                suite=str(_checked_folder("suite", Path(suite))) if suite.endswith(".toml") else suite,
+                short=name,
+                nodes=nodes,
+                ranks_per_node=ranks_per_node,
+                time=limit,
+                directives=tuple((key, value) for key, value in given.items() if value is not None),
+                modules=modules,
+                path=_checked_folder("path", path),
+                archive=_checked_folder("archive", archive),
+                launch=(f"--mpi={mpi}",) if mpi else (),
+                arguments=arguments,
+            )
+        )
         if output is None:
             echo(script, nl=False)
         else:

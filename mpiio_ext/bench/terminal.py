@@ -80,8 +80,15 @@ def progress_of_rank_0(
     if comm.rank != 0:
         return progress(steps, shown=False, every_s=0.0)
     width = terminal_width(2)
-    return progress(steps, shown=width is not None if shown is None else shown, width=width or 100, step="row",
-                    every_s=LINES_S if shown is None else 0.0, name="mpiio-ext bench", about=about)  # fmt: skip
+    return progress(
+        steps,
+        shown=width is not None if shown is None else shown,
+        width=width or 100,
+        step="row",
+        every_s=LINES_S if shown is None else 0.0,
+        name="mpiio-ext bench",
+        about=about,
+    )
 
 
 def within_budget(advance: Advance, *, once: int, most: int, budget_s: float) -> Advance:
@@ -101,8 +108,9 @@ def within_budget(advance: Advance, *, once: int, most: int, budget_s: float) ->
     since_s = begin_s = time.monotonic()
     since, done, least = 0.0, 0.0, float(once)
 
-    def moved(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
-              left_s: float | None = None) -> None:  # fmt: skip
+    def moved(
+        text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None, left_s: float | None = None
+    ) -> None:
         nonlocal since_s, since, done, least
         now_s, done = time.monotonic(), done + by if to is None else to
         if of is not None:

@@ -128,8 +128,10 @@ def _check_names(cases: tuple[Case, ...]) -> None:
     for case in cases:
         place = (case.variant, case.interface.name)
         if place in known:
-            raise SetupError(f"two things to run are called {place[0]} through {place[1]}: give one of the entries a "
-                             "name of its own (name = \"...\")")
+            raise SetupError(
+                f"two things to run are called {place[0]} through {place[1]}: give one of the entries a "
+                'name of its own (name = "...")'
+            )
         known.add(place)
 
 
@@ -159,8 +161,11 @@ def plan(options: Options, ranks: int) -> Work:
     wanted = [*_patterns(options, ranks, available), *_kernels(options, ranks, available, absent)]
     methods = _methods(options, absent)
     if not wanted:
-        why = f": {absent[0].what}: {absent[0].reason}" if absent else (
-            ": nothing of what was asked for has a form for the interfaces asked for")
+        why = (
+            f": {absent[0].what}: {absent[0].reason}"
+            if absent
+            else (": nothing of what was asked for has a form for the interfaces asked for")
+        )
         raise SetupError(f"nothing to run{why}")
     cases = tuple(case for case in wanted if case.methods(list(methods)))
     if not cases:
@@ -169,8 +174,9 @@ def plan(options: Options, ranks: int) -> Work:
     notes = [note for case in cases for note in _notes(case)]
     if options.suite is not None and any(case.program.kind == "pattern" for case in cases):
         notes.insert(0, options.suite.about)
-    return Work(cases=cases, methods=methods, absent=tuple(absent),
-                notes=tuple(dict.fromkeys(note for note in notes if note)))
+    return Work(
+        cases=cases, methods=methods, absent=tuple(absent), notes=tuple(dict.fromkeys(note for note in notes if note))
+    )
 
 
 def needed_bytes(work: Work, *, keep_files: bool) -> int:

@@ -36,10 +36,17 @@ _COMMANDS = {
 }
 #: Subcommand -> extra that it needs; the others need none.
 EXTRAS = {
-    "doctor": "doctor", "bench": "bench", "tune": "tune", "advise": "tune", "pioneer": "pioneer",
-    "analyze": "analytics", "report": "analytics", "delegates": "arbitration", "locks": "bench",
+    "doctor": "doctor",
+    "bench": "bench",
+    "tune": "tune",
+    "advise": "tune",
+    "pioneer": "pioneer",
+    "analyze": "analytics",
+    "report": "analytics",
+    "delegates": "arbitration",
+    "locks": "bench",
     "partitioning": "bench",
-}  # fmt: skip
+}
 
 
 @click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=EXTRAS, context_settings=HELP)

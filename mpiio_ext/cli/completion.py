@@ -34,6 +34,4 @@ def completion(shell: str) -> None:
     bash.register()
     found = get_completion_class(shell)
     assert found is not None
-    echo(
-        found(main, {}, _PROGRAM, _VARIABLE).source_template % found(main, {}, _PROGRAM, _VARIABLE).source_vars()
-    )
+    echo(found(main, {}, _PROGRAM, _VARIABLE).source_template % found(main, {}, _PROGRAM, _VARIABLE).source_vars())

@@ -112,8 +112,9 @@ def _of_job(wish: _Wish, job: Job, family: str, program: Mapping[str, Any]) -> l
 )
 @click.option("--no-write", is_flag=True, help="Write no test file by a collective.")
 @click.option("--no-spawn", is_flag=True, help="Do not try MPI_Comm_spawn.")
-@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[[--] PROGRAM [ARGS]...]",
-                shell_complete=complete_command)  # fmt: skip
+@click.argument(
+    "command", nargs=-1, type=click.UNPROCESSED, metavar="[[--] PROGRAM [ARGS]...]", shell_complete=complete_command
+)
 def doctor(
     path: str, as_json: bool, timeout_s: float, no_write: bool, no_spawn: bool, command: tuple[str, ...]
 ) -> None:

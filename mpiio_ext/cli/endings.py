@@ -139,9 +139,16 @@ class Endings:
             self._take([fd for fd, _ in self._poll.poll(_SAID_S)])
         mine = {state.pid: state for state in ranks if state.host == self._host}
         seen = [ending_of(mine.pop(pid), self._codes.get(pid), ns) for pid, ns in self._told.items() if pid in mine]
-        unseen = [ending_of(state) for state in ranks if (state.host != self._host or state.pid in mine)
-                  and (state.told_ns is not None or not state.running
-                       or (over and not (state.host == self._host and lives(state.pid))))]  # fmt: skip
+        unseen = [
+            ending_of(state)
+            for state in ranks
+            if (state.host != self._host or state.pid in mine)
+            and (
+                state.told_ns is not None
+                or not state.running
+                or (over and not (state.host == self._host and lives(state.pid)))
+            )
+        ]
         first, others = judged(list(filter(None, seen)), list(filter(None, unseen)), launcher)
         if not over and first and not first[0].by_itself and any(state.host != self._host for state in ranks):
             first, others = [], []  # a rank elsewhere may have failed before it

@@ -23,8 +23,9 @@ _WIDE_COLUMNS = 110
 @click.command(context_settings=HELP)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("--path", default="", metavar="FILE", help="Name by which the program opens the file.")
-@click.option("--changed", "only_set", is_flag=True,
-              help="Only what somebody has set: hints whose source is not default.")
+@click.option(
+    "--changed", "only_set", is_flag=True, help="Only what somebody has set: hints whose source is not default."
+)
 @json_option()
 @click.option("--markdown", is_flag=True, help="Print the table of docs/reference/hints.md: every hint, its default.")
 def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
@@ -45,9 +46,10 @@ def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, mark
             library.check(name, "")  # names the nearest one
             raise click.BadParameter(f"{name} is passed on to the MPI library, which alone knows its value")
     values = [
-        item for item in library.in_force(path)
+        item
+        for item in library.in_force(path)
         if (not only_set or item.source != "default") and (not names or item.spec.name in names)
-    ]  # fmt: skip
+    ]
     if as_json:
         rows = [
             {
@@ -77,10 +79,17 @@ def _print_table(values: Sequence[HintValue], path: str) -> None:
     """Print hints; type and default where there is room for them."""
     wide = terminal_columns() >= _WIDE_COLUMNS
     rows = [
-        [spec.name, *([spec.type] if wide else []), item.value, item.source, *([spec.default] if wide else []),
-         spec.description]
-        for item in values for spec in [item.spec]
-    ]  # fmt: skip
+        [
+            spec.name,
+            *([spec.type] if wide else []),
+            item.value,
+            item.source,
+            *([spec.default] if wide else []),
+            spec.description,
+        ]
+        for item in values
+        for spec in [item.spec]
+    ]
     heads = ["hint", *(["type"] if wide else []), "value", "source", *(["default"] if wide else []), "meaning"]
     told = {number for number, item in enumerate(values) if item.source != "default"}
     print_table(heads, rows, title=f"Hints for {path}" if path else "Hints", bold=told)

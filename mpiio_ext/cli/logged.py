@@ -113,8 +113,10 @@ class DarshanLog:
         written = convert(folder, self.target, dxt=self.dxt, missing=missing or failure_of(folder).text())
         count = count_text(written.processes, "process", "processes")
         left = [f"left out: {written.left_out}; `--only GLOB` takes them"] * bool(written.left_out.operations)
-        return [*(f"{self.target}: {line}" for line in [*written.lacks, *left]),
-                f"wrote {self.target}: {count}, {count_text(written.records, 'record')}"]  # fmt: skip
+        return [
+            *(f"{self.target}: {line}" for line in [*written.lacks, *left]),
+            f"wrote {self.target}: {count}, {count_text(written.records, 'record')}",
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,10 @@ class RunPage:
     name: ClassVar[str] = "page"
     example: ClassVar[str] = "report.html"
     needs: ClassVar[tuple[str, tuple[str, ...], str]] = (
-        "`run --report`", ("darshan", "jinja2", "markdown_it", "matplotlib", "numpy", "pyarrow"),
-        "analytics")  # fmt: skip
+        "`run --report`",
+        ("darshan", "jinja2", "markdown_it", "matplotlib", "numpy", "pyarrow"),
+        "analytics",
+    )
     keeps: ClassVar[bool] = True
 
     def make(self, folder: Path, missing: str) -> list[str]:
@@ -142,8 +146,7 @@ class RunPage:
 
         write_whole(self.target, page(document))
         told = (*document["at_end"], *document["lacks"], *document["notices"])
-        return [*(f"{self.target}: {line}" for line in told),
-                f"wrote {self.target}: {document['sentence']}"]  # fmt: skip
+        return [*(f"{self.target}: {line}" for line in told), f"wrote {self.target}: {document['sentence']}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,9 +216,12 @@ class Recording:
         if not self._for_a_page:
             return common
         skip = given.get("MPIOX_TRACE_SKIP") or os.environ.get("MPIOX_TRACE_SKIP", "")
-        return {**common, "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
-                "MPIOX_TRACE_SKIP": "\n".join([*([skip] if skip else []), f"{self.folder}/*"]),
-                "MPIOX_REPORT": ""}  # fmt: skip
+        return {
+            **common,
+            "MPIOX_REPORT_STATS": str(self.folder / STATISTICS),
+            "MPIOX_TRACE_SKIP": "\n".join([*([skip] if skip else []), f"{self.folder}/*"]),
+            "MPIOX_REPORT": "",
+        }
 
     def selects(self, variables: Mapping[str, str]) -> bool:
         """Return whether the variables of the program select files for the user."""

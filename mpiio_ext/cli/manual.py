@@ -159,8 +159,12 @@ def helps() -> str:
 
     def add(command: click.Command, context: click.Context, words: str) -> None:
         if words.startswith(_HEAVY):
-            narrow = command.context_class(command, parent=context.parent, info_name=context.info_name,
-                                           **{**command.context_settings, "terminal_width": 78})  # fmt: skip
+            narrow = command.context_class(
+                command,
+                parent=context.parent,
+                info_name=context.info_name,
+                **{**command.context_settings, "terminal_width": 78},
+            )
             found.append(f"=== {words}\n{command.get_help(narrow)}")
         if isinstance(command, click.Group):
             for name, inner, inner_context in _commands(command, context):

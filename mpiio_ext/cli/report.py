@@ -49,18 +49,27 @@ def _verdict(comparison: Comparison, limit: float) -> int:
 
     judged = [match for match in comparison.matches if match.judgment != "not judged" and not match.new.native]
     if not judged:
-        raise ReportError("--fail-below has nothing to judge: no row of the extension is in both sets with at least "
-                          "three repetitions on each side")
+        raise ReportError(
+            "--fail-below has nothing to judge: no row of the extension is in both sets with at least "
+            "three repetitions on each side"
+        )
     below = [match for match in judged if falls_below(match, limit)]
     for match in below:
         assert match.ratio is not None and match.ratio_low is not None and match.ratio_high is not None
-        echo(f"mpiio-ext: below {limit:g}: {row_title(match.new)}: {ratio(match.ratio)}× "
-                   f"({ratio(match.ratio_low)}–{ratio(match.ratio_high)})", err=True)
+        echo(
+            f"mpiio-ext: below {limit:g}: {row_title(match.new)}: {ratio(match.ratio)}× "
+            f"({ratio(match.ratio_low)}–{ratio(match.ratio_high)})",
+            err=True,
+        )
     return EXIT_SLOWER if below else 0
 
 
 def _make(
-    results: tuple[Path, ...], output: Path | None, baseline: tuple[Path, ...], title: str, as_json: bool,
+    results: tuple[Path, ...],
+    output: Path | None,
+    baseline: tuple[Path, ...],
+    title: str,
+    as_json: bool,
     fail_below: float | None,
 ) -> int:
     """Make the page, print what was asked for, and return the exit status."""
@@ -74,8 +83,11 @@ def _make(
     if target is not None:
         from mpiio_ext.report.page import render
 
-        check_target(target, [*(item.path for item in sets), *(item.path for item in peers), *inputs],
-                     example=_DEFAULT_OUTPUT.name)
+        check_target(
+            target,
+            [*(item.path for item in sets), *(item.path for item in peers), *inputs],
+            example=_DEFAULT_OUTPUT.name,
+        )
         page = render(sets, peers, title=title, comparison=comparison, limit=fail_below)
         size = write_whole(target, page.text)
         rows = sum(len(item.rows) for item in sets) + sum(len(item.results) for item in peers)
@@ -88,8 +100,10 @@ def _make(
         echo(json.dumps(plain(comparison, fail_below), indent=1))
     else:
         words = ("faster", "within noise", "slower", "not judged")
-        echo(f"{len(comparison.matches):,} rows compared: "
-                   + ", ".join(f"{comparison.count(word):,} {word}" for word in words))
+        echo(
+            f"{len(comparison.matches):,} rows compared: "
+            + ", ".join(f"{comparison.count(word):,} {word}" for word in words)
+        )
     for item in comparison.warned:
         named = ", ".join(difference.what for difference in item.differences)
         tell(f"{item.old_name} and {item.new_name} differ in: {named}")
@@ -98,16 +112,28 @@ def _make(
 
 @click.command(context_settings=HELP)
 @click.argument("results", nargs=-1, required=True, type=_PATH, metavar="RESULTS...")
-@output_option(type=_PATH, metavar="FILE",
-               help="The page.  [default: report.html; none with --json]")
-@click.option("--baseline", multiple=True, type=_PATH, metavar="OTHER",
-              help="Compare with these results, row by row; may be repeated.")
+@output_option(type=_PATH, metavar="FILE", help="The page.  [default: report.html; none with --json]")
+@click.option(
+    "--baseline",
+    multiple=True,
+    type=_PATH,
+    metavar="OTHER",
+    help="Compare with these results, row by row; may be repeated.",
+)
 @click.option("--title", default="I/O benchmark of mpiio_ext", show_default=True, help="Heading of the page.")
 @json_option("Print the comparison as JSON; the page is made only with -o.")
-@click.option("--fail-below", type=click.FloatRange(min=0, min_open=True), metavar="R",
-              help="Exit with 1 when a row's bandwidth, new over old, lies below R beyond noise.")
+@click.option(
+    "--fail-below",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="R",
+    help="Exit with 1 when a row's bandwidth, new over old, lies below R beyond noise.",
+)
 def report(
-    results: tuple[Path, ...], output: Path | None, baseline: tuple[Path, ...], title: str, as_json: bool,
+    results: tuple[Path, ...],
+    output: Path | None,
+    baseline: tuple[Path, ...],
+    title: str,
+    as_json: bool,
     fail_below: float | None,
 ) -> None:
     """Make one self-contained HTML page of results of the bench.

@@ -107,7 +107,9 @@ def _check_names(targets: Mapping[str, str | None]) -> None:
         if name is not None and name.startswith("-"):
             raise click.BadParameter(
                 f"{name!r} is an option, and no name of a file: write `{option} FILE {name}`; for a file of that name"
-                f" write `{option} ./{name}`", param_hint=option)  # fmt: skip
+                f" write `{option} ./{name}`",
+                param_hint=option,
+            )
 
 
 def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...] = ()) -> dict[str, str]:
@@ -174,8 +176,10 @@ def _warn_of_variables() -> None:
     found = unknown(os.environ)
     if launched_rank(os.environ) == 0:
         for name, near in found.items():
-            echo(f"mpiio-ext: {name} does not exist, and has no effect"
-                       + (f"; did you mean {near}?" if near else ""), err=True)
+            echo(
+                f"mpiio-ext: {name} does not exist, and has no effect" + (f"; did you mean {near}?" if near else ""),
+                err=True,
+            )
 
 
 def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, dry_run: bool) -> None:
@@ -198,25 +202,52 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 
 
 @click.command(cls=_Run, context_settings={**HELP, "allow_interspersed_args": False})
-@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
-              help="Set a hint, for matching files only.")  # fmt: skip
+@click.option(
+    "-H",
+    "--hint",
+    multiple=True,
+    metavar="[GLOB:]NAME=VALUE",
+    shell_complete=complete_hint,
+    help="Set a hint, for matching files only.",
+)
 @click.option("--hints-file", metavar="FILE", help="Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).")
-@click.option("--stats", multiple=True, metavar="[=line|full|json|FILE]",
-              help="Print statistics at close: a line for each file, with every number (full: the default) or as "
-              "JSON; or append them to FILE as JSON lines. May be given twice.")  # fmt: skip
+@click.option(
+    "--stats",
+    multiple=True,
+    metavar="[=line|full|json|FILE]",
+    help="Print statistics at close: a line for each file, with every number (full: the default) or as "
+    "JSON; or append them to FILE as JSON lines. May be given twice.",
+)
 @click.option("--darshan", metavar="FILE", help="Write what was called as a Darshan log, which Darshan's tools read.")
 @click.option("--darshan-dxt", is_flag=True, help="With --darshan: every access, too (modules DXT_POSIX, DXT_MPIIO).")
 @click.option("--timeline", metavar="FILE", help="Write what was called as a time line for https://ui.perfetto.dev.")
-@click.option("--report", metavar="FILE.html",
-              help="Make a page about the run: where the time went and what would help (or MPIOX_REPORT=FILE).")
+@click.option(
+    "--report",
+    metavar="FILE.html",
+    help="Make a page about the run: where the time went and what would help (or MPIOX_REPORT=FILE).",
+)
 @only_option
 @skip_option
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
-                shell_complete=complete_command)  # fmt: skip
+@click.argument(
+    "command",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+    metavar="[--] PROGRAM [ARGS]...",
+    shell_complete=complete_command,
+)
 def run(
-    hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...], darshan: str | None, darshan_dxt: bool,
-    timeline: str | None, report: str | None, only: tuple[str, ...], skip: tuple[str, ...], dry_run: bool,
+    hint: tuple[str, ...],
+    hints_file: str | None,
+    stats: tuple[str, ...],
+    darshan: str | None,
+    darshan_dxt: bool,
+    timeline: str | None,
+    report: str | None,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    dry_run: bool,
     command: tuple[str, ...],
 ) -> None:
     """Run PROGRAM, an unchanged MPI program or an MPI launcher, with the extension under it.
@@ -261,16 +292,23 @@ def run(
 
 
 def _recorded(
-    command: tuple[str, ...], library: str, settings: dict[str, str], targets: Sequence[str | None], dxt: bool,
+    command: tuple[str, ...],
+    library: str,
+    settings: dict[str, str],
+    targets: Sequence[str | None],
+    dxt: bool,
     dry_run: bool,
-) -> tuple[str, dict[str, str]]:  # fmt: skip
+) -> tuple[str, dict[str, str]]:
     """Run the program beside the writer of a log or page, or return libraries and settings of any other rank."""
     from mpiio_ext._load import get_tracer
     from mpiio_ext.cli import logged  # not for each rank of a run without them
     from mpiio_ext.errors import FileSystemError
 
-    kinds: list[Callable[[Path], logged.Result]] = [lambda path: logged.DarshanLog(path, dxt), logged.Timeline,
-                                                    lambda path: logged.RunPage(path, command)]  # fmt: skip
+    kinds: list[Callable[[Path], logged.Result]] = [
+        lambda path: logged.DarshanLog(path, dxt),
+        logged.Timeline,
+        lambda path: logged.RunPage(path, command),
+    ]
     results = [kind(Path(target).absolute()) for kind, target in zip(kinds, targets, strict=True) if target is not None]
     for result in results:
         if not result.target.name:

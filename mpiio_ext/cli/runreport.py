@@ -12,8 +12,9 @@ from mpiio_ext.common.options import Existing
 
 @click.command(context_settings=HELP)
 @click.argument("source", type=Existing(path_type=Path), metavar="RUNDIR")
-@output_option(type=click.Path(path_type=Path), metavar="FILE.html", default=Path("io.html"), show_default=True,
-               help="The page.")  # fmt: skip
+@output_option(
+    type=click.Path(path_type=Path), metavar="FILE.html", default=Path("io.html"), show_default=True, help="The page."
+)
 def report(source: Path, output: Path) -> None:
     """Make the page of a run from the folder that it has left: of one that was killed with all its processes.
 

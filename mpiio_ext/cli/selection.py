@@ -10,8 +10,12 @@ from mpiio_ext.common.files import in_any_folder
 
 #: Less than PATTERN_BYTES of csrc/tools/trace/mpiox_trace_names.c, by the "*/" of `in_any_folder`.
 _MOST_PATTERN_BYTES = 8190
-only_option = click.option("--only", multiple=True, metavar="GLOB",
-                           help="Record files that match, also the system's, and no others; may be repeated.")
+only_option = click.option(
+    "--only",
+    multiple=True,
+    metavar="GLOB",
+    help="Record files that match, also the system's, and no others; may be repeated.",
+)
 skip_option = click.option("--skip", multiple=True, metavar="GLOB", help="Record no files that match; may be repeated.")
 
 
@@ -34,7 +38,8 @@ def selection(only: Sequence[str], skip: Sequence[str], *, recorded: bool = True
         Nothing is recorded, or a pattern is none.
     """
     if (only or skip) and not recorded:
-        raise click.UsageError("--only and --skip select what is recorded: give --report FILE.html, --darshan FILE or"
-                               " --timeline FILE, too")
+        raise click.UsageError(
+            "--only and --skip select what is recorded: give --report FILE.html, --darshan FILE or --timeline FILE, too"
+        )
     named = (("MPIOX_TRACE_ONLY", only), ("MPIOX_TRACE_SKIP", skip))
     return {name: "\n".join(_pattern(each) for each in patterns) for name, patterns in named if patterns}

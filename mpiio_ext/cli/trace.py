@@ -43,8 +43,9 @@ def _refuse_second_run(folder: Path) -> None:
     if any(folder.glob("*.mpioxtrace")) and not (started and mark.exists() and mark.read_text().strip() == job):
         if not let_rank_0_speak(os.environ):
             raise SystemExit(2)
-        raise click.BadParameter(f"{folder} has traces of an earlier run: name another folder, or remove them",
-                                 param_hint="-o")  # fmt: skip
+        raise click.BadParameter(
+            f"{folder} has traces of an earlier run: name another folder, or remove them", param_hint="-o"
+        )
     if started:  # as a whole: another rank must not read a mark that is being written
         from mpiio_ext.common.files import write_whole
 
@@ -64,11 +65,23 @@ def _refuse_second_run(folder: Path) -> None:
 @skip_option
 @click.option("--folders", is_flag=True, help="Record that a Python program looks at folders, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
-                shell_complete=complete_command)  # fmt: skip
+@click.argument(
+    "command",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+    metavar="[--] PROGRAM [ARGS]...",
+    shell_complete=complete_command,
+)
 def trace(
-    output: str, extension: bool, system_files: bool, only: tuple[str, ...], skip: tuple[str, ...], folders: bool,
-    dry_run: bool, command: tuple[str, ...]
+    output: str,
+    extension: bool,
+    system_files: bool,
+    only: tuple[str, ...],
+    skip: tuple[str, ...],
+    folders: bool,
+    dry_run: bool,
+    command: tuple[str, ...],
 ) -> None:
     """Run PROGRAM, an unchanged program or an MPI launcher, and record its MPI-IO, POSIX and stdio calls.
 

@@ -11,16 +11,7 @@ import click
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.common.commands import (
-    FAILED,
-    HELP,
-    INTERRUPTED,
-    json_option,
-    json_result,
-    output_option,
-    said,
-    tell,
-)
+from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, json_option, json_result, output_option, said, tell
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
@@ -40,8 +31,10 @@ def _check_merges(subfiles: bool, unmerged: bool, pattern: str | None) -> None:
     if unmerged and not subfiles:
         raise click.UsageError("--unmerged needs --subfiles")
     if subfiles and not unmerged and pattern is not None:
-        raise click.UsageError("--subfiles counts the seconds of merges, which no number of --metric-regex can be "
-                               "compared with: judge by --metric, or say --unmerged")  # fmt: skip
+        raise click.UsageError(
+            "--subfiles counts the seconds of merges, which no number of --metric-regex can be "
+            "compared with: judge by --metric, or say --unmerged"
+        )
 
 
 def _dry_run(job: Job) -> None:
@@ -71,39 +64,80 @@ def _dry_run(job: Job) -> None:
 @click.command(context_settings={**HELP, "allow_interspersed_args": False})
 @click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for all: 90s, 5m, 1h30m.")
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
-@click.option("--metric", "kind", type=click.Choice(["auto", "elapsed", "io"]), default="auto", show_default=True,
-              help="elapsed: the whole command; io: inside data access, by the statistics; auto: io where that is a "
-                   "small part of the whole and can be told.")  # fmt: skip
+@click.option(
+    "--metric",
+    "kind",
+    type=click.Choice(["auto", "elapsed", "io"]),
+    default="auto",
+    show_default=True,
+    help="elapsed: the whole command; io: inside data access, by the statistics; auto: io where that is a "
+    "small part of the whole and can be told.",
+)
 @click.option("--metric-regex", "pattern", metavar="REGEX", help="Read a bandwidth from the output; higher is better.")
 @click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
 @click.option("--files", "glob", default="*", show_default=True, metavar="GLOB", help="Search hints for these files.")
 @output_option(default="tuned.hints", show_default=True, metavar="FILE", help="Hints file to write.")
-@click.option("-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint,
-              help="A hint to begin with, and to beat.")  # fmt: skip
+@click.option(
+    "-H",
+    "--hint",
+    multiple=True,
+    metavar="[GLOB:]NAME=VALUE",
+    shell_complete=complete_hint,
+    help="A hint to begin with, and to beat.",
+)
 @click.option("--hints-file", metavar="FILE", help="Hints to begin with, and to beat.")
 @click.option("--striping", is_flag=True, help="Also try striping_unit and striping_factor.")
 @click.option("--allow-direct", is_flag=True, help="Also try direct I/O (direct_read, direct_write).")
-@click.option("--subfiles", is_flag=True,
-              help="Also try mpiox_subfiles; merges are measured, and count. --before has to delete the files.")
+@click.option(
+    "--subfiles",
+    is_flag=True,
+    help="Also try mpiox_subfiles; merges are measured, and count. --before has to delete the files.",
+)
 @click.option("--unmerged", is_flag=True, help="With --subfiles: nobody merges, so that merges do not count.")
 @click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")
-@click.option("--kernel", metavar="pioneer:FILE", help="Tune for this workload path: PROGRAM is the launcher alone, "
-              "and the path is carried out by its ranks.")  # fmt: skip
+@click.option(
+    "--kernel",
+    metavar="pioneer:FILE",
+    help="Tune for this workload path: PROGRAM is the launcher alone, and the path is carried out by its ranks.",
+)
 @click.option("--scratch", metavar="FOLDER", help="Where the folder FILE.replay is made for that.  [default: here]")
 @click.option("--log", metavar="FOLDER", help="Output of every run, and the page tuning.html.  [default: FILE.log]")
 @json_option("Print every run as JSON; all else goes to standard error.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.option("--dry-run", is_flag=True, help="Print the space and the first settings, run nothing.")
-@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...",
-                shell_complete=complete_command)  # fmt: skip
+@click.argument(
+    "command",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+    metavar="[--] PROGRAM [ARGS]...",
+    shell_complete=complete_command,
+)
 def tune(
-    budget: float, trials: int | None, kind: str, pattern: str | None, lower_is_better: bool, glob: str, output: str,
-    hint: tuple[str, ...], hints_file: str | None, striping: bool, allow_direct: bool, subfiles: bool,
-    unmerged: bool, before: str | None,
-    kernel: str | None, scratch: str | None, log: str | None, as_json: bool, confidence: float, seed: int,
-    dry_run: bool, command: tuple[str, ...],
-) -> None:  # fmt: skip
+    budget: float,
+    trials: int | None,
+    kind: str,
+    pattern: str | None,
+    lower_is_better: bool,
+    glob: str,
+    output: str,
+    hint: tuple[str, ...],
+    hints_file: str | None,
+    striping: bool,
+    allow_direct: bool,
+    subfiles: bool,
+    unmerged: bool,
+    before: str | None,
+    kernel: str | None,
+    scratch: str | None,
+    log: str | None,
+    as_json: bool,
+    confidence: float,
+    seed: int,
+    dry_run: bool,
+    command: tuple[str, ...],
+) -> None:
     """Run PROGRAM many times, find hints under which it is faster, and write them to a hints file.
 
     \b
@@ -130,12 +164,19 @@ def tune(
 
         hintsfile.check_glob(glob)
         os.environ.update(settings_of(hint, hints_file))
-        options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct,
-                          subfiles=subfiles)  # fmt: skip
+        options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct, subfiles=subfiles)
         chosen = kind == "auto" and pattern is None
         by_calls = kernel is not None and pattern == CALLS_TIME  # a start is no part of it
-        job = Job(command=command, glob=glob, options=options, metric=metric, choose=chosen, served=by_calls,
-                  merges=not unmerged, fresh=fresh)  # fmt: skip
+        job = Job(
+            command=command,
+            glob=glob,
+            options=options,
+            metric=metric,
+            choose=chosen,
+            served=by_calls,
+            merges=not unmerged,
+            fresh=fresh,
+        )
         select_library(command)
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
         check_library()

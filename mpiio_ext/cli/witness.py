@@ -37,10 +37,32 @@ VARIABLE = "MPIOX_STATS_WITNESS"
 _SIZES = (("OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE"), ("PMI_SIZE", "MPI_LOCALNRANKS"))
 _NODES = ("SLURM_STEP_NUM_NODES", "SLURM_JOB_NUM_NODES", "SLURM_NNODES")
 #: What makes launchers start ranks on other nodes, in their options or around them.
-_HOSTS = frozenset({"-H", "-host", "--host", "-hosts", "--hosts", "-hostfile", "--hostfile", "-machinefile",
-                    "--machinefile", "-f", "--prefix", "--app", "--configfile"})  # fmt: skip
-_ALLOCATIONS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "HYDRA_HOST_FILE",
-                "OMPI_MCA_orte_default_hostfile", "PRTE_MCA_prte_default_hostfile")  # fmt: skip
+_HOSTS = frozenset(
+    {
+        "-H",
+        "-host",
+        "--host",
+        "-hosts",
+        "--hosts",
+        "-hostfile",
+        "--hostfile",
+        "-machinefile",
+        "--machinefile",
+        "-f",
+        "--prefix",
+        "--app",
+        "--configfile",
+    }
+)
+_ALLOCATIONS = (
+    "SLURM_JOB_ID",
+    "PBS_JOBID",
+    "LSB_JOBID",
+    "PE_HOSTFILE",
+    "HYDRA_HOST_FILE",
+    "OMPI_MCA_orte_default_hostfile",
+    "PRTE_MCA_prte_default_hostfile",
+)
 _WORDS = 100
 
 
@@ -136,8 +158,10 @@ def _line(*, init: bool, place: str, command: Sequence[str]) -> str:
     words = shlex.join(command)
     program = words if len(words) <= _WORDS and words.isprintable() else shlex.join(command[:1])
     if init:
-        said = ("no MPI_File_open reached the library: serial HDF5 or netCDF, PnetCDF with a driver of its own, or "
-                "plain reads and writes?")
+        said = (
+            "no MPI_File_open reached the library: serial HDF5 or netCDF, PnetCDF with a driver of its own, or "
+            "plain reads and writes?"
+        )
     else:
         said = "no MPI call reached the library: a static program, another MPI library, or no MPI at all?"
     return f"mpiio-ext: no statistics{place}: {said} mpiio-ext doctor -- {program} tells"

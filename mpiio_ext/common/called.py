@@ -53,8 +53,9 @@ def words_of(options: Mapping[str, Option], *opposites: str) -> Iterator[str]:
                 yield from (flag, str(each))
 
 
-def call(words: Sequence[str], *, program: Sequence[str] = (), launcher: Sequence[str] = (), module: str = "mpiio_ext"
-         ) -> str:
+def call(
+    words: Sequence[str], *, program: Sequence[str] = (), launcher: Sequence[str] = (), module: str = "mpiio_ext"
+) -> str:
     """Run a command; return what it has printed.
 
     Parameters

@@ -67,10 +67,17 @@ def last_line(text: str) -> str:
 
 
 def run(
-    command: Sequence[str], *, limit_s: float, environment: Mapping[str, str] | None = None, job: bool = False,
-    output: IO[bytes] | None = None, errors: IO[bytes] | None = None, together: bool = False, inherit: bool = False,
+    command: Sequence[str],
+    *,
+    limit_s: float,
+    environment: Mapping[str, str] | None = None,
+    job: bool = False,
+    output: IO[bytes] | None = None,
+    errors: IO[bytes] | None = None,
+    together: bool = False,
+    inherit: bool = False,
     keep: tuple[int, ...] = (),
-) -> Ended:  # fmt: skip
+) -> Ended:
     """Run a command for a limited time, without input, in a session of its own.
 
     Parameters
@@ -92,17 +99,28 @@ def run(
         begin_s = time.monotonic()
         try:
             with (launched if job else _grouped)(
-                command, environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, close_fds=not inherit,
+                command,
+                environment,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=err,
+                close_fds=not inherit,
                 pass_fds=() if inherit else keep,
-            ) as process:  # fmt: skip
+            ) as process:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(timeout=limit_s)
                 stopped, elapsed_s = process.returncode is None, time.monotonic() - begin_s
         except OSError as error:
             return Ended(trouble=f"cannot be started: {error.strerror}", error=error.errno or errno.EIO)
         trouble = f"no answer within {limit_s:g} s" if stopped else _how(process.returncode)
-        return Ended(trouble=trouble, status=process.returncode, stopped=stopped, elapsed_s=elapsed_s,
-                     output=_text(out, output), errors="" if together else _text(err, errors))  # fmt: skip
+        return Ended(
+            trouble=trouble,
+            status=process.returncode,
+            stopped=stopped,
+            elapsed_s=elapsed_s,
+            output=_text(out, output),
+            errors="" if together else _text(err, errors),
+        )
 
 
 def _text(file: IO[bytes], given: IO[bytes] | None) -> str:
@@ -173,8 +191,11 @@ def launched(
     with _kept(marker):
         try:
             process = subprocess.Popen(
-                command, env={**(os.environ if environment is None else environment), keeper.NAME: marker},
-                start_new_session=True, **options)
+                command,
+                env={**(os.environ if environment is None else environment), keeper.NAME: marker},
+                start_new_session=True,
+                **options,
+            )
             yield process
         finally:
             if process is None:  # an interrupt within Popen: the child may be there, and nobody knows it
@@ -191,9 +212,16 @@ def _kept(marker: str) -> Iterator[None]:
     words = [sys.executable, "-I", "-S", keeper.__file__, str(theirs), marker]
     environment = {name: value for name, value in os.environ.items() if name not in (keeper.NAME, "LD_PRELOAD")}
     try:
-        watching = subprocess.Popen(words, env=environment, pass_fds=[theirs], stdin=subprocess.DEVNULL,
-                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, cwd="/",
-                                    start_new_session=True)
+        watching = subprocess.Popen(
+            words,
+            env=environment,
+            pass_fds=[theirs],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            cwd="/",
+            start_new_session=True,
+        )
     finally:
         os.close(theirs)
     try:

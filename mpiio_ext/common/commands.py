@@ -73,8 +73,11 @@ def output_option(*name: str, **named: Any) -> Callable[[Command], Command]:
 
 def json_file_option() -> Callable[[Command], Command]:
     """Return ``--output FILE``: where the JSON goes."""
-    return output_option(type=click.Path(path_type=Path, dir_okay=False), metavar="FILE",
-                         help="With --json: the file that it goes to.  [default: standard output]")
+    return output_option(
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="With --json: the file that it goes to.  [default: standard output]",
+    )
 
 
 @contextlib.contextmanager
@@ -228,9 +231,12 @@ class LazyGroup(click.Group):
     """
 
     def __init__(
-        self, *arguments: Any, subcommands: Mapping[str, tuple[str, str, str]], extras: Mapping[str, str] | None = None,
+        self,
+        *arguments: Any,
+        subcommands: Mapping[str, tuple[str, str, str]],
+        extras: Mapping[str, str] | None = None,
         **named: Any,
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(*arguments, **named)
         self._subcommands, self._extras = dict(subcommands), dict(extras or {})
 

@@ -50,8 +50,9 @@ def counts(text: str, *, least: int = 0, most: int = 999_999, terms: int = 1 << 
 def _range(word: str, terms: int) -> Sequence[int]:
     match = _RANGE.fullmatch(word)
     if match is None:
-        raise ArgumentError(f"{word!r} is neither a number nor a range as 0..128 or 0..128:16, nor ... of a series "
-                            "64,128,...,16384")
+        raise ArgumentError(
+            f"{word!r} is neither a number nor a range as 0..128 or 0..128:16, nor ... of a series 64,128,...,16384"
+        )
     low = int(match[1])
     high = low if match[2] is None else int(match[2])
     step = int(match[3]) if match[3] is not None else 1 if high - low < _EVERY_UP_TO else _STEP

@@ -28,19 +28,44 @@ from mpiio_ext.errors import MpiioExtError
 PIECE = 4 << 20
 _MAGIC = 6567223
 #: Modules in the order of the header; formats before 3.41 lack some of them.
-_MODULES = ("NULL", "POSIX", "MPI-IO", "H5F", "H5D", "PNETCDF_FILE", "PNETCDF_VAR", "BG/Q", "LUSTRE", "STDIO",
-            "DXT_POSIX", "DXT_MPIIO", "MDHIM", "APXC", "APMPI", "HEATMAP", "DFS", "DAOS")  # fmt: skip
-_LACKING = {"3.00": ("H5D", "PNETCDF_VAR"), "3.10": ("H5D", "PNETCDF_VAR"), "3.20": ("PNETCDF_VAR",),
-            "3.21": ("PNETCDF_VAR",)}  # fmt: skip
+_MODULES = (
+    "NULL",
+    "POSIX",
+    "MPI-IO",
+    "H5F",
+    "H5D",
+    "PNETCDF_FILE",
+    "PNETCDF_VAR",
+    "BG/Q",
+    "LUSTRE",
+    "STDIO",
+    "DXT_POSIX",
+    "DXT_MPIIO",
+    "MDHIM",
+    "APXC",
+    "APMPI",
+    "HEATMAP",
+    "DFS",
+    "DAOS",
+)
+_LACKING = {
+    "3.00": ("H5D", "PNETCDF_VAR"),
+    "3.10": ("H5D", "PNETCDF_VAR"),
+    "3.20": ("PNETCDF_VAR",),
+    "3.21": ("PNETCDF_VAR",),
+}
 #: Versions of the DXT modules from which on a request has the thread that made it.
 _WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 _REQUEST = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
 _DXT_HEAD, _HEAT_HEAD = "Qqq64sqq", "Qqdqqq"
 #: Modules whose records are counters, then times, then other bytes: numbers of each, by version.
 _COUNTERS = {
-    "POSIX": {3: (64, 17, 0), 4: (69, 17, 0)}, "STDIO": {2: (14, 15, 0)}, "MPI-IO": {2: (51, 15, 0), 3: (51, 17, 0)},
-    "DFS": {1: (52, 15, 32), 2: (52, 15, 32)}, "DAOS": {1: (64, 15, 48), 2: (64, 15, 48)},
-}  # fmt: skip
+    "POSIX": {3: (64, 17, 0), 4: (69, 17, 0)},
+    "STDIO": {2: (14, 15, 0)},
+    "MPI-IO": {2: (51, 15, 0), 3: (51, 17, 0)},
+    "DFS": {1: (52, 15, 32), 2: (52, 15, 32)},
+    "DAOS": {1: (64, 15, 48), 2: (64, 15, 48)},
+}
 _MOST = 1 << 40
 
 Requests = npt.NDArray[np.void]
@@ -121,8 +146,9 @@ class DarshanFile:
         self._job, self._new = _Region(0, first, max(end - first, 0), False), new
         self.modules = {
             name: _Region(versions[k], maps[k + 1][0], maps[k + 1][1], bool(partial >> k & 1))
-            for k, name in enumerate(known[:count]) if maps[k + 1][1]
-        }  # fmt: skip
+            for k, name in enumerate(known[:count])
+            if maps[k + 1][1]
+        }
 
     def partial(self, module: str) -> bool:
         """Return whether a module ran out of memory while it recorded."""
@@ -179,9 +205,15 @@ class DarshanFile:
         sizes = _COUNTERS[module].get(region.version)
         if sizes is None:
             return
-        record = np.dtype([("file", f"{self.order}u8"), ("rank", f"{self.order}i8"),
-                           ("counters", f"{self.order}i8", (sizes[0],)), ("times", f"{self.order}f8", (sizes[1],)),
-                           ("rest", f"V{sizes[2]}")])  # fmt: skip
+        record = np.dtype(
+            [
+                ("file", f"{self.order}u8"),
+                ("rank", f"{self.order}i8"),
+                ("counters", f"{self.order}i8", (sizes[0],)),
+                ("times", f"{self.order}f8", (sizes[1],)),
+                ("rest", f"V{sizes[2]}"),
+            ]
+        )
         data = self._inflated(region, module)
         while part := data.some(record.itemsize, PIECE // record.itemsize):
             yield np.frombuffer(part, record)

@@ -34,12 +34,23 @@ Form = TypeVar("Form")
 CLOSED = ConfigDict(extra="forbid", allow_inf_nan=False)
 
 _KINDS = {
-    "int_type": "a whole number", "float_type": "a number", "finite_number": "a number", "string_type": "a text",
-    "bool_type": "true or false", "dataclass_type": "an object", "dict_type": "an object", "list_type": "a list",
-    "tuple_type": "a list", "int_parsing": "a whole number",
-}  # fmt: skip
-_LIMITS = {"greater_than_equal": ("less than", "ge"), "less_than_equal": ("greater than", "le"),
-           "greater_than": ("not greater than", "gt"), "less_than": ("not less than", "lt")}  # fmt: skip
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a number",
+    "string_type": "a text",
+    "bool_type": "true or false",
+    "dataclass_type": "an object",
+    "dict_type": "an object",
+    "list_type": "a list",
+    "tuple_type": "a list",
+    "int_parsing": "a whole number",
+}
+_LIMITS = {
+    "greater_than_equal": ("less than", "ge"),
+    "less_than_equal": ("greater than", "le"),
+    "greater_than": ("not greater than", "gt"),
+    "less_than": ("not less than", "lt"),
+}
 _UNKNOWN = ("unexpected_keyword_argument", "extra_forbidden")
 _MISSING = ("missing", "missing_argument")
 _SHOWN = 60
@@ -67,8 +78,10 @@ class DocumentError(ValueError):
         begin = "" if name is None else f"{name}: "
         lines = (begin + (what if place is None else f"{place or '/'}: {what}") for place, what in self.mistakes)
         # One line each, whatever names there are.
-        told = ["".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
-                for line in itertools.islice(lines, _MOST_TOLD)]  # fmt: skip
+        told = [
+            "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
+            for line in itertools.islice(lines, _MOST_TOLD)
+        ]
         more = len(self.mistakes) - len(told)
         self.problems = (*told, *([f"{begin}and {more:,} more"] if more else []))
         super().__init__("\n".join(self.problems))
@@ -108,7 +121,8 @@ ONE_OR_MORE = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, .
 def made_of(form: Any, make: Callable[[Any], object]) -> GetPydanticSchema:
     """Return the annotation of what a function makes of a value of a form; what it raises is a mistake there."""
     return GetPydanticSchema(
-        lambda _, handler: core_schema.no_info_after_validator_function(make, handler.generate_schema(form)))
+        lambda _, handler: core_schema.no_info_after_validator_function(make, handler.generate_schema(form))
+    )
 
 
 def _no_constant(name: str) -> NoReturn:
@@ -251,11 +265,15 @@ def _names(form: Any, place: Iterable[int | str]) -> list[str]:
 
     for part in place:
         inner = [each for option in options for each in resolved(option)]
-        options = [found for each in inner for found in (
-            each.get("properties", {}).get(part), each.get("additionalProperties"), each.get("items"))
-            if isinstance(found, dict)]  # fmt: skip
-    return list(dict.fromkeys(
-        name for option in options for each in resolved(option) for name in each.get("properties", ())))  # fmt: skip
+        options = [
+            found
+            for each in inner
+            for found in (each.get("properties", {}).get(part), each.get("additionalProperties"), each.get("items"))
+            if isinstance(found, dict)
+        ]
+    return list(
+        dict.fromkeys(name for option in options for each in resolved(option) for name in each.get("properties", ()))
+    )
 
 
 def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
@@ -263,8 +281,11 @@ def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
     kind, about, found = error["type"], error.get("ctx", {}), shown(error["input"])
     if kind in _LIMITS:
         words, limit = _LIMITS[kind]
-        return f"{found} is {words} {about[limit]:.16g}" if isinstance(about[limit], float) else (
-            f"{found} is {words} {about[limit]}")  # fmt: skip
+        return (
+            f"{found} is {words} {about[limit]:.16g}"
+            if isinstance(about[limit], float)
+            else (f"{found} is {words} {about[limit]}")
+        )
     if kind in _MISSING:
         return f"{json.dumps(error['loc'][-1])} is missing"
     if kind in _UNKNOWN:

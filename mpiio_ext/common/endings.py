@@ -97,8 +97,10 @@ class Failure:
         first = self.first[0]
         if first.number not in _OF_JOBS or not self.others or any(one.number != first.number for one in self.others):
             return first.text()
-        return (f"its ranks were ended by {signal_text(first.number)}, as by Ctrl-C, a time limit or a launcher (rank"
-                f" {first.rank} on {first.host} first)")  # fmt: skip
+        return (
+            f"its ranks were ended by {signal_text(first.number)}, as by Ctrl-C, a time limit or a launcher (rank"
+            f" {first.rank} on {first.host} first)"
+        )
 
     def further(self) -> list[str]:
         """Return what is known beside the reason."""
@@ -169,8 +171,11 @@ def judged(seen: Sequence[Ending], unseen: Sequence[Ending], launcher: int = 0) 
     elif rest and not (first and first[0].by_itself):
         first += rest
     number = launcher - 128
-    fits = [dataclasses.replace(each, number=number if each.number == 0 else each.number) for each in first
-            if number > 0 and (each.by_itself or each.number in (0, number))]  # fmt: skip
+    fits = [
+        dataclasses.replace(each, number=number if each.number == 0 else each.number)
+        for each in first
+        if number > 0 and (each.by_itself or each.number in (0, number))
+    ]
     first = fits or first
     chosen = {(each.rank, each.host) for each in first}
     return first, [each for each in (*seen, *unseen) if (each.rank, each.host) not in chosen]

@@ -102,7 +102,12 @@ def replacing(
 
 
 def write_whole(
-    path: Path, content: str | bytes, *, errors: str = "replace", follow: bool = True, mode: int | None = None,
+    path: Path,
+    content: str | bytes,
+    *,
+    errors: str = "replace",
+    follow: bool = True,
+    mode: int | None = None,
     durable: bool = True,
 ) -> int:
     """Write a file and return its bytes; texts in UTF-8.

@@ -52,8 +52,10 @@ def alone(path: Path) -> Iterator[None]:
             try:
                 fcntl.flock(stream, fcntl.LOCK_EX)
             except OSError as error:
-                why = (f"the file system has no locks ({error.strerror}), so that two writers could lose changes; "
-                       "mount Lustre with -o flock, or choose a folder elsewhere")
+                why = (
+                    f"the file system has no locks ({error.strerror}), so that two writers could lose changes; "
+                    "mount Lustre with -o flock, or choose a folder elsewhere"
+                )
                 raise FileSystemError(error.errno, why, str(path)) from error
             if not is_at(stream, beside):
                 continue  # its holder has removed it after it was opened here

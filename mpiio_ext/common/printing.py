@@ -39,8 +39,9 @@ def echo(text: object = "", file: IO[Any] | None = None, *, nl: bool = True, err
     click.echo(printable(text), file, nl=nl, err=err)
 
 
-def echo_styled(parts: Iterable[tuple[object, dict[str, Any]]], file: IO[Any] | None = None, *,
-                color: bool | None = None) -> None:  # fmt: skip
+def echo_styled(
+    parts: Iterable[tuple[object, dict[str, Any]]], file: IO[Any] | None = None, *, color: bool | None = None
+) -> None:
     """Print a line of parts, each with its arguments of `click.style`: none, no style."""
     line = "".join(click.style(printable(text), **how) if how else printable(text) for text, how in parts)
     click.echo(line, file, color=color)

@@ -18,8 +18,15 @@ LINES_S = 30.0
 class Advance(Protocol):
     """Moves the bar."""
 
-    def __call__(self, text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
-                 left_s: float | None = None) -> None:  # fmt: skip
+    def __call__(
+        self,
+        text: str = "",
+        *,
+        by: float = 1,
+        to: float | None = None,
+        of: float | None = None,
+        left_s: float | None = None,
+    ) -> None:
         """Move by steps, or to a place.
 
         Parameters
@@ -61,8 +68,14 @@ class _Place:
 
 @contextlib.contextmanager
 def progress(
-    total: float, *, shown: bool | None = None, width: int | None = None, step: str = "", every_s: float = LINES_S,
-    name: str = "", about: bool = False,
+    total: float,
+    *,
+    shown: bool | None = None,
+    width: int | None = None,
+    step: str = "",
+    every_s: float = LINES_S,
+    name: str = "",
+    about: bool = False,
 ) -> Iterator[Advance]:
     """Show a bar within the block; yield the function that moves it.
 
@@ -101,12 +114,23 @@ def progress(
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=1.0, count=place.count(step, between), end_s=None)
 
-        def advance(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
-                    left_s: float | None = None) -> None:  # fmt: skip
+        def advance(
+            text: str = "",
+            *,
+            by: float = 1,
+            to: float | None = None,
+            of: float | None = None,
+            left_s: float | None = None,
+        ) -> None:
             place.move(by, to, of)
             left = place.left_s(left_s)
-            bar.update(task, description=text or None, completed=place.share(left), count=place.count(step, between),
-                       end_s=None if left is None else time.monotonic() + left)  # fmt: skip
+            bar.update(
+                task,
+                description=text or None,
+                completed=place.share(left),
+                count=place.count(step, between),
+                end_s=None if left is None else time.monotonic() + left,
+            )
 
         yield advance
 
@@ -118,8 +142,15 @@ class _Lines:
         self._place, self._step, self._between, self._every_s, self._name = _Place(total), step, between, every_s, name
         self._last_s = time.monotonic()
 
-    def __call__(self, text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
-                 left_s: float | None = None) -> None:  # fmt: skip
+    def __call__(
+        self,
+        text: str = "",
+        *,
+        by: float = 1,
+        to: float | None = None,
+        of: float | None = None,
+        left_s: float | None = None,
+    ) -> None:
         """Count a step, and say how far it is where that is due."""
         self._place.move(by, to, of)
         now_s = time.monotonic()

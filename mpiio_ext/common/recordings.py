@@ -62,13 +62,22 @@ def states(folder: Path) -> list[State]:
         with suppress(OSError), path.open("rb") as file:
             data = file.read(HEAD.size)
             if len(data) == HEAD.size:
-                (state, since, finalized, pid, parent, rank, host, exited, status,
-                 left, aborted, code) = HEAD.unpack(data)  # fmt: skip
+                (state, since, finalized, pid, parent, rank, host, exited, status, left, aborted, code) = HEAD.unpack(
+                    data
+                )
                 told = aborted or (left if exited else 0)
-                found.append(State(
-                    rank=rank, host=host.partition(b"\0")[0].decode(errors="replace"), pid=pid,
-                    running=state == _RUNNING, finalized=finalized != 0, exit_status=status if exited else None,
-                    abort_code=code if aborted else None, told_ns=told + since if told else None))  # fmt: skip
+                found.append(
+                    State(
+                        rank=rank,
+                        host=host.partition(b"\0")[0].decode(errors="replace"),
+                        pid=pid,
+                        running=state == _RUNNING,
+                        finalized=finalized != 0,
+                        exit_status=status if exited else None,
+                        abort_code=code if aborted else None,
+                        told_ns=told + since if told else None,
+                    )
+                )
                 parents.append((found[-1].host, rank, parent))
     there = {(each.host, each.rank, each.pid) for each in found}
     return [each for each, parent in zip(found, parents, strict=True) if parent not in there]
@@ -115,6 +124,9 @@ def launch_of(folder: Path) -> tuple[int | None, int | None]:
 
 def nothing_recorded(folder: Path) -> str:
     """Return why there may be no recording in a folder."""
-    calls = ("has made no call on a file that --only/--skip select" if _launch(folder)[2] else
-             "has done no I/O, or only on files of the system")  # fmt: skip
+    calls = (
+        "has made no call on a file that --only/--skip select"
+        if _launch(folder)[2]
+        else "has done no I/O, or only on files of the system"
+    )
     return f"no call was recorded: the program {calls}, or is linked statically"

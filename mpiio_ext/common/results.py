@@ -279,10 +279,27 @@ def with_ratios(rows: Iterable[Row]) -> list[Row]:
 
 #: Counts of a measurement, and the columns whose low medians they are.
 _COUNTS = {
-    **{name: name for name in (
-        "rounds", "requests", "request_bytes", "messages", "message_bytes", "delegates", "delegated_accesses",
-        "delegated_bytes", "bypass_bytes", "cache_hits", "cache_misses", "prefetched_pages", "prefetch_used_pages")},
-    "collectives": "collectives_taken_over", "independents": "independents_taken_over", "passed_on": "native_calls",
+    **{
+        name: name
+        for name in (
+            "rounds",
+            "requests",
+            "request_bytes",
+            "messages",
+            "message_bytes",
+            "delegates",
+            "delegated_accesses",
+            "delegated_bytes",
+            "bypass_bytes",
+            "cache_hits",
+            "cache_misses",
+            "prefetched_pages",
+            "prefetch_used_pages",
+        )
+    },
+    "collectives": "collectives_taken_over",
+    "independents": "independents_taken_over",
+    "passed_on": "native_calls",
 }
 
 
@@ -303,18 +320,25 @@ def _measured(key: Key, rows: Sequence[Row]) -> Measured:
         bandwidth_total=Spread.of([row.bandwidth_total_mb_per_s for row in rows]),
         ratio=_spread(rows, "ratio_to_native"),
         ratio_best=_spread(rows, "ratio_to_best_native"),
-        seconds={phase: statistics.median(known) for phase in (*OUTER_PHASES, *OWN_PHASES)
-                 if (known := _known(rows, f"{phase}_s"))},
+        seconds={
+            phase: statistics.median(known)
+            for phase in (*OUTER_PHASES, *OWN_PHASES)
+            if (known := _known(rows, f"{phase}_s"))
+        },
         access_s=statistics.median(row.view_s + row.data_s for row in rows),
         open_close_s=statistics.median(row.open_s + row.close_s for row in rows),
         compared=next((row.compared for row in rows if row.compared), ""),
         scaled=any(row.scaled for row in rows),
         gaps_written=any(row.gaps_written for row in rows),
-        periods=tuple((row.begin_unix_s, row.end_unix_s) for row in rows
-                      if row.begin_unix_s is not None and row.end_unix_s is not None and
-                      row.begin_unix_s <= row.end_unix_s),
-        **{name: int(statistics.median_low(known)) if (known := _known(rows, column)) else None
-           for name, column in _COUNTS.items()},
+        periods=tuple(
+            (row.begin_unix_s, row.end_unix_s)
+            for row in rows
+            if row.begin_unix_s is not None and row.end_unix_s is not None and row.begin_unix_s <= row.end_unix_s
+        ),
+        **{
+            name: int(statistics.median_low(known)) if (known := _known(rows, column)) else None
+            for name, column in _COUNTS.items()
+        },
     )
 
 
@@ -345,7 +369,9 @@ def summary(row: Measured) -> dict[str, Any]:
     return {
         **same("workload", "variant", "label", "interface", "strategy", "operation"),
         "repetitions": row.bandwidth.count,
-        **same("ranks"), "scaled": row.scaled, **same("file_bytes", "data_bytes"),
+        **same("ranks"),
+        "scaled": row.scaled,
+        **same("file_bytes", "data_bytes"),
         "bandwidth_median_mb_per_s": row.bandwidth.median,
         "bandwidth_min_mb_per_s": row.bandwidth.low,
         "bandwidth_max_mb_per_s": row.bandwidth.high,
@@ -356,15 +382,31 @@ def summary(row: Measured) -> dict[str, Any]:
         "ratio_to_native_min": row.ratio and row.ratio.low,
         "ratio_to_native_max": row.ratio and row.ratio.high,
         "ratio_to_best_native": row.ratio_best and row.ratio_best.median,
-        "rounds": row.rounds, "requests": row.requests, "request_bytes": row.request_bytes,
-        **same("requests_source"), "taken_over": row.taken_over, **same("partition", "reason"),
-        "gaps_written": row.gaps_written, **same("kind", "phase", "noncontiguous", "files"), "compared": row.compared,
+        "rounds": row.rounds,
+        "requests": row.requests,
+        "request_bytes": row.request_bytes,
+        **same("requests_source"),
+        "taken_over": row.taken_over,
+        **same("partition", "reason"),
+        "gaps_written": row.gaps_written,
+        **same("kind", "phase", "noncontiguous", "files"),
+        "compared": row.compared,
         "independents_taken_over": row.independents,
         **{f"{phase}_median_s": median for phase, median in seconds.items()},
         **same("request_size_log2"),
-        **{name: getattr(row, name) for name in (
-            "delegates", "delegated_accesses", "delegated_bytes", "bypass_bytes", "cache_hits", "cache_misses",
-            "prefetched_pages", "prefetch_used_pages")},
+        **{
+            name: getattr(row, name)
+            for name in (
+                "delegates",
+                "delegated_accesses",
+                "delegated_bytes",
+                "bypass_bytes",
+                "cache_hits",
+                "cache_misses",
+                "prefetched_pages",
+                "prefetch_used_pages",
+            )
+        },
         **same("delegation"),
         "begin_unix_s": min((begin for begin, _ in row.periods), default=None),
         "end_unix_s": max((end for _, end in row.periods), default=None),
@@ -372,7 +414,11 @@ def summary(row: Measured) -> dict[str, Any]:
 
 
 _ANNOTATIONS = {field.name: str(field.type) for field in fields(Row)} | {
-    "repetitions": "int", "taken_over": "bool | None", "data_access_s": "float", "open_close_s": "float"}
+    "repetitions": "int",
+    "taken_over": "bool | None",
+    "data_access_s": "float",
+    "open_close_s": "float",
+}
 _UNITS = {"_unix_s": "s since 1970-01-01 UTC", "_mb_per_s": "10^6 B/s", "_s": "s", "_bytes": "B"}
 
 
@@ -382,8 +428,13 @@ def _field(name: str) -> pa.Field[Any]:
 
     annotation = _ANNOTATIONS[re.sub("_(?:median|min|max)(?=_|$)", "", name)]
     kind = annotation.split(" | ")[0]
-    types: Mapping[str, pa.DataType] = {"str": pa.string(), "int": pa.int64(), "float": pa.float64(),
-                                        "bool": pa.bool_(), "tuple[int, ...]": pa.list_(pa.int64())}
+    types: Mapping[str, pa.DataType] = {
+        "str": pa.string(),
+        "int": pa.int64(),
+        "float": pa.float64(),
+        "bool": pa.bool_(),
+        "tuple[int, ...]": pa.list_(pa.int64()),
+    }
     unit = next((unit for end, unit in _UNITS.items() if name.endswith(end)), "")
     return pa.field(name, types[kind], nullable="None" in annotation, metadata={"unit": unit})
 
@@ -398,5 +449,7 @@ def tables(rows: Sequence[Row], metadata: dict[bytes | str, bytes | str]) -> dic
     required = [field for field in fields(Row) if field.default is MISSING]
     nothing: dict[str, Any] = {field.name: "" if field.type == "str" else 0 for field in required}
     found["summary"] = list(summary(measure([Row(**nothing)])[0])), summaries
-    return {what: pa.Table.from_pylist(lines, schema=pa.schema([_field(name) for name in names], metadata=metadata))
-            for what, (names, lines) in found.items()}
+    return {
+        what: pa.Table.from_pylist(lines, schema=pa.schema([_field(name) for name in names], metadata=metadata))
+        for what, (names, lines) in found.items()
+    }

@@ -28,8 +28,9 @@ def html_table(rows: Sequence[Mapping[str, object]]) -> str:
     return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
 
 
-def html_of(lines: Sequence[str], rows: Sequence[Mapping[str, object]], count: int | None = None,
-            rest: str = ".table()") -> str:
+def html_of(
+    lines: Sequence[str], rows: Sequence[Mapping[str, object]], count: int | None = None, rest: str = ".table()"
+) -> str:
     """Return sentences, and the first rows as a table of HTML.
 
     Parameters

@@ -121,8 +121,11 @@ def tasks(item: Mapping[str, object]) -> int | None:
     steps = item.get("steps") or []
     if not isinstance(steps, list):
         raise SlurmError("steps is no list")
-    counts = [count(step["tasks"].get("count")) for step in steps
-              if isinstance(step, Mapping) and isinstance(step.get("tasks"), Mapping)]
+    counts = [
+        count(step["tasks"].get("count"))
+        for step in steps
+        if isinstance(step, Mapping) and isinstance(step.get("tasks"), Mapping)
+    ]
     return max((number for number in counts if number is not None), default=None)
 
 
@@ -151,8 +154,10 @@ def read_text(
     key = next((name for name in ("jobidraw", "jobid") if name in names), None)
     if key is None or len(names) < 2 or (need and not {*need} & {*names}):
         also = f" and {need[0].upper()}" if need else ""
-        raise SlurmError("no list of jobs: a first line with columns is expected, separated by |, with JOBID (or "
-                         f"JobIDRaw){also} among them, not {head.strip()[:60]!r}")
+        raise SlurmError(
+            "no list of jobs: a first line with columns is expected, separated by |, with JOBID (or "
+            f"JobIDRaw){also} among them, not {head.strip()[:60]!r}"
+        )
     width = len(names) - (names[-1] == "")
     for number, line in numbered:
         try:
@@ -190,8 +195,10 @@ def read_json(text: str, add: Add, bad: list[str], *, by_id: bool = False) -> No
         if document.get("errors") and not items:
             raise SlurmError(f"Slurm says: {json.dumps(document['errors'])[:200]}")
     elif isinstance(document, dict) and by_id:
-        entries = [(str(item.get("jobidraw", name)) if isinstance(item, dict) else name, item and _by_column(item))
-                   for name, item in document.items()]
+        entries = [
+            (str(item.get("jobidraw", name)) if isinstance(item, dict) else name, item and _by_column(item))
+            for name, item in document.items()
+        ]
     else:
         raise SlurmError("no list of jobs: JSON without a list `jobs`")
     for name, item in entries:
@@ -228,16 +235,25 @@ def _parts(text: str) -> list[list[tuple[str, list[tuple[int, int, int]] | None]
     if re.fullmatch(r"(?:[^\[\]]|\[[^\[\]]*\])*", text) is None:
         raise SlurmError(f"brackets do not match in the list of nodes {text[:40]!r}")
     parts = [part.strip() for part in re.findall(r"(?:[^\[\],]|\[[^\[\]]*\])+", text)]
-    found = [[(match[1], None if match[2] is None else [_range(item) for item in match[2].split(",")])
-              for match in _NODES.finditer(part) if match[0]] for part in parts if part]
+    found = [
+        [
+            (match[1], None if match[2] is None else [_range(item) for item in match[2].split(",")])
+            for match in _NODES.finditer(part)
+            if match[0]
+        ]
+        for part in parts
+        if part
+    ]
     if _size(found) > _MOST_NODES:
         raise SlurmError(f"more than {_MOST_NODES} names in the list of nodes {text[:40]!r}")
     return found
 
 
 def _size(parts: list[list[tuple[str, list[tuple[int, int, int]] | None]]]) -> int:
-    return sum(math.prod(sum(last - first + 1 for first, last, _ in ranges) for _, ranges in part if ranges is not None)
-               for part in parts)
+    return sum(
+        math.prod(sum(last - first + 1 for first, last, _ in ranges) for _, ranges in part if ranges is not None)
+        for part in parts
+    )
 
 
 def count_nodes(text: str) -> int:
@@ -265,7 +281,8 @@ def expand_nodes(text: str) -> list[str]:
         for word, ranges in part:
             pieces.append([word])
             if ranges is not None:
-                pieces.append([str(number).zfill(digits) for first, last, digits in ranges
-                               for number in range(first, last + 1)])
+                pieces.append(
+                    [str(number).zfill(digits) for first, last, digits in ranges for number in range(first, last + 1)]
+                )
         names += ["".join(words) for words in itertools.product(*pieces)]
     return names

@@ -81,25 +81,45 @@ def _section(path: Path, number: int, *, several: bool) -> Section:
     try:
         document = documents.parse(_Document, documents.read_json(path, ReportError))
     except DocumentError as error:
-        raise ReportError(f"{path}: is no arbitration run of format {_FORMAT}: {error.problems[0]}; remove it, or run "
-                          "mpiio-ext bench arbitration again") from error
+        raise ReportError(
+            f"{path}: is no arbitration run of format {_FORMAT}: {error.problems[0]}; remove it, or run "
+            "mpiio-ext bench arbitration again"
+        ) from error
     rows = [row for policy, run in document.policies.items() for row in _rows(policy, run)]
     setting = document.configuration
     sentences = [
         f"Jobs of {setting.ranks} ranks each, which begin and end one after the other, share {setting.io_nodes} I/O "
         "nodes that a running arbiter gives them, once for each policy. The bandwidth is what the ranks could write; "
-        "every byte was compared. I/O nodes are delegates of this machine, so that what is divided is their number."]
+        "every byte was compared. I/O nodes are delegates of this machine, so that what is divided is their number."
+    ]
     figure = path.with_suffix(".svg")
     caption = "Bandwidth and I/O nodes of each job over time, for each policy."
-    together = ", ".join(f"{words.bandwidth(run.bandwidth_mb_per_s)} MB/s under {policy.upper()}"
-                         for policy, run in document.policies.items())  # fmt: skip
-    figures = ([Figure(title=f"All jobs together: {together}, one run each", image=True, caption=caption,
-                       drawing=figure.read_text(encoding="utf-8"), name=FILE, data=path.read_text(encoding="utf-8"))]
-               if figure.is_file() else [])  # fmt: skip
+    together = ", ".join(
+        f"{words.bandwidth(run.bandwidth_mb_per_s)} MB/s under {policy.upper()}"
+        for policy, run in document.policies.items()
+    )
+    figures = (
+        [
+            Figure(
+                title=f"All jobs together: {together}, one run each",
+                image=True,
+                caption=caption,
+                drawing=figure.read_text(encoding="utf-8"),
+                name=FILE,
+                data=path.read_text(encoding="utf-8"),
+            )
+        ]
+        if figure.is_file()
+        else []
+    )
     columns = ("policy", "job", "pattern", "I/O nodes", "written", "MB/s", "all jobs, MB/s")
     return Section(
-        anchor=f"arbitration{number}", title="Arbitration" + (f" ({path.parent.name})" if several else ""),
-        sentences=sentences, figures=figures, grids=[Grid(columns=columns, rows=rows)] if rows else [])
+        anchor=f"arbitration{number}",
+        title="Arbitration" + (f" ({path.parent.name})" if several else ""),
+        sentences=sentences,
+        figures=figures,
+        grids=[Grid(columns=columns, rows=rows)] if rows else [],
+    )
 
 
 def _rows(policy: str, run: _Run) -> list[tuple[str, ...]]:
@@ -111,6 +131,15 @@ def _rows(policy: str, run: _Run) -> list[tuple[str, ...]]:
             if count is not None and counts[-1:] != [count]:
                 counts.append(count)
         together = words.bandwidth(run.bandwidth_mb_per_s) if not out else ""
-        out.append((policy.upper(), name, job.pattern, " → ".join(map(str, counts)), megabytes(job.data_bytes),
-                    words.bandwidth(job.bandwidth_mb_per_s), together))
+        out.append(
+            (
+                policy.upper(),
+                name,
+                job.pattern,
+                " → ".join(map(str, counts)),
+                megabytes(job.data_bytes),
+                words.bandwidth(job.bandwidth_mb_per_s),
+                together,
+            )
+        )
     return out

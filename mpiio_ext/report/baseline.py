@@ -116,7 +116,9 @@ def _match(old: Measured, new: Measured) -> Match:
         return above / below if below > 0 else None
 
     return Match(
-        key=new.key, old=old, new=new,
+        key=new.key,
+        old=old,
+        new=new,
         ratio=over(new.bandwidth.median, old.bandwidth.median),
         ratio_low=over(new.bandwidth.low, old.bandwidth.high),
         ratio_high=over(new.bandwidth.high, old.bandwidth.low),
@@ -136,8 +138,9 @@ def compare(old_sets: Sequence[ResultSet], new_sets: Sequence[ResultSet]) -> Com
     old, new = _by_key(old_sets), _by_key(new_sets)
     matches = tuple(_match(old[key][1], row) for key, (_, row) in new.items() if key in old)
     natives = [match.ratio for match in matches if match.new.native and match.ratio is not None]
-    pairs = {(old[match.key][0].path, new[match.key][0].path): (old[match.key][0], new[match.key][0])
-             for match in matches}
+    pairs = {
+        (old[match.key][0].path, new[match.key][0].path): (old[match.key][0], new[match.key][0]) for match in matches
+    }
     warned = [
         Warned(old_name=before.name, new_name=after.name, differences=tuple(found))
         for before, after in pairs.values()
@@ -158,7 +161,9 @@ def falls_below(match: Match, limit: float) -> bool:
     Rows of the MPI library are never said to: they show the machine. Rows that are not judged are not either.
     """
     return (
-        not match.new.native and match.judgment != "not judged" and match.ratio_high is not None
+        not match.new.native
+        and match.judgment != "not judged"
+        and match.ratio_high is not None
         and match.ratio_high < limit
     )
 
@@ -176,9 +181,14 @@ def as_json(comparison: Comparison, limit: float | None) -> dict[str, Any]:
     `rule`, `fail_below`, `native_drift`, `counts` per judgment, `warnings`, `matched` (bandwidths in 10⁶ bytes a
     second), `only_new`, `only_baseline` (keys).
     """
+
     def side(spread: Spread) -> dict[str, Any]:
-        return {"median_mb_per_s": spread.median, "min_mb_per_s": spread.low, "max_mb_per_s": spread.high,
-                "repetitions": spread.count}
+        return {
+            "median_mb_per_s": spread.median,
+            "min_mb_per_s": spread.low,
+            "max_mb_per_s": spread.high,
+            "repetitions": spread.count,
+        }
 
     return {
         "schema_version": 1,
@@ -192,7 +202,9 @@ def as_json(comparison: Comparison, limit: float | None) -> dict[str, Any]:
                 **asdict(match.key),
                 "baseline": side(match.old.bandwidth),
                 "new": side(match.new.bandwidth),
-                "ratio": match.ratio, "ratio_min": match.ratio_low, "ratio_max": match.ratio_high,
+                "ratio": match.ratio,
+                "ratio_min": match.ratio_low,
+                "ratio_max": match.ratio_high,
                 "ratio_to_native_baseline": match.old.ratio.median if match.old.ratio else None,
                 "ratio_to_native_new": match.new.ratio.median if match.new.ratio else None,
                 "judgment": match.judgment,

@@ -95,8 +95,9 @@ def bars(rows: Sequence[Measured]) -> list[Whisker]:
     def percent(value: float) -> float:
         return 100 * value / largest
 
-    return [_whisker(percent(row.bandwidth.median), percent(row.bandwidth.low), percent(row.bandwidth.high))
-            for row in rows]
+    return [
+        _whisker(percent(row.bandwidth.median), percent(row.bandwidth.low), percent(row.bandwidth.high)) for row in rows
+    ]
 
 
 def pieces(rows: Sequence[Measured]) -> list[list[Piece]]:

@@ -36,8 +36,16 @@ _TITLES = {
     "git_revision": "Revision",
 }
 #: What makes numbers incomparable.
-_DECISIVE = ("ranks", "ranks_per_host", "cpu_model", "cpus_online_count", "machine", "mpi_library", "file_system_type",
-             "kernel")
+_DECISIVE = (
+    "ranks",
+    "ranks_per_host",
+    "cpu_model",
+    "cpus_online_count",
+    "machine",
+    "mpi_library",
+    "file_system_type",
+    "kernel",
+)
 #: Variables that Open MPI's own launcher sets for its ranks: they say nothing about how the bench was started.
 _LAUNCHER = re.compile(
     r"OMPI_MCA_(ess|orte|pmix|initial_wdir|mpi_oversubscribe|shmem_RUNTIME|hwloc).*|PMIX_MCA_.*|PRTE_MCA_.*"
@@ -116,7 +124,8 @@ def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
 def _compare(old: Mapping[str, Any], new: Mapping[str, Any], keys: Iterable[str]) -> list[Difference]:
     return [
         Difference(what=_title(key), old=_text(key, old.get(key)) or "none", new=_text(key, new.get(key)) or "none")
-        for key in keys if old.get(key) != new.get(key)
+        for key in keys
+        if old.get(key) != new.get(key)
     ]
 
 
@@ -136,13 +145,20 @@ def differences(
     differ. Host names, dates, paths and the revision, which are meant to differ, are not among them.
     """
     found = _compare(old, new, _DECISIVE)
-    versions = [{f"version of {name}": value for name, value in _mapping(side.get("versions")).items()
-                 if name not in ("mpiio_ext", "python", "pyarrow")} for side in (old, new)]
+    versions = [
+        {
+            f"version of {name}": value
+            for name, value in _mapping(side.get("versions")).items()
+            if name not in ("mpiio_ext", "python", "pyarrow")
+        }
+        for side in (old, new)
+    ]
     found += _compare(versions[0], versions[1], dict.fromkeys([*versions[0], *versions[1]]))
     variables = own_variables(old), own_variables(new)
     found += [
         Difference(what=name, old=variables[0].get(name, "not set"), new=variables[1].get(name, "not set"))
-        for name in sorted(set(variables[0]) | set(variables[1])) if variables[0].get(name) != variables[1].get(name)
+        for name in sorted(set(variables[0]) | set(variables[1]))
+        if variables[0].get(name) != variables[1].get(name)
     ]
     settings = _settings(old_settings), _settings(new_settings)
     return found + _compare(settings[0], settings[1], dict.fromkeys([*settings[0], *settings[1]]))

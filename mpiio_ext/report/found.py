@@ -27,8 +27,10 @@ class Found(Shown):
         for row in self.results.rows:
             gain = f", {row.ratio.median:.2f} times native" if row.ratio is not None else ""
             last = row.last
-            found.append(f"{last.label} [{last.interface}] {last.operation}, {last.strategy}: "
-                         f"{row.bandwidth.median:,.0f} MB/s{gain}")  # fmt: skip
+            found.append(
+                f"{last.label} [{last.interface}] {last.operation}, {last.strategy}: "
+                f"{row.bandwidth.median:,.0f} MB/s{gain}"
+            )
         return found
 
     def rows(self) -> list[dict[str, Any]]:

@@ -130,9 +130,12 @@ def _document(path: Path) -> dict[str, Any]:
 _Count = Annotated[int, Field(ge=0, lt=_LARGEST)]
 _Number = Annotated[float, Field(ge=0, lt=_LARGEST, allow_inf_nan=False)]
 _KINDS: Mapping[str, Any] = {
-    "str": str, "bool": bool, "int": _Count, "float": _Number,
+    "str": str,
+    "bool": bool,
+    "int": _Count,
+    "float": _Number,
     "tuple[int, ...]": Annotated[tuple[_Count, ...], Field(max_length=_BUCKETS)],
-}  # fmt: skip
+}
 
 
 class _Absent(TypedDict, total=False):
@@ -202,8 +205,10 @@ def rows_of(runs: Iterable[Mapping[str, Any]]) -> list[Row]:
 def _check_version(path: Path, document: Mapping[str, Any]) -> None:
     version = document["schema_version"]
     if isinstance(version, bool) or version != SCHEMA_VERSION:
-        raise ReportError(f"{path}: schema_version is {shown(version)}, and this mpiio_ext reads {SCHEMA_VERSION}: "
-                          "use the mpiio_ext that wrote it")  # fmt: skip
+        raise ReportError(
+            f"{path}: schema_version is {shown(version)}, and this mpiio_ext reads {SCHEMA_VERSION}: "
+            "use the mpiio_ext that wrote it"
+        )
 
 
 def _result_set(path: Path, document: dict[str, Any]) -> ResultSet:
@@ -235,23 +240,30 @@ def _peer_result(found: _Peer) -> PeerResult:
     return PeerResult(
         pattern=found["pattern"],
         operation=found["op"],
-        bandwidth={peer: Spread(median, *(spreads.get(peer) or (median, median)), 0)
-                   for peer, median in found["mbytes_per_s"].items()},
+        bandwidth={
+            peer: Spread(median, *(spreads.get(peer) or (median, median)), 0)
+            for peer, median in found["mbytes_per_s"].items()
+        },
         ours=str(found.get("ours", "")),
         best_native=None if best is None else str(best),
         ratio_native=found.get("ratio_native"),
         ratio_raw=found.get("ratio_raw"),
         scaled=frozenset(found.get("scaled_bytes") or ()),
         absent={name: str(why) for name, why in (found.get("absent") or {}).items()},
-    )  # fmt: skip
+    )
 
 
 def _peer_set(path: Path, document: dict[str, Any]) -> PeerSet:
     found = _checked(path, _Comparison, document)
     if not found["results"]:
         raise ReportError(f"{path}: the comparison holds no result")
-    return PeerSet(name=path.stem, path=path, environment=_object(path, document, "environment"),
-                   peers=found["peers"], results=tuple(map(_peer_result, found["results"])))  # fmt: skip
+    return PeerSet(
+        name=path.stem,
+        path=path,
+        environment=_object(path, document, "environment"),
+        peers=found["peers"],
+        results=tuple(map(_peer_result, found["results"])),
+    )
 
 
 # ---- all of it -------------------------------------------------------------------------------------------------------
@@ -289,8 +301,10 @@ def load_all(paths: Iterable[Path]) -> tuple[list[ResultSet], list[PeerSet]]:
         found = load(path)
         loaded.setdefault(found.path.resolve(), found)
     named = _uniquely_named(list(loaded.values()))
-    return ([item for item in named if isinstance(item, ResultSet)],
-            [item for item in named if isinstance(item, PeerSet)])
+    return (
+        [item for item in named if isinstance(item, ResultSet)],
+        [item for item in named if isinstance(item, PeerSet)],
+    )
 
 
 def _uniquely_named(sets: Sequence[ResultSet | PeerSet]) -> list[ResultSet | PeerSet]:

@@ -42,7 +42,7 @@ _KEPT_METHODS = ("native", "auto")
 _MARKS = {
     "~": "system calls that read or write, counted by the kernel.",
     "*": "ran on a smaller file than the other methods, because the full one would have taken too long; bandwidths are "
-         "compared. Behind an operation: the native method did.",
+    "compared. Behind an operation: the native method did.",
     "°": "wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.",
     "!": "the extension passed these calls on to the MPI library.",
     "†": "no access went through delegates, although the method asks for them.",
@@ -197,9 +197,11 @@ def _kept(rows: Sequence[_RowView]) -> list[_RowView]:
 def _block(rows: Sequence[Measured], scale: LogScale, level: int) -> _Block:
     key = rows[0].key
     buckets = charts.shown_buckets(row.last.request_size_log2 for row in rows) if level == 0 else range(0)
-    views = [_row_view(row, bar, pieces, scale, buckets)
-             for row, bar, pieces in zip(rows, charts.bars(rows), charts.pieces(rows), strict=True)]
-    ends = (size_text(2**buckets[0], exact=True), size_text(2**buckets.stop, exact=True)) if buckets else ("", "")
+    views = [
+        _row_view(row, bar, pieces, scale, buckets)
+        for row, bar, pieces in zip(rows, charts.bars(rows), charts.pieces(rows), strict=True)
+    ]
+    ends = (size_text(2 ** buckets[0], exact=True), size_text(2**buckets.stop, exact=True)) if buckets else ("", "")
     return _Block(
         title=_operation_title(key.phase, key.operation),
         rows=_kept(views) if level >= 3 else views,
@@ -246,8 +248,11 @@ def _gains(rows: Sequence[Measured]) -> str:
     if not chosen:
         return ""
     method = chosen[0].key.strategy
-    gains = [f"{_operation_title(row.key.phase, row.key.operation)} {words.ratio(row.ratio.median)}×"
-             for row in chosen if row.key.strategy == method and row.ratio is not None]
+    gains = [
+        f"{_operation_title(row.key.phase, row.key.operation)} {words.ratio(row.ratio.median)}×"
+        for row in chosen
+        if row.key.strategy == method and row.ratio is not None
+    ]
     return f"{method}: {', '.join(gains)}"
 
 
@@ -277,8 +282,13 @@ def _section(
     for block in blocks:
         by_method = {row.key.strategy: _cell(row) for row in block}
         native = "".join(words.marks(row) for row in block if row.key.strategy == "native")
-        lines.append(_Line(title=_operation_title(block[0].key.phase, block[0].key.operation), marks=native,
-                           cells=[by_method.get(method) for method in methods]))
+        lines.append(
+            _Line(
+                title=_operation_title(block[0].key.phase, block[0].key.operation),
+                marks=native,
+                cells=[by_method.get(method) for method in methods],
+            )
+        )
     commands = {row.key.strategy: command(item.environment, item.configuration, row) for row in reversed(rows)}
     return _Section(
         anchor=f"k{number}",
@@ -296,8 +306,18 @@ def _set_view(item: ResultSet, number: int, scale: LogScale, level: int) -> _Set
     methods = list(dict.fromkeys(row.key.strategy for row in item.rows))
     sections = _grouped(item.rows, lambda row: (row.key.variant, row.key.interface))
     strategies = item.configuration.get("strategies")
-    shown = ("sizes", "hints", "delegates", "delegate_mode", "repetitions", "read_shift", "suite", "budget_s",
-             "native_limit_s", "native_bytes")
+    shown = (
+        "sizes",
+        "hints",
+        "delegates",
+        "delegate_mode",
+        "repetitions",
+        "read_shift",
+        "suite",
+        "budget_s",
+        "native_limit_s",
+        "native_bytes",
+    )
     settings = item.configuration
     return _SetView(
         anchor=f"s{number}",
@@ -310,7 +330,8 @@ def _set_view(item: ResultSet, number: int, scale: LogScale, level: int) -> _Set
         absent=item.absent,
         methods=methods,
         hints=[(str(name), _plain(value)) for name, value in strategies.items()]
-        if isinstance(strategies, Mapping) else [],
+        if isinstance(strategies, Mapping)
+        else [],
         sections=[_section(item, f"{number}-{k}", rows, methods, scale, level) for k, rows in enumerate(sections, 1)],
     )
 
@@ -349,10 +370,13 @@ def _match_view(match: Match, scale: LogScale, limit: float | None) -> dict[str,
 
 def _slower(comparison: Comparison) -> list[str]:
     """Return the rows that became slower, the worst first."""
-    found = [(match.ratio, match) for match in comparison.matches
-             if match.judgment == "slower" and match.ratio is not None]
-    return [f"{words.row_title(match.new)}: {words.ratio(ratio)}×"
-            for ratio, match in sorted(found, key=lambda item: item[0])]
+    found = [
+        (match.ratio, match) for match in comparison.matches if match.judgment == "slower" and match.ratio is not None
+    ]
+    return [
+        f"{words.row_title(match.new)}: {words.ratio(ratio)}×"
+        for ratio, match in sorted(found, key=lambda item: item[0])
+    ]
 
 
 def _comparison_view(comparison: Comparison, limit: float | None) -> dict[str, Any]:
@@ -362,8 +386,9 @@ def _comparison_view(comparison: Comparison, limit: float | None) -> dict[str, A
         view = _match_view(match, scale, limit)
         cases.setdefault(view["title"], []).append(view)
     return {
-        "counts": [(word, SYMBOLS[word], comparison.count(word))
-                   for word in ("faster", "within noise", "slower", "not judged")],
+        "counts": [
+            (word, SYMBOLS[word], comparison.count(word)) for word in ("faster", "within noise", "slower", "not judged")
+        ],
         "cases": cases,
         "slower": _slower(comparison),
         "only_new": [words.row_title(row) for row in comparison.only_new],
@@ -387,21 +412,39 @@ def _peer_view(item: PeerSet, number: int) -> dict[str, Any]:
         cells = []
         for name in names:
             spread = result.bandwidth.get(name)
-            cells.append({
-                "text": words.bandwidth(spread.median) + ("*" if name in result.scaled else "") if spread else
-                words.DASH,
-                "spread": words.bandwidth_spread(spread) if spread and spread.low < spread.high else "",
-                "best": name == result.best_native, "ours": name == result.ours,
-            })
-        lines.append({
-            "pattern": result.pattern, "operation": result.operation, "cells": cells,
-            "native": words.ratio(result.ratio_native) if result.ratio_native is not None else words.DASH,
-            "raw": words.ratio(result.ratio_raw) if result.ratio_raw is not None else words.DASH,
-        })
-    reasons = {f"{item.peers.get(name, name)}: {reason}": None
-               for result in item.results for name, reason in result.absent.items()}
-    return {"anchor": f"p{number}", "name": item.name, "path": str(item.path), "titles": list(item.peers.values()),
-            "lines": lines, "environment": describe(item.environment), "absent": list(reasons)}
+            cells.append(
+                {
+                    "text": words.bandwidth(spread.median) + ("*" if name in result.scaled else "")
+                    if spread
+                    else words.DASH,
+                    "spread": words.bandwidth_spread(spread) if spread and spread.low < spread.high else "",
+                    "best": name == result.best_native,
+                    "ours": name == result.ours,
+                }
+            )
+        lines.append(
+            {
+                "pattern": result.pattern,
+                "operation": result.operation,
+                "cells": cells,
+                "native": words.ratio(result.ratio_native) if result.ratio_native is not None else words.DASH,
+                "raw": words.ratio(result.ratio_raw) if result.ratio_raw is not None else words.DASH,
+            }
+        )
+    reasons = {
+        f"{item.peers.get(name, name)}: {reason}": None
+        for result in item.results
+        for name, reason in result.absent.items()
+    }
+    return {
+        "anchor": f"p{number}",
+        "name": item.name,
+        "path": str(item.path),
+        "titles": list(item.peers.values()),
+        "lines": lines,
+        "environment": describe(item.environment),
+        "absent": list(reasons),
+    }
 
 
 # ---- the page --------------------------------------------------------------------------------------------------------
@@ -417,8 +460,13 @@ def _notes(rows: Iterable[Measured]) -> list[tuple[str, str]]:
 
 
 def render(
-    sets: Sequence[ResultSet], peers: Sequence[PeerSet], *, title: str, comparison: Comparison | None = None,
-    limit: float | None = None, added: Sequence[Section] = (),
+    sets: Sequence[ResultSet],
+    peers: Sequence[PeerSet],
+    *,
+    title: str,
+    comparison: Comparison | None = None,
+    limit: float | None = None,
+    added: Sequence[Section] = (),
 ) -> Page:
     """Return the page, with as much detail as fits into `LIMIT_BYTES`; the shortest one if none fits.
 
@@ -436,8 +484,10 @@ def render(
     script = template.with_name("script.js").read_text(encoding="utf-8")
     content = {
         "title": title,
-        "openings": [*(worth.of_results(item, scale, several=len(sets) + len(peers) > 1) for item in sets),
-                     *(worth.of_peers(item, several=len(sets) + len(peers) > 1) for item in peers)],
+        "openings": [
+            *(worth.of_results(item, scale, several=len(sets) + len(peers) > 1) for item in sets),
+            *(worth.of_peers(item, several=len(sets) + len(peers) > 1) for item in peers),
+        ],
         "tallies": [(item, verdict.sentences(item)) for item in verdict.tally(rows)],
         "ratio_text": words.ratio,
         "peers": [_peer_view(item, k) for k, item in enumerate(peers, 1)],

@@ -95,7 +95,8 @@ def _kind_of(row: Measured) -> str:
 def _of_default_method(rows: Iterable[Measured]) -> list[Measured]:
     ours = [row for row in rows if not row.native and row.ratio is not None]
     return [row for row in ours if row.key.strategy == "auto"] or [
-        row for row in ours if row.key.strategy == ours[0].key.strategy]
+        row for row in ours if row.key.strategy == ours[0].key.strategy
+    ]
 
 
 def kinds(rows: Iterable[Measured]) -> list[Kind]:
@@ -107,8 +108,16 @@ def kinds(rows: Iterable[Measured]) -> list[Kind]:
     for title, group in groups.items():
         judgments = [judge(row.ratio) for row in group]
         gains = [_median_ratio(row) for row, word in zip(group, judgments, strict=True) if word != _NOT_JUDGED]
-        found.append(Kind(title=title, rows=tuple(group), judged=len(gains), faster=judgments.count("faster"),
-                          slower=judgments.count("slower"), gain=statistics.median(gains) if gains else None))
+        found.append(
+            Kind(
+                title=title,
+                rows=tuple(group),
+                judged=len(gains),
+                faster=judgments.count("faster"),
+                slower=judgments.count("slower"),
+                gain=statistics.median(gains) if gains else None,
+            )
+        )
     return sorted(found, key=lambda kind: -(kind.gain or 0))
 
 
@@ -116,8 +125,10 @@ def worth(found: Sequence[Kind]) -> str:
     """Return in one sentence for which kinds of access it is worth it; "" where nothing was compared."""
     if not found:
         return ""
-    named = {word: " and ".join(kind.words for kind in found if kind.judgment == word)
-             for word in ("faster", "slower", "level", _NOT_JUDGED)}
+    named = {
+        word: " and ".join(kind.words for kind in found if kind.judgment == word)
+        for word in ("faster", "slower", "level", _NOT_JUDGED)
+    }
     if not any(kind.judged for kind in found):
         return f"Worth it on this machine: not known, for no row was measured {ENOUGH} times."
     parts = [f"yes, for {named['faster']}" if named["faster"] else "no" if named["slower"] else "no difference seen"]
@@ -206,7 +217,7 @@ def sentences(item: Tally) -> list[str]:
     """Return the tally in plain words."""
     out = [
         f"{item.faster:,} of {item.rows:,} rows are faster than native beyond their noise, {item.slower:,} slower; "
-        f"of {item.level:,} the noise is larger than the difference.",
+        f"of {item.level:,} the noise is larger than the difference."
     ]
     if item.unjudged:
         out.append(f"{item.unjudged:,} rows were measured fewer than {ENOUGH} times, and are not judged.")

@@ -12,8 +12,14 @@ from mpiio_ext.common.results import Key, Measured, Spread
 from mpiio_ext.common.units import count_text, megabytes, size_text
 
 DASH = "–"
-_INTERFACES = {"mpiio": "MPI-IO", "hdf5": "HDF5", "pnetcdf": "PnetCDF", "netcdf4": "netCDF-4", "posix": "POSIX",
-               "transposed": "MPI_Alltoallv and POSIX"}
+_INTERFACES = {
+    "mpiio": "MPI-IO",
+    "hdf5": "HDF5",
+    "pnetcdf": "PnetCDF",
+    "netcdf4": "netCDF-4",
+    "posix": "POSIX",
+    "transposed": "MPI_Alltoallv and POSIX",
+}
 
 
 def bandwidth(value: float) -> str:
@@ -59,8 +65,12 @@ def marks(row: Measured) -> str:
     """Return the footnote marks of a row: the same as those of the bench's table."""
     passed_all = not row.native and row.taken_over is False
     alone = not passed_all and row.delegated_accesses == 0
-    return (("*" if row.scaled else "") + ("°" if row.gaps_written else "") + ("!" if passed_all else "")
-            + ("†" if alone else ""))
+    return (
+        ("*" if row.scaled else "")
+        + ("°" if row.gaps_written else "")
+        + ("!" if passed_all else "")
+        + ("†" if alone else "")
+    )
 
 
 def _calls(row: Measured) -> str:

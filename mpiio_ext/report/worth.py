@@ -86,28 +86,47 @@ def of_results(item: ResultSet, scale: LogScale, *, several: bool) -> Opening:
                 continue
             title, judgment = words.case_title(row.last.label, row.key), verdict.judge(row.ratio)
             spread = f" ({words.ratio_spread(row.ratio)})" if row.ratio.count > 1 else ""
-            dots.append((scale.at(row.ratio.median), CLASSES[judgment],
-                         f"{title}: {words.ratio(row.ratio.median)}×{spread}"))  # fmt: skip
+            dots.append(
+                (scale.at(row.ratio.median), CLASSES[judgment], f"{title}: {words.ratio(row.ratio.median)}×{spread}")
+            )
             ends = (f"{value:.10g}" for value in (row.ratio.median, row.ratio.low, row.ratio.high))
             rows.append((kind.title, title, *ends, row.ratio.count, judgment))
         gain = f"{SYMBOLS[kind.judgment]} {words.ratio(kind.gain)}×" if kind.gain is not None else words.DASH
         lines.append((kind.title, CLASSES[kind.judgment], gain, dots))
     sentence = verdict.worth(found) or "Worth it on this machine: not known, for nothing was measured beside native."
-    return Opening(name=item.name if several else "", sentence=sentence, lines=lines, ticks=ticks(scale),
-                   one=scale.at(1), title=_finding([row for kind in found for row in kind.rows]),
-                   data=_table(_COLUMNS, rows),
-                   label="bandwidth over native’s, median of the repetitions [×], logarithmic")  # fmt: skip
+    return Opening(
+        name=item.name if several else "",
+        sentence=sentence,
+        lines=lines,
+        ticks=ticks(scale),
+        one=scale.at(1),
+        title=_finding([row for kind in found for row in kind.rows]),
+        data=_table(_COLUMNS, rows),
+        label="bandwidth over native’s, median of the repetitions [×], logarithmic",
+    )
 
 
 def of_peers(item: PeerSet, *, several: bool) -> Opening:
     """Return how the page of ``bench compare`` begins."""
-    found = [(result.operation, result.pattern, result.ratio_native) for result in item.results
-             if result.ratio_native is not None and result.ratio_native > 0]
+    found = [
+        (result.operation, result.pattern, result.ratio_native)
+        for result in item.results
+        if result.ratio_native is not None and result.ratio_native > 0
+    ]
     name = item.name if several else ""
     label = "bandwidth over the best native peer’s [×], logarithmic"
     if not found:
-        return Opening(name=name, sentence=f"{len(item.peers)} ways of MPI-IO were measured, none of them native.",
-                       title="", lines=[], ticks=[], one=0, label=label, data="", judged=False)  # fmt: skip
+        return Opening(
+            name=name,
+            sentence=f"{len(item.peers)} ways of MPI-IO were measured, none of them native.",
+            title="",
+            lines=[],
+            ticks=[],
+            one=0,
+            label=label,
+            data="",
+            judged=False,
+        )
     ratios = [ratio for _, _, ratio in found]
     ends = min(*ratios, 1.0) / 1.05, max(*ratios, 1.0) * 1.05
     scale, lines = LogScale(*ends), []
@@ -122,7 +141,16 @@ def of_peers(item: PeerSet, *, several: bool) -> Opening:
     sentence = f"This library has {span} times the bandwidth of the best native MPI-IO here, in {number}"
     sentence += f"; {words.ratio(statistics.median(ratios))} in the median." if len(found) > 1 else "."
     return Opening(
-        name=name, sentence=sentence, lines=lines, ticks=ticks(scale), one=scale.at(1), label=label,
-        judged=False, title=f"{sum(ratio > 1 for ratio in ratios)} of {number} above 1, by their medians",
-        data=_table(("operation", "pattern", "bandwidth over the best native peer [×]"),
-                    ((operation, pattern, f"{ratio:.10g}") for operation, pattern, ratio in found)))  # fmt: skip
+        name=name,
+        sentence=sentence,
+        lines=lines,
+        ticks=ticks(scale),
+        one=scale.at(1),
+        label=label,
+        judged=False,
+        title=f"{sum(ratio > 1 for ratio in ratios)} of {number} above 1, by their medians",
+        data=_table(
+            ("operation", "pattern", "bandwidth over the best native peer [×]"),
+            ((operation, pattern, f"{ratio:.10g}") for operation, pattern, ratio in found),
+        ),
+    )

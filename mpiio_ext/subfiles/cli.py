@@ -66,8 +66,10 @@ def merge(file: Path, output: Path | None, in_place: bool, unfinished: bool) -> 
     if in_place and output is not None:
         raise click.UsageError("--output and --in-place exclude each other")
     if in_place and unfinished:
-        raise click.UsageError("--in-place removes the subfiles, of which --unfinished may take a part: give -o OUT, "
-                               "examine OUT, then `mpiio-ext subfiles rm FILE`")  # fmt: skip
+        raise click.UsageError(
+            "--in-place removes the subfiles, of which --unfinished may take a part: give -o OUT, "
+            "examine OUT, then `mpiio-ext subfiles rm FILE`"
+        )
     target = None if in_place else output or file.with_name(f"{file.name}.merged")
     with _bar("subfiles merge") as begin:
         done = work.merge(file, target, unfinished=unfinished, advance=begin)
@@ -82,13 +84,18 @@ def _as_dict(stored: Stored, lengths: list[int], wrong: list[Finding]) -> dict[s
     from mpiio_ext.subfiles.stored import foreign_in, size_of
 
     return {
-        "path": str(stored.path), "state": stored.state, "unit_bytes": stored.striping.unit,
-        "count": stored.striping.count, "size_bytes": size_of(stored, lengths), "id": stored.ident,
-        "subfiles": [{"path": str(path), "size_bytes": length}
-                     for path, length in zip(stored.subfiles, lengths, strict=True)],
+        "path": str(stored.path),
+        "state": stored.state,
+        "unit_bytes": stored.striping.unit,
+        "count": stored.striping.count,
+        "size_bytes": size_of(stored, lengths),
+        "id": stored.ident,
+        "subfiles": [
+            {"path": str(path), "size_bytes": length} for path, length in zip(stored.subfiles, lengths, strict=True)
+        ],
         "problems": [{"kind": one.kind, "path": str(one.path), "text": one.words} for one in wrong],
         "foreign": foreign_in(stored),
-    }  # fmt: skip
+    }
 
 
 @click.command(context_settings=HELP)
@@ -118,8 +125,10 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
         for line in wrong:
             echo(line)
         if not wrong:
-            echo(f"{file}: whole, {one['size_bytes']:,} B in {count_text(len(lengths), 'subfile')} by units of "
-                 f"{size_text(stored.striping.unit, exact=True)}")  # fmt: skip
+            echo(
+                f"{file}: whole, {one['size_bytes']:,} B in {count_text(len(lengths), 'subfile')} by units of "
+                f"{size_text(stored.striping.unit, exact=True)}"
+            )
         _report_foreign(stored)
     if as_json:
         echo(json.dumps(found, indent=2))

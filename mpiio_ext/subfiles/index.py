@@ -158,8 +158,15 @@ def parse(text: bytes, path: Path = Path("index")) -> Stored:
     wrong = _wrong(state, unit, count, size, names)
     if wrong:
         raise SubfilesError(f"{path}: is a damaged index: {wrong}")
-    return Stored(path=path, text=text, state=state, striping=Striping(unit, count), size=size,
-                  ident=found["id"].decode(), subfiles=tuple(map(Path, names)))  # fmt: skip
+    return Stored(
+        path=path,
+        text=text,
+        state=state,
+        striping=Striping(unit, count),
+        size=size,
+        ident=found["id"].decode(),
+        subfiles=tuple(map(Path, names)),
+    )
 
 
 def _wrong(state: str, unit: int, count: int, size: int | None, names: tuple[str, ...]) -> str:

@@ -101,8 +101,10 @@ def _find(path: Path) -> Stored:
         folder = path.with_name(path.name + FOLDER)
         if not folder.is_dir():
             raise
-        raise NoIndexError(f"{error}. If a merge in place was killed, the file is whole, and {folder} is left of it: "
-                           f"see that the file is right, then rm -r {folder}") from error  # fmt: skip
+        raise NoIndexError(
+            f"{error}. If a merge in place was killed, the file is whole, and {folder} is left of it: "
+            f"see that the file is right, then rm -r {folder}"
+        ) from error
 
 
 def _refuse_index(target: Path) -> None:
@@ -159,8 +161,10 @@ def _give_name(stored: Stored, part: Path, descriptor: int, final: Path, *, in_p
             sync_folder(final.parent)
             remove_subfiles(stored)
         except OSError as error:
-            words = (f"is one plain file now, and whole; its subfiles could not be removed, {error.strerror}: "
-                     f"rm -r {stored.folder}")  # fmt: skip
+            words = (
+                f"is one plain file now, and whole; its subfiles could not be removed, {error.strerror}: "
+                f"rm -r {stored.folder}"
+            )
             raise FileSystemError(error.errno, words, str(final)) from error
 
 

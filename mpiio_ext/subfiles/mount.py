@@ -39,8 +39,20 @@ with needing("mount", "`subfiles mount`"):
     except OSError as error:
         raise ArgumentError(f"`subfiles mount` needs libfuse ({error}): Debian's package fuse3") from error
 
-_ATTRIBUTES = ("st_mode", "st_nlink", "st_uid", "st_gid", "st_size", "st_atime", "st_mtime", "st_ctime", "st_ino",
-               "st_blocks", "st_blksize", "st_rdev")  # fmt: skip
+_ATTRIBUTES = (
+    "st_mode",
+    "st_nlink",
+    "st_uid",
+    "st_gid",
+    "st_size",
+    "st_atime",
+    "st_mtime",
+    "st_ctime",
+    "st_ino",
+    "st_blocks",
+    "st_blksize",
+    "st_rdev",
+)
 _WRITES = 0o222
 
 
@@ -176,7 +188,14 @@ def mount(path: Path, mountpoint: Path, *, foreground: bool) -> None:
     if mountpoint.resolve() == root or root in mountpoint.resolve().parents:
         raise ArgumentError(f"{mountpoint}: is in the folder that is to be shown; take one elsewhere")
     try:
-        mfusepy.FUSE(Shown(root), str(mountpoint.resolve()), foreground=foreground, ro=True, fsname="mpiio_ext",
-                     default_permissions=True, auto_cache=True)  # fmt: skip
+        mfusepy.FUSE(
+            Shown(root),
+            str(mountpoint.resolve()),
+            foreground=foreground,
+            ro=True,
+            fsname="mpiio_ext",
+            default_permissions=True,
+            auto_cache=True,
+        )
     except RuntimeError as error:
         raise ArgumentError(f"{mountpoint}: cannot be mounted: FUSE ended with status {error}") from error

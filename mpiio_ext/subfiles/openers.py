@@ -73,8 +73,10 @@ def state_words(stored: Stored) -> str:
     """Return what a file is whose index does not say that it is whole."""
     if is_written(stored):
         return "is being written: a program has it open"
-    return ("is not whole: the index says 'state writing', so its program ended before it closed the file, or "
-            "runs on another host. To take what is there: mpiio-ext subfiles merge --unfinished")  # fmt: skip
+    return (
+        "is not whole: the index says 'state writing', so its program ended before it closed the file, or "
+        "runs on another host. To take what is there: mpiio-ext subfiles merge --unfinished"
+    )
 
 
 class NotPlainError(OSError):

@@ -84,8 +84,10 @@ def _places(target: Path, names: Sequence[Path]) -> tuple[Path, ...]:
 def _examine(stored: Stored) -> tuple[list[int], list[Finding]]:
     """Return the lengths of the subfiles, and all that is wrong but the state; a missing one has length 0."""
     if not os.path.lexists(stored.folder):
-        words = (f"the folder {stored.folder} that this index names is missing: was one of the two moved or renamed? "
-                 "Put it back: beside the index, called after it")  # fmt: skip
+        words = (
+            f"the folder {stored.folder} that this index names is missing: was one of the two moved or renamed? "
+            "Put it back: beside the index, called after it"
+        )
         return [0] * len(stored.subfiles), [Finding("missing", stored.path, words)]
     lengths, wrong, seen = list[int](), list[Finding](), dict[tuple[int, int], Path]()
     for number, path in enumerate(stored.subfiles):
@@ -134,8 +136,10 @@ def refuse_shared(stored: Stored) -> None:
         with contextlib.suppress(OSError):  # who cannot read it cannot see others
             for path in sorted(folder.iterdir()):
                 if path != own and _has(path, stored.ident, place):
-                    raise SubfilesError(f"{stored.path}: its subfiles are those of {path}, too, a copy of its index or "
-                                        "a hard link: remove the one that is not the file (plain rm)")  # fmt: skip
+                    raise SubfilesError(
+                        f"{stored.path}: its subfiles are those of {path}, too, a copy of its index or "
+                        "a hard link: remove the one that is not the file (plain rm)"
+                    )
 
 
 def _has(path: Path, ident: str, place: Path) -> bool:
@@ -173,8 +177,9 @@ def usable(stored: Stored, *, unfinished: bool = False) -> int:
     if wrong:
         lines = [str(one) for one in wrong[:_MOST_LINES]]
         if len(wrong) > _MOST_LINES:
-            lines.append(f"{stored.path}: and {len(wrong) - _MOST_LINES} more; "
-                         "`mpiio-ext subfiles check` names them all")  # fmt: skip
+            lines.append(
+                f"{stored.path}: and {len(wrong) - _MOST_LINES} more; `mpiio-ext subfiles check` names them all"
+            )
         raise SubfilesError("\n".join(lines))
     size = size_of(stored, lengths)
     if size > MOST_SIZE:

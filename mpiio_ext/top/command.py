@@ -39,8 +39,13 @@ def _put_json(follower: Follower, interval_s: float) -> None:
 
 @click.command(context_settings=HELP)
 @click.argument("job", required=False)
-@click.option("--interval", type=Duration(least=_LEAST_S), default="1s", show_default=True,
-              help="Time between two looks; rates are those of the last interval.")
+@click.option(
+    "--interval",
+    type=Duration(least=_LEAST_S),
+    default="1s",
+    show_default=True,
+    help="Time between two looks; rates are those of the last interval.",
+)
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
 @json_option("Print one JSON object and end.")
 def top(job: str | None, interval: float, once: bool, as_json: bool) -> None:

@@ -27,8 +27,9 @@ _ALL, _KEPT, _LEAST = 1 << 30, 24, 8
 def shares(needs: Sequence[int], room: int) -> list[int]:
     """Return how many lines each gets of `room`: no more than it needs, and what it leaves is the others'."""
     given = [0] * len(needs)
-    for left, index in zip(range(len(needs), 0, -1), sorted(range(len(needs)), key=lambda one: needs[one]),
-                           strict=True):  # fmt: skip
+    for left, index in zip(
+        range(len(needs), 0, -1), sorted(range(len(needs)), key=lambda one: needs[one]), strict=True
+    ):
         given[index] = min(needs[index], max(0, room) // left)
         room -= given[index]
     return given
@@ -93,10 +94,16 @@ class _Grid:
         columns = [[*(self._heads[name] if broken else [name]), *self._cells(name)] for name in self.names]
         found = []
         for cells in zip(*columns, strict=True):
-            whole = [shortened(cell, widths[name], at_start=table.cut_at_start)
-                     for name, cell in zip(self.names, cells, strict=True)]  # fmt: skip
-            found.append(_GAP.join(cell.ljust(widths[name]) if name in texts else cell.rjust(widths[name])
-                                   for name, cell in zip(self.names, whole, strict=True)).rstrip())
+            whole = [
+                shortened(cell, widths[name], at_start=table.cut_at_start)
+                for name, cell in zip(self.names, cells, strict=True)
+            ]
+            found.append(
+                _GAP.join(
+                    cell.ljust(widths[name]) if name in texts else cell.rjust(widths[name])
+                    for name, cell in zip(self.names, whole, strict=True)
+                ).rstrip()
+            )
         return found
 
 

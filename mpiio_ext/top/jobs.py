@@ -87,8 +87,13 @@ def rates(before: Counts, now: Counts, interval_s: float) -> Rates:
     read_bytes, written_bytes, reads, writes = (
         max(0, getattr(now, name) - getattr(before, name)) / interval_s for name in Counts.__dataclass_fields__
     )
-    return Rates(interval_s=interval_s, read_bytes_per_s=read_bytes, written_bytes_per_s=written_bytes,
-                 reads_per_s=reads, writes_per_s=writes)
+    return Rates(
+        interval_s=interval_s,
+        read_bytes_per_s=read_bytes,
+        written_bytes_per_s=written_bytes,
+        reads_per_s=reads,
+        writes_per_s=writes,
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +185,14 @@ class _Seen:
     @property
     def rank(self) -> Rank:
         """What is said of it."""
-        return Rank(pid=self.pid, state=self.state, page=self.page, rates=self.rates,
-                    file_rates=self.file_rates or (Rates(),) * len(self.page.files),
-                    ended_unix_s=None if self.ended is None else self.ended[1])  # fmt: skip
+        return Rank(
+            pid=self.pid,
+            state=self.state,
+            page=self.page,
+            rates=self.rates,
+            file_rates=self.file_rates or (Rates(),) * len(self.page.files),
+            ended_unix_s=None if self.ended is None else self.ended[1],
+        )
 
 
 _Identity = tuple[int, int]
@@ -211,8 +221,11 @@ class Watch:
             jobs.setdefault(seen.job, []).append(identity)
             self._look_again(identity, seen)
         kept = {name: self._without_the_forgotten(identities, began_s) for name, identities in jobs.items()}
-        found = (Job(name=name.partition(" ")[0], ranks=tuple(sorted(ranks, key=lambda rank: rank.page.rank)))
-                 for name, ranks in kept.items() if ranks)  # fmt: skip
+        found = (
+            Job(name=name.partition(" ")[0], ranks=tuple(sorted(ranks, key=lambda rank: rank.page.rank)))
+            for name, ranks in kept.items()
+            if ranks
+        )
         return tuple(sorted(found, key=lambda job: (job.first.started_unix_s, job.name)))
 
     # ---- finding -----------------------------------------------------------------------------------------------------
@@ -255,6 +268,7 @@ class Watch:
 
     def _launcher(self, pid: int, known: dict[int, Process | None], *, alone: bool) -> str:
         """Return the launcher's process, and the daemon of it that has started this rank."""
+
         def look(one: int) -> Process | None:
             if one not in known:
                 known[one] = process(one, self._proc)
@@ -288,14 +302,24 @@ class Watch:
                 page = read(seen.path, identity)
         now_s = time.monotonic()
         if found is None or page is None:
-            self._seen[identity] = replace(seen, state="ended" if seen.page.finalized else "gone", rates=Rates(),
-                                           file_rates=(), ended=(now_s, time.time()))  # fmt: skip
+            self._seen[identity] = replace(
+                seen,
+                state="ended" if seen.page.finalized else "gone",
+                rates=Rates(),
+                file_rates=(),
+                ended=(now_s, time.time()),
+            )
             return
         interval_s = now_s - seen.at_s if seen.state else 0.0  # within the first look nothing tells how fast it is
         seen = replace(seen, state=_STATES.get(found.state, "sleeping"))
         if interval_s > 0.001:
-            seen = replace(seen, page=page, at_s=now_s, rates=rates(seen.page.total, page.total, interval_s),
-                           file_rates=_file_rates(seen.page, page, interval_s))  # fmt: skip
+            seen = replace(
+                seen,
+                page=page,
+                at_s=now_s,
+                rates=rates(seen.page.total, page.total, interval_s),
+                file_rates=_file_rates(seen.page, page, interval_s),
+            )
         self._seen[identity] = seen
 
     def _without_the_forgotten(self, identities: Sequence[_Identity], now_s: float) -> list[Rank]:
@@ -319,8 +343,9 @@ class Watch:
 def _file_rates(before: Page, now: Page, interval_s: float) -> tuple[Rates, ...]:
     """Return how fast each open file moves; one that was opened meanwhile from nothing."""
     known = {(file.path, file.opened_unix_s): file.counts for file in before.files}
-    return tuple(rates(known.get((file.path, file.opened_unix_s), Counts()), file.counts, interval_s)
-                 for file in now.files)  # fmt: skip
+    return tuple(
+        rates(known.get((file.path, file.opened_unix_s), Counts()), file.counts, interval_s) for file in now.files
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -340,14 +365,16 @@ def files_of(ranks: Sequence[Rank]) -> tuple[SharedFile, ...]:
         for file, moved in zip(rank.page.files, rank.file_rates, strict=True):
             parts.setdefault(file.path, []).append((rank.page.rank, file.counts, moved))
     found = [
-        SharedFile(path=path, ranks=len({number for number, _, _ in each}),
-                   total=sum((counts for _, counts, _ in each), Counts()),
-                   rates=sum((moved for _, _, moved in each), Rates()))
+        SharedFile(
+            path=path,
+            ranks=len({number for number, _, _ in each}),
+            total=sum((counts for _, counts, _ in each), Counts()),
+            rates=sum((moved for _, _, moved in each), Rates()),
+        )
         for path, each in parts.items()
-    ]  # fmt: skip
+    ]
     return tuple(sorted(found, key=lambda file: (-file.rates.bytes_per_s, -_bytes(file.total), file.path)))
 
 
 def _bytes(counts: Counts) -> int:
     return counts.read_bytes + counts.written_bytes
-

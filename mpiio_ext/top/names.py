@@ -67,5 +67,9 @@ def name_of(command: str, program: str) -> str:
 
 def is_word_of(wanted: str, commands: Iterable[str]) -> bool:
     """Return whether a glob matches a word of one of the commands, with its folder or without."""
-    return any(fnmatch.fnmatchcase(each, wanted)
-               for command in commands for word in command.split() for each in (word, _base(word)))  # fmt: skip
+    return any(
+        fnmatch.fnmatchcase(each, wanted)
+        for command in commands
+        for word in command.split()
+        for each in (word, _base(word))
+    )

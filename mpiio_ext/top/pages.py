@@ -44,8 +44,15 @@ _CHANGE, _OPENED, _OPEN, _UNLISTED, _REST = 8, 9, 10, 11, 12
 # Words of 4 bytes.
 _VERSION, _HEAD, _FILE, _FILES, _RANK, _RANKS, _STATE, _FILES_END = 2, 3, 4, 5, 12, 13, 14, 15
 #: Texts: first byte and size.
-_TEXTS = {"host": (128, 64), "program": (192, 64), "scheduler_job": (256, 64), "world": (320, 128),
-          "command": (448, 512), "service": (960, 64), "arbiter": (1024, 256)}  # fmt: skip
+_TEXTS = {
+    "host": (128, 64),
+    "program": (192, 64),
+    "scheduler_job": (256, 64),
+    "world": (320, 128),
+    "command": (448, 512),
+    "service": (960, 64),
+    "arbiter": (1024, 256),
+}
 _PATH = 48
 
 
@@ -63,8 +70,12 @@ class Counts:
     writes: int = 0
 
     def __add__(self, other: Counts) -> Counts:
-        return Counts(self.read_bytes + other.read_bytes, self.written_bytes + other.written_bytes,
-                      self.reads + other.reads, self.writes + other.writes)
+        return Counts(
+            self.read_bytes + other.read_bytes,
+            self.written_bytes + other.written_bytes,
+            self.reads + other.reads,
+            self.writes + other.writes,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,17 +178,29 @@ def _calm(content: memoryview, words: memoryview, halves: memoryview) -> _Copy:
 
 def _page(found: _Copy, rank: int, ranks: int) -> Page:
     files = tuple(
-        OpenFile(_text(found.content, HEAD_BYTES + index * FILE_BYTES + _PATH, FILE_BYTES - _PATH), opened_ns / 1e9,
-                 Counts(*counts))
-        for index, (*counts, opened_ns) in enumerate(zip(*found.columns, strict=True)) if opened_ns
-    )  # fmt: skip
+        OpenFile(
+            _text(found.content, HEAD_BYTES + index * FILE_BYTES + _PATH, FILE_BYTES - _PATH),
+            opened_ns / 1e9,
+            Counts(*counts),
+        )
+        for index, (*counts, opened_ns) in enumerate(zip(*found.columns, strict=True))
+        if opened_ns
+    )
     numbers = found.numbers
     return Page(
-        pid=numbers[_PID], start_ticks=numbers[_START_TICKS], started_unix_s=numbers[_STARTED_NS] / 1e9, rank=rank,
-        ranks=ranks, finalized=found.state == FINALIZED, opened=numbers[_OPENED], open=numbers[_OPEN],
-        unlisted=numbers[_UNLISTED], total=_sum(found), files=files,
+        pid=numbers[_PID],
+        start_ticks=numbers[_START_TICKS],
+        started_unix_s=numbers[_STARTED_NS] / 1e9,
+        rank=rank,
+        ranks=ranks,
+        finalized=found.state == FINALIZED,
+        opened=numbers[_OPENED],
+        open=numbers[_OPEN],
+        unlisted=numbers[_UNLISTED],
+        total=_sum(found),
+        files=files,
         **{name: _text(found.content, first, size) for name, (first, size) in _TEXTS.items()},
-    )  # fmt: skip
+    )
 
 
 def _sum(found: _Copy) -> Counts:

@@ -22,8 +22,10 @@ from mpiio_ext.top.names import program_of
 from mpiio_ext.top.pages import Counts
 
 #: What is said where there is no job at all.
-NOTHING = ("no MPI program of this user with this library is running on this node; "
-           "mpiio-ext doctor -- ./app says whether the library reaches a program")  # fmt: skip
+NOTHING = (
+    "no MPI program of this user with this library is running on this node; "
+    "mpiio-ext doctor -- ./app says whether the library reaches a program"
+)
 #: Jobs that are named to somebody who has asked for another.
 _MOST_TOLD = 10
 
@@ -120,11 +122,17 @@ class Watch:
 
         found = self._jobs.look()
         rows = self._look_at_delegates() if any(job.first.service for job in found) else ()
-        problems = [f"{count} process{'es' * (count != 1)} could not be read: {reason}"
-                    for reason, count in sorted(self._jobs.unreadable.items())]  # fmt: skip
+        problems = [
+            f"{count} process{'es' * (count != 1)} could not be read: {reason}"
+            for reason, count in sorted(self._jobs.unreadable.items())
+        ]
         problems += [self._no_delegates] if self._no_delegates else []
-        return Snapshot(host=os.uname().nodename, sampled_unix_s=time.time(),
-                        jobs=tuple(self._with_delegates(job, rows) for job in found), problems=tuple(problems))
+        return Snapshot(
+            host=os.uname().nodename,
+            sampled_unix_s=time.time(),
+            jobs=tuple(self._with_delegates(job, rows) for job in found),
+            problems=tuple(problems),
+        )
 
     def _look_at_delegates(self) -> Sequence[Observation]:
         """Return the rows of `mpiio-ext delegates status`, which needs the library."""
@@ -141,8 +149,9 @@ class Watch:
         if not page.service:
             return Watched(job=job)
         arbiter = self._maps.of(page.arbiter, page.service) if page.arbiter else None
-        return Watched(job=job, delegates=tuple(row for row in rows if row.status.group == page.service),
-                       arbiter=arbiter)  # fmt: skip
+        return Watched(
+            job=job, delegates=tuple(row for row in rows if row.status.group == page.service), arbiter=arbiter
+        )
 
 
 class NoJobError(MpiioExtError, LookupError):
@@ -195,43 +204,69 @@ class Follower:
 
 def _numbers(total: Counts, moved: Rates) -> dict[str, Any]:
     return {
-        "read_bytes": total.read_bytes, "written_bytes": total.written_bytes, "reads": total.reads,
-        "writes": total.writes, "read_mb_per_s": round(moved.read_bytes_per_s / 1e6, 3),
-        "written_mb_per_s": round(moved.written_bytes_per_s / 1e6, 3), "reads_per_s": round(moved.reads_per_s, 3),
+        "read_bytes": total.read_bytes,
+        "written_bytes": total.written_bytes,
+        "reads": total.reads,
+        "writes": total.writes,
+        "read_mb_per_s": round(moved.read_bytes_per_s / 1e6, 3),
+        "written_mb_per_s": round(moved.written_bytes_per_s / 1e6, 3),
+        "reads_per_s": round(moved.reads_per_s, 3),
         "writes_per_s": round(moved.writes_per_s, 3),
-    }  # fmt: skip
+    }
 
 
 def _rank(rank: Rank) -> dict[str, Any]:
     page = rank.page
-    return {"rank": page.rank, "pid": rank.pid, "state": rank.state, "files_open": page.open,
-            "files_opened": page.opened, "files_not_listed": page.unlisted, **_numbers(page.total, rank.rates)}
+    return {
+        "rank": page.rank,
+        "pid": rank.pid,
+        "state": rank.state,
+        "files_open": page.open,
+        "files_opened": page.opened,
+        "files_not_listed": page.unlisted,
+        **_numbers(page.total, rank.rates),
+    }
 
 
 def _job(watched: Watched) -> dict[str, Any]:
     job, page = watched.job, watched.job.first
     found: dict[str, Any] = {
-        "job": job.name, "scheduler_job": page.scheduler_job or None,
-        "program": program_of(page.command, page.program), "command": page.command,
-        "ranks": page.ranks, "ranks_here": len(job.ranks), "started_unix_s": round(page.started_unix_s, 3),
-        "interval_s": round(job.rates.interval_s, 3), **_numbers(job.total, job.rates),
+        "job": job.name,
+        "scheduler_job": page.scheduler_job or None,
+        "program": program_of(page.command, page.program),
+        "command": page.command,
+        "ranks": page.ranks,
+        "ranks_here": len(job.ranks),
+        "started_unix_s": round(page.started_unix_s, 3),
+        "interval_s": round(job.rates.interval_s, 3),
+        **_numbers(job.total, job.rates),
         "ranks_seen": [_rank(rank) for rank in job.ranks],
-        "files": [{"path": file.path, "ranks": file.ranks, **_numbers(file.total, file.rates)}
-                  for file in files_of(job.ranks)],
-        "delegates": [], "arbiter": None,
-    }  # fmt: skip
+        "files": [
+            {"path": file.path, "ranks": file.ranks, **_numbers(file.total, file.rates)} for file in files_of(job.ranks)
+        ],
+        "delegates": [],
+        "arbiter": None,
+    }
     if watched.delegates:
         from mpiio_ext.delegates._status import as_json
 
         found["delegates"] = as_json(watched.delegates)["delegates"]
     if watched.arbiter is not None:
         given = watched.arbiter
-        found["arbiter"] = {"folder": given.folder, "generation": given.generation, "problem": given.problem or None,
-                            "nodes": None if given.nodes is None else list(given.nodes)}  # fmt: skip
+        found["arbiter"] = {
+            "folder": given.folder,
+            "generation": given.generation,
+            "problem": given.problem or None,
+            "nodes": None if given.nodes is None else list(given.nodes),
+        }
     return found
 
 
 def as_json(seen: Snapshot) -> dict[str, Any]:
     """Return an object for scripts: every name ends with its unit unless it counts things that it names."""
-    return {"host": seen.host, "sampled_unix_s": round(seen.sampled_unix_s, 3), "problems": list(seen.problems),
-            "jobs": [_job(watched) for watched in seen.jobs]}
+    return {
+        "host": seen.host,
+        "sampled_unix_s": round(seen.sampled_unix_s, 3),
+        "problems": list(seen.problems),
+        "jobs": [_job(watched) for watched in seen.jobs],
+    }

@@ -55,9 +55,14 @@ def _mean(total: Counts, moved: Rates) -> str:
 
 
 def _moved(total: Counts, moved: Rates) -> tuple[str, ...]:
-    return (_speed(moved.written_bytes_per_s), _speed(moved.read_bytes_per_s),
-            number_words(round(moved.reads_per_s + moved.writes_per_s)), _mean(total, moved),
-            amount_text(total.written_bytes), amount_text(total.read_bytes))  # fmt: skip
+    return (
+        _speed(moved.written_bytes_per_s),
+        _speed(moved.read_bytes_per_s),
+        number_words(round(moved.reads_per_s + moved.writes_per_s)),
+        _mean(total, moved),
+        amount_text(total.written_bytes),
+        amount_text(total.read_bytes),
+    )
 
 
 _MOVED = ("written", "read", "calls/s", "mean size", "written so far", "read so far")
@@ -68,11 +73,26 @@ def job_list(seen: Snapshot) -> Table:
     rows = []
     for watched in seen.jobs:
         job, page = watched.job, watched.job.first
-        rows.append((job.name, page.scheduler_job or "–", job.called, _here(watched),
-                     f"ended {clock(ended)}" if (ended := job.ended_unix_s) is not None
-                     else ago(seen.sampled_unix_s - page.started_unix_s), *_moved(job.total, job.rates)))
-    return Table(title=f"Jobs on {seen.host}", columns=("job", "scheduler's", "command", "ranks", "up", *_MOVED),
-                 rows=tuple(rows), texts=3, long="command", spare=("scheduler's", "mean size", "calls/s", "up"))
+        rows.append(
+            (
+                job.name,
+                page.scheduler_job or "–",
+                job.called,
+                _here(watched),
+                f"ended {clock(ended)}"
+                if (ended := job.ended_unix_s) is not None
+                else ago(seen.sampled_unix_s - page.started_unix_s),
+                *_moved(job.total, job.rates),
+            )
+        )
+    return Table(
+        title=f"Jobs on {seen.host}",
+        columns=("job", "scheduler's", "command", "ranks", "up", *_MOVED),
+        rows=tuple(rows),
+        texts=3,
+        long="command",
+        spare=("scheduler's", "mean size", "calls/s", "up"),
+    )
 
 
 def _here(watched: Watched) -> str:
@@ -81,10 +101,17 @@ def _here(watched: Watched) -> str:
 
 
 def _rank_table(ranks: Sequence[Rank], title: str) -> Table:
-    rows = tuple((str(rank.page.rank), rank.state, str(rank.pid), str(rank.page.open),
-                  *_moved(rank.page.total, rank.rates)) for rank in ranks)  # fmt: skip
-    return Table(title=title, columns=("rank", "state", "pid", "files", *_MOVED), rows=rows, texts=2,
-                 spare=("pid", "mean size", "files", "calls/s"))  # fmt: skip
+    rows = tuple(
+        (str(rank.page.rank), rank.state, str(rank.pid), str(rank.page.open), *_moved(rank.page.total, rank.rates))
+        for rank in ranks
+    )
+    return Table(
+        title=title,
+        columns=("rank", "state", "pid", "files", *_MOVED),
+        rows=rows,
+        texts=2,
+        spare=("pid", "mean size", "files", "calls/s"),
+    )
 
 
 def _file_table(watched: Watched) -> Table:
@@ -93,21 +120,42 @@ def _file_table(watched: Watched) -> Table:
     beyond = sum(rank.page.unlisted for rank in ranks)
     more = f"; {beyond} openings that their ranks' pages have no room for are not listed" if beyond else ""
     title = "Open files" if watched.job.ended_unix_s is None else "Files that were open at the last look"
-    return Table(title=f"{title}{more}", columns=("file", "ranks", *_MOVED), rows=rows, long="file",
-                 cut_at_start=True, spare=("mean size", "ranks", "calls/s"))  # fmt: skip
+    return Table(
+        title=f"{title}{more}",
+        columns=("file", "ranks", *_MOVED),
+        rows=rows,
+        long="file",
+        cut_at_start=True,
+        spare=("mean size", "ranks", "calls/s"),
+    )
 
 
 def _delegate_table(watched: Watched) -> Table:
     rows = []
     for row in watched.delegates:
         item, speed = row.status, row.rates
-        rows.append((str(item.delegate), row.state, str(item.pid), str(item.queued), str(len(item.waiting)),
-                     _speed(speed.written_mb_per_s * 1e6), _speed(speed.read_mb_per_s * 1e6),
-                     _speed(speed.flushed_mb_per_s * 1e6), amount_text(item.dirty_bytes),
-                     f"{item.pages_used} of {item.pages}", str(item.counters["errors"])))
-    return Table(title=f"Delegates on {watched.delegates[0].status.host} (mpiio-ext delegates status says more)",
-                 columns=("#", "state", "pid", "queue", "waiting", "in", "out", "drain", "dirty", "pages", "errors"),
-                 rows=tuple(rows), texts=2, spare=("pid", "pages", "errors", "waiting"))
+        rows.append(
+            (
+                str(item.delegate),
+                row.state,
+                str(item.pid),
+                str(item.queued),
+                str(len(item.waiting)),
+                _speed(speed.written_mb_per_s * 1e6),
+                _speed(speed.read_mb_per_s * 1e6),
+                _speed(speed.flushed_mb_per_s * 1e6),
+                amount_text(item.dirty_bytes),
+                f"{item.pages_used} of {item.pages}",
+                str(item.counters["errors"]),
+            )
+        )
+    return Table(
+        title=f"Delegates on {watched.delegates[0].status.host} (mpiio-ext delegates status says more)",
+        columns=("#", "state", "pid", "queue", "waiting", "in", "out", "drain", "dirty", "pages", "errors"),
+        rows=tuple(rows),
+        texts=2,
+        spare=("pid", "pages", "errors", "waiting"),
+    )
 
 
 def _arbiter_line(watched: Watched) -> str:
@@ -127,8 +175,10 @@ def heading(seen: Snapshot, watched: Watched) -> str:
     ranks = "rank" if page.ranks == 1 else "ranks"
     ended = watched.job.ended_unix_s
     up = ago((seen.sampled_unix_s if ended is None else ended) - page.started_unix_s)
-    return (f"Job {watched.job.name}{scheduler}: {watched.job.called}, {_here(watched)} {ranks} on {seen.host}, "
-            f"{up if ended is None else f'ended at {clock(ended)} after {up}'}")
+    return (
+        f"Job {watched.job.name}{scheduler}: {watched.job.called}, {_here(watched)} {ranks} on {seen.host}, "
+        f"{up if ended is None else f'ended at {clock(ended)} after {up}'}"
+    )
 
 
 def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
@@ -143,12 +193,16 @@ def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
         if job.first.service and not watched.delegates:
             found.append("The job's delegates are not on this node.")
         if job.first.ranks > len(job.ranks):
-            found.append(f"{job.first.ranks - len(job.ranks)} ranks are not seen: on other nodes (run this there, "
-                         "too), ended, or without the library.")
+            found.append(
+                f"{job.first.ranks - len(job.ranks)} ranks are not seen: on other nodes (run this there, "
+                "too), ended, or without the library."
+            )
         gone = [str(rank.page.rank) for rank in job.ranks if rank.state == "gone"]
         if gone:
-            found.append(f"Gone, and MPI_Finalize was not seen: rank{'s' * (len(gone) > 1)} {', '.join(gone[:20])}"
-                         + (" …" if len(gone) > 20 else ""))
+            found.append(
+                f"Gone, and MPI_Finalize was not seen: rank{'s' * (len(gone) > 1)} {', '.join(gone[:20])}"
+                + (" …" if len(gone) > 20 else "")
+            )
     return tuple(found)
 
 

@@ -122,6 +122,12 @@ def choose_runs(
                 more = MOST_CANDIDATES if run_s <= 0 else int((budget_s - least_s) / run_s)
                 candidates = min(LEAST_CANDIDATES + more, MOST_CANDIDATES)
                 seconds = costs.start_s + least_seconds(run_s, level, candidates)
-                return Runs(candidates=candidates, pairs=least_pairs(level), confidence=level, pauses=pauses,
-                            share=share, seconds=min(seconds, budget_s))  # fmt: skip
+                return Runs(
+                    candidates=candidates,
+                    pairs=least_pairs(level),
+                    confidence=level,
+                    pauses=pauses,
+                    share=share,
+                    seconds=min(seconds, budget_s),
+                )
     return Refusal(needed_s=needed_s)

@@ -13,11 +13,14 @@ class Tuned(Shown, dict[str, Any]):
     def lines(self) -> list[str]:
         """Return the verdict with its reason, the hints, and the file that they are in."""
         hints = " ".join(f"{name}={value}" for name, value in (self["hints"] or {}).items())
-        return [f"{self['verdict']}: {self['reason']}" if self["reason"] else self["verdict"],
-                *([f"{hints} (in {self['hints_file']})"] if hints else []),
-                f"{len(self['runs'])} runs in {self['spent_s']:.0f} s, judged by {self['metric']}"]  # fmt: skip
+        return [
+            f"{self['verdict']}: {self['reason']}" if self["reason"] else self["verdict"],
+            *([f"{hints} (in {self['hints_file']})"] if hints else []),
+            f"{len(self['runs'])} runs in {self['spent_s']:.0f} s, judged by {self['metric']}",
+        ]
 
     def rows(self) -> list[dict[str, Any]]:
         """Return the runs; cost is lower-is-better, its unit is told by ``["metric"]``."""
-        return [run | {"hints": " ".join(f"{name}={value}" for name, value in run["hints"].items())}
-                for run in self["runs"]]  # fmt: skip
+        return [
+            run | {"hints": " ".join(f"{name}={value}" for name, value in run["hints"].items())} for run in self["runs"]
+        ]

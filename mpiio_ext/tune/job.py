@@ -112,8 +112,14 @@ class Job:
         from mpiio_ext.tune.space import build
 
         removable = program.removable_hints(present, self.glob)
-        return build(usage, self.options, defaults=program.registry_defaults(), in_force=present.values,
-                     user=frozenset(present.sources), removable=removable)  # fmt: skip
+        return build(
+            usage,
+            self.options,
+            defaults=program.registry_defaults(),
+            in_force=present.values,
+            user=frozenset(present.sources),
+            removable=removable,
+        )
 
 
 def metric_of(kind: str, pattern: str | None, lower: bool) -> Metric:
@@ -199,8 +205,15 @@ def tune(job: Job, asked: Plan, log: Path, before: str | None) -> Result:
                 seen = f", best {job.metric.shown(best)}" if best < float("inf") else ""
                 advance(f"{record.phase}, run {record.number}{seen}", to=time.monotonic() - begin_s)
 
-            tuner = Tuner(runner=runner, metric=job.metric, plan=asked, space_of=job.space, judge=judge,
-                          notify=notify, start_s=served.start_s if served else lambda _: 0.0)  # fmt: skip
+            tuner = Tuner(
+                runner=runner,
+                metric=job.metric,
+                plan=asked,
+                space_of=job.space,
+                judge=judge,
+                notify=notify,
+                start_s=served.start_s if served else lambda _: 0.0,
+            )
             return tuner.run()
     finally:
         if served is not None:
@@ -251,13 +264,26 @@ def _write_page(result: Result, subject: Subject, file: Path) -> None:
     echo(f"page: {file}")
 
 
-def finish(result: Result, job: Job, budget_s: float, output: Path,
-           put: Callable[[dict[str, Any]], None] | None, page: Path | None = None) -> list[str]:  # fmt: skip
+def finish(
+    result: Result,
+    job: Job,
+    budget_s: float,
+    output: Path,
+    put: Callable[[dict[str, Any]], None] | None,
+    page: Path | None = None,
+) -> list[str]:
     """Print the result, put its JSON, write the hints file and the page; return a line for each that failed."""
     from mpiio_ext.tune import report
 
-    subject = report.Subject(command=job.command, metric=job.metric, glob=job.glob, present=job.present,
-                             budget_s=budget_s, why_metric=job.why_metric, merges=job.merges)  # fmt: skip
+    subject = report.Subject(
+        command=job.command,
+        metric=job.metric,
+        glob=job.glob,
+        present=job.present,
+        budget_s=budget_s,
+        why_metric=job.why_metric,
+        merges=job.merges,
+    )
     won = result.verdict == "wins"
 
     note = "" if job.options.subfiles or job.about else job.one_server  # --subfiles is tune's

@@ -101,8 +101,10 @@ class MergingRunner:
         found = sorted(_indexes(self._paths))
         if not asks(setting):
             if found:
-                raise TuneError(f"{found[0]}: is stored as several already: merge it with `mpiio-ext subfiles merge "
-                                "--in-place`, or remove it with `mpiio-ext subfiles rm`")  # fmt: skip
+                raise TuneError(
+                    f"{found[0]}: is stored as several already: merge it with `mpiio-ext subfiles merge "
+                    "--in-place`, or remove it with `mpiio-ext subfiles rm`"
+                )
             return outcome
         if outcome.status != "ok":
             self._remove(found)

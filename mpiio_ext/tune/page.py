@@ -54,28 +54,52 @@ def chart(result: Result) -> Chart | None:
         if some:
             x, y = zip(*some, strict=True)
             marks.append(Line(x=x, y=y, name=name, look=Look(own.colour, "", own.marker), clip=False))
-    panel = Panel(marks=marks, x=Axis(label="run", whole=True),
-                  y=Axis(label="speed over the program as it is [×]", low=0, grid=True))  # fmt: skip
+    panel = Panel(
+        marks=marks,
+        x=Axis(label="run", whole=True),
+        y=Axis(label="speed over the program as it is [×]", low=0, grid=True),
+    )
     return Chart(name="tuning", title=_title(result), panels=[[panel]], legend="above")
 
 
 def _grids(result: Result, subject: Subject) -> Sequence[page.Grid]:
-    settings = [(str(setting), f"{len(costs):,}",
-                 subject.metric.shown(statistics.median(costs)) if costs else "–")
-                for setting, costs in settings_of(result)]  # fmt: skip
-    runs = [(f"{record.number}", record.phase, str(record.setting),
-             record.status + (f": {record.reason}" if record.reason else ""),
-             subject.metric.shown(record.cost) if record.cost is not None else "–") for record in result.records]
-    return (page.Grid(columns=("setting", "runs with a result", "median"), rows=settings, numbers=(False, True, True)),
-            page.Grid(columns=("run", "phase", "setting", "end", subject.metric.name), rows=runs, folded=True,
-                      numbers=(True, False, False, False, True)))  # fmt: skip
+    settings = [
+        (str(setting), f"{len(costs):,}", subject.metric.shown(statistics.median(costs)) if costs else "–")
+        for setting, costs in settings_of(result)
+    ]
+    runs = [
+        (
+            f"{record.number}",
+            record.phase,
+            str(record.setting),
+            record.status + (f": {record.reason}" if record.reason else ""),
+            subject.metric.shown(record.cost) if record.cost is not None else "–",
+        )
+        for record in result.records
+    ]
+    return (
+        page.Grid(columns=("setting", "runs with a result", "median"), rows=settings, numbers=(False, True, True)),
+        page.Grid(
+            columns=("run", "phase", "setting", "end", subject.metric.name),
+            rows=runs,
+            folded=True,
+            numbers=(True, False, False, False, True),
+        ),
+    )
 
 
 def tuning_page(result: Result, subject: Subject) -> str:
     """Return the page."""
     drawn = chart(result)
     caption = "Each run of the search, the race, and the confirmation, which alone decides. The line is 1."
-    sections = [page.Section(anchor="result", title="Result", sentences=lines(result, subject)),
-                page.Section(anchor="runs", title="Settings and runs", grids=_grids(result, subject))]  # fmt: skip
-    return page.document("Tuning", sections, lead=[_lead(result)], head=shlex.join(subject.command),
-                         picture=_NONE if drawn is None else page.drawn(drawn, caption=caption))  # fmt: skip
+    sections = [
+        page.Section(anchor="result", title="Result", sentences=lines(result, subject)),
+        page.Section(anchor="runs", title="Settings and runs", grids=_grids(result, subject)),
+    ]
+    return page.document(
+        "Tuning",
+        sections,
+        lead=[_lead(result)],
+        head=shlex.join(subject.command),
+        picture=_NONE if drawn is None else page.drawn(drawn, caption=caption),
+    )

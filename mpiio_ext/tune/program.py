@@ -67,9 +67,8 @@ def usage_of(uses: Sequence[FileUse]) -> Usage:
     return Usage(
         ranks=max(use.ranks for use in uses),
         collective=native or any(use.collective_calls for use in uses),
-        independent=native or any(
-            use.independent_calls > (use.direct_calls + use.delegated_calls) * use.ranks for use in uses
-        ),
+        independent=native
+        or any(use.independent_calls > (use.direct_calls + use.delegated_calls) * use.ranks for use in uses),
         written=native or any(use.written for use in uses),
     )
 

@@ -237,10 +237,12 @@ def as_json(result: Result, subject: Subject, hints_file: str | None) -> dict[st
         "candidate": _hints(result.candidate),
         "evidence": None if result.evidence is None else dataclasses.asdict(result.evidence),
         "hints_file": hints_file,
-        "own_hints": [] if own is None else [
-            {"name": name, "value": own.values[name], "source": source} for name, source in own.sources.items()
-        ],
-        "files": [] if result.baseline is None else [
+        "own_hints": []
+        if own is None
+        else [{"name": name, "value": own.values[name], "source": source} for name, source in own.sources.items()],
+        "files": []
+        if result.baseline is None
+        else [
             {"path": path, "openings": times, "bytes": size, "native": native}
             for path, times, size, native in files_of(result.baseline)
         ],
@@ -260,7 +262,7 @@ def as_json(result: Result, subject: Subject, hints_file: str | None) -> dict[st
             }
             for record in result.records
         ],
-    }  # fmt: skip
+    }
 
 
 def trial_line(point: dict[str, str | int], setting: Setting) -> str:

@@ -131,8 +131,15 @@ class ServedRunner:
         self._count += 1
         errors, ending = self._alone.log / f"start-{self._count}.err", contextlib.ExitStack()
         with errors.open("wb") as err:
-            process = ending.enter_context(launched([*launch.arguments, "--orders"], launch.environment,
-                                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err))
+            process = ending.enter_context(
+                launched(
+                    [*launch.arguments, "--orders"],
+                    launch.environment,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=err,
+                )
+            )
         self._jobs[delegates] = _Job(process=process, ending=ending, errors=errors)
         return self._jobs[delegates]
 
@@ -170,7 +177,7 @@ class ServedRunner:
         if not self._works:
             return None
         stem.with_suffix(".out").write_bytes(text)
-        stem.with_suffix(".err").write_bytes(job.errors.read_bytes()[0 if status is None else before:])
+        stem.with_suffix(".err").write_bytes(job.errors.read_bytes()[0 if status is None else before :])
         outcome = outcome_of(status or returned, now_s - ready_s, stem, limit_s if status is None and stopped else None)
         if not keep:
             stem.with_suffix(".stats").unlink(missing_ok=True)

@@ -13,14 +13,7 @@ from dataclasses import dataclass
 #: Hints whose default "0" means that nobody sets them. They are handed on to the MPI library, and OMPIO of Open MPI 4.1
 #: divides by a `cb_nodes` of 0: their default is had by leaving them away, never by writing 0.
 LEFT_AWAY = frozenset(
-    (
-        "cb_nodes",
-        "cb_buffer_size",
-        "ind_rd_buffer_size",
-        "ind_wr_buffer_size",
-        "striping_unit",
-        "striping_factor",
-    )
+    ("cb_nodes", "cb_buffer_size", "ind_rd_buffer_size", "ind_wr_buffer_size", "striping_unit", "striping_factor")
 )
 
 

@@ -201,14 +201,7 @@ def outcome_of(returned: int, elapsed_s: float, stem: Path, limit_s: float | Non
     elif exit_status != 0:
         words = _last_words(stem.with_suffix(".err")) or _last_words(stem.with_suffix(".out"))
         status, reason = "failed", status_text(exit_status) + (f": {words}" if words else "")
-    return Outcome(
-        status=status,
-        reason=reason,
-        exit_status=exit_status,
-        elapsed_s=elapsed_s,
-        files=uses,
-        ranks=ranks,
-    )
+    return Outcome(status=status, reason=reason, exit_status=exit_status, elapsed_s=elapsed_s, files=uses, ranks=ranks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -280,13 +273,16 @@ class ProcessRunner:
                 self.before, shell=True, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, check=False
             )
         if done.returncode != 0:
-            raise TuneError(f"--before: {self.before!r} ended with exit status {done.returncode}, "
-                            f"its output is {stem.with_suffix('.before')}")
+            raise TuneError(
+                f"--before: {self.before!r} ended with exit status {done.returncode}, "
+                f"its output is {stem.with_suffix('.before')}"
+            )
 
     def _run(self, launch: Launch, stem: Path, limit_s: float) -> Outcome:
         with stem.with_suffix(".out").open("wb") as out, stem.with_suffix(".err").open("wb") as err:
-            ended = run(launch.arguments, limit_s=limit_s, environment=launch.environment, job=True, output=out,
-                        errors=err)  # fmt: skip
+            ended = run(
+                launch.arguments, limit_s=limit_s, environment=launch.environment, job=True, output=out, errors=err
+            )
         if ended.status is None:
             status = 127 if ended.error == errno.ENOENT else 126
             reason = f"cannot execute {launch.arguments[0]}: {os.strerror(ended.error)}"

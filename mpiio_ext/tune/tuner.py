@@ -198,9 +198,18 @@ class Tuner:
                 status, reason = "unjudged", str(error)
         elif status == "stopped" and ours:
             reason = f"{_CUT}; {reason}"
-        record = Record(number=number, phase=phase, setting=setting, status=status, reason=reason, cost=cost,
-                        exit_status=outcome.exit_status, elapsed_s=outcome.elapsed_s, merge_s=outcome.merge_s,
-                        merged_by=outcome.merged_by)  # fmt: skip
+        record = Record(
+            number=number,
+            phase=phase,
+            setting=setting,
+            status=status,
+            reason=reason,
+            cost=cost,
+            exit_status=outcome.exit_status,
+            elapsed_s=outcome.elapsed_s,
+            merge_s=outcome.merge_s,
+            merged_by=outcome.merged_by,
+        )
         self._records.append(record)
         if phase == "baseline":
             self._baseline = outcome
@@ -225,13 +234,18 @@ class Tuner:
         record, outcome = self._records[0], self._baseline
         assert outcome is not None
         if record.status == "failed":
-            raise ProgramError(f"{self._plan.subject} fails as it is, without any change: {record.reason}",
-                               record.exit_status)
+            raise ProgramError(
+                f"{self._plan.subject} fails as it is, without any change: {record.reason}", record.exit_status
+            )
         if record.status == "stopped":
             least_s = least_seconds(record.elapsed_s, LEAST_CONFIDENCE if self._plan.may_fall else self._confidence)
-            raise TooShort(f"the first run, without any change, did not end within the budget of "
-                           f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case",
-                           run_s=record.elapsed_s, left_s=0.0, more_s=max(least_s, self._plan.budget_s))  # fmt: skip
+            raise TooShort(
+                f"the first run, without any change, did not end within the budget of "
+                f"{self._plan.budget_s:g} s: use a larger --budget or a smaller case",
+                run_s=record.elapsed_s,
+                left_s=0.0,
+                more_s=max(least_s, self._plan.budget_s),
+            )
         if cost is None:
             raise TuneError(record.reason)
         space = self._space_of(outcome)
@@ -246,10 +260,14 @@ class Tuner:
             needed_s = least_seconds(run_s, LEAST_CONFIDENCE if self._plan.may_fall else asked) - FIRST_RUNS * run_s
             more_s = (needed_s - left_s) * 1.1
             needed = math.ceil(self._plan.budget_s + more_s)
-            raise TooShort(f"the budget of {self._plan.budget_s:g} s is too short: a run takes {run_s:.1f} s, and a "
-                           f"decision takes {needed_s / run_s:.0f} times that; {max(left_s, 0):.0f} s are left: use "
-                           f"--budget {needed}s at least, better twice that", run_s=run_s, left_s=left_s,
-                           more_s=more_s)  # fmt: skip
+            raise TooShort(
+                f"the budget of {self._plan.budget_s:g} s is too short: a run takes {run_s:.1f} s, and a "
+                f"decision takes {needed_s / run_s:.0f} times that; {max(left_s, 0):.0f} s are left: use "
+                f"--budget {needed}s at least, better twice that",
+                run_s=run_s,
+                left_s=left_s,
+                more_s=more_s,
+            )
         self._confidence, self._least_pairs = found, least_pairs(found)
 
     def _search(self, space: Space, free_s: float) -> None:
@@ -378,8 +396,10 @@ class Tuner:
             before, after = costs[BASELINE], costs[winner]
             if before is not None and after is not None:
                 self._pairs.append((before, after))
-                elapsed_s = {record.setting: record.elapsed_s + (record.merge_s if self._plan.merges else 0.0)
-                             for record in self._records[-2:]}  # fmt: skip
+                elapsed_s = {
+                    record.setting: record.elapsed_s + (record.merge_s if self._plan.merges else 0.0)
+                    for record in self._records[-2:]
+                }
                 self._elapsed_pairs.append((elapsed_s[BASELINE], elapsed_s[winner]))
 
     # ---- the end ----------------------------------------------------------------------------------------------------

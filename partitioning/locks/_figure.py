@@ -67,10 +67,21 @@ def _panel(outcomes: Sequence[Outcome], panel: _Panel) -> Drawn:
         for dash, relations in _CLASSES.items():
             joined = [(o.geometry.aggregators, value) for o, value in points if _related(o) in relations]
             marks.append(Line(x=[x for x, _ in joined], y=[y for _, y in joined], look=Look(colour, dash), width=width))
-        marks += [Line(x=[o.geometry.aggregators], y=[value], look=Look(colour, "", _MARKS[_related(o)]), size=size,
-                       hollow=True) for o, value in points]  # fmt: skip
-    y = (Axis(scale="symlog", low=-0.4, high=3 * max(1, *panel.values), grid=True) if panel.counts else
-         Axis(grid=True, form=lambda value: f"{value:,.0f}"))  # fmt: skip
+        marks += [
+            Line(
+                x=[o.geometry.aggregators],
+                y=[value],
+                look=Look(colour, "", _MARKS[_related(o)]),
+                size=size,
+                hollow=True,
+            )
+            for o, value in points
+        ]
+    y = (
+        Axis(scale="symlog", low=-0.4, high=3 * max(1, *panel.values), grid=True)
+        if panel.counts
+        else Axis(grid=True, form=lambda value: f"{value:,.0f}")
+    )
     x = Axis(label="aggregators", scale="log2", grid=True, form=lambda value: f"{value:,.0f}")  # not a power
     return Drawn(marks=marks, title=panel.title, x=x, y=y)
 
@@ -79,11 +90,21 @@ def _keys(outcomes: Sequence[Outcome]) -> list[tuple[str, Look, float]]:
     """Return what colours, marks and lines mean."""
     labels = list(dict.fromkeys(map(_label, outcomes)))
     used = {_related(o) for o in outcomes}
-    return [*((label, Look(look(index).colour), _between(_WIDTHS, index, len(labels)))
-              for index, label in enumerate(labels)),
-            *((f"{name} (aggregators to servers)",
-               Look("soft", next(dash for dash, relations in _CLASSES.items() if name in relations), mark), 1.5)
-              for name, mark in _MARKS.items() if name in used)]  # fmt: skip
+    return [
+        *(
+            (label, Look(look(index).colour), _between(_WIDTHS, index, len(labels)))
+            for index, label in enumerate(labels)
+        ),
+        *(
+            (
+                f"{name} (aggregators to servers)",
+                Look("soft", next(dash for dash, relations in _CLASSES.items() if name in relations), mark),
+                1.5,
+            )
+            for name, mark in _MARKS.items()
+            if name in used
+        ),
+    ]
 
 
 def draw(outcomes: Sequence[Outcome], path: Path) -> None:
@@ -102,18 +123,41 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
         The file cannot be written.
     """
     one = outcomes[0]
-    panels = [_panel(outcomes, panel) for panel in (
-        _Panel(title="lock requests", values=[o.total_lock_requests for o in outcomes], counts=True),
-        _Panel(title="conflicts", values=[o.total_conflicts for o in outcomes], counts=True),
-        _Panel(title="predicted MiB/s", values=[o.bandwidth_bytes_s / _MIB for o in outcomes], counts=False),
-        _Panel(title="predicted bandwidth, % of the fastest method with as many aggregators",
-               values=_share_of_fastest(outcomes), counts=False),
-    )]  # fmt: skip
+    panels = [
+        _panel(outcomes, panel)
+        for panel in (
+            _Panel(title="lock requests", values=[o.total_lock_requests for o in outcomes], counts=True),
+            _Panel(title="conflicts", values=[o.total_conflicts for o in outcomes], counts=True),
+            _Panel(title="predicted MiB/s", values=[o.bandwidth_bytes_s / _MIB for o in outcomes], counts=False),
+            _Panel(
+                title="predicted bandwidth, % of the fastest method with as many aggregators",
+                values=_share_of_fastest(outcomes),
+                counts=False,
+            ),
+        )
+    ]
     region, stripe, window = (
-        size_text(count, exact=True) for count in
-        (one.geometry.end_bytes - one.geometry.start_bytes, one.geometry.stripe_size_bytes, one.window_bytes)
-    )  # fmt: skip
-    heading = (f"{one.file_system.name}{', caches' if one.file_system.caches else ''}, {one.geometry.servers} servers, "
-               f"{one.operation} of {region} in stripes of {stripe}, windows of {window}, by lock model")
-    save(Chart(name="locks", panels=[panels[:2], panels[2:]], width=11.5, height=9, heading=heading, legend="below",
-               columns=3, keys=_keys(outcomes)), path)  # fmt: skip
+        size_text(count, exact=True)
+        for count in (
+            one.geometry.end_bytes - one.geometry.start_bytes,
+            one.geometry.stripe_size_bytes,
+            one.window_bytes,
+        )
+    )
+    heading = (
+        f"{one.file_system.name}{', caches' if one.file_system.caches else ''}, {one.geometry.servers} servers, "
+        f"{one.operation} of {region} in stripes of {stripe}, windows of {window}, by lock model"
+    )
+    save(
+        Chart(
+            name="locks",
+            panels=[panels[:2], panels[2:]],
+            width=11.5,
+            height=9,
+            heading=heading,
+            legend="below",
+            columns=3,
+            keys=_keys(outcomes),
+        ),
+        path,
+    )

@@ -10,15 +10,7 @@ import numpy as np
 
 from mpiio_ext._tools import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
-from mpiio_ext.partitioning._plan import (
-    MAX_OFFSET_BYTES,
-    Geometry,
-    IntArray,
-    Plan,
-    _check,
-    _numbers,
-    check_method,
-)
+from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, IntArray, Plan, _check, _numbers, check_method
 from mpiio_ext.partitioning.locks._outcome import COUNTERS, Outcome
 from mpiio_ext.partitioning.locks._systems import PROTOCOLS, FileSystem
 
@@ -39,13 +31,24 @@ def _system(file_system: FileSystem) -> object:
             **{
                 name: getattr(file_system, name)
                 for name in (
-                    "granularity_bytes", "growth_bytes", "growth_holders", "forward_holders", "rpc_bytes",
-                    "round_trip_s", "enqueue_s", "lock_service_s", "request_overhead_s", "server_bandwidth_bytes_s",
-                    "client_bandwidth_bytes_s", "commit_s", "dirty_server_bytes", "dirty_client_bytes",
+                    "granularity_bytes",
+                    "growth_bytes",
+                    "growth_holders",
+                    "forward_holders",
+                    "rpc_bytes",
+                    "round_trip_s",
+                    "enqueue_s",
+                    "lock_service_s",
+                    "request_overhead_s",
+                    "server_bandwidth_bytes_s",
+                    "client_bandwidth_bytes_s",
+                    "commit_s",
+                    "dirty_server_bytes",
+                    "dirty_client_bytes",
                 )
             },
         },
-    )  # fmt: skip
+    )
 
 
 def _geometry_and_method(geometry_or_plan: Geometry | Plan, method: str | None) -> tuple[Geometry, str]:
@@ -58,9 +61,14 @@ def _geometry_and_method(geometry_or_plan: Geometry | Plan, method: str | None) 
 
 
 def _how(
-    geometry: Geometry, window_bytes: int, stripe_size_io: bool, operation: str, collectives: int, synchronise: bool,
+    geometry: Geometry,
+    window_bytes: int,
+    stripe_size_io: bool,
+    operation: str,
+    collectives: int,
+    synchronise: bool,
     order_seed: int | None,
-) -> dict[str, int]:  # fmt: skip
+) -> dict[str, int]:
     """Return the fields of the C struct that says how collectives are carried out, or raise ArgumentError."""
     if operation not in ("write", "read"):
         raise ArgumentError(f"operation is write or read, not {operation!r}")
@@ -99,7 +107,10 @@ def _stoppable(call: Callable[[], int], watch: IntArray, progress: Callable[[int
 
 
 def _run(
-    geometry: Geometry, method: str, file_system: FileSystem, run: dict[str, int],
+    geometry: Geometry,
+    method: str,
+    file_system: FileSystem,
+    run: dict[str, int],
     progress: Callable[[int], None] | None,
 ) -> dict[str, Any]:
     """Call the model; return the fields of `Outcome` that it sets."""

@@ -98,9 +98,15 @@ def check_requests(requests: int) -> None:
 
 
 def sweep(
-    geometries: Sequence[Geometry], compared: Sequence[Variant], *, file_system: FileSystem, window_bytes: int,
-    operation: str = "write", collectives: int = 1, progress: Callable[[Geometry, Variant, int], None] | None = None,
-) -> Iterator[Outcome]:  # fmt: skip
+    geometries: Sequence[Geometry],
+    compared: Sequence[Variant],
+    *,
+    file_system: FileSystem,
+    window_bytes: int,
+    operation: str = "write",
+    collectives: int = 1,
+    progress: Callable[[Geometry, Variant, int], None] | None = None,
+) -> Iterator[Outcome]:
     """Yield the outcome of every variant for each geometry, in this order; see `simulate` for the parameters.
 
     Parameters

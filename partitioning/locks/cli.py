@@ -18,14 +18,7 @@ from mpiio_ext.common.units import size_text
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, MAX_PARTIES, Geometry
 from mpiio_ext.partitioning.locks._figure import draw
 from mpiio_ext.partitioning.locks._outcome import Outcome
-from mpiio_ext.partitioning.locks._sweep import (
-    Variant,
-    check_requests,
-    relation,
-    requests_about,
-    sweep,
-    variants,
-)  # fmt: skip
+from mpiio_ext.partitioning.locks._sweep import Variant, check_requests, relation, requests_about, sweep, variants
 from mpiio_ext.partitioning.locks._systems import FileSystem, cached, gpfs, lustre, uncached, unlocked
 
 if TYPE_CHECKING:
@@ -107,8 +100,14 @@ def _table(outcomes: Sequence[Outcome], without: Sequence[str] = ()) -> Table:
     if without:
         caption += f"Left out, for the terminal is narrow: {', '.join(' '.join(name.split()) for name in without)}.\n"
     caption += "Latencies and bandwidths: --json."
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=0 if without else (0, 1, 0, 0),
-                  caption_justify="left", caption=caption)  # fmt: skip
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=0 if without else (0, 1, 0, 0),
+        caption_justify="left",
+        caption=caption,
+    )
     before = None
     for o in outcomes:
         number = o.geometry.aggregators
@@ -169,42 +168,51 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
 @click.option("--window", type=_SIZE, default="16M", help="Bytes of a collective buffer.")
 @click.option("--method", "names", multiple=True, default=["all"], help="Partition method, or all; may be repeated.")
 @click.option(
-    "--stripe-size-io", type=click.Choice(["aligned", "both", "no", "yes"]), default="aligned",
+    "--stripe-size-io",
+    type=click.Choice(["aligned", "both", "no", "yes"]),
+    default="aligned",
     help="Compare stripe-size I/O too: with aligned alone, with all, not at all; yes: nothing else.",
 )
 @click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="What the collectives do.")
 @click.option("--collectives", type=click.IntRange(1), default=1, help="One behind the other in the file.")
 @click.option(
-    "--granularity", "granularity_bytes", type=_SIZE,
+    "--granularity",
+    "granularity_bytes",
+    type=_SIZE,
     help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.",
-)  # fmt: skip
-@click.option(
-    "--cache/--no-cache", default=None, help="Clients write behind, or not; else as docs/explanation/locks.md says.",
 )
 @click.option(
-    "--dirty-per-server", "dirty_server_bytes", type=_SIZE,
-    help="Bytes of a client's cache for one server; 0: no such limit.",
-)  # fmt: skip
-@click.option("--dirty-per-client", "dirty_client_bytes", type=_SIZE, help="Bytes of it for all; both 0: no cache.")
+    "--cache/--no-cache", default=None, help="Clients write behind, or not; else as docs/explanation/locks.md says."
+)
 @click.option(
-    "--commit", "commit_s", type=_TIME,
-    help="A server's time to answer what it has written, as 10ms; 0.",
-)  # fmt: skip
+    "--dirty-per-server",
+    "dirty_server_bytes",
+    type=_SIZE,
+    help="Bytes of a client's cache for one server; 0: no such limit.",
+)
+@click.option("--dirty-per-client", "dirty_client_bytes", type=_SIZE, help="Bytes of it for all; both 0: no cache.")
+@click.option("--commit", "commit_s", type=_TIME, help="A server's time to answer what it has written, as 10ms; 0.")
 @click.option("--round-trip", "round_trip_s", type=_TIME, help="A small message and its answer, as 20us, 0.1ms.")
 @click.option("--enqueue", "enqueue_s", type=_TIME, help="A client's time to send one lock request.")
 @click.option(
-    "--lock-service", "lock_service_s", type=_TIME,
+    "--lock-service",
+    "lock_service_s",
+    type=_TIME,
     help="A server's or token manager's time for one lock request or cancel.",
-)  # fmt: skip
+)
 @click.option(
-    "--request-overhead", "request_overhead_s", type=_TIME,
+    "--request-overhead",
+    "request_overhead_s",
+    type=_TIME,
     help="A server's time for one data request besides its transfer.",
-)  # fmt: skip
+)
 @click.option("--rpc", "rpc_bytes", type=_SIZE, help="Bytes of the largest data request on the wire.")
 @click.option(
-    "--server-bandwidth", "server_bandwidth_bytes_s", type=Bandwidth(),
+    "--server-bandwidth",
+    "server_bandwidth_bytes_s",
+    type=Bandwidth(),
     help="Of one server in bytes per second, as 250MB, 1.5GiB/s.",
-)  # fmt: skip
+)
 @click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=Bandwidth(), help="Of one aggregator.")
 @click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
 @click.option("--force", is_flag=True, help="Also what takes hours or years; Ctrl-C ends it.")
@@ -213,11 +221,26 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
 @click.option("--per-server", is_flag=True, help="In JSON also every count, and sizes of requests, by server.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
 def locks(
-    fs: str, servers: int, aggregators: tuple[int, ...], region: int, start: int, stripe: int, window: int,
-    names: tuple[str, ...], stripe_size_io: str, operation: str, collectives: int, cache: bool | None,
-    without_locks: bool, force: bool, as_json: bool, output: Path | None, per_server: bool, plot: Path | None,
+    fs: str,
+    servers: int,
+    aggregators: tuple[int, ...],
+    region: int,
+    start: int,
+    stripe: int,
+    window: int,
+    names: tuple[str, ...],
+    stripe_size_io: str,
+    operation: str,
+    collectives: int,
+    cache: bool | None,
+    without_locks: bool,
+    force: bool,
+    as_json: bool,
+    output: Path | None,
+    per_server: bool,
+    plot: Path | None,
     **of_system: float | None,
-) -> None:  # fmt: skip
+) -> None:
     """Predict what partition methods cost under a file system's locks.
 
     Counts lock requests, conflicts and revocations, and predicts a time, for each method and number of aggregators.
@@ -230,26 +253,31 @@ def locks(
       mpiio-ext locks --fs lustre --servers 156 --aggregators 64,128,...,16384 --region 1TiB --plot locks.svg
     """  # noqa: D301 (click's mark for a paragraph that is not to be wrapped)
     if region == 0:
-        raise click.BadParameter("an empty region costs nothing: give the bytes of a collective, as 1TiB",
-                                 param_hint="--region")  # fmt: skip
+        raise click.BadParameter(
+            "an empty region costs nothing: give the bytes of a collective, as 1TiB", param_hint="--region"
+        )
     if per_server and not as_json:
         raise click.UsageError("--per-server adds to what --json prints: give --json, too")
     if cache is False and (of_system["dirty_server_bytes"] or of_system["dirty_client_bytes"]):
         raise click.UsageError("--no-cache leaves nothing for --dirty-per-server and --dirty-per-client to limit")
     with json_result(as_json, output) as put:
         geometries = [
-            Geometry(start_bytes=start, end_bytes=start + region, stripe_size_bytes=stripe, servers=servers,
-                     aggregators=number)
+            Geometry(
+                start_bytes=start,
+                end_bytes=start + region,
+                stripe_size_bytes=stripe,
+                servers=servers,
+                aggregators=number,
+            )
             for number in aggregators
-        ]  # fmt: skip
+        ]
         system = _system(fs, cache, without_locks, of_system)
         compared = variants(names, stripe_size_io)
         if not force:
             check_requests(requests_about(geometries, compared, window, collectives))
         outcomes = _run(
-            geometries, compared, file_system=system, window_bytes=window, operation=operation,
-            collectives=collectives,
-        )  # fmt: skip
+            geometries, compared, file_system=system, window_bytes=window, operation=operation, collectives=collectives
+        )
         if plot is not None:
             draw(outcomes, plot)
             echo(f"wrote {plot}")

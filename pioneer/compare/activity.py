@@ -147,11 +147,15 @@ def _joined(parts: Sequence[Activity], ranks: int) -> Activity:
         return Activity(none, none, none, no, no, no, np.zeros(0), ranks)
     start = np.concatenate([part.start for part in parts])
     return Activity(
-        start - start.min(initial=start[0] if start.size else 0), np.concatenate([part.duration for part in parts]),
-        np.concatenate([part.size for part in parts]), np.concatenate([part.data for part in parts]),
-        np.concatenate([part.writes for part in parts]), np.concatenate([part.root for part in parts]),
-        np.concatenate([part.weight for part in parts]), ranks,
-    )  # fmt: skip
+        start - start.min(initial=start[0] if start.size else 0),
+        np.concatenate([part.duration for part in parts]),
+        np.concatenate([part.size for part in parts]),
+        np.concatenate([part.data for part in parts]),
+        np.concatenate([part.writes for part in parts]),
+        np.concatenate([part.root for part in parts]),
+        np.concatenate([part.weight for part in parts]),
+        ranks,
+    )
 
 
 def activity_of_tables(tables: Mapping[int, pa.Table]) -> Activity:
@@ -161,8 +165,18 @@ def activity_of_tables(tables: Mapping[int, pa.Table]) -> Activity:
         data, writes = _kinds(table["layer"], table["operation"])
         moved = moved_of(table)
         size = np.where(data, np.where(moved >= 0, moved, np.maximum(0, _known(table["size"]))), 0)
-        parts.append(Activity(_known(table["timestamp"]), np.maximum(0, _known(table["duration"])), size, data, writes,
-                              np.full(data.size, rank == min(tables)), np.ones(data.size), 1))  # fmt: skip
+        parts.append(
+            Activity(
+                _known(table["timestamp"]),
+                np.maximum(0, _known(table["duration"])),
+                size,
+                data,
+                writes,
+                np.full(data.size, rank == min(tables)),
+                np.ones(data.size),
+                1,
+            )
+        )
     return _joined(parts, len(tables))
 
 
@@ -178,6 +192,16 @@ def activity_of_path(path: WorkloadPath) -> Activity:
         asked = np.maximum(0, _known(path.table[f"size_{group}"])[rows])
         size = np.where(data[rows], np.where(moved[rows] >= 0, moved[rows], asked), 0)
         members = 1 if group == 0 else max(1, len(path.info.members[group]))
-        parts.append(Activity(start, duration, size, data[rows], writes[rows], np.full(rows.size, group == 0),
-                              np.full(rows.size, float(members)), 1))  # fmt: skip
+        parts.append(
+            Activity(
+                start,
+                duration,
+                size,
+                data[rows],
+                writes[rows],
+                np.full(rows.size, group == 0),
+                np.full(rows.size, float(members)),
+                1,
+            )
+        )
     return _joined(parts, 1 + sum(max(1, len(ranks)) for ranks in path.info.members[1:]))

@@ -125,8 +125,9 @@ class Figures:
     @property
     def arrival_distance(self) -> float:
         """Kolmogorov-Smirnov distance of the arrival rates of all ranks."""
-        scaled = [Distribution.of(np.rint(_ARRIVAL_SCALE * one).astype(np.int64), most=_MOST_BINS)
-                  for one in self.arrivals]  # fmt: skip
+        scaled = [
+            Distribution.of(np.rint(_ARRIVAL_SCALE * one).astype(np.int64), most=_MOST_BINS) for one in self.arrivals
+        ]
         return scaled[0].distance(scaled[1])
 
 
@@ -184,9 +185,13 @@ def _figures(original: Activity, synthetic: Activity, bins: int) -> Figures:
     units = [min(_MOST_BINS, max(1, int(np.ceil(one.makespan / unit)))) for one in several]
     arrivals = [np.sort(one.begun(unit, count)) for one, count in zip(several, units, strict=True)]
     return Figures(
-        bin_ns=width, unit_ns=unit, throughput=(rates[0], rates[1]), data_operations=(data[0], data[1]),
-        data_ratio=(_ratio(data[0], every[0]), _ratio(data[1], every[1])), arrivals=(arrivals[0], arrivals[1]),
-    )  # fmt: skip
+        bin_ns=width,
+        unit_ns=unit,
+        throughput=(rates[0], rates[1]),
+        data_operations=(data[0], data[1]),
+        data_ratio=(_ratio(data[0], every[0]), _ratio(data[1], every[1])),
+        arrivals=(arrivals[0], arrivals[1]),
+    )
 
 
 def _offsets_not_told(original: Workload, synthetic: Workload) -> dict[str, str]:
@@ -229,9 +234,13 @@ def _total(original: Workload, synthetic: Workload) -> float:
 
 
 def compare_workloads(
-    original: Workload, synthetic: Workload, *, bins: int = BINS, note: str = "",
+    original: Workload,
+    synthetic: Workload,
+    *,
+    bins: int = BINS,
+    note: str = "",
     in_path: Mapping[str, float] | None = None,
-) -> Comparison:  # fmt: skip
+) -> Comparison:
     """Return what two workloads differ by.
 
     Parameters
@@ -249,8 +258,10 @@ def compare_workloads(
         values |= touched_of_classes(original.touched, synthetic.touched, classes)
     values |= {f"{owner}.in_path": value for owner, value in (in_path or {}).items()}
     unjudged = _not_judged(original, synthetic, note)
-    metrics = tuple(Metric(name=name, value=value, limit=_LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
-                    for name, value in values.items())  # fmt: skip
+    metrics = tuple(
+        Metric(name=name, value=value, limit=_LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
+        for name, value in values.items()
+    )
     figures = _figures(original.activity, synthetic.activity, bins)
     return Comparison(original=original, synthetic=synthetic, metrics=metrics, figures=figures, note=note)
 
@@ -261,12 +272,18 @@ def compare_workloads(
 def _side(workload: Workload) -> dict[str, Any]:
     activity = workload.activity
     return {
-        "name": workload.name, "kind": workload.kind, "format": workload.format or None, "ranks": activity.ranks,
-        "groups": [len(ranks) for ranks in workload.path.info.members], "skipped_lines": workload.skipped,
-        "path_operations": workload.path.table.num_rows, "operations": workload.operations,
-        "bytes_written": activity.total_bytes(writes=True), "bytes_read": activity.total_bytes(writes=False),
+        "name": workload.name,
+        "kind": workload.kind,
+        "format": workload.format or None,
+        "ranks": activity.ranks,
+        "groups": [len(ranks) for ranks in workload.path.info.members],
+        "skipped_lines": workload.skipped,
+        "path_operations": workload.path.table.num_rows,
+        "operations": workload.operations,
+        "bytes_written": activity.total_bytes(writes=True),
+        "bytes_read": activity.total_bytes(writes=False),
         "makespan_s": activity.makespan / 1e9,
-    }  # fmt: skip
+    }
 
 
 def operation_rows(comparison: Comparison) -> list[dict[str, Any]]:
@@ -275,8 +292,15 @@ def operation_rows(comparison: Comparison) -> list[dict[str, Any]]:
     rows = []
     for key in sorted(first | second):
         one, other = first[key], second[key]
-        rows.append({"layer": key[0], "operation": key[1], "original": one, "synthetic": other,
-                     "difference": abs(one - other) / max(one, other)})  # fmt: skip
+        rows.append(
+            {
+                "layer": key[0],
+                "operation": key[1],
+                "original": one,
+                "synthetic": other,
+                "difference": abs(one - other) / max(one, other),
+            }
+        )
     return rows
 
 
@@ -298,8 +322,11 @@ def choices(comparison: Comparison) -> dict[str, str]:
         "time_unit": f"{figures.unit_ns / 1e9:.6g} s for the arrival rates of both: 1/{UNITS} of the original's run",
         "throughput": "bytes of read and write operations, spread evenly over their execution times",
         "metrics": "of the generic workload paths, each operation once; those of time are the root's",
-        "touched": ("of every rank, by the traces" if _of_each_rank(comparison.original, comparison.synthetic) else
-                    "of the representatives, by the paths; of every rank where there are two traces of as many ranks"),
+        "touched": (
+            "of every rank, by the traces"
+            if _of_each_rank(comparison.original, comparison.synthetic)
+            else "of the representatives, by the paths; of every rank where there are two traces of as many ranks"
+        ),
         "processes": "all that are in the trace; of a path each group's operations count for all of its members",
     }
     for name, side in (("original", comparison.original), ("synthetic", comparison.synthetic)):
@@ -308,14 +335,18 @@ def choices(comparison: Comparison) -> dict[str, str]:
             found[f"left_out_of_{name}"] = f"{words}: the engine does not make them; they are not compared"
         if untold := untold_sizes(side.path):
             words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(untold.items()))
-            found[f"sizes_of_{name}"] = (f"{words}: the tracer could not record how many bytes they move, as ltrace of "
-                                         "derived types; these sizes are not compared, others are")  # fmt: skip
+            found[f"sizes_of_{name}"] = (
+                f"{words}: the tracer could not record how many bytes they move, as ltrace of "
+                "derived types; these sizes are not compared, others are"
+            )
     unjudged = _not_judged(comparison.original, comparison.synthetic, comparison.note)
     if unjudged:
         found["not_judged"] = "; ".join(f"{name}: {why}" for name, why in unjudged.items())
     if ranks[0] != ranks[1]:
-        found["scaling"] = (f"figures: operations of the synthetic workload's {ranks[1] - 1} children are weighted as "
-                            f"if they were {ranks[0] - 1}, as many as the original has")  # fmt: skip
+        found["scaling"] = (
+            f"figures: operations of the synthetic workload's {ranks[1] - 1} children are weighted as "
+            f"if they were {ranks[0] - 1}, as many as the original has"
+        )
     return found
 
 
@@ -328,20 +359,42 @@ def to_json(comparison: Comparison) -> dict[str, Any]:
         "failed": [metric.name for metric in comparison.failed],
         "note": comparison.note,
         "units": {
-            "value": "1", "limit": "1", "value of slack_us": "us", "difference": "1", "makespan_s": "s",
-            "bytes_written": "bytes", "bytes_read": "bytes", "bin_s": "s", "time_unit_s": "s", "throughput": "bytes/s",
-            "data_operations": "operations per bin", "data_ratio": "1", "arrivals": "operations per time unit",
+            "value": "1",
+            "limit": "1",
+            "value of slack_us": "us",
+            "difference": "1",
+            "makespan_s": "s",
+            "bytes_written": "bytes",
+            "bytes_read": "bytes",
+            "bin_s": "s",
+            "time_unit_s": "s",
+            "throughput": "bytes/s",
+            "data_operations": "operations per bin",
+            "data_ratio": "1",
+            "arrivals": "operations per time unit",
         },
         "choices": choices(comparison),
         "original": _side(comparison.original),
         "synthetic": _side(comparison.synthetic),
-        "metrics": [{"name": metric.name, "value": metric.value, "limit": metric.limit, "judged": metric.judged,
-                     "passed": metric.passed, "meaning": metric.meaning} for metric in comparison.metrics],
+        "metrics": [
+            {
+                "name": metric.name,
+                "value": metric.value,
+                "limit": metric.limit,
+                "judged": metric.judged,
+                "passed": metric.passed,
+                "meaning": metric.meaning,
+            }
+            for metric in comparison.metrics
+        ],
         "operations": operation_rows(comparison),
         "figures": {
-            "bin_s": figures.bin_ns / 1e9, "time_unit_s": figures.unit_ns / 1e9,
-            "throughput": _pair(figures.throughput), "data_operations": _pair(figures.data_operations),
-            "data_ratio": _pair(figures.data_ratio), "arrivals": _pair(figures.arrivals),
+            "bin_s": figures.bin_ns / 1e9,
+            "time_unit_s": figures.unit_ns / 1e9,
+            "throughput": _pair(figures.throughput),
+            "data_operations": _pair(figures.data_operations),
+            "data_ratio": _pair(figures.data_ratio),
+            "arrivals": _pair(figures.arrivals),
             "arrival_distance": figures.arrival_distance,
         },
-    }  # fmt: skip
+    }

@@ -43,10 +43,24 @@ TIMED = frozenset({"slack", "slack_us", "arrival", "makespan"})
 
 #: Largest value of each metric with which a sampled path counts as close; of characteristics by their names.
 LIMITS: Mapping[str, float] = {
-    "counts": 0.005, "duration": 0.02, "opened": 0.02, "size": 0.02, "request_gap": 0.02, "session_gap": 0.02,
-    "offset": 0.02, "slack": 0.02, "span": 0.01, "holes": 0.01, "order": 0.02, "arrival": 0.05, "duplicates": 0.0,
-    "makespan": 0.05, "slack_us": 100.0, "touched": 0.02, "in_path": 0.02,
-}  # fmt: skip
+    "counts": 0.005,
+    "duration": 0.02,
+    "opened": 0.02,
+    "size": 0.02,
+    "request_gap": 0.02,
+    "session_gap": 0.02,
+    "offset": 0.02,
+    "slack": 0.02,
+    "span": 0.01,
+    "holes": 0.01,
+    "order": 0.02,
+    "arrival": 0.05,
+    "duplicates": 0.0,
+    "makespan": 0.05,
+    "slack_us": 100.0,
+    "touched": 0.02,
+    "in_path": 0.02,
+}
 
 #: Part of a limit that a value may be beyond it: sums and differences of doubles are not exact, 0.35 - 0.3 is no 0.05.
 _ROUNDING = 1e-9
@@ -92,8 +106,9 @@ class Fidelity:
     @property
     def failed(self) -> dict[str, float]:
         """Metrics beyond their limits."""
-        return {name: value for name, value in self.values.items()
-                if not is_within(value, LIMITS[name.rpartition(".")[2]])}  # fmt: skip
+        return {
+            name: value for name, value in self.values.items() if not is_within(value, LIMITS[name.rpartition(".")[2]])
+        }
 
 
 def _numbers(path: WorkloadPath, name: str) -> tuple[NDArray[np.int64], list[str]]:
@@ -113,8 +128,12 @@ def _counted(
 ) -> Counter[tuple[str, str]]:
     """Return how often each pair of words occurs."""
     codes, counts = np.unique(first * max(1, len(second_words)) + second, return_counts=True)
-    return Counter({(first_words[code // len(second_words)], second_words[code % len(second_words)]): count
-                    for code, count in zip(codes.tolist(), counts.tolist(), strict=True)})  # fmt: skip
+    return Counter(
+        {
+            (first_words[code // len(second_words)], second_words[code % len(second_words)]): count
+            for code, count in zip(codes.tolist(), counts.tolist(), strict=True)
+        }
+    )
 
 
 def _largest_difference(first: Counter[tuple[str, str]], second: Counter[tuple[str, str]]) -> float:
@@ -213,8 +232,10 @@ def _of_groups(original: WorkloadPath, synthetic: WorkloadPath) -> dict[str, flo
         for item in ("size", "offset"):
             known = [pc.fill_null(path.table[f"{item}_{group}"], -1).to_numpy() for path in paths]
             for owner in sorted({name for own in owners for name in own if name is not None}):
-                mine, theirs = (Distribution.of(values[moves & (own == owner) & (values >= 0)], most=_MOST)
-                                for values, moves, own in zip(known, data, owners, strict=True))  # fmt: skip
+                mine, theirs = (
+                    Distribution.of(values[moves & (own == owner) & (values >= 0)], most=_MOST)
+                    for values, moves, own in zip(known, data, owners, strict=True)
+                )
                 name = f"{owner}.{item}"
                 found[name] = max(found.get(name, 0.0), mine.distance(theirs))
     return found

@@ -23,24 +23,42 @@ from mpiio_ext.pioneer.compare.metrics import UNITS
 _NAMES = ("original", "synthetic")
 _LOOKS = (Look("series0"), Look("series1", "--"))
 _GROUPS = ("total", "counts", "span", "holes", "duplicates", "order", "slack", "slack_us", "arrival", "makespan")
-_FOOT = ("The figures and metrics are those of He, Du and Narasimhamurthy, PIONEER: A Solution To Parallel I/O "
-         "Workload Characterization And Generation, section VI.")  # fmt: skip
+_FOOT = (
+    "The figures and metrics are those of He, Du and Narasimhamurthy, PIONEER: A Solution To Parallel I/O "
+    "Workload Characterization And Generation, section VI."
+)
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
 
 
 def _chart(
-    name: str, title: str, lines: Sequence[tuple[Sequence[float], Sequence[float | None]]], x_label: str, y_label: str,
+    name: str,
+    title: str,
+    lines: Sequence[tuple[Sequence[float], Sequence[float | None]]],
+    x_label: str,
+    y_label: str,
     most: float | None = None,
 ) -> Chart:
     """Return a line of each workload; both axes begin at 0."""
-    marks = [Line(x=x, y=y, name=one, look=look, width=1.7, clip=False)
-             for one, look, (x, y) in zip(_NAMES, _LOOKS, lines, strict=True)]  # fmt: skip
-    panel = Panel(marks=marks[::-1], x=Axis(label=x_label, low=0, form=_label),
-                  y=Axis(label=y_label, low=0, high=most, grid=True, form=_label))
-    return Chart(name=name, title=title, panels=[[panel]], height=2.9, legend="above",
-                 margins=(70, 18, 24, 36), keys=[(one, look, 1.7) for one, look in zip(_NAMES, _LOOKS, strict=True)])
+    marks = [
+        Line(x=x, y=y, name=one, look=look, width=1.7, clip=False)
+        for one, look, (x, y) in zip(_NAMES, _LOOKS, lines, strict=True)
+    ]
+    panel = Panel(
+        marks=marks[::-1],
+        x=Axis(label=x_label, low=0, form=_label),
+        y=Axis(label=y_label, low=0, high=most, grid=True, form=_label),
+    )
+    return Chart(
+        name=name,
+        title=title,
+        panels=[[panel]],
+        height=2.9,
+        legend="above",
+        margins=(70, 18, 24, 36),
+        keys=[(one, look, 1.7) for one, look in zip(_NAMES, _LOOKS, strict=True)],
+    )
 
 
 def _label(value: float) -> str:
@@ -71,34 +89,69 @@ def _figures(comparison: Comparison) -> list[tuple[str, Chart]]:
     bins = figures.throughput[0].size
     edges = np.linspace(0, bins * figures.bin_ns / 1e9, bins + 1, dtype=np.float64).tolist()
     sides = [side.activity for side in (comparison.original, comparison.synthetic)]
-    means = [1e3 * sum(each.total_bytes(writes=way) for way in (False, True)) / each.makespan if each.makespan else 0.0
-             for each in sides]  # fmt: skip
+    means = [
+        1e3 * sum(each.total_bytes(writes=way) for way in (False, True)) / each.makespan if each.makespan else 0.0
+        for each in sides
+    ]
     shares = [100 * _mean(one) for one in figures.data_ratio]
     counts = [float(one.sum()) for one in figures.data_operations]
     over_time = (
-        ("throughput", f"Mean throughput: {_beside(means, 'MB/s')}", "throughput [MB/s]", None, 1e-6,
-         figures.throughput, "Figure 5 of the paper. 10⁶ bytes read and written per second, by all processes; 1,000 "
-         "MB/s are the paper's 1 MB/ms. Peaks are of single bins, and not judged; the mean follows from "
-         "the makespan."),
-        ("data-ratio", f"Share of file-data operations, mean of the bins: {_beside(shares, '%')}",
-         "share of the operations", 1.0, 1.0, figures.data_ratio,
-         "Figure 6. Reads and writes of file data among all operations that begin in a bin; bins without any "
-         "are left out."),
-        ("data-operations", f"File-data operations: {_beside(counts, 'operations')}", "operations per bin", None, 1.0,
-         figures.data_operations, "Figure 6, right axis. Reads and writes of file data that begin in a bin."),
-    )  # fmt: skip
-    found = [(caption, _chart(name, title, [corners(edges, _known(factor * one)) for one in values],
-                                     "time since the first operation [s]", label, most))
-             for name, title, label, most, factor, values, caption in over_time]  # fmt: skip
+        (
+            "throughput",
+            f"Mean throughput: {_beside(means, 'MB/s')}",
+            "throughput [MB/s]",
+            None,
+            1e-6,
+            figures.throughput,
+            "Figure 5 of the paper. 10⁶ bytes read and written per second, by all processes; 1,000 "
+            "MB/s are the paper's 1 MB/ms. Peaks are of single bins, and not judged; the mean follows from "
+            "the makespan.",
+        ),
+        (
+            "data-ratio",
+            f"Share of file-data operations, mean of the bins: {_beside(shares, '%')}",
+            "share of the operations",
+            1.0,
+            1.0,
+            figures.data_ratio,
+            "Figure 6. Reads and writes of file data among all operations that begin in a bin; bins without any "
+            "are left out.",
+        ),
+        (
+            "data-operations",
+            f"File-data operations: {_beside(counts, 'operations')}",
+            "operations per bin",
+            None,
+            1.0,
+            figures.data_operations,
+            "Figure 6, right axis. Reads and writes of file data that begin in a bin.",
+        ),
+    )
+    found = [
+        (
+            caption,
+            _chart(
+                name,
+                title,
+                [corners(edges, _known(factor * one)) for one in values],
+                "time since the first operation [s]",
+                label,
+                most,
+            ),
+        )
+        for name, title, label, most, factor, values, caption in over_time
+    ]
     return [*found, _arrivals(comparison)]
 
 
 def _arrivals(comparison: Comparison) -> tuple[str, Chart]:
     figures = comparison.figures
     unit = f"{figures.unit_ns / 1e9:.4g} s"
-    caption = (f"Figure 7. Share of the time units of {unit}, 1/{UNITS} of the original's makespan, in which at most "
-               f"so many operations begin, of all processes. The metric “arrival” is of "
-               "the root alone.")  # fmt: skip
+    caption = (
+        f"Figure 7. Share of the time units of {unit}, 1/{UNITS} of the original's makespan, in which at most "
+        f"so many operations begin, of all processes. The metric “arrival” is of "
+        "the root alone."
+    )
     arrivals = [cumulative(one.tolist()) for one in figures.arrivals]
     title = f"Arrival rates: the distributions are {figures.arrival_distance:.4f} apart at most"
     return caption, _chart("arrival-rate", title, arrivals, f"operations in {unit}", "share of time units", 1.0)
@@ -151,28 +204,56 @@ def _lead(comparison: Comparison) -> str:
 def render(comparison: Comparison) -> str:
     """Return the page."""
     metrics = sorted(comparison.metrics, key=lambda metric: metric.name not in _GROUPS)
-    counts = [(row["layer"], row["operation"], f"{row['original']:,}", f"{row['synthetic']:,}",
-               f"{row['difference']:.4f}") for row in operation_rows(comparison)]  # fmt: skip
+    counts = [
+        (row["layer"], row["operation"], f"{row['original']:,}", f"{row['synthetic']:,}", f"{row['difference']:.4f}")
+        for row in operation_rows(comparison)
+    ]
     picture, *figures = [drawn(chart, caption=caption) for caption, chart in _figures(comparison)]
     sections = [
-        Section(anchor="metrics", title="Metrics",
-                sentences=["0 is no difference. KS: Kolmogorov–Smirnov distance of two distributions, 0 to 1."],
-                grids=[Grid(columns=("metric", "value", "limit", "", "what it is"), numbers=(False, True, True),
-                            rows=[(metric.name, metric.text, f"{metric.limit:g}", _verdict(metric), metric.meaning)
-                                  for metric in metrics])]),
+        Section(
+            anchor="metrics",
+            title="Metrics",
+            sentences=["0 is no difference. KS: Kolmogorov–Smirnov distance of two distributions, 0 to 1."],
+            grids=[
+                Grid(
+                    columns=("metric", "value", "limit", "", "what it is"),
+                    numbers=(False, True, True),
+                    rows=[
+                        (metric.name, metric.text, f"{metric.limit:g}", _verdict(metric), metric.meaning)
+                        for metric in metrics
+                    ],
+                )
+            ],
+        ),
         Section(anchor="figures", title="Figures", figures=figures),
-        Section(anchor="operations", title="Operations of the workload paths",
-                grids=[Grid(columns=("layer", "operation", *_NAMES, "relative difference"), rows=counts,
-                            numbers=(False, False, True, True, True))]),
-        Section(anchor="workloads", title="Workloads",
-                grids=[Grid(columns=("", *_NAMES), rows=_facts(comparison))]),
-        Section(anchor="choices", title="How it was counted",
-                facts=[(name.replace("_", " "), text) for name, text in choices(comparison).items()]),
-    ]  # fmt: skip
+        Section(
+            anchor="operations",
+            title="Operations of the workload paths",
+            grids=[
+                Grid(
+                    columns=("layer", "operation", *_NAMES, "relative difference"),
+                    rows=counts,
+                    numbers=(False, False, True, True, True),
+                )
+            ],
+        ),
+        Section(anchor="workloads", title="Workloads", grids=[Grid(columns=("", *_NAMES), rows=_facts(comparison))]),
+        Section(
+            anchor="choices",
+            title="How it was counted",
+            facts=[(name.replace("_", " "), text) for name, text in choices(comparison).items()],
+        ),
+    ]
     names = comparison.original.name, comparison.synthetic.name
-    return document("PIONEER: original and synthetic workload", sections, lead=[_lead(comparison)],
-                    picture=picture, head=f"{names[0]} against {names[1]}", notices=_notices(comparison),
-                    foot=_FOOT)  # fmt: skip
+    return document(
+        "PIONEER: original and synthetic workload",
+        sections,
+        lead=[_lead(comparison)],
+        picture=picture,
+        head=f"{names[0]} against {names[1]}",
+        notices=_notices(comparison),
+        foot=_FOOT,
+    )
 
 
 def save_html(comparison: Comparison, path: Path) -> None:

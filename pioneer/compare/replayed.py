@@ -37,6 +37,10 @@ def against_replay(original: Workload, again: Workload, ranks: int = 0) -> tuple
         expected = replace(expected, activity=activity_of_path(expected.path), left_out=found.left_out)
     else:  # LEFT_OUT is not in the activity; what is left out for another reason, by its session, is
         single = {name: count for name, count in found.left_out.items() if name not in LEFT_OUT}
-        expected = replace(expected, left_out=Counter(original.left_out) + Counter(single), made_up=found.made_up,
-                           not_made=sum(single.values()))  # fmt: skip
+        expected = replace(
+            expected,
+            left_out=Counter(original.left_out) + Counter(single),
+            made_up=found.made_up,
+            not_made=sum(single.values()),
+        )
     return expected, replace(again, path=comparable_path(again.path, original.path, ranks))

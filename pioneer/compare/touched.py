@@ -123,8 +123,10 @@ class Accesses:
             if known[row] and self.owners[row] is not None:
                 begin, end = int(self.offset[row]), int(self.offset[row] + self.size[row])
                 parts[self.owners[row], bool(self.writes[row])].append(_through(view, begin, end))
-        return {key: (np.concatenate([part[0] for part in several]), np.concatenate([part[1] for part in several]))
-                for key, several in parts.items()}  # fmt: skip
+        return {
+            key: (np.concatenate([part[0] for part in several]), np.concatenate([part[1] for part in several]))
+            for key, several in parts.items()
+        }
 
 
 def _through(view: View, begin: int, end: int) -> tuple[_Numbers, _Numbers]:
@@ -185,15 +187,19 @@ def touched_by_groups(path: WorkloadPath) -> Touched:
     for group, rank in enumerate(path.info.representatives):
         own = {row: found[group] for row, found in through.items() if found is not None and groups[row] >> group & 1}
         size = np.where(moved >= 0, moved, _known(path.table[f"size_{group}"]))
-        accesses = Accesses(path.words("owner"), _known(path.table[f"offset_{group}"]), size,
-                            moves & (groups >> group & 1 == 1), writes, own)  # fmt: skip
+        accesses = Accesses(
+            path.words("owner"),
+            _known(path.table[f"offset_{group}"]),
+            size,
+            moves & (groups >> group & 1 == 1),
+            writes,
+            own,
+        )
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(path.info.representatives, extents)
 
 
-def _in_force(
-    views: Mapping[int, list[View] | None], sessions: _Numbers
-) -> dict[int, list[View] | None]:
+def _in_force(views: Mapping[int, list[View] | None], sessions: _Numbers) -> dict[int, list[View] | None]:
     """Return for each operation of a session with views those in force then."""
     found: dict[int, list[View] | None] = {}
     now: dict[int, list[View] | None] = {}
@@ -262,7 +268,6 @@ def touched_by_ranks(tables: Mapping[int, pa.Table]) -> Touched:
         classes = np.array([None if name is None else owners[name] for name in files.tolist()], object)
         moved = moved_of(table)
         size = np.where(moved >= 0, moved, _known(table["size"]))
-        accesses = Accesses(classes, _known(table["offset"]), size, moves, writes,
-                             _views_of_rank(table, kinds))  # fmt: skip
+        accesses = Accesses(classes, _known(table["offset"]), size, moves, writes, _views_of_rank(table, kinds))
         extents |= {(owner, rank, write): found for (owner, write), found in accesses.extents().items()}
     return Touched(tuple(sorted(tables)), extents)

@@ -52,9 +52,7 @@ class Workload:
         return self.activity.operations - self.not_made + self.made_up
 
 
-def _without(
-    tables: Mapping[int, pa.Table], names: Collection[str]
-) -> tuple[dict[int, pa.Table], Mapping[str, int]]:
+def _without(tables: Mapping[int, pa.Table], names: Collection[str]) -> tuple[dict[int, pa.Table], Mapping[str, int]]:
     """Return the operations that have other names, and how many have these."""
     counts: Counter[str] = Counter()
     kept = {}
@@ -75,9 +73,15 @@ def _is_path(path: Path) -> bool:
 
 
 def load_workload(
-    source: Path, *, below: str | None = None, reader: str | None = None, only: Sequence[str] = (),
-    skip: Sequence[str] = (), without: Collection[str] = (), each_rank: bool = False,
-) -> Workload:  # fmt: skip
+    source: Path,
+    *,
+    below: str | None = None,
+    reader: str | None = None,
+    only: Sequence[str] = (),
+    skip: Sequence[str] = (),
+    without: Collection[str] = (),
+    each_rank: bool = False,
+) -> Workload:
     """Return a workload from a file or folder.
 
     Parameters
@@ -106,8 +110,17 @@ def load_workload(
     tables, left_out = _without(chosen, without)
     if not tables:
         where = "" if below is None else f" on files below {below}"
-        raise ValueError(f"{source}: the {kind} has no operations of the application{where}; "
-                         f"{info.skipped:,} of its lines were not understood")  # fmt: skip
-    return Workload(name=str(source), kind=kind, format=info.format, path=path_of(chosen, info, each_rank=each_rank),
-                    activity=activity_of_tables(tables), skipped=info.skipped, left_out=left_out,
-                    touched=touched_by_ranks(tables))  # fmt: skip
+        raise ValueError(
+            f"{source}: the {kind} has no operations of the application{where}; "
+            f"{info.skipped:,} of its lines were not understood"
+        )
+    return Workload(
+        name=str(source),
+        kind=kind,
+        format=info.format,
+        path=path_of(chosen, info, each_rank=each_rank),
+        activity=activity_of_tables(tables),
+        skipped=info.skipped,
+        left_out=left_out,
+        touched=touched_by_ranks(tables),
+    )

@@ -79,9 +79,14 @@ class Module:
         size = result.copy() if layout.module == "POSIX" else np.maximum(_numbers(rows.column("size")), 0)
         start = _numbers(rows.column("timestamp")) - origin_ns
         calls = Calls(
-            np.zeros(len(kind), np.int64), kind, counter, _numbers(rows.column("offset")), size, start,
+            np.zeros(len(kind), np.int64),
+            kind,
+            counter,
+            _numbers(rows.column("offset")),
+            size,
+            start,
             start + np.maximum(_numbers(rows.column("duration")), 0),
-        )  # fmt: skip
+        )
         self._details(rows, calls, result)
         copies = kind == Kind.COPY
         calls.kind[copies], calls.counter[copies] = Kind.READ, layout.at("READS")
@@ -109,13 +114,24 @@ class Module:
             start, end, target = int(calls.start[row]), int(calls.end[row]), clean(more.get("file2", ""))
             if target:
                 calls.end[row] = start + (end - start) // 2
-                found.append((row + 1, self._made(target), int(Kind.WRITE), layout.at("WRITES"), more.get("offset2", 0),
-                              int(calls.size[row]), int(calls.end[row]), end))  # fmt: skip
+                found.append(
+                    (
+                        row + 1,
+                        self._made(target),
+                        int(Kind.WRITE),
+                        layout.at("WRITES"),
+                        more.get("offset2", 0),
+                        int(calls.size[row]),
+                        int(calls.end[row]),
+                        end,
+                    )
+                )
         if not found:
             return calls
         after, *columns = np.array(found, np.int64).T
-        return Calls(*(np.insert(getattr(calls, name), after, new)
-                       for name, new in zip(Calls.__slots__, columns, strict=True)))  # fmt: skip
+        return Calls(
+            *(np.insert(getattr(calls, name), after, new) for name, new in zip(Calls.__slots__, columns, strict=True))
+        )
 
     def _in_view(self, calls: Calls) -> npt.NDArray[np.bool_]:
         """Return which calls are made when their file has had a view."""

@@ -128,9 +128,12 @@ def _start(head: own.Head) -> int:
 def _rank_of(head: own.Head, rank: int, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> _Rank:
     one = run.ranks.get(rank)
     if one is None:
-        one = run.ranks[rank] = _Rank({each.module: Module(each) for each in layouts},
-                                      {each.module: Heat() for each in layouts},
-                                      {each.module: Segments() for each in layouts if dxt}, head.host)  # fmt: skip
+        one = run.ranks[rank] = _Rank(
+            {each.module: Module(each) for each in layouts},
+            {each.module: Heat() for each in layouts},
+            {each.module: Segments() for each in layouts if dxt},
+            head.host,
+        )
     return one
 
 
@@ -263,9 +266,13 @@ def heads_of(folder: Path) -> list[own.Head]:
 
 
 def convert(
-    traces: Path, target: Path, *, dxt: bool = False, missing: str = "",
+    traces: Path,
+    target: Path,
+    *,
+    dxt: bool = False,
+    missing: str = "",
     launch: tuple[int | None, int | None] = (None, None),
-) -> Written:  # fmt: skip
+) -> Written:
     """Write a trace of ``mpiio-ext trace``, or a recording, as a Darshan log.
 
     Parameters
@@ -301,9 +308,11 @@ def convert(
     processes = max(1, run.without_mpi.count, *(head.ranks for head in heads))
     run.lacks += [f"{_ranks(ranks)}: {what}" for what, ranks in run.cut.items()] + ([missing] if missing else [])
     if run.crowded:
-        run.lacks.append(f"{count_text(sum(run.crowded.values()), 'file')} had no room of their own, in "
-                         f"{len(run.crowded):,} of {count_text(processes, 'rank')}: they are together in the records "
-                         f"of {recordings.OTHERS}")  # fmt: skip
+        run.lacks.append(
+            f"{count_text(sum(run.crowded.values()), 'file')} had no room of their own, in "
+            f"{len(run.crowded):,} of {count_text(processes, 'rank')}: they are together in the records "
+            f"of {recordings.OTHERS}"
+        )
     if refused := recordings.refused(traces):
         who = count_text(refused, "process has", "processes have")
         run.lacks.append(f"{who} no recording: those of the same node had no more room")
@@ -311,10 +320,14 @@ def convert(
         run.lacks.append(f"{lost:,} of {count_text(processes, 'rank has', 'ranks have')} no trace")
     regions, names, total = _modules(run, layouts, processes if heads[0].rank >= 0 else 0)
     job = Job(
-        start_ns=run.start_ns, end_ns=max(run.end_ns, run.start_ns), processes=processes,
-        identity=_identity(heads[0].pid), exe=_command(heads, run), mounts=_mounts(),
+        start_ns=run.start_ns,
+        end_ns=max(run.end_ns, run.start_ns),
+        processes=processes,
+        identity=_identity(heads[0].pid),
+        exe=_command(heads, run),
+        mounts=_mounts(),
         metadata={"lib_ver": f"mpiio_ext {version('mpiio_ext')}"},
-    )  # fmt: skip
+    )
     write(target, job, names, regions, [name for name, data in regions.items() if data] if run.lacks else [])
     left_out = recordings.left_out([traces]) if recorded_heads else run.left_out
     return Written(processes=processes, start_ns=run.start_ns, records=total, lacks=run.lacks, left_out=left_out)

@@ -23,9 +23,13 @@ from mpiio_ext.errors import FileSystemError, MpiioExtError
 
 #: Module -> its number in a log, the version of its records, and the prefix of its counters' names in the library.
 MODULES = {
-    "POSIX": (1, 4, "posix"), "MPI-IO": (2, 3, "mpiio"), "STDIO": (9, 2, "stdio"), "DXT_POSIX": (10, 1, ""),
-    "DXT_MPIIO": (11, 2, ""), "HEATMAP": (15, 1, ""),
-}  # fmt: skip
+    "POSIX": (1, 4, "posix"),
+    "MPI-IO": (2, 3, "mpiio"),
+    "STDIO": (9, 2, "stdio"),
+    "DXT_POSIX": (10, 1, ""),
+    "DXT_MPIIO": (11, 2, ""),
+    "HEATMAP": (15, 1, ""),
+}
 _METADATA_BYTES, _EXE_BYTES, _MOUNT_BYTES, _NAME_BYTES = 1024, 4000, 3015, 4096
 #: At most so many bytes in one call: the library takes an int.
 _PIECE_BYTES = 1 << 28
@@ -222,4 +226,3 @@ def _reason(part: Path, said: str) -> str:
     except OSError as error:
         return error.strerror or "its file system refuses"
     return next((line.removeprefix("Error: ") for line in said.splitlines() if line), "it cannot be read again")
-

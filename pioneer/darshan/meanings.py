@@ -64,10 +64,14 @@ _TABLE: dict[str, dict[Kind, dict[str, str]]] = {
     },
 }
 _MEANINGS = {
-    module: {name: (kind, counter) for kind, counters in kinds.items() for counter, names in counters.items()
-             for name in names.split()}
+    module: {
+        name: (kind, counter)
+        for kind, counters in kinds.items()
+        for counter, names in counters.items()
+        for name in names.split()
+    }
     for module, kinds in _TABLE.items()
-}  # fmt: skip
+}
 _WAYS = ("INDEP", "COLL", "SPLIT", "NB")
 #: Counters that grow otherwise: by another call, or by its details.
 _MORE = {

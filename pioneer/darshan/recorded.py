@@ -141,8 +141,14 @@ def keep(recording: Recording, places: Mapping[int, int], module: str, segments:
     rows = recording.segments[recording.segments["module"] == MODULES.index(module)]
     rows = rows[np.isin(rows["name"], list(places))]
     start = rows["start"] + since
-    segments.add(Calls(
-        np.array([places[each] for each in rows["name"].tolist()], np.int64),
-        np.where(rows["writes"] != 0, int(Kind.WRITE), int(Kind.READ)), np.full(len(rows), -1, np.int64),
-        rows["offset"].astype(np.int64), rows["length"].astype(np.int64), start, start + rows["duration"],
-    ))  # fmt: skip
+    segments.add(
+        Calls(
+            np.array([places[each] for each in rows["name"].tolist()], np.int64),
+            np.where(rows["writes"] != 0, int(Kind.WRITE), int(Kind.READ)),
+            np.full(len(rows), -1, np.int64),
+            rows["offset"].astype(np.int64),
+            rows["length"].astype(np.int64),
+            start,
+            start + rows["duration"],
+        )
+    )

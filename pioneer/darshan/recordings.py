@@ -39,43 +39,108 @@ _RUNNING = 0
 _FEW, _MORE, BINS = 4, 28, 200
 _NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING, _VIEW = range(1, 9)
 _THREADS, _LEVELS = 4, 2
-_DOING_TYPE = np.dtype([
-    ("start", "i8"), ("part_start", "i8"), ("name", "i4"), ("class", "i4"), ("part", "i4"), ("own", "i4"),
-])  # fmt: skip
-_HEADER = np.dtype([
-    ("magic", "S8"), ("version", "u4"), ("header_bytes", "u4"), ("state", "u4"), ("changing", "u4"),
-    ("capacity", "u8"), ("used", "u8"), ("unix_minus_monotonic", "i8"), ("started", "i8"), ("stopped", "i8"),
-    ("last", "i8"), ("pid", "i8"), ("parent", "i8"), ("rank", "i4"), ("ranks", "i4"), ("others", "u8"),
-    ("unkept", "u8"), ("bin_ns", "i8"), ("step_ns", "i8"), ("host", "S256"), ("command", "S2048"),
-    ("counts", "S256", 3), ("exited", "u4"), ("exit_status", "i4"), ("cpu", "i8", 2), ("queued", "i8", 2),
-    ("switches", "i8", 2), ("left", "i8"), ("aborted", "i8"), ("abort_code", "i4"), ("heard", "u4"),
-    ("doing", _DOING_TYPE, (_THREADS, _LEVELS)), ("operation", "S32", _THREADS), ("opened", "S400"),
-    ("left_out", [("calls", "i8"), ("ns", "i8"), ("files", "i4"), ("name", "i4")]),
-])  # fmt: skip
+_DOING_TYPE = np.dtype(
+    [("start", "i8"), ("part_start", "i8"), ("name", "i4"), ("class", "i4"), ("part", "i4"), ("own", "i4")]
+)
+_HEADER = np.dtype(
+    [
+        ("magic", "S8"),
+        ("version", "u4"),
+        ("header_bytes", "u4"),
+        ("state", "u4"),
+        ("changing", "u4"),
+        ("capacity", "u8"),
+        ("used", "u8"),
+        ("unix_minus_monotonic", "i8"),
+        ("started", "i8"),
+        ("stopped", "i8"),
+        ("last", "i8"),
+        ("pid", "i8"),
+        ("parent", "i8"),
+        ("rank", "i4"),
+        ("ranks", "i4"),
+        ("others", "u8"),
+        ("unkept", "u8"),
+        ("bin_ns", "i8"),
+        ("step_ns", "i8"),
+        ("host", "S256"),
+        ("command", "S2048"),
+        ("counts", "S256", 3),
+        ("exited", "u4"),
+        ("exit_status", "i4"),
+        ("cpu", "i8", 2),
+        ("queued", "i8", 2),
+        ("switches", "i8", 2),
+        ("left", "i8"),
+        ("aborted", "i8"),
+        ("abort_code", "i4"),
+        ("heard", "u4"),
+        ("doing", _DOING_TYPE, (_THREADS, _LEVELS)),
+        ("operation", "S32", _THREADS),
+        ("opened", "S400"),
+        ("left_out", [("calls", "i8"), ("ns", "i8"), ("files", "i4"), ("name", "i4")]),
+    ]
+)
 _ITEM = [("kind", "u4"), ("bytes", "u4")]
-_RECORD_TYPE = np.dtype([
-    *_ITEM, ("module", "u4"), ("name", "u4"), ("values", "u4", 2), ("more", "u4", 2), ("counts", "i8", 16),
-    ("mode", "i8"), ("renamed_from", "i8"), ("done", "i8", 2), ("max_byte", "i8", 2), ("consecutive", "i8", 2),
-    ("sequential", "i8", 2), ("switches", "i8"), ("buckets", "i8", (2, 10)), ("aligned", "i8", 17),
-    ("first", "i8", 4), ("last", "i8", 4), ("busy", "i8", 3), ("waited", "i8", 2), ("unrecorded", "i8"),
-    ("longest", "i8", 2), ("longest_size", "i8", 2), ("value", "i8", (2, _FEW)), ("often", "i8", (2, _FEW)),
-    ("last_byte", "i8", 2), ("busy_until", "i8", 3),
-    ("last_kind", "i8"),
-])  # fmt: skip
+_RECORD_TYPE = np.dtype(
+    [
+        *_ITEM,
+        ("module", "u4"),
+        ("name", "u4"),
+        ("values", "u4", 2),
+        ("more", "u4", 2),
+        ("counts", "i8", 16),
+        ("mode", "i8"),
+        ("renamed_from", "i8"),
+        ("done", "i8", 2),
+        ("max_byte", "i8", 2),
+        ("consecutive", "i8", 2),
+        ("sequential", "i8", 2),
+        ("switches", "i8"),
+        ("buckets", "i8", (2, 10)),
+        ("aligned", "i8", 17),
+        ("first", "i8", 4),
+        ("last", "i8", 4),
+        ("busy", "i8", 3),
+        ("waited", "i8", 2),
+        ("unrecorded", "i8"),
+        ("longest", "i8", 2),
+        ("longest_size", "i8", 2),
+        ("value", "i8", (2, _FEW)),
+        ("often", "i8", (2, _FEW)),
+        ("last_byte", "i8", 2),
+        ("busy_until", "i8", 3),
+        ("last_kind", "i8"),
+    ]
+)
 _VALUES_TYPE = np.dtype([*_ITEM, ("value", "i8", _MORE), ("often", "i8", _MORE)])
 _LANE_TYPE = np.dtype([*_ITEM, ("lane", "i8"), ("bin", "i8", BINS)])
-_SEGMENT_TYPE = np.dtype([
-    ("offset", "i8"), ("length", "i8"), ("start", "i8"), ("duration", "i8"), ("name", "u4"), ("module", "u4"),
-    ("writes", "u4"), ("reserved", "u4"),
-])  # fmt: skip
-STEP_TYPE = np.dtype([
-    ("start", "i8"), ("end", "i8"), ("busy", "i8"), ("bytes", "i8"), ("calls", "i8"), ("name", "u4"), ("class", "u4"),
-])  # fmt: skip
+_SEGMENT_TYPE = np.dtype(
+    [
+        ("offset", "i8"),
+        ("length", "i8"),
+        ("start", "i8"),
+        ("duration", "i8"),
+        ("name", "u4"),
+        ("module", "u4"),
+        ("writes", "u4"),
+        ("reserved", "u4"),
+    ]
+)
+STEP_TYPE = np.dtype(
+    [("start", "i8"), ("end", "i8"), ("busy", "i8"), ("bytes", "i8"), ("calls", "i8"), ("name", "u4"), ("class", "u4")]
+)
 #: Bytes of an item of each kind, or of its head where it has an array behind that.
 _LENGTHS = {
-    _NAME: 16, _RECORD: _RECORD_TYPE.itemsize, _VALUES: _VALUES_TYPE.itemsize, _LANE: _LANE_TYPE.itemsize,
-    _SEGMENTS: 16, _STEPS: 16, _NOTHING: 8, _VIEW: 16,
-}  # fmt: skip
+    _NAME: 16,
+    _RECORD: _RECORD_TYPE.itemsize,
+    _VALUES: _VALUES_TYPE.itemsize,
+    _LANE: _LANE_TYPE.itemsize,
+    _SEGMENTS: 16,
+    _STEPS: 16,
+    _NOTHING: 8,
+    _VIEW: 16,
+}
 _FIRST_POWER = 9
 #: Share of the bytes of the program with the most that is hardly anything.
 _HARDLY = 0.01
@@ -193,10 +258,15 @@ def _header(data: bytes) -> Any:
 def _head(path: Path, header: Any) -> Head:
     since = int(header["unix_minus_monotonic"])
     return Head(
-        path=path, rank=max(int(header["rank"]), -1), ranks=max(int(header["ranks"]), 0),
-        host=_text(bytes(header["host"])), pid=int(header["pid"]), command=_text(bytes(header["command"])),
-        started_ns=_sum(int(header["started"]), since), running=bool(header["state"] == _RUNNING),
-    )  # fmt: skip
+        path=path,
+        rank=max(int(header["rank"]), -1),
+        ranks=max(int(header["ranks"]), 0),
+        host=_text(bytes(header["host"])),
+        pid=int(header["pid"]),
+        command=_text(bytes(header["command"])),
+        started_ns=_sum(int(header["started"]), since),
+        running=bool(header["state"] == _RUNNING),
+    )
 
 
 def _sum(moment: int, since: int) -> int:
@@ -268,10 +338,17 @@ def read(path: Path) -> Recording:
     header = _header(data)
     since, used, stopped = int(header["unix_minus_monotonic"]), int(header["used"]), int(header["stopped"])
     found = Recording(
-        _head(path, header), since, _sum(int(header["started"]), since), _sum(stopped, since) if stopped else None,
-        _sum(int(header["last"]), since), tuple(tuple(_text(bytes(each)).split()[:16]) for each in header["counts"]),
-        max(int(header["bin_ns"]), 1), int(header["step_ns"]), int(header["others"]), int(header["unkept"]),
-    )  # fmt: skip
+        _head(path, header),
+        since,
+        _sum(int(header["started"]), since),
+        _sum(stopped, since) if stopped else None,
+        _sum(int(header["last"]), since),
+        tuple(tuple(_text(bytes(each)).split()[:16]) for each in header["counts"]),
+        max(int(header["bin_ns"]), 1),
+        int(header["step_ns"]),
+        int(header["others"]),
+        int(header["unkept"]),
+    )
     if found.head.running:
         found.doing, found.opened = header["doing"], _text(bytes(header["opened"]))
         found.operations = [_text(bytes(each)) for each in header["operation"]]
@@ -339,8 +416,11 @@ def moved_beside(paths: Sequence[Path]) -> list[tuple[str, tuple[str, int], tupl
                 sums = found.setdefault(head.command, [0, 0])
                 sums[:] = [had + int(more) for had, more in zip(sums, row["done"], strict=True)]
     order = sorted(found.items(), key=lambda item: -sum(item[1]))
-    return [(command, ("read", done[0]), ("written", done[1])) for command, done in order
-            if sum(done) > _HARDLY * sum(order[0][1])]  # fmt: skip
+    return [
+        (command, ("read", done[0]), ("written", done[1]))
+        for command, done in order
+        if sum(done) > _HARDLY * sum(order[0][1])
+    ]
 
 
 def heads(paths: Sequence[Path]) -> list[Head]:

@@ -159,8 +159,12 @@ class Records:
         counted = calls.counter >= 0
         np.add.at(self.counters, (calls.record[counted], calls.counter[counted]), 1)
         kind = calls.kind
-        for name, kinds in (("OPEN", (Kind.OPEN, Kind.REOPEN)), ("READ", (Kind.READ,)), ("WRITE", (Kind.WRITE,)),
-                            ("CLOSE", (Kind.CLOSE,))):  # fmt: skip
+        for name, kinds in (
+            ("OPEN", (Kind.OPEN, Kind.REOPEN)),
+            ("READ", (Kind.READ,)),
+            ("WRITE", (Kind.WRITE,)),
+            ("CLOSE", (Kind.CLOSE,)),
+        ):
             self._moments(name, calls.take(np.isin(kind, kinds)))
         self._busy("META_TIME", _META_END, calls.take(np.isin(kind, (Kind.OPEN, Kind.REOPEN, Kind.META, Kind.CLOSE))))
         self._busy("READ_TIME", _READ_END, calls.take(kind == Kind.READ))

@@ -30,8 +30,14 @@ _UNKNOWN = ("FILENOS", "MEM_NOT_ALIGNED", "MEM_ALIGNMENT")
 
 def record_type(layout: Layout) -> np.dtype[np.void]:
     """Return how a record of a module lies in a log."""
-    return np.dtype([("id", "u8"), ("rank", "i8"), ("counters", "i8", (len(layout.counters),)),
-                     ("times", "f8", (len(layout.times),))])  # fmt: skip
+    return np.dtype(
+        [
+            ("id", "u8"),
+            ("rank", "i8"),
+            ("counters", "i8", (len(layout.counters),)),
+            ("times", "f8", (len(layout.times),)),
+        ]
+    )
 
 
 def _values(layout: Layout, counters: Integers, name: str, seen: Mapping[int, int]) -> None:

@@ -105,9 +105,16 @@ def _add_in_mpi(in_mpi: dict[str, _Line], recording: recordings.Recording, rank:
 
 
 def in_calls(
-    folder: Path, run_s: float, *, bands: int, bins: int, files: Sequence[str] = (), origin_ns: int | None = None,
-    processes: int = 0, ends: Mapping[str, int] | None = None,
-) -> Seen | None:  # fmt: skip
+    folder: Path,
+    run_s: float,
+    *,
+    bands: int,
+    bins: int,
+    files: Sequence[str] = (),
+    origin_ns: int | None = None,
+    processes: int = 0,
+    ends: Mapping[str, int] | None = None,
+) -> Seen | None:
     """Return what ranks do by band of ranks and bin of the run; None: no recordings.
 
     Parameters

@@ -93,8 +93,10 @@ class Segments:
 
     def packed(self, names: Mapping[str, int], rank: int, host: str) -> bytes:
         """Return the records of the rank's files; `names`: place of each."""
-        data = {each: np.concatenate([getattr(one, each) for one in self._batches] or [np.zeros(0, np.int64)])
-                for each in ("record", "kind", "offset", "size", "start", "end")}  # fmt: skip
+        data = {
+            each: np.concatenate([getattr(one, each) for one in self._batches] or [np.zeros(0, np.int64)])
+            for each in ("record", "kind", "offset", "size", "start", "end")
+        }
         order = np.lexsort((np.arange(len(data["kind"])), data["kind"] == Kind.READ, data["record"]))
         data = {name: values[order] for name, values in data.items()}
         segments = np.zeros(len(order), _SEGMENT)
@@ -105,9 +107,16 @@ class Segments:
             low, high = np.searchsorted(data["record"], (place, place + 1))
             writes = int((data["kind"][low:high] == Kind.WRITE).sum())
             if high > low:
-                parts.append(struct.pack("=Qqq64sqq", record_id(name), rank, 0,
-                                         host.encode(errors="replace")[: _HOST_BYTES - 1], writes, high - low - writes))
+                parts.append(
+                    struct.pack(
+                        "=Qqq64sqq",
+                        record_id(name),
+                        rank,
+                        0,
+                        host.encode(errors="replace")[: _HOST_BYTES - 1],
+                        writes,
+                        high - low - writes,
+                    )
+                )
                 parts.append(segments[low:high].tobytes())
         return b"".join(parts)
-
-

@@ -46,8 +46,12 @@ class Unfinished:
 def _outermost(recording: Recording) -> list[tuple[int, int]]:
     """Return thread and level of each call that a thread was in, without those inside of another one."""
     kinds = recording.doing["class"]
-    found = [(thread, level) for thread in range(len(kinds)) for level in range(len(kinds[thread]))
-             if 0 < kinds[thread, level] <= len(CLASSES) + 1 and not (level > 0 and kinds[thread, 0] > 0)]  # fmt: skip
+    found = [
+        (thread, level)
+        for thread in range(len(kinds))
+        for level in range(len(kinds[thread]))
+        if 0 < kinds[thread, level] <= len(CLASSES) + 1 and not (level > 0 and kinds[thread, 0] > 0)
+    ]
     return [(thread, level) for thread, level in found if recording.doing["start"][thread, level] > 0]
 
 
@@ -70,10 +74,14 @@ def calls(recording: Recording) -> list[Unfinished]:
         file = recording.opened if one["name"] < 0 else recording.names.get(int(one["name"]), "")
         if kind in (_IN_MPI, _IN_LIBRARY):
             kind = inside[0] if inside else _IN_LIBRARY if one["own"] else _IN_MPI
-        found.append(Unfinished(
-            what=_WORDS.get(int(one["class"]) - 1) or recording.operations[thread].removesuffix("_c"), file=file,
-            within=CLASSES[kind] if kind < len(CLASSES) else "", since_ns=int(one["start"]) + recording.since_ns,
-        ))  # fmt: skip
+        found.append(
+            Unfinished(
+                what=_WORDS.get(int(one["class"]) - 1) or recording.operations[thread].removesuffix("_c"),
+                file=file,
+                within=CLASSES[kind] if kind < len(CLASSES) else "",
+                since_ns=int(one["start"]) + recording.since_ns,
+            )
+        )
     return found
 
 

@@ -75,8 +75,14 @@ def target_of(open_sessions: Mapping[int, int], sessions: Sequence[Session], fil
     sessions : of the path.
     file : the target's name in the path.
     """
-    return next((slot for session, slot in reversed(list(open_sessions.items()))
-                 if file is not None and sessions[session].file == file), -1)  # fmt: skip
+    return next(
+        (
+            slot
+            for session, slot in reversed(list(open_sessions.items()))
+            if file is not None and sessions[session].file == file
+        ),
+        -1,
+    )
 
 
 @dataclass(slots=True)

@@ -13,16 +13,40 @@ from mpiio_ext.pioneer.operations import CATALOG
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
-    "openat": "open", "creat": "open", "mkstemp": "open", "dprintf": "write",
-    "readv": "read", "writev": "write", "preadv": "pread", "pwritev": "pwrite",
-    "preadv2": "pread", "pwritev2": "pwrite", "fallocate": "posix_fallocate", "lstat": "stat", "fstatat": "stat",
-    "statx": "stat", "faccessat": "access", "unlinkat": "unlink", "mkdirat": "mkdir", "renameat": "rename",
-    "fgets": "fread", "fgetc": "fread", "fputs": "fwrite", "fputc": "fwrite", "fprintf": "fwrite",
-    "vfprintf": "fwrite", "fseeko": "fseek", "rewind": "fseek", "ftello": "ftell", "fdopen": "fopen",
-    "freopen": "fopen", "remove": "unlink", "getdents": "readdir",
+    "openat": "open",
+    "creat": "open",
+    "mkstemp": "open",
+    "dprintf": "write",
+    "readv": "read",
+    "writev": "write",
+    "preadv": "pread",
+    "pwritev": "pwrite",
+    "preadv2": "pread",
+    "pwritev2": "pwrite",
+    "fallocate": "posix_fallocate",
+    "lstat": "stat",
+    "fstatat": "stat",
+    "statx": "stat",
+    "faccessat": "access",
+    "unlinkat": "unlink",
+    "mkdirat": "mkdir",
+    "renameat": "rename",
+    "fgets": "fread",
+    "fgetc": "fread",
+    "fputs": "fwrite",
+    "fputc": "fwrite",
+    "fprintf": "fwrite",
+    "vfprintf": "fwrite",
+    "fseeko": "fseek",
+    "rewind": "fseek",
+    "ftello": "ftell",
+    "fdopen": "fopen",
+    "freopen": "fopen",
+    "remove": "unlink",
+    "getdents": "readdir",
     **{f"MPI_{kind}{which}": "MPI_Wait" for kind in ("Wait", "Test") for which in ("all", "any", "some")},
     "MPI_Test": "MPI_Wait",
-}  # fmt: skip
+}
 
 _NO_IO = "it does no I/O"
 _NO_DATA = "it moves no data, and changes no name or length"
@@ -33,24 +57,48 @@ LEFT_OUT: Mapping[str, str] = {
     "MPI_Init": "the engine is an MPI program by itself",
     "MPI_Init_thread": "the engine is an MPI program by itself",
     "MPI_Finalize": "the engine is an MPI program by itself",
-    **{f"MPI_File_{name}": _NO_IO
-       for name in ("create_errhandler", "get_errhandler", "c2f", "f2c", "toint", "fromint")},
+    **{
+        f"MPI_File_{name}": _NO_IO for name in ("create_errhandler", "get_errhandler", "c2f", "f2c", "toint", "fromint")
+    },
     "MPI_File_set_errhandler": "the engine has to see errors: they are returned",
     "MPI_File_call_errhandler": "the engine has to see errors: they are returned",
     **dict.fromkeys(("dup", "dup2", "dup3", "fcntl"), _DUPLICATE),
     "MPI_Barrier": "ranks meet in the collective calls on files; their pace is in the slack times",
     **{f"MPI_Request_get_status{kind}": "it only looks at a request" for kind in ("", "_all", "_any", "_some")},
-    **dict.fromkeys(("chown", "lchown", "utime", "utimes", "utimensat", "readlink", "readlinkat", "statfs", "statvfs",
-                     "getxattr", "setxattr", "fchmod", "fchown", "futimens", "flock", "posix_fadvise", "readahead",
-                     "fstatfs", "fstatvfs", "fgetxattr", "fsetxattr"), _NO_DATA),
+    **dict.fromkeys(
+        (
+            "chown",
+            "lchown",
+            "utime",
+            "utimes",
+            "utimensat",
+            "readlink",
+            "readlinkat",
+            "statfs",
+            "statvfs",
+            "getxattr",
+            "setxattr",
+            "fchmod",
+            "fchown",
+            "futimens",
+            "flock",
+            "posix_fadvise",
+            "readahead",
+            "fstatfs",
+            "fstatvfs",
+            "fgetxattr",
+            "fsetxattr",
+        ),
+        _NO_DATA,
+    ),
     "symlink": "a link could lead out of the folder",
-}  # fmt: skip
+}
 
 #: Of `getdents` on a descriptor that `open` has returned.
 BY_DESCRIPTOR = "a folder is read through a descriptor"
 #: Of calls without the name, or the second name, that they need.
 NAMELESS = "the path names no file for it"
-ONE_NAME = "the path has no second name for it (\"file2\" in extra)"
+ONE_NAME = 'the path has no second name for it ("file2" in extra)'
 #: Of what the engine itself leaves out.
 NOT_OPEN = "its file is not open then: its open has failed, it is closed, or open in another way"
 _NO_OPEN = "its file is not opened in the path"

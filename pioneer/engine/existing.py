@@ -38,8 +38,13 @@ _WRITING = (Role.WRITE, Role.BEGIN, Role.RESIZE)
 
 def _told(operation: Operation, extra: dict[str, object]) -> object:
     """Return the flags, or the mode, of an open; None: the trace does not tell them."""
-    return extra.get("amode") if operation.layer == "mpiio" else extra.get("mode", extra.get("flags")) if (
-        operation.layer == "stdio") else extra.get("flags")  # fmt: skip
+    return (
+        extra.get("amode")
+        if operation.layer == "mpiio"
+        else extra.get("mode", extra.get("flags"))
+        if (operation.layer == "stdio")
+        else extra.get("flags")
+    )
 
 
 def _truncates(operation: Operation, flags: object) -> bool:

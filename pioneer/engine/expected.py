@@ -78,8 +78,9 @@ def _owners(path: WorkloadPath, groups: NDArray[np.int64], members: Mapping[int,
 def _owner_of_part(file: Template, mask: int, members: Mapping[int, tuple[int, ...]]) -> str:
     """Return the class of the file of a communicator: with few ranks it may be one rank's own."""
     ranks = sum(map(len, members.values()))
-    users = {rank: file.name(rank, ranks) for group, several in members.items() for rank in several
-             if mask >> group & 1}  # fmt: skip
+    users = {
+        rank: file.name(rank, ranks) for group, several in members.items() for rank in several if mask >> group & 1
+    }
     names = set(users.values())
     if len(names) < len(users):
         return "shared"
@@ -114,8 +115,9 @@ def _extras(path: WorkloadPath, plans: Mapping[int, Plan], moved: set[int]) -> p
         several = own if isinstance(own, list) and len(own) == count else [dict(found)] * count
         views = views_of_groups(found, count)
         if views is not None:
-            found["groups"] = [_own_view(found, plan, row) if group in moved else several[group]
-                               for group, plan in plans.items()]  # fmt: skip
+            found["groups"] = [
+                _own_view(found, plan, row) if group in moved else several[group] for group, plan in plans.items()
+            ]
             texts[row] = json.dumps(found, separators=(",", ":"))
     return pa.array(texts, pa.string())
 
@@ -189,8 +191,9 @@ def _without_offsets(path: WorkloadPath, rows: NDArray[np.bool_]) -> WorkloadPat
 def _as_asked(path: WorkloadPath, files: set[str]) -> WorkloadPath:
     """Return a path without what reads of some files have moved: less than was asked for, where data is not there."""
     texts = path.table["extra"].to_pylist()
-    told = [row for row, file in enumerate(path.words("file").tolist())
-            if file in files and "moved" in (texts[row] or "")]  # fmt: skip
+    told = [
+        row for row, file in enumerate(path.words("file").tolist()) if file in files and "moved" in (texts[row] or "")
+    ]
     for row in told:
         rest = {name: value for name, value in parsed(texts[row]).items() if name != "moved"}
         texts[row] = json.dumps(rest, separators=(",", ":")) if rest else None
@@ -282,15 +285,20 @@ def expectation(path: WorkloadPath, ranks: int) -> Expectation:
     columns["groups"] = pa.array(sum((groups >> group & 1) << new for new, group in enumerate(plans)))
     for new, (group, plan) in enumerate(plans.items()):
         own = {name: table[f"{name}_{group}"] for name in PER_GROUP} | {
-            "slack": _slack(plan, table.num_rows), "offset": _offsets(table, group, plan, moved=group in moved),
+            "slack": _slack(plan, table.num_rows),
+            "offset": _offsets(table, group, plan, moved=group in moved),
             "size": _sizes(path, group, plan),
-        }  # fmt: skip
+        }
         columns |= {f"{name}_{new}": own[name] for name in PER_GROUP}
     whole = pa.table(columns).cast(WorkloadPath.schema(len(plans))).filter(pa.array(groups != 0))
     whole = whole.set_column(0, whole.schema.field("id"), pa.array(np.arange(whole.num_rows, dtype=np.int64)))
-    info = replace(path.info, representatives=tuple(several[0] for several in members.values()),
-                   members=tuple(members.values()), ranks=ranks,
-                   starts=tuple(path.info.start(group) for group in members))  # fmt: skip
+    info = replace(
+        path.info,
+        representatives=tuple(several[0] for several in members.values()),
+        members=tuple(members.values()),
+        ranks=ranks,
+        starts=tuple(path.info.start(group) for group in members),
+    )
     found = WorkloadPath(whole, info)
     short = _short_of_data(path, ranks)
     left_out, made_up = _counted(path, told, plans, members)

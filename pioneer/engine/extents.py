@@ -88,9 +88,11 @@ class _Pass:
 
 
 def extents_of(
-    path: WorkloadPath, kinds: Sequence[Operation], sessions: Sequence[int],
+    path: WorkloadPath,
+    kinds: Sequence[Operation],
+    sessions: Sequence[int],
     views_at: Callable[[int], list[list[View]] | None],
-) -> Extents:  # fmt: skip
+) -> Extents:
     """Return what the ranks that were traced touch.
 
     Parameters
@@ -100,10 +102,14 @@ def extents_of(
     views_at : of a row that sets a view, of each group the views of its first and last rank; None: they are not told.
     """
     groups, found = path.group_count, _Pass()
-    columns = [own_values(path, name, path.info.representatives[group], group).tolist()
-               for group in range(groups) for name in ("offset", "size")]  # fmt: skip
-    last = [own_values(path, "offset", max(path.info.members[group], default=0), group).tolist()
-            for group in range(groups)]  # fmt: skip
+    columns = [
+        own_values(path, name, path.info.representatives[group], group).tolist()
+        for group in range(groups)
+        for name in ("offset", "size")
+    ]
+    last = [
+        own_values(path, "offset", max(path.info.members[group], default=0), group).tolist() for group in range(groups)
+    ]
     in_force: dict[int, list[list[View]]] = {}
     masks, owners = path.table["groups"].to_pylist(), path.words("owner").tolist()
     for row, (file, session) in enumerate(zip(path.words("file").tolist(), sessions, strict=True)):
@@ -138,6 +144,7 @@ def extents_of(
             found.access(row, file, places, masks[row].bit_count(), not told)
     among = {file for file, spans in found.spans.items() if file in found.written and _meet(spans)}
     return Extents(
-        lengths={file: -(-end // _ALIGNMENT) * _ALIGNMENT for file, end in found.ends.items()}, among=among,
+        lengths={file: -(-end // _ALIGNMENT) * _ALIGNMENT for file, end in found.ends.items()},
+        among=among,
         by_offset=np.array([row for row, file in found.rows if file in among], np.int64),
-    )  # fmt: skip
+    )

@@ -33,8 +33,12 @@ def _stdio_flags(extra: dict[str, Any], name: str, reads: bool, writes: bool) ->
         return (_READS if reads else 0) | (_WRITES if writes else 0) or _READS
     if isinstance(mode, int):  # the flags of its `open`, as our tracer has them
         access = mode & os.O_ACCMODE
-        return (_READS * (access != os.O_WRONLY) | _WRITES * (access != os.O_RDONLY)
-                | _TRUNCATES * bool(mode & os.O_TRUNC) | _APPENDS * bool(mode & os.O_APPEND))  # fmt: skip
+        return (
+            _READS * (access != os.O_WRONLY)
+            | _WRITES * (access != os.O_RDONLY)
+            | _TRUNCATES * bool(mode & os.O_TRUNC)
+            | _APPENDS * bool(mode & os.O_APPEND)
+        )
     if not isinstance(mode, str):
         return (_READS if reads else 0) | (_WRITES | _TRUNCATES if writes and not reads else _WRITES if writes else 0)
     plus = _READS | _WRITES if "+" in mode else 0

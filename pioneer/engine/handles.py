@@ -53,8 +53,16 @@ def handles_of(sessions: Sessions, operations: Sequence[Operation], mine: Sequen
         writes.append(any(kind.role in (Role.WRITE, Role.RESIZE) or kind.writes is True for kind in kinds))
         has_open.append(session.has_open)
         of_folder.append(kinds[0].name == "opendir")
-        last_close.append(max((row for row, kind in zip(session.members, kinds, strict=True)
-                               if kind.role is Role.CLOSE and mine[row]), default=-1))  # fmt: skip
+        last_close.append(
+            max(
+                (
+                    row
+                    for row, kind in zip(session.members, kinds, strict=True)
+                    if kind.role is Role.CLOSE and mine[row]
+                ),
+                default=-1,
+            )
+        )
     return Handles(sessions.of.tolist(), reads, writes, has_open, of_folder, last_close)
 
 

@@ -25,8 +25,9 @@ from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
 #: Operations that change a name, or the length of a file, without a handle.
-_CHANGES = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "truncate", "link", "symlink",
-                      "MPI_File_delete"})  # fmt: skip
+_CHANGES = frozenset(
+    {"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "truncate", "link", "symlink", "MPI_File_delete"}
+)
 _ROOT = 1  # as a bit of `groups`
 #: Of these the name is a folder's, and what is below it counts.
 _FOLDERS = frozenset({"rmdir", "rename", "renameat"})
@@ -143,8 +144,13 @@ def meetings(path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions)
         if gone or fresh or (row in reading and file in state.written):
             found.append(row)
             state.clear()
-        together = (kind.layer == "mpiio" and kind.role is Role.OPEN and mask == everybody and owners[row] == "shared"
-                    and row not in parts)  # fmt: skip
+        together = (
+            kind.layer == "mpiio"
+            and kind.role is Role.OPEN
+            and mask == everybody
+            and owners[row] == "shared"
+            and row not in parts
+        )
         if together:
             state.clear()
         state.note(file, mask, writes=kind.role in (Role.WRITE, Role.BEGIN), changes=changes)

@@ -31,9 +31,12 @@ IMPLIED_MARK = f'{{"{IMPLIED}":true}}'
 #: What makes an access at a given offset, by what makes it at the file pointer; collectives have to be the same on all
 #: ranks, of which some may not know their offsets.
 AT_OFFSETS: Mapping[str, str] = {
-    "read": "pread", "readv": "pread", "write": "pwrite", "writev": "pwrite",
+    "read": "pread",
+    "readv": "pread",
+    "write": "pwrite",
+    "writev": "pwrite",
     **{f"MPI_File_{kind}": f"MPI_File_{kind}_at" for kind in ("read", "write", "iread", "iwrite")},
-}  # fmt: skip
+}
 _PAIRS = {"posix": ("open", "close"), "stdio": ("fopen", "fclose"), "mpiio": ("MPI_File_open", "MPI_File_close")}
 _MOVING = DATA | {Role.MAP, Role.RESIZE, Role.BEGIN}
 
@@ -78,8 +81,9 @@ def opened(path: WorkloadPath) -> tuple[WorkloadPath, NDArray[np.int64]]:
     if not rows:
         return path, path.table["id"].to_numpy()
     schema = path.table.schema.remove_metadata()
-    plain = pa.schema([pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type)
-                       for field in schema])  # fmt: skip
+    plain = pa.schema(
+        [pa.field(field.name, pa.string() if pa.types.is_dictionary(field.type) else field.type) for field in schema]
+    )
     numbers = pa.array(sessions.of, mask=sessions.of == OUTSIDE)
     numbered = path.table.set_column(schema.get_field_index("session"), schema.field("session"), numbers)
     whole = pa.concat_tables([numbered.cast(plain), pa.Table.from_pylist(rows, plain)])

@@ -69,8 +69,9 @@ class Parts:
             return None
         if self._groups is None:
             info = self._path.info
-            self._groups = [group_of_rank(rank, self._ranks, info.members, info.communicators)
-                            for rank in range(self._ranks)]  # fmt: skip
+            self._groups = [
+                group_of_rank(rank, self._ranks, info.members, info.communicators) for rank in range(self._ranks)
+            ]
         groups, mask = self._groups, self._masks[row]
         found = rule.members(self._rank, self._ranks, self._traced)
         return tuple(rank for rank in found if mask >> groups[rank] & 1) or (self._rank,)
@@ -90,8 +91,14 @@ class Parts:
             return None
         representatives = self._path.info.representatives
         other, place = (rule.place(rank, self._traced) for rank in (representatives[group], self._rank))
-        first = next((value for one, value in offsets.items() if value >= 0 and
-                      rule.role(representatives[one], self._traced) == FIRST), -1)  # fmt: skip
+        first = next(
+            (
+                value
+                for one, value in offsets.items()
+                if value >= 0 and rule.role(representatives[one], self._traced) == FIRST
+            ),
+            -1,
+        )
         if place < 0 or other < 1 or first < 0 or (own - first) % other:
             return own
         return max(0, first + (own - first) // other * place)
@@ -109,7 +116,9 @@ class Parts:
 
             largest = max((place(rank) for group in info.members for rank in group), default=0)
             self._seen[rule] = replace(
-                info, representatives=tuple(map(place, info.representatives)), ranks=1 + largest,
+                info,
+                representatives=tuple(map(place, info.representatives)),
+                ranks=1 + largest,
                 members=tuple(tuple(map(place, group)) for group in info.members),
-            )  # fmt: skip
+            )
         return self._seen[rule], max(0, rule.place(self._rank, traced=self._traced))

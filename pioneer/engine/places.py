@@ -75,12 +75,14 @@ class Places:
             names are.
         """
         if any(len(os.fsencode(part)) > _MOST_OF_PART for part in name.split("/")) or (
-                len(os.fsencode(name)) > _MOST_OF_NAME):  # fmt: skip
+            len(os.fsencode(name)) > _MOST_OF_NAME
+        ):
             raise PlaceError(f"{name[:80]!r}... is longer than names of files are")
         parts = _parts(name)
         if not parts:
-            raise PlaceError(f"{name!r} has no place below {self.folder}; a path is made without it by "
-                             f"{leave_out([name])}")  # fmt: skip
+            raise PlaceError(
+                f"{name!r} has no place below {self.folder}; a path is made without it by {leave_out([name])}"
+            )
         place = self.folder.joinpath(*parts)
         if not place.parent.resolve().is_relative_to(self.folder) or place.is_symlink():
             raise PlaceError(f"{place}: a symbolic link leads out of {self.folder}, or may do so")

@@ -52,9 +52,7 @@ class States:
             self.slots.append(slot)
             self.views.append(view)
 
-    def at(
-        self, sessions: NDArray[np.int64], rows: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def at(self, sessions: NDArray[np.int64], rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return the slots and the views of sessions at rows, -1: none."""
         span = 1 + max(int(rows.max(initial=0)), max(self.rows, default=0))
         noted = np.array(self.sessions, np.int64) * span + np.array(self.rows, np.int64)
@@ -85,9 +83,17 @@ def plain_rows(planner: Planner, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     codes = _codes(planner.names)[0]
     firsts = np.unique(codes, return_index=True)[1].tolist()
     kinds = [planner.kinds[row] for row in firsts]
-    plain = np.array([kind.role in _PLAIN and not kind.nonblocking and OPERATIONS.get(kind.name) is not None
-                      and kind.name not in _OTHERS and not (implied and kind.name in AT_OFFSETS)
-                      for kind in kinds], np.bool_)  # fmt: skip
+    plain = np.array(
+        [
+            kind.role in _PLAIN
+            and not kind.nonblocking
+            and OPERATIONS.get(kind.name) is not None
+            and kind.name not in _OTHERS
+            and not (implied and kind.name in AT_OFFSETS)
+            for kind in kinds
+        ],
+        np.bool_,
+    )
     seeks = np.array([kind.role is Role.SEEK for kind in kinds], np.bool_)
     sessions = np.array(planner.handles.of, np.int64)
     opened = np.append(np.array(planner.handles.has_open, np.bool_), False)[np.maximum(sessions, -1)]
@@ -125,9 +131,24 @@ def plain_columns(planner: Planner, rows: NDArray[np.int64], states: States) -> 
     numbers = np.array([OPERATIONS.get(kind.name) for kind in kinds], np.int64)[codes]
     files, used = _codes([planner.files[row] for row in rows.tolist()])
     file_numbers = np.array([planner.number_of(file) for file in used], np.int64)[files]
-    return np.stack([
-        rows, numbers, file_numbers, none, slots, none,
-        np.zeros(rows.size, np.int64), none, none, none, np.where(explicit, places, -1), sizes,
-        np.where(places < 0, 0, places + begins[views]),
-        np.where(places < 0, -1, _ends(planner, np.where(places < 0, -1, views), places + sizes)), views, offsets,
-    ], axis=1)  # fmt: skip
+    return np.stack(
+        [
+            rows,
+            numbers,
+            file_numbers,
+            none,
+            slots,
+            none,
+            np.zeros(rows.size, np.int64),
+            none,
+            none,
+            none,
+            np.where(explicit, places, -1),
+            sizes,
+            np.where(places < 0, 0, places + begins[views]),
+            np.where(places < 0, -1, _ends(planner, np.where(places < 0, -1, views), places + sizes)),
+            views,
+            offsets,
+        ],
+        axis=1,
+    )

@@ -61,10 +61,18 @@ MOST = 1 << 60
 _AT_OFFSETS = frozenset({"sync_file_range", "MPI_File_get_byte_offset"})
 #: What the engine makes through what `opendir` has returned.
 _OF_FOLDERS = frozenset({"readdir", "getdents"})
-_WRITING = ("write", "pwrite", "fwrite", *sorted(COPIES), *(
-    f"MPI_File_{kind}write{where}" for kind in ("", "i")
-    for where in ("", "_all", "_at", "_at_all", "_shared", *(("_ordered",) if not kind else ()))),
-    *(f"MPI_File_write{where}_begin" for where in ("_all", "_at_all", "_ordered")))  # fmt: skip
+_WRITING = (
+    "write",
+    "pwrite",
+    "fwrite",
+    *sorted(COPIES),
+    *(
+        f"MPI_File_{kind}write{where}"
+        for kind in ("", "i")
+        for where in ("", "_all", "_at", "_at_all", "_shared", *(("_ordered",) if not kind else ()))
+    ),
+    *(f"MPI_File_write{where}_begin" for where in ("_all", "_at_all", "_ordered")),
+)
 
 
 class PlanError(ValueError):
@@ -180,12 +188,31 @@ def _offsets_in_parts(path: WorkloadPath, parts: Parts, group: int, own: NDArray
 
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
-_COLUMNS = ("ids", "operation", "file", "second", "slot", "communicator", "flags", "request", "other", "view", "offset",
-            "size", "place", "end", "through", "stream", "slack")  # fmt: skip
-_KINDS = {"operation": np.uint8,
-          **dict.fromkeys(("file", "second", "slot", "communicator", "flags", "request", "other", "view", "through"),
-                          np.int32),
-          }  # fmt: skip
+_COLUMNS = (
+    "ids",
+    "operation",
+    "file",
+    "second",
+    "slot",
+    "communicator",
+    "flags",
+    "request",
+    "other",
+    "view",
+    "offset",
+    "size",
+    "place",
+    "end",
+    "through",
+    "stream",
+    "slack",
+)
+_KINDS = {
+    "operation": np.uint8,
+    **dict.fromkeys(
+        ("file", "second", "slot", "communicator", "flags", "request", "other", "view", "through"), np.int32
+    ),
+}
 
 
 class Planner:
@@ -289,8 +316,13 @@ class Planner:
         offset, size = self._offset(row), max(0, int(extra.get(MOVED, self.sizes[row])))
         through = self.handles.views.get(self.handles.of[row], -1)
         view = self.in_force[through] if through >= 0 else None
-        explicit = (kind.explicit_offset or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP)
-                    or kind.name in _AT_OFFSETS or kind.name in COPIES or self._at_offset(row, kind))  # fmt: skip
+        explicit = (
+            kind.explicit_offset
+            or kind.role in (Role.SEEK, Role.RESIZE, Role.MAP)
+            or kind.name in _AT_OFFSETS
+            or kind.name in COPIES
+            or self._at_offset(row, kind)
+        )
         if kind.role is Role.SEEK:
             explicit, offset = True, max(offset, 0)
         place = 0 if offset < 0 else offset + (view.first if view is not None else 0)
@@ -312,8 +344,12 @@ class Planner:
         members = self.parts.members(row)
         if members is None:
             template = Template(self.files[row] or "")  # what has a name for each rank is no file of all
-            alone = (extra.get("comm") == "self" or self.owners[row] in ("private", "root", "child")
-                     or template.has_rank or template.of_part)  # fmt: skip
+            alone = (
+                extra.get("comm") == "self"
+                or self.owners[row] in ("private", "root", "child")
+                or template.has_rank
+                or template.of_part
+            )
             if alone or not self.everybody[row]:
                 return -1
         elif members == (self.rank,):
@@ -451,16 +487,28 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     waited = np.cumsum(slacks[every])[np.searchsorted(every, columns[:, 0])]
     slack = np.diff(waited, prepend=0)  # slack of what is left out is the next operation's
     columns = np.concatenate([columns, slack.reshape(-1, 1).astype(np.int64)], axis=1)
-    arrays: dict[str, Any] = {name: columns[:, number].astype(_KINDS.get(name, np.int64))
-                              for number, name in enumerate(_COLUMNS)}  # fmt: skip
+    arrays: dict[str, Any] = {
+        name: columns[:, number].astype(_KINDS.get(name, np.int64)) for number, name in enumerate(_COLUMNS)
+    }
     met = np.searchsorted(planner.meetings, arrays["ids"], side="right").astype(np.int32)
     errors = pc.fill_null(pc.match_substring(path.table["extra"].cast("string"), '"errno":'), False).to_numpy()
     return Plan(
-        **arrays, moved=moved_in_extra(path.table["extra"])[arrays["ids"]], failed_before=errors[arrays["ids"]],
-        meets=np.diff(met, prepend=np.int32(0)), meets_after=planner.meetings.size - int(met.max(initial=0)),
-        paths=list(planner.numbers), communicators=list(planner.communicators), views=list(planner.view_numbers),
-        in_force=planner.in_force, slots=planner.handles.count,
-        requests=planner.requests.count, mappings=planner.mappings.count, start_ns=path.info.start(planner.group),
-        folders=planner.folders, existing=planner.existing(), unknown=planner.unknown, reasons=planner.reasons,
+        **arrays,
+        moved=moved_in_extra(path.table["extra"])[arrays["ids"]],
+        failed_before=errors[arrays["ids"]],
+        meets=np.diff(met, prepend=np.int32(0)),
+        meets_after=planner.meetings.size - int(met.max(initial=0)),
+        paths=list(planner.numbers),
+        communicators=list(planner.communicators),
+        views=list(planner.view_numbers),
+        in_force=planner.in_force,
+        slots=planner.handles.count,
+        requests=planner.requests.count,
+        mappings=planner.mappings.count,
+        start_ns=path.info.start(planner.group),
+        folders=planner.folders,
+        existing=planner.existing(),
+        unknown=planner.unknown,
+        reasons=planner.reasons,
         together=_together(planner, arrays, met, planner.communicators.get((), -1)),
-    )  # fmt: skip
+    )

@@ -114,8 +114,10 @@ class RankViews:
         views = views_of_groups(self._path.table["extra"][row].as_py(), self._path.group_count)
         if views is None:
             return None
-        return [[view, view_of_rank(views, group, max(info.members[group], default=0), info)[0]]
-                for group, view in enumerate(views)]  # fmt: skip
+        return [
+            [view, view_of_rank(views, group, max(info.members[group], default=0), info)[0]]
+            for group, view in enumerate(views)
+        ]
 
     def offsets_of_copy(self, own: NDArray[np.int64], rank: int, group: int) -> NDArray[np.int64]:
         """Return the offsets of a rank, `own`, of which those beyond the ranks that were traced are in a copy.
@@ -136,6 +138,7 @@ class RankViews:
         moved = np.where((other >= 0) & (sizes == likely), other, moved)
         files = self._path.words("file")[rows].tolist()
         found: NDArray[np.int64] = own.copy()
-        found[rows] = np.where(own[rows] >= 0, moved + copy * np.array([self.extents.lengths[file] for file in files]),
-                               own[rows])  # fmt: skip
+        found[rows] = np.where(
+            own[rows] >= 0, moved + copy * np.array([self.extents.lengths[file] for file in files]), own[rows]
+        )
         return found

@@ -12,8 +12,21 @@ from mpiio_ext.pioneer.operations import Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
 #: Operations on names that stay where their file is opened, too.
-_KEPT_META = frozenset({"stat", "lstat", "fstatat", "statx", "access", "faccessat", "truncate", "unlink", "unlinkat",
-                        "remove", "MPI_File_delete"})  # fmt: skip
+_KEPT_META = frozenset(
+    {
+        "stat",
+        "lstat",
+        "fstatat",
+        "statx",
+        "access",
+        "faccessat",
+        "truncate",
+        "unlink",
+        "unlinkat",
+        "remove",
+        "MPI_File_delete",
+    }
+)
 _FOLDERS = frozenset({"opendir", "readdir", "closedir", "getdents"})
 
 
@@ -24,6 +37,8 @@ def without_names(path: WorkloadPath) -> WorkloadPath:
     files = table["file"].to_pylist()
     kinds = [operation_of(*pair) for pair in pairs]
     opened = {file for file, kind in zip(files, kinds, strict=True) if kind.in_session and kind.name not in _FOLDERS}
-    keep = [kind.name not in _FOLDERS and (kind.role is not Role.META or (kind.name in _KEPT_META and file in opened))
-            for file, kind in zip(files, kinds, strict=True)]  # fmt: skip
+    keep = [
+        kind.name not in _FOLDERS and (kind.role is not Role.META or (kind.name in _KEPT_META and file in opened))
+        for file, kind in zip(files, kinds, strict=True)
+    ]
     return WorkloadPath(table.filter(pa.array(keep, pa.bool_())), path.info)

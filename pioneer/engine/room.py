@@ -50,22 +50,31 @@ def claim(folder: Path, *, existing: bool = False) -> None:
     if place == place.parent:
         raise PlaceError(f"{place}: files would have the names that the program gave them: name another folder")
     if place.exists() and not existing and not (place / MARK).exists() and any(place.iterdir()):
-        raise PlaceError(f"{place} has something in it that no replay has made: name another folder, or say --existing "
-                         "if it may be written over")  # fmt: skip
+        raise PlaceError(
+            f"{place} has something in it that no replay has made: name another folder, or say --existing "
+            "if it may be written over"
+        )
     place.mkdir(parents=True, exist_ok=True)
     (place / MARK).touch()
 
 
 def input_bytes(needed: dict[str, int]) -> int:
     """Return by how many bytes files must be made longer so that they have the given lengths."""
-    return sum(max(0, length - (Path(name).stat().st_size if Path(name).exists() else 0))
-               for name, length in needed.items())  # fmt: skip
+    return sum(
+        max(0, length - (Path(name).stat().st_size if Path(name).exists() else 0)) for name, length in needed.items()
+    )
 
 
 def _written(plan: Plan) -> dict[str, tuple[int, int]]:
     """Return of each file that a rank writes the bytes, and where the last one is; -1: that is not known."""
-    numbers = [*writing_numbers(), *(number for name in ("posix_fallocate", "MPI_File_preallocate")
-                                     if (number := OPERATIONS.get(name)) is not None)]  # fmt: skip
+    numbers = [
+        *writing_numbers(),
+        *(
+            number
+            for name in ("posix_fallocate", "MPI_File_preallocate")
+            if (number := OPERATIONS.get(name)) is not None
+        ),
+    ]
     rows = np.flatnonzero(np.isin(plan.operation, numbers) & (plan.file >= 0))
     found: dict[str, tuple[int, int]] = {}
     for file in np.unique(plan.file[rows]).tolist():

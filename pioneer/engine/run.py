@@ -76,9 +76,14 @@ def needed_files(plan: Plan) -> dict[str, int]:
     copying = {OPERATIONS.get(name) for name in COPIES}
     sizes = np.where(plan.moved < 0, plan.size, plan.moved)  # input that was open before the trace has no offsets
     for operation, file, second, slot, size, end in zip(
-        plan.operation.tolist(), plan.file.tolist(), plan.second.tolist(), plan.slot.tolist(), sizes.tolist(),
-        plan.end.tolist(), strict=True,
-    ):  # fmt: skip
+        plan.operation.tolist(),
+        plan.file.tolist(),
+        plan.second.tolist(),
+        plan.slot.tolist(),
+        sizes.tolist(),
+        plan.end.tolist(),
+        strict=True,
+    ):
         if operation in reading and file >= 0 and file not in written:
             behind = end if end >= 0 else position.get(slot, 0) + size
             made[plan.paths[file]] = max(made.get(plan.paths[file], 0), behind)
@@ -165,13 +170,23 @@ def _arrays(plan: Plan, views: list[Any], communicators: list[Any]) -> dict[str,
     several = np.array([*(one.py2f() for one in communicators), MPI.COMM_SELF.py2f()], np.int32)  # -1 is the last one
     handles = np.array([*(view.py2f() for view in views), MPI.BYTE.py2f()], np.int32)  # -1 is the last one
     return {
-        "operation": plan.operation, "file": plan.file, "slot": plan.slot, "flags": _amodes(plan),
+        "operation": plan.operation,
+        "file": plan.file,
+        "slot": plan.slot,
+        "flags": _amodes(plan),
         "communicator": several[plan.communicator],
-        "second": plan.second, "request": plan.request, "other": plan.other, "view": handles[plan.view],
-        "offset": plan.offset, "size": plan.size, "place": plan.place, "slack": waits(plan), "meets": plan.meets,
+        "second": plan.second,
+        "request": plan.request,
+        "other": plan.other,
+        "view": handles[plan.view],
+        "offset": plan.offset,
+        "size": plan.size,
+        "place": plan.place,
+        "slack": waits(plan),
+        "meets": plan.meets,
         "error": np.zeros(plan.ids.size, np.int32),
         **{name: np.zeros(plan.ids.size, np.int64) for name in ("start", "duration", "result")},
-    }  # fmt: skip
+    }
 
 
 def _datatypes(plan: Plan) -> list[Any]:
@@ -204,15 +219,27 @@ def together_alike(plan: Plan, comm: MPI.Intracomm) -> str | None:
     own = hashlib.blake2b(np.ascontiguousarray(plan.together[:, :3]).tobytes(), digest_size=16).digest()
     every = comm.allgather(own)
     other = next((rank for rank, one in enumerate(every) if one != every[0]), None)
-    return None if other is None else (
-        f"rank {other} would not make the collective calls of rank 0, and both would wait for ever: `mpiio-ext pioneer "
-        "check PATH` names the operation")  # fmt: skip
+    return (
+        None
+        if other is None
+        else (
+            f"rank {other} would not make the collective calls of rank 0, and both would wait for "
+            "ever: `mpiio-ext pioneer "
+            "check PATH` names the operation"
+        )
+    )
 
 
 def carry_out(
-    plan: Plan, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int | None = None,
-    most_bytes: int = 2**63 - 1, info: Any = None, report_s: float = REPORT_S,
-) -> Outcome:  # fmt: skip
+    plan: Plan,
+    comm: MPI.Intracomm,
+    *,
+    time_scale: float = 1.0,
+    spin_ns: int | None = None,
+    most_bytes: int = 2**63 - 1,
+    info: Any = None,
+    report_s: float = REPORT_S,
+) -> Outcome:
     """Go through a plan whose files are there. Collective over `comm`, blocking.
 
     Parameters
@@ -256,22 +283,37 @@ def carry_out(
         raise MemoryError("the engine has no memory for its buffers, on this rank or another")
     if code != 0:
         row, wrong = order.wrong_row, order.wrong
-        raise ValueError("the plan of another rank is wrong" if wrong == ffi.NULL else
-                         f"row {row} of the plan, operation {plan.ids[row]} of the path: {ffi.string(wrong).decode()}")
+        raise ValueError(
+            "the plan of another rank is wrong"
+            if wrong == ffi.NULL
+            else f"row {row} of the plan, operation {plan.ids[row]} of the path: {ffi.string(wrong).decode()}"
+        )
     ended = arrays["start"] + arrays["duration"]
     return Outcome(
-        start=arrays["start"], duration=arrays["duration"], result=arrays["result"], error=arrays["error"],
-        seconds=float(ended[-1]) / 1e9 if ended.size else 0.0, bytes_written=order.bytes_written,
-        bytes_read=order.bytes_read, bytes_preallocated=order.bytes_preallocated, failed=order.failed,
-        left_out=order.left_out, spun_ns=order.spun_ns,
+        start=arrays["start"],
+        duration=arrays["duration"],
+        result=arrays["result"],
+        error=arrays["error"],
+        seconds=float(ended[-1]) / 1e9 if ended.size else 0.0,
+        bytes_written=order.bytes_written,
+        bytes_read=order.bytes_read,
+        bytes_preallocated=order.bytes_preallocated,
+        failed=order.failed,
+        left_out=order.left_out,
+        spun_ns=order.spun_ns,
         late=_late(plan, arrays["start"], arrays["duration"], time_scale),
-    )  # fmt: skip
+    )
 
 
 def replay(
-    path: WorkloadPath, folder: Path, comm: MPI.Intracomm, *, time_scale: float = 1.0, spin_ns: int | None = None,
+    path: WorkloadPath,
+    folder: Path,
+    comm: MPI.Intracomm,
+    *,
+    time_scale: float = 1.0,
+    spin_ns: int | None = None,
     most_bytes: int = 2**63 - 1,
-) -> tuple[Plan, Outcome]:  # fmt: skip
+) -> tuple[Plan, Outcome]:
     """Carry a path out below a folder. Collective over `comm`, blocking. A tracer records the path's calls only.
 
     Parameters

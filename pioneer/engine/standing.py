@@ -29,8 +29,10 @@ def description(plan: Plan, standing: int) -> str:
     if row >= plan.ids.size:
         return "waits for all ranks to meet behind its last operation"
     file = f" of {plan.paths[plan.file[row]]}" if plan.file[row] >= 0 else ""
-    return (f"{_PARTS[part]} operation {plan.ids[row]} of the path, {engine_name(int(plan.operation[row]))}{file}; "
-            f"{row:,} of {plan.ids.size:,} are behind it")  # fmt: skip
+    return (
+        f"{_PARTS[part]} operation {plan.ids[row]} of the path, {engine_name(int(plan.operation[row]))}{file}; "
+        f"{row:,} of {plan.ids.size:,} are behind it"
+    )
 
 
 def _watch(plan: Plan, rank: int, standing: Callable[[], int], report_s: float, ended: threading.Event) -> None:
@@ -40,8 +42,10 @@ def _watch(plan: Plan, rank: int, standing: Callable[[], int], report_s: float, 
         now = standing()
         waited_s, last = (waited_s + step_s if now == last else 0.0), now
         if waited_s >= patience_s:
-            echo(f"mpiio-ext: replay: rank {rank}: no progress for {waited_s:g} s: {description(plan, now)}",
-                       file=sys.stderr)  # fmt: skip
+            echo(
+                f"mpiio-ext: replay: rank {rank}: no progress for {waited_s:g} s: {description(plan, now)}",
+                file=sys.stderr,
+            )
             patience_s *= 2
 
 

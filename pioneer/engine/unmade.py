@@ -36,8 +36,7 @@ def _unknown(path: WorkloadPath) -> Iterator[str]:
             yield f"{count:,} {name} ({layer}): the engine does not know it: a replay leaves it out"
             continue
         layers = sorted(other for other, known in CATALOG if known == name)
-        near = difflib.get_close_matches(name, [known for other, known in CATALOG if other == layer], n=1,
-                                         cutoff=0.75)  # fmt: skip
+        near = difflib.get_close_matches(name, [known for other, known in CATALOG if other == layer], n=1, cutoff=0.75)
         hint = f"; it is of the layer {layers[0]}" if layers else f"; {near[0]} is known" if near else ""
         yield f"{count:,} {name} ({layer}) is no operation that is known{hint}: a replay leaves it out"
 
@@ -53,8 +52,10 @@ def _without_size(path: WorkloadPath) -> Iterator[str]:
     if lacking.any():
         names = sorted({kinds[row].name for row in np.flatnonzero(lacking)})
         ids = path.table["id"].to_numpy()
-        yield (f"{int(lacking.sum()):,} data operations have no size and move nothing: {', '.join(names[:_MOST])}; "
-               f"the first one is operation {ids[np.flatnonzero(lacking)[0]]}")  # fmt: skip
+        yield (
+            f"{int(lacking.sum()):,} data operations have no size and move nothing: {', '.join(names[:_MOST])}; "
+            f"the first one is operation {ids[np.flatnonzero(lacking)[0]]}"
+        )
 
 
 def _without_names(path: WorkloadPath) -> Iterator[str]:
@@ -72,8 +73,10 @@ def _without_names(path: WorkloadPath) -> Iterator[str]:
     for rows, what in ((nameless, "name no file"), (alone, 'have no second name ("file2" in extra)')):
         if rows:
             names = ", ".join(sorted({path.words("operation")[at] for at in rows})[:_MOST])
-            yield (f"{len(rows):,} operations {what}: {names}; the first one is operation {ids[rows[0]]}: a replay "
-                   "leaves them out")  # fmt: skip
+            yield (
+                f"{len(rows):,} operations {what}: {names}; the first one is operation {ids[rows[0]]}: a replay "
+                "leaves them out"
+            )
 
 
 def _is_refused(file: str) -> bool:
@@ -95,8 +98,10 @@ def refused_files(path: WorkloadPath) -> list[str]:
 def _places(path: WorkloadPath) -> Iterator[str]:
     """Yield a line for each file that a replay refuses."""
     for name in refused_files(path):
-        yield (f"a replay refuses the path: {name!r} has no place below its folder; a path is made without it by "
-               f"{leave_out([name])}")  # fmt: skip
+        yield (
+            f"a replay refuses the path: {name!r} has no place below its folder; a path is made without it by "
+            f"{leave_out([name])}"
+        )
 
 
 def unmade(path: WorkloadPath) -> list[str]:

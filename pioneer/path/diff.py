@@ -58,10 +58,17 @@ def compare(first: NDArray[np.int32], second: NDArray[np.int32], *, effort: int 
     common = np.zeros(first.size, np.uint8), np.zeros(second.size, np.uint8)
     distance, minimal = ffi.new("int64_t *"), ffi.new("int *")
     code = lib.mpiio_ext_diff(
-        ffi.from_buffer("int32_t[]", first), first.size, ffi.from_buffer("int32_t[]", second), second.size, symbols,
-        effort, ffi.from_buffer("unsigned char[]", common[0]), ffi.from_buffer("unsigned char[]", common[1]), distance,
+        ffi.from_buffer("int32_t[]", first),
+        first.size,
+        ffi.from_buffer("int32_t[]", second),
+        second.size,
+        symbols,
+        effort,
+        ffi.from_buffer("unsigned char[]", common[0]),
+        ffi.from_buffer("unsigned char[]", common[1]),
+        distance,
         minimal,
-    )  # fmt: skip
+    )
     if code == _E_NOMEM:
         raise MemoryError(f"comparing sequences of {first.size} and {second.size} operations")
     if code != 0:

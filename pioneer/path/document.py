@@ -39,8 +39,11 @@ _Size = Annotated[int, Field(ge=1, le=1 << 24)]
 #: Columns of each group: bytes, bytes, ns, ns.
 _VALUES = {"offset": Whole, "size": Count, "duration": Count, "slack": Count}
 
-_Communicator = TypedDict("_Communicator", {"blocks": _Size, "every": _Size, "from": _Rank, "ranks": list[list[_Rank]],
-                                            "which": list[_Rank]}, total=False)  # fmt: skip
+_Communicator = TypedDict(
+    "_Communicator",
+    {"blocks": _Size, "every": _Size, "from": _Rank, "ranks": list[list[_Rank]], "which": list[_Rank]},
+    total=False,
+)
 with_config(CLOSED)(_Communicator)
 
 
@@ -117,12 +120,21 @@ def path_form(groups: int) -> Any:
     """Return the form of paths of so many groups."""
     form: Any = TypedDict  # its fields are known at run time only
     columns = {f"{name}_{group}": kind | None for group in range(groups) for name, kind in _VALUES.items()}
-    row = form("Operation", {
-        "id": Count | None, "operation": Required[str], "file": str | None,
-        "owner": Literal["root", "shared", "private", "child"] | None,
-        "groups": Required[Positive], "session": Count | None,
-        "layer": Required[Literal["posix", "stdio", "mpiio", "mpi"]], "extra": str | dict[str, Any] | None, **columns,
-    }, total=False)  # fmt: skip
+    row = form(
+        "Operation",
+        {
+            "id": Count | None,
+            "operation": Required[str],
+            "file": str | None,
+            "owner": Literal["root", "shared", "private", "child"] | None,
+            "groups": Required[Positive],
+            "session": Count | None,
+            "layer": Required[Literal["posix", "stdio", "mpiio", "mpi"]],
+            "extra": str | dict[str, Any] | None,
+            **columns,
+        },
+        total=False,
+    )
     rows: Any = list[with_config(CLOSED)(row)]  # type: ignore[misc]
     return with_config(CLOSED)(form("Path", {"pioneer-path": _Info, "operations": rows}))
 
@@ -171,8 +183,11 @@ def parse_path(document: Any) -> tuple[PathInfo, list[dict[str, Any]]]:
     info = documents.parse(_Head, document)["pioneer-path"]
     groups = len(info.representatives)
     rows: list[dict[str, Any]] = documents.parse(path_form(groups), document)["operations"]
-    mistakes = [(pointer("operations", number, name), what) for number, row in enumerate(rows)
-                for name, what in _of_operation(row, groups, len(info.communicators))]  # fmt: skip
+    mistakes = [
+        (pointer("operations", number, name), what)
+        for number, row in enumerate(rows)
+        for name, what in _of_operation(row, groups, len(info.communicators))
+    ]
     if mistakes:
         raise DocumentError(mistakes)
     return info, rows

@@ -49,8 +49,10 @@ def names_of(table: pa.Table) -> dict[str, int]:
     With each name stands the most that is done to the file: `names.WRITTEN`, `MADE`, `OPENED` or `LOOKED`.
     """
     plain = pa.table({name: _plain(table[name]) for name in ("layer", "operation", "file", "extra")})
-    telling = pc.or_(pc.is_in(plain["operation"], pa.array(OPENS)),
-                     pc.fill_null(pc.match_substring(plain["extra"], '"file2"'), False))  # fmt: skip
+    telling = pc.or_(
+        pc.is_in(plain["operation"], pa.array(OPENS)),
+        pc.fill_null(pc.match_substring(plain["extra"], '"file2"'), False),
+    )
     extra = pc.if_else(telling, plain["extra"], pa.scalar(None, pa.string()))
     unique = plain.set_column(3, "extra", extra).group_by(["layer", "operation", "file", "extra"]).aggregate([])
     found: dict[str, int] = {}
@@ -119,8 +121,12 @@ class _Shadows:
 
     def of(self, table: pa.Table, files: pa.Array, tags: NDArray[np.int64]) -> NDArray[np.int32]:
         """Return the shadow sequence of a trace table; `files` are its templates, `tags` those of its handles."""
-        columns = [table[name].combine_chunks().dictionary_encode() if not pa.types.is_dictionary(table[name].type)
-                   else table[name].unify_dictionaries().combine_chunks() for name in ("layer", "operation")]
+        columns = [
+            table[name].combine_chunks().dictionary_encode()
+            if not pa.types.is_dictionary(table[name].type)
+            else table[name].unify_dictionaries().combine_chunks()
+            for name in ("layer", "operation")
+        ]
         columns.append(files.dictionary_encode())
         indices = [np.asarray(pc.fill_null(column.indices, -1)) for column in columns]
         words = [column.dictionary.to_pylist() for column in columns]
@@ -191,8 +197,9 @@ class _Merged:
 
 def _merge(sequences: Sequence[_Sequence], effort: int) -> _Merged:
     first = sequences[0]
-    merged = _Merged(first.tokens, first.sessions, first_rows(first.sessions),
-                     [np.arange(first.tokens.size, dtype=np.int64)])  # fmt: skip
+    merged = _Merged(
+        first.tokens, first.sessions, first_rows(first.sessions), [np.arange(first.tokens.size, dtype=np.int64)]
+    )
     for sequence in sequences[1:]:
         merged.add(sequence, effort)
     return merged
@@ -224,16 +231,22 @@ def _second_name(text: str, templates: Mapping[str, Template]) -> str:
 def _sequences_of(tables: Sequence[pa.Table], templates: Sequence[Mapping[str, Template]]) -> list[_Sequence]:
     """Return the shadow sequences of representatives; `templates` are those of each."""
     sessions = [sessions_of(table) for table in tables]
-    columns = [_translated(table["file"], lambda name, own=own: own[name].text)  # type: ignore[misc]
-               for table, own in zip(tables, templates, strict=True)]  # fmt: skip
-    extras = [_translated(table["extra"], lambda text, own=own: _second_name(text, own))  # type: ignore[misc]
-              for table, own in zip(tables, templates, strict=True)]  # fmt: skip
+    columns = [
+        _translated(table["file"], lambda name, own=own: own[name].text)  # type: ignore[misc]
+        for table, own in zip(tables, templates, strict=True)
+    ]
+    extras = [
+        _translated(table["extra"], lambda text, own=own: _second_name(text, own))  # type: ignore[misc]
+        for table, own in zip(tables, templates, strict=True)
+    ]
     files = [column.to_pylist() for column in columns]
     layers = [table["layer"].cast(pa.string()).to_pylist() for table in tables]
     busy = set().union(*map(busy_files, sessions, layers, files))
     shadows = _Shadows()
-    return [_Sequence(table, column, extra, shadows.of(table, column, tags_of(table, own, names, busy)), own)
-            for table, column, extra, own, names in zip(tables, columns, extras, sessions, files, strict=True)]
+    return [
+        _Sequence(table, column, extra, shadows.of(table, column, tags_of(table, own, names, busy)), own)
+        for table, column, extra, own, names in zip(tables, columns, extras, sessions, files, strict=True)
+    ]
 
 
 # ---- the table -------------------------------------------------------------------------------------------------------
@@ -305,10 +318,11 @@ def _table_of(merged: _Merged, sequences: Sequence[_Sequence], users: Mapping[st
     for number, rows in enumerate(merged.rows):
         groups |= np.where(rows >= 0, 1 << number, 0)
     taken = {
-        name: _first_known([_taken(_plain(sequence.table[name]), rows)
-                            for sequence, rows in zip(sequences, merged.rows, strict=True)])
+        name: _first_known(
+            [_taken(_plain(sequence.table[name]), rows) for sequence, rows in zip(sequences, merged.rows, strict=True)]
+        )
         for name in ("operation", "layer")
-    }  # fmt: skip
+    }
     files = _first_known([_taken(sequence.files, rows) for sequence, rows in zip(sequences, merged.rows, strict=True)])
     columns: dict[str, pa.Array] = {
         "id": pa.array(np.arange(merged.tokens.size, dtype=np.int64)),
@@ -366,6 +380,12 @@ def extract(
     numbered = [with_numbers(tables[rank], known) for rank in chosen]
     sequences = _sequences_of(numbered, [templates[rank] for rank in chosen])
     merged = _merge(sequences, effort)
-    info = PathInfo(representatives=tuple(chosen), members=tuple(tuple(group) for group in members), ranks=ranks,
-                    minimal=merged.minimal, starts=_starts(tables, chosen), communicators=known.rules)  # fmt: skip
+    info = PathInfo(
+        representatives=tuple(chosen),
+        members=tuple(tuple(group) for group in members),
+        ranks=ranks,
+        minimal=merged.minimal,
+        starts=_starts(tables, chosen),
+        communicators=known.rules,
+    )
     return WorkloadPath(_table_of(merged, sequences, users), info)

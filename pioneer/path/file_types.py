@@ -84,11 +84,17 @@ class FileType:
             sizes = numbers[0] if self.kind == "A" else numbers[2]
             return 0, math.prod(sizes) * inner[0].extent
         if self.kind == "S":
-            places = [(at + part.bounds[0], at + part.bounds[0] + length * part.extent)
-                      for length, at, part in zip(*numbers[:2], inner, strict=True) if length]  # fmt: skip
+            places = [
+                (at + part.bounds[0], at + part.bounds[0] + length * part.extent)
+                for length, at, part in zip(*numbers[:2], inner, strict=True)
+                if length
+            ]
         else:
-            places = [(at + inner[0].bounds[0], at + inner[0].bounds[0] + length * inner[0].extent)
-                      for length, at in self._runs() if length]  # fmt: skip
+            places = [
+                (at + inner[0].bounds[0], at + inner[0].bounds[0] + length * inner[0].extent)
+                for length, at in self._runs()
+                if length
+            ]
         return min((low for low, _ in places), default=0), max((high for _, high in places), default=0)
 
     @property
@@ -136,8 +142,9 @@ class FileType:
             return at * inner[0].extent + inner[0].first
         if self.kind == "S":
             lengths, places = numbers
-            return min(at + part.first for length, at, part in zip(lengths, places, inner, strict=True)
-                       if length * part.size)  # fmt: skip
+            return min(
+                at + part.first for length, at, part in zip(lengths, places, inner, strict=True) if length * part.size
+            )
         return min(at + inner[0].first for length, at in self._runs() if length)
 
     @property
@@ -174,8 +181,12 @@ class FileType:
         runs = self._plain_runs()
         if runs is not None:
             return runs[0]
-        blocks = {"C": lambda: numbers[0][0], "V": lambda: numbers[0][0] * numbers[1][0],
-                  "A": lambda: math.prod(numbers[1]), "D": lambda: math.prod(_darray_counts(self))}  # fmt: skip
+        blocks = {
+            "C": lambda: numbers[0][0],
+            "V": lambda: numbers[0][0] * numbers[1][0],
+            "A": lambda: math.prod(numbers[1]),
+            "D": lambda: math.prod(_darray_counts(self)),
+        }
         count = blocks[self.kind]() if self.kind in blocks else sum(self._blocks()[0])
         return count * inner[0].most_pieces
 
@@ -204,8 +215,10 @@ class FileType:
             return self.inner[0].pieces(joined=joined)
         if self.kind == "S":
             lengths, at = self.numbers
-            parts = [_repeated(part, place + np.arange(length) * part.extent, joined)
-                     for length, place, part in zip(lengths, at, self.inner, strict=True)]  # fmt: skip
+            parts = [
+                _repeated(part, place + np.arange(length) * part.extent, joined)
+                for length, place, part in zip(lengths, at, self.inner, strict=True)
+            ]
             return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
         return _repeated(self.inner[0], self._starts(), joined)
 
@@ -233,8 +246,10 @@ class FileType:
         if self.kind == "D":
             indices = [_dealt(*place) for place in _darray_places(self)]
             return _grid(numbers[2], indices, numbers[6][0]) * extent
-        return np.concatenate([at + np.arange(length, dtype=np.int64) * extent
-                               for length, at in zip(*self._blocks(), strict=True)] or [np.zeros(0, np.int64)])
+        return np.concatenate(
+            [at + np.arange(length, dtype=np.int64) * extent for length, at in zip(*self._blocks(), strict=True)]
+            or [np.zeros(0, np.int64)]
+        )
 
     def make(self, mpi: ModuleType) -> MPI.Datatype:
         """Return the datatype, not committed; the caller frees it.
@@ -272,9 +287,15 @@ class FileType:
         if self.kind == "D":
             kinds = (mpi.DISTRIBUTE_NONE, mpi.DISTRIBUTE_BLOCK, mpi.DISTRIBUTE_CYCLIC)
             arguments = [mpi.DISTRIBUTE_DFLT_DARG if item < 0 else item for item in numbers[4]]
-            return first.Create_darray(numbers[0][0], numbers[1][0], list(numbers[2]),
-                                       [kinds[item] for item in numbers[3]], arguments, list(numbers[5]),
-                                       order=orders[numbers[6][0]])  # fmt: skip
+            return first.Create_darray(
+                numbers[0][0],
+                numbers[1][0],
+                list(numbers[2]),
+                [kinds[item] for item in numbers[3]],
+                arguments,
+                list(numbers[5]),
+                order=orders[numbers[6][0]],
+            )
         lengths, places = self._blocks()
         return first.Create_hindexed(list(lengths), list(places))
 
@@ -307,9 +328,7 @@ def _dealt(size: int, block: int, processes: int, place: int) -> NDArray[np.int6
     return found
 
 
-def _repeated(
-    kind: FileType, starts: NDArray[np.int64], joined: bool
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _repeated(kind: FileType, starts: NDArray[np.int64], joined: bool) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     offsets, lengths = kind.pieces(joined=joined)
     return (starts[:, None] + offsets).reshape(-1), np.tile(lengths, starts.size)
 
@@ -350,12 +369,16 @@ def _tile(kind: FileType, root: FileType | None, other: int, rank: int) -> FileT
     sizes, counts, starts, (order,) = numbers
     like = root is not None and root.kind == "A" and (root.numbers[:2], root.numbers[3]) == (numbers[:2], numbers[3])
     begin = root.numbers[2] if root is not None and like else (0,) * len(starts)
-    if any(count == 0 or size % count or at % count or first % count
-           for size, count, at, first in zip(sizes, counts, starts, begin, strict=True)):  # fmt: skip
+    if any(
+        count == 0 or size % count or at % count or first % count
+        for size, count, at, first in zip(sizes, counts, starts, begin, strict=True)
+    ):
         return None
     tiles = [size // count for size, count in zip(sizes, counts, strict=True)]
-    own, first = (_element(tiles, [at // count for at, count in zip(place, counts, strict=True)], order)
-                  for place in (starts, begin))  # fmt: skip
+    own, first = (
+        _element(tiles, [at // count for at, count in zip(place, counts, strict=True)], order)
+        for place in (starts, begin)
+    )
     if own == first or (own - first) % other:
         return None
     every, step = math.prod(tiles), (own - first) // other
@@ -371,8 +394,11 @@ def _has_array(kind: FileType) -> bool:
 
 def _is_in_order(kind: FileType) -> bool:
     """Return whether no part of a structure begins before the one before it ends."""
-    parts = [(at + part.first, at + (length - 1) * part.extent + part.end)
-             for length, at, part in zip(*kind.numbers[:2], kind.inner, strict=True) if length * part.size]  # fmt: skip
+    parts = [
+        (at + part.first, at + (length - 1) * part.extent + part.end)
+        for length, at, part in zip(*kind.numbers[:2], kind.inner, strict=True)
+        if length * part.size
+    ]
     return all(before[1] <= behind[0] for before, behind in itertools.pairwise(parts))
 
 
@@ -400,8 +426,10 @@ def next_tile(kind: FileType, root: FileType | None, other: int, rank: int) -> F
     like = root is not None and (root.kind, len(root.inner)) == (kind.kind, len(kind.inner))
     roots = root.inner if root is not None and like else (None,) * len(kind.inner)
     found = [next_tile(part, above, other, rank) for part, above in zip(kind.inner, roots, strict=True)]
-    if not any(found) or any(item is None and _has_array(part) and part != above
-                             for item, part, above in zip(found, kind.inner, roots, strict=True)):  # fmt: skip
+    if not any(found) or any(
+        item is None and _has_array(part) and part != above
+        for item, part, above in zip(found, kind.inner, roots, strict=True)
+    ):
         return None
     inner = tuple(item or part for item, part in zip(found, kind.inner, strict=True))
     made = FileType(kind.kind, kind.numbers, inner)

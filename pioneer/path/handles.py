@@ -31,8 +31,11 @@ NONE = -1
 
 def _words(table: pa.Table, name: str) -> tuple[NDArray[np.int64], list[str]]:
     column = table[name].cast(pa.string()).combine_chunks()
-    encoded = (column.chunk(0) if isinstance(column, pa.ChunkedArray) else column).dictionary_encode() if len(
-        column) else pa.array([], pa.string()).dictionary_encode()  # fmt: skip
+    encoded = (
+        (column.chunk(0) if isinstance(column, pa.ChunkedArray) else column).dictionary_encode()
+        if len(column)
+        else pa.array([], pa.string()).dictionary_encode()
+    )
     return np.asarray(pc.fill_null(encoded.indices, -1)).astype(np.int64), encoded.dictionary.to_pylist()
 
 
@@ -49,8 +52,10 @@ def sessions_of(table: pa.Table) -> NDArray[np.int64]:
     layers, layer_names = _words(table, "layer")
     operations, names = _words(table, "operation")
     pairs, inverse = np.unique(layers * len(names) + operations, return_inverse=True)
-    inside = np.array([operation_of(layer_names[pair // len(names)], names[pair % len(names)]).in_session
-                       for pair in pairs.tolist()], bool)[inverse.reshape(-1)]  # fmt: skip
+    inside = np.array(
+        [operation_of(layer_names[pair // len(names)], names[pair % len(names)]).in_session for pair in pairs.tolist()],
+        bool,
+    )[inverse.reshape(-1)]
     numbers = np.array([LAYERS.index(name) for name in layer_names], np.int64)[layers]
     opening = np.array([name in ("fopen", "freopen", "tmpfile") for name in names], bool)[operations]
     rows = np.flatnonzero((given >= 0) & inside)

@@ -45,8 +45,9 @@ def _counts(table: pa.Table, templates: Mapping[str, Template]) -> Counts:
     return found
 
 
-def counts_of_ranks(tables: Mapping[int, pa.Table], templates: Mapping[int, Mapping[str, Template]]
-                    ) -> dict[int, Counts]:  # fmt: skip
+def counts_of_ranks(
+    tables: Mapping[int, pa.Table], templates: Mapping[int, Mapping[str, Template]]
+) -> dict[int, Counts]:
     """Return the counts of all ranks.
 
     Parameters
@@ -128,9 +129,13 @@ def lost_words(members: Sequence[Sequence[int]], counts: Mapping[int, Counts]) -
             if difference(own, stands) <= LIMIT:
                 continue
             alone = own - stands
-            kinds = ", ".join(f"{count:,} {operation}{f' of {file}' if file else ''}"
-                              for (operation, file), count in alone.most_common(_SAID))  # fmt: skip
+            kinds = ", ".join(
+                f"{count:,} {operation}{f' of {file}' if file else ''}"
+                for (operation, file), count in alone.most_common(_SAID)
+            )
             several[known[0], kinds or f"{(stands - own).total():,} operations less"].append(rank)
-    return [f"{_ranges(ranks)} other things than rank {first}, which stands for them: {kinds}"
-            f"{' and more' if kinds.count(', ') >= _SAID - 1 else ''}; --each-rank keeps them"
-            for (first, kinds), ranks in several.items()]  # fmt: skip
+    return [
+        f"{_ranges(ranks)} other things than rank {first}, which stands for them: {kinds}"
+        f"{' and more' if kinds.count(', ') >= _SAID - 1 else ''}; --each-rank keeps them"
+        for (first, kinds), ranks in several.items()
+    ]

@@ -62,8 +62,10 @@ class Template:
     @property
     def has_rank(self) -> bool:
         """Whether each rank has a name of its own."""
-        return any(match[0] not in ("{{", "}}") and not match["one"] and not match["part"]
-                   for match in _FIELD.finditer(self.text))  # fmt: skip
+        return any(
+            match[0] not in ("{{", "}}") and not match["one"] and not match["part"]
+            for match in _FIELD.finditer(self.text)
+        )
 
     @property
     def of_part(self) -> bool:
@@ -271,8 +273,11 @@ def communicator_template(opens: Mapping[str, Sequence[int]], rule: Rule) -> dic
     best: list[tuple[int, str]] = []
     for part, base in itertools.product(fields, _BASES):
         wanted = {name: int(Template(f"{{rank{part}+{base}}}").name(min(ranks))) for name, ranks in opens.items()}
-        places = [place for place in range(len(next(iter(numbers.values()))))
-                  if all(int(found[place][0]) == wanted[name] for name, found in numbers.items())]  # fmt: skip
+        places = [
+            place
+            for place in range(len(next(iter(numbers.values()))))
+            if all(int(found[place][0]) == wanted[name] for name, found in numbers.items())
+        ]
         if len(places) > len(best):
             plus = f"+{base}" if base else ""
             widths = [_width([found[place][0] for found in numbers.values()]) for place in places]
@@ -295,14 +300,19 @@ def _of_parts(
     used: Iterable[str], rank: int, parts: Mapping[str, Template], members: Mapping[str, Sequence[int]]
 ) -> dict[str, Template]:
     """Return the templates of the files of communicators that a rank has used; those of others are references."""
-    return {name: parts[name] if parts[name].name(rank) == name else parts[name].to(f"={min(members[name])}")
-            for name in used if name in parts}  # fmt: skip
+    return {
+        name: parts[name] if parts[name].name(rank) == name else parts[name].to(f"={min(members[name])}")
+        for name in used
+        if name in parts
+    }
 
 
 def templates_by_rank(
-    names: Mapping[int, _Used], ranks: int = 0, parts: Mapping[str, Template] | None = None,
+    names: Mapping[int, _Used],
+    ranks: int = 0,
+    parts: Mapping[str, Template] | None = None,
     members: Mapping[str, Sequence[int]] | None = None,
-) -> dict[int, dict[str, Template]]:  # fmt: skip
+) -> dict[int, dict[str, Template]]:
     """Return for each rank the template of every name that it has used; of others' files these are references.
 
     Parameters
@@ -313,8 +323,10 @@ def templates_by_rank(
     """
     of_parts = {rank: _of_parts(used, rank, parts or {}, members or {}) for rank, used in names.items()}
     if parts:
-        names = {rank: {name: level for name, level in _levels(used).items() if name not in parts}
-                 for rank, used in names.items()}  # fmt: skip
+        names = {
+            rank: {name: level for name, level in _levels(used).items() if name not in parts}
+            for rank, used in names.items()
+        }
     found = _templates_by_rank(names, ranks)
     return {rank: own | of_parts[rank] for rank, own in found.items()}
 
@@ -324,8 +336,12 @@ def _templates_by_rank(names: Mapping[int, _Used], ranks: int) -> dict[int, dict
     own, owners = find_templates(names), _owners(names)
     count = max(ranks, 1 + max(names, default=0))
     found = {rank: {name: own[name] for name in used} for rank, used in names.items()}
-    others = [(rank, name, owner) for rank, used in names.items() for name in used
-              if own[name].has_rank and (owner := owners[name]) is not None and owner != rank]  # fmt: skip
+    others = [
+        (rank, name, owner)
+        for rank, used in names.items()
+        for name in used
+        if own[name].has_rank and (owner := owners[name]) is not None and owner != rank
+    ]
     at_file = Counter((own[name].text, owner) for _, name, owner in others)
     at_distance = Counter((own[name].text, (owner - rank) % count) for rank, name, owner in others)
     for rank, name, owner in others:

@@ -85,8 +85,11 @@ class Rule:
         if self.kind == "ranks":
             place = rank % max(1, traced)
             return next((number for number, one in enumerate(self.ranks) if place in one), None)
-        found = {"blocks": rank // max(1, self.size), "every": rank % max(1, self.size),
-                 "from": 0 if rank >= self.size else -1}[self.kind]  # fmt: skip
+        found = {
+            "blocks": rank // max(1, self.size),
+            "every": rank % max(1, self.size),
+            "from": 0 if rank >= self.size else -1,
+        }[self.kind]
         return None if found < 0 or (self.which is not None and found not in self.which) else found
 
     def place(self, rank: int, traced: int) -> int:
@@ -98,8 +101,9 @@ class Rule:
             copy, place = divmod(rank, max(1, traced))
             own = sorted(self.ranks[number])
             return copy * len(own) + own.index(place)
-        return {"blocks": rank % max(1, self.size), "every": rank // max(1, self.size),
-                "from": rank - self.size}[self.kind]  # fmt: skip
+        return {"blocks": rank % max(1, self.size), "every": rank // max(1, self.size), "from": rank - self.size}[
+            self.kind
+        ]
 
     def members(self, rank: int, ranks: int, traced: int) -> _Set:
         """Return the ranks that are in one communicator with a rank, itself included; none: it is in none."""
@@ -122,9 +126,11 @@ class Rule:
         only = "" if self.which is None else f"; of these {', '.join(map(str, self.which))}"
         if self.kind == "ranks":
             return f"ranks {'; '.join(', '.join(map(str, one)) for one in self.ranks)}"
-        return {"blocks": f"{self.size} consecutive ranks each: rank // {self.size}",
-                "every": f"ranks equal modulo {self.size}: rank % {self.size}",
-                "from": f"all ranks from {self.size} on"}[self.kind] + only  # fmt: skip
+        return {
+            "blocks": f"{self.size} consecutive ranks each: rank // {self.size}",
+            "every": f"ranks equal modulo {self.size}: rank % {self.size}",
+            "from": f"all ranks from {self.size} on",
+        }[self.kind] + only
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""

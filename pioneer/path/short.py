@@ -31,10 +31,14 @@ def _are(table: pa.Table, role: Role, layers: Sequence[str]) -> NDArray[np.bool_
     """Return which rows are reads or writes of some layers."""
     pairs = pa.table({name: table[name].cast(pa.string()) for name in ("layer", "operation")})
     known = pairs.group_by(["layer", "operation"]).aggregate([]).to_pylist()
-    found = [row["operation"] for row in known if row["layer"] in layers
-             and operation_of(row["layer"], row["operation"]).role is role]  # fmt: skip
-    chosen = pc.and_(pc.is_in(pairs["operation"], pa.array(found, pa.string())),
-                     pc.is_in(pairs["layer"], pa.array(layers)))  # fmt: skip
+    found = [
+        row["operation"]
+        for row in known
+        if row["layer"] in layers and operation_of(row["layer"], row["operation"]).role is role
+    ]
+    chosen = pc.and_(
+        pc.is_in(pairs["operation"], pa.array(found, pa.string())), pc.is_in(pairs["layer"], pa.array(layers))
+    )
     return np.asarray(pc.fill_null(chosen, False).to_numpy(), bool)
 
 

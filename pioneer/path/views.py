@@ -37,9 +37,7 @@ class View:
         """Where in the file its first byte is."""
         return self.displacement + self.type.first
 
-    def pieces(
-        self, begin: int, end: int, *, joined: bool = False
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def pieces(self, begin: int, end: int, *, joined: bool = False) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Return (offsets, lengths) in the file of the bytes [begin, end) of the stream, in the order of the data.
 
         Parameters

@@ -66,8 +66,10 @@ class WorkloadPath:
 
     def __repr__(self) -> str:
         files = len(pc.unique(self.table["file"].drop_null()))
-        return (f"WorkloadPath: {self.table.num_rows:,} operations on {files:,} files, by the root and "
-                f"{self.group_count - 1} subgroups of {self.info.traced:,} ranks; .table has them")
+        return (
+            f"WorkloadPath: {self.table.num_rows:,} operations on {files:,} files, by the root and "
+            f"{self.group_count - 1} subgroups of {self.info.traced:,} ranks; .table has them"
+        )
 
     def _repr_html_(self) -> str:
         """Return the first operations as a table, without columns that they have no value for."""

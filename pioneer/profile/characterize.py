@@ -99,14 +99,23 @@ class Profile(Shown):
 
     def rows(self) -> list[dict[str, Any]]:
         """Return what is counted of each class of files."""
-        return [{"class": name, "files": each.files, "open_sessions": sum(each.access_mode.values()),
-                 "operations": sum(each.inside.values()) + sum(each.outside.values())}
-                for name, each in self.classes.items()]  # fmt: skip
+        return [
+            {
+                "class": name,
+                "files": each.files,
+                "open_sessions": sum(each.access_mode.values()),
+                "operations": sum(each.inside.values()) + sum(each.outside.values()),
+            }
+            for name, each in self.classes.items()
+        ]
 
     def lines(self) -> list[str]:
         """Return a line for each class of files."""
-        return [f"{row['class']}: {row['files']} files, {row['open_sessions']} open sessions, "
-                f"{row['operations']:,} operations" for row in self.rows()]  # fmt: skip
+        return [
+            f"{row['class']}: {row['files']} files, {row['open_sessions']} open sessions, "
+            f"{row['operations']:,} operations"
+            for row in self.rows()
+        ]
 
 
 # ---- columns ---------------------------------------------------------------------------------------------------------
@@ -165,12 +174,19 @@ def _columns_of(path: WorkloadPath) -> _Columns:
     owners[pc.is_null(path.table["owner"]).to_numpy()] = NO_FILE
     names = np.array(extended_names(operations, sessions), object)
     return _Columns(
-        names=names, owners=owners, files=path.words("file"), offset=_of_lowest_group(path, "offset"),
-        size=_of_lowest_group(path, "size"), slack=_of_lowest_group(path, "slack"),
-        data=flags_of(path, *DATA), structure=flags_of(path, Role.OPEN, Role.CLOSE),
-        reads=_moving(path, operations, Role.READ), writes=_moving(path, operations, Role.WRITE), sessions=sessions,
+        names=names,
+        owners=owners,
+        files=path.words("file"),
+        offset=_of_lowest_group(path, "offset"),
+        size=_of_lowest_group(path, "size"),
+        slack=_of_lowest_group(path, "slack"),
+        data=flags_of(path, *DATA),
+        structure=flags_of(path, Role.OPEN, Role.CLOSE),
+        reads=_moving(path, operations, Role.READ),
+        writes=_moving(path, operations, Role.WRITE),
+        sessions=sessions,
         steps=_steps(path),
-    )  # fmt: skip
+    )
 
 
 # ---- of sessions -----------------------------------------------------------------------------------------------------
@@ -219,10 +235,13 @@ def _samples_of(columns: _Columns) -> _OfSessions:
     some = [np.bincount(session[flags[rows]], minlength=count) > 0 for flags in (columns.reads, columns.writes)]
     same = session[1:] == session[:-1]
     return _OfSessions(
-        owner=owner, duration=np.bincount(session, minlength=count), sequentiality=_sequentiality(columns, rows, count),
+        owner=owner,
+        duration=np.bincount(session, minlength=count),
+        sequentiality=_sequentiality(columns, rows, count),
         mode=np.array(["none", "read", "write", "read_write"], object)[some[0] + 2 * some[1]],
-        gaps=np.diff(rows)[same], gap_owner=owner[session[1:][same]],
-    )  # fmt: skip
+        gaps=np.diff(rows)[same],
+        gap_owner=owner[session[1:][same]],
+    )
 
 
 def _by_file(sessions: Sequence[Session], owner: str) -> list[list[Session]]:
@@ -255,7 +274,10 @@ def _rank_step(steps: NDArray[np.float64]) -> int | None:
 
 
 def _class_profile(
-    columns: _Columns, rows: NDArray[np.int64], samples: _OfSessions, owner: str,
+    columns: _Columns,
+    rows: NDArray[np.int64],
+    samples: _OfSessions,
+    owner: str,
     of: Callable[[ArrayLike], Distribution],
 ) -> ClassProfile:
     inside = rows[columns.sessions.of[rows] != OUTSIDE]

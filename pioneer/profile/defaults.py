@@ -42,8 +42,10 @@ def _lengths(operations: int, sessions: int) -> dict[str, list[int]]:
     """Return operations dealt to sessions as evenly as can be, open and close included."""
     each, more = divmod(operations, sessions)
     counted = {2 + each: sessions - more, 3 + each: more}
-    return {"values": [value for value, count in counted.items() if count],
-            "counts": [count for count in counted.values() if count]}  # fmt: skip
+    return {
+        "values": [value for value, count in counted.items() if count],
+        "counts": [count for count in counted.values() if count],
+    }
 
 
 def _completed_class(found: Mapping[str, Any]) -> dict[str, Any]:
@@ -53,13 +55,24 @@ def _completed_class(found: Mapping[str, Any]) -> dict[str, Any]:
     sessions = max(1, sum(value * count for value, count in pairs) * files // max(1, sum(count for _, count in pairs)))
     operations, moves = _calls(found["inside"])
     mode = {frozenset(): "none", frozenset({False}): "read", frozenset({True}): "write"}.get(
-        frozenset(moves), "read_write")  # fmt: skip
+        frozenset(moves), "read_write"
+    )
     return {
-        "files": files, "opened": opened, "first": _always(0), "session_gap": _always(1), "request_gap": _always(1),
-        "duration": _lengths(operations, sessions), "file_size": _NOTHING, "outside": {}, "offset": _NOTHING,
-        "size": _NOTHING, "sequentiality": _always(_SCALE) if moves else _NOTHING, "access_mode": {mode: sessions},
-        "slack": _always(0), **found,
-    }  # fmt: skip
+        "files": files,
+        "opened": opened,
+        "first": _always(0),
+        "session_gap": _always(1),
+        "request_gap": _always(1),
+        "duration": _lengths(operations, sessions),
+        "file_size": _NOTHING,
+        "outside": {},
+        "offset": _NOTHING,
+        "size": _NOTHING,
+        "sequentiality": _always(_SCALE) if moves else _NOTHING,
+        "access_mode": {mode: sessions},
+        "slack": _always(0),
+        **found,
+    }
 
 
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:

@@ -28,18 +28,27 @@ VERSION = 2
 
 #: Unit of each characteristic that has one; the others are numbers of operations, sessions or files.
 UNITS = {
-    "first": "global sequence ID", "session_gap": "global sequence IDs", "request_gap": "global sequence IDs",
-    "duration": "operations", "file_size": "bytes", "offset": "bytes", "size": "bytes",
-    "sequentiality": f"1/{SCALE}", "slack": "ns", "rank_step": "bytes",
-}  # fmt: skip
+    "first": "global sequence ID",
+    "session_gap": "global sequence IDs",
+    "request_gap": "global sequence IDs",
+    "duration": "operations",
+    "file_size": "bytes",
+    "offset": "bytes",
+    "size": "bytes",
+    "sequentiality": f"1/{SCALE}",
+    "slack": "ns",
+    "rank_step": "bytes",
+}
 
 _TABLES = ("inside", "outside", "access_mode")
 _NUMBERS = ("files", "rank_step")
 _HEAD = ("operations", "span", "ranks")
 #: Smallest values of characteristics. A session gap may be negative: sessions of a file may overlap.
-_LEAST = {"opened": 1, "duration": 1,
-          **dict.fromkeys(("first", "request_gap", "file_size", "offset", "size", "sequentiality", "slack"), 0)
-          }  # fmt: skip
+_LEAST = {
+    "opened": 1,
+    "duration": 1,
+    **dict.fromkeys(("first", "request_gap", "file_size", "offset", "size", "sequentiality", "slack"), 0),
+}
 
 
 # ---- writing ---------------------------------------------------------------------------------------------------------
@@ -93,8 +102,9 @@ def save(profile: Profile, path: Path) -> None:
 
 def profile_schema() -> dict[str, Any]:
     """Return the JSON Schema of profiles."""
-    schema = documents.form_schema(ProfileForm, ProfileForm=Profile.__doc__, _Class=ClassProfile.__doc__,
-                                   ListedDistribution=Distribution.__doc__)  # fmt: skip
+    schema = documents.form_schema(
+        ProfileForm, ProfileForm=Profile.__doc__, _Class=ClassProfile.__doc__, ListedDistribution=Distribution.__doc__
+    )
     return {"$id": "urn:mpiio_ext:pioneer_profile:2", **schema, "title": "PIONEER profile"}
 
 
@@ -143,8 +153,9 @@ def parse(document: Any) -> Profile:
     ]
     if not mistakes:
         document = completed(document)
-        classes = {name: _class_of(pointer("classes", name), found, mistakes)
-                   for name, found in document["classes"].items()}  # fmt: skip
+        classes = {
+            name: _class_of(pointer("classes", name), found, mistakes) for name, found in document["classes"].items()
+        }
     if mistakes:
         raise DocumentError(mistakes)
     return Profile(**{name: document[name] for name in _HEAD}, classes=classes, shapes=document.get("shapes"))

@@ -78,8 +78,14 @@ class Fit:
 
     def to_json(self) -> dict[str, Any]:
         """Return it as a JSON object."""
-        return {"family": self.family, "parameters": dict(self.parameters), "distance": self.distance,
-                "p_value": self.p_value, "samples": self.samples, "zero_share": self.zero_share}  # fmt: skip
+        return {
+            "family": self.family,
+            "parameters": dict(self.parameters),
+            "distance": self.distance,
+            "p_value": self.p_value,
+            "samples": self.samples,
+            "zero_share": self.zero_share,
+        }
 
     def draw(self, count: int, random: np.random.Generator) -> _Reals:
         """Return values drawn independently, zeros among them."""
@@ -178,22 +184,37 @@ def _between(ends: tuple[float, ...], values: _Reals) -> _Reals:
 
 FAMILIES: Mapping[_Name, Family] = {
     "exponential": Family(
-        ("scale",), lambda x: (float(x.mean()),), lambda p, x: -np.expm1(-x / p[0]),
-        lambda p, n, r: r.exponential(p[0], n)),
+        ("scale",),
+        lambda x: (float(x.mean()),),
+        lambda p, x: -np.expm1(-x / p[0]),
+        lambda p, n, r: r.exponential(p[0], n),
+    ),
     "uniform": Family(("low", "high"), _fit_uniform, _between, lambda p, n, r: r.uniform(p[0], p[1], n)),
     "pareto": Family(
-        ("shape", "scale"), _fit_pareto, lambda p, x: -np.expm1(-p[0] * np.log(np.maximum(x, p[1]) / p[1])),
-        lambda p, n, r: p[1] * (1 + r.pareto(p[0], n))),
+        ("shape", "scale"),
+        _fit_pareto,
+        lambda p, x: -np.expm1(-p[0] * np.log(np.maximum(x, p[1]) / p[1])),
+        lambda p, n, r: p[1] * (1 + r.pareto(p[0], n)),
+    ),
     "lognormal": Family(
-        ("shape", "scale"), _fit_lognormal, lambda p, x: _special().ndtr(np.log(x / p[1]) / p[0]),
-        lambda p, n, r: p[1] * np.exp(r.normal(0, p[0], n))),
+        ("shape", "scale"),
+        _fit_lognormal,
+        lambda p, x: _special().ndtr(np.log(x / p[1]) / p[0]),
+        lambda p, n, r: p[1] * np.exp(r.normal(0, p[0], n)),
+    ),
     "gamma": Family(
-        ("shape", "scale"), _fit_gamma, lambda p, x: _special().gammainc(p[0], x / p[1]),
-        lambda p, n, r: r.gamma(p[0], p[1], n)),
+        ("shape", "scale"),
+        _fit_gamma,
+        lambda p, x: _special().gammainc(p[0], x / p[1]),
+        lambda p, n, r: r.gamma(p[0], p[1], n),
+    ),
     "weibull": Family(
-        ("shape", "scale"), _fit_weibull, lambda p, x: -np.expm1(-((x / p[1]) ** p[0])),
-        lambda p, n, r: p[1] * r.weibull(p[0], n)),
-}  # fmt: skip
+        ("shape", "scale"),
+        _fit_weibull,
+        lambda p, x: -np.expm1(-((x / p[1]) ** p[0])),
+        lambda p, n, r: p[1] * r.weibull(p[0], n),
+    ),
+}
 
 
 # ---- the test --------------------------------------------------------------------------------------------------------
@@ -214,7 +235,7 @@ def _known_parameters_p(distance: float, count: int) -> float:
 
 def _p_value(
     family: Family, parameters: tuple[float, ...], distance: float, count: int, random: np.random.Generator
-) -> float:  # fmt: skip
+) -> float:
     """Return the share of samples of a distribution that are as far from their own fits as the real ones.
 
     They are whole numbers greater than 0, as the real ones.
@@ -254,7 +275,14 @@ def find_fits(samples: NDArray[np.int64]) -> tuple[Fit, ...]:
             continue
         p_value = _p_value(family, parameters, distance, ordered.size, random)
         if p_value >= LEVEL:
-            found.append(Fit(family=name, parameters=dict(zip(family.names, parameters, strict=True)),
-                             distance=distance, p_value=p_value, samples=int(ordered.size),
-                             zero_share=1 - positive.size / samples.size))  # fmt: skip
+            found.append(
+                Fit(
+                    family=name,
+                    parameters=dict(zip(family.names, parameters, strict=True)),
+                    distance=distance,
+                    p_value=p_value,
+                    samples=int(ordered.size),
+                    zero_share=1 - positive.size / samples.size,
+                )
+            )
     return tuple(sorted(found, key=lambda fit: fit.distance))

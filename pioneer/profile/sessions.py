@@ -187,8 +187,16 @@ def find_sessions(path: WorkloadPath) -> Sessions:
     for start, end in zip(starts[by_first].tolist(), ends[by_first].tolist(), strict=True):
         row = int(rows[start])
         owner = owner_names[owners[row]] if owners[row] >= 0 else "shared"
-        found.append(Session(file_names[files[row]], layer_names[layers[row]], owner, rows[start:end].tolist(),
-                             bool(opens[start]), bool(closes[start:end].any())))  # fmt: skip
+        found.append(
+            Session(
+                file_names[files[row]],
+                layer_names[layers[row]],
+                owner,
+                rows[start:end].tolist(),
+                bool(opens[start]),
+                bool(closes[start:end].any()),
+            )
+        )
     ranked = np.empty(by_first.size, np.int64)
     ranked[by_first] = np.arange(by_first.size)
     of[rows] = np.repeat(ranked, ends - starts)

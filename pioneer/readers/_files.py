@@ -63,16 +63,24 @@ def _inflate(pieces: Iterator[bytes], source: Source, file_bytes: int) -> Iterat
                 source.loss.truncated = True
                 begin = place - len(piece)
                 source.loss.unread_bytes += file_bytes - begin
-                source.loss.add(source.lines, f"not gzip from here on: {error}; behind byte {begin:,} of the "
-                                f"compressed file, {file_bytes - begin:,} bytes were not read", count=0)  # fmt: skip
+                source.loss.add(
+                    source.lines,
+                    f"not gzip from here on: {error}; behind byte {begin:,} of the "
+                    f"compressed file, {file_bytes - begin:,} bytes were not read",
+                    count=0,
+                )
                 return
             if out:
                 yield out
             piece = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
     if begun and not inflater.eof:
         source.loss.truncated = True
-        source.loss.add(source.lines, f"truncated: the compressed file ends at byte {place:,} and lacks its end; how "
-                        "much is missing is not known", count=0)  # fmt: skip
+        source.loss.add(
+            source.lines,
+            f"truncated: the compressed file ends at byte {place:,} and lacks its end; how "
+            "much is missing is not known",
+            count=0,
+        )
 
 
 def _raw(path: Path, chunk_bytes: int) -> Iterator[bytes]:

@@ -238,16 +238,50 @@ CONSTANTS = (
 
 #: Predefined datatypes -> bytes of an element, where long and pointers have 8 bytes.
 DATATYPES = {
-    **dict.fromkeys(("BYTE", "PACKED", "CHAR", "SIGNED_CHAR", "UNSIGNED_CHAR", "INT8_T", "UINT8_T", "CHARACTER",
-                     "C_BOOL", "CXX_BOOL"), 1),
+    **dict.fromkeys(
+        (
+            "BYTE",
+            "PACKED",
+            "CHAR",
+            "SIGNED_CHAR",
+            "UNSIGNED_CHAR",
+            "INT8_T",
+            "UINT8_T",
+            "CHARACTER",
+            "C_BOOL",
+            "CXX_BOOL",
+        ),
+        1,
+    ),
     **dict.fromkeys(("SHORT", "UNSIGNED_SHORT", "INT16_T", "UINT16_T"), 2),
-    **dict.fromkeys(("INT", "UNSIGNED", "FLOAT", "INT32_T", "UINT32_T", "INTEGER", "REAL", "LOGICAL", "INTEGER4",
-                     "REAL4", "WCHAR"), 4),
-    **dict.fromkeys(("LONG", "UNSIGNED_LONG", "LONG_LONG", "LONG_LONG_INT", "UNSIGNED_LONG_LONG", "DOUBLE", "INT64_T",
-                     "UINT64_T", "DOUBLE_PRECISION", "INTEGER8", "REAL8", "AINT", "OFFSET", "COUNT", "COMPLEX",
-                     "C_COMPLEX", "C_FLOAT_COMPLEX"), 8),
+    **dict.fromkeys(
+        ("INT", "UNSIGNED", "FLOAT", "INT32_T", "UINT32_T", "INTEGER", "REAL", "LOGICAL", "INTEGER4", "REAL4", "WCHAR"),
+        4,
+    ),
+    **dict.fromkeys(
+        (
+            "LONG",
+            "UNSIGNED_LONG",
+            "LONG_LONG",
+            "LONG_LONG_INT",
+            "UNSIGNED_LONG_LONG",
+            "DOUBLE",
+            "INT64_T",
+            "UINT64_T",
+            "DOUBLE_PRECISION",
+            "INTEGER8",
+            "REAL8",
+            "AINT",
+            "OFFSET",
+            "COUNT",
+            "COMPLEX",
+            "C_COMPLEX",
+            "C_FLOAT_COMPLEX",
+        ),
+        8,
+    ),
     **dict.fromkeys(("LONG_DOUBLE", "DOUBLE_COMPLEX", "C_DOUBLE_COMPLEX"), 16),
-}  # fmt: skip
+}
 DATATYPES = {f"MPI_{name}": size for name, size in DATATYPES.items()}
 
 

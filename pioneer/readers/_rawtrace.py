@@ -194,8 +194,14 @@ class RawTrace:
     def _hand_in(self, records: Records) -> None:
         columns = ffi.new("mpiio_ext_rawtrace_columns *", {"count": len(records.start), "texts": len(records.texts)})
         keep: list[Any] = [columns]
-        for name, kind in (("start", "double"), ("end", "double"), ("rank", "int64_t"), ("thread", "int64_t"),
-                           ("level", "int64_t"), ("numbers", "int64_t")):  # fmt: skip
+        for name, kind in (
+            ("start", "double"),
+            ("end", "double"),
+            ("rank", "int64_t"),
+            ("thread", "int64_t"),
+            ("level", "int64_t"),
+            ("numbers", "int64_t"),
+        ):
             keep.append(ffi.from_buffer(f"{kind}[]", np.ascontiguousarray(getattr(records, name))))
             setattr(columns, name, keep[-1])
         offsets, data = [], []
@@ -236,8 +242,12 @@ class RawTrace:
         """Say where a file ends in the middle of a line; `lost`: what is there of the line was not understood."""
         source.loss.unread_bytes += (end - begin) * lost
         what = "were not understood" if lost else "were read as a line"
-        source.loss.add(source.lines, f"the text ends at byte {end:,}, in the middle of a line: its {end - begin:,} "
-                        f"bytes {what}; how much is missing is not known", count=0)  # fmt: skip
+        source.loss.add(
+            source.lines,
+            f"the text ends at byte {end:,}, in the middle of a line: its {end - begin:,} "
+            f"bytes {what}; how much is missing is not known",
+            count=0,
+        )
 
     def _finish(self, source: Source) -> None:
         source.lines = lib.mpiio_ext_rawtrace_count(self._handle, 0)

@@ -121,9 +121,7 @@ class _Placement:
         codes: np.ndarray = _index(self._pids, processes) * len(self._tids) + _index(self._tids, threads)
         return codes
 
-    def __call__(
-        self, processes: np.ndarray, threads: np.ndarray, lines: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    def __call__(self, processes: np.ndarray, threads: np.ndarray, lines: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Return ranks and threads of rows."""
         places = _index(self._known, self._codes(processes, threads))
         new = np.flatnonzero(places == len(self._known) - 1)

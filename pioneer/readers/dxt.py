@@ -36,10 +36,7 @@ _BATCH = 1 << 17
 _MOST_SECONDS, _LAST_START_NS = 4e9, 4 * 10**18
 
 #: Module -> (layer, operation that reads, operation that writes).
-_MODULES = {
-    "DXT_POSIX": ("posix", "read", "write"),
-    "DXT_MPIIO": ("mpiio", "MPI_File_read", "MPI_File_write"),
-}
+_MODULES = {"DXT_POSIX": ("posix", "read", "write"), "DXT_MPIIO": ("mpiio", "MPI_File_read", "MPI_File_write")}
 
 
 def recognizes(path: Path) -> bool:

@@ -45,8 +45,13 @@ _LINE = re.compile(
 _SYMBOL = re.compile(rb"^([0-9a-f]{8,16}) [A-Za-z] (ompi_mpi_\w+)\r?$", re.MULTILINE)
 _COMMUNICATORS = {"comm_world": "MPI_COMM_WORLD", "comm_self": "MPI_COMM_SELF"}
 #: Names of Open MPI's objects that differ from those of the datatypes.
-_OBJECTS = {"unsigned": "MPI_UNSIGNED", "long_long_int": "MPI_LONG_LONG_INT", "dblprec": "MPI_DOUBLE_PRECISION",
-            "cplex": "MPI_COMPLEX", "dblcplex": "MPI_DOUBLE_COMPLEX"}  # fmt: skip
+_OBJECTS = {
+    "unsigned": "MPI_UNSIGNED",
+    "long_long_int": "MPI_LONG_LONG_INT",
+    "dblprec": "MPI_DOUBLE_PRECISION",
+    "cplex": "MPI_COMPLEX",
+    "dblcplex": "MPI_DOUBLE_COMPLEX",
+}
 _BARRIER = re.compile(
     rb"^\s*(\d{1,9}):\s+(\S{1,255})\s+\((\d{1,9})\)\s+(Entered|Exited|Left)\s+barrier\s+at\s+(\d{1,12}(?:\.\d+)?)",
     re.MULTILINE,

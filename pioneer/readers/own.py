@@ -34,9 +34,19 @@ BATCH_ROWS = 65536
 _MAGIC = b"MPIOXTRC"
 _NULL = np.iinfo(np.int64).min
 _COLUMNS = (
-    "timestamp", "duration", "operation", "file", "offset", "size", "handle", "result", "thread", "depth", "line",
+    "timestamp",
+    "duration",
+    "operation",
+    "file",
+    "offset",
+    "size",
+    "handle",
+    "result",
+    "thread",
+    "depth",
+    "line",
     "layer",
-)  # fmt: skip
+)
 
 
 def recognizes(path: Path) -> bool:
@@ -89,12 +99,18 @@ def heads(paths: Sequence[Path]) -> list[Head]:
     found: list[Head] = []
     for path in files_of(paths):
         with suppress(ValueError, OSError), _opened(path) as trace:
-            found.append(Head(
-                path=path, rank=lib.mpiio_ext_trace_rank(trace), ranks=lib.mpiio_ext_trace_ranks(trace),
-                host=_text(lib.mpiio_ext_trace_host(trace)), pid=lib.mpiio_ext_trace_pid(trace),
-                command=_text(lib.mpiio_ext_trace_command(trace)), started_ns=lib.mpiio_ext_trace_started(trace),
-                running=bool(lib.mpiio_ext_trace_running(trace)),
-            ))  # fmt: skip
+            found.append(
+                Head(
+                    path=path,
+                    rank=lib.mpiio_ext_trace_rank(trace),
+                    ranks=lib.mpiio_ext_trace_ranks(trace),
+                    host=_text(lib.mpiio_ext_trace_host(trace)),
+                    pid=lib.mpiio_ext_trace_pid(trace),
+                    command=_text(lib.mpiio_ext_trace_command(trace)),
+                    started_ns=lib.mpiio_ext_trace_started(trace),
+                    running=bool(lib.mpiio_ext_trace_running(trace)),
+                )
+            )
     return sorted(found, key=lambda head: (head.rank, head.started_ns))
 
 
@@ -204,12 +220,19 @@ def _rows(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
         if source.loss.missing_bytes:
             source.loss.truncated = True
             there = path.stat().st_size
-            source.loss.add(source.lines, f"cut at byte {there:,} of {there + source.loss.missing_bytes:,}: "
-                            f"{source.loss.missing_bytes:,} bytes are missing, and {source.loss.unread_bytes:,} bytes "
-                            "before that could not be read", count=0)  # fmt: skip
+            source.loss.add(
+                source.lines,
+                f"cut at byte {there:,} of {there + source.loss.missing_bytes:,}: "
+                f"{source.loss.missing_bytes:,} bytes are missing, and {source.loss.unread_bytes:,} bytes "
+                "before that could not be read",
+                count=0,
+            )
         elif source.loss.unread_bytes:
-            source.loss.add(source.lines, f"{source.loss.unread_bytes:,} of {path.stat().st_size:,} bytes, in damaged "
-                            "blocks, were not read", count=0)  # fmt: skip
+            source.loss.add(
+                source.lines,
+                f"{source.loss.unread_bytes:,} of {path.stat().st_size:,} bytes, in damaged blocks, were not read",
+                count=0,
+            )
 
 
 def _note_ranks(info: TraceInfo, sources: Sequence[Source], place: Path) -> None:
@@ -218,14 +241,21 @@ def _note_ranks(info: TraceInfo, sources: Sequence[Source], place: Path) -> None
     if sources and missing:
         some = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")
         lost = Source(path=str(place))
-        lost.loss.add(0, f"{len(missing)} of {info.ranks} ranks have no trace: {some}: a file was lost, or the process "
-                         "had no room for it (norank.* may be its beginning); what they did is not known")  # fmt: skip
+        lost.loss.add(
+            0,
+            f"{len(missing)} of {info.ranks} ranks have no trace: {some}: a file was lost, or the process "
+            "had no room for it (norank.* may be its beginning); what they did is not known",
+        )
         info.sources.append(lost)
     several = Counter(source.rank for source in sources)
     for source in sources:
         if several.pop(source.rank, 1) > 1:
-            source.loss.add(0, f"rank {source.rank} has several traces, which follow one another: of several runs into "
-                               "one folder, or of processes that were spawned", count=0)  # fmt: skip
+            source.loss.add(
+                0,
+                f"rank {source.rank} has several traces, which follow one another: of several runs into "
+                "one folder, or of processes that were spawned",
+                count=0,
+            )
 
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
@@ -247,8 +277,12 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     folders = {path.parent for *_, path, _ in found}
     if len(folders) > 1 and all(rank < 0 for rank, *_ in found):
         lost = Source(path=", ".join(sorted(map(str, folders))))
-        lost.loss.add(0, f"{len(found)} processes without MPI in {len(folders)} folders: they count as one rank's, "
-                         "one after the other; read runs one at a time to compare them", count=0)  # fmt: skip
+        lost.loss.add(
+            0,
+            f"{len(found)} processes without MPI in {len(folders)} folders: they count as one rank's, "
+            "one after the other; read runs one at a time to compare them",
+            count=0,
+        )
         info.sources.append(lost)
     if any(rank >= 0 for rank, *_ in found):
         found = [item for item in found if item[0] >= 0]

@@ -120,8 +120,10 @@ def _texts(column: pa.Array) -> pa.Array:
     kind = column.type
     if pa.types.is_dictionary(kind):
         return _texts(column.dictionary_decode())
-    if any(test(kind) for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary,
-                                   pa.types.is_large_binary)):  # fmt: skip
+    if any(
+        test(kind)
+        for test in (pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary)
+    ):
         return column
     return pa.array([None if value is None else str(value).encode() for value in column.to_pylist()], pa.large_binary())
 
@@ -165,10 +167,14 @@ def _records(batch: pa.RecordBatch, default_rank: int, threads: _Threads) -> Rec
     level = _wholes(columns["level"]) if "level" in columns else np.full(len(batch), _NONE)
     given = [columns[f"args_{i + 1}"] for i in range(_ARGUMENTS) if f"args_{i + 1}" in columns]
     return Records(
-        start=_seconds(columns["tstart"]), end=_seconds(columns["tend"]), rank=ranks,
-        thread=threads.numbered(ranks, numbers), level=level, numbers=_wholes(columns["arg_count"]),
+        start=_seconds(columns["tstart"]),
+        end=_seconds(columns["tend"]),
+        rank=ranks,
+        thread=threads.numbered(ranks, numbers),
+        level=level,
+        numbers=_wholes(columns["arg_count"]),
         texts=[_names(columns["func_id"]), *map(_texts, given)],
-    )  # fmt: skip
+    )
 
 
 def _pieces(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
@@ -180,8 +186,7 @@ def _pieces(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
         missing = set(_COLUMNS) - set(file.schema_arrow.names)
         if missing:
             raise ValueError(f"there is no column {', '.join(sorted(missing))}")
-        wanted = [name for name in file.schema_arrow.names
-                  if name in _COLUMNS or re.fullmatch(r"level|args_\d+", name)]  # fmt: skip
+        wanted = [name for name in file.schema_arrow.names if name in _COLUMNS or re.fullmatch(r"level|args_\d+", name)]
         for batch in file.iter_batches(_BATCH, columns=wanted):
             yield batch
             taken += len(batch)

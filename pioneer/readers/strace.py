@@ -138,9 +138,12 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
 
     if family.children:
         who = count_text(len(family.children), "process was", "processes were")
-        info.sources[0].loss.add(0, f"{who} made by another one of this trace, and each counts as a rank: start strace"
-                                 " once for each rank, with -o NAME.RANK (NAME.0 for one), to have its children in it",
-                                 count=0)  # fmt: skip
+        info.sources[0].loss.add(
+            0,
+            f"{who} made by another one of this trace, and each counts as a rank: start strace"
+            " once for each rank, with -o NAME.RANK (NAME.0 for one), to have its children in it",
+            count=0,
+        )
 
     def rows() -> Iterator[pa.RecordBatch]:
         start = 0

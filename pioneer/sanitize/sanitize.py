@@ -58,21 +58,72 @@ _MOST_WORDS = 1 << 12
 _UNKNOWN = -(2**63)
 _LAYERS = {"posix": 0, "stdio": 1, "mpiio": 2}
 _OTHER_LAYER = 3
-(_NONE, _OPEN, _CLOSE, _MOVE, _MOVE_AT, _SEEK, _DUPLICATE, _VIEW, _USE, _WAIT, _OBJECT, _OTHER, _MAP, _UNMAP,
- _MAPPED, _PAIR) = range(16)  # fmt: skip
+(
+    _NONE,
+    _OPEN,
+    _CLOSE,
+    _MOVE,
+    _MOVE_AT,
+    _SEEK,
+    _DUPLICATE,
+    _VIEW,
+    _USE,
+    _WAIT,
+    _OBJECT,
+    _OTHER,
+    _MAP,
+    _UNMAP,
+    _MAPPED,
+    _PAIR,
+) = range(16)
 _ROLE_STEPS = {
-    Role.OPEN: _OPEN, Role.CLOSE: _CLOSE, Role.SEEK: _SEEK, Role.DUPLICATE: _DUPLICATE, Role.META: _NONE,
-    Role.WAIT: _WAIT, Role.MAP: _MAP, Role.UNMAP: _UNMAP,
-}  # fmt: skip
+    Role.OPEN: _OPEN,
+    Role.CLOSE: _CLOSE,
+    Role.SEEK: _SEEK,
+    Role.DUPLICATE: _DUPLICATE,
+    Role.META: _NONE,
+    Role.WAIT: _WAIT,
+    Role.MAP: _MAP,
+    Role.UNMAP: _UNMAP,
+}
 #: What makes descriptors that are no files.
-_OBJECTS = frozenset({"socket", "accept", "accept4", "epoll_create", "epoll_create1", "eventfd", "eventfd2",
-                      "timerfd_create", "signalfd", "signalfd4", "inotify_init", "inotify_init1", "memfd_create",
-                      "pidfd_open", "userfaultfd"})  # fmt: skip
+_OBJECTS = frozenset(
+    {
+        "socket",
+        "accept",
+        "accept4",
+        "epoll_create",
+        "epoll_create1",
+        "eventfd",
+        "eventfd2",
+        "timerfd_create",
+        "signalfd",
+        "signalfd4",
+        "inotify_init",
+        "inotify_init1",
+        "memfd_create",
+        "pidfd_open",
+        "userfaultfd",
+    }
+)
 _PAIRS = frozenset({"pipe", "pipe2", "socketpair"})
 #: Calls of the kernel with a folder -> the functions of programs; names of files are whole in the table.
-_PLAIN = {"openat": "open", "openat2": "open", "fstatat": "stat", "mkdirat": "mkdir", "unlinkat": "unlink",
-          "renameat": "rename", "renameat2": "rename", "linkat": "link", "symlinkat": "symlink", "fchmodat": "chmod",
-          "readlinkat": "readlink", "faccessat": "access", "faccessat2": "access", "fchownat": "chown"}  # fmt: skip
+_PLAIN = {
+    "openat": "open",
+    "openat2": "open",
+    "fstatat": "stat",
+    "mkdirat": "mkdir",
+    "unlinkat": "unlink",
+    "renameat": "rename",
+    "renameat2": "rename",
+    "linkat": "link",
+    "symlinkat": "symlink",
+    "fchmodat": "chmod",
+    "readlinkat": "readlink",
+    "faccessat": "access",
+    "faccessat2": "access",
+    "fchownat": "chown",
+}
 #: Arguments of a `fcntl` that makes another descriptor of the same open file, by name or by number (of Linux).
 _DUPLICATES = re.compile(r'"(?:command|cmd)":\s*"?(?:F_DUPFD(?:_CLOEXEC)?|0x406|0x0|0|1030)"?\s*[,}]')
 _AT_REMOVEDIR = re.compile(r'"flags":\s*(?:"[^"]*(?:AT_REMOVEDIR|0x200|01000)|512\b)')
@@ -249,8 +300,11 @@ def _operations_of(batch: pa.RecordBatch) -> pa.Array:
     """Return the operations by the names of the functions that programs call."""
     indices, words = _encoded(batch["operation"])
     plain = [_plain_name(word) for word in words]
-    special = {place: word for place, word in enumerate(map(_normal_name, words))
-               if word in ("fstatat", "statx", "unlinkat", "fcntl")}  # fmt: skip
+    special = {
+        place: word
+        for place, word in enumerate(map(_normal_name, words))
+        if word in ("fstatat", "statx", "unlinkat", "fcntl")
+    }
     for place, word in special.items():
         rows = np.flatnonzero(indices == place)
         if word in ("fstatat", "statx"):  # of a descriptor: fstat
@@ -275,10 +329,11 @@ def _result_of(batch: pa.RecordBatch, columns: _Columns, names: _Names) -> pa.Re
         "file": pa.DictionaryArray.from_arrays(pa.array(named, mask=named < 0), pa.array(words, pa.string())),
         "offset": _known(arrays["place"]),
         "mask": pa.DictionaryArray.from_arrays(
-            pa.array(mask.astype(np.int32), mask=mask < 0), pa.array(MASKS, pa.string())),
+            pa.array(mask.astype(np.int32), mask=mask < 0), pa.array(MASKS, pa.string())
+        ),
         "parent": _known(arrays["parent"]),
         "session": _known(arrays["session"]),
-    }  # fmt: skip
+    }
     arrays_of = [(filled[kind.name] if kind.name in filled else batch[kind.name]).cast(kind.type) for kind in SANITIZED]
     return pa.RecordBatch.from_arrays(arrays_of, schema=SANITIZED)
 

@@ -81,19 +81,25 @@ class Survey:
         """Yield what people have to know, a line each."""
         for rank, clock in sorted(self.clocks.items()):
             if clock.offset_ns or clock.drift:
-                yield (f"rank {rank}: its clock is {clock.offset_ns / 1e6:.3f} ms ahead and gains "
-                       f"{clock.drift * 1e6:.2f} us a second, from {clock.points} moments, "
-                       f"give or take {clock.spread_ns / 1e3:.1f} us: "
-                       "times are corrected")  # fmt: skip
+                yield (
+                    f"rank {rank}: its clock is {clock.offset_ns / 1e6:.3f} ms ahead and gains "
+                    f"{clock.drift * 1e6:.2f} us a second, from {clock.points} moments, "
+                    f"give or take {clock.spread_ns / 1e3:.1f} us: "
+                    "times are corrected"
+                )
         if self.whole:
             yield f"{len(self.whole)} names that the tracer had cut were found whole"
         if self.cut:
             rank, name = self.cut[0]
-            yield (f"{len(self.cut)} names are cut, and nothing tells how they go on: files that begin alike are one, "
-                   f"as {name!r} of rank {rank}; trace again with longer texts (-s 4096)")  # fmt: skip
+            yield (
+                f"{len(self.cut)} names are cut, and nothing tells how they go on: files that begin alike are one, "
+                f"as {name!r} of rank {rank}; trace again with longer texts (-s 4096)"
+            )
         if self.suspects:
-            yield (f"{len(self.suspects)} names have exactly {SUSPECT_BYTES} bytes, none is longer: the tracer may "
-                   f"have cut them, as {self.suspects[0]!r}; private files then look shared")  # fmt: skip
+            yield (
+                f"{len(self.suspects)} names have exactly {SUSPECT_BYTES} bytes, none is longer: the tracer may "
+                f"have cut them, as {self.suspects[0]!r}; private files then look shared"
+            )
 
     @property
     def corrects(self) -> bool:
@@ -172,7 +178,8 @@ def _common_calls(batch: pa.RecordBatch) -> Iterator[tuple[str, int, NDArray[np.
         return
     rows = np.flatnonzero(np.append(wanted, False)[column.indices.fill_null(-1).to_numpy(zero_copy_only=False)])
     chosen = pa.RecordBatch.from_arrays(
-        [batch[name].take(pa.array(rows)) for name in _OF_COMMON], names=list(_OF_COMMON))  # fmt: skip
+        [batch[name].take(pa.array(rows)) for name in _OF_COMMON], names=list(_OF_COMMON)
+    )
     everyone = pc.match_substring_regex(chosen["extra"], _ALL).fill_null(False).to_numpy(zero_copy_only=False)
     told = pc.match_substring(chosen["extra"], _SELF).fill_null(False).to_numpy(zero_copy_only=False)
     outside = pc.equal(chosen["depth"].fill_null(0), 0).to_numpy(zero_copy_only=False)
@@ -245,17 +252,28 @@ def _clocks(moments: Mapping[tuple[str, int], _Moments], ranks: Iterable[int], h
     of_host: dict[str, list[int]] = defaultdict(list)
     for rank in every:
         of_host[hosts.get(rank) or f"rank {rank}"].append(rank)
-    times = {host: [median_low(column) for column in zip(*(own[rank].times for rank in members), strict=True)]
-             for host, members in of_host.items()}  # fmt: skip
+    times = {
+        host: [median_low(column) for column in zip(*(own[rank].times for rank in members), strict=True)]
+        for host, members in of_host.items()
+    }
     first = times[next(iter(of_host))]
     found = []
     for host, members in of_host.items():
         clock = fit(times[host], first, rank=members[0], host=hosts.get(members[0], ""))
         if clock.points < LEAST and abs(clock.offset_ns) < _UNSURE_NS:
             clock.offset_ns = 0
-        found += [Clock(rank=rank, host=clock.host, points=clock.points, origin_ns=clock.origin_ns,
-                        offset_ns=clock.offset_ns, drift=clock.drift, spread_ns=clock.spread_ns)
-                  for rank in members]  # fmt: skip
+        found += [
+            Clock(
+                rank=rank,
+                host=clock.host,
+                points=clock.points,
+                origin_ns=clock.origin_ns,
+                offset_ns=clock.offset_ns,
+                drift=clock.drift,
+                spread_ns=clock.spread_ns,
+            )
+            for rank in members
+        ]
     return sorted(found, key=lambda clock: clock.rank)
 
 

@@ -21,26 +21,67 @@ _SOFTWARE = ("bin", "sbin", *_LIB, "libx32", "libexec", "share", "include", "etc
 #: What MPI libraries keep in session folders, in memory, and beside the program's files.
 #: `*`: any text without slashes, `**`: any text, `#`: a number; a slash at the end: the folder, and all in it.
 OF_MPI = (
-    "**/ompi.*.#/", "**/ompi.*/**", "**/openmpi-sessions*/**", "**/prte.*/**", "**/pmix.*/**", "**/pmix-*/**",
-    "**/pmix_*/**", "**.locktest.#", "**/vader_segment.*", "**/sm_segment.*", "**/mpich_shm*", "/tmp/rocmsmi_*",
+    "**/ompi.*.#/",
+    "**/ompi.*/**",
+    "**/openmpi-sessions*/**",
+    "**/prte.*/**",
+    "**/pmix.*/**",
+    "**/pmix-*/**",
+    "**/pmix_*/**",
+    "**.locktest.#",
+    "**/vader_segment.*",
+    "**/sm_segment.*",
+    "**/mpich_shm*",
+    "/tmp/rocmsmi_*",
     *(f"/dev/shm/{name}*" for name in ("open_mpi", "mpich", "sem.", "ucx_", "psm", "cma", "rocm_smi", "cuda")),
-    "**/etc/ucx/", "**/ucx.conf", "ucx.conf",
-)  # fmt: skip
+    "**/etc/ucx/",
+    "**/ucx.conf",
+    "ucx.conf",
+)
 #: All rules; "!" in front: such files are the program's.
 RULES = (
     *OF_MPI,
     # what runs: libraries, and where the loader looks for them; modules of Python, and where it looks when it starts
-    "**.so", "**.so.#*", "**/glibc-hwcaps/", *(f"**/{lib}{end}" for lib in _LIB for end in ("", "/mpich", "/openmpi")),
+    "**.so",
+    "**.so.#*",
+    "**/glibc-hwcaps/",
+    *(f"**/{lib}{end}" for lib in _LIB for end in ("", "/mpich", "/openmpi")),
     *(f"**/{lib}/**{name}" for lib in _LIB for name in ("tls", "haswell", "avx512_1", "x86_64")),
-    "**.py", "**.pyc", "**.pyo", "**/__pycache__/", "**/site-packages/", "**/dist-packages/", "**/bin/python*",
-    "**/pyvenv.cfg", "**/pybuilddir.txt", "**/Modules/Setup.local", *(f"**/{lib}/python#*/" for lib in _LIB),
+    "**.py",
+    "**.pyc",
+    "**.pyo",
+    "**/__pycache__/",
+    "**/site-packages/",
+    "**/dist-packages/",
+    "**/bin/python*",
+    "**/pyvenv.cfg",
+    "**/pybuilddir.txt",
+    "**/Modules/Setup.local",
+    *(f"**/{lib}/python#*/" for lib in _LIB),
     # folders of the system, without those of them that people have files in
-    "!/dev/shm/**", "!/run/user/**", "!/run/media/**", "!/run/shm/**", "/", "/tmp", "/usr", "/usr/local", "/opt",
-    "/var", "/proc/", "/sys/", "/dev/", "/etc/", "/boot/", "/run/", "/bin/", "/sbin/", "/libx32/",
+    "!/dev/shm/**",
+    "!/run/user/**",
+    "!/run/media/**",
+    "!/run/shm/**",
+    "/",
+    "/tmp",
+    "/usr",
+    "/usr/local",
+    "/opt",
+    "/var",
+    "/proc/",
+    "/sys/",
+    "/dev/",
+    "/etc/",
+    "/boot/",
+    "/run/",
+    "/bin/",
+    "/sbin/",
+    "/libx32/",
     *(f"/{lib}/" for lib in _LIB),
     *(f"/{top}/{name}/" for top in ("usr", "usr/local", "opt/*", "opt/*/*") for name in _SOFTWARE),
     *(f"/var/{name}/" for name in ("run", "lock", "cache", "spool", "lib/sss", "lib/dbus")),
-)  # fmt: skip
+)
 
 
 def expanded(rules: Iterable[str]) -> Iterator[str]:
@@ -87,9 +128,7 @@ def _regular(rules: Iterable[str]) -> str:
     return rf"(?:{'|'.join([*anywhere, *found[False]])})\Z"
 
 
-def matcher(
-    rules: Iterable[str] = USUAL, *, only: Sequence[str] = (), below: str | None = None
-) -> re.Pattern[str]:
+def matcher(rules: Iterable[str] = USUAL, *, only: Sequence[str] = (), below: str | None = None) -> re.Pattern[str]:
     """Return what matches the names of files of the system.
 
     Parameters

@@ -33,8 +33,12 @@ from mpiio_ext.pioneer.synthesis.draws import BY_NAME, Bag, ClassDraws, Step
 from mpiio_ext.pioneer.synthesis.scale import Scale
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 
-_OPENS = {"posix": ("open", "close"), "directory": ("opendir", "closedir"),
-          "stdio": ("fopen", "fclose"), "mpiio": ("MPI_File_open", "MPI_File_close")}
+_OPENS = {
+    "posix": ("open", "close"),
+    "directory": ("opendir", "closedir"),
+    "stdio": ("fopen", "fclose"),
+    "mpiio": ("MPI_File_open", "MPI_File_close"),
+}
 _SEEKS = {"posix": "lseek", "stdio": "fseek", "mpiio": "MPI_File_seek"}
 _NAMES = {"root": "root.{}", "shared": "shared.{}", "private": "private.{{rank}}.{}", "child": "child.{}"}
 #: What must not happen to a file that is to be opened again.
@@ -165,8 +169,9 @@ def _sessions(source: ClassDraws, numbers: Iterator[int]) -> Iterator[tuple[str,
 # ---- what is outside of sessions -------------------------------------------------------------------------------------
 
 
-def _outside(found: ClassProfile, owner: str, ends: Mapping[str, int], factor: float,
-             random: np.random.Generator) -> Iterator[tuple[int | None, _Row]]:  # fmt: skip
+def _outside(
+    found: ClassProfile, owner: str, ends: Mapping[str, int], factor: float, random: np.random.Generator
+) -> Iterator[tuple[int | None, _Row]]:
     """Yield operations of RT2, with a wish where they have one: behind the last close of a file that is removed.
 
     Of a class without files each has a file of its own, which was there before, or is looked for.

@@ -131,8 +131,13 @@ class _Cut:
         starts = shape.bursts
         lengths = np.diff(np.append(starts, shape.kinds.size))
         ends = shape.kinds[starts + lengths - 1]
-        return cls(shape.places[starts].tolist(), lengths.tolist(), ends.tolist(), int(shape.places[shape.first]),
-                   int(shape.places[shape.last]))  # fmt: skip
+        return cls(
+            shape.places[starts].tolist(),
+            lengths.tolist(),
+            ends.tolist(),
+            int(shape.places[shape.first]),
+            int(shape.places[shape.last]),
+        )
 
 
 class _Allocation:
@@ -334,9 +339,7 @@ class _Allocation:
         return self._late.pop() if self._late else None
 
 
-def allocate(
-    works: Sequence[Work], shapes: Sequence[Shape], follows: Follows, random: np.random.Generator
-) -> Placed:
+def allocate(works: Sequence[Work], shapes: Sequence[Shape], follows: Follows, random: np.random.Generator) -> Placed:
     """Return all bursts of all works, in the order of their global sequence IDs 0, 1, 2, ...
 
     Parameters

@@ -213,15 +213,21 @@ def _take(state: _State, operation: Operation, row: _Row, info: PathInfo, group:
         reads, writes = allowed(operation, extra)
         of_part, problem = _on_communicator(info, extra, group)
         state.of(operation, file).append(
-            _Handle(number=number, reads=reads, writes=writes, together=row.groups if of_part else 0))  # fmt: skip
+            _Handle(number=number, reads=reads, writes=writes, together=row.groups if of_part else 0)
+        )
         return problem
     mapped = operation.role is Role.UNMAP or operation.name == "msync"
-    handle = next((item for item in reversed(handles)
-                   if number in (None, item.number) and (not item.closed or mapped)), None)  # fmt: skip
+    handle = next(
+        (item for item in reversed(handles) if number in (None, item.number) and (not item.closed or mapped)), None
+    )
     if handle is None:
         return _NOT_OPEN if all(item.closed for item in handles) else f"the file is not open in session {number}"
-    problem = (_split(handle, operation) or _mapping(handle, operation) or _data(handle, operation)
-               or _collective(handle, operation, row.groups))  # fmt: skip
+    problem = (
+        _split(handle, operation)
+        or _mapping(handle, operation)
+        or _data(handle, operation)
+        or _collective(handle, operation, row.groups)
+    )
     if problem is not None and parsed(extra).get("errno") is not None:
         problem = None  # it failed in the trace as well
     if operation.role is Role.CLOSE:
@@ -235,8 +241,10 @@ def _take(state: _State, operation: Operation, row: _Row, info: PathInfo, group:
 
 def _order(ids: Sequence[int]) -> list[Violation]:
     apart = np.diff(np.asarray(ids, np.int64))
-    return [Violation(int(ids[row + 1]), 0, "its global sequence ID is not greater than the one before")
-            for row in np.flatnonzero(apart <= 0)]  # fmt: skip
+    return [
+        Violation(int(ids[row + 1]), 0, "its global sequence ID is not greater than the one before")
+        for row in np.flatnonzero(apart <= 0)
+    ]
 
 
 # ---- what need not be looked at --------------------------------------------------------------------------------------
@@ -333,9 +341,7 @@ def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
     return found
 
 
-def _of_group(
-    path: WorkloadPath, kinds: _Kinds, group: int, rows: NDArray[np.int64], most: int
-) -> list[Violation]:
+def _of_group(path: WorkloadPath, kinds: _Kinds, group: int, rows: NDArray[np.int64], most: int) -> list[Violation]:
     """Return what is wrong with some rows of a group, of which the others change nothing."""
     table, chosen = path.table, pa.array(rows)
     files, extras = (path.words(name)[rows].tolist() for name in ("file", "extra"))

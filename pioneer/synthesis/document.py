@@ -74,26 +74,39 @@ def _counted(found: Mapping[int, int]) -> dict[str, Any]:
 def _shape_to_json(shape: Shape) -> dict[str, Any]:
     return {
         "session": [shape.first, shape.last] if shape.session else None,
-        "kinds": _runs(shape.kinds), "places": _runs(shape.places),
-        "accesses": [{"count": int(count), "columns": [_runs(row) for row in access]}
-                     for access, count in zip(shape.accesses, shape.counts, strict=True)],
-    }  # fmt: skip
+        "kinds": _runs(shape.kinds),
+        "places": _runs(shape.places),
+        "accesses": [
+            {"count": int(count), "columns": [_runs(row) for row in access]}
+            for access, count in zip(shape.accesses, shape.counts, strict=True)
+        ],
+    }
 
 
 def _track_to_json(track: Sequence[Step]) -> dict[str, Any]:
     overlapping = [at for at, step in enumerate(track) if step.overlaps]
     members = np.array([step.member for step in track], np.int64)
-    return {"shapes": _runs(np.array([step.shape for step in track], np.int64)),
-            "overlapping": _runs(np.array(overlapping, np.int64)),
-            **({"members": _runs(members)} if members.any() else {})}  # fmt: skip
+    return {
+        "shapes": _runs(np.array([step.shape for step in track], np.int64)),
+        "overlapping": _runs(np.array(overlapping, np.int64)),
+        **({"members": _runs(members)} if members.any() else {}),
+    }
 
 
 def _archetype_to_json(found: Archetype) -> dict[str, Any]:
-    gaps = [{"steps": [list(step if step.member else step[:2]) for step in pair], **_counted(counted)}
-            for pair, counted in found.gaps.items()]  # fmt: skip
+    gaps = [
+        {"steps": [list(step if step.member else step[:2]) for step in pair], **_counted(counted)}
+        for pair, counted in found.gaps.items()
+    ]
     linked = [{"owner": owner, "names": list(names)} for owner, names in found.linked]
-    return {"owner": found.owner, "names": list(found.names), **({"linked": linked} if linked else {}),
-            "track": _track_to_json(found.track), "first": _counted(found.first), "gaps": gaps}  # fmt: skip
+    return {
+        "owner": found.owner,
+        "names": list(found.names),
+        **({"linked": linked} if linked else {}),
+        "track": _track_to_json(found.track),
+        "first": _counted(found.first),
+        "gaps": gaps,
+    }
 
 
 def _times_to_json(times: Times) -> list[dict[str, Any]]:
@@ -118,8 +131,13 @@ def fits(profile: Profile) -> bool:
 def digests_of(profile: Profile) -> dict[str, dict[str, str]]:
     """Return a digest of each characteristic of a profile, by class and name."""
     classes = to_json(profile, fits=False)["classes"]
-    return {owner: {name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
-                    for name, value in item.items()} for owner, item in classes.items()}  # fmt: skip
+    return {
+        owner: {
+            name: hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:16]
+            for name, value in item.items()
+        }
+        for owner, item in classes.items()
+    }
 
 
 def model_to_json(model: Model, digest: str, digests: Mapping[str, Mapping[str, str]] | None = None) -> dict[str, Any]:
@@ -132,16 +150,19 @@ def model_to_json(model: Model, digest: str, digests: Mapping[str, Mapping[str, 
     """
     rules = [rule.to_json() for rule in model.info.communicators]
     return {
-        **({"communicators": rules} if rules else {}), **({"characteristics": digests} if digests else {}),
-        "of": digest, "representatives": list(model.info.representatives),
-        "members": [list(group) for group in model.info.members], "ranks": model.info.ranks,
+        **({"communicators": rules} if rules else {}),
+        **({"characteristics": digests} if digests else {}),
+        "of": digest,
+        "representatives": list(model.info.representatives),
+        "members": [list(group) for group in model.info.members],
+        "ranks": model.info.ranks,
         "starts": list(model.info.starts),
         "operations": model.operations,
         "kinds": [list(kind) for kind in model.kinds],
         "shapes": [_shape_to_json(shape) for shape in model.shapes],
         "archetypes": [_archetype_to_json(item) for item in model.archetypes],
         "times": _times_to_json(model.times),
-    }  # fmt: skip
+    }
 
 
 # ---- reading ---------------------------------------------------------------------------------------------------------
@@ -149,6 +170,7 @@ def model_to_json(model: Model, digest: str, digests: Mapping[str, Mapping[str, 
 
 def _numbers(least: int) -> GetPydanticSchema:
     """Return the form of the numbers of runs, each from `least` to less than `_BELOW`."""
+
     def expanded(runs: Sequence[tuple[int, int, int]]) -> NDArray[np.int64]:
         total, parts = 0, [np.zeros(0, np.int64)]
         for at, (first, step, count) in enumerate(runs):
@@ -188,14 +210,23 @@ def _shape(found: _Shape) -> Shape:
     first, last = found["session"] or (0, kinds.size - 1)
     if max(first, last) >= kinds.size:
         raise DocumentError([("/session", f"there are {kinds.size} operations")])
-    mistakes = [(pointer("accesses", at, "columns", number), f"{column.size} numbers, not {kinds.size}")
-                for at, access in enumerate(found["accesses"]) for number, column in enumerate(access["columns"])
-                if column.size != kinds.size]
+    mistakes = [
+        (pointer("accesses", at, "columns", number), f"{column.size} numbers, not {kinds.size}")
+        for at, access in enumerate(found["accesses"])
+        for number, column in enumerate(access["columns"])
+        if column.size != kinds.size
+    ]
     if mistakes:
         raise DocumentError(mistakes)
-    return Shape(found["session"] is not None, kinds, places, first, last,
-                 [np.stack(access["columns"]) for access in found["accesses"]],
-                 np.array([access["count"] for access in found["accesses"]], np.int64))
+    return Shape(
+        found["session"] is not None,
+        kinds,
+        places,
+        first,
+        last,
+        [np.stack(access["columns"]) for access in found["accesses"]],
+        np.array([access["count"] for access in found["accesses"]], np.int64),
+    )
 
 
 @with_config(CLOSED)
@@ -331,5 +362,11 @@ def model_from_json(document: Mapping[str, object]) -> Model:
     except DocumentError as error:
         raise error.under("/shapes") from error
     times = {item["key"]: np.concatenate(item["slices"], axis=1) for item in found["times"]}
-    return Model(tuple(found["kinds"]), tuple(found["shapes"]), tuple(found["archetypes"]), Times(times), info,
-                 found["operations"])
+    return Model(
+        tuple(found["kinds"]),
+        tuple(found["shapes"]),
+        tuple(found["archetypes"]),
+        Times(times),
+        info,
+        found["operations"],
+    )

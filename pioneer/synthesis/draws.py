@@ -122,8 +122,9 @@ class ClassDraws:
         self.offset, self.size = Bag.of(found.offset, random, need), Bag.of(found.size, random, need)
         self.largest = int(found.file_size.values[-1]) if found.file_size.values.size else 0
         layers = self._by_layer(steps) or {"posix": []}
-        self.layer = Bag(list(layers), [max(1, sum(count for _, count in several)) for several in layers.values()],
-                          random, sessions)  # fmt: skip
+        self.layer = Bag(
+            list(layers), [max(1, sum(count for _, count in several)) for several in layers.values()], random, sessions
+        )
         share = sessions / max(1, _session_count(found))
         self.steps = {layer: self._by_mode(several, share) for layer, several in layers.items()}
 

@@ -45,8 +45,12 @@ def edited(profile: Profile) -> set[tuple[str, str]] | None:
         return None
     if not all(isinstance(known[owner], Mapping) for owner in own):
         return None
-    return {(owner, name) for owner, digests in own.items() for name, digest in digests.items()
-            if known[owner].get(name) != digest}  # fmt: skip
+    return {
+        (owner, name)
+        for owner, digests in own.items()
+        for name, digest in digests.items()
+        if known[owner].get(name) != digest
+    }
 
 
 def keeps_shapes(profile: Profile) -> bool:
@@ -71,8 +75,10 @@ def class_scales(before: Profile, profile: Profile, names: set[tuple[str, str]])
     scales = {}
     for owner in {owner for owner, name in names if name in ("files", "opened")}:
         old, new = before.classes[owner], profile.classes[owner]
-        scales[owner] = (new.files / max(1, old.files) if (owner, "files") in names else 1.0,
-                         mean(new.opened) / mean(old.opened) if (owner, "opened") in names else 1.0)  # fmt: skip
+        scales[owner] = (
+            new.files / max(1, old.files) if (owner, "files") in names else 1.0,
+            mean(new.opened) / mean(old.opened) if (owner, "opened") in names else 1.0,
+        )
     return scales
 
 
@@ -147,4 +153,3 @@ def with_values(
         wanted: Distribution = getattr(profile.classes[owner], name)
         path = _of_class(path, name, np.flatnonzero(mine), wanted, random)
     return path
-

@@ -125,9 +125,13 @@ def _drawn(samples: NDArray[np.int64], count: int, random: np.random.Generator, 
 
 
 def _all_once(
-    found: NDArray[np.int64], rows: Sequence[tuple[tuple[int, int], NDArray[np.int64]]], samples: _Samples,
-    random: np.random.Generator, *, joint: bool,
-) -> None:  # fmt: skip
+    found: NDArray[np.int64],
+    rows: Sequence[tuple[tuple[int, int], NDArray[np.int64]]],
+    samples: _Samples,
+    random: np.random.Generator,
+    *,
+    joint: bool,
+) -> None:
     """Give each sample to one operation: where it was counted, as far as there is such a place, else to any other."""
     left, empty = [], []
     for before, where in rows:
@@ -182,9 +186,7 @@ def _words(values: Sequence[str | None], at: NDArray[np.int64]) -> pa.Array:
     return pa.DictionaryArray.from_arrays(indices, column.dictionary)
 
 
-def _extras(
-    model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64]
-) -> pa.Array:
+def _extras(model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64]) -> pa.Array:
     """Return the arguments of operations; what makes a second name makes that of its copy."""
     texts, at = [kind.extra for kind in model.kinds], kinds.copy()
     copies = np.array([item.copy for item in files], np.int64)[file]
@@ -200,9 +202,14 @@ def _extras(
 
 
 def _table(
-    model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64], unit: NDArray[np.int64],
-    access: NDArray[np.int64], times: NDArray[np.int64],
-) -> pa.Table:  # fmt: skip
+    model: Model,
+    kinds: NDArray[np.int64],
+    files: Sequence[File],
+    file: NDArray[np.int64],
+    unit: NDArray[np.int64],
+    access: NDArray[np.int64],
+    times: NDArray[np.int64],
+) -> pa.Table:
     named = np.array([kind.named for kind in model.kinds], bool)[kinds]
     inside = [kind.named and operation_of(kind.layer, kind.operation).in_session for kind in model.kinds]
     extras = _extras(model, kinds, files, file)
@@ -230,9 +237,15 @@ def _table(
 
 
 def fill(
-    model: Model, files: Sequence[File], works: Sequence[Work], placed: Placed, random: np.random.Generator,
-    *, joint: bool, info: PathInfo,
-) -> WorkloadPath:  # fmt: skip
+    model: Model,
+    files: Sequence[File],
+    works: Sequence[Work],
+    placed: Placed,
+    random: np.random.Generator,
+    *,
+    joint: bool,
+    info: PathInfo,
+) -> WorkloadPath:
     """Return the path of bursts that have their places.
 
     Parameters

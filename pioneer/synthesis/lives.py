@@ -36,8 +36,11 @@ def _needs(kind: Kind) -> bool:
     if kind.operation in NEEDING:
         return True
     told = any(name in parsed(kind.extra) for name in ("flags", "mode", "amode"))
-    return told and kind.operation not in _OTHER_OPENS and not creates(operation_of(kind.layer, kind.operation),
-                                                                        kind.extra)  # fmt: skip
+    return (
+        told
+        and kind.operation not in _OTHER_OPENS
+        and not creates(operation_of(kind.layer, kind.operation), kind.extra)
+    )
 
 
 class Lives:
@@ -50,8 +53,9 @@ class Lives:
 
     def __init__(self, model: Model) -> None:
         named = np.array([_of_names(kind) for kind in model.kinds], bool)
-        self._calls = [[model.kinds[number] for number in shape.kinds[named[shape.kinds]].tolist()]
-                       for shape in model.shapes]  # fmt: skip
+        self._calls = [
+            [model.kinds[number] for number in shape.kinds[named[shape.kinds]].tolist()] for shape in model.shapes
+        ]
         self._removes = [any(kind.operation in REMOVING for kind in calls) for calls in self._calls]
         self._ends = [bool(calls) and calls[-1].operation in REMOVING for calls in self._calls]
 
@@ -84,8 +88,10 @@ class Lives:
             return
         missing = self._missing(archetype, (step for life in lives for step in life))
         if missing is not None:
-            raise ValueError(f"scale of opens: {missing} was there before the program, which removes or renames it, "
-                             "so it cannot be opened again; a scale of files makes more such files")  # fmt: skip
+            raise ValueError(
+                f"scale of opens: {missing} was there before the program, which removes or renames it, "
+                "so it cannot be opened again; a scale of files makes more such files"
+            )
 
     def _missing(self, archetype: Archetype, steps: Iterable[Step]) -> str | None:
         """Return the first name that is needed and is not there, None if there is none."""

@@ -205,15 +205,26 @@ def _kinds_of(path: WorkloadPath) -> tuple[NDArray[np.int64], tuple[Kind, ...]]:
     groups = path.table["groups"].to_numpy()
     named = pc.is_valid(path.table["file"]).to_numpy()
     inverse, firsts = _joined([operation, layer, groups, extra, named.astype(np.int64)])
-    kinds = tuple(Kind(str(operations[operation[row]]), str(layers[layer[row]]), int(groups[row]), extras[extra[row]],
-                       bool(named[row])) for row in firsts)  # fmt: skip
+    kinds = tuple(
+        Kind(
+            str(operations[operation[row]]),
+            str(layers[layer[row]]),
+            int(groups[row]),
+            extras[extra[row]],
+            bool(named[row]),
+        )
+        for row in firsts
+    )
     return inverse, kinds
 
 
 def _numbers(path: WorkloadPath, names: Sequence[str]) -> NDArray[np.int64]:
     """Return columns of all groups as rows of one array, `UNKNOWN` for null."""
-    columns = [pc.fill_null(path.table[f"{name}_{group}"], UNKNOWN).to_numpy()
-               for name in names for group in range(path.group_count)]  # fmt: skip
+    columns = [
+        pc.fill_null(path.table[f"{name}_{group}"], UNKNOWN).to_numpy()
+        for name in names
+        for group in range(path.group_count)
+    ]
     return np.stack(columns).astype(np.int64)
 
 
@@ -286,8 +297,17 @@ class _Shapes:
         for unit, accesses in zip(self._units, self._accesses, strict=True):
             arrays = [np.frombuffer(content, np.int64).reshape(self._numbers.shape[0], -1) for content in accesses]
             counts = np.array([counted[0] for counted in accesses.values()], np.int64)
-            found.append(Shape(unit.session, self._kinds[unit.rows], unit.rows - unit.rows[0], unit.first, unit.last,
-                               arrays, counts))  # fmt: skip
+            found.append(
+                Shape(
+                    unit.session,
+                    self._kinds[unit.rows],
+                    unit.rows - unit.rows[0],
+                    unit.first,
+                    unit.last,
+                    arrays,
+                    counts,
+                )
+            )
         return tuple(found)
 
 
@@ -322,8 +342,10 @@ def _track_of(units: Sequence[Unit], shapes: _Shapes, members: Sequence[_File]) 
     """Return the track of the units of one file, or of several that are linked."""
     numbers = [shapes.of(unit) for unit in units]
     overlaps = [False, *(after.rows[0] < before.rows[-1] for before, after in pairwise(units))]
-    return tuple(Step(number, bool(over), members.index((unit.file, unit.owner)))
-                 for number, over, unit in zip(numbers, overlaps, units, strict=True))  # fmt: skip
+    return tuple(
+        Step(number, bool(over), members.index((unit.file, unit.owner)))
+        for number, over, unit in zip(numbers, overlaps, units, strict=True)
+    )
 
 
 @dataclass(slots=True)

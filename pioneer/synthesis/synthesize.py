@@ -47,8 +47,11 @@ def _files(archetype: Archetype, count: int, random: np.random.Generator) -> lis
     if archetype.names[0] is None:
         return [[File(None, archetype.owner)]]
     copies = range(1 + (count - 1) // len(order))
-    return [[File(f"{names[at]}.{copy}" if copy else names[at], owner, copy) for owner, names in several]
-            for copy in copies for at in order][:count]  # fmt: skip
+    return [
+        [File(f"{names[at]}.{copy}" if copy else names[at], owner, copy) for owner, names in several]
+        for copy in copies
+        for at in order
+    ][:count]
 
 
 def _more_often(found: Archetype, factor: float, lives: Lives) -> Archetype:
@@ -65,8 +68,10 @@ def _more_often(found: Archetype, factor: float, lives: Lives) -> Archetype:
     lived = [parts[0], *(again[at % len(again)] for at in range(count - 1))]
     lives.check(found, lived)
     track = tuple(step for part in lived for step in part)
-    gaps = {pair: Counter({gap: max(1, round(number * factor)) for gap, number in counted.items()})
-            for pair, counted in found.gaps.items()}  # fmt: skip
+    gaps = {
+        pair: Counter({gap: max(1, round(number * factor)) for gap, number in counted.items()})
+        for pair, counted in found.gaps.items()
+    }
     for pair in itertools.pairwise(track):
         if pair not in gaps:  # where the track begins again
             apart = [counted for (_, after), counted in found.gaps.items() if not after.overlaps]
@@ -81,10 +86,14 @@ def _stretched(found: Archetype, count: int, factor: float, random: np.random.Ge
     if factor != 1:
         drawn = np.rint(drawn * factor).astype(np.int64)
     share = count / max(1, found.first.total())
-    gaps = found.gaps if share == 1 else {
-        pair: Counter({gap: max(1, round(number * share)) for gap, number in counted.items()})
-        for pair, counted in found.gaps.items()
-    }  # fmt: skip
+    gaps = (
+        found.gaps
+        if share == 1
+        else {
+            pair: Counter({gap: max(1, round(number * share)) for gap, number in counted.items()})
+            for pair, counted in found.gaps.items()
+        }
+    )
     return replace(found, first=Counter(drawn.tolist()), gaps=gaps)
 
 
@@ -106,10 +115,14 @@ def _works(
     lives = Lives(model)
     factors = [classes.get(item.owner, (1.0, 1.0)) for item in model.archetypes]
     counts = _counts(model.archetypes, [scale.files * files for files, _ in factors])
-    longer = [_more_often(item, scale.opens * opens, lives)
-              for item, (_, opens) in zip(model.archetypes, factors, strict=True)]  # fmt: skip
-    total = sum(count * sum(model.shapes[step.shape].kinds.size for step in item.track)
-                for count, item in zip(counts, longer, strict=True))  # fmt: skip
+    longer = [
+        _more_often(item, scale.opens * opens, lives)
+        for item, (_, opens) in zip(model.archetypes, factors, strict=True)
+    ]
+    total = sum(
+        count * sum(model.shapes[step.shape].kinds.size for step in item.track)
+        for count, item in zip(counts, longer, strict=True)
+    )
     factor = 1.0 if scale.files == scale.opens == 1 and not classes else total / max(1, model.operations)
     files: list[File] = []
     works: list[Work] = []
@@ -129,18 +142,26 @@ def _scaled(model: Model, scale: Scale) -> Model:
     shapes = model.shapes
     if scale.sizes != 1:
         shapes = tuple(
-            replace(shape, accesses=[np.where(access > 0, np.rint(access * scale.sizes).astype(np.int64), access)
-                                     for access in shape.accesses])
+            replace(
+                shape,
+                accesses=[
+                    np.where(access > 0, np.rint(access * scale.sizes).astype(np.int64), access)
+                    for access in shape.accesses
+                ],
+            )
             for shape in shapes
-        )  # fmt: skip
+        )
     times, info = model.times, model.info
     if scale.slack != 1:
         info = replace(info, starts=tuple(round(start * scale.slack) for start in info.starts))
         factors = np.repeat([scale.slack, 1.0], model.groups)[:, None]
-        times = replace(times, samples={
-            key: np.where(found > 0, np.rint(found * factors).astype(np.int64), found)
-            for key, found in times.samples.items()
-        })  # fmt: skip
+        times = replace(
+            times,
+            samples={
+                key: np.where(found > 0, np.rint(found * factors).astype(np.int64), found)
+                for key, found in times.samples.items()
+            },
+        )
     return replace(model, shapes=shapes, times=times, info=info)
 
 
@@ -157,9 +178,8 @@ def _follows(model: Model) -> dict[tuple[int, ...], int]:
 
 
 def from_model(
-    model: Model, *, seed: int, joint: bool, scale: Scale | None = None,
-    classes: Mapping[str, ClassScale] | None = None,
-) -> WorkloadPath:  # fmt: skip
+    model: Model, *, seed: int, joint: bool, scale: Scale | None = None, classes: Mapping[str, ClassScale] | None = None
+) -> WorkloadPath:
     """Return a path with the structure of a model.
 
     Parameters

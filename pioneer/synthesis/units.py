@@ -55,8 +55,13 @@ class Unit:
         return int(self.rows[self.last])
 
 
-def _take_prologues(unit: NDArray[np.int64], sessions: Sequence[Session], files: Sequence[str | None],
-                    outside: NDArray[np.int64], waits: NDArray[np.bool_]) -> None:  # fmt: skip
+def _take_prologues(
+    unit: NDArray[np.int64],
+    sessions: Sequence[Session],
+    files: Sequence[str | None],
+    outside: NDArray[np.int64],
+    waits: NDArray[np.bool_],
+) -> None:
     """Give operations on a file right before the first operation of its session to that session."""
     for at in range(outside.size - 1, -1, -1):
         row = int(outside[at])
@@ -67,8 +72,13 @@ def _take_prologues(unit: NDArray[np.int64], sessions: Sequence[Session], files:
             unit[row] = unit[row + 1]
 
 
-def _take_others(unit: NDArray[np.int64], sessions: Sequence[Session], files: Sequence[str | None],
-                 outside: NDArray[np.int64], waits: NDArray[np.bool_]) -> None:  # fmt: skip
+def _take_others(
+    unit: NDArray[np.int64],
+    sessions: Sequence[Session],
+    files: Sequence[str | None],
+    outside: NDArray[np.int64],
+    waits: NDArray[np.bool_],
+) -> None:
     """Give waits, and operations on the file of the operation before, to the session of the operation before."""
     count = following = len(sessions)
     last: str | None = None

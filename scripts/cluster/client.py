@@ -228,8 +228,16 @@ def start(
     life, held = os.pipe() if attached else (-1, -1)
     if attached:
         found.hold(held)
-    settings = Settings(count=count, private=str(found.private), folder=str(found.folder), rate=rate, latency=latency,
-                        shares=tuple(shares), rootless=rootless, life=life)  # fmt: skip
+    settings = Settings(
+        count=count,
+        private=str(found.private),
+        folder=str(found.folder),
+        rate=rate,
+        latency=latency,
+        shares=tuple(shares),
+        rootless=rootless,
+        life=life,
+    )
     try:
         _start_keeper(found, settings)
     except BaseException:
@@ -299,9 +307,14 @@ def _start_keeper(found: Cluster, settings: Settings) -> None:
         words = ["unshare", "--user", "--map-root-user", *words]
     with (found.private / "keeper.log").open("wb") as log:
         process = subprocess.Popen(
-            words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True,
-            pass_fds=(settings.life,) if settings.life >= 0 else (), text=True,
-        )  # fmt: skip
+            words,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+            pass_fds=(settings.life,) if settings.life >= 0 else (),
+            text=True,
+        )
     assert process.stdout is not None
     with process.stdout:
         line = process.stdout.readline()  # the keeper bounds each of its steps

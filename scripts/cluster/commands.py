@@ -47,8 +47,13 @@ def parser() -> argparse.ArgumentParser:
     start = commands.add_parser("start", help="bring hosts up")
     start.add_argument("--hosts", type=int, default=4, help="how many (default: 4)")
     _add_limits(start)
-    start.add_argument("--share", action="append", default=[], choices=list(folders.KINDS),
-                       help="also a shared folder with a client on every host; may be repeated")  # fmt: skip
+    start.add_argument(
+        "--share",
+        action="append",
+        default=[],
+        choices=list(folders.KINDS),
+        help="also a shared folder with a client on every host; may be repeated",
+    )
     start.add_argument("--rootless", action="store_true", help="in a user namespace, also as root")
 
     run = commands.add_parser("run", help="run an MPI program on the hosts")
@@ -57,8 +62,13 @@ def parser() -> argparse.ArgumentParser:
     run.add_argument("--ranks-per-host", type=int, default=0, metavar="N", help="in blocks; default: spread evenly")
     run.add_argument("--hosts", type=int, metavar="N", help="use the first N hosts only")
     run.add_argument("--preload", type=Path, metavar="LIBRARY", help="libmpiio_ext.so, put under the program")
-    run.add_argument("--limit", type=float, default=600.0, metavar="S",
-                     help="seconds after which everything of the run is ended (default: 600)")  # fmt: skip
+    run.add_argument(
+        "--limit",
+        type=float,
+        default=600.0,
+        metavar="S",
+        help="seconds after which everything of the run is ended (default: 600)",
+    )
     run.add_argument("--option", action="append", default=[], metavar="WORD", help="a word for the launcher itself")
     run.add_argument("program", nargs=argparse.REMAINDER, help="program and its arguments")
 
@@ -101,8 +111,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _carry_out(options: argparse.Namespace) -> int:
     if options.command == "start":
         rootless = True if options.rootless else None
-        found = client.start(options.hosts, name=options.name, rate=options.rate, latency=options.latency,
-                             shares=options.share, rootless=rootless)  # fmt: skip
+        found = client.start(
+            options.hosts,
+            name=options.name,
+            rate=options.rate,
+            latency=options.latency,
+            shares=options.share,
+            rootless=rootless,
+        )
         print(describe(found))
         return 0
     if options.command == "stop":
@@ -190,8 +206,11 @@ def end_all(marker: str, grace_s: float) -> int:
     needle, deadline_s = f"{MARKER}={marker}".encode(), time.monotonic() + grace_s
     ended: set[int] = set()
     while True:
-        found = [int(entry.name) for entry in Path("/proc").iterdir()
-                 if entry.name.isdigit() and environment_has(entry.name, needle)]  # fmt: skip
+        found = [
+            int(entry.name)
+            for entry in Path("/proc").iterdir()
+            if entry.name.isdigit() and environment_has(entry.name, needle)
+        ]
         found = [pid for pid in found if pid != os.getpid()]
         if not found:
             return len(ended)

@@ -153,15 +153,25 @@ class Keeper:
     def state(self) -> dict[str, Any]:
         """Return what clients need to know."""
         hosts = [
-            {"name": host.name, "address": address(k), "pid": host.pid, "up": host.is_up(),
-             "rate": self.links[k][0], "latency": self.links[k][1]}
+            {
+                "name": host.name,
+                "address": address(k),
+                "pid": host.pid,
+                "up": host.is_up(),
+                "rate": self.links[k][0],
+                "latency": self.links[k][1],
+            }
             for k, host in self.hosts.items()
-        ]  # fmt: skip
+        ]
         shares = {kind: str(folders.path_of(kind, self.private)) for kind in self.settings.shares}
         return {
-            "pid": os.getpid(), "folder": str(self.folder), "shares": shares, "rootless": self.settings.rootless,
-            "hosts": hosts, "netem": self.network.has_netem(),
-        }  # fmt: skip
+            "pid": os.getpid(),
+            "folder": str(self.folder),
+            "shares": shares,
+            "rootless": self.settings.rootless,
+            "hosts": hosts,
+            "netem": self.network.has_netem(),
+        }
 
     def write_state(self) -> None:
         """Write it where clients look for it, whole or not at all."""

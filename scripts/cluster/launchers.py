@@ -51,9 +51,13 @@ def places_of(ranks: int, hosts: int, each: int = 0) -> dict[int, int]:
 
 
 def start_of(
-    family: str, mpiexec: str | os.PathLike[str], agent: str | os.PathLike[str], places: Mapping[int, int], ranks: int,
+    family: str,
+    mpiexec: str | os.PathLike[str],
+    agent: str | os.PathLike[str],
+    places: Mapping[int, int],
+    ranks: int,
     options: Sequence[str] = (),
-) -> list[str]:  # fmt: skip
+) -> list[str]:
     """Return a launcher's command line up to the program, to be run on one of the hosts.
 
     Parameters

@@ -19,9 +19,14 @@ from cluster.served import SERVER, Place, lacking_fuse
 from cluster.tools import ClusterError
 
 TOOLS = {
-    "ceph-mon": "ceph-mon", "ceph-osd": "ceph-osd", "ceph-mds": "ceph-mds", "ceph-fuse": "ceph-fuse",
-    "ceph": "ceph-common", "ceph-authtool": "ceph-common", "monmaptool": "ceph-base",
-}  # fmt: skip
+    "ceph-mon": "ceph-mon",
+    "ceph-osd": "ceph-osd",
+    "ceph-mds": "ceph-mds",
+    "ceph-fuse": "ceph-fuse",
+    "ceph": "ceph-common",
+    "ceph-authtool": "ceph-common",
+    "monmaptool": "ceph-base",
+}
 PORT = 3300
 OWN = "/dev/shm/ceph"
 #: Most object stores, each on a host of its own; their copies of everything.
@@ -68,7 +73,7 @@ mds cache memory limit = {METADATA_BYTES}
 [client]
 admin socket =
 client oc size = {CLIENT_BYTES}
-"""  # fmt: skip
+"""
 
 
 def lacking(rootless: bool) -> list[str]:

@@ -17,9 +17,11 @@ from cluster.served import SERVER, Place, lacking_fuse, make_disk
 from cluster.tools import ClusterError
 
 TOOLS = {
-    "mfsmaster": "moosefs-master", "mfschunkserver": "moosefs-chunkserver", "mfsmount": "moosefs-client",
+    "mfsmaster": "moosefs-master",
+    "mfschunkserver": "moosefs-chunkserver",
+    "mfsmount": "moosefs-client",
     "mfssetgoal": "moosefs-client",
-}  # fmt: skip
+}
 #: As it is installed: the metadata of an empty file system.
 EMPTY = Path("/var/lib/mfs/metadata.mfs.empty")
 OWN = "/dev/shm/moosefs"

@@ -22,7 +22,7 @@ EXPORT {{
     CLIENT {{ Clients = {SUBNET}; Access_Type = RW; }}
     FSAL {{ Name = VFS; }}
 }}
-"""  # fmt: skip
+"""
 
 
 def lacking(rootless: bool) -> list[str]:

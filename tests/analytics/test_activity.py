@@ -65,9 +65,7 @@ def partly(requests: list[Request], size: int) -> set[int]:
     return {place // size for place, edge in ends if edge % size}
 
 
-@pytest.mark.parametrize(
-    ("order", "thread", "how"), [("<", True, 0), (">", False, 0), ("<", False, 1), ("<", True, 2)]
-)
+@pytest.mark.parametrize(("order", "thread", "how"), [("<", True, 0), (">", False, 0), ("<", False, 1), ("<", True, 2)])
 def test_requests_against_a_loop(
     order: str, thread: bool, how: int, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -121,6 +119,7 @@ def test_real_logs() -> None:
 
 def test_heat_alone(tmp_path: pathlib.Path) -> None:
     """Two ranks that take turns: bytes in 3 of 4 bins, one rank in each."""
+
     def record(number: int, rank: int, written: list[int]) -> bytes:
         return struct.pack("<Qqdqqq", number, rank, 0.5, 4, 0, 0) + struct.pack("<8q", *written, 0, 0, 0, 0)
 

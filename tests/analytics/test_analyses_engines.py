@@ -50,10 +50,22 @@ def _write(source: Source) -> Source:
     import pyarrow.compute as pc
 
     rows = many(JOBS).tables
-    runs = [{"job_id": 1 + k, "log_id": 1 + k, "pattern": "interleaved", "interface": "mpiio", "operation": "write",
-             "method": method, "ranks": 4, "bytes": 8 * 10**8, "seconds": seconds, "bandwidth": 8e8 / seconds,
-             "statistics": json.dumps({"exchange_s": seconds / 2, "rounds": 3 + k})}
-            for k, (method, seconds) in enumerate([("even", 0.4), ("even", 0.5), ("group_cyclic", 0.2)])]  # fmt: skip
+    runs = [
+        {
+            "job_id": 1 + k,
+            "log_id": 1 + k,
+            "pattern": "interleaved",
+            "interface": "mpiio",
+            "operation": "write",
+            "method": method,
+            "ranks": 4,
+            "bytes": 8 * 10**8,
+            "seconds": seconds,
+            "bandwidth": 8e8 / seconds,
+            "statistics": json.dumps({"exchange_s": seconds / 2, "rounds": 3 + k}),
+        }
+        for k, (method, seconds) in enumerate([("even", 0.4), ("even", 0.5), ("group_cyclic", 0.2)])
+    ]
     rows["runs"] = pa.Table.from_pylist(runs, rows["runs"].schema)
     for name, table in rows.items():
         if name == "lmt" or not table.num_rows:
@@ -91,9 +103,11 @@ def _same(found: Any, expected: Any) -> None:
 PARAMETERS: dict[str, list[dict[str, Any]]] = {
     "applications": [{"top": 5}, {"areas": {"code1*": "Physics"}}],
     "sequential": [{"counter": "consec"}, {"counter": "seq"}],
-    "root-causes": [{"processes": 3, "process_bytes": 1e3, "bandwidth": 1e12},
-                    {"processes": 3, "process_bytes": 1e3, "bandwidth": 1e12, "each_job": True}],
-}  # fmt: skip
+    "root-causes": [
+        {"processes": 3, "process_bytes": 1e3, "bandwidth": 1e12},
+        {"processes": 3, "process_bytes": 1e3, "bandwidth": 1e12, "each_job": True},
+    ],
+}
 
 
 @pytest.mark.parametrize("name", list(ANALYSES))

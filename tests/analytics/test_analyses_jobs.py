@@ -24,20 +24,26 @@ def test_applications_are_ranked_in_both_directions() -> None:
         {"app": "bench", "bytes_read": 10**9, "bytes_written": 10**9, "source": "bench"},
     ]
     found = applications(source(darshan_job=jobs), top=2)
-    rows = [(row["direction"], row["rank"], row["application"], row["bytes"], row["percent"], row["jobs"])
-            for row in found.table.to_pylist()]  # fmt: skip
+    rows = [
+        (row["direction"], row["rank"], row["application"], row["bytes"], row["percent"], row["jobs"])
+        for row in found.table.to_pylist()
+    ]
     assert rows == [
-        ("read", 1, "reader", 90, 90.0, 1), ("read", 2, "big", 10, 10.0, 2),
-        ("write", 1, "big", 800, 80.0, 2), ("write", 2, NO_NAME, 200, 20.0, 1),
-    ]  # fmt: skip
+        ("read", 1, "reader", 90, 90.0, 1),
+        ("read", 2, "big", 10, 10.0, 2),
+        ("write", 1, "big", 800, 80.0, 2),
+        ("write", 2, NO_NAME, 200, 20.0, 1),
+    ]
     assert "3 applications in 4 jobs" in found.caption
 
 
 def test_applications_of_areas_are_numbered_alike_in_both_directions() -> None:
     jobs = [
-        {"app": "secret_a", "bytes_read": 1, "bytes_written": 900}, {"app": "secret_b", "bytes_read": 50},
-        {"app": "secret_c", "bytes_read": 70}, {"app": "other", "bytes_read": 5, "bytes_written": 6},
-    ]  # fmt: skip
+        {"app": "secret_a", "bytes_read": 1, "bytes_written": 900},
+        {"app": "secret_b", "bytes_read": 50},
+        {"app": "secret_c", "bytes_read": 70},
+        {"app": "other", "bytes_read": 5, "bytes_written": 6},
+    ]
     found = applications(source(darshan_job=jobs), areas={"secret_[ab]": "Physics", "secret_c": "Climate"})
     names = [row["application"] for row in found.table.to_pylist()]
     assert names == ["Climate1", "Physics2", "App1", "Physics1", "Physics1", "App1"]
@@ -56,7 +62,10 @@ def test_a_caption_says_what_stands_for_names() -> None:
 
 def test_labels_take_the_first_area_that_matches() -> None:
     assert labels(["vasp_std", "vasp_gam", "x"], {"vasp_gam": "A", "vasp*": "B"}) == {
-        "vasp_std": "B1", "vasp_gam": "A1", "x": "App1"}  # fmt: skip
+        "vasp_std": "B1",
+        "vasp_gam": "A1",
+        "x": "App1",
+    }
 
 
 def test_sequential_ratio_is_equation_3_of_posix_requests() -> None:
@@ -89,8 +98,11 @@ def test_sequential_percentiles_are_those_of_numpy_within_the_step() -> None:
     tables = many(800)
     found = sequential(tables).table["both"].to_numpy()
     files = tables.tables["darshan_file"].to_pandas()
-    bins = [name for name in files.columns if "_size_" in name and name.split("_")[0] in ("read", "write")
-            and name != "stripe_size"]  # fmt: skip
+    bins = [
+        name
+        for name in files.columns
+        if "_size_" in name and name.split("_")[0] in ("read", "write") and name != "stripe_size"
+    ]
     per_log = files.groupby("log_id")[[*bins, "consec_reads", "consec_writes"]].sum()
     total = per_log[bins].sum(axis=1)
     ratio = (100 * (per_log["consec_reads"] + per_log["consec_writes"]) / total)[total > 0]
@@ -113,26 +125,36 @@ def test_read_ratio_of_huge_jobs_does_not_overflow() -> None:
 
 
 def _files(log: int, processes: int, ranks: list[int | None], **more: object) -> list[dict[str, object]]:
-    return [{"log_id": log, "processes": processes, "ranks": one, "file": f"/d/{k}", "bytes_written": 1} | more
-            for k, one in enumerate(ranks)]  # fmt: skip
+    return [
+        {"log_id": log, "processes": processes, "ranks": one, "file": f"/d/{k}", "bytes_written": 1} | more
+        for k, one in enumerate(ranks)
+    ]
 
 
 def test_sharing_is_equation_5_with_lists_of_shared_files_as_n_1() -> None:
     files = [
-        *_files(1, 4, [4]), *_files(2, 4, [4, 4, 4]),  # one file; files shared by all one after another
+        *_files(1, 4, [4]),
+        *_files(2, 4, [4, 4, 4]),  # one file; files shared by all one after another
         *_files(3, 4, [1, 1, 1, 1]),  # a file for each process
-        *_files(4, 4, [2, 2]), *_files(5, 4, [1] * 5), *_files(6, 400, [9, 9, 9]), *_files(7, 4, [None, None]),
+        *_files(4, 4, [2, 2]),
+        *_files(5, 4, [1] * 5),
+        *_files(6, 400, [9, 9, 9]),
+        *_files(7, 4, [None, None]),
         *_files(8, 1, [1]),
-        *_files(9, 4, [1, 1, 1]), {"log_id": 9, "processes": 4, "ranks": 1, "file": "<STDOUT>", "bytes_written": 5},
+        *_files(9, 4, [1, 1, 1]),
+        {"log_id": 9, "processes": 4, "ranks": 1, "file": "<STDOUT>", "bytes_written": 5},
         *_files(10, 4, [4], bytes_written=0),
-    ]  # fmt: skip
+    ]
     jobs = [{"processes": 1 if k == 8 else 4} for k in range(1, 11)]
     found = sharing(source(darshan_file=files, darshan_job=jobs))
     counts = {(row["pattern"], row["ratio"]): row["jobs"] for row in found.table.to_pylist() if row["jobs"]}
     assert counts == {
-        ("N-1", "1/P, or all files shared by all"): 2, ("N-M", "R < 0.01"): 1, ("N-M", "0.1 ≤ R < 1"): 3,
-        ("N-N", "R = 1"): 1, ("N-M", "1 < R ≤ 10"): 1,
-    }  # fmt: skip
+        ("N-1", "1/P, or all files shared by all"): 2,
+        ("N-M", "R < 0.01"): 1,
+        ("N-M", "0.1 ≤ R < 1"): 3,
+        ("N-N", "R = 1"): 1,
+        ("N-M", "1 < R ≤ 10"): 1,
+    }
     assert "1 job of one process left out" in found.caption
     assert "1 job left out that moved no bytes" in found.caption
 
@@ -147,19 +169,27 @@ def test_a_file_for_each_process_and_a_shared_input_is_told_beside_the_figure() 
 
 def test_middleware_by_class_of_processes() -> None:
     jobs = [
-        {"processes": 1, "uses_posix": True}, {"processes": 1024, "uses_stdio": True},
+        {"processes": 1, "uses_posix": True},
+        {"processes": 1024, "uses_stdio": True},
         {"processes": 1025, "uses_posix": True, "uses_mpiio": True},
-        {"processes": 8193, "uses_mpiio": True, "uses_hdf5": True}, {"processes": 8192}, {"uses_posix": True},
-    ]  # fmt: skip
+        {"processes": 8193, "uses_mpiio": True, "uses_hdf5": True},
+        {"processes": 8192},
+        {"uses_posix": True},
+    ]
     files = [{"log_id": 4, "mpiio_coll_writes": 7}, {"log_id": 4, "mpiio_coll_reads": 7}, {"log_id": 3}]
     found = middleware(source(darshan_job=jobs, darshan_file=files))
-    counts = {(row["class"], row["interface"]): (row["jobs"], row["percent"], row["hdf5"])
-              for row in found.table.to_pylist() if row["jobs"]}  # fmt: skip
+    counts = {
+        (row["class"], row["interface"]): (row["jobs"], row["percent"], row["hdf5"])
+        for row in found.table.to_pylist()
+        if row["jobs"]
+    }
     assert counts == {
-        ("One", "POSIX"): (1, 100.0, 0), ("Small", "POSIX"): (1, 100.0, 0),
-        ("Medium", "MPI-IO, independent"): (1, 50.0, 0), ("Medium", "none"): (1, 50.0, 0),
+        ("One", "POSIX"): (1, 100.0, 0),
+        ("Small", "POSIX"): (1, 100.0, 0),
+        ("Medium", "MPI-IO, independent"): (1, 50.0, 0),
+        ("Medium", "none"): (1, 50.0, 0),
         ("Large", "MPI-IO, collective"): (1, 100.0, 1),
-    }  # fmt: skip
+    }
     assert "HDF5 in 1 job," in found.caption and "1 job left out" in found.caption
 
 
@@ -172,4 +202,10 @@ def test_an_empty_store_gives_empty_results(analysis: object) -> None:
 
 def test_words_never_round_to_nothing_or_all() -> None:
     assert [share_words(value) for value in (0, 0.04, 9.96, 50, 99.96, 100)] == [
-        "0.0 %", "< 0.1 %", "10 %", "50 %", "> 99.9 %", "100 %"]  # fmt: skip
+        "0.0 %",
+        "< 0.1 %",
+        "10 %",
+        "50 %",
+        "> 99.9 %",
+        "100 %",
+    ]

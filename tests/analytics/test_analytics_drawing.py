@@ -15,23 +15,61 @@ from mpiio_ext.common import plots
 from mpiio_ext.common.plots import draw as draw_of
 
 CHARTS = {
-    "ranking": {"panels": [{"title": "most read", "labels": ["a<b>", "c"], "values": [3e12, 1e9], "axis": "bytes read",
-                            "notes": ["75 %", "25 %"], "quantity": "bytes"}]},
-    "bars": {"labels": ["One", "Two"], "series": [{"name": "p", "values": [1, 2]}, {"name": "q", "values": [0, 5]}],
-             "x_label": "processes", "y_label": "jobs [%]", "legend": True},
-    "lines": {"series": [{"name": "reads", "x": [0, 50, 100], "y": [0, 40, 100]}], "x_label": "jobs [%]",
-              "y_label": "sequential [%]", "x_range": [0, 100], "y_range": [0, 100]},
-    "parallel": {"axes": [{"name": "small", "low": "0 %", "high": "100 %"}, {"name": "OSTs", "low": "1", "high": "8"}],
-                 "groups": ["A", "B"], "lines": [{"group": "A", "values": [0.1, 0.9], "words": ["10 %", "7"]},
-                                                 {"group": "B", "values": [None, 0.9], "words": ["", "7"]},
-                                                 {"group": "A", "values": [0.2, 0.5], "words": ["20 %", "4"]}]},
-    "files": {"bars": [{"row": 0, "start": 0, "end": 10, "critical": False},
-                       {"row": 0, "start": 0, "end": 10, "critical": True},
-                       {"row": 1, "start": 4, "end": 8, "critical": False}], "labels": ["File1", "File3"],
-              "x_label": "time since the start [s]", "y_label": ""},
-    "steps": {"x": [0, 5, 10], "step": 5, "series": [{"name": "writes", "y": [1e9, None, 2e9]}], "spans": [[2, 8]],
-              "quantity": "rate", "x_label": "time [s]", "y_label": "bytes per second"},
-}  # fmt: skip
+    "ranking": {
+        "panels": [
+            {
+                "title": "most read",
+                "labels": ["a<b>", "c"],
+                "values": [3e12, 1e9],
+                "axis": "bytes read",
+                "notes": ["75 %", "25 %"],
+                "quantity": "bytes",
+            }
+        ]
+    },
+    "bars": {
+        "labels": ["One", "Two"],
+        "series": [{"name": "p", "values": [1, 2]}, {"name": "q", "values": [0, 5]}],
+        "x_label": "processes",
+        "y_label": "jobs [%]",
+        "legend": True,
+    },
+    "lines": {
+        "series": [{"name": "reads", "x": [0, 50, 100], "y": [0, 40, 100]}],
+        "x_label": "jobs [%]",
+        "y_label": "sequential [%]",
+        "x_range": [0, 100],
+        "y_range": [0, 100],
+    },
+    "parallel": {
+        "axes": [{"name": "small", "low": "0 %", "high": "100 %"}, {"name": "OSTs", "low": "1", "high": "8"}],
+        "groups": ["A", "B"],
+        "lines": [
+            {"group": "A", "values": [0.1, 0.9], "words": ["10 %", "7"]},
+            {"group": "B", "values": [None, 0.9], "words": ["", "7"]},
+            {"group": "A", "values": [0.2, 0.5], "words": ["20 %", "4"]},
+        ],
+    },
+    "files": {
+        "bars": [
+            {"row": 0, "start": 0, "end": 10, "critical": False},
+            {"row": 0, "start": 0, "end": 10, "critical": True},
+            {"row": 1, "start": 4, "end": 8, "critical": False},
+        ],
+        "labels": ["File1", "File3"],
+        "x_label": "time since the start [s]",
+        "y_label": "",
+    },
+    "steps": {
+        "x": [0, 5, 10],
+        "step": 5,
+        "series": [{"name": "writes", "y": [1e9, None, 2e9]}],
+        "spans": [[2, 8]],
+        "quantity": "rate",
+        "x_label": "time [s]",
+        "y_label": "bytes per second",
+    },
+}
 
 
 def _chart(kind: str) -> Chart:
@@ -70,10 +108,16 @@ def test_interactive_parallel_coordinates_tell_each_known_value() -> None:
     assert places["A\n7"][1] < places["A\n4"][1] < places["A\n20 %"][1] < places["A\n10 %"][1]
 
 
-@pytest.mark.parametrize("kind, words", [
-    ("bars", ["p", "One"]), ("lines", ["reads", "jobs [%]: 50", "sequential [%]: 40"]), ("ranking", ["3 TB", "a<b>"]),
-    ("steps", ["writes", "1 GB/s"]), ("files", ["on the critical path", "File1"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kind, words",
+    [
+        ("bars", ["p", "One"]),
+        ("lines", ["reads", "jobs [%]: 50", "sequential [%]: 40"]),
+        ("ranking", ["3 TB", "a<b>"]),
+        ("steps", ["writes", "1 GB/s"]),
+        ("files", ["on the critical path", "File1"]),
+    ],
+)
 def test_interactive_charts_tell_their_values_with_units(kind: str, words: list[str]) -> None:
     told = [text for *_, text in _marks(draw(_chart(kind), interactive=True))]
     assert any(all(word in text for word in words) for text in told), told
@@ -81,7 +125,9 @@ def test_interactive_charts_tell_their_values_with_units(kind: str, words: list[
 
 def test_a_line_of_parallel_coordinates_is_broken_where_nothing_is_known() -> None:
     assert pieces([0.1, 0.2, None, 0.4, None, 0.6]) == (
-        [[(0, 0.1), (1, 0.2)], [(3, 0.4)], [(5, 0.6)]], [[(1, 0.2), (3, 0.4)], [(3, 0.4), (5, 0.6)]])  # fmt: skip
+        [[(0, 0.1), (1, 0.2)], [(3, 0.4)], [(5, 0.6)]],
+        [[(1, 0.2), (3, 0.4)], [(3, 0.4), (5, 0.6)]],
+    )
     assert pieces([None, 0.2, 0.3, None]) == ([[(1, 0.2), (2, 0.3)]], []) and pieces([None, None]) == ([], [])
     axes = [{"name": name, "low": "", "high": "", "only": "128" if name == "b" else ""} for name in "abc"]
     lines = [{"group": "A", "values": [0.1, None, 0.9], "words": ["a: 1", "", "c: 9"]}]
@@ -107,10 +153,24 @@ def test_dates_below_an_axis_do_not_overlap(days: int, panels: int) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     times = [1.5e9 + part * days * 86400 / 29 for part in range(30)]
-    panel = {"title": "a", "times": times, "values": [1.0] * 30, "short": [1.0] * 30, "long": [1.0] * 30, "spans": [],
-             "outliers": [], "apart": None}  # fmt: skip
-    chart = chart_of(Chart(kind="averages", name="a", title="a", data={
-        "panels": [panel] * panels, "quantity": "B/s", "short_days": 14, "long_days": 49}))  # fmt: skip
+    panel = {
+        "title": "a",
+        "times": times,
+        "values": [1.0] * 30,
+        "short": [1.0] * 30,
+        "long": [1.0] * 30,
+        "spans": [],
+        "outliers": [],
+        "apart": None,
+    }
+    chart = chart_of(
+        Chart(
+            kind="averages",
+            name="a",
+            title="a",
+            data={"panels": [panel] * panels, "quantity": "B/s", "short_days": 14, "long_days": 49},
+        )
+    )
     for one in (chart, plots.phone(chart)):
         with rc_context(draw_of.style(plots.LIGHT, one)):
             figure = draw_of.figure(one)

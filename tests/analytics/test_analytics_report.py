@@ -25,12 +25,36 @@ START = 1_517_126_400.0  # a multiple of 5 s
 def _store() -> object:
     """Return the four files of the paper's Figure 3 as one job, a second job, and LMT around the first."""
     times = [(0.0, 10.0), (6.0, 12.0), (4.0, 8.0), (16.0, 18.0)]
-    files = [{"log_id": 1, "job_id": 77, "file_id": 500 + k, "file": f"/scratch/user/$x_{k}$.dat", "processes": 64,
-              "ranks": 64, "bytes_written": 10**9, "bytes_read": 0, "write_start": START + start,
-              "write_end": START + end, "osts": [3], "stripe_count": 1, "mount": "/scratch"}
-             for k, (start, end) in enumerate(times, 1)]  # fmt: skip
-    files.append({"log_id": 1, "job_id": 77, "file": "<STDOUT>", "processes": 64, "bytes_written": 5,
-                  "write_start": START, "write_end": START + 30, "write_time": 0.01})  # fmt: skip
+    files = [
+        {
+            "log_id": 1,
+            "job_id": 77,
+            "file_id": 500 + k,
+            "file": f"/scratch/user/$x_{k}$.dat",
+            "processes": 64,
+            "ranks": 64,
+            "bytes_written": 10**9,
+            "bytes_read": 0,
+            "write_start": START + start,
+            "write_end": START + end,
+            "osts": [3],
+            "stripe_count": 1,
+            "mount": "/scratch",
+        }
+        for k, (start, end) in enumerate(times, 1)
+    ]
+    files.append(
+        {
+            "log_id": 1,
+            "job_id": 77,
+            "file": "<STDOUT>",
+            "processes": 64,
+            "bytes_written": 5,
+            "write_start": START,
+            "write_end": START + 30,
+            "write_time": 0.01,
+        }
+    )
     slurm = [{"job_id": 77, "node_count": 2, "user": "someone"}]
     return source(darshan_job=_jobs(), darshan_file=files, lmt=_lmt(), slurm=slurm)
 
@@ -45,17 +69,33 @@ def _lmt() -> list[dict[str, object]]:
 
 def _jobs() -> list[dict[str, object]]:
     return [
-            {"log_id": 1, "job_id": 77, "app": "code_x", "exe": "/home/u/code_x in", "uid": 4242, "processes": 64,
-             "start_time": START, "end_time": START + 30, "run_time": 30.0, "bytes_written": 4 * 10**9, "bytes_read": 0,
-             "modules": ["POSIX"], "partial": False},
-            {"log_id": 2, "job_id": 78, "app": "code_y"},
+        {
+            "log_id": 1,
+            "job_id": 77,
+            "app": "code_x",
+            "exe": "/home/u/code_x in",
+            "uid": 4242,
+            "processes": 64,
+            "start_time": START,
+            "end_time": START + 30,
+            "run_time": 30.0,
+            "bytes_written": 4 * 10**9,
+            "bytes_read": 0,
+            "modules": ["POSIX"],
+            "partial": False,
+        },
+        {"log_id": 2, "job_id": 78, "app": "code_y"},
     ]
 
 
 def test_a_job_is_taken_out_of_the_store_with_the_lmt_of_its_time_and_osts() -> None:
     tables = job_tables(_store(), 77)
     assert {name: table.num_rows for name, table in tables.items()} == {
-        "darshan_job": 1, "darshan_file": 5, "slurm": 1, "lmt": 31}  # fmt: skip
+        "darshan_job": 1,
+        "darshan_file": 5,
+        "slurm": 1,
+        "lmt": 31,
+    }
     assert set(tables["lmt"]["ost"].to_pylist()) == {3}
     with pytest.raises(AnalyticsError, match="job 9: the store has no log of it"):
         job_tables(_store(), 9)
@@ -122,8 +162,19 @@ def test_the_time_line_shows_each_file_and_its_part_of_the_critical_path() -> No
 
 def test_ordinary_files_stand_beside_the_slow_ones() -> None:
     """Of 40 files 20 take 100 s and 20 a second: beside slow ones alone nothing would look slow."""
-    files = [{"log_id": 1, "job_id": 5, "file_id": k, "file": f"/f{k}", "bytes_written": 10, "bytes_read": 0,
-              "write_start": START + k % 20, "write_end": START + k % 20 + (100 if k < 20 else 1)} for k in range(40)]
+    files = [
+        {
+            "log_id": 1,
+            "job_id": 5,
+            "file_id": k,
+            "file": f"/f{k}",
+            "bytes_written": 10,
+            "bytes_read": 0,
+            "write_start": START + k % 20,
+            "write_end": START + k % 20 + (100 if k < 20 else 1),
+        }
+        for k in range(40)
+    ]
     job = {"log_id": 1, "job_id": 5, "start_time": START, "end_time": START + 200, "run_time": 200.0}
     tables = job_tables(source(darshan_job=[job], darshan_file=files), 5)
     [line] = charts(tables, document(tables))
@@ -149,20 +200,37 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
     text = job_page(job_tables(_store(), 77))
     page = Page(text)
     assert page.problems == [] and len(text) < 1_000_000
-    for words in ("I/O of job 77", "code_x", "nodes", "$x_1$.dat", "on the critical path", "by everyone",
-                  "Contributing factors", "time since the start of the job [s]"):  # fmt: skip
+    for words in (
+        "I/O of job 77",
+        "code_x",
+        "nodes",
+        "$x_1$.dat",
+        "on the critical path",
+        "by everyone",
+        "Contributing factors",
+        "time since the start of the job [s]",
+    ):
         assert words in page.text, words
     assert "Orange: its part of the critical path" in page.text and "Dark" not in page.text
     assert "code_x" in job_text(job_tables(_store(), 77))
 
 
-@pytest.mark.parametrize(("conclusion", "first"), [
-    ("It is slow. This explains 100 % of the time in which any rank is in a call (DXT), 42 % of the run time (5.02 s).",
-     "It is slow. This explains 100 % of the time in I/O, 42 % of the run time (5.02 s)."),
-    ("No cause was found: the bandwidth over the critical time is 4 GB/s, which is not low (low: below 1 GB/s, "
-     "--low-bandwidth).", "No cause was found: the bandwidth over the time in I/O is 4 GB/s, which is not low."),
-    ("This explains 90 % of the time in which bytes move (HEATMAP).", "This explains 90 % of the time in I/O."),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("conclusion", "first"),
+    [
+        (
+            "It is slow. This explains 100 % of the time in which any rank is in a call (DXT), 42 % "
+            "of the run time (5.02 s).",
+            "It is slow. This explains 100 % of the time in I/O, 42 % of the run time (5.02 s).",
+        ),
+        (
+            "No cause was found: the bandwidth over the critical time is 4 GB/s, which is not low (low: below 1 GB/s, "
+            "--low-bandwidth).",
+            "No cause was found: the bandwidth over the time in I/O is 4 GB/s, which is not low.",
+        ),
+        ("This explains 90 % of the time in which bytes move (HEATMAP).", "This explains 90 % of the time in I/O."),
+    ],
+)
 def test_the_first_sentence_leaves_out_how_times_are_known(conclusion: str, first: str) -> None:
     assert _plain(conclusion) == first
 
@@ -216,29 +284,67 @@ def test_the_page_of_a_store_of_many_jobs() -> None:
 
 
 def test_ids_are_plain_and_times_are_dates() -> None:
-    table = pa.table({"job_id": [4478544, None], "start_time": [1490000342.5, None], "uid": [12345, 1],
-                      "time": [float("nan"), 0.0], "opens": [12345, 1], "run_time": [5.5, 1234567.0]})  # fmt: skip
+    table = pa.table(
+        {
+            "job_id": [4478544, None],
+            "start_time": [1490000342.5, None],
+            "uid": [12345, 1],
+            "time": [float("nan"), 0.0],
+            "opens": [12345, 1],
+            "run_time": [5.5, 1234567.0],
+        }
+    )
     found = grid(table)
     assert found.columns == ["job id", "start time [UTC]", "uid", "time [UTC]", "opens", "run time [s]"]
-    assert found.rows == [["4478544", "2017-03-20 08:59:02", "12345", "–", "12,345", "5.5"],
-                          ["–", "–", "1", "1970-01-01 00:00:00", "1", "1,234,567"]]  # fmt: skip
+    assert found.rows == [
+        ["4478544", "2017-03-20 08:59:02", "12345", "–", "12,345", "5.5"],
+        ["–", "–", "1", "1970-01-01 00:00:00", "1", "1,234,567"],
+    ]
 
 
 def test_headings_name_units_and_shares_are_percent() -> None:
     unit = pa.field("own", pa.float64(), metadata={"unit": "s"})
-    schema = pa.schema([pa.field("bandwidth", pa.float64()), pa.field("bytes_read", pa.int64()),
-                        pa.field("small", pa.float64()), unit,
-                        pa.field("x_y", pa.string(), metadata={"heading": "x_y"})])  # fmt: skip
+    schema = pa.schema(
+        [
+            pa.field("bandwidth", pa.float64()),
+            pa.field("bytes_read", pa.int64()),
+            pa.field("small", pa.float64()),
+            unit,
+            pa.field("x_y", pa.string(), metadata={"heading": "x_y"}),
+        ]
+    )
     found = grid(pa.table([[756011854.0], [5], [0.016], [2.5], ["a"]], schema=schema))
     assert found.columns == ["bandwidth [B/s]", "bytes read [B]", "small", "own [s]", "x_y"]
     assert found.rows == [["756,011,854", "5", "1.6 %", "2.5", "a"]]
 
 
 def test_all_five_factors_of_each_job_fit_into_a_pipe(capsys: pytest.CaptureFixture[str]) -> None:
-    names = ["direction", "application", "job_id", "processes", "nodes", "bandwidth", "small", "non_consecutive",
-             "collective", "osts", "processes_per_ost"]  # fmt: skip
-    values = ["write", "an_application_of_38_letters_in_a_path", 54478544, 131072, 4096, 987654321.0, 0.12345, 0.98765,
-              1.0, 248.0, 528.51612]  # fmt: skip
+    names = [
+        "direction",
+        "application",
+        "job_id",
+        "processes",
+        "nodes",
+        "bandwidth",
+        "small",
+        "non_consecutive",
+        "collective",
+        "osts",
+        "processes_per_ost",
+    ]
+    values = [
+        "write",
+        "an_application_of_38_letters_in_a_path",
+        54478544,
+        131072,
+        4096,
+        987654321.0,
+        0.12345,
+        0.98765,
+        1.0,
+        248.0,
+        528.51612,
+    ]
     show_table(pa.table({name: [value] for name, value in zip(names, values, strict=True)}))
     text = capsys.readouterr().out
     assert "528.5" in text and "54478544" in text and "Not shown" not in text
@@ -247,5 +353,13 @@ def test_all_five_factors_of_each_job_fit_into_a_pipe(capsys: pytest.CaptureFixt
 
 def test_cells_are_words_and_long_tables_say_what_is_not_shown() -> None:
     assert [cell_words(value) for value in (None, float("nan"), True, 1234567, 0.12345, 2.0, [1, 2], "x")] == [
-        "–", "–", "yes", "1,234,567", "0.1235", "2", "1, 2", "x"]  # fmt: skip
+        "–",
+        "–",
+        "yes",
+        "1,234,567",
+        "0.1235",
+        "2",
+        "1, 2",
+        "x",
+    ]
     assert grid(pa.table({"a_b": list(range(30))}), most=25).note == "5 more rows are not shown."

@@ -90,8 +90,20 @@ def test_every_analysis_answers(folder: pathlib.Path, name: str) -> None:
 def test_query_filters_projects_and_sorts(folder: pathlib.Path) -> None:
     given = ["query", "darshan_job", "--filter", "bytes_written > 1GB", "--project", "job_id, processes"]
     assert json.loads(ask(folder, *given, "--json").stdout) == [{"job_id": JOB, "processes": 2048}]
-    rows = json.loads(ask(folder, "query", "darshan_file", "--sort", "-bytes_written", "--limit", "3",
-                          "--project", "bytes_written", "--json").stdout)  # fmt: skip
+    rows = json.loads(
+        ask(
+            folder,
+            "query",
+            "darshan_file",
+            "--sort",
+            "-bytes_written",
+            "--limit",
+            "3",
+            "--project",
+            "bytes_written",
+            "--json",
+        ).stdout
+    )
     sizes = [row["bytes_written"] for row in rows]
     assert len(sizes) == 3 and sizes == sorted(sizes, reverse=True)
 
@@ -103,20 +115,36 @@ def test_query_bins_and_groups(folder: pathlib.Path) -> None:
     bins = [None if size is None else (size >= 1) + (size >= 200_000_000) for size in sizes]
     counts = json.loads(ask(folder, *given).stdout)
     assert {row["size"]: row["rows"] for row in counts} == {one: bins.count(one) for one in set(bins)}
-    summed = json.loads(ask(folder, *given, "--filter", "bytes_written >= 1B", "--compute", "moved=sum(bytes_written)",
-                            "--compute", "most=max(bytes_written)").stdout)  # fmt: skip
+    summed = json.loads(
+        ask(
+            folder,
+            *given,
+            "--filter",
+            "bytes_written >= 1B",
+            "--compute",
+            "moved=sum(bytes_written)",
+            "--compute",
+            "most=max(bytes_written)",
+        ).stdout
+    )
     assert len(counts) > len(summed) > 0
     assert sum(row["moved"] for row in summed) == sum(size or 0 for size in sizes)
     assert max(row["most"] for row in summed) == max(size or 0 for size in sizes)
 
 
-@pytest.mark.parametrize(("options", "words"), [
-    (["--bin", "bytes_written:1GB"], "write NEW=COLUMN:EDGES"), (["--bin", "x=opens"], "write NEW=COLUMN:EDGES"),
-    (["--compute", "n=count()"], "--group COLUMNS says"), (["--group", "app", "--compute", "count()"], "NEW=AGG"),
-    (["--bin", "x=bytes_written:1GB", "--anonymous"], "not with --anonymous"),
-    (["--group", "processes", "--compute", "n=max(app)", "--anonymous"], "not with --anonymous"),
-    (["--group", "nosuch"], "nosuch"), (["--bin", "x=bytes_written:5s"], "5s"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--bin", "bytes_written:1GB"], "write NEW=COLUMN:EDGES"),
+        (["--bin", "x=opens"], "write NEW=COLUMN:EDGES"),
+        (["--compute", "n=count()"], "--group COLUMNS says"),
+        (["--group", "app", "--compute", "count()"], "NEW=AGG"),
+        (["--bin", "x=bytes_written:1GB", "--anonymous"], "not with --anonymous"),
+        (["--group", "processes", "--compute", "n=max(app)", "--anonymous"], "not with --anonymous"),
+        (["--group", "nosuch"], "nosuch"),
+        (["--bin", "x=bytes_written:5s"], "5s"),
+    ],
+)
 def test_bins_and_groups_that_cannot_be_are_refused(folder: pathlib.Path, options: list[str], words: str) -> None:
     done = run(["query", "darshan_job", *options, "--setup", str(folder / "setup.json")])
     assert done.exit_code == 2 and words in done.stderr and not done.stdout
@@ -243,8 +271,11 @@ def test_several_logs_are_one_json_document() -> None:
 
 
 def test_results_of_the_bench_are_compared(tmp_path: pathlib.Path) -> None:
-    runs = [results.run(method, operation, bandwidth=speed) for method, speed in (("even", 500.0), ("auto", 1000.0))
-            for operation in ("write", "read")]  # fmt: skip
+    runs = [
+        results.run(method, operation, bandwidth=speed)
+        for method, speed in (("even", 500.0), ("auto", 1000.0))
+        for operation in ("write", "read")
+    ]
     results.write(tmp_path / "results.json", results.document(runs))
     done = run(["--results", str(tmp_path)])
     assert done.exit_code == 0 and "even" in done.stdout and "auto" in done.stdout, done.output + done.stderr
@@ -259,9 +290,12 @@ def test_results_of_the_bench_are_compared(tmp_path: pathlib.Path) -> None:
 def test_the_report_of_the_bench_says_why_methods_were_slower(tmp_path: pathlib.Path) -> None:
     """The page keeps its heading, all its rows and its limit of size; what differs is told of the pair that differs."""
     slow = {"exchange_s": 0.014, "rounds": 64, "wait_s": 0.0004}
-    runs = [results.run(method, operation, k, bandwidth=speed, **(slow if method == "even" else {}))
-            for method, speed in (("native", 800.0), ("even", 500.0), ("auto", 1000.0), ("group_cyclic", 1050.0))
-            for operation in ("write", "read") for k in range(2)]  # fmt: skip
+    runs = [
+        results.run(method, operation, k, bandwidth=speed, **(slow if method == "even" else {}))
+        for method, speed in (("native", 800.0), ("even", 500.0), ("auto", 1000.0), ("group_cyclic", 1050.0))
+        for operation in ("write", "read")
+        for k in range(2)
+    ]
     results.write(tmp_path / "out" / "results.json", results.document(runs))
     (tmp_path / "out" / "report.html").write_text("<title>Mine &amp; yours</title>")
     done = run(["--results", str(tmp_path / "out")])
@@ -271,7 +305,8 @@ def test_the_report_of_the_bench_says_why_methods_were_slower(tmp_path: pathlib.
     (rows,) = [rows for rows in page.of_class("plain") if rows[0][0] == "case"]
     assert rows[0] == ["case", "slower", "faster", "time", "what differs"]
     assert [row[:4] for row in rows[1:]] == [
-        [f"interleaved_512 [MPI-IO], {operation}", "even", "group_cyclic", "2.10×"] for operation in ("read", "write")]
+        [f"interleaved_512 [MPI-IO], {operation}", "even", "group_cyclic", "2.10×"] for operation in ("read", "write")
+    ]
     assert rows[1][4] == "exchange 14 ms against 1 ms; rounds 64 against 8"
     assert "2 pairs. Most of the difference is accounted for by: exchange in 2." in page.text
 
@@ -299,8 +334,10 @@ def test_the_report_of_many_results_stays_small_and_says_what_it_leaves_out(tmp_
 def _secrets(folder: pathlib.Path) -> list[str]:
     """Return every name, ID and time of day in the store."""
     found: set[str] = set()
-    secret = {"darshan_job": ("app", "exe", "uid", "job_id", "log_id", "log_file", "start_time", "end_time"),
-              "darshan_file": ("file", "mount", "write_start", "write_end", "file_id")}  # fmt: skip
+    secret = {
+        "darshan_job": ("app", "exe", "uid", "job_id", "log_id", "log_file", "start_time", "end_time"),
+        "darshan_file": ("file", "mount", "write_start", "write_end", "file_id"),
+    }
     for name, columns in secret.items():
         rows = json.loads(ask(folder, "query", name, "--json", "--limit", "500", "--project", ",".join(columns)).stdout)
         for row in rows:
@@ -321,13 +358,14 @@ def test_nothing_anonymous_has_names_ids_or_times(folder: pathlib.Path, tmp_path
     areas = ["--areas", str(tmp_path / "areas.json")]
     outputs: dict[str, Any] = {
         "applications": ask(folder, "applications", "--json", *areas).output,
-        "root-causes": ask(folder, "root-causes", "--each-job", "--processes", "2", "--bandwidth", "100GB", "--json",
-                           "--anonymous").output,
+        "root-causes": ask(
+            folder, "root-causes", "--each-job", "--processes", "2", "--bandwidth", "100GB", "--json", "--anonymous"
+        ).output,
         "job": ask(folder, "job", str(JOB), *areas).output,
         "job --json": ask(folder, "job", str(JOB), "--json", "--anonymous").output,
         "query": ask(folder, "query", "darshan_job", "--json", "--anonymous").output,
         "logs": run(["logs", "--anonymous", "--json", str(LOGS / SAMPLE)]).output,
-    }  # fmt: skip
+    }
     ask(folder, "job", str(JOB), "--anonymous", "-o", str(tmp_path / "job.html"))
     ask(folder, "report", "--anonymous", "-o", str(tmp_path / "io.html"))
     outputs |= {name: Page((tmp_path / name).read_text()).text for name in ("job.html", "io.html")}

@@ -94,14 +94,34 @@ def with_lmt(folder: pathlib.Path, systems: Sequence[str] = ("scratch",)) -> pat
     store = folder / "store"
     (folder / "tables").mkdir()
     rows = Store(folder / "tables")
-    rows.add("darshan_file", [
-        {"job_id": job, "log_id": job, "file_id": job, "file": f"/scratch/secret{job}", "mount": "/scratch",
-         "osts": [job % 2], "ost_word_0": 1 << job % 2, "bytes_written": 100 * (job + 1), "write_start": START,
-         "write_end": START + 10}
-        for job in range(4)
-    ], osts=10)  # fmt: skip
-    rows.add("lmt", [{"time": START + 5 * step, "ost": ost, "file_system": name, "bytes_written": 300.0}
-                     for name in systems for step in range(2) for ost in range(2)])  # fmt: skip
+    rows.add(
+        "darshan_file",
+        [
+            {
+                "job_id": job,
+                "log_id": job,
+                "file_id": job,
+                "file": f"/scratch/secret{job}",
+                "mount": "/scratch",
+                "osts": [job % 2],
+                "ost_word_0": 1 << job % 2,
+                "bytes_written": 100 * (job + 1),
+                "write_start": START,
+                "write_end": START + 10,
+            }
+            for job in range(4)
+        ],
+        osts=10,
+    )
+    rows.add(
+        "lmt",
+        [
+            {"time": START + 5 * step, "ost": ost, "file_system": name, "bytes_written": 300.0}
+            for name in systems
+            for step in range(2)
+            for ost in range(2)
+        ],
+    )
     files = []
     for table, low, high in (("darshan_file", 0, 3), ("lmt", int(START), int(START) + 5)):
         (path,) = rows.files(table)

@@ -65,10 +65,17 @@ def run(command: str, *arguments: str | pathlib.Path) -> Result:
 def once(tmp_path: pathlib.Path) -> pathlib.Path:
     """Return results of a write and a read in three repetitions, 100 s apart, and the servers' samples beside."""
     runs = [
-        results.run("auto", operation, number, 1000.0 + number, begin_unix_s=START + 100 * number + 20 * (way + 1),
-                    end_unix_s=START + 100 * number + 20 * (way + 1) + 9.5)
-        for number in range(3) for way, operation in enumerate(("write", "read"))
-    ]  # fmt: skip
+        results.run(
+            "auto",
+            operation,
+            number,
+            1000.0 + number,
+            begin_unix_s=START + 100 * number + 20 * (way + 1),
+            end_unix_s=START + 100 * number + 20 * (way + 1) + 9.5,
+        )
+        for number in range(3)
+        for way, operation in enumerate(("write", "read"))
+    ]
     written, load = np.zeros(60), np.full(60, 10.0)
     for number in range(3):  # 3 of the steps that begin in [20, 34.5) of each repetition
         first = (100 * number + 20) // STEP
@@ -82,14 +89,27 @@ def test_a_measurement_is_a_row_with_the_medians_of_what_the_servers_did(once: p
     found = summarize([once], System(load_site(site_at(once.parent.parent))))
     write, read = found.rows()
     expected = {
-        "_log": "night/interleaved_512/mpiio/auto/write", "_file_system": "scratch", "_sources": "results,csv",
-        "_benchmark_id": "interleaved_512_mpiio_auto_write_4x2MB", "_datetime_start": START + 20,
-        "_datetime_end": START + 220 + 9.5 + 5, "bench_method": "auto", "bench_repetitions": 3, "bench_io_s": 0.002,
-        "bench_requests": 16, "darshan_nprocs": 4, "darshan_tot_bytes_written_posix": None,
-        "darshan_agg_perf_by_slowest_posix": 1001e6 / 2**20, "fs_tot_bytes_written": 2.0 * MOVED,
-        "fs_ave_oss_cpu": 40.0, "fs_max_oss_cpu": 40.0, "fs_frac_missing": 0.0, "coverage_factor_write_bw": 0.5,
-        "coverage_factor_bw": 0.5, "coverage_factor_read_bw": None,
-    }  # fmt: skip
+        "_log": "night/interleaved_512/mpiio/auto/write",
+        "_file_system": "scratch",
+        "_sources": "results,csv",
+        "_benchmark_id": "interleaved_512_mpiio_auto_write_4x2MB",
+        "_datetime_start": START + 20,
+        "_datetime_end": START + 220 + 9.5 + 5,
+        "bench_method": "auto",
+        "bench_repetitions": 3,
+        "bench_io_s": 0.002,
+        "bench_requests": 16,
+        "darshan_nprocs": 4,
+        "darshan_tot_bytes_written_posix": None,
+        "darshan_agg_perf_by_slowest_posix": 1001e6 / 2**20,
+        "fs_tot_bytes_written": 2.0 * MOVED,
+        "fs_ave_oss_cpu": 40.0,
+        "fs_max_oss_cpu": 40.0,
+        "fs_frac_missing": 0.0,
+        "coverage_factor_write_bw": 0.5,
+        "coverage_factor_bw": 0.5,
+        "coverage_factor_read_bw": None,
+    }
     assert {name: write[name] for name in expected} == pytest.approx(expected)
     assert (read["fs_tot_bytes_written"], read["fs_ave_oss_cpu"], read["coverage_factor_write_bw"]) == (0, 10, None)
     assert write["_jobid"] == read["_jobid"] and write["_log_id"] != read["_log_id"]
@@ -100,8 +120,10 @@ def test_a_measurement_is_a_row_with_the_medians_of_what_the_servers_did(once: p
 
 def test_the_scheduler_is_asked_for_the_job_of_the_bench(once: pathlib.Path, tmp_path: pathlib.Path) -> None:
     sacct = tmp_path / "jobs.sacct"
-    sacct.write_text("JobIDRaw|Start|End|NNodes|NodeList\n42|2019-12-31T23:59:00Z|2020-01-01T01:00:00Z|2|n[1-2]\n"
-                     "43|2019-12-31T23:59:00Z|2020-01-01T01:00:00Z|5|n[3-7]\n")  # fmt: skip
+    sacct.write_text(
+        "JobIDRaw|Start|End|NNodes|NodeList\n42|2019-12-31T23:59:00Z|2020-01-01T01:00:00Z|2|n[1-2]\n"
+        "43|2019-12-31T23:59:00Z|2020-01-01T01:00:00Z|5|n[3-7]\n"
+    )
     document = json.loads(once.read_text())
     document["environment"]["job"] = "42.server"
     once.write_text(json.dumps(document))
@@ -134,7 +156,8 @@ def test_the_command_adds_measurements_to_a_history(once: pathlib.Path, tmp_path
     assert "night/interleaved_512/mpiio/auto/write: 2020-01-01 00:00:20Z to" in shown.stdout
     assert "Measurement (bench)" in shown.stdout and "Share of the job" in shown.stdout
     (job,) = files.slices_of(tmp_path / "jobs.h5", table["_jobid"].to_pylist()[0]).keys() & {
-        table["_log_id"].to_pylist()[0]}  # fmt: skip
+        table["_log_id"].to_pylist()[0]
+    }
     assert job == table["_log_id"].to_pylist()[0]
 
 
@@ -160,7 +183,9 @@ def test_measurements_join_the_stores_own_rows(once: pathlib.Path, tmp_path: pat
         miner.init_stores(quiet=True)
         runs = sorted(joined(found, miner, "runs").rows(), key=lambda row: row["operation"])
         assert [(row["_log"].rpartition("/")[2], row["bench_operation"], row["operation"]) for row in runs] == [
-            ("read", "read", "read"), ("write", "write", "write")]  # fmt: skip
+            ("read", "read", "read"),
+            ("write", "write", "write"),
+        ]
         assert [row["time"] for row in runs] == [START + 40, START + 20]
         assert [row["start_time"] for row in joined(found, miner).rows()] == [START + 20] * 2
 
@@ -183,11 +208,14 @@ def archive(tmp_path: pathlib.Path) -> pathlib.Path:
         begin = START + number * DAY + 7200
         day = np.datetime64(int(begin), "s").astype("datetime64[D]")
         speed = float(speeds[number])
-        runs = [results.run("auto", "write", k, speed * (1 + k / 1000), begin_unix_s=at, end_unix_s=at + 12)
-                for k, at in enumerate((begin + 30, begin + 90, begin + 150))]  # fmt: skip
+        runs = [
+            results.run("auto", "write", k, speed * (1 + k / 1000), begin_unix_s=at, end_unix_s=at + 12)
+            for k, at in enumerate((begin + 30, begin + 90, begin + 150))
+        ]
         results_at(tmp_path / "archive" / str(day), f"{day}T02:00:00+00:00", runs)
-        servers_at(tmp_path / "servers" / f"{day}.csv", begin, [float(others[number])] * 60,
-                   [float(loads[number])] * 60)  # fmt: skip
+        servers_at(
+            tmp_path / "servers" / f"{day}.csv", begin, [float(others[number])] * 60, [float(loads[number])] * 60
+        )
     return tmp_path / "archive"
 
 
@@ -235,7 +263,8 @@ def test_logs_and_measurements_in_one_table_are_told_apart(once: pathlib.Path) -
     assert left_out == notes == []
     log = history([100.0])
     log = Jobs({name: log.table[name] for name in log.names if name != "_benchmark_id"}, "log").joined(
-        {"darshan_app": ["/bin/ior"], "darshan_biggest_write_api_bytes": [5.0]})  # fmt: skip
+        {"darshan_app": ["/bin/ior"], "darshan_biggest_write_api_bytes": [5.0]}
+    )
     both, _ = select(Jobs.stacked([table, log], "both"))
     motifs = both.texts("_benchmark_id").tolist()
     assert sorted(motifs)[:2] == ["interleaved_512_mpiio_auto_read_4x2MB", "interleaved_512_mpiio_auto_write_4x2MB"]

@@ -153,9 +153,16 @@ def test_the_p_value_is_that_of_scipys_permutation_test() -> None:
     for shift in (0.0, 0.6, 1.2):
         values = random.standard_normal(40)
         values[20:] += shift
-        found = scipy.stats.permutation_test((values,), lambda x, axis: _cusum(np.moveaxis(x, axis, -1), 5), axis=0,
-                                             permutation_type="pairings", vectorized=True, n_resamples=4999,
-                                             alternative="greater", rng=np.random.default_rng(1))  # fmt: skip
+        found = scipy.stats.permutation_test(
+            (values,),
+            lambda x, axis: _cusum(np.moveaxis(x, axis, -1), 5),
+            axis=0,
+            permutation_type="pairings",
+            vectorized=True,
+            n_resamples=4999,
+            alternative="greater",
+            rng=np.random.default_rng(1),
+        )
         # Three standard errors of 999 orders.
         assert _p_value(values, 5, enough=1000) == pytest.approx(found.pvalue, abs=0.045)
 
@@ -225,8 +232,15 @@ def test_kinds_of_io_that_differ_make_a_correlation_that_none_of_them_has() -> N
     random = np.random.default_rng(37)
     x = np.concatenate([random.standard_normal(80), 9 + random.standard_normal(80)])
     y = np.concatenate([-x[:80], 20 - x[80:]]) + 0.5 * random.standard_normal(160)
-    table = Jobs({"_jobid": range(160), "_file_system": np.array(["s"] * 160, dtype=object), "x": x, "y": y,
-                  "_benchmark_id": np.array(["a"] * 80 + ["b"] * 80, dtype=object)})  # fmt: skip
+    table = Jobs(
+        {
+            "_jobid": range(160),
+            "_file_system": np.array(["s"] * 160, dtype=object),
+            "x": x,
+            "y": y,
+            "_benchmark_id": np.array(["a"] * 80 + ["b"] * 80, dtype=object),
+        }
+    )
     for one in correlation_table(table, ["x"], target="y"):
         parts = [correlate(x[rows], y[rows], one.method)[0] for rows in (slice(0, 80), slice(80, 160))]
         assert one.coefficient > 0.5 > 0 > one.within and one.reversed_within

@@ -58,12 +58,18 @@ def test_a_fall_is_a_regression_with_its_day_and_the_metric_that_moved() -> None
 
 def test_a_metric_that_drifts_is_not_named_and_one_that_contradicts_is_told(tmp_path: Path) -> None:
     fullness = 30 + 0.4 * np.arange(120) + steps([(120, 1.0)], seed=4)
-    table = _fallen().joined({
-        "fshealth_ost_avg_full_pct": fullness, "fs_ave_mds_cpu": steps([(100, 9.0), (20, 3.0)], seed=6),
-        "jobsdb_concurrent_nodes": steps([(100, 50.0), (20, 90.0)], seed=7),
-    })  # fmt: skip
-    (drift,) = [one for one in compared(table.take(np.arange(80, 100)), table.take(np.arange(100, 120)))
-                if one.metric == "fshealth_ost_avg_full_pct"]  # fmt: skip
+    table = _fallen().joined(
+        {
+            "fshealth_ost_avg_full_pct": fullness,
+            "fs_ave_mds_cpu": steps([(100, 9.0), (20, 3.0)], seed=6),
+            "jobsdb_concurrent_nodes": steps([(100, 50.0), (20, 90.0)], seed=7),
+        }
+    )
+    (drift,) = [
+        one
+        for one in compared(table.take(np.arange(80, 100)), table.take(np.arange(100, 120)))
+        if one.metric == "fshealth_ost_avg_full_pct"
+    ]
     assert drift.effect == 1.0 and drift.p < 1e-6  # a comparison alone would name it
     (found,) = watch(_histories(table))
     assert found.regression is not None
@@ -230,8 +236,10 @@ def _night(folder: Path, number: int, bandwidth: float, io_s: float) -> None:
     started = datetime.datetime.fromtimestamp(START + number * DAY, UTC).isoformat()
     place = folder / "tokio-abc" / started[:10] / "02-00-00"
     place.mkdir(parents=True)
-    runs = [results.run("auto", "write", repetition, bandwidth * (1 + repetition / 1000), io_s=io_s)
-            for repetition in range(3)]  # fmt: skip
+    runs = [
+        results.run("auto", "write", repetition, bandwidth * (1 + repetition / 1000), io_s=io_s)
+        for repetition in range(3)
+    ]
     document = results.document(runs)
     document["environment"] = {**document["environment"], "started": started, "file_system_mount": "/scratch"}
     (place / "results.json").write_text(json.dumps(document))
@@ -269,15 +277,18 @@ def test_other_ranks_or_volumes_are_another_history(tmp_path: Path) -> None:
     assert len(names) == 3
 
 
-@pytest.mark.parametrize(("more", "motif"), [
-    ({"data_bytes": 4 << 22}, "interleaved_512_mpiio_auto_write_4x4MiB"),
-    ({"data_bytes": 4 * 1536}, "interleaved_512_mpiio_auto_write_4x1.54kB"),
-    ({"data_bytes": 4 << 40}, "interleaved_512_mpiio_auto_write_4x1TiB"),
-    ({"variant": "ior_shared-s1-b4194304-t65536-C"}, "ior_shared-s1-b4MiB-t64KiB-C_mpiio_auto_write_4x2MB"),
-    ({"variant": "hacc-3974-50328"}, "hacc-3974-50328_mpiio_auto_write_4x2MB"),
-    ({"phase": "write"}, "interleaved_512_mpiio_auto_write_4x2MB"),
-    ({"phase": "restart"}, "interleaved_512_restart_mpiio_auto_write_4x2MB"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("more", "motif"),
+    [
+        ({"data_bytes": 4 << 22}, "interleaved_512_mpiio_auto_write_4x4MiB"),
+        ({"data_bytes": 4 * 1536}, "interleaved_512_mpiio_auto_write_4x1.54kB"),
+        ({"data_bytes": 4 << 40}, "interleaved_512_mpiio_auto_write_4x1TiB"),
+        ({"variant": "ior_shared-s1-b4194304-t65536-C"}, "ior_shared-s1-b4MiB-t64KiB-C_mpiio_auto_write_4x2MB"),
+        ({"variant": "hacc-3974-50328"}, "hacc-3974-50328_mpiio_auto_write_4x2MB"),
+        ({"phase": "write"}, "interleaved_512_mpiio_auto_write_4x2MB"),
+        ({"phase": "restart"}, "interleaved_512_restart_mpiio_auto_write_4x2MB"),
+    ],
+)
 def test_motifs_of_the_bench_are_short(tmp_path: Path, more: dict[str, Any], motif: str) -> None:
     path = tmp_path / "results.json"
     path.write_text(json.dumps(results.document([results.run(**more)])))
@@ -325,10 +336,15 @@ def test_exit_status_0_without_a_regression_and_2_for_what_cannot_be_used(tmp_pa
     broken, empty = tmp_path / "broken.csv", tmp_path / "empty"
     broken.write_text("no table")
     empty.mkdir()
-    for arguments, words in (((broken,), "no column _jobid"), ((table, "--motif", "x"), "no row counts"),
-                             ((table, "--watch", "x"), "no column x"), ((table, "-o", "x.svg"), ".html"),
-                             ((table, "--time-zone", "Mars", "--since", "2020-01-01"), "no time zone"),
-                             ((empty,), "no results.json"), ((table, "--save", "x.doc"), "x.doc: name")):  # fmt: skip
+    for arguments, words in (
+        ((broken,), "no column _jobid"),
+        ((table, "--motif", "x"), "no row counts"),
+        ((table, "--watch", "x"), "no column x"),
+        ((table, "-o", "x.svg"), ".html"),
+        ((table, "--time-zone", "Mars", "--since", "2020-01-01"), "no time zone"),
+        ((empty,), "no results.json"),
+        ((table, "--save", "x.doc"), "x.doc: name"),
+    ):
         failed = run(*arguments)
         assert failed.exit_code == 2 and words in failed.stderr, (arguments, failed.output)
     assert run(table, "--short", "60d").exit_code == 2
@@ -390,8 +406,13 @@ def test_runs_of_one_job_that_began_together_are_told_apart_by_their_logs() -> N
     def one(log: str | None, job: int = 1) -> Jobs:
         return history([1.0], {"_jobid": [job], "_log": [log]})
 
-    for tables, left in (([one("a"), one("a")], 1), ([one("a"), one("b")], 0), ([one("a"), one(None)], 1),
-                         ([one(None), one("a")], 1), ([one("a"), one("a", 2)], 0)):  # fmt: skip
+    for tables, left in (
+        ([one("a"), one("a")], 1),
+        ([one("a"), one("b")], 0),
+        ([one("a"), one(None)], 1),
+        ([one(None), one("a")], 1),
+        ([one("a"), one("a", 2)], 0),
+    ):
         assert stack(tables, "both")[1] == left
     alone = Jobs.stacked([one("a"), one("a")], "one table")
     assert len(stack([alone], "x")[0]) == 2 and len(stack([alone, one("b")], "x")[0]) == 3
@@ -431,8 +452,14 @@ def test_the_page_is_whole_and_follows_light_and_dark(tmp_path: Path) -> None:
     assert page.elements["figure"] == 5  # months and regimes of two file systems, and correlations
     assert "since 2020-04-10" in page.text and "OSS CPU load, mean: " in page.text and '<b>&"' in page.text
     assert "@media screen and (prefers-color-scheme: dark)" in page.raw
-    for title in ("What changed", "Climate", "Coverage and contention", "Correlation with performance",
-                  "Variation explained", "Rows that count"):  # fmt: skip
+    for title in (
+        "What changed",
+        "Climate",
+        "Coverage and contention",
+        "Correlation with performance",
+        "Variation explained",
+        "Rows that count",
+    ):
         assert title in page.text
 
 

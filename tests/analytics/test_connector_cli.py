@@ -32,7 +32,14 @@ def test_the_list_and_the_columns() -> None:
     rows = json.loads(done.stdout)
     assert [row["source"] for row in rows] == list(sources.BUILT_IN) and all(row["built_in"] for row in rows)
     assert {row["role"] for row in rows} == {
-        "traffic", "fullness", "failover", "jobs", "topology", "series", "programs"}
+        "traffic",
+        "fullness",
+        "failover",
+        "jobs",
+        "topology",
+        "series",
+        "programs",
+    }
     for source in sources.BUILT_IN:
         done = run("columns", source, "--json")
         found = {row["table"] for row in json.loads(done.stdout)}

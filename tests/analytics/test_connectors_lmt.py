@@ -30,8 +30,10 @@ def base_of(path: pathlib.Path, samples: dict[str, list[Any]], stamps: list[str]
         base.executemany("INSERT INTO TIMESTAMP_INFO VALUES (?, ?)", list(enumerate(stamps, 50)))
         for number, (name, values) in enumerate(samples.items(), 1):
             base.execute("INSERT INTO OST_INFO VALUES (?, 1, ?, 'h')", (number, name))
-            base.executemany("INSERT INTO OST_DATA VALUES (?, ?, ?, ?, 0.5)", [
-                (number, 50 + k, *value) for k, value in enumerate(values) if value is not None])
+            base.executemany(
+                "INSERT INTO OST_DATA VALUES (?, ?, ?, ?, 0.5)",
+                [(number, 50 + k, *value) for k, value in enumerate(values) if value is not None],
+            )
     return path
 
 
@@ -44,8 +46,15 @@ def dump_of(path: pathlib.Path) -> str:
             out.append(f"CREATE TABLE `{table}` (\n")
             out += [f"  `{column[0]}` int(10) unsigned NOT NULL,\n" for column in cursor.description]
             out.append("  PRIMARY KEY (`x`)\n) ENGINE=MyISAM;\n")
-            rows = ["(" + ",".join("NULL" if value is None else f"'{value}'" if isinstance(value, str) else repr(value)
-                                   for value in row) + ")" for row in cursor]
+            rows = [
+                "("
+                + ",".join(
+                    "NULL" if value is None else f"'{value}'" if isinstance(value, str) else repr(value)
+                    for value in row
+                )
+                + ")"
+                for row in cursor
+            ]
             out += [f"INSERT INTO `{table}` VALUES {','.join(rows[k : k + 100])};\n" for k in range(0, len(rows), 100)]
     return "".join(out)
 
@@ -69,8 +78,10 @@ def test_the_three_forms_agree_and_so_does_a_dump(tmp_path: pathlib.Path) -> Non
     assert len(first) == 60 * 24
     assert (first[0]["time"], first[-1]["time"]) == (1517126400.0, 1517126695.0)
     with contextlib.closing(sqlite3.connect(f"{(folder / SAMPLES[0]).as_uri()}?mode=ro&immutable=1", uri=True)) as base:
-        moved = base.execute("SELECT SUM(last - first) FROM (SELECT MAX(READ_BYTES) last, MIN(READ_BYTES) first "
-                             "FROM OST_DATA GROUP BY OST_ID)").fetchone()[0]
+        moved = base.execute(
+            "SELECT SUM(last - first) FROM (SELECT MAX(READ_BYTES) last, MIN(READ_BYTES) first "
+            "FROM OST_DATA GROUP BY OST_ID)"
+        ).fetchone()[0]
     assert sum(row["bytes_read"] for row in first) == moved
 
 
@@ -78,10 +89,14 @@ STAMPS = [f"2018-01-28 00:00:{second:02}" for second in (0, 5, 10, 15, 20, 25)]
 
 
 def test_lost_samples_and_resets_are_null(tmp_path: pathlib.Path) -> None:
-    path = base_of(tmp_path / "x.sqlite", {
-        "fs1-OST000a": [(10, 100), (15, 100), None, (30, 130), (35, 131), (36, 140)],
-        "fs1-OST000b": [(10, 100), (15, 105), (3, 106), (5, 107), (5, None), (9, 120)],
-    }, STAMPS)
+    path = base_of(
+        tmp_path / "x.sqlite",
+        {
+            "fs1-OST000a": [(10, 100), (15, 100), None, (30, 130), (35, 131), (36, 140)],
+            "fs1-OST000b": [(10, 100), (15, 105), (3, 106), (5, 107), (5, None), (9, 120)],
+        },
+        STAMPS,
+    )
     outcome, found = rows(path)
     a, b = ([(row["bytes_read"], row["bytes_written"]) for row in found if row["ost"] == ost] for ost in (10, 11))
     assert a == [(5, 0), (None, None), (None, None), (5, 1), (1, 9)]

@@ -13,25 +13,67 @@ from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.bench.results.files import write_document
 from mpiio_ext.common.results import Row
 
-ENVIRONMENT = {"started": "2026-11-01T12:00:00+00:00", "hosts": ["n1"], "command_line": "python -m mpiio_ext.bench",
-               "mpi_library": "Open MPI", "file_system_mount": "/scratch", "file_system_type": "lustre"}
+ENVIRONMENT = {
+    "started": "2026-11-01T12:00:00+00:00",
+    "hosts": ["n1"],
+    "command_line": "python -m mpiio_ext.bench",
+    "mpi_library": "Open MPI",
+    "file_system_mount": "/scratch",
+    "file_system_type": "lustre",
+}
 
 
 def row(strategy: str, operation: str, repetition: int, data_s: float, **others: Any) -> Row:
-    return Row(workload="block", variant="block", label="block", interface="mpiio", strategy=strategy,
-                     operation=operation, repetition=repetition, order=0, ranks=4, scaled=False, file_bytes=1000,
-                     data_bytes=1000, open_s=1.0, view_s=0.0, data_s=data_s, close_s=1.0,
-                     bandwidth_mb_per_s=1e-3 / data_s, bandwidth_total_mb_per_s=0.1, **others)
+    return Row(
+        workload="block",
+        variant="block",
+        label="block",
+        interface="mpiio",
+        strategy=strategy,
+        operation=operation,
+        repetition=repetition,
+        order=0,
+        ranks=4,
+        scaled=False,
+        file_bytes=1000,
+        data_bytes=1000,
+        open_s=1.0,
+        view_s=0.0,
+        data_s=data_s,
+        close_s=1.0,
+        bandwidth_mb_per_s=1e-3 / data_s,
+        bandwidth_total_mb_per_s=0.1,
+        **others,
+    )
 
 
 def results(folder: pathlib.Path, failure: str | None = None) -> None:
-    runs = [row(method, operation, k, seconds, rounds=3, requests=5, collectives_taken_over=8, exchange_s=0.5,
-                request_size_log2=(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4), compared="bytes")
-            for method, seconds in (("even", 4.0), ("group_cyclic", 2.0)) for k in range(3)
-            for operation in ("write", "read")]
+    runs = [
+        row(
+            method,
+            operation,
+            k,
+            seconds,
+            rounds=3,
+            requests=5,
+            collectives_taken_over=8,
+            exchange_s=0.5,
+            request_size_log2=(0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4),
+            compared="bytes",
+        )
+        for method, seconds in (("even", 4.0), ("group_cyclic", 2.0))
+        for k in range(3)
+        for operation in ("write", "read")
+    ]
     folder.mkdir()
-    write_document(folder, environment=ENVIRONMENT, configuration={"hints": {"cb_nodes": "2"}, "strategies": {
-        "even": {"mpiox_method": "even"}}}, rows=runs, absent=[], failure=failure)
+    write_document(
+        folder,
+        environment=ENVIRONMENT,
+        configuration={"hints": {"cb_nodes": "2"}, "strategies": {"even": {"mpiox_method": "even"}}},
+        rows=runs,
+        absent=[],
+        failure=failure,
+    )
 
 
 def read(folder: pathlib.Path, *names: str) -> tuple[Any, dict[str, list[dict[str, Any]]]]:
@@ -47,7 +89,12 @@ def test_results_of_the_bench(tmp_path: pathlib.Path) -> None:
     assert (outcome.status, outcome.rows) == ("whole", {"runs": 4, "darshan_job": 2, "darshan_file": 2})
     even = next(item for item in tables["runs"] if item["method"] == "even" and item["operation"] == "write")
     assert (even["seconds"], even["bandwidth"], even["bytes"], even["ranks"], even["verified"]) == (
-        4.0, 250.0, 1000, 4, True)
+        4.0,
+        250.0,
+        1000,
+        4,
+        True,
+    )
     assert json.loads(even["hints"]) == {"all": {"cb_nodes": "2"}, "method": {"mpiox_method": "even"}}
     statistics = json.loads(even["statistics"])
     assert (statistics["rounds"], statistics["exchange_s"], statistics["requests"]) == (3, 0.5, 5)
@@ -59,7 +106,11 @@ def test_results_of_the_bench(tmp_path: pathlib.Path) -> None:
     assert (job["bytes_written"], job["bytes_read"], job["writes"], job["run_time"]) == (1000, 1000, 5, 12.0)
     start = 1793534400.0
     assert (file["write_start"], file["write_end"], file["read_start"], file["read_end"]) == (
-        start, start + 4, start + 4, start + 8)
+        start,
+        start + 4,
+        start + 4,
+        start + 8,
+    )
     assert (file["mpiio_coll_writes"], file["rounds"], file["exchange_time"], file["opens"]) == (8, 6, None, None)
     sizes = {name: value for name, value in file.items() if name.startswith("write_size_") and value}
     assert sizes == {"write_size_0_100": 1, "write_size_1k_10k": 2, "write_size_1m_4m": 4}
@@ -76,8 +127,9 @@ def test_times_are_those_of_the_first_repetition_where_they_are_known(tmp_path: 
         run |= {"begin_unix_s": start + later, "end_unix_s": start + later + 5}
     path.write_text(json.dumps(document))
     _, tables = read(tmp_path, "a/results.json")
-    firsts = {(run["strategy"], run["operation"]): run["begin_unix_s"] for run in document["runs"]
-              if run["repetition"] == 0}  # fmt: skip
+    firsts = {
+        (run["strategy"], run["operation"]): run["begin_unix_s"] for run in document["runs"] if run["repetition"] == 0
+    }
     for row in tables["runs"]:
         assert row["time"] == firsts[row["method"], row["operation"]]
     for job, file in zip(tables["darshan_job"], tables["darshan_file"], strict=True):
@@ -95,10 +147,28 @@ def test_a_run_of_the_bench_that_failed_is_partial(tmp_path: pathlib.Path) -> No
 
 
 def statistics(path: str, **numbers: Any) -> str:
-    return json.dumps({"kind": "file" if path else "run", "path": path, "ranks": 4, "collective_writes": 2,
-                       "bytes_written": 500, "bytes_read": 0, "independent_bytes_written": 20, "write_requests": 7,
-                       "read_requests": 0, "exchange_s": 0.25, "io_s": 1.5, "rounds": 3, "partition": "even",
-                       "request_size_log2": [0, 7], **numbers}) + "\n"
+    return (
+        json.dumps(
+            {
+                "kind": "file" if path else "run",
+                "path": path,
+                "ranks": 4,
+                "collective_writes": 2,
+                "bytes_written": 500,
+                "bytes_read": 0,
+                "independent_bytes_written": 20,
+                "write_requests": 7,
+                "read_requests": 0,
+                "exchange_s": 0.25,
+                "io_s": 1.5,
+                "rounds": 3,
+                "partition": "even",
+                "request_size_log2": [0, 7],
+                **numbers,
+            }
+        )
+        + "\n"
+    )
 
 
 def test_statistics_of_the_library(tmp_path: pathlib.Path) -> None:
@@ -112,19 +182,34 @@ def test_statistics_of_the_library(tmp_path: pathlib.Path) -> None:
     assert file["exchange_time"] == 0.25
     assert (file["write_size_0_100"], file["read_size_0_100"], file["opens"], file["write_time"]) == (7, 0, None, None)
     assert [(job["files"], job["bytes_written"], job["partial"]) for job in tables["darshan_job"]] == [
-        (2, 1040, False), (1, 520, True)]
+        (2, 1040, False),
+        (1, 520, True),
+    ]
     assert len({job["job_id"] for job in tables["darshan_job"]}) == 2
 
 
 def test_lines_of_several_runs_are_told_apart(tmp_path: pathlib.Path) -> None:
     """Two runs of one job of the scheduler that wrote at the same time, and a third without a scheduler."""
-    mine = {"scheduler_job": "4711.server", "program": "app", "command": "app in", "uid": 7, "start": 100.0,
-            "bytes_read": 0, "plan_s": 2.0, "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"}}}  # fmt: skip
+    mine = {
+        "scheduler_job": "4711.server",
+        "program": "app",
+        "command": "app in",
+        "uid": 7,
+        "start": 100.0,
+        "bytes_read": 0,
+        "plan_s": 2.0,
+        "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"}},
+    }
     one, two = {**mine, "run": "u1", "time": 130.0}, {**mine, "run": "u2", "partition": "group_cyclic", "time": 120.0}
     use = {"write_start": 105.0, "write_end": 109.0}
-    lines = [statistics("/a", **one, **use), statistics("/a", **two, write_start=104.0, write_end=106.0),
-             statistics("/b", **one, write_start=107.0, write_end=113.0), statistics("", **two), statistics("", **one),
-             statistics("/c", run="u3", **use)]  # fmt: skip
+    lines = [
+        statistics("/a", **one, **use),
+        statistics("/a", **two, write_start=104.0, write_end=106.0),
+        statistics("/b", **one, write_start=107.0, write_end=113.0),
+        statistics("", **two),
+        statistics("", **one),
+        statistics("/c", run="u3", **use),
+    ]
     (tmp_path / "s.jsonl").write_text("".join(lines))
     (outcome,), tables = read(tmp_path, "s.jsonl")
     assert (outcome.status, "a run of 3 has no end" in outcome.reason) == ("partial", True)
@@ -148,12 +233,10 @@ def test_lines_of_several_runs_are_told_apart(tmp_path: pathlib.Path) -> None:
     assert [job["job_id"] for job in again] == [job["job_id"] for job in tables["darshan_job"]]
 
 
-@pytest.mark.parametrize(("numbers", "moved"), [
-    ({"direct_bytes_written": 500}, 520), ({"direct_bytes_written": 0}, 1020), ({}, 1020),
-])  # fmt: skip
-def test_bytes_of_direct_collectives_count_once(
-    tmp_path: pathlib.Path, numbers: dict[str, int], moved: int
-) -> None:
+@pytest.mark.parametrize(
+    ("numbers", "moved"), [({"direct_bytes_written": 500}, 520), ({"direct_bytes_written": 0}, 1020), ({}, 1020)]
+)
+def test_bytes_of_direct_collectives_count_once(tmp_path: pathlib.Path, numbers: dict[str, int], moved: int) -> None:
     counts = {"bytes_written": 500, "independent_bytes_written": 520, "collective_reads": 0}
     (tmp_path / "s.jsonl").write_text(statistics("/a", **counts, **numbers) + statistics(""))
     assert read(tmp_path, "s.jsonl")[1]["darshan_file"][0]["bytes_written"] == moved
@@ -169,9 +252,16 @@ def test_what_the_mpi_library_did_has_no_seconds(tmp_path: pathlib.Path) -> None
 
 
 def test_other_files_are_skipped(tmp_path: pathlib.Path) -> None:
-    contents = {"results.json": "{}", "cut.json": '{"schema_version": 2, "ru', "empty.json": "", "empty.jsonl": "",
-                "bad.jsonl": "[1]\n{", "count.jsonl": statistics("/a", rounds=-1),
-                "newer.json": '{"schema_version": 99, "runs": []}', "bytes.jsonl": "\x00\x01"}
+    contents = {
+        "results.json": "{}",
+        "cut.json": '{"schema_version": 2, "ru',
+        "empty.json": "",
+        "empty.jsonl": "",
+        "bad.jsonl": "[1]\n{",
+        "count.jsonl": statistics("/a", rounds=-1),
+        "newer.json": '{"schema_version": 99, "runs": []}',
+        "bytes.jsonl": "\x00\x01",
+    }
     for name, text in contents.items():
         (tmp_path / name).write_text(text)
     outcomes, tables = read(tmp_path, *contents, "none.json")

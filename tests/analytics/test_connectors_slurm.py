@@ -50,19 +50,37 @@ def test_text(tmp_path: pathlib.Path) -> None:
     outcome, rows = one(tmp_path, TEXT)
     assert (outcome.status, outcome.rows) == ("whole", {"slurm": 3})
     assert rows[100] == {
-        "job_id": 100, "job_name": "flash", "user": "ann", "account": "m1", "partition": "regular", "qos": "normal",
-        "state": "COMPLETED", "exit_code": 0, "submit_time": 1517097600.0, "start_time": 1517101200.0,
-        "end_time": 1517104830.0, "run_time": 3630.0, "node_count": 4, "cores": 128, "tasks": 128,
-        "nodes": ["nid00001", "nid00002", "nid00003", "nid05"]}
+        "job_id": 100,
+        "job_name": "flash",
+        "user": "ann",
+        "account": "m1",
+        "partition": "regular",
+        "qos": "normal",
+        "state": "COMPLETED",
+        "exit_code": 0,
+        "submit_time": 1517097600.0,
+        "start_time": 1517101200.0,
+        "end_time": 1517104830.0,
+        "run_time": 3630.0,
+        "node_count": 4,
+        "cores": 128,
+        "tasks": 128,
+        "nodes": ["nid00001", "nid00002", "nid00003", "nid05"],
+    }
     assert (rows[101]["state"], rows[101]["start_time"], rows[101]["run_time"], rows[101]["nodes"]) == (
-        "CANCELLED", None, None, None)
+        "CANCELLED",
+        None,
+        None,
+        None,
+    )
     assert (rows[102]["end_time"], rows[102]["run_time"], rows[102]["node_count"]) == (None, 93784.0, 2048)
     assert rows[102]["nodes"] == ["a1", "b08", "b09", "b10"]
 
 
 @given(st.permutations(range(16)), st.booleans(), st.booleans())
-def test_columns_come_in_any_order(tmp_path_factory: pytest.TempPathFactory, order: list[int], trailing: bool,
-                                   packed: bool) -> None:
+def test_columns_come_in_any_order(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int], trailing: bool, packed: bool
+) -> None:
     folder = tmp_path_factory.mktemp("slurm")
     lines = [line.split("|") for line in TEXT.splitlines()]
     text = "".join("|".join(line[k] for k in order) + ("|" if trailing else "") + "\n" for line in lines)
@@ -103,12 +121,16 @@ def test_times_are_in_the_zone_of_the_site(tmp_path: pathlib.Path) -> None:
     assert rows[100]["submit_time"] == 1517097600.0 + 8 * 3600
 
 
-@pytest.mark.parametrize(("line", "reason"), [
-    ("104|a|b", "3 columns, not 16"), (TEXT.splitlines()[1].replace("100|", "x100|"), "'x100' is no job ID"),
-    (TEXT.splitlines()[1].replace("0001-0003", "3-1"), "'3-1' is no range of nodes"),
-    (TEXT.splitlines()[1].replace("T00:00:00", "T99:00"), "is no time"),
-    (TEXT.splitlines()[1].replace("|4|128", "|four|128"), "'four' is no number"),
-])
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("104|a|b", "3 columns, not 16"),
+        (TEXT.splitlines()[1].replace("100|", "x100|"), "'x100' is no job ID"),
+        (TEXT.splitlines()[1].replace("0001-0003", "3-1"), "'3-1' is no range of nodes"),
+        (TEXT.splitlines()[1].replace("T00:00:00", "T99:00"), "is no time"),
+        (TEXT.splitlines()[1].replace("|4|128", "|four|128"), "'four' is no number"),
+    ],
+)
 def test_a_bad_line_is_left_out_and_named(tmp_path: pathlib.Path, line: str, reason: str) -> None:
     outcome, rows = one(tmp_path, TEXT + line.replace("100|", "104|", 1) + "\n")
     assert (outcome.status, set(rows)) == ("partial", {100, 101, 102})
@@ -124,13 +146,20 @@ def test_tasks_of_arrays_need_their_own_id(tmp_path: pathlib.Path) -> None:
 
 def test_json(tmp_path: pathlib.Path) -> None:
     job = {
-        "job_id": 100, "name": "flash", "user": "ann", "account": "m1", "partition": "regular", "qos": "normal",
+        "job_id": 100,
+        "name": "flash",
+        "user": "ann",
+        "account": "m1",
+        "partition": "regular",
+        "qos": "normal",
         "state": {"current": ["COMPLETED"]},
         "exit_code": {"return_code": {"set": True, "infinite": False, "number": 3}},
         "time": {"submission": 1517097600, "start": 1517101200, "end": 1517104830, "elapsed": 3630},
-        "allocation_nodes": 4, "nodes": "nid0[0001-0003,5]",
+        "allocation_nodes": 4,
+        "nodes": "nid0[0001-0003,5]",
         "tres": {"allocated": [{"type": "cpu", "count": 128}, {"type": "node", "count": 4}]},
-        "steps": [{"tasks": {"count": 1}}, {"tasks": {"count": 128}}]}
+        "steps": [{"tasks": {"count": 1}}, {"tasks": {"count": 128}}],
+    }
     running = {"job_id": 101, "state": "RUNNING", "time": {"start": {"set": True, "number": 5}, "end": 0, "elapsed": 9}}
     outcome, rows = one(tmp_path, json.dumps({"jobs": [job, running, 5]}))
     expected = one(tmp_path, TEXT)[1][100] | {"exit_code": 3}
@@ -158,8 +187,16 @@ def test_real_samples() -> None:
 
 
 def test_other_files_are_skipped(tmp_path: pathlib.Path) -> None:
-    for content in (b"", b"  \n", b"{", b"[]", b"\x00\x01\x02", b"SQLite format 3\x00garbage", b"\x1f\x8bnot gzip",
-                    b"{" * 100_000):
+    for content in (
+        b"",
+        b"  \n",
+        b"{",
+        b"[]",
+        b"\x00\x01\x02",
+        b"SQLite format 3\x00garbage",
+        b"\x1f\x8bnot gzip",
+        b"{" * 100_000,
+    ):
         outcome, rows = one(tmp_path, content)
         assert (outcome.status, rows) == ("skipped", {}), content[:20]
         assert outcome.reason

@@ -67,8 +67,9 @@ def test_pydarshan_reads_the_same(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("objects", "status"), [(16, "whole"), (40, "partial")]  # the objects of the files, and others beside them
-)  # fmt: skip
+    ("objects", "status"),
+    [(16, "whole"), (40, "partial")],  # the objects of the files, and others beside them
+)
 def test_objects_below_files_are_not_counted_twice(objects: int, status: str, tmp_path: pathlib.Path) -> None:
     below = record(9, -1, {9: 1, 25: objects * MIB, 44: objects}, (64, 48))
     above = record(7, -1, {**COUNTERS, 14: 0, 15: 16 * MIB})

@@ -78,8 +78,11 @@ def test_records_of_ranks_are_joined(tmp_path: pathlib.Path) -> None:
         posix(7, 2, {OPENS: 0, BYTES_READ: 5}, {READ_TIME: 0.125}),
     ]
     job = Job(start=1000, start_ns=500_000_000, end=1010, processes=4)
-    modules = {"POSIX": (4, b"".join(records)), "STDIO": (2, stdio(7, 3, 11)),
-               "MPI-IO": (3, mpiio(8, -1, 4, 10, split=2))}  # fmt: skip
+    modules = {
+        "POSIX": (4, b"".join(records)),
+        "STDIO": (2, stdio(7, 3, 11)),
+        "MPI-IO": (3, mpiio(8, -1, 4, 10, split=2)),
+    }
     outcome, (row,), (first, second) = run(tmp_path, make_log(job, {7: "/scratch/a", 8: "/scratch2/b"}, modules))
     assert (outcome.status, outcome.rows) == ("whole", {"darshan_job": 1, "darshan_file": 2})
     assert (first["bytes_written"], first["writes"], first["opens"], first["bytes_read"]) == (161, 4, 4, 5)
@@ -94,16 +97,24 @@ def test_records_of_ranks_are_joined(tmp_path: pathlib.Path) -> None:
 
 @pytest.mark.parametrize(
     ("rank", "counters", "times", "end"),
-    [(1, {}, {9: 30.0}, 12.0), (1, {8: 5}, {9: 30.0}, 40.0), (1, {9: 5}, {9: 30.0}, 40.0), (1, {8: 5}, {9: 1.0}, 12.0),
-     (1, {8: 5}, {9: 300.0}, 100.0), (-1, {8: 5}, {9: 40.0}, 20.0), (-1, {8: 5}, {9: 40.0, 10: 8.0, 14: 25.0}, 33.0)],
+    [
+        (1, {}, {9: 30.0}, 12.0),
+        (1, {8: 5}, {9: 30.0}, 40.0),
+        (1, {9: 5}, {9: 30.0}, 40.0),
+        (1, {8: 5}, {9: 1.0}, 12.0),
+        (1, {8: 5}, {9: 300.0}, 100.0),
+        (-1, {8: 5}, {9: 40.0}, 20.0),
+        (-1, {8: 5}, {9: 40.0, 10: 8.0, 14: 25.0}, 33.0),
+    ],
     ids=["no sync", "fsync", "fdatasync", "within the writes", "of threads", "of all ranks", "of the slowest rank"],
-)  # fmt: skip
+)
 def test_a_file_is_written_until_its_last_sync_ends(
     rank: int, counters: dict[int, int], times: dict[int, float], end: float, tmp_path: pathlib.Path
 ) -> None:
     """Darshan adds the time of syncs to that of writes and does not move the end of the last write."""
-    record = posix(7, rank, {OPENS: 4, WRITES: 5, BYTES_WRITTEN: 500, **counters},
-                   {WRITE_START: 10.0, WRITE_END: 12.0, **times})  # fmt: skip
+    record = posix(
+        7, rank, {OPENS: 4, WRITES: 5, BYTES_WRITTEN: 500, **counters}, {WRITE_START: 10.0, WRITE_END: 12.0, **times}
+    )
     job = Job(start=1000, end=1100, processes=4)
     _, (row,), (file,) = run(tmp_path, make_log(job, {7: "/a"}, {"POSIX": (4, record)}))
     assert (file["write_start"], file["write_end"], row["write_end"]) == (1010.0, 1000.0 + end, 1000.0 + end)
@@ -117,8 +128,12 @@ def test_absent_counters_are_null(tmp_path: pathlib.Path) -> None:
     ]
     _, (job,), (row,) = run(tmp_path, make_log(Job(), {1: "/a"}, {"POSIX": (4, b"".join(records))}))
     assert [row[name] for name in ("reads", "seq_reads", "bytes_read", "alignment", "read_time")] == [
-        3, None, 8, None, None
-    ]  # fmt: skip
+        3,
+        None,
+        8,
+        None,
+        None,
+    ]
     assert (job["reads"], job["seq_reads"], job["read_time"]) == (3, None, None)
 
 

@@ -24,9 +24,7 @@ LOGS = list({path.read_bytes(): path for path in [*shared_logs(), *packaged_logs
 POSIX = {**darshan_rows.POSIX, "seq_reads": "SEQ_READS", "seq_writes": "SEQ_WRITES"}
 MPIIO = {**darshan_rows.MPIIO, "mpiio_bytes_read": "BYTES_READ", "mpiio_bytes_written": "BYTES_WRITTEN"}
 BOTH, EXTREMES = darshan_rows.SUMS, darshan_rows.SHARED
-TIMES = {
-    f"{way}_{edge}": f"F_{way}_{edge}_TIMESTAMP".upper() for way in ("read", "write") for edge in ("start", "end")
-}
+TIMES = {f"{way}_{edge}": f"F_{way}_{edge}_TIMESTAMP".upper() for way in ("read", "write") for edge in ("start", "end")}
 ACTIVITY = [*BOTH, "consec_reads", "consec_writes", "seq_reads", "seq_writes"]
 #: Columns that only other sources have, or that the store fills in.
 OTHERS = {"method", "pattern", "rounds", "exchange_time", "storage_time", "source_log"}

@@ -128,11 +128,20 @@ def test_read_modify_write_is_told_from_reads_of_the_program() -> None:
     sieved = {"bytes_read": 10 << 20, "mpiio_bytes_read": 0, "mpiio_bytes_written": 99 << 20}
     found = causes(file(0, 10, **sieved))["read_modify_write"]
     assert [(each.meaning.split()[-1], each.value / (1 << 20)) for each in found.evidence] == [
-        ("POSIX", 10), ("MPI-IO", 0), ("POSIX", 100), ("MPI-IO", 99)]  # fmt: skip
+        ("POSIX", 10),
+        ("MPI-IO", 0),
+        ("POSIX", 100),
+        ("MPI-IO", 99),
+    ]
     assert found.at_most and found.confidence == "high"
     assert any("romio_ds_write=disable" in each.command for each in found.advice)
-    for other in ({"mpiio_bytes_read": 9 << 20}, {"mpiio_bytes_read": None}, {"mpiio_bytes_written": 0},
-                  {"bytes_read": 4 << 20}, {"mpiio_bytes_written": 100 << 20}):  # fmt: skip
+    for other in (
+        {"mpiio_bytes_read": 9 << 20},
+        {"mpiio_bytes_read": None},
+        {"mpiio_bytes_written": 0},
+        {"bytes_read": 4 << 20},
+        {"mpiio_bytes_written": 100 << 20},
+    ):
         assert "read_modify_write" not in causes(file(0, 10, **{**sieved, **other}))
 
 
@@ -209,8 +218,10 @@ def test_a_fast_job_has_causes_only_where_they_are_shown_to_cost_time() -> None:
     assert slow.to_dict()["low_bandwidth"] is True and slow.findings[0].at_most
     assert "unaligned" in causes(file(0, 10, bytes_written=198 * 10**9, **unaligned), limits=Limits(fast=20e9))
 
-    many = [file(0, 90 if k % 6 == 4 else 3, osts=[k % 6], stripe_count=1, bytes_written=10**10, file=f"f{k}")
-            for k in range(36)]  # fmt: skip
+    many = [
+        file(0, 90 if k % 6 == 4 else 3, osts=[k % 6], stripe_count=1, bytes_written=10**10, file=f"f{k}")
+        for k in range(36)
+    ]
     both = diagnose(JOB, many)
     assert [finding.cause for finding in both.findings] == ["slow_ost"] and not both.findings[0].at_most
     end = "But the bandwidth over the critical time is 4 GB/s, which is not low (low: below 1 GB/s, --low-bandwidth)."
@@ -273,8 +284,10 @@ def test_a_file_that_is_open_all_along_and_hardly_used_is_not_worth_tuning() -> 
     """Unless MPI-IO may wait beside its requests, or the log has lost some."""
     plain = {"write_time": 0.5, "mpiio_coll_writes": None, "mpiio_indep_writes": None, "mpiio_nb_writes": None}
     found = diagnose(JOB, [file(0, 95, **plain)])
-    assert found.conclusion == ("No cause was looked for: the time of all ranks in calls is 0.5 % of the run time"
-                                " (500 ms), too little to be worth tuning.")  # fmt: skip
+    assert found.conclusion == (
+        "No cause was looked for: the time of all ranks in calls is 0.5 % of the run time"
+        " (500 ms), too little to be worth tuning."
+    )
     assert found.to_dict()["worth_tuning"] is False
     for other in ({"mpiio_indep_writes": 9}, {"partial": True}, {"write_time": 2.5}, {"write_time": None}):
         assert not diagnose(JOB, [file(0, 95, **{**plain, **other})]).trivial
@@ -285,8 +298,11 @@ def test_advice_names_no_more_osts_than_there_are() -> None:
     many = {"processes": 2048, "ranks": 2048, "mpiio_coll_writes": 0, "mpiio_indep_writes": 100}
 
     def commands(known: int | None = None, **layout: Any) -> str:
-        (found,) = [one for one in diagnose(JOB, [file(0, 90, **many, **layout)], osts=known).findings
-                    if one.cause == "contention"]  # fmt: skip
+        (found,) = [
+            one
+            for one in diagnose(JOB, [file(0, 90, **many, **layout)], osts=known).findings
+            if one.cause == "contention"
+        ]
         return " ".join(each.command + each.text for each in found.advice)
 
     assert "setstripe -c 800" in commands(stripe_count=100, osts=[*range(100, 200)])
@@ -320,8 +336,11 @@ def test_factors_beyond_their_limits_that_explain_nothing_are_named() -> None:
     """The example's reads: 100 % metadata and unaligned requests, while its critical file is open and hardly used."""
     found = diagnose(*darshan_rows.rows(darshan_rows.example("dxt.darshan")), "read")
     assert list(found.findings) == [] and "is suspicious" not in found.text()
-    for words in ("none of the factors that are known explains", "metadata calls in the time of all calls 100 %",
-                  "requests that are not aligned 100 %"):  # fmt: skip
+    for words in (
+        "none of the factors that are known explains",
+        "metadata calls in the time of all calls 100 %",
+        "requests that are not aligned 100 %",
+    ):
         assert words in found.conclusion
     assert len(found.to_dict()["beyond_limits"]) == len(found.beyond) >= 2
     assert list(diagnose(JOB, [file(0, 10)]).beyond) == []
@@ -403,7 +422,8 @@ def test_every_hint_in_advice_exists() -> None:
     pieces = [
         advice.measure(),
         advice.delegates(),
-        advice.align(collective=True), advice.align(collective=False),
+        advice.align(collective=True),
+        advice.align(collective=False),
         advice.bundle(),
         advice.metadata(again=True),
         advice.overlap(),
@@ -425,7 +445,14 @@ def test_numbers_in_words() -> None:
     assert said(7.06e8, "B/s") == "706 MB/s"
     assert said(19.8e9, "B/s") == "19.8 GB/s"
     assert [said(value, "B") for value in (100, 4096, 5000, 1 << 20, 3 << 20, 1 << 30, 999_950, 2.5e15)] == [
-        "100 B", "4.1 kB", "5 kB", "1.05 MB", "3.15 MB", "1.07 GB", "1 MB", "2.5 PB",
-    ]  # fmt: skip
+        "100 B",
+        "4.1 kB",
+        "5 kB",
+        "1.05 MB",
+        "3.15 MB",
+        "1.07 GB",
+        "1 MB",
+        "2.5 PB",
+    ]
     assert said(39211.7, "s") == "39,212 s"
     assert [rounded(value, 2) for value in (0.0, 727.18, 0.0123, 2050, 1.0)] == [0.0, 730, 0.012, 2000, 1.0]

@@ -30,24 +30,43 @@ def calls(mpi: float, mean: float, way: str = "write") -> Activity:
     return Activity("", 4, 12.0, calls={0: one})
 
 
-WRITES = {**FOUR, "bytes_written": 512 << 20, "mpiio_bytes_read": 0, "write_time": 20.0, "slowest_rank_time": 9.0,
-          "slowest_rank_bytes": 200 << 20, "fastest_rank_bytes": 100 << 20}  # fmt: skip
+WRITES = {
+    **FOUR,
+    "bytes_written": 512 << 20,
+    "mpiio_bytes_read": 0,
+    "write_time": 20.0,
+    "slowest_rank_time": 9.0,
+    "slowest_rank_bytes": 200 << 20,
+    "fastest_rank_bytes": 100 << 20,
+}
 
 
 @pytest.mark.parametrize(
     ("what", "columns"),
     [
-        ("the program reads back by POSIX what it wrote by MPI-IO",
-         {"bytes_read": 512 << 20, "read_time": 8.0, "read_size_1m_4m": 100, "mpiio_bytes_written": 512 << 20,
-          "read_start": 1.6e9 + 1, "read_end": 1.6e9 + 9}),
-        ("one rank looks at each step", {"bytes_read": 64 << 20, "read_time": 0.1, "read_size_1m_4m": 16,
-                                         "mpiio_bytes_written": 512 << 20}),
+        (
+            "the program reads back by POSIX what it wrote by MPI-IO",
+            {
+                "bytes_read": 512 << 20,
+                "read_time": 8.0,
+                "read_size_1m_4m": 100,
+                "mpiio_bytes_written": 512 << 20,
+                "read_start": 1.6e9 + 1,
+                "read_end": 1.6e9 + 9,
+            },
+        ),
+        (
+            "one rank looks at each step",
+            {"bytes_read": 64 << 20, "read_time": 0.1, "read_size_1m_4m": 16, "mpiio_bytes_written": 512 << 20},
+        ),
         ("a rank fills the file by POSIX before", {"bytes_read": 0, "mpiio_bytes_written": 85 << 20}),
-        ("a rank fills it by HDF5, which looks at its header", {"bytes_read": 4000, "read_size_0_100": 8,
-                                                                "mpiio_bytes_written": 256 << 20}),
+        (
+            "a rank fills it by HDF5, which looks at its header",
+            {"bytes_read": 4000, "read_size_0_100": 8, "mpiio_bytes_written": 256 << 20},
+        ),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
-)  # fmt: skip
+)
 def test_requests_of_the_program_beside_mpiio_are_no_read_modify_write(what: str, columns: dict[str, Any]) -> None:
     for way in ("write", "read"):
         found = told(file(0, 10, **{**WRITES, **columns}), way)
@@ -55,17 +74,37 @@ def test_requests_of_the_program_beside_mpiio_are_no_read_modify_write(what: str
 
 
 def test_requests_that_take_far_longer_than_mpiio_calls_are_the_programs() -> None:
-    sieved = file(0, 10, **{**WRITES, "bytes_read": 256 << 20, "read_time": 4.0, "read_size_1m_4m": 64,
-                            "mpiio_bytes_written": 128 << 20, "file_id": 0})  # fmt: skip
+    sieved = file(
+        0,
+        10,
+        **{
+            **WRITES,
+            "bytes_read": 256 << 20,
+            "read_time": 4.0,
+            "read_size_1m_4m": 64,
+            "mpiio_bytes_written": 128 << 20,
+            "file_id": 0,
+        },
+    )
     assert causes(told(sieved, activity=calls(9.5, 9.0)))["read_modify_write"] == "high"
     assert "read_modify_write" not in causes(told(sieved, activity=calls(1.0, 0.5)))
 
 
 def test_tiny_pieces_by_posix() -> None:
     """100,000 writes of 200 B a rank, one behind the other, take the time; few of them, or larger ones, do not."""
-    tiny = {**small(), **FOUR, "write_size_1k_10k": 0, "write_size_100_1k": 400_000, "consec_writes": 399_996,
-            "bytes_written": 80_000_000, "slowest_rank_time": 9.0, "write_time": 36.0, "max_offset_written": 79_999_999,
-            "mpiio_coll_writes": None, "mpiio_indep_writes": None}  # fmt: skip
+    tiny = {
+        **small(),
+        **FOUR,
+        "write_size_1k_10k": 0,
+        "write_size_100_1k": 400_000,
+        "consec_writes": 399_996,
+        "bytes_written": 80_000_000,
+        "slowest_rank_time": 9.0,
+        "write_time": 36.0,
+        "max_offset_written": 79_999_999,
+        "mpiio_coll_writes": None,
+        "mpiio_indep_writes": None,
+    }
     found = told(file(0, 10, **tiny))
     assert causes(found)["small_requests"] == "high"
     assert found.conclusion.startswith("Tiny pieces are written by read and write, 200 B a call: each call is a")
@@ -78,28 +117,58 @@ def test_tiny_pieces_by_posix() -> None:
 
 def test_tiny_pieces_among_large_ones_are_only_possible() -> None:
     """90,000 headers of 64 B beside 120 pieces of 4 MiB: what of the time they take is not in the log."""
-    mixed = {**small(), **FOUR, "write_size_1k_10k": 0, "write_size_0_100": 90_000, "write_size_4m_10m": 120,
-             "consec_writes": 89_800, "bytes_written": 509_000_000, "slowest_rank_time": 9.0, "write_time": 12.0,
-             "mpiio_coll_writes": None, "mpiio_indep_writes": None}  # fmt: skip
+    mixed = {
+        **small(),
+        **FOUR,
+        "write_size_1k_10k": 0,
+        "write_size_0_100": 90_000,
+        "write_size_4m_10m": 120,
+        "consec_writes": 89_800,
+        "bytes_written": 509_000_000,
+        "slowest_rank_time": 9.0,
+        "write_time": 12.0,
+        "mpiio_coll_writes": None,
+        "mpiio_indep_writes": None,
+    }
     found = told(file(0, 10, **mixed))
     assert causes(found)["small_requests"] == "medium" and "most of 1 KiB or less a call" in found.conclusion
 
 
 @pytest.mark.parametrize(("each", "cause"), [(2e-3, "medium"), (2e-5, None)])
 def test_small_requests_that_each_wait_for_the_storage(each: float, cause: str | None) -> None:
-    waits = {**small(), **FOUR, "slowest_rank_bytes": 250 << 14, "fastest_rank_bytes": 250 << 14,
-             "bytes_written": 1000 << 14, "write_size_10k_100k": 1000, "write_size_1k_10k": 0,
-             "consec_writes": 999, "write_time": 1000 * each,
-             "slowest_rank_time": 260 * each, "mpiio_coll_writes": None,
-             "mpiio_indep_writes": None}  # fmt: skip
+    waits = {
+        **small(),
+        **FOUR,
+        "slowest_rank_bytes": 250 << 14,
+        "fastest_rank_bytes": 250 << 14,
+        "bytes_written": 1000 << 14,
+        "write_size_10k_100k": 1000,
+        "write_size_1k_10k": 0,
+        "consec_writes": 999,
+        "write_time": 1000 * each,
+        "slowest_rank_time": 260 * each,
+        "mpiio_coll_writes": None,
+        "mpiio_indep_writes": None,
+    }
     found = told(file(0, 0.6, **waits))
     assert causes(found).get("small_requests") == cause
     assert ("Each small write waits for the storage: 2 ms for 16.4 kB" in found.conclusion) == bool(cause)
 
 
-TINY = {**small(), **FOUR, "write_size_1k_10k": 0, "write_size_100_1k": 24_000, "bytes_written": 12_288_000,
-        "mpiio_bytes_written": 12_288_000, "mpiio_coll_writes": 24_000, "write_time": 0.2, "slowest_rank_time": 0.1,
-        "slowest_rank_bytes": 3_072_000, "fastest_rank_bytes": 3_072_000, "file_id": 0}  # fmt: skip
+TINY = {
+    **small(),
+    **FOUR,
+    "write_size_1k_10k": 0,
+    "write_size_100_1k": 24_000,
+    "bytes_written": 12_288_000,
+    "mpiio_bytes_written": 12_288_000,
+    "mpiio_coll_writes": 24_000,
+    "write_time": 0.2,
+    "slowest_rank_time": 0.1,
+    "slowest_rank_bytes": 3_072_000,
+    "fastest_rank_bytes": 3_072_000,
+    "file_id": 0,
+}
 
 
 def test_tiny_collective_calls() -> None:
@@ -112,9 +181,18 @@ def test_tiny_collective_calls() -> None:
 
 
 def test_one_aggregator_is_enough_for_tiny_calls() -> None:
-    one = {**TINY, "write_size_100_1k": 0, "write_size_1k_10k": 10_000, "mpiio_coll_writes": 40_000,
-           "bytes_written": 20_480_000, "mpiio_bytes_written": 20_480_000, "slowest_rank_bytes": 20_480_000,
-           "fastest_rank_bytes": 0, "slowest_rank_time": 5.0, "write_time": 5.0}  # fmt: skip
+    one = {
+        **TINY,
+        "write_size_100_1k": 0,
+        "write_size_1k_10k": 10_000,
+        "mpiio_coll_writes": 40_000,
+        "bytes_written": 20_480_000,
+        "mpiio_bytes_written": 20_480_000,
+        "slowest_rank_bytes": 20_480_000,
+        "fastest_rank_bytes": 0,
+        "slowest_rank_time": 5.0,
+        "write_time": 5.0,
+    }
     assert set(causes(told(file(0, 10, **one), activity=calls(9.9, 9.8)))) == {"small_requests"}
 
 
@@ -129,25 +207,62 @@ def test_of_files_that_a_log_has_lost_nobody_says_that_they_take_little() -> Non
 
 def test_shared_file_pointer() -> None:
     names = ("/scratch/.ws.shfp.4131.416511540", "/scratch/ws-4131-1.lockedfile", "/scratch/ws-416511540-4131.lock")
-    pointer = {**small("read"), **FOUR, "reads": 6000, "read_size_0_100": 6000, "read_size_1k_10k": 0,
-               "write_size_0_100": 6000, "bytes_read": 48_000, "bytes_written": 48_000, "read_time": 1.0,
-               "write_time": 1.0, "write_start": 1.6e9, "write_end": 1.6e9 + 10, "file_id": 1,
-               **{f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep") for way in ("read", "write")}}  # fmt: skip
-    data = file(0, 10, **{**small(), **FOUR, "mpiio_coll_writes": 0, "mpiio_indep_writes": 6000, "file_id": 0,
-                          "write_size_1k_10k": 6000, "bytes_written": 24 << 20, "write_time": 0.2})  # fmt: skip
+    pointer = {
+        **small("read"),
+        **FOUR,
+        "reads": 6000,
+        "read_size_0_100": 6000,
+        "read_size_1k_10k": 0,
+        "write_size_0_100": 6000,
+        "bytes_read": 48_000,
+        "bytes_written": 48_000,
+        "read_time": 1.0,
+        "write_time": 1.0,
+        "write_start": 1.6e9,
+        "write_end": 1.6e9 + 10,
+        "file_id": 1,
+        **{f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep") for way in ("read", "write")},
+    }
+    data = file(
+        0,
+        10,
+        **{
+            **small(),
+            **FOUR,
+            "mpiio_coll_writes": 0,
+            "mpiio_indep_writes": 6000,
+            "file_id": 0,
+            "write_size_1k_10k": 6000,
+            "bytes_written": 24 << 20,
+            "write_time": 0.2,
+        },
+    )
     job = {**JOB, "processes": 4, "run_time": 12.0}
     for name in (*names, "/scratch/ws.index", "/scratch/ws.lock"):
-        found = diagnose(job, [data, file(0, 10, "read", **{**pointer, "file": name})], "write",
-                         activity=calls(8.0, 7.5))  # fmt: skip
+        found = diagnose(
+            job, [data, file(0, 10, "read", **{**pointer, "file": name})], "write", activity=calls(8.0, 7.5)
+        )
         assert (causes(found).get("shared_pointer") == "high") == (name in names)
 
 
 @pytest.mark.parametrize(("mpi", "cause"), [(9.0, True), (1.0, False)])
 def test_reads_of_more_than_was_asked_for(mpi: float, cause: bool) -> None:
     """16 times as much, within the MPI-IO calls; requests outside of these are the program's."""
-    row = file(0, 10, "read", **{**FOUR, "bytes_read": 3200 << 20, "mpiio_bytes_read": 200 << 20, "read_time": 32.0,
-                                 "mpiio_coll_reads": 0, "mpiio_indep_reads": 192, "file_id": 0,
-                                 "slowest_rank_time": 8.5})  # fmt: skip
+    row = file(
+        0,
+        10,
+        "read",
+        **{
+            **FOUR,
+            "bytes_read": 3200 << 20,
+            "mpiio_bytes_read": 200 << 20,
+            "read_time": 32.0,
+            "mpiio_coll_reads": 0,
+            "mpiio_indep_reads": 192,
+            "file_id": 0,
+            "slowest_rank_time": 8.5,
+        },
+    )
     found = told(row, "read", calls(mpi, mpi, "read"))
     assert (causes(found).get("read_amplification") == "high") == cause
     assert ("The MPI library reads 16 times what the program asks for" in found.conclusion) == cause
@@ -157,8 +272,18 @@ def test_reads_of_more_than_was_asked_for(mpi: float, cause: bool) -> None:
 
 def test_collective_calls_that_exchange_or_wait() -> None:
     """An average rank is in the calls for 9 s, and all ranks together are in requests for 2 s: 7 s are neither."""
-    row = file(0, 10, **{**FOUR, "write_time": 2.0, "file_id": 0, "slowest_rank_bytes": 25 << 20,
-                         "fastest_rank_bytes": 25 << 20, "slowest_rank_time": 0.6})  # fmt: skip
+    row = file(
+        0,
+        10,
+        **{
+            **FOUR,
+            "write_time": 2.0,
+            "file_id": 0,
+            "slowest_rank_bytes": 25 << 20,
+            "fastest_rank_bytes": 25 << 20,
+            "slowest_rank_time": 0.6,
+        },
+    )
     found = told(row, activity=calls(9.5, 9.0))
     assert causes(found)["exchange"] == "medium"
     assert any("For at least 78 % of the time in collective calls no rank" in note for note in found.notes)
@@ -168,8 +293,18 @@ def test_collective_calls_that_exchange_or_wait() -> None:
 def test_waiting_in_collective_calls_is_time_for_io() -> None:
     """The storage needs 40 ms of 9.9 s in the calls, in which all ranks are for as long: one aggregator, or four."""
     for moved in (512 << 20, 128 << 20):
-        row = file(0, 0.04, **{**FOUR, "write_time": 0.04, "file_id": 0, "slowest_rank_time": 0.04,
-                               "slowest_rank_bytes": moved, "bytes_written": 512 << 20})  # fmt: skip
+        row = file(
+            0,
+            0.04,
+            **{
+                **FOUR,
+                "write_time": 0.04,
+                "file_id": 0,
+                "slowest_rank_time": 0.04,
+                "slowest_rank_bytes": moved,
+                "bytes_written": 512 << 20,
+            },
+        )
         found = told(row, activity=calls(9.9, 9.75))
         assert causes(found)["exchange"] == "medium" and not found.trivial and not found.not_low
         assert found.findings[0].time == pytest.approx(9.7, abs=0.1)
@@ -178,11 +313,23 @@ def test_waiting_in_collective_calls_is_time_for_io() -> None:
 
 
 @pytest.mark.parametrize(
-    ("apart", "lost"), [((0.4, 2.8, 3.7), 1.7 * 4 / 3), ((0.4, 1.2, 3.7), 0.0), ((2.6, 2.8, 3.0), 0.0)])
+    ("apart", "lost"), [((0.4, 2.8, 3.7), 1.7 * 4 / 3), ((0.4, 1.2, 3.7), 0.0), ((2.6, 2.8, 3.0), 0.0)]
+)
 def test_a_late_rank_by_counters(apart: tuple[float, float, float], lost: float) -> None:
     """A rank that waits for nobody is late; of one that stays longer than all others, an aggregator, none is."""
-    row = file(0, 3.2, **{**FOUR, "write_time": 1.0, "file_id": 0, "slowest_rank_time": 1.0, "mpiio_indep_writes": 0,
-                          "slowest_rank_bytes": 96 << 20, "bytes_written": 96 << 20})  # fmt: skip
+    row = file(
+        0,
+        3.2,
+        **{
+            **FOUR,
+            "write_time": 1.0,
+            "file_id": 0,
+            "slowest_rank_time": 1.0,
+            "mpiio_indep_writes": 0,
+            "slowest_rank_bytes": 96 << 20,
+            "bytes_written": 96 << 20,
+        },
+    )
     activity = calls(3.6, 2.7)
     activity.calls[0].apart, activity.calls[0].first, activity.calls[0].alike = apart, 1, True
     found = {each.cause: each for each in told(row, activity=activity).findings}
@@ -214,21 +361,37 @@ def test_who_comes_late() -> None:
     assert late.lost(4) == (0.0, -1, 0)  # nor as many
 
 
-@pytest.mark.parametrize(("over", "words"), [(4, "Ranks read the same data, each for itself"),
-                                             (10, "The same data are read again and again")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("over", "words"),
+    [(4, "Ranks read the same data, each for itself"), (10, "The same data are read again and again")],
+)
 def test_data_that_are_read_more_often_than_there_are_ranks(over: int, words: str) -> None:
     """Four ranks that each read their part ten times do not read the same."""
     extent = 64 << 20
-    row = file(0, 10, "read", **{**FOUR, "bytes_read": over * extent, "max_offset_read": extent - 1,
-                                 "slowest_rank_bytes": over * extent // 4, "fastest_rank_bytes": over * extent // 4,
-                                 "slowest_rank_time": 9.0, "read_time": 36.0, "mpiio_coll_reads": None,
-                                 "mpiio_indep_reads": None, "read_size_1m_4m": over * 64,
-                                 "consec_reads": over * 64 - over})  # fmt: skip
+    row = file(
+        0,
+        10,
+        "read",
+        **{
+            **FOUR,
+            "bytes_read": over * extent,
+            "max_offset_read": extent - 1,
+            "slowest_rank_bytes": over * extent // 4,
+            "fastest_rank_bytes": over * extent // 4,
+            "slowest_rank_time": 9.0,
+            "read_time": 36.0,
+            "mpiio_coll_reads": None,
+            "mpiio_indep_reads": None,
+            "read_size_1m_4m": over * 64,
+            "consec_reads": over * 64 - over,
+        },
+    )
     assert words in told(row, "read").conclusion
 
 
-@pytest.mark.parametrize(("behind", "words"), [(0, "small and none of them behind the one before"),
-                                               (50, "small and at random places")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("behind", "words"), [(0, "small and none of them behind the one before"), (50, "small and at random places")]
+)
 def test_backward_is_not_random(behind: int, words: str) -> None:
     row = file(0, 10, "read", **small("read", seq_reads=behind))
     assert words in told(row, "read").conclusion

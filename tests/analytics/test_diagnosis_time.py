@@ -12,9 +12,19 @@ from mpiio_ext.analytics.diagnosis.activity import BINS, WINDOWS, Activity, Call
 from support.quiet_rows import JOB, file, small
 
 MIB = 1 << 20
-ROW: dict[str, Any] = {"ranks": 8, "processes": 8, "writes": 800, "write_size_1m_4m": 800, "consec_writes": 0,
-                       "bytes_written": 800 * MIB, "mpiio_coll_writes": 0, "mpiio_indep_writes": 800, "file_id": 1,
-                       "write_time": 8.0, "slowest_rank_time": 1.2}  # fmt: skip
+ROW: dict[str, Any] = {
+    "ranks": 8,
+    "processes": 8,
+    "writes": 800,
+    "write_size_1m_4m": 800,
+    "consec_writes": 0,
+    "bytes_written": 800 * MIB,
+    "mpiio_coll_writes": 0,
+    "mpiio_indep_writes": 800,
+    "file_id": 1,
+    "write_time": 8.0,
+    "slowest_rank_time": 1.2,
+}
 
 
 def row(busy: list[float], wall: float, moved: list[float] | None = None, **rest: Any) -> Row:
@@ -22,8 +32,17 @@ def row(busy: list[float], wall: float, moved: list[float] | None = None, **rest
     ranks = len(busy)
     moved = moved or [100.0 * MIB] * ranks
     every = np.array([800 / ranks] * ranks)
-    return Row(np.arange(ranks), every, np.array(moved), np.array(busy), np.zeros(ranks), np.full(ranks, wall),
-               wall=wall, called=rest.pop("called", wall), **rest)  # fmt: skip
+    return Row(
+        np.arange(ranks),
+        every,
+        np.array(moved),
+        np.array(busy),
+        np.zeros(ranks),
+        np.full(ranks, wall),
+        wall=wall,
+        called=rest.pop("called", wall),
+        **rest,
+    )
 
 
 def seen(one: Row | None = None, source: str = "DXT", **rest: Any) -> Activity:
@@ -113,16 +132,33 @@ def test_the_rank_that_waits_is_not_the_one_that_works() -> None:
 @pytest.mark.parametrize("uneven", [False, True])
 def test_each_rank_writes_a_file_and_reads_another_ones(uneven: bool) -> None:
     """Two ranks open each file and one of them writes it: over all files they are even, or one writes all of them."""
+
     def of_one(rank: int) -> Row:
         one = row([2.0], 2.0, [100.0 * MIB])
         one.ranks = np.array([0 if uneven else rank])
         one.requests = np.array([100.0])
         return one
 
-    rows = [file(at, at + 2.0, **{**ROW, "ranks": 2, "processes": 8, "file_id": at, "writes": 100,
-                                  "write_size_1m_4m": 100, "bytes_written": 100 * MIB, "write_time": 2.0,
-                                  "slowest_rank_time": 2.0, "slowest_rank_bytes": 100 * MIB,
-                                  "fastest_rank_bytes": 0}) for at in range(8)]  # fmt: skip
+    rows = [
+        file(
+            at,
+            at + 2.0,
+            **{
+                **ROW,
+                "ranks": 2,
+                "processes": 8,
+                "file_id": at,
+                "writes": 100,
+                "write_size_1m_4m": 100,
+                "bytes_written": 100 * MIB,
+                "write_time": 2.0,
+                "slowest_rank_time": 2.0,
+                "slowest_rank_bytes": 100 * MIB,
+                "fastest_rank_bytes": 0,
+            },
+        )
+        for at in range(8)
+    ]
     heat = np.bincount([0 if uneven else at for at in range(8)], minlength=8) * 100.0 * MIB
     activity = Activity("DXT", 8, 100.0, rows={(at, True): of_one(at) for at in range(8)}, heat={True: heat})
     found = diagnose({**JOB, "processes": 8}, rows, activity=activity)
@@ -140,8 +176,12 @@ def test_small_requests_beside_large_ones_have_their_own_time(spent: tuple[int, 
     """300 requests of 512 B and 30 of 4 MiB: DXT has the time of each."""
     counts = np.zeros((192, WINDOWS, 80), np.int64)
     counts[36, 0, 40], counts[88, 0, 40] = spent  # 2 ** (36 / 4) is 512 B, 2 ** (88 / 4) 4 MiB
-    found = told(seen(row([1.0] * 8, 8.0), durations={True: counts}), write_size_1m_4m=80, write_size_100_1k=720,
-                 bytes_written=320 * MIB)  # fmt: skip
+    found = told(
+        seen(row([1.0] * 8, 8.0), durations={True: counts}),
+        write_size_1m_4m=80,
+        write_size_100_1k=720,
+        bytes_written=320 * MIB,
+    )
     told_of = [each.share for each in found.findings if each.cause == "small_requests"]
     assert told_of == ([] if share is None else [pytest.approx(share * 1.2 / 8, rel=0.01)])
 
@@ -161,16 +201,45 @@ def test_syncs_of_ranks_with_own_files_are_side_by_side(dxt: bool) -> None:
     """Eight ranks sync a file each for 2 s: that is 2 s, and not 16 s."""
     rows, traced = [], {}
     for number in range(8):
-        one = file(0, 4, **{**ROW, "ranks": 1, "writes": 100, "file_id": number, "bytes_written": 100 * MIB,
-                            "write_time": 2.5, "slowest_rank_time": 2.5, "file": f"/scratch/{number}",
-                            "write_size_1m_4m": 100, "mpiio_indep_writes": 100})  # fmt: skip
+        one = file(
+            0,
+            4,
+            **{
+                **ROW,
+                "ranks": 1,
+                "writes": 100,
+                "file_id": number,
+                "bytes_written": 100 * MIB,
+                "write_time": 2.5,
+                "slowest_rank_time": 2.5,
+                "file": f"/scratch/{number}",
+                "write_size_1m_4m": 100,
+                "mpiio_indep_writes": 100,
+            },
+        )
         rows.append(one)
-        traced[number, True] = Row(np.array([number]), np.array([100.0]), np.array([100.0 * MIB]), np.array([0.5]),
-                                   np.zeros(1), np.full(1, 4.0), wall=0.5, called=0.5)  # fmt: skip
-    activity = Activity("DXT" if dxt else "", 8, 100.0, rows=traced if dxt else {},
-                        calls={number: Calls(syncs=100) for number in range(8)})  # fmt: skip
-    (found,) = [each for each in diagnose({**JOB, "processes": 8, "run_time": 5.0}, rows, "write",
-                activity=activity).findings if each.cause == "syncs"]  # fmt: skip
+        traced[number, True] = Row(
+            np.array([number]),
+            np.array([100.0]),
+            np.array([100.0 * MIB]),
+            np.array([0.5]),
+            np.zeros(1),
+            np.full(1, 4.0),
+            wall=0.5,
+            called=0.5,
+        )
+    activity = Activity(
+        "DXT" if dxt else "",
+        8,
+        100.0,
+        rows=traced if dxt else {},
+        calls={number: Calls(syncs=100) for number in range(8)},
+    )
+    (found,) = [
+        each
+        for each in diagnose({**JOB, "processes": 8, "run_time": 5.0}, rows, "write", activity=activity).findings
+        if each.cause == "syncs"
+    ]
     assert found.time == pytest.approx(2.0 if dxt else 2.5, rel=0.01) and found.confidence == "high"
 
 
@@ -216,10 +285,19 @@ def test_load_by_others() -> None:
         ({"fs_type": "ext4"}, None, None),  # nobody locks blocks
         ({"fs_type": "nfs"}, None, "medium"),
         ({"fs_type": "lustre", "alignment": None}, None, "medium"),
-        ({"fs_type": "lustre", **small(), "bytes_written": 800 << 10, "write_size_1k_10k": 800, "consec_writes": 799},
-         None, "low"),  # small requests cost by themselves
+        (
+            {
+                "fs_type": "lustre",
+                **small(),
+                "bytes_written": 800 << 10,
+                "write_size_1k_10k": 800,
+                "consec_writes": 799,
+            },
+            None,
+            "low",
+        ),  # small requests cost by themselves
     ],
-)  # fmt: skip
+)
 def test_unaligned_requests(columns: dict[str, Any], shared: int | None, confidence: str | None) -> None:
     activity = None if shared is None else seen(row([4.0] * 8, 8.0, blocks=100, shared=shared))
     found = told(activity, **{"unaligned": 800, "stripe_count": 8, "slowest_rank_bytes": 100 * MIB, **columns})
@@ -244,8 +322,15 @@ def test_dxt_has_the_time_of_every_rank() -> None:
 def test_too_many_aggregators(shared: int | None, confidence: str) -> None:
     """8 ranks write two OSTs in collective calls, in pieces of 1 MiB of stripes of 16 MiB."""
     activity = None if shared is None else seen(row([4.0] * 8, 8.0, blocks=100, shared=shared))
-    columns = {"mpiio_coll_writes": 800, "mpiio_indep_writes": 0, "stripe_count": 2, "osts": [0, 1],
-               "stripe_size": 16 * MIB, "slowest_rank_bytes": 100 * MIB, "fastest_rank_bytes": 100 * MIB}  # fmt: skip
+    columns = {
+        "mpiio_coll_writes": 800,
+        "mpiio_indep_writes": 0,
+        "stripe_count": 2,
+        "osts": [0, 1],
+        "stripe_size": 16 * MIB,
+        "slowest_rank_bytes": 100 * MIB,
+        "fastest_rank_bytes": 100 * MIB,
+    }
     assert causes(told(activity, **columns))["many_aggregators"] == confidence
     columns |= {"stripe_count": 8, "osts": list(range(8))}
     assert "many_aggregators" not in causes(told(activity, **columns))

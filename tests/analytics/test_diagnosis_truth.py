@@ -61,11 +61,28 @@ SKEW = {**JOB, "processes": 65536, "run_time": 900.0}
 @pytest.mark.parametrize("collective", [0, 65536])
 def test_one_of_65536_ranks_writes_all(collective: int) -> None:
     """35,283 s of metadata calls are half a second of each rank; the one OST is met by one rank."""
-    found = diagnose(SKEW, [file(0, 400, **{
-        **SHARED, "bytes_written": 43_600_000_000, "slowest_rank_bytes": 43_600_000_000, "slowest_rank_time": 352.0,
-        "slowest_rank": 0, "meta_time": 35283.0, "write_time": 351.0, "opens": 65536, "root_bytes_written": None,
-        "mpiio_coll_writes": collective, "mpiio_indep_writes": 0 if collective else None,
-    })])  # fmt: skip
+    found = diagnose(
+        SKEW,
+        [
+            file(
+                0,
+                400,
+                **{
+                    **SHARED,
+                    "bytes_written": 43_600_000_000,
+                    "slowest_rank_bytes": 43_600_000_000,
+                    "slowest_rank_time": 352.0,
+                    "slowest_rank": 0,
+                    "meta_time": 35283.0,
+                    "write_time": 351.0,
+                    "opens": 65536,
+                    "root_bytes_written": None,
+                    "mpiio_coll_writes": collective,
+                    "mpiio_indep_writes": 0 if collective else None,
+                },
+            )
+        ],
+    )
     assert causes(found) == [("few_aggregators" if collective else "root_writes", "high")]
     words = "Too few aggregators: 1 of 65,536 processes writes all" if collective else "Rank 0 writes most of the data."
     assert found.conclusion.startswith(words)
@@ -75,13 +92,36 @@ def test_one_of_65536_ranks_writes_all(collective: int) -> None:
 
 def test_write_amplification_by_aggregators() -> None:
     """56 of 512 ranks write: 77 GB become 305 GB, each piece after a read of no bytes that takes longer than it."""
-    found = diagnose({**JOB, "processes": 512, "run_time": 1000.0}, [file(0, 300, **{
-        **small(), "processes": 512, "ranks": 512, "bytes_written": 305_000_000_000, "bytes_read": 0,
-        "mpiio_bytes_written": 77_000_000_000, "mpiio_bytes_read": 0, "write_size_1k_10k": 0,
-        "write_size_100k_1m": 990_000, "read_size_0_100": 990_000, "reads": 990_000, "read_time": 56 * 200.0,
-        "write_time": 56 * 57.0, "slowest_rank_time": 262.0, "slowest_rank_bytes": 305_000_000_000 // 56,
-        "fastest_rank_bytes": 0, "mpiio_coll_writes": 998_000, "mpiio_indep_writes": 2000, "stripe_count": 56,
-    })])  # fmt: skip
+    found = diagnose(
+        {**JOB, "processes": 512, "run_time": 1000.0},
+        [
+            file(
+                0,
+                300,
+                **{
+                    **small(),
+                    "processes": 512,
+                    "ranks": 512,
+                    "bytes_written": 305_000_000_000,
+                    "bytes_read": 0,
+                    "mpiio_bytes_written": 77_000_000_000,
+                    "mpiio_bytes_read": 0,
+                    "write_size_1k_10k": 0,
+                    "write_size_100k_1m": 990_000,
+                    "read_size_0_100": 990_000,
+                    "reads": 990_000,
+                    "read_time": 56 * 200.0,
+                    "write_time": 56 * 57.0,
+                    "slowest_rank_time": 262.0,
+                    "slowest_rank_bytes": 305_000_000_000 // 56,
+                    "fastest_rank_bytes": 0,
+                    "mpiio_coll_writes": 998_000,
+                    "mpiio_indep_writes": 2000,
+                    "stripe_count": 56,
+                },
+            )
+        ],
+    )
     assert causes(found) == [("read_modify_write", "high")]
     assert "77 GB of MPI-IO writes are 305 GB at the file system" in found.conclusion
     (one,) = found.findings
@@ -93,8 +133,17 @@ def test_write_amplification_by_aggregators() -> None:
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_what_mpiio_calls_wait_for_is_not_known(way: Any, inside: float, at_most: bool) -> None:
     """The MPI library's requests take 3 s of its calls: the rest is locks, or an exchange."""
-    row = {**file(0, 10), **file(0, 10, "read"), "bytes_read": 300 << 20, "bytes_written": 400 << 20, "read_time": 1.0,
-           "write_time": 2.0, "mpiio_bytes_written": 100 << 20, "mpiio_bytes_read": 0, "file_id": 7}  # fmt: skip
+    row = {
+        **file(0, 10),
+        **file(0, 10, "read"),
+        "bytes_read": 300 << 20,
+        "bytes_written": 400 << 20,
+        "read_time": 1.0,
+        "write_time": 2.0,
+        "mpiio_bytes_written": 100 << 20,
+        "mpiio_bytes_read": 0,
+        "file_id": 7,
+    }
     seen = Activity("", 64, 100.0, calls={7: Calls(mpi={False: 0.0, True: inside})})
     (found,) = [one for one in diagnose(JOB, [row], way, activity=seen).findings if one.cause == "read_modify_write"]
     assert (found.at_most, found.confidence) == (at_most, "high")
@@ -103,8 +152,15 @@ def test_what_mpiio_calls_wait_for_is_not_known(way: Any, inside: float, at_most
 
 def test_requests_of_one_mebibyte_are_not_small() -> None:
     """They lie in the bin below the bound, which holds it; a header beside them makes none of them small."""
-    wide = {"ranks": 64, "mpiio_coll_writes": 0, "mpiio_indep_writes": 524_288, "consec_writes": 0,
-            "write_size_1m_4m": 0, "write_size_100k_1m": 524_288, "stripe_count": 64}  # fmt: skip
+    wide = {
+        "ranks": 64,
+        "mpiio_coll_writes": 0,
+        "mpiio_indep_writes": 524_288,
+        "consec_writes": 0,
+        "write_size_1m_4m": 0,
+        "write_size_100k_1m": 524_288,
+        "stripe_count": 64,
+    }
     for header in (0, 1):
         found = diagnose(JOB, [file(0, 900, **{**wide, "bytes_written": 524_288 << 20, "write_size_0_100": header})])
         assert causes(found) == [] and "small" not in " ".join([found.conclusion, *found.beyond, *found.notes])
@@ -136,8 +192,10 @@ def test_a_page_says_the_time_of_all_logs() -> None:
     from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
 
     jobs = [{**JOB, "log_id": number, "processes": 4, "start_time": 10.0 * number} for number in range(3)]
-    tables = {"darshan_job": pa.Table.from_pylist(jobs, schema=DARSHAN_JOB.schema()),
-              "darshan_file": DARSHAN_FILE.schema().empty_table()}  # fmt: skip
+    tables = {
+        "darshan_job": pa.Table.from_pylist(jobs, schema=DARSHAN_JOB.schema()),
+        "darshan_file": DARSHAN_FILE.schema().empty_table(),
+    }
     facts = dict(report.facts(tables))
     assert (facts["processes"], facts["run time"]) == ("12", "120 s")
 
@@ -150,24 +208,75 @@ def rank_file(rank: int, **columns: Any) -> dict[str, Any]:
     ("ranks", "columns", "cause"),
     [
         # all ranks open one file again and again, and move next to nothing
-        (4, {"opens": 20000, "meta_time": 32.0, "write_time": 0.4, "slowest_rank_time": 8.2, "slowest_rank_bytes": 4096,
-             "fastest_rank_bytes": 4096, "bytes_written": 16384}, "shared_opens"),
+        (
+            4,
+            {
+                "opens": 20000,
+                "meta_time": 32.0,
+                "write_time": 0.4,
+                "slowest_rank_time": 8.2,
+                "slowest_rank_bytes": 4096,
+                "fastest_rank_bytes": 4096,
+                "bytes_written": 16384,
+            },
+            "shared_opens",
+        ),
         # one rank has far more than the others
-        (4, {"write_time": 13.0, "slowest_rank_time": 9.5, "slowest_rank_bytes": 70 << 20,
-             "fastest_rank_bytes": 10 << 20, "mpiio_coll_writes": 0, "mpiio_indep_writes": 100}, "stragglers"),
-        (2, {"write_time": 11.0, "slowest_rank_time": 9.5, "slowest_rank_bytes": 85 << 20,
-             "fastest_rank_bytes": 15 << 20, "mpiio_coll_writes": 0, "mpiio_indep_writes": 100}, "stragglers"),
+        (
+            4,
+            {
+                "write_time": 13.0,
+                "slowest_rank_time": 9.5,
+                "slowest_rank_bytes": 70 << 20,
+                "fastest_rank_bytes": 10 << 20,
+                "mpiio_coll_writes": 0,
+                "mpiio_indep_writes": 100,
+            },
+            "stragglers",
+        ),
+        (
+            2,
+            {
+                "write_time": 11.0,
+                "slowest_rank_time": 9.5,
+                "slowest_rank_bytes": 85 << 20,
+                "fastest_rank_bytes": 15 << 20,
+                "mpiio_coll_writes": 0,
+                "mpiio_indep_writes": 100,
+            },
+            "stragglers",
+        ),
         # as much to do, and a little longer: nothing
-        (4, {"write_time": 30.0, "slowest_rank_time": 9.5, "slowest_rank_bytes": 25 << 20,
-             "fastest_rank_bytes": 25 << 20}, None),
+        (
+            4,
+            {
+                "write_time": 30.0,
+                "slowest_rank_time": 9.5,
+                "slowest_rank_bytes": 25 << 20,
+                "fastest_rank_bytes": 25 << 20,
+            },
+            None,
+        ),
         # one rank writes, and waits for most of the time: not sure
-        (4, {"write_time": 1.0, "slowest_rank_time": 1.0, "slowest_rank_bytes": 100 << 20, "fastest_rank_bytes": 0,
-             "mpiio_coll_writes": None, "mpiio_indep_writes": None}, None),
+        (
+            4,
+            {
+                "write_time": 1.0,
+                "slowest_rank_time": 1.0,
+                "slowest_rank_bytes": 100 << 20,
+                "fastest_rank_bytes": 0,
+                "mpiio_coll_writes": None,
+                "mpiio_indep_writes": None,
+            },
+            None,
+        ),
     ],
-)  # fmt: skip
+)
 def test_ranks(ranks: int, columns: dict[str, Any], cause: str | None) -> None:
-    found = diagnose({**JOB, "processes": ranks, "run_time": 12.0},
-                     [file(0, 10, **{"ranks": ranks, "processes": ranks, "stripe_count": 4, **columns})])  # fmt: skip
+    found = diagnose(
+        {**JOB, "processes": ranks, "run_time": 12.0},
+        [file(0, 10, **{"ranks": ranks, "processes": ranks, "stripe_count": 4, **columns})],
+    )
     assert [name for name, confidence in causes(found) if confidence == "high"] == ([cause] if cause else [])
     assert found.conclusion.startswith("No cause") == (cause is None)
 
@@ -179,8 +288,10 @@ def test_files_of_one_rank_each_that_are_uneven() -> None:
     found = diagnose({**JOB, "processes": 4}, [*even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3")])
     assert ("stragglers", "high") in causes(found) and "larger" in found.conclusion
     assert "mpiox_exchange=two_phase" in found.text()
-    posix = [{**each, "mpiio_coll_writes": None, "mpiio_indep_writes": None} for each in (
-        *even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3"))]  # fmt: skip
+    posix = [
+        {**each, "mpiio_coll_writes": None, "mpiio_indep_writes": None}
+        for each in (*even, file(0, 60, processes=4, bytes_written=800 << 20, file="f3"))
+    ]
     found = diagnose({**JOB, "processes": 4}, posix)
     assert ("stragglers", "high") in causes(found) and "mpiox_exchange" not in found.text()
     assert causes(diagnose({**JOB, "processes": 4}, [*even, rank_file(3)])) == []
@@ -214,8 +325,10 @@ def test_files_of_mpis_shared_memory_and_standard_output_are_not_the_programs() 
     """Opens of files that are read are no matter of the lines that go to standard output."""
     stream = file(0, 10, file="<STDOUT>", bytes_written=200, file_id=90)
     memory = file(0, 9, file="/tmp/ompi.host.0/pid.17/1/out_cid-3-17.sm", file_id=91)
-    small_ones = [file(at / 100, at / 100 + 0.01, "read", meta_time=0.09, bytes_read=4096, read_time=0.01, opens=20,
-                       file_id=at) for at in range(1000)]  # fmt: skip
+    small_ones = [
+        file(at / 100, at / 100 + 0.01, "read", meta_time=0.09, bytes_read=4096, read_time=0.01, opens=20, file_id=at)
+        for at in range(1000)
+    ]
     job, rows = {**JOB, "processes": 1, "run_time": 110.0}, [stream, memory, *small_ones]
     assert "metadata" in dict(causes(diagnose(job, rows, "read")))
     written = diagnose(job, rows, "write")
@@ -245,8 +358,17 @@ def test_opens_that_are_slow_by_chance_are_no_metadata_storm() -> None:
     """Of 1,600 temporary files of 1 MiB half have slow opens: all together take less time than the data."""
 
     def told(moved: int) -> dict[str, str]:
-        rows = [rank_file(number, processes=4, bytes_written=(moved, 1 << 20)[number % 2], opens=1, write_time=0.02,
-                          meta_time=(0.028, 0.002)[number % 2]) for number in range(1600)]  # fmt: skip
+        rows = [
+            rank_file(
+                number,
+                processes=4,
+                bytes_written=(moved, 1 << 20)[number % 2],
+                opens=1,
+                write_time=0.02,
+                meta_time=(0.028, 0.002)[number % 2],
+            )
+            for number in range(1600)
+        ]
         return dict(causes(diagnose({**JOB, "processes": 4, "run_time": 20.0}, rows)))
 
     assert told(1 << 20)["metadata"] == "medium" and told(1 << 10)["metadata"] == "high"
@@ -270,12 +392,32 @@ def test_syncs_after_writes() -> None:
 @pytest.mark.parametrize(("ends", "cause"), [(100_000 * 200, "small_requests"), (4 * 100_000 * 200, None)])
 def test_small_pieces_that_all_ranks_append(ends: int, cause: str | None) -> None:
     """By Darshan's count each rank writes from the beginning, each piece behind the one before: they append."""
-    found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [file(0, 10, **{
-        **small(), "processes": 4, "ranks": 4, "write_size_1k_10k": 0, "write_size_100_1k": 400_000,
-        "consec_writes": 399_996, "seq_writes": 399_996, "bytes_written": 80_000_000, "max_offset_written": ends - 1,
-        "slowest_rank_bytes": 20_000_000, "fastest_rank_bytes": 20_000_000, "slowest_rank_time": 9.0,
-        "write_time": 36.0, "mpiio_coll_writes": None, "mpiio_indep_writes": None,
-    })])  # fmt: skip
+    found = diagnose(
+        {**JOB, "processes": 4, "run_time": 12.0},
+        [
+            file(
+                0,
+                10,
+                **{
+                    **small(),
+                    "processes": 4,
+                    "ranks": 4,
+                    "write_size_1k_10k": 0,
+                    "write_size_100_1k": 400_000,
+                    "consec_writes": 399_996,
+                    "seq_writes": 399_996,
+                    "bytes_written": 80_000_000,
+                    "max_offset_written": ends - 1,
+                    "slowest_rank_bytes": 20_000_000,
+                    "fastest_rank_bytes": 20_000_000,
+                    "slowest_rank_time": 9.0,
+                    "write_time": 36.0,
+                    "mpiio_coll_writes": None,
+                    "mpiio_indep_writes": None,
+                },
+            )
+        ],
+    )
     assert dict(causes(found))["small_requests"] == "high"
     words = "appended to one file by several ranks" if cause else "Tiny pieces are written by read and write, 200 B"
     assert words in found.conclusion
@@ -294,8 +436,20 @@ def test_standard_output_makes_no_writer() -> None:
 )
 def test_opens_through_mpiio_for_each_request(opening: float, opens: int, cause: str | None) -> None:
     """The file system sees short opens; the ranks spend the time in MPI_File_open."""
-    row = file(0, 10, processes=4, ranks=4, opens=opens, writes=4000, write_size_10k_100k=4000, write_size_1m_4m=0,
-               write_time=0.1, meta_time=0.05, slowest_rank_time=0.04, consec_writes=0)  # fmt: skip
+    row = file(
+        0,
+        10,
+        processes=4,
+        ranks=4,
+        opens=opens,
+        writes=4000,
+        write_size_10k_100k=4000,
+        write_size_1m_4m=0,
+        write_time=0.1,
+        meta_time=0.05,
+        slowest_rank_time=0.04,
+        consec_writes=0,
+    )
     seen = Activity("HEATMAP", 4, 12.0, calls={row["file_id"]: Calls(opening=opening)})
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], activity=seen)
     assert [name for name, confidence in causes(found) if confidence == "high"] == ([cause] if cause else [])
@@ -303,8 +457,21 @@ def test_opens_through_mpiio_for_each_request(opening: float, opens: int, cause:
 
 def test_seeks_of_the_c_library() -> None:
     """Few opens, many small reads that POSIX did not count, and more time in neither reads nor writes: seeks."""
-    row = file(0, 10, "read", processes=4, ranks=4, reads=400_000, bytes_read=400_000 * 128, read_size_1m_4m=0,
-               opens=4, read_time=6.0, meta_time=30.0, slowest_rank_time=9.0, mpiio_coll_reads=None)  # fmt: skip
+    row = file(
+        0,
+        10,
+        "read",
+        processes=4,
+        ranks=4,
+        reads=400_000,
+        bytes_read=400_000 * 128,
+        read_size_1m_4m=0,
+        opens=4,
+        read_time=6.0,
+        meta_time=30.0,
+        slowest_rank_time=9.0,
+        mpiio_coll_reads=None,
+    )
     job = {**JOB, "processes": 4, "run_time": 12.0}
     assert causes(diagnose(job, [row]))[0] == ("small_requests", "high")
     assert ("small_requests", "high") not in causes(diagnose(job, [{**row, "reads": 40}]))
@@ -312,9 +479,22 @@ def test_seeks_of_the_c_library() -> None:
 
 def test_one_rank_reads_what_all_have_written() -> None:
     """The log has the bytes of a rank both ways: that each has written its part does not say that each reads."""
-    row = file(0, 10, "read", processes=2, ranks=2, bytes_read=1 << 30, bytes_written=64 << 20, read_time=9.0,
-               slowest_rank=0, slowest_rank_bytes=(1 << 30) + (32 << 20), fastest_rank_bytes=32 << 20,
-               slowest_rank_time=9.5, mpiio_coll_reads=None, mpiio_indep_reads=None)  # fmt: skip
+    row = file(
+        0,
+        10,
+        "read",
+        processes=2,
+        ranks=2,
+        bytes_read=1 << 30,
+        bytes_written=64 << 20,
+        read_time=9.0,
+        slowest_rank=0,
+        slowest_rank_bytes=(1 << 30) + (32 << 20),
+        fastest_rank_bytes=32 << 20,
+        slowest_rank_time=9.5,
+        mpiio_coll_reads=None,
+        mpiio_indep_reads=None,
+    )
     found = diagnose({**JOB, "processes": 2, "run_time": 12.0}, [row], "read")
     assert causes(found)[0] == ("root_reads", "high")
 
@@ -323,8 +503,18 @@ def test_one_rank_reads_what_all_have_written() -> None:
 def test_two_of_seven_ranks_write_all(writers: int, cause: str | None) -> None:
     """HEATMAP has the bytes of each rank; whether the others wait is not known."""
     share = (140 << 20) // writers
-    row = file(0, 10, processes=7, ranks=7, bytes_written=140 << 20, write_time=9.0 * writers, slowest_rank_time=9.5,
-               slowest_rank_bytes=share, fastest_rank_bytes=0, mpiio_coll_writes=None)  # fmt: skip
+    row = file(
+        0,
+        10,
+        processes=7,
+        ranks=7,
+        bytes_written=140 << 20,
+        write_time=9.0 * writers,
+        slowest_rank_time=9.5,
+        slowest_rank_bytes=share,
+        fastest_rank_bytes=0,
+        mpiio_coll_writes=None,
+    )
     heat = np.where(np.arange(7) < writers, float(share), 0.0)
     seen = Activity("HEATMAP", 7, 12.0, heat={True: heat, False: np.zeros(7)})
     found = diagnose({**JOB, "processes": 7, "run_time": 12.0}, [row], activity=seen)
@@ -342,8 +532,8 @@ def test_metadata_calls_of_one_rank_are_not_divided_by_all() -> None:
     found = diagnose(job, rows, activity=Activity("HEATMAP", 64, 100.0, alone=alone))
     assert causes(found) == [("metadata", "high")]
     assert found.findings[0].title == (
-        "Metadata storm of one rank: metadata calls (open, stat, seek, sync) of rank 5 alone take most of its I/O"
-        " time.")  # fmt: skip
+        "Metadata storm of one rank: metadata calls (open, stat, seek, sync) of rank 5 alone take most of its I/O time."
+    )
     assert found.findings[0].time == 30.0 and found.findings[0].of_run == pytest.approx(0.3)
     told = {each.meaning: each.value for each in found.findings[0].evidence}
     assert (told["metadata calls of a process"], told["opens of a process"], told["processes"]) == (30.0, 1000.0, 64.0)
@@ -367,20 +557,41 @@ def test_opens_are_those_of_the_program() -> None:
         known = {each.meaning: each.value for each in found.findings[0].evidence}
         assert found.findings[0].cause == "shared_opens"
         assert (known["opens of a process"], known.get("further opens of a process, by MPI-IO libraries")) == (
-            told, below)  # fmt: skip
+            told,
+            below,
+        )
     quick = file(0, 0.01, **row | {"meta_time": 0.01}, file_id=0)  # ranks wait for one another, not for the storage
     seen = Activity("", 4, 10.0, calls={0: Calls(opens=600, opening=8.0)})
     assert causes(diagnose({**JOB, "processes": 4, "run_time": 10.0}, [quick], activity=seen)) == [
-        ("shared_opens", "high")]  # fmt: skip
+        ("shared_opens", "high")
+    ]
 
 
-@pytest.mark.parametrize(("piece", "calls", "busy", "cause"), [
-    (1, 4_000_000, 9.0, True), (45, 4_000_000, 9.0, True), (100_000, 4_000_000, 9.0, False), (1, 4_000, 9.0, False),
-    (1, 4_000_000, 0.5, False)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("piece", "calls", "busy", "cause"),
+    [
+        (1, 4_000_000, 9.0, True),
+        (45, 4_000_000, 9.0, True),
+        (100_000, 4_000_000, 9.0, False),
+        (1, 4_000, 9.0, False),
+        (1, 4_000_000, 0.5, False),
+    ],
+)
 def test_tiny_pieces_through_the_c_library(piece: int, calls: int, busy: float, cause: bool) -> None:
     """POSIX has none of these calls: there is no histogram, only how many they are, how large, and how long."""
-    row = file(0, 10, processes=4, ranks=4, writes=calls, bytes_written=calls * piece, write_size_1m_4m=0,
-               write_time=busy * 4, slowest_rank_time=busy, consec_writes=0, mpiio_coll_writes=None)  # fmt: skip
+    row = file(
+        0,
+        10,
+        processes=4,
+        ranks=4,
+        writes=calls,
+        bytes_written=calls * piece,
+        write_size_1m_4m=0,
+        write_time=busy * 4,
+        slowest_rank_time=busy,
+        consec_writes=0,
+        mpiio_coll_writes=None,
+    )
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
     assert (("small_requests", "high") in causes(found)) == cause
     if cause:
@@ -395,31 +606,74 @@ def test_tiny_pieces_through_the_c_library(piece: int, calls: int, busy: float, 
 def test_tiny_pieces_that_are_requests(piece: int, mpi_calls: int | None, cause: bool) -> None:
     """One behind the other, by POSIX: as of a program that flushes its own buffer after each piece."""
     calls = 4_000_000
-    row = file(0, 10, processes=4, ranks=4, writes=calls, bytes_written=calls * piece, write_size_1m_4m=0,
-               write_size_100_1k=calls, write_time=36.0, slowest_rank_time=9.0, consec_writes=calls, seq_writes=calls,
-               mpiio_coll_writes=mpi_calls)  # fmt: skip
+    row = file(
+        0,
+        10,
+        processes=4,
+        ranks=4,
+        writes=calls,
+        bytes_written=calls * piece,
+        write_size_1m_4m=0,
+        write_size_100_1k=calls,
+        write_time=36.0,
+        slowest_rank_time=9.0,
+        consec_writes=calls,
+        seq_writes=calls,
+        mpiio_coll_writes=mpi_calls,
+    )
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
     assert ("Tiny pieces are written by read and write, 100 B a call" in found.text()) == cause
     assert ("do not flush it after each piece" in found.text()) == cause
 
 
-@pytest.mark.parametrize(("changed", "cause"), [
-    ({}, "redundant_reads"),
-    ({"bytes_read": 64 << 20, "reads": 64, "slowest_rank_bytes": 1 << 20, "fastest_rank_bytes": 1 << 20},
-     "contention"),  # each its own part
-    ({"slowest_rank_bytes": 4000 << 20, "fastest_rank_bytes": 1 << 20}, "root_reads"),  # one rank, again and again
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({}, "redundant_reads"),
+        (
+            {"bytes_read": 64 << 20, "reads": 64, "slowest_rank_bytes": 1 << 20, "fastest_rank_bytes": 1 << 20},
+            "contention",
+        ),  # each its own part
+        ({"slowest_rank_bytes": 4000 << 20, "fastest_rank_bytes": 1 << 20}, "root_reads"),  # one rank, again and again
+    ],
+)
 def test_ranks_that_read_the_same_data_from_one_target(changed: dict[str, Any], cause: str) -> None:
     """Each of 64 ranks reads all of a file on one OST: the target is not the cause, what is asked of it is."""
-    row = file(0, 10, "read", processes=64, ranks=64, bytes_read=4096 << 20, reads=4096, read_size_1m_4m=4096,
-               consec_reads=4000, max_offset_read=(64 << 20) - 1, stripe_count=1, osts=[3], read_time=600.0,
-               slowest_rank_time=9.9, slowest_rank_bytes=64 << 20, fastest_rank_bytes=64 << 20,
-               mpiio_coll_reads=None, mpiio_indep_reads=None)  # fmt: skip
+    row = file(
+        0,
+        10,
+        "read",
+        processes=64,
+        ranks=64,
+        bytes_read=4096 << 20,
+        reads=4096,
+        read_size_1m_4m=4096,
+        consec_reads=4000,
+        max_offset_read=(64 << 20) - 1,
+        stripe_count=1,
+        osts=[3],
+        read_time=600.0,
+        slowest_rank_time=9.9,
+        slowest_rank_bytes=64 << 20,
+        fastest_rank_bytes=64 << 20,
+        mpiio_coll_reads=None,
+        mpiio_indep_reads=None,
+    )
     found = diagnose({**JOB, "run_time": 12.0}, [{**row, **changed}], "read")
-    assert causes(found)[0] == (cause, "high") and len([name for name, _ in causes(found) if name in (
-        "redundant_reads", "contention")]) <= 1, found.text()
-    tiny = {**row, **changed, "max_offset_read": (64 << 10) - 1, "bytes_read": 4 << 20, "osts": [0, 1, 2, 3],
-            "read_size_1m_4m": 0, "read_size_10k_100k": 64, "reads": 64}  # fmt: skip
+    assert (
+        causes(found)[0] == (cause, "high")
+        and len([name for name, _ in causes(found) if name in ("redundant_reads", "contention")]) <= 1
+    ), found.text()
+    tiny = {
+        **row,
+        **changed,
+        "max_offset_read": (64 << 10) - 1,
+        "bytes_read": 4 << 20,
+        "osts": [0, 1, 2, 3],
+        "read_size_1m_4m": 0,
+        "read_size_10k_100k": 64,
+        "reads": 64,
+    }
     assert "redundant_reads" not in dict(causes(diagnose({**JOB, "run_time": 12.0}, [tiny], "read")))
     if cause == "redundant_reads":
         assert "4.29 GB are read of 67.1 MB, 64 times over" in found.conclusion and "MPI_Bcast" in found.text()
@@ -434,8 +688,19 @@ def test_a_share_of_at_most_all_is_not_told() -> None:
 
 def test_bytes_of_one_sentence_have_one_form() -> None:
     """32 MiB are 33.6 MB beside 537 MB; blocks and requests are said as they were set."""
-    row = file(0, 10, processes=4, ranks=4, bytes_written=512 << 20, mpiio_bytes_written=32 << 20, bytes_read=0,
-               read_size_0_100=100, mpiio_bytes_read=0, write_time=9.0, slowest_rank_time=9.0)  # fmt: skip
+    row = file(
+        0,
+        10,
+        processes=4,
+        ranks=4,
+        bytes_written=512 << 20,
+        mpiio_bytes_written=32 << 20,
+        bytes_read=0,
+        read_size_0_100=100,
+        mpiio_bytes_read=0,
+        write_time=9.0,
+        slowest_rank_time=9.0,
+    )
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
     assert "(33.6 MB of MPI-IO writes are 537 MB at the file system, 16 times as much)" in found.conclusion
     assert "written through MPI-IO: 33.6 MB" in found.text()

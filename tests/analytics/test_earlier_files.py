@@ -34,13 +34,16 @@ def test_store(tmp_path: pathlib.Path) -> None:
     (tmp_path / "new.sacct").write_text("JobIDRaw|State|Start|End|NNodes\n99|COMPLETED|2018-01-28T00:00:00|Unknown|2\n")
     with IOMiner({"store": str(tmp_path / "store"), "inputs": {"slurm": [str(tmp_path)]}, "workers": 0}) as miner:
         assert miner.load("darshan_job").project("job_id", "app", "log_version").rows() == [
-            {"job_id": 42, "app": "app", "log_version": "3.41"}]
+            {"job_id": 42, "app": "app", "log_version": "3.41"}
+        ]
         assert miner.load("slurm").project("job_id", "start_time", "nodes").rows() == [
             {"job_id": 100, "start_time": 1517101200.0, "nodes": ["nid00001", "nid00002", "nid00003", "nid05"]},
             {"job_id": 101, "start_time": None, "nodes": None},
-            {"job_id": 102, "start_time": 1517108400.0, "nodes": ["a1", "b08", "b09", "b10"]}]
+            {"job_id": 102, "start_time": 1517108400.0, "nodes": ["a1", "b08", "b09", "b10"]},
+        ]
         assert miner.load("lmt").project("time", "ost", "bytes_read", "bytes_written").rows() == [
             {"time": 1517097600.0, "ost": 0, "bytes_read": 10.0, "bytes_written": 0.0},
-            {"time": 1517097605.0, "ost": 0, "bytes_read": 20.0, "bytes_written": 50.0}]
+            {"time": 1517097605.0, "ost": 0, "bytes_read": 20.0, "bytes_written": 50.0},
+        ]
         assert miner.init_stores().rows == {"slurm": 1}
         assert [row["job_id"] for row in miner.load("slurm").sort("job_id").rows()] == [99, 100, 101, 102]

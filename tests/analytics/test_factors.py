@@ -80,19 +80,42 @@ def test_equations_3_to_5() -> None:
 def test_the_five_of_the_paper() -> None:
     table = job(
         values(
-            write_start=0.0, write_end=10.0, consec_writes=25, ranks=64, stripe_count=1, osts=[5],
-            mpiio_coll_writes=0, mpiio_indep_writes=8, mpiio_nb_writes=0,
+            write_start=0.0,
+            write_end=10.0,
+            consec_writes=25,
+            ranks=64,
+            stripe_count=1,
+            osts=[5],
+            mpiio_coll_writes=0,
+            mpiio_indep_writes=8,
+            mpiio_nb_writes=0,
             **histogram(b0_100=10, b100k_1m=40, b1m_4m=50),
         ),
         values(
-            write_start=10.0, write_end=12.0, consec_writes=10, ranks=64, stripe_count=8, osts=[5, 6, 7],
-            mpiio_coll_writes=6, mpiio_indep_writes=1, mpiio_nb_writes=1, **histogram(b4m_10m=10),
+            write_start=10.0,
+            write_end=12.0,
+            consec_writes=10,
+            ranks=64,
+            stripe_count=8,
+            osts=[5, 6, 7],
+            mpiio_coll_writes=6,
+            mpiio_indep_writes=1,
+            mpiio_nb_writes=1,
+            **histogram(b4m_10m=10),
         ),
         values(
-            write_start=3.0, write_end=4.0, consec_writes=0, ranks=1, stripe_count=1, osts=None,
-            mpiio_coll_writes=None, mpiio_indep_writes=None, mpiio_nb_writes=None, **histogram(b0_100=1),
+            write_start=3.0,
+            write_end=4.0,
+            consec_writes=0,
+            ranks=1,
+            stripe_count=1,
+            osts=None,
+            mpiio_coll_writes=None,
+            mpiio_indep_writes=None,
+            mpiio_nb_writes=None,
+            **histogram(b0_100=1),
         ),
-    )  # fmt: skip
+    )
     row = one(table)
     assert row["small"] == pytest.approx((0.5 * 10 + 0 * 2) / 12)
     assert row["non_consecutive"] == pytest.approx((0.75 * 10 + 0 * 2) / 12)
@@ -172,12 +195,32 @@ def test_serialised(spans: list[tuple[float, float]], value: float | None) -> No
 def test_ranks_and_metadata() -> None:
     """Rank 0 wrote 60 of 80 bytes; of 20 s in calls 5 were metadata; an average rank needed 2 of the slowest's 8 s."""
     table = job(
-        values(write_start=0.0, write_end=8.0, bytes_written=60, root_bytes_written=60, read_time=1.0, write_time=3.0,
-             meta_time=4.0, ranks=4, slowest_rank_time=8.0, fastest_rank_bytes=7),
-        values(write_start=0.0, write_end=8.0, bytes_written=20, root_bytes_written=0, read_time=0.0, write_time=11.0,
-             meta_time=1.0, ranks=1, slowest_rank_time=None, fastest_rank_bytes=None),
+        values(
+            write_start=0.0,
+            write_end=8.0,
+            bytes_written=60,
+            root_bytes_written=60,
+            read_time=1.0,
+            write_time=3.0,
+            meta_time=4.0,
+            ranks=4,
+            slowest_rank_time=8.0,
+            fastest_rank_bytes=7,
+        ),
+        values(
+            write_start=0.0,
+            write_end=8.0,
+            bytes_written=20,
+            root_bytes_written=0,
+            read_time=0.0,
+            write_time=11.0,
+            meta_time=1.0,
+            ranks=1,
+            slowest_rank_time=None,
+            fastest_rank_bytes=None,
+        ),
         processes=4,
-    )  # fmt: skip
+    )
     row = one(table, background=0)
     assert row["root_writes"] == pytest.approx(0.75)
     assert row["metadata"] == pytest.approx(0.25)

@@ -65,8 +65,15 @@ def test_the_papers_figure_3_is_not_slow_for_its_pause() -> None:
 
 def test_standard_output_makes_no_job_slow() -> None:
     """10 GB in 2 s, and a log that is written to for an hour."""
-    table = pa.table({"job_id": [1, 1], "write_start": [10.0, 0.0], "write_end": [12.0, 3600.0],
-                      "write_time": [2.0, 0.01], "bytes_written": [10**10, 1000]})  # fmt: skip
+    table = pa.table(
+        {
+            "job_id": [1, 1],
+            "write_start": [10.0, 0.0],
+            "write_end": [12.0, 3600.0],
+            "write_time": [2.0, 0.01],
+            "bytes_written": [10**10, 1000],
+        }
+    )
     (row,) = extract(table, time="span").to_pylist()
     assert row["bandwidth"] == pytest.approx(5e9, rel=1e-6) == row["critical_bandwidth"]
     assert extract(table, 0, "1GB/s", time="span").num_rows == 0
@@ -75,8 +82,15 @@ def test_standard_output_makes_no_job_slow() -> None:
 
 def test_two_runs_of_a_job_are_two_unless_asked_otherwise(tmp_path: pathlib.Path) -> None:
     """5 GB in 1 s each, an hour apart; the logs' IDs are in another order than the jobs'."""
-    table = pa.table({"job_id": [1, 1, 2], "log_id": [9, 7, 3], "write_start": [0.0, 3600.0, 0.0],
-                      "write_end": [1.0, 3601.0, 1.0], "bytes_written": [5 * 10**9] * 3})  # fmt: skip
+    table = pa.table(
+        {
+            "job_id": [1, 1, 2],
+            "log_id": [9, 7, 3],
+            "write_start": [0.0, 3600.0, 0.0],
+            "write_end": [1.0, 3601.0, 1.0],
+            "bytes_written": [5 * 10**9] * 3,
+        }
+    )
     pq.write_table(table, tmp_path / "files.parquet")
     for files in (table, tmp_path):
         found = extract(files, "1GB/s", time="span")
@@ -134,9 +148,14 @@ def test_a_query_of_two_joined_tables() -> None:
     pytest.importorskip("pyarrow_hotfix")  # Ibis needs it for tables in memory, and does not install it by itself
     files = random_files(40).drop_columns(["osts"])
     jobs = pa.table(
-        {"job_id": list(range(40)) * 2, "log_id": [2 * k + 1 for k in range(40)] + [2 * k + 2 for k in range(40)],
-         "run_time": [1e4] * 40 + [7.0] * 40, "bytes_written": [1] * 80, "processes": [3] * 80}
-    )  # fmt: skip
+        {
+            "job_id": list(range(40)) * 2,
+            "log_id": [2 * k + 1 for k in range(40)] + [2 * k + 2 for k in range(40)],
+            "run_time": [1e4] * 40 + [7.0] * 40,
+            "bytes_written": [1] * 80,
+            "processes": [3] * 80,
+        }
+    )
     left, right = ibis.memtable(jobs), ibis.memtable(files)
     other = right.rename({f"{name}_darshan_file": name for name in ("log_id", "bytes_written", "processes")})
 

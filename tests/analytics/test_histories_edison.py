@@ -38,8 +38,14 @@ def raw() -> list[dict[str, str]]:
         rows = [dict(zip(names, row[1:], strict=True)) for row in csv.reader(stream)]  # row[0]: pandas' row number
     zone = zoneinfo.ZoneInfo("America/Los_Angeles")
     begin, end = (datetime.datetime(*day, tzinfo=zone).timestamp() for day in ((2017, 2, 14), (2018, 2, 15)))
-    return [row for row in rows if all(row.values()) and begin <= float(row["_datetime_start"]) < end
-            and float(row["darshan_total_gibs_posix"]) > 1 and _motif(row) != "hacc_io_write_shared_write"]  # fmt: skip
+    return [
+        row
+        for row in rows
+        if all(row.values())
+        and begin <= float(row["_datetime_start"]) < end
+        and float(row["darshan_total_gibs_posix"]) > 1
+        and _motif(row) != "hacc_io_write_shared_write"
+    ]
 
 
 def _motif(row: dict[str, str]) -> str:
@@ -58,8 +64,12 @@ def _aligned(kept: Jobs, raw: list[dict[str, str]]) -> list[dict[str, str]]:
     """Return the raw rows in the order of the table."""
     found = {_key(row): row for row in raw}
     assert len(found) == len(raw)
-    keys = zip(kept.texts("_jobid").tolist(), kept.numbers("darshan_start_time").tolist(),
-               kept.texts("_benchmark_id").tolist(), strict=True)  # fmt: skip
+    keys = zip(
+        kept.texts("_jobid").tolist(),
+        kept.numbers("darshan_start_time").tolist(),
+        kept.texts("_benchmark_id").tolist(),
+        strict=True,
+    )
     return [found[int(job), start, motif] for job, start, motif in keys]
 
 
@@ -110,19 +120,27 @@ def test_rows_and_motifs_are_those_of_an_independent_reading(kept: Jobs, raw: li
             assert kept.numbers(name).tolist() == kept.stored(name).tolist()
 
 
-@pytest.mark.parametrize(("name", "own", "servers", "count"), [
-    ("fs_tot_bytes_read", ["darshan_tot_bytes_read_posix"], ["fs_tot_bytes_read"], 11),
-    ("fs_max_bytes_written_per_sec", ["darshan_tot_bytes_written_posix"], ["fs_tot_bytes_written"], 6),
-    ("fs_tot_bytes", ["darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"],
-     ["fs_tot_bytes_read", "fs_tot_bytes_written"], 16),
-    ("fs_tot_unlink_ops", ["darshan_tot_opens_posix"], ["fs_tot_open_ops"], 845),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "own", "servers", "count"),
+    [
+        ("fs_tot_bytes_read", ["darshan_tot_bytes_read_posix"], ["fs_tot_bytes_read"], 11),
+        ("fs_max_bytes_written_per_sec", ["darshan_tot_bytes_written_posix"], ["fs_tot_bytes_written"], 6),
+        (
+            "fs_tot_bytes",
+            ["darshan_tot_bytes_read_posix", "darshan_tot_bytes_written_posix"],
+            ["fs_tot_bytes_read", "fs_tot_bytes_written"],
+            16,
+        ),
+        ("fs_tot_unlink_ops", ["darshan_tot_opens_posix"], ["fs_tot_open_ops"], 845),
+    ],
+)
 def test_what_the_servers_saw_is_no_value_where_the_job_itself_moved_more(
     kept: Jobs, raw: list[dict[str, str]], name: str, own: list[str], servers: list[str], count: int
 ) -> None:
     rows = _aligned(kept, raw)
-    gaps = np.array([sum(float(row[one]) for one in own) > 1.2 * sum(float(row[one]) for one in servers)
-                     for row in rows])  # fmt: skip
+    gaps = np.array(
+        [sum(float(row[one]) for one in own) > 1.2 * sum(float(row[one]) for one in servers) for row in rows]
+    )
     assert gaps.sum() == count and not np.isnan(kept.stored(name)).any()
     np.testing.assert_array_equal(np.isnan(kept.numbers(name)), gaps)
     np.testing.assert_array_equal(kept.numbers(name)[~gaps], kept.stored(name)[~gaps])
@@ -138,8 +156,10 @@ def test_coverage_factors_and_contention_equal_those_from_raw_columns(kept: Jobs
     expected: dict[str, list[float]] = {"bw": [], "opens": [], "stats": [], "read_bw": []}
     for row in rows:
         number = {name: float(value) for name, value in row.items() if name.startswith(("darshan_tot", "fs_tot"))}
-        cover = _ratio(number["darshan_tot_bytes_read_posix"] + number["darshan_tot_bytes_written_posix"],
-                       number["fs_tot_bytes_read"] + number["fs_tot_bytes_written"])  # fmt: skip
+        cover = _ratio(
+            number["darshan_tot_bytes_read_posix"] + number["darshan_tot_bytes_written_posix"],
+            number["fs_tot_bytes_read"] + number["fs_tot_bytes_written"],
+        )
         expected["bw"].append(cover)
         expected["read_bw"].append(_ratio(number["darshan_tot_bytes_read_posix"], number["fs_tot_bytes_read"]))
         expected["opens"].append(_ratio(number["darshan_tot_opens_posix"], number["fs_tot_open_ops"]))

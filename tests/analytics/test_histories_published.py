@@ -24,10 +24,24 @@ pandas = pytest.importorskip("pandas", reason="needs pandas")
 PACIFIC = zoneinfo.ZoneInfo("America/Los_Angeles")
 PERFORMANCE = "darshan_agg_perf_by_slowest_posix"
 #: Metrics of each platform's servers, as their published tables have them: Lustre's twice, and GPFS'.
-LUSTRE = ("fs_ave_mds_cpu", "fs_max_oss_cpu", "fs_tot_open_ops", "fs_tot_close_ops", "fs_tot_getattr_ops",
-          "fshealth_ost_overloaded_oss_count", "jobsdb_concurrent_nodes", "topology_job_avg_radius")  # fmt: skip
-GPFS = ("fs_tot_open_ops", "fs_tot_close_ops", "fs_tot_readdir_ops", "fs_tot_inode_updates_ops", "fs_tot_read_ops",
-        "fs_tot_write_ops")  # fmt: skip
+LUSTRE = (
+    "fs_ave_mds_cpu",
+    "fs_max_oss_cpu",
+    "fs_tot_open_ops",
+    "fs_tot_close_ops",
+    "fs_tot_getattr_ops",
+    "fshealth_ost_overloaded_oss_count",
+    "jobsdb_concurrent_nodes",
+    "topology_job_avg_radius",
+)
+GPFS = (
+    "fs_tot_open_ops",
+    "fs_tot_close_ops",
+    "fs_tot_readdir_ops",
+    "fs_tot_inode_updates_ops",
+    "fs_tot_read_ops",
+    "fs_tot_write_ops",
+)
 PLATFORMS = {
     "edison": (("scratch1", "scratch2", "scratch3"), LUSTRE, (2048,)),
     "cori": (("cscratch",), LUSTRE, (512, 1024, 1025, 4096)),
@@ -46,24 +60,35 @@ def made(platform: str, rows: int = 260) -> Any:
     alone = np.where(random.random(rows) < 0.5, ranks, 1)
     full = random.uniform(0.3, 0.9, rows)
     columns: dict[str, Any] = {
-        "_jobid": np.arange(rows) + 10000 * len(platform), "_file_system": random.choice(systems, rows),
-        "_datetime_start": start.astype(np.int64), "_datetime_end": start.astype(np.int64) + 100,
+        "_jobid": np.arange(rows) + 10000 * len(platform),
+        "_file_system": random.choice(systems, rows),
+        "_datetime_start": start.astype(np.int64),
+        "_datetime_end": start.astype(np.int64) + 100,
         "darshan_app": random.choice(["/bin/hacc_io_write", "/bin/ior", "vpicio_uni"], rows),
-        "darshan_nprocs": ranks, "darshan_walltime": 100, PERFORMANCE: 1e4 * ranks * random.uniform(0.5, 1, rows),
+        "darshan_nprocs": ranks,
+        "darshan_walltime": 100,
+        PERFORMANCE: 1e4 * ranks * random.uniform(0.5, 1, rows),
         "darshan_total_gibs_posix": moved / 2**30,
         "darshan_tot_bytes_read_posix": np.where(written, 0.0, moved),
         "darshan_tot_bytes_written_posix": np.where(written, moved, 0.0),
-        "darshan_tot_opens_posix": ranks, "darshan_tot_stats_posix": 0,
-        "darshan_tot_reads_posix": np.where(written, 0, 1000), "darshan_tot_writes_posix": np.where(written, 1000, 0),
-        **{f"darshan_biggest_{way}_api_bytes": np.where(written == (way == "write"), moved, 0.0)
-           for way in ("read", "write")},
-        **{f"darshan_biggest_{way}_api_files": np.where(written == (way == "write"), alone, 1)
-           for way in ("read", "write")},
-        "fs_tot_bytes_read": 2.0**41 * random.random(rows), "fs_tot_bytes_written": 2.0**41 * random.random(rows),
+        "darshan_tot_opens_posix": ranks,
+        "darshan_tot_stats_posix": 0,
+        "darshan_tot_reads_posix": np.where(written, 0, 1000),
+        "darshan_tot_writes_posix": np.where(written, 1000, 0),
+        **{
+            f"darshan_biggest_{way}_api_bytes": np.where(written == (way == "write"), moved, 0.0)
+            for way in ("read", "write")
+        },
+        **{
+            f"darshan_biggest_{way}_api_files": np.where(written == (way == "write"), alone, 1)
+            for way in ("read", "write")
+        },
+        "fs_tot_bytes_read": 2.0**41 * random.random(rows),
+        "fs_tot_bytes_written": 2.0**41 * random.random(rows),
         **{name: 1e6 * random.random(rows) for name in servers},
         "fshealth_ost_most_full_pct": full if platform == "mira" else 100 * full,
         "fshealth_ost_avg_full_pct": 0.9 * full if platform == "mira" else 90 * full,
-    }  # fmt: skip
+    }
     if platform == "mira":  # months without samples of the servers are zeros there
         columns["fs_tot_bytes_read"][:60] = columns["fs_tot_bytes_written"][:60] = 0.0
     table = pandas.DataFrame(columns)
@@ -122,7 +147,8 @@ def test_the_rows_of_five_file_systems_are_those_of_the_paper_in_one_command(
     assert {one["file"] for one in found["completeness"]} == {path.name for path in tables}
     mira = {one["source"]: one for one in found["completeness"] if one["system"] == "mira-fs1"}
     assert mira["servers' bytes"]["gaps"] > 0 and "servers' load" not in {
-        source for source, one in mira.items() if one["known"]}  # fmt: skip
+        source for source, one in mira.items() if one["known"]
+    }
     assert CliRunner().invoke(main, [*arguments, "-o", str(page)]).exit_code == done.exit_code
     text = Page(page.read_text()).text
     assert "Fullness of mira-fs1 is a share in the table, and shown in percent." in text
@@ -141,9 +167,13 @@ def test_quartiles_and_correlations_of_each_scale_are_scipys(tables: list[Path])
         assert {row["darshan_nprocs"] for row in mine} == {int(one.scale)}
         values = [row[PERFORMANCE] for row in mine]
         assert one.jobs.numbers(NORMALISED) == pytest.approx(np.array(values) / max(values))
-    best = {job: value / max(raw[int(other)][PERFORMANCE] for other in one.jobs.numbers("_jobid"))
-            for one in every for job, value in zip(one.jobs.numbers("_jobid").astype(int).tolist(),
-                                                   one.jobs.numbers(PERFORMANCE).tolist(), strict=True)}  # fmt: skip
+    best = {
+        job: value / max(raw[int(other)][PERFORMANCE] for other in one.jobs.numbers("_jobid"))
+        for one in every
+        for job, value in zip(
+            one.jobs.numbers("_jobid").astype(int).tolist(), one.jobs.numbers(PERFORMANCE).tolist(), strict=True
+        )
+    }
     metric = "fs_ave_mds_cpu"
     x = [best[job] for job in table.numbers("_jobid").astype(int).tolist()]
     y = [raw[job][metric] for job in table.numbers("_jobid").astype(int).tolist()]
@@ -179,9 +209,11 @@ def test_quartiles_of_a_scale_in_json_are_scipys(tables: list[Path]) -> None:
 def test_a_server_that_saw_less_than_the_job_is_no_value_of_mira_anywhere(tables: list[Path]) -> None:
     table = read(tables[2])
     raw = pandas.read_csv(tables[2])
-    for name, own, server in (("fs_tot_bytes_read", "darshan_tot_bytes_read_posix", "fs_tot_bytes_read"),
-                              ("fs_tot_bytes_written", "darshan_tot_bytes_written_posix", "fs_tot_bytes_written"),
-                              ("fs_tot_readdir_ops", "darshan_tot_opens_posix", "fs_tot_open_ops")):  # fmt: skip
+    for name, own, server in (
+        ("fs_tot_bytes_read", "darshan_tot_bytes_read_posix", "fs_tot_bytes_read"),
+        ("fs_tot_bytes_written", "darshan_tot_bytes_written_posix", "fs_tot_bytes_written"),
+        ("fs_tot_readdir_ops", "darshan_tot_opens_posix", "fs_tot_open_ops"),
+    ):
         gap = (raw[own] > 1.2 * raw[server]).to_numpy()
         unknown = raw[name].isna().to_numpy()
         np.testing.assert_array_equal(np.isnan(table.numbers(name)), gap | unknown, err_msg=name)

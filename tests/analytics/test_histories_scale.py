@@ -32,8 +32,10 @@ def _run(command: str, *arguments: str | Path) -> Result:
 
 def _at(processes: list[float], performance: list[float] | None = None) -> Jobs:
     """Return jobs of these processes, each of which writes as many files."""
-    return history(performance or [1.0] * len(processes), {
-        "darshan_nprocs": processes, "darshan_biggest_write_api_files": np.nan_to_num(processes, nan=64)})  # fmt: skip
+    return history(
+        performance or [1.0] * len(processes),
+        {"darshan_nprocs": processes, "darshan_biggest_write_api_files": np.nan_to_num(processes, nan=64)},
+    )
 
 
 def _two_scales(small: int = 60, large: int = 60) -> Jobs:
@@ -48,10 +50,15 @@ def _two_scales(small: int = 60, large: int = 60) -> Jobs:
 # ---- which jobs are of one history -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("within", "names"), [
-    (1.0, {"64": 2, "128": 1, "129": 1, "1024": 1}), (2.0, {"64 to 128": 3, "129": 1, "1024": 1}),
-    (3.0, {"64 to 129": 4, "1024": 1}), (math.inf, {"": 5}),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("within", "names"),
+    [
+        (1.0, {"64": 2, "128": 1, "129": 1, "1024": 1}),
+        (2.0, {"64 to 128": 3, "129": 1, "1024": 1}),
+        (3.0, {"64 to 129": 4, "1024": 1}),
+        (math.inf, {"": 5}),
+    ],
+)
 def test_jobs_are_compared_up_to_a_factor_of_processes(within: float, names: dict[str, int]) -> None:
     table, _ = select(_at([1024, 64, 128, 64, 129]), Filter(within=within))
     assert {one.scale: len(one.jobs) for one in histories(table)} == names
@@ -141,9 +148,14 @@ def test_a_fall_of_one_scale_is_told_of_that_scale(tmp_path: Path) -> None:
 def _platform(path: Path, system: str, columns: dict[str, Any], processes: list[float]) -> Path:
     """Write jobs of a platform, the last of which lacks a column of its own."""
     more = {name: [*np.full(len(processes) - 1, value), math.nan] for name, value in columns.items()}
-    table = _at(processes, [100.0] * len(processes)).joined({
-        **more, "_datetime_start": YEAR + 86400.0 * np.arange(len(processes)), "_jobid": np.arange(len(processes)),
-        "_file_system": [system] * len(processes)})  # fmt: skip
+    table = _at(processes, [100.0] * len(processes)).joined(
+        {
+            **more,
+            "_datetime_start": YEAR + 86400.0 * np.arange(len(processes)),
+            "_jobid": np.arange(len(processes)),
+            "_file_system": [system] * len(processes),
+        }
+    )
     write(table, path)
     return path
 
@@ -151,10 +163,16 @@ def _platform(path: Path, system: str, columns: dict[str, Any], processes: list[
 @pytest.fixture
 def platforms(tmp_path: Path) -> list[Path]:
     """Return the tables of Lustre, of GPFS, and of Lustre at two scales: 5, 4, and 7 jobs, 3 of these large."""
-    return [_platform(tmp_path / "edison.csv", "scratch1", {"fs_tot_open_ops": 9e9, "fs_ave_mds_cpu": 3.0}, [64] * 5),
-            _platform(tmp_path / "mira.csv", "mira-fs1", {"fs_tot_read_ops": 9e9}, [64] * 4),
-            _platform(tmp_path / "cori.csv", "cscratch", {"jobsdb_concurrent_nodes": 5.0},
-                      [1024, 4096, 512, 4096, 512, 4096, 4096])]  # fmt: skip
+    return [
+        _platform(tmp_path / "edison.csv", "scratch1", {"fs_tot_open_ops": 9e9, "fs_ave_mds_cpu": 3.0}, [64] * 5),
+        _platform(tmp_path / "mira.csv", "mira-fs1", {"fs_tot_read_ops": 9e9}, [64] * 4),
+        _platform(
+            tmp_path / "cori.csv",
+            "cscratch",
+            {"jobsdb_concurrent_nodes": 5.0},
+            [1024, 4096, 512, 4096, 512, 4096, 4096],
+        ),
+    ]
 
 
 def test_a_column_is_missing_where_other_rows_of_the_same_file_have_it(platforms: list[Path], tmp_path: Path) -> None:
@@ -164,7 +182,9 @@ def test_a_column_is_missing_where_other_rows_of_the_same_file_have_it(platforms
     kept, filters = published(table)
     assert twice == 0 and len(kept) == sum(alone.values())
     assert {step.name: step.dropped for step in filters if step.dropped} == {
-        "no column missing": 3, "without 1,024 processes or fewer on cscratch": 3}  # fmt: skip
+        "no column missing": 3,
+        "without 1,024 processes or fewer on cscratch": 3,
+    }
     write(select(table)[0], tmp_path / "all.parquet")
     assert len(published(read(tmp_path / "all.parquet"))[0]) == len(kept)
 

@@ -101,10 +101,21 @@ def test_in_sqlite_notes_beside_the_table_are_no_second_table(tmp_path: Path) ->
     assert read(path).numbers(PERFORMANCE).tolist() == [1.0, 2.0]
 
 
-@pytest.mark.parametrize("values", [
-    [], [None, None], [1, None, -(2**63)], [1, 2**63], [0.5, -0.0, None, 3], ["", None, "ä", "b"], [b"x", None],
-    [True, None, 2], ["x"] * 9 + [None], [datetime.date(2020, 1, 1)],
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [None, None],
+        [1, None, -(2**63)],
+        [1, 2**63],
+        [0.5, -0.0, None, 3],
+        ["", None, "ä", "b"],
+        [b"x", None],
+        [True, None, 2],
+        ["x"] * 9 + [None],
+        [datetime.date(2020, 1, 1)],
+    ],
+)
 def test_columns_are_those_of_pyarrow(values: list[Any]) -> None:
     try:
         wanted = pa.array(values)
@@ -117,10 +128,16 @@ def test_columns_are_those_of_pyarrow(values: list[Any]) -> None:
     assert found.equals(wanted) and str(found) == str(wanted)
 
 
-@pytest.mark.parametrize("values", [
-    np.array([1.0, np.nan, -0.0]), np.array([1, 2], np.int16), np.array([], np.float64), np.arange(20)[::2] % 3 == 0,
-    np.array([2**64 - 1], np.uint64),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.array([1.0, np.nan, -0.0]),
+        np.array([1, 2], np.int16),
+        np.array([], np.float64),
+        np.arange(20)[::2] % 3 == 0,
+        np.array([2**64 - 1], np.uint64),
+    ],
+)
 def test_arrays_go_to_columns_and_back(values: npt.NDArray[Any]) -> None:
     found = column_of_array(values)
     found.validate(full=True)
@@ -128,11 +145,23 @@ def test_arrays_go_to_columns_and_back(values: npt.NDArray[Any]) -> None:
     np.testing.assert_array_equal(numbers_of(pa.chunked_array([found, found])), np.tile(values.astype(float), 2))
 
 
-@pytest.mark.parametrize("content", [
-    b"", b"\n\n", b"a,b\n1,2\n", b"_jobid,_jobid\n1,2\n", b"_jobid,a\n1,2,3,4\n", b"_jobid,a\n1\n",
-    b"\x1f\x8b\x08broken", b"PAR1 and no more", b"SQLite format 3\0 and no more", b"\xff\xfe_jobid",
-    gzip.compress(b"_jobid,a\n1,2\n", mtime=0)[:-9], b"\x89HDF\r\n\x1a\n and no more",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n\n",
+        b"a,b\n1,2\n",
+        b"_jobid,_jobid\n1,2\n",
+        b"_jobid,a\n1,2,3,4\n",
+        b"_jobid,a\n1\n",
+        b"\x1f\x8b\x08broken",
+        b"PAR1 and no more",
+        b"SQLite format 3\0 and no more",
+        b"\xff\xfe_jobid",
+        gzip.compress(b"_jobid,a\n1,2\n", mtime=0)[:-9],
+        b"\x89HDF\r\n\x1a\n and no more",
+    ],
+)
 def test_what_is_no_table_is_an_error_that_names_the_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "jobs.any"
     path.write_bytes(content)
@@ -194,24 +223,42 @@ def test_columns_of_different_lengths_are_no_table() -> None:
 # ---- derived ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("files", "read_files", "written", "got", "motif"), [
-    (64, 0, 10, 0, "ior_fpp_write"), (65, 0, 10, 0, "ior_fpp_write"), (1, 0, 10, 0, "ior_shared_write"),
-    (0, 128, 0, 10, "ior_fpp_read"), (0, 1, 5, 10, "ior_shared_read"), (0, 0, 0, 0, "ior_shared_read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("files", "read_files", "written", "got", "motif"),
+    [
+        (64, 0, 10, 0, "ior_fpp_write"),
+        (65, 0, 10, 0, "ior_fpp_write"),
+        (1, 0, 10, 0, "ior_shared_write"),
+        (0, 128, 0, 10, "ior_fpp_read"),
+        (0, 1, 5, 10, "ior_shared_read"),
+        (0, 0, 0, 0, "ior_shared_read"),
+    ],
+)
 def test_the_motif_of_a_row(files: int, read_files: int, written: float, got: float, motif: str) -> None:
-    table = history([1.0], {
-        "darshan_biggest_write_api_files": [files], "darshan_biggest_read_api_files": [read_files],
-        "darshan_biggest_write_api_bytes": [written], "darshan_biggest_read_api_bytes": [got],
-    })  # fmt: skip
+    table = history(
+        [1.0],
+        {
+            "darshan_biggest_write_api_files": [files],
+            "darshan_biggest_read_api_files": [read_files],
+            "darshan_biggest_write_api_bytes": [written],
+            "darshan_biggest_read_api_bytes": [got],
+        },
+    )
     assert derive(table).texts("_benchmark_id").tolist() == [motif]
 
 
 def test_coverage_is_the_jobs_share_and_nothing_where_a_term_is_missing() -> None:
-    table = derive(history([1.0] * 5, {
-        "darshan_tot_bytes_read_posix": [10.0, 10.0, 10.0, math.nan, 13.0],
-        "darshan_tot_bytes_written_posix": [0.0, 30.0, 0.0, 1.0, 0.0],
-        "fs_tot_bytes_read": [40.0, 50.0, 0.0, 1.0, 10.0], "fs_tot_bytes_written": [0.0, 30.0, 0.0, 1.0, 0.0],
-    }))  # fmt: skip
+    table = derive(
+        history(
+            [1.0] * 5,
+            {
+                "darshan_tot_bytes_read_posix": [10.0, 10.0, 10.0, math.nan, 13.0],
+                "darshan_tot_bytes_written_posix": [0.0, 30.0, 0.0, 1.0, 0.0],
+                "fs_tot_bytes_read": [40.0, 50.0, 0.0, 1.0, 10.0],
+                "fs_tot_bytes_written": [0.0, 30.0, 0.0, 1.0, 0.0],
+            },
+        )
+    )
     np.testing.assert_array_equal(table.numbers("coverage_factor_bw"), [0.25, 0.5, math.nan, math.nan, math.nan])
     np.testing.assert_array_equal(table.numbers("contention_bw"), [0.75, 0.5, math.nan, math.nan, math.nan])
     np.testing.assert_array_equal(table.numbers("coverage_factor_read_bw"), [0.25, 0.2, math.nan, math.nan, math.nan])
@@ -230,11 +277,24 @@ def test_a_column_that_is_there_is_kept() -> None:
 
 
 def test_what_a_row_of_stacked_tables_lacks_is_derived_and_what_it_has_is_kept() -> None:
-    terms = {"darshan_tot_bytes_read_posix": [10.0], "darshan_tot_bytes_written_posix": [0.0],
-             "fs_tot_bytes_read": [40.0], "fs_tot_bytes_written": [0.0], "darshan_tot_opens_posix": [1.0],
-             "fs_tot_open_ops": [4.0]}  # fmt: skip
-    old = history([1.0], {"_benchmark_id": ["ior_fpp_write"], "coverage_factor_bw": [0.5], "contention_bw": [0.4],
-                          "coverage_factor_opens": [0.9], "fs_tot_bytes": [7.0]})  # fmt: skip
+    terms = {
+        "darshan_tot_bytes_read_posix": [10.0],
+        "darshan_tot_bytes_written_posix": [0.0],
+        "fs_tot_bytes_read": [40.0],
+        "fs_tot_bytes_written": [0.0],
+        "darshan_tot_opens_posix": [1.0],
+        "fs_tot_open_ops": [4.0],
+    }
+    old = history(
+        [1.0],
+        {
+            "_benchmark_id": ["ior_fpp_write"],
+            "coverage_factor_bw": [0.5],
+            "contention_bw": [0.4],
+            "coverage_factor_opens": [0.9],
+            "fs_tot_bytes": [7.0],
+        },
+    )
     both = Jobs.stacked([old, history([2.0], terms)], "both")
     found = derive(both)
     assert found.texts("_benchmark_id").tolist() == ["ior_fpp_write", "ior_fpp_write"]
@@ -256,9 +316,16 @@ def test_the_limit_of_the_coverage_holds_for_a_stored_column_too() -> None:
 
 
 def test_the_limit_holds_for_each_factor_and_its_contention_and_is_counted() -> None:
-    table = history([1.0] * 3, {"darshan_tot_opens_posix": [1.0, 12.0, 4098.0], "fs_tot_open_ops": [10.0, 10.0, 1.0],
-                                "coverage_factor_stats": [0.5, 1.3, 0.2], "contention_ops": [0.1, 0.2, -0.9],
-                                "coverage_factor_nodehrs": [0.5, 1.3, 0.2]})  # fmt: skip
+    table = history(
+        [1.0] * 3,
+        {
+            "darshan_tot_opens_posix": [1.0, 12.0, 4098.0],
+            "fs_tot_open_ops": [10.0, 10.0, 1.0],
+            "coverage_factor_stats": [0.5, 1.3, 0.2],
+            "contention_ops": [0.1, 0.2, -0.9],
+            "coverage_factor_nodehrs": [0.5, 1.3, 0.2],
+        },
+    )
     found = derive(table)
     np.testing.assert_array_equal(found.numbers("coverage_factor_opens"), [0.1, 1.2, math.nan])
     np.testing.assert_array_equal(found.numbers("contention_opens"), [0.9, 1 - 1.2, math.nan])
@@ -343,8 +410,14 @@ def test_only_complete_rows_where_that_is_asked_for() -> None:
 
 
 def test_derived_and_wholly_empty_columns_make_no_row_incomplete() -> None:
-    table = history([1.0, 2.0], {"coverage_factor_ops": [math.nan, 1.0], "fs_ave_mds_cpu": [math.nan, math.nan],
-                                 "fs_ave_oss_cpu": [math.nan, 1.0]})  # fmt: skip
+    table = history(
+        [1.0, 2.0],
+        {
+            "coverage_factor_ops": [math.nan, 1.0],
+            "fs_ave_mds_cpu": [math.nan, math.nan],
+            "fs_ave_oss_cpu": [math.nan, 1.0],
+        },
+    )
     assert select(table, Filter(complete=True))[0].texts("_jobid").tolist() == ["1001"]
 
 

@@ -45,7 +45,8 @@ def test_logs_side_by_side_by_the_union_of_time(tmp_path: pathlib.Path) -> None:
     assert (found["run_time"], found["io_time"], found["io_of_run"]) == (100, pytest.approx(24), pytest.approx(0.24))
     assert found["conclusion"] == (
         "I/O takes 24 % of the time in which any of the job's 24 logs runs (24 s of 100 s). In all 24 logs: Rank 0"
-        " writes most of the data. This explains 100 % of the job's time in I/O.")  # fmt: skip
+        " writes most of the data. This explains 100 % of the job's time in I/O."
+    )
     assert found["facts"]["processes"] == "96" and len(found["steps"]) == 24
     assert {step["io_of_run"] for step in found["steps"]} == {0.01}
     text = run("logs", *logs).stdout
@@ -54,21 +55,28 @@ def test_logs_side_by_side_by_the_union_of_time(tmp_path: pathlib.Path) -> None:
     same = [written_log(tmp_path / "same" / f"{k}.darshan", (0, 100), (10, 11)) for k in range(24)]
     assert told(same)[0]["conclusion"] == (
         "I/O takes 1 % of the time in which any of the job's 24 logs runs (1 s of 100 s). That is too little to be"
-        " worth tuning.")  # fmt: skip
+        " worth tuning."
+    )
 
 
 def test_three_steps_in_turn(tmp_path: pathlib.Path) -> None:
     """The step that takes the time in I/O is named, and no file of one step waits for that of another."""
-    logs = [written_log(tmp_path / "b.darshan", (100, 140), (5, 10), by_root=False, bytes_written=8 * GB),
-            written_log(tmp_path / "a.darshan", (0, 100), (10, 60)),
-            written_log(tmp_path / "c.darshan", (150, 160), (2, 3), by_root=False, bytes_written=4 * GB)]  # fmt: skip
+    logs = [
+        written_log(tmp_path / "b.darshan", (100, 140), (5, 10), by_root=False, bytes_written=8 * GB),
+        written_log(tmp_path / "a.darshan", (0, 100), (10, 60)),
+        written_log(tmp_path / "c.darshan", (150, 160), (2, 3), by_root=False, bytes_written=4 * GB),
+    ]
     (found,) = told(logs)
     assert [(step["log"], step["start"], step["run_time"], step["io_time"]) for step in found["steps"]] == [
-        ("a.darshan", 0, 100, 50), ("b.darshan", 100, 40, 5), ("c.darshan", 150, 10, 1)]
+        ("a.darshan", 0, 100, 50),
+        ("b.darshan", 100, 40, 5),
+        ("c.darshan", 150, 10, 1),
+    ]
     assert found["run_time"] == 150 and found["io_time"] == 56  # nothing runs for 10 s
     assert found["conclusion"] == (
         "I/O takes 37 % of the time in which any of the job's 3 logs runs (56 s of 150 s). In a.darshan: Rank 0 writes"
-        " most of the data. This explains at most 89 % of the job's time in I/O.")  # fmt: skip
+        " most of the data. This explains at most 89 % of the job's time in I/O."
+    )
     assert [one["findings"][0]["cause"] for one in found["diagnosis"] if one["findings"]] == ["root_writes"]
     text = run("logs", *logs).stdout
     assert "3 logs, one after the other:" in text and "No cause was found" in text
@@ -105,24 +113,41 @@ def test_warnings_of_libraries_are_no_lines(tmp_path: pathlib.Path) -> None:
     log = tmp_path / "a.darshan"
     counters, times = dict.fromkeys(range(60), 5), {k: 1.0 + k for k in range(17)}
     endless = posix(2, 0, dict.fromkeys(range(60), 2**62), dict.fromkeys(range(17), np.inf))
-    log.write_bytes(make_log(Job(exe="/bin/\u4e2d"), {1: "/a/\u4e2d\u6587", 2: "/b"},
-                             {"POSIX": (4, posix(1, 0, counters, times) + endless)}))  # fmt: skip
-    code = ("import warnings, sys, click; from mpiio_ext.common.commands import own_warnings\n"
-            "from mpiio_ext.errors import MpiioExtWarning\nfrom mpiio_ext.cli import main\n"
-            "with own_warnings(): warnings.warn('ours', MpiioExtWarning); warnings.warn('theirs')\n"
-            "main(sys.argv[1:])")  # fmt: skip
-    done = subprocess.run([sys.executable, "-c", code, "analyze", "logs", log, "-o", tmp_path / "a.html"], text=True,
-                          capture_output=True, timeout=120, check=True)  # fmt: skip
+    log.write_bytes(
+        make_log(
+            Job(exe="/bin/\u4e2d"),
+            {1: "/a/\u4e2d\u6587", 2: "/b"},
+            {"POSIX": (4, posix(1, 0, counters, times) + endless)},
+        )
+    )
+    code = (
+        "import warnings, sys, click; from mpiio_ext.common.commands import own_warnings\n"
+        "from mpiio_ext.errors import MpiioExtWarning\nfrom mpiio_ext.cli import main\n"
+        "with own_warnings(): warnings.warn('ours', MpiioExtWarning); warnings.warn('theirs')\n"
+        "main(sys.argv[1:])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, "analyze", "logs", log, "-o", tmp_path / "a.html"],
+        text=True,
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
     assert done.stderr.splitlines()[0] == "mpiio-ext: ours" and len(done.stderr.splitlines()) == 2, done.stderr
     assert "a.html: " in done.stderr
 
 
 def test_logs_of_two_jobs_mixed(tmp_path: pathlib.Path) -> None:
-    logs = [written_log(tmp_path / f"{job}{k}.darshan", (100 * k, 100 * k + length), (1, end), job_id=job)
-            for k in range(3) for job, length, end in ((7, 50, 21), (8, 80, 5))]  # fmt: skip
+    logs = [
+        written_log(tmp_path / f"{job}{k}.darshan", (100 * k, 100 * k + length), (1, end), job_id=job)
+        for k in range(3)
+        for job, length, end in ((7, 50, 21), (8, 80, 5))
+    ]
     found = told(logs)
     assert [(one["job_id"], len(one["steps"]), one["run_time"], one["io_time"]) for one in found] == [
-        (7, 3, 150, 60), (8, 3, 240, 12)]
+        (7, 3, 150, 60),
+        (8, 3, 240, 12),
+    ]
     text = run("logs", *logs).stdout
     assert text.count("logs, one after the other:") == 2
     done = CliRunner().invoke(main, ["analyze", "logs", *map(str, logs), "-o", str(tmp_path / "x.html")])
@@ -134,8 +159,10 @@ def test_logs_of_two_jobs_mixed(tmp_path: pathlib.Path) -> None:
 def test_what_several_logs_say_of_a_job_is_that_of_all(tmp_path: pathlib.Path) -> None:
     """Applications are those of all logs; on a terminal long names are shortened where they do not differ."""
     names = [f"me_app_id42-{k}_11-25-35894-17291130573449436033_{k}" for k in range(7)]
-    logs = [written_log(tmp_path / f"{name}.darshan", (100 * k, 100 * k + 50), (1, 21), exe=f"/bin/app{k}")
-            for k, name in enumerate(names)]  # fmt: skip
+    logs = [
+        written_log(tmp_path / f"{name}.darshan", (100 * k, 100 * k + 50), (1, 21), exe=f"/bin/app{k}")
+        for k, name in enumerate(names)
+    ]
     (found,) = told(logs)
     assert found["facts"]["application"] == "app0, app1, app2, app3, app4, …"
     assert found["facts"]["logs"].startswith("7; the run time is that in which any runs")
@@ -146,8 +173,10 @@ def test_what_several_logs_say_of_a_job_is_that_of_all(tmp_path: pathlib.Path) -
 
 
 def test_a_log_that_cannot_be_read_is_told_where_the_job_is(tmp_path: pathlib.Path) -> None:
-    logs = [written_log(tmp_path / f"{k}.darshan", (100 * k, 100 * k + 50), (1, 21), bytes_written=32 << 20)
-            for k in range(3)]  # fmt: skip
+    logs = [
+        written_log(tmp_path / f"{k}.darshan", (100 * k, 100 * k + 50), (1, 21), bytes_written=32 << 20)
+        for k in range(3)
+    ]
     logs[1].write_bytes(logs[1].read_bytes()[:300])
     words = "1 log, of which nothing is counted"
     assert told(logs, status=1)[0]["facts"]["read, written"] == "0 B, 67.1 MB"  # not 67,108,864 B
@@ -161,7 +190,9 @@ def test_a_log_that_cannot_be_read_is_told_where_the_job_is(tmp_path: pathlib.Pa
     named.write_bytes(logs[1].read_bytes())
     nobody = "1.darshan (nobody knows whose it is)"
     assert [job["facts"]["not read"] for job in told([*logs, named], status=1)] == [
-        f"{words}: {nobody}", f"2 logs, of which nothing is counted: {nobody}, {named.name}"]  # fmt: skip
+        f"{words}: {nobody}",
+        f"2 logs, of which nothing is counted: {nobody}, {named.name}",
+    ]
 
 
 def test_a_store_names_the_logs_of_a_job_that_it_could_not_read(tmp_path: pathlib.Path) -> None:
@@ -181,7 +212,8 @@ def test_of_files_that_logs_have_lost_nobody_says_that_they_take_little(tmp_path
     seen = {1: Activity("", 4, 12.0, lost=True)}
     assert of_job(logs.tables, Known(), {}, {}).conclusion.endswith("That is too little to be worth tuning.")
     assert of_job(logs.tables, Known(), seen, {}).conclusion.endswith(
-        "That is in the files that the logs have; records of others are missing, and what these take is not known.")
+        "That is in the files that the logs have; records of others are missing, and what these take is not known."
+    )
 
 
 def test_a_log_counts_once_and_logs_of_the_same_name_are_two(tmp_path: pathlib.Path) -> None:

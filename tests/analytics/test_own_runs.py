@@ -19,12 +19,35 @@ MOVED, RANKS = 8_000_000, 4
 
 
 def write_results(folder: pathlib.Path, methods: tuple[str, ...] = METHODS) -> None:
-    rows = [Row(workload=pattern, variant=pattern, label=pattern, interface="mpiio", strategy=method,
-                      operation=operation, repetition=0, order=0, ranks=RANKS, scaled=False, file_bytes=MOVED,
-                      data_bytes=MOVED, open_s=0.1, view_s=0.0, data_s=2.0, close_s=0.1, bandwidth_mb_per_s=4.0,
-                      bandwidth_total_mb_per_s=4.0, requests=8, collectives_taken_over=RANKS,
-                      request_size_log2=(*[0] * 19, 8), compared="bytes")
-            for method in methods for pattern in PATTERNS for operation in ("write", "read")]  # fmt: skip
+    rows = [
+        Row(
+            workload=pattern,
+            variant=pattern,
+            label=pattern,
+            interface="mpiio",
+            strategy=method,
+            operation=operation,
+            repetition=0,
+            order=0,
+            ranks=RANKS,
+            scaled=False,
+            file_bytes=MOVED,
+            data_bytes=MOVED,
+            open_s=0.1,
+            view_s=0.0,
+            data_s=2.0,
+            close_s=0.1,
+            bandwidth_mb_per_s=4.0,
+            bandwidth_total_mb_per_s=4.0,
+            requests=8,
+            collectives_taken_over=RANKS,
+            request_size_log2=(*[0] * 19, 8),
+            compared="bytes",
+        )
+        for method in methods
+        for pattern in PATTERNS
+        for operation in ("write", "read")
+    ]
     folder.mkdir(exist_ok=True)
     environment = {"started": "2026-11-01T12:00:00+00:00", "hosts": ["n1"], "mpi_library": "Open MPI"}
     write_document(folder, environment=environment, configuration={}, rows=rows, absent=[], failure=None)

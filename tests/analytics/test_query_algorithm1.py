@@ -33,15 +33,18 @@ JOBS = [
 ]
 FILES = [
     {
-        "job_id": job["job_id"], "log_id": job["log_id"], "file_id": number,
+        "job_id": job["job_id"],
+        "log_id": job["log_id"],
+        "file_id": number,
         "bytes_written": (job["bytes_written"] or 0) // 2,
         # Job 5 has no Lustre.
         "osts": None if job["job_id"] == 5 else [number, 7],
-        "ost_word_0": None if job["job_id"] == 5 else 1 << number | 1 << 7, "write_start": 5.0,
+        "ost_word_0": None if job["job_id"] == 5 else 1 << number | 1 << 7,
+        "write_start": 5.0,
     }
     for job in JOBS
     for number in range(2)
-]  # fmt: skip
+]
 SLURM = [{"job_id": job, "node_count": 10 * job} for job in (1, 2, 3)]
 
 
@@ -146,11 +149,27 @@ def test_factors_of_a_join_know_what_only_the_log_knows(engine: str, tmp_path: p
     store = Store(tmp_path, osts=10)
     known = {"uses_mpiio": False, "partial": False, "app": "vasp"}
     logs = [(10, 1, 10.0), (20, 2, 4.0), (21, 2, 16.0)]
-    store.add("darshan_job", [{"log_id": log, "job_id": job, "run_time": time, "bytes_written": GB, **known}
-                              for log, job, time in logs])  # fmt: skip
-    store.add("darshan_file", [{"log_id": log, "job_id": job, "file_id": 1, "bytes_written": GB, "bytes_read": 0,
-                                "opens": 1, "write_time": 2.0, "write_start": 10.0 * log, "write_end": 10.0 * log + 2}
-                               for log, job, _ in logs])  # fmt: skip
+    store.add(
+        "darshan_job",
+        [{"log_id": log, "job_id": job, "run_time": time, "bytes_written": GB, **known} for log, job, time in logs],
+    )
+    store.add(
+        "darshan_file",
+        [
+            {
+                "log_id": log,
+                "job_id": job,
+                "file_id": 1,
+                "bytes_written": GB,
+                "bytes_read": 0,
+                "opens": 1,
+                "write_time": 2.0,
+                "write_start": 10.0 * log,
+                "write_end": 10.0 * log + 2,
+            }
+            for log, job, _ in logs
+        ],
+    )
     store.add("slurm", [{"job_id": job, "run_time": 999.0} for job in (1, 2)])
     miner = Miner(analytics_query.engine(engine), store)
     jobs, files = miner.load("darshan_job"), miner.load("darshan_file")

@@ -36,14 +36,19 @@ LAYOUTS = {
 }
 FILES: list[dict[str, Any]] = [
     {
-        "job_id": number // 3, "log_id": number // 3, "file_id": number, "stripe_size": layout[0],
-        "stripe_count": layout[1], "stripe_offset": layout[2], "components": layout[3],
+        "job_id": number // 3,
+        "log_id": number // 3,
+        "file_id": number,
+        "stripe_size": layout[0],
+        "stripe_count": layout[1],
+        "stripe_offset": layout[2],
+        "components": layout[3],
         "osts": None if number % 9 == 0 else sorted(_random.sample(range(5), 1 + number % 3)),
         "bytes_written": 1000 * number,
         "write_start": None if number % 7 == 3 else START + _random.choice([-20, 0, 5, 12.5, 60, 144, 200]),
     }
     for number, layout in enumerate(list(LAYOUTS) * 4)
-]  # fmt: skip
+]
 for file in FILES:
     file["ost_word_0"] = None if file["osts"] is None else sum(1 << ost for ost in file["osts"])
     file["write_end"] = (
@@ -55,13 +60,15 @@ def lmt(lost: bool) -> list[dict[str, Any]]:
     """Return the steps of the OSTs 0 to 3; with `lost`, some have no bytes and some have no row."""
     return [
         {
-            "time": START + 5 * step, "ost": ost, "file_system": "scratch",
+            "time": START + 5 * step,
+            "ost": ost,
+            "file_system": "scratch",
             "bytes_written": None if lost and (step + ost) % 4 == 1 else 1e6 * ost + 10.0 * step,
         }
         for step in range(STEPS)
         for ost in range(4)
         if not (lost and (3 * step + ost) % 7 == 2)
-    ]  # fmt: skip
+    ]
 
 
 def expected(rows: list[dict[str, Any]]) -> dict[tuple[int, int], tuple[float | None, float]]:

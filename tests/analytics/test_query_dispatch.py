@@ -81,38 +81,66 @@ def count_files(frame: Any) -> int:
 
 QUERIES: dict[str, Callable[[Loader], Tuples]] = {
     "a table": lambda load: load("darshan_file").project("job_id", "file_id", "ost_word_0"),
-    "a join": lambda load: load("darshan_job").join(load("darshan_file"), "job_id").project(
-        "job_id", "log_id", "log_id_darshan_file", "file_id"),
-    "groups by job of a join": lambda load: load("darshan_job").project("job_id").distinct().join(
-        load("darshan_file").filter("file_id > 0"), "job_id").group("job_id", files="count()", osts="ost_count()"),
-    "OSTs that jobs have in common": lambda load: load("darshan_file").filter("job_id between 3 and 30").ost_union(
-        "job_id").ost_intersection(),
+    "a join": lambda load: (
+        load("darshan_job")
+        .join(load("darshan_file"), "job_id")
+        .project("job_id", "log_id", "log_id_darshan_file", "file_id")
+    ),
+    "groups by job of a join": lambda load: (
+        load("darshan_job")
+        .project("job_id")
+        .distinct()
+        .join(load("darshan_file").filter("file_id > 0"), "job_id")
+        .group("job_id", files="count()", osts="ost_count()")
+    ),
+    "OSTs that jobs have in common": lambda load: (
+        load("darshan_file").filter("job_id between 3 and 30").ost_union("job_id").ost_intersection()
+    ),
     "groups by another column": lambda load: load("darshan_file").group("file_id", files="count()"),
-    "a left join and a sort": lambda load: load("darshan_job").join(
-        load("darshan_file").filter("job_id < 20"), "job_id", "left").project("job_id", "file_id").sort("-job_id"),
-    "groups behind an outer join": lambda load: load("darshan_job").filter("job_id > 5").join(
-        load("darshan_file").project(job_id="job_id", other="file_id").filter("job_id < 9"), "job_id", "outer").group(
-        "job_id", n="count()", some="max(other)"),
-    "groups by a key that a left join made NULL": lambda load: load("darshan_job").join(
-        load("darshan_file").filter("job_id < 2").project("job_id", "file_id", key="job_id"), "job_id", "left").group(
-        "key", n="count()"),
-    "a join that is not by job": lambda load: load("darshan_file").filter("job_id % 16 = 1").project(
-        "job_id", "file_id").join(
-        load("darshan_file").filter("job_id % 16 = 5").project("file_id", other="job_id"), "file_id"),
-    "a limit": lambda load: load("darshan_file").sort("job_id", "log_id", "file_id").limit(7).project(
-        "job_id", "file_id"),
-    "a window": lambda load: load("darshan_job").filter("job_id != 7").project(
-        "job_id", rank=lambda table: table.job_id.rank()),
+    "a left join and a sort": lambda load: (
+        load("darshan_job")
+        .join(load("darshan_file").filter("job_id < 20"), "job_id", "left")
+        .project("job_id", "file_id")
+        .sort("-job_id")
+    ),
+    "groups behind an outer join": lambda load: (
+        load("darshan_job")
+        .filter("job_id > 5")
+        .join(load("darshan_file").project(job_id="job_id", other="file_id").filter("job_id < 9"), "job_id", "outer")
+        .group("job_id", n="count()", some="max(other)")
+    ),
+    "groups by a key that a left join made NULL": lambda load: (
+        load("darshan_job")
+        .join(load("darshan_file").filter("job_id < 2").project("job_id", "file_id", key="job_id"), "job_id", "left")
+        .group("key", n="count()")
+    ),
+    "a join that is not by job": lambda load: (
+        load("darshan_file")
+        .filter("job_id % 16 = 1")
+        .project("job_id", "file_id")
+        .join(load("darshan_file").filter("job_id % 16 = 5").project("file_id", other="job_id"), "file_id")
+    ),
+    "a limit": lambda load: (
+        load("darshan_file").sort("job_id", "log_id", "file_id").limit(7).project("job_id", "file_id")
+    ),
+    "a window": lambda load: (
+        load("darshan_job").filter("job_id != 7").project("job_id", rank=lambda table: table.job_id.rank())
+    ),
     "percentiles": lambda load: load("darshan_file").percentile("job_id", points=[0, 50, 100]),
-    "a function of rows": lambda load: load("darshan_job").bin(
-        "odd", lambda job: job % 2, "job_id", type="int64").group("odd", n="count()"),
+    "a function of rows": lambda load: (
+        load("darshan_job").bin("odd", lambda job: job % 2, "job_id", type="int64").group("odd", n="count()")
+    ),
     "a function of groups": lambda load: load("darshan_file").project("job_id", "file_id").group("job_id", count_files),
-    "a table with itself": lambda load: load("darshan_job").project("job_id", "log_id").join(
-        load("darshan_job").project("job_id", other="log_id"), "job_id"),
+    "a table with itself": lambda load: (
+        load("darshan_job")
+        .project("job_id", "log_id")
+        .join(load("darshan_job").project("job_id", other="log_id"), "job_id")
+    ),
     "no job": lambda load: load("darshan_job", (1000, 2000)).join(load("darshan_file"), "job_id").project("job_id"),
-    "an empty table": lambda load: load("darshan_job").join(load("slurm"), "job_id", "left").project(
-        "job_id", "node_count"),
-}  # fmt: skip
+    "an empty table": lambda load: (
+        load("darshan_job").join(load("slurm"), "job_id", "left").project("job_id", "node_count")
+    ),
+}
 
 
 @pytest.mark.parametrize("name", list(QUERIES))
@@ -127,9 +155,16 @@ def test_placed_tables_give_the_same_rows(engine: str, name: str, setup: Setup, 
 
 @pytest.mark.parametrize(
     ("name", "unions"),
-    [("groups by job of a join", 1), ("a table", 1), ("a window", 1), ("groups behind an outer join", 1),
-     ("groups by a key that a left join made NULL", 1), ("a join that is not by job", 2), ("a table with itself", 1)],
-)  # fmt: skip
+    [
+        ("groups by job of a join", 1),
+        ("a table", 1),
+        ("a window", 1),
+        ("groups behind an outer join", 1),
+        ("groups by a key that a left join made NULL", 1),
+        ("a join that is not by job", 2),
+        ("a table with itself", 1),
+    ],
+)
 def test_the_largest_local_part_of_a_query_is_cut(name: str, unions: int, setup: Setup) -> None:
     spark = analytics_query.engine("spark")
     _, units = spark.dispatched(QUERIES[name](loader("spark", setup)).expression)
@@ -184,9 +219,12 @@ def test_what_a_range_of_jobs_does_not_need_may_be_gone(engine: str, tmp_path: p
         "filter": load("darshan_job").filter("job_id between 2 and 10").join(load("darshan_file"), "job_id"),
         "other side": load("darshan_job").join(load("darshan_file").filter("job_id <= 10", "job_id > 1"), "job_id"),
         "behind": load("darshan_job", (2, LAST)).sort("job_id").join(load("darshan_file"), "job_id"),
-        "three": load("darshan_job").filter("10 >= job_id and (job_id = 2 or job_id > 2)").project("job_id").join(
-            load("darshan_job"), "job_id").join(load("darshan_file"), "job_id"),
-    }  # fmt: skip
+        "three": load("darshan_job")
+        .filter("10 >= job_id and (job_id = 2 or job_id > 2)")
+        .project("job_id")
+        .join(load("darshan_job"), "job_id")
+        .join(load("darshan_file"), "job_id"),
+    }
     # Job 7 has two logs with 4 and 2 files, and a join by job pairs each with the files of both.
     rows = 8 * FILES + 2 * (FILES + 2)
     expected = dict.fromkeys(asked, rows) | {"three": 8 * FILES + 2 * 2 * (FILES + 2)}
@@ -234,9 +272,13 @@ def test_tasks_of_subtables_and_of_spark_s_own(setup: Setup, monkeypatch: pytest
 
 @pytest.mark.parametrize(
     ("jobs", "words"),
-    [((5, 4), "write the smallest and the largest"), ((1,), "write the smallest"), (("a", 2), "write the smallest"),
-     (7, "write the smallest")],
-)  # fmt: skip
+    [
+        ((5, 4), "write the smallest and the largest"),
+        ((1,), "write the smallest"),
+        (("a", 2), "write the smallest"),
+        (7, "write the smallest"),
+    ],
+)
 def test_ranges_that_are_none(jobs: Any, words: str, setup: Setup) -> None:
     with pytest.raises(AnalyticsError, match=words):
         loader("duckdb", setup)("darshan_job", jobs)

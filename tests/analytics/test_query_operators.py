@@ -86,11 +86,13 @@ CONDITIONS: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
     ("app like 'vasp%'", lambda j: j["app"].startswith("vasp")),
     ("app contains 'asp'", lambda j: "asp" in j["app"]),
     ("app not in ('lmp', 'it''s')", lambda j: j["app"].strip() not in ("lmp", "it's")),
-    ("lower(app) startswith \"vasp\"", lambda j: j["app"].lower().startswith("vasp")),
+    ('lower(app) startswith "vasp"', lambda j: j["app"].lower().startswith("vasp")),
     ("app == 'it''s'", lambda j: j["app"] == "it's"),
     ("start_time >= '2018-01-28'", lambda j: j["start_time"] >= DAY),
-    ("start_time between '2018-01-28 02:00' and '2018-01-28T05:00+01:00'",
-     lambda j: DAY + 7200 <= j["start_time"] <= DAY + 14400),
+    (
+        "start_time between '2018-01-28 02:00' and '2018-01-28T05:00+01:00'",
+        lambda j: DAY + 7200 <= j["start_time"] <= DAY + 14400,
+    ),
     ("end_time - start_time < 20min", lambda j: j["end_time"] - j["start_time"] < 1200),
     ("start_time + 1h > '2018-01-28'", lambda j: j["start_time"] + 3600 > DAY),
     ("bytes_written / write_time >= 2GB/s", lambda j: j["write_time"] and j["bytes_written"] / j["write_time"] >= 2e9),
@@ -103,7 +105,7 @@ CONDITIONS: list[tuple[str, Callable[[dict[str, Any]], Any]]] = [
     ("modules contains 'MPI-IO'", lambda j: "MPI-IO" in j["modules"]),
     ("length(modules) = 1", lambda j: len(j["modules"]) == 1),
     ("true", lambda j: True),
-]  # fmt: skip
+]
 
 
 def _holds(test: Callable[[dict[str, Any]], Any], job: dict[str, Any]) -> bool:
@@ -176,11 +178,23 @@ def test_sort_and_limit(tuples: Loader) -> None:
 
 
 def test_aggregates(tuples: Loader) -> None:
-    rows = tuples("darshan_job").group(
-        "app", jobs="count()", known="count(bytes_written)", most="max(bytes_written)", total="sum(bytes_read)",
-        average="mean(write_time)", middle="median(write_time)", kinds="count_distinct(write_time)",
-        rate="sum(bytes_written) / sum(write_time)", spread="std(job_id)", third="quantile(job_id, 0.25)",
-    ).rows()  # fmt: skip
+    rows = (
+        tuples("darshan_job")
+        .group(
+            "app",
+            jobs="count()",
+            known="count(bytes_written)",
+            most="max(bytes_written)",
+            total="sum(bytes_read)",
+            average="mean(write_time)",
+            middle="median(write_time)",
+            kinds="count_distinct(write_time)",
+            rate="sum(bytes_written) / sum(write_time)",
+            spread="std(job_id)",
+            third="quantile(job_id, 0.25)",
+        )
+        .rows()
+    )
     assert {row["app"] for row in rows} == set(APPS)
     for row in rows:
         jobs = [job for job in JOBS if job["app"] == row["app"]]
@@ -228,7 +242,8 @@ def test_osts_of_groups_as_results(tuples: Loader) -> None:
     for found, merge in both:
         rows = {row["job_id"]: row for row in found}
         assert {job: row["osts"] for job, row in rows.items()} == {
-            job: sorted(merge(*osts)) if osts else None for job, osts in known.items()}  # fmt: skip
+            job: sorted(merge(*osts)) if osts else None for job, osts in known.items()
+        }
         assert all(row["with_osts"] == len(known[job]) for job, row in rows.items())
         assert all(row["with_osts"] + row["without_osts"] == len(jobs[job]) for job, row in rows.items())
     assert rows[5]["osts"] is None and rows[5]["without_osts"] == 3
@@ -256,7 +271,8 @@ def test_osts_that_jobs_have_in_common(tuples: Loader) -> None:
     [row] = unions.filter("length(osts) > 3", "osts contains 62").ost_union().rows()
     assert row["osts"] == sorted(set().union(*(osts for osts in used.values() if len(osts) > 3 and 62 in osts)))
     assert unions.group("job_id", osts="ost_count()").filter("job_id = 30").rows() == [
-        {"job_id": 30, "osts": len(used[30])}]  # fmt: skip
+        {"job_id": 30, "osts": len(used[30])}
+    ]
 
 
 def test_documented_examples_of_osts(tuples: Loader, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -273,7 +289,8 @@ def test_documented_examples_of_osts(tuples: Loader, monkeypatch: pytest.MonkeyP
             exec(ast.unparse(statement), space)
     counts, unions, shared, two, on_14 = found
     assert {row["job_id"]: row["osts"] for row in counts} == {
-        row["job_id"]: None if row["osts"] is None else len(row["osts"]) for row in unions}  # fmt: skip
+        row["job_id"]: None if row["osts"] is None else len(row["osts"]) for row in unions
+    }
     assert len(shared) == len(unions) and [row["with_osts"] for row in two] == [2] and len(two[0]["osts"]) > 1
     assert on_14 == []
 
@@ -430,8 +447,10 @@ def test_quoted_dates_are_utc_unless_they_say_otherwise(tuples: Loader) -> None:
     middle = math.floor(sorted(starts)[len(starts) // 2])
     when = datetime.datetime.fromtimestamp(middle, datetime.timezone.utc)
     local = when.astimezone(datetime.timezone(datetime.timedelta(hours=-8)))
-    counts = {tuples("slurm").filter(f"start_time >= '{text}'").count()
-              for text in (when.strftime("%Y-%m-%d %H:%M:%S"), local.isoformat(" "))}  # fmt: skip
+    counts = {
+        tuples("slurm").filter(f"start_time >= '{text}'").count()
+        for text in (when.strftime("%Y-%m-%d %H:%M:%S"), local.isoformat(" "))
+    }
     assert counts == {sum(start >= when.timestamp() for start in starts)} and counts != {0}
 
 

@@ -19,12 +19,35 @@ from mpiio_ext.analytics.query import ExpressionError, Tuples, load
 
 GB = 10**9
 DAY = 1517097600.0  # 2018-01-28 UTC
-JOBS = [{"job_id": number, "log_id": number, "app": "ab"[number % 2], "bytes_written": number * GB, "reads": number,
-         "write_time": float(number), "run_time": 2.0 * number, "start_time": DAY + number, "processes": 4}
-        for number in range(1, 5)]  # fmt: skip
-FILES = [{"job_id": number, "log_id": number, "file_id": number, "bytes_written": number * GB, "opens": 1,
-          "bytes_read": 0, "write_start": 1.0, "write_end": 2.0, "write_time": 1.0, "processes": 4}
-         for number in range(1, 5)]  # fmt: skip
+JOBS = [
+    {
+        "job_id": number,
+        "log_id": number,
+        "app": "ab"[number % 2],
+        "bytes_written": number * GB,
+        "reads": number,
+        "write_time": float(number),
+        "run_time": 2.0 * number,
+        "start_time": DAY + number,
+        "processes": 4,
+    }
+    for number in range(1, 5)
+]
+FILES = [
+    {
+        "job_id": number,
+        "log_id": number,
+        "file_id": number,
+        "bytes_written": number * GB,
+        "opens": 1,
+        "bytes_read": 0,
+        "write_start": 1.0,
+        "write_end": 2.0,
+        "write_time": 1.0,
+        "processes": 4,
+    }
+    for number in range(1, 5)
+]
 SLURM = [{"job_id": number, "start_time": DAY, "run_time": 60.0} for number in range(1, 5)]
 
 Loader = Callable[[str], Tuples]
@@ -50,37 +73,107 @@ def _smallest(frame: Any) -> float:
 
 #: What is chained, a condition that suits, how many rows pass it, one that does not, what the message says.
 CHAINS: list[tuple[str, Callable[[Loader], Tuples], str, int, str, str]] = [
-    ("aggregate", lambda t: t("darshan_job").group("app", b="sum(bytes_written)"), "b >= 6GB", 1, "b < 5s",
-     "in B meets one in s"),
-    ("misnamed", lambda t: t("darshan_job").group("app", write_time="sum(bytes_written)"), "write_time < 5GB", 1,
-     "write_time < 1s", "in B meets one in s"),
-    ("computed", lambda t: t("darshan_job").project("job_id", two="2 * bytes_written"), "two < 5GB", 2, "two < 5s",
-     "in B meets one in s"),
-    ("constant", lambda t: t("darshan_job").project("job_id", rate="1GB / write_time"), "rate <= 0.5GB/s", 3,
-     "rate < 5s", "in B/s meets one in s"),
+    (
+        "aggregate",
+        lambda t: t("darshan_job").group("app", b="sum(bytes_written)"),
+        "b >= 6GB",
+        1,
+        "b < 5s",
+        "in B meets one in s",
+    ),
+    (
+        "misnamed",
+        lambda t: t("darshan_job").group("app", write_time="sum(bytes_written)"),
+        "write_time < 5GB",
+        1,
+        "write_time < 1s",
+        "in B meets one in s",
+    ),
+    (
+        "computed",
+        lambda t: t("darshan_job").project("job_id", two="2 * bytes_written"),
+        "two < 5GB",
+        2,
+        "two < 5s",
+        "in B meets one in s",
+    ),
+    (
+        "constant",
+        lambda t: t("darshan_job").project("job_id", rate="1GB / write_time"),
+        "rate <= 0.5GB/s",
+        3,
+        "rate < 5s",
+        "in B/s meets one in s",
+    ),
     ("renamed", lambda t: t("darshan_job").rename(run="run_time"), "run < 5s", 2, "run < 1GB", "in s meets one in B"),
     ("copied", lambda t: t("darshan_job").project("job_id", n="bytes_written"), "n < 2.5GB", 2, "n < 1h", "in B meets"),
     ("counted", lambda t: t("darshan_job").group("app", n="count()"), "n = 2", 2, "n < 1GB", "numbers without a unit"),
     ("ratio", lambda t: t("darshan_job").project(x="bytes_written / 2GB"), "x < 1", 1, "x < 1GB", "without a unit"),
-    ("first", lambda t: t("darshan_job").group("app", first="min(start_time)"), "first < '2018-01-28 00:00:01.5'", 1,
-     "first > 5s", "in s since 1970 UTC meets one in s"),
-    ("lasted", lambda t: t("darshan_job").group("app", d="max(start_time) - min(start_time)"), "d >= 2s", 2,
-     "d > '2018-01-28'", "does not compare"),
-    ("joined", lambda t: t("darshan_job").join(t("slurm"), "job_id"), "start_time_slurm = '2018-01-28'", 4,
-     "run_time_slurm < 1GB", "in s meets one in B"),
-    ("joined other", lambda t: t("slurm").join(t("darshan_job").project("job_id", run_time="2 * bytes_written"),
-                                               "job_id"),
-     "run_time_darshan_job <= 4GB", 2,
-     "run_time_darshan_job < 1s", "in B meets one in s"),
-    ("binned", lambda t: t("darshan_job").bin("size", ["2GB", "4GB"], "bytes_written"), "size = 1", 2, "size < 1GB",
-     "without a unit"),
-    ("percentile", lambda t: t("darshan_job").rename(b="bytes_written").percentile("b", points=[0, 100]), "b > 2GB", 1,
-     "b > 2s", "in B meets one in s"),
-    ("files", lambda t: t("darshan_job").join(t("darshan_file"), "job_id").files(), "bytes_written < 3GB", 2,
-     "bytes_written < 3s", "in B meets one in s"),
-    ("distinct", lambda t: t("darshan_job").project(b="bytes_written").distinct().sort("b").limit(3), "b > 1GB", 2,
-     "b > 1s", "in B meets one in s"),
-]  # fmt: skip
+    (
+        "first",
+        lambda t: t("darshan_job").group("app", first="min(start_time)"),
+        "first < '2018-01-28 00:00:01.5'",
+        1,
+        "first > 5s",
+        "in s since 1970 UTC meets one in s",
+    ),
+    (
+        "lasted",
+        lambda t: t("darshan_job").group("app", d="max(start_time) - min(start_time)"),
+        "d >= 2s",
+        2,
+        "d > '2018-01-28'",
+        "does not compare",
+    ),
+    (
+        "joined",
+        lambda t: t("darshan_job").join(t("slurm"), "job_id"),
+        "start_time_slurm = '2018-01-28'",
+        4,
+        "run_time_slurm < 1GB",
+        "in s meets one in B",
+    ),
+    (
+        "joined other",
+        lambda t: t("slurm").join(t("darshan_job").project("job_id", run_time="2 * bytes_written"), "job_id"),
+        "run_time_darshan_job <= 4GB",
+        2,
+        "run_time_darshan_job < 1s",
+        "in B meets one in s",
+    ),
+    (
+        "binned",
+        lambda t: t("darshan_job").bin("size", ["2GB", "4GB"], "bytes_written"),
+        "size = 1",
+        2,
+        "size < 1GB",
+        "without a unit",
+    ),
+    (
+        "percentile",
+        lambda t: t("darshan_job").rename(b="bytes_written").percentile("b", points=[0, 100]),
+        "b > 2GB",
+        1,
+        "b > 2s",
+        "in B meets one in s",
+    ),
+    (
+        "files",
+        lambda t: t("darshan_job").join(t("darshan_file"), "job_id").files(),
+        "bytes_written < 3GB",
+        2,
+        "bytes_written < 3s",
+        "in B meets one in s",
+    ),
+    (
+        "distinct",
+        lambda t: t("darshan_job").project(b="bytes_written").distinct().sort("b").limit(3),
+        "b > 1GB",
+        2,
+        "b > 1s",
+        "in B meets one in s",
+    ),
+]
 
 
 def test_units_follow_columns(tuples: Loader) -> None:

@@ -33,8 +33,11 @@ def _history(seed: int = 1) -> History:
     for at in SLOW:
         values[at : at + 2], load[at : at + 2] = 30.0, 60.0
     values[FAST] = 160.0
-    more = {"fshealth_ost_most_full_pct": fullness, "fs_ave_mds_cpu": load,
-            "fs_ave_oss_cpu": steps([(300, 9.0)], seed=9)}  # fmt: skip
+    more = {
+        "fshealth_ost_most_full_pct": fullness,
+        "fs_ave_mds_cpu": load,
+        "fs_ave_oss_cpu": steps([(300, 9.0)], seed=9),
+    }
     return histories(select(history(values, more))[0])[0]
 
 
@@ -90,7 +93,9 @@ def test_a_step_is_no_regime_of_the_months_before_or_after() -> None:
 def test_the_metrics_that_differ_are_named_and_no_others() -> None:
     found = named(explain([partition(_history())]))
     assert {(one.regime, one.moved.metric) for one in found} == {
-        (LONG_LOW, "fshealth_ost_most_full_pct"), (TRANSIENT_LOW, "fs_ave_mds_cpu")}
+        (LONG_LOW, "fshealth_ost_most_full_pct"),
+        (TRANSIENT_LOW, "fs_ave_mds_cpu"),
+    }
     slump = next(one for one in found if one.regime == LONG_LOW)
     assert slump.moved.effect == 1.0 and slump.moved.before == pytest.approx(50, rel=0.02)
     assert slump.moved.after == pytest.approx(90, rel=0.02) and slump.jobs >= 26

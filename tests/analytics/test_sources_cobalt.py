@@ -35,10 +35,12 @@ def test_published_tables(tmp_path: pathlib.Path) -> None:
     names = ("job_id", "start_time", "run_time", "node_count", "cores", "state", "exit_code", "partition")
     assert jobs(records, *names) == [
         (1204001, start, 3599.5, 4096, 65536, "COMPLETED", 0, "prod-short"),
-        (205001, 1496313900.0 + 5 * 3600, 300.0, 3, 192, "FAILED", -1, "default")]  # fmt: skip
+        (205001, 1496313900.0 + 5 * 3600, 300.0, 3, 192, "FAILED", -1, "default"),
+    ]
     assert jobs(records, "machine", "location", "mode", "time_requested", "queued_wait", "program_runs", "nodes") == [
         ("mira", "MIR-08800-3BFF1-3-4096", "script", 7200.0, 1800.5, 3, None),
-        ("theta", "3-4,10", "script", 600.0, 2700.0, 0, ["nid00003", "nid00004", "nid00010"])]  # fmt: skip
+        ("theta", "3-4,10", "script", 600.0, 2700.0, 0, ["nid00003", "nid00004", "nid00010"]),
+    ]
     polaris = texts.COBALT.replace(",1204001,", ",,").replace("1204001.mira", "77.polaris-pbs-01")
     assert jobs(read(tmp_path, polaris), "job_id")[0] == (77,), "PBS names jobs so, and has no ID of Cobalt"
 
@@ -48,9 +50,12 @@ def test_accounting_records_of_a_job_are_put_together(tmp_path: pathlib.Path) ->
     names = ("job_id", "user", "account", "submit_time", "start_time", "end_time", "state", "exit_code")
     assert jobs(records, *names) == [
         (359758, "anna", "P1", 1415414459.0, 1415422720.9, 1415422930.0, "FAILED", 143),
-        (359760, "b,c", None, None, 1415423160.0, None, "RUNNING", None)]  # fmt: skip
+        (359760, "b,c", None, None, 1415423160.0, None, "RUNNING", None),
+    ]
     assert jobs(records, "node_count", "time_requested", "mode", "job_name") == [
-        (4096, 1200.0, "c16", None), (4096, 1200.0, None, None)]  # fmt: skip
+        (4096, 1200.0, "c16", None),
+        (4096, 1200.0, None, None),
+    ]
     assert records.status == "whole", "records of tasks and reservations are no jobs, and no damage"
 
 
@@ -59,12 +64,11 @@ def test_qstat(tmp_path: pathlib.Path, text: str) -> None:
     records = read(tmp_path, text)
     assert jobs(records, "job_id", "user", "state", "node_count", "location", "start_time") == [
         (359758, "anna", "RUNNING", 4096, "MIR-08800-3BFF1-3-4096", 1415401120.0),
-        (359799, "bernd", "QUEUED", 512, None, None)]  # fmt: skip
+        (359799, "bernd", "QUEUED", 512, None, None),
+    ]
 
 
-@pytest.mark.parametrize(("text", "local"), [
-    ("COBALT", True), ("COBALT_RECORDS", False), ("COBALT_QSTAT", True),
-])  # fmt: skip
+@pytest.mark.parametrize(("text", "local"), [("COBALT", True), ("COBALT_RECORDS", False), ("COBALT_QSTAT", True)])
 def test_which_times_are_local(tmp_path: pathlib.Path, text: str, local: bool) -> None:
     path = tmp_path / "input"
     path.write_text(getattr(texts, text))
@@ -72,23 +76,42 @@ def test_which_times_are_local(tmp_path: pathlib.Path, text: str, local: bool) -
     assert sources.recognize(path).NAME == "cobalt"
 
 
-@pytest.mark.parametrize(("text", "old", "new", "problem"), [
-    ("COBALT", ",4096.0,4096.0,", ",40x6.0,4096.0,", "input:2: '40x6.0' is no number"),
-    ("COBALT", ",4096.0,4096.0,", ",4096.5,4096.0,", "input:2: '4096.5' is no count"),
-    ("COBALT", "2017-06-01 10:30:00.5", "2017-06-31 10:30:00", "input:2: '2017-06-31 10:30:00' is no time"),
-    ("COBALT", ",script,3\n", "\n", "input:2: 19 values, and the first line names 21"),
-    ("COBALT", "1204001.mira,1204001", "mira,0",
-     "input:2: neither COBALT_JOBID, JobID nor JOB_NAME is the ID of a job"),
-    ("COBALT", "3-4,10", "4-3,10", "input:3: '4-3' is no range of nodes"),
-    ("COBALT_RECORDS", "22:58:40;S;", "22:58:4;S;", "input:2: no accounting record: "
-     "'11/07/2014 22:58:4;S;359758;account=P1 ctime=1415414459.0 ex'"),
-    ("COBALT_RECORDS", "end=1415422930.0", "end=14154x2930.0", "input:4: '14154x2930.0' is no time"),
-    ("COBALT_QSTAT", "359799  bernd  06:00:00", "359799  bernd-106:00:00",
-     "input:4: the columns are not those of the heading: "
-     "'359799  bernd-106:00:00  00:01:00    N/A       512    queued'"),
-    ("COBALT_LONG", "    Nodes            : 4096", "    Nodes              4096",
-     "input:4: no value of a job: 'Nodes              4096'"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "old", "new", "problem"),
+    [
+        ("COBALT", ",4096.0,4096.0,", ",40x6.0,4096.0,", "input:2: '40x6.0' is no number"),
+        ("COBALT", ",4096.0,4096.0,", ",4096.5,4096.0,", "input:2: '4096.5' is no count"),
+        ("COBALT", "2017-06-01 10:30:00.5", "2017-06-31 10:30:00", "input:2: '2017-06-31 10:30:00' is no time"),
+        ("COBALT", ",script,3\n", "\n", "input:2: 19 values, and the first line names 21"),
+        (
+            "COBALT",
+            "1204001.mira,1204001",
+            "mira,0",
+            "input:2: neither COBALT_JOBID, JobID nor JOB_NAME is the ID of a job",
+        ),
+        ("COBALT", "3-4,10", "4-3,10", "input:3: '4-3' is no range of nodes"),
+        (
+            "COBALT_RECORDS",
+            "22:58:40;S;",
+            "22:58:4;S;",
+            "input:2: no accounting record: '11/07/2014 22:58:4;S;359758;account=P1 ctime=1415414459.0 ex'",
+        ),
+        ("COBALT_RECORDS", "end=1415422930.0", "end=14154x2930.0", "input:4: '14154x2930.0' is no time"),
+        (
+            "COBALT_QSTAT",
+            "359799  bernd  06:00:00",
+            "359799  bernd-106:00:00",
+            "input:4: the columns are not those of the heading: "
+            "'359799  bernd-106:00:00  00:01:00    N/A       512    queued'",
+        ),
+        (
+            "COBALT_LONG",
+            "    Nodes            : 4096",
+            "    Nodes              4096",
+            "input:4: no value of a job: 'Nodes              4096'",
+        ),
+    ],
+)
 def test_jobs_that_are_damaged(tmp_path: pathlib.Path, text: str, old: str, new: str, problem: str) -> None:
     whole = getattr(texts, text)
     assert old in whole
@@ -119,8 +142,11 @@ def test_a_store_joins_darshan_logs_to_jobs_of_cobalt(tmp_path: pathlib.Path) ->
     (tmp_path / "cobalt").mkdir()
     (tmp_path / "cobalt" / "ANL-ALCF-DJC-MIRA_20170101_20171231.csv").write_text(texts.COBALT)
     (tmp_path / "cobalt" / "noise.csv").write_text("a,b\n1,2\n")
-    setup = {"store": str(tmp_path / "store"), "workers": 0,
-             "inputs": {"darshan": [str(tmp_path / "darshan")], "cobalt": [str(tmp_path / "cobalt")]}}  # fmt: skip
+    setup = {
+        "store": str(tmp_path / "store"),
+        "workers": 0,
+        "inputs": {"darshan": [str(tmp_path / "darshan")], "cobalt": [str(tmp_path / "cobalt")]},
+    }
     with IOMiner(setup) as miner:
         miner.init_stores(quiet=True)
         rows = miner.load("darshan_job").join(miner.load("slurm"), "job_id").project("job_id", "node_count").rows()

@@ -25,8 +25,10 @@ def read(folder: pathlib.Path, text: str | bytes) -> Records:
 
 
 def files(records: Records) -> list[dict[str, Any]]:
-    return [{name: value for name, value in row.items() if value is not None}
-            for row in records.tables["darshan_file"].to_pylist()]  # fmt: skip
+    return [
+        {name: value for name, value in row.items() if value is not None}
+        for row in records.tables["darshan_file"].to_pylist()
+    ]
 
 
 # ---- records ---------------------------------------------------------------------------------------------------------
@@ -44,7 +46,12 @@ def test_records_are_joined_to_files_and_a_job(tmp_path: pathlib.Path, form: str
     assert not {"write_start", "root_bytes_written", "consec_reads", "processes"} & shared.keys()
     (job,) = records.tables["darshan_job"].to_pylist()
     assert (job["job_id"], job["bytes_written"], job["files"], job["files_read"], job["run_time"]) == (
-        3819766, 607, 2, 1, 322.0)  # fmt: skip
+        3819766,
+        607,
+        2,
+        1,
+        322.0,
+    )
     assert (job["modules"], job["uses_mpiio"], job["uses_stdio"]) == (["POSIX", "MPI-IO"], True, False)
     assert job["processes"] is None and job["uid"] is None
 
@@ -53,7 +60,12 @@ def test_sums_of_logs_are_jobs_without_files(tmp_path: pathlib.Path) -> None:
     records = read(tmp_path, texts.COUNTERS_TOTAL)
     first, second = records.tables["darshan_job"].to_pylist()
     assert (first["bytes_read"], first["opens"], first["processes"], first["run_time"], first["app"]) == (
-        1024, 15, 6, 323.0, "b4717")  # fmt: skip
+        1024,
+        15,
+        6,
+        323.0,
+        "b4717",
+    )
     assert (first["read_start"], second["read_start"]) == (1638885282.006361, None)
     assert (second["modules"], second["bytes_written"]) == (["STDIO"], None)
     assert first["files"] is None and not files(records)
@@ -72,20 +84,33 @@ def _records_of(log: pathlib.Path) -> pa.Table:
             for part, dtype in (("counters", int), ("fcounters", float)):
                 pairs = zip(report.counters[module][part], record[part], strict=True)
                 row |= {name: dtype(value) for name, value in pairs if name in WANTED}
-    common = {"jobid": job["jobid"], "start_time": job["start_time_sec"], "end_time": job["end_time_sec"],
-              "nprocs": job["nprocs"], "uid": "masked"}  # fmt: skip
+    common = {
+        "jobid": job["jobid"],
+        "start_time": job["start_time_sec"],
+        "end_time": job["end_time_sec"],
+        "nprocs": job["nprocs"],
+        "uid": "masked",
+    }
     names = dict.fromkeys(name for row in rows.values() for name in row)
-    out = [{"recordid": key[0], "rank": key[1], **common, **{name: row.get(name) for name in names}}
-           for key, row in rows.items()]  # fmt: skip
+    out = [
+        {"recordid": key[0], "rank": key[1], **common, **{name: row.get(name) for name in names}}
+        for key, row in rows.items()
+    ]
     columns = {name: [row[name] for row in out] for name in out[0]}
-    return pa.table({name: pa.array(values, pa.uint64() if name == "recordid" else None)
-                     for name, values in columns.items()})  # fmt: skip
+    return pa.table(
+        {name: pa.array(values, pa.uint64() if name == "recordid" else None) for name, values in columns.items()}
+    )
 
 
-@pytest.mark.parametrize("name", [
-    "known_truth/metadata_storm-4.darshan", "known_truth/read_modify_write-4.darshan",
-    "known_truth/small_independent-4.darshan", "tokio/samples/sample-goodost.darshan",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "name",
+    [
+        "known_truth/metadata_storm-4.darshan",
+        "known_truth/read_modify_write-4.darshan",
+        "known_truth/small_independent-4.darshan",
+        "tokio/samples/sample-goodost.darshan",
+    ],
+)
 def test_the_rows_of_a_log_and_of_its_records_are_the_same(tmp_path: pathlib.Path, name: str) -> None:
     log = shared_data(name)
     pq.write_table(_records_of(log), tmp_path / "x.parquet")
@@ -106,8 +131,16 @@ def test_the_rows_of_a_log_and_of_its_records_are_the_same(tmp_path: pathlib.Pat
                 assert same, (column, value, expected)
             compared += 1
         lost = [column for column, value in other.items() if value is not None and row[column] is None]
-        assert set(lost) <= {"file", "mount", "fs_type", "osts", "components", "stripe_size", "stripe_count",
-                             "stripe_offset"}  # fmt: skip
+        assert set(lost) <= {
+            "file",
+            "mount",
+            "fs_type",
+            "osts",
+            "components",
+            "stripe_size",
+            "stripe_count",
+            "stripe_offset",
+        }
     assert compared > 20
     job, other = ours["darshan_job"].to_pylist()[0], theirs["darshan_job"].to_pylist()[0]
     for column in ("bytes_read", "bytes_written", "reads", "writes", "opens", "files_written", "processes"):
@@ -117,11 +150,14 @@ def test_the_rows_of_a_log_and_of_its_records_are_the_same(tmp_path: pathlib.Pat
 # ---- damage ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("old", "new", "problem"), [
-    (",1,2,10,7,", ",1,2,1o,7,", "input:2: POSIX_BYTES_READ: '1o' is no number"),
-    ("18446744073709551615,1", "18446744073709551616,1", "input:3: recordid: '18446744073709551616' is no ID"),
-    (",6,600,\n", ",6,600\n", "input:4: 17 values, and the first line names 18"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        (",1,2,10,7,", ",1,2,1o,7,", "input:2: POSIX_BYTES_READ: '1o' is no number"),
+        ("18446744073709551615,1", "18446744073709551616,1", "input:3: recordid: '18446744073709551616' is no ID"),
+        (",6,600,\n", ",6,600\n", "input:4: 17 values, and the first line names 18"),
+    ],
+)
 def test_lines_that_are_damaged(tmp_path: pathlib.Path, old: str, new: str, problem: str) -> None:
     assert old in texts.COUNTERS
     records = read(tmp_path, texts.COUNTERS.replace(old, new, 1))
@@ -136,8 +172,9 @@ def test_tables_that_are_none_are_refused(tmp_path: pathlib.Path) -> None:
     assert sources.recognize(tmp_path / "input").NAME == "counters"  # so that what is wrong with it is told
     with pytest.raises(SourceError, match="input: cannot be read"):
         sources.read(tmp_path / "input", "counters")
-    pq.write_table(pa.table({"recordid": [1], "rank": ["x"], "jobid": [1], "start_time": [1], "end_time": [2]}),
-                   tmp_path / "input")  # fmt: skip
+    pq.write_table(
+        pa.table({"recordid": [1], "rank": ["x"], "jobid": [1], "start_time": [1], "end_time": [2]}), tmp_path / "input"
+    )
     with pytest.raises(SourceError, match="column rank is of string, and no numbers"):
         sources.read(tmp_path / "input")
 

@@ -62,15 +62,27 @@ def test_loads_operations_and_fullness_of_a_database(tmp_path: pathlib.Path) -> 
     records = sources.read(base_of(tmp_path / "l.sqlite3", LMT))
     assert (records.source, records.status) == ("lmt", "whole")
     assert rows(records, "servers", "server", "kind", "quantity", "value") == [
-        ("n4", "oss", "cpu", 2.5), ("n4", "oss", "cpu", None), ("n4", "oss", "cpu", 4.5), ("n4", "oss", "memory", 90.0),
-        ("n4", "oss", "memory", 91.0), ("n4", "oss", "memory", 92.0), ("n3", "mds", "cpu", 1.5),
-        ("n3", "mds", "cpu", 1.6), ("n3", "mds", "cpu", 1.7)]  # fmt: skip
+        ("n4", "oss", "cpu", 2.5),
+        ("n4", "oss", "cpu", None),
+        ("n4", "oss", "cpu", 4.5),
+        ("n4", "oss", "memory", 90.0),
+        ("n4", "oss", "memory", 91.0),
+        ("n4", "oss", "memory", 92.0),
+        ("n3", "mds", "cpu", 1.5),
+        ("n3", "mds", "cpu", 1.6),
+        ("n3", "mds", "cpu", 1.7),
+    ]
     # The counter of open went back; the middle sample of close is lost.
     assert rows(records, "operations", "time", "operation", "count") == [
-        (START - 28800, "open", 7.0), (START - 28795, "open", None), (START - 28800, "close", None),
-        (START - 28795, "close", None)]
+        (START - 28800, "open", 7.0),
+        (START - 28795, "open", None),
+        (START - 28800, "close", None),
+        (START - 28795, "close", None),
+    ]
     assert rows(records, "fullness", "target", "kind", "used_kib", "total_kib", "inodes_used", "inodes_total")[::3] == [
-        ("snx1-OST0000", "OST", 70.0, 100.0, 7.0, 10.0), ("snx1-MDT0000", "MDT", 5.0, 10.0, 4.0, 10.0)]
+        ("snx1-OST0000", "OST", 70.0, 100.0, 7.0, 10.0),
+        ("snx1-MDT0000", "MDT", 5.0, 10.0, 4.0, 10.0),
+    ]
     assert Records.from_json(records.to_json()).equals(records)
 
 
@@ -90,9 +102,11 @@ def _tokio(path: pathlib.Path) -> pathlib.Path:
         for group, dataset, column, values in (
             ("datatargets", "readbytes", "snx1-OST0000", [10, 20]),
             ("datatargets", "writebytes", "snx1-OST0000", [0, 50]),
-            ("dataservers", "cpuload", "n4", [2.5, -0.0]), ("mdtargets", "statfss", "n3", [7, 0]),
-            ("fullness", "bytes", "snx1-OST0000", [70, 71]), ("fullness", "bytestotal", "snx1-OST0000", [100, 100]),
-        ):  # fmt: skip
+            ("dataservers", "cpuload", "n4", [2.5, -0.0]),
+            ("mdtargets", "statfss", "n3", [7, 0]),
+            ("fullness", "bytes", "snx1-OST0000", [70, 71]),
+            ("fullness", "bytestotal", "snx1-OST0000", [100, 100]),
+        ):
             data = file.create_dataset(f"{group}/{dataset}", data=np.array(values, dtype=np.float64).reshape(2, 1))
             data.attrs["columns"] = [column.encode()]
             if "timestamps" not in file[group]:
@@ -105,7 +119,9 @@ def test_loads_operations_and_fullness_of_hdf5(tmp_path: pathlib.Path) -> None:
     assert rows(records, "servers", "time", "server", "value") == [(START, "n4", 2.5), (START + 5, "n4", None)]
     assert rows(records, "operations", "operation", "count") == [("statfs", 7.0), ("statfs", 0.0)]
     assert rows(records, "fullness", "used_kib", "total_kib", "inodes_used") == [
-        (70.0, 100.0, None), (71.0, 100.0, None)]
+        (70.0, 100.0, None),
+        (71.0, 100.0, None),
+    ]
 
 
 JOBS = """
@@ -208,7 +224,8 @@ def test_a_file_that_kills_its_reader_costs_itself_alone(
     found, notes = system.traffic(system.named("snx1"), Period(START, START + 10.0))
     assert found.read is not None and found.read.total() == 30, "of the database"
     assert [str(note) for note in notes] == [
-        f"lmt skipped: {tmp_path}/bad.hdf5: its reader was killed by SIGSEGV: it is damaged"]
+        f"lmt skipped: {tmp_path}/bad.hdf5: its reader was killed by SIGSEGV: it is damaged"
+    ]
     assert notes[0].damage
 
 
@@ -225,9 +242,21 @@ def test_the_command_outlives_damaged_hdf5(tmp_path: pathlib.Path) -> None:
         for at in source.sample([at for at in places if at < len(damaged) and at >= 8], 12):
             damaged[at] = source.randrange(256)
         bad.write_bytes(damaged)
-        done = CliRunner().invoke(main, ["analyze", "summarize-job", str(log), "--source", str(bad),
-                                                                                               "--file-system", "snx1",
-                                         "--json", "--strict", "--allow-missing"])  # fmt: skip
+        done = CliRunner().invoke(
+            main,
+            [
+                "analyze",
+                "summarize-job",
+                str(log),
+                "--source",
+                str(bad),
+                "--file-system",
+                "snx1",
+                "--json",
+                "--strict",
+                "--allow-missing",
+            ],
+        )
         (row,) = json.loads(done.stdout)
         assert row["_log"] == "x.darshan" and done.exit_code in (0, 1), done.output
         assert number or (done.exit_code == 1 and f"lmt skipped: {bad}: " in row["_notes"])

@@ -51,8 +51,10 @@ def try_to_read(folder: pathlib.Path, data: bytes, source: str | None) -> Record
 
 
 def rows_of(records: Records) -> dict[str, Counter[str]]:
-    return {name: Counter(json.dumps(row, sort_keys=True) for row in table.to_pylist())
-            for name, table in records.tables.items()}  # fmt: skip
+    return {
+        name: Counter(json.dumps(row, sort_keys=True) for row in table.to_pylist())
+        for name, table in records.tables.items()
+    }
 
 
 @ALL
@@ -103,8 +105,14 @@ def test_any_bytes_raise_nothing_else(folder: pathlib.Path, source: str, text: b
 
 
 HEADINGS = ("#", "BEGIN", "UUID", "filesystem", "disk ", "name ", "--")
-LINES = {"lctl-dl": "devices", "xtdb2proc": "processors", "ggiostat": "node_io", "lfs-df": "targets",
-         "mmlsdisk": "disk_states", "cobalt": "slurm"}  # fmt: skip
+LINES = {
+    "lctl-dl": "devices",
+    "xtdb2proc": "processors",
+    "ggiostat": "node_io",
+    "lfs-df": "targets",
+    "mmlsdisk": "disk_states",
+    "cobalt": "slurm",
+}
 
 
 @pytest.mark.parametrize("source", LINES)
@@ -129,14 +137,46 @@ def test_every_line_is_a_row_or_a_lost_one(folder: pathlib.Path, source: str, da
 
 
 VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=5)
     | st.sampled_from(["matrix", "success"]),
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from(["status", "data", "result", "resultType", "metric", "values", "value", "map",
-                                       "jobs", "job", "generation", "delegates", "files", "sampled_unix_s", "job_id",
-                                       "jobidraw", "host", "nodelist", "start", "format", "tables"]), inner,
-                      max_size=5),
-    max_leaves=20)  # fmt: skip
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                [
+                    "status",
+                    "data",
+                    "result",
+                    "resultType",
+                    "metric",
+                    "values",
+                    "value",
+                    "map",
+                    "jobs",
+                    "job",
+                    "generation",
+                    "delegates",
+                    "files",
+                    "sampled_unix_s",
+                    "job_id",
+                    "jobidraw",
+                    "host",
+                    "nodelist",
+                    "start",
+                    "format",
+                    "tables",
+                ]
+            ),
+            inner,
+            max_size=5,
+        )
+    ),
+    max_leaves=20,
+)
 
 
 @pytest.mark.parametrize("source", ["prometheus", "arbiter", "delegates", "slurm", "arbitration"])
@@ -147,20 +187,34 @@ VALUES = st.recursive(
 def test_any_json_raises_nothing_else(folder: pathlib.Path, source: str, document: Any) -> None:
     try_to_read(folder, json.dumps(document).encode(), source)
     series = [{"metric": {}, "values": document}]
-    for change in ({"status": "success", "data": {"resultType": "matrix", "result": series}},
-                   {"status": "success", "data": {"resultType": "matrix", "result": document}}, {"map": document},
-                   {"map": {"jobs": document}, "jobs": document}, {"sampled_unix_s": 1, "delegates": [document]},
-                   {"sampled_unix_s": 1, "delegates": [{"files": document}]}, {"jobs": [document]}, {"5": document},
-                   {"5": {"nodelist": document}, "6": {"nodelist": "x"}}, *_arbitration_runs(document)):  # fmt: skip
+    for change in (
+        {"status": "success", "data": {"resultType": "matrix", "result": series}},
+        {"status": "success", "data": {"resultType": "matrix", "result": document}},
+        {"map": document},
+        {"map": {"jobs": document}, "jobs": document},
+        {"sampled_unix_s": 1, "delegates": [document]},
+        {"sampled_unix_s": 1, "delegates": [{"files": document}]},
+        {"jobs": [document]},
+        {"5": document},
+        {"5": {"nodelist": document}, "6": {"nodelist": "x"}},
+        *_arbitration_runs(document),
+    ):
         try_to_read(folder, json.dumps(change).encode(), source)
 
 
 def _arbitration_runs(document: Any) -> Iterator[dict[str, Any]]:
     """Yield runs of the bench's arbitration that have any value in one of their places."""
     start = {"what": "arbitration run", "format": 1}
-    for run in (document, {"jobs": document}, {"map": document}, {"jobs": {"a": document}}, {"map": [document]},
-                {"jobs": {"a": {"slots": document}}}, {"map": [{"time_s": 1, "io_nodes": document}]},
-                {"jobs": {"a": {"slots": [document]}}, "bandwidth_mb_per_s": document}):  # fmt: skip
+    for run in (
+        document,
+        {"jobs": document},
+        {"map": document},
+        {"jobs": {"a": document}},
+        {"map": [document]},
+        {"jobs": {"a": {"slots": document}}},
+        {"map": [{"time_s": 1, "io_nodes": document}]},
+        {"jobs": {"a": {"slots": [document]}}, "bandwidth_mb_per_s": document},
+    ):
         yield {**start, "policies": {"static": run}}
     for name in ("policies", "curves", "environment", "format"):
         yield {**start, name: document}
@@ -170,8 +224,15 @@ def _arbitration_runs(document: Any) -> Iterator[dict[str, Any]]:
 @FUZZ
 @given(document=VALUES)
 def test_records_of_any_json(document: Any) -> None:
-    whole = {"format": "mpiio_ext.records", "version": 1, "source": "x", "path": "y", "header": {}, "problems": [],
-             "tables": {}}  # fmt: skip
+    whole = {
+        "format": "mpiio_ext.records",
+        "version": 1,
+        "source": "x",
+        "path": "y",
+        "header": {},
+        "problems": [],
+        "tables": {},
+    }
     for field in whole:
         with_it = whole | {field: document}
         try:

@@ -50,14 +50,22 @@ def test_mmdf_as_text_and_coded(tmp_path: pathlib.Path) -> None:
     assert disks_of(records, *names)[:3] == [
         (1489998203.0, "meta1", "system", 101, True, False, 2097152, 966656),
         (1489998203.0, "data1", "data", -1, False, True, 4194304, 1048576),
-        (1489998203.0, "data2", "data", 103, False, True, 4194304, 3145728)]  # fmt: skip
+        (1489998203.0, "data2", "data", 103, False, True, 4194304, 3145728),
+    ]
     assert records.header == {"snapshots": 2}
     totals = [(row["of"], row["pool"], row["size"]) for row in records.tables["totals"].to_pylist()[:5]]
-    assert totals == [("pool", "system", 2097152), ("pool", "data", 8388608), ("data", None, 8388608),
-                      ("metadata", None, 2097152), ("total", None, 10485760)]  # fmt: skip
+    assert totals == [
+        ("pool", "system", 2097152),
+        ("pool", "data", 8388608),
+        ("data", None, 8388608),
+        ("metadata", None, 2097152),
+        ("total", None, 10485760),
+    ]
     coded = read(tmp_path, texts.MMDF_Y)
     assert disks_of(coded, "disk", "pool", "free_fragments_percent", "allocatable") == [
-        ("P_META", "system", 1, None), ("P_DATA", "da:ta", 0, None)]  # fmt: skip
+        ("P_META", "system", 1, None),
+        ("P_DATA", "da:ta", 0, None),
+    ]
     (inodes,) = coded.tables["inodes"].to_pylist()
     assert (inodes["used"], inodes["maximum"], inodes["time"]) == (430741822, 1332164000, None)
 
@@ -87,20 +95,41 @@ def test_mmdf_with_a_unit_behind_each_size(tmp_path: pathlib.Path) -> None:
     assert said(bad)[0].startswith("input:11: neither heading, disk, total nor inodes: 'data1")
 
 
-@pytest.mark.parametrize(("old", "new", "problem", "rows"), [
-    ("1048576 ( 25%)", "1048577 ( 25%)",
-     "input:14: free_blocks of pool data is 4194304, and its disks add up to 4194305: a line is damaged or missing",
-     6),
-    ("1048576 ( 25%)", "10x8576 ( 25%)", "input:11: neither heading, disk, total nor inodes: "
-     "'data1                 4194304       -1 No       Yes         '", 5),
-    ("1048576 ( 25%)", "4194304 (100%)", "input:11: disk data1 has more free than its size", 5),
-    ("data2 ", "data1 ", "input:12: disk data1 a second time in a snapshot", 5),
-    (" No       Yes         1048576", " Yo       Yes         1048576", "input:11: 'Yo' is neither Yes nor No", 5),
-    ("(total) ", "(fatal) ", "input:20: neither heading, disk, total nor inodes: "
-     "'(fatal)              10485760                               '", 6),
-    ("BEGIN 1489999103", "BEGIN 99999999999",
-     "input:28: 'BEGIN 99999999999' begins a snapshot, and its time is none", 6),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "problem", "rows"),
+    [
+        (
+            "1048576 ( 25%)",
+            "1048577 ( 25%)",
+            "input:14: free_blocks of pool data is 4194304, and its disks add up to 4194305: a line "
+            "is damaged or missing",
+            6,
+        ),
+        (
+            "1048576 ( 25%)",
+            "10x8576 ( 25%)",
+            "input:11: neither heading, disk, total nor inodes: "
+            "'data1                 4194304       -1 No       Yes         '",
+            5,
+        ),
+        ("1048576 ( 25%)", "4194304 (100%)", "input:11: disk data1 has more free than its size", 5),
+        ("data2 ", "data1 ", "input:12: disk data1 a second time in a snapshot", 5),
+        (" No       Yes         1048576", " Yo       Yes         1048576", "input:11: 'Yo' is neither Yes nor No", 5),
+        (
+            "(total) ",
+            "(fatal) ",
+            "input:20: neither heading, disk, total nor inodes: "
+            "'(fatal)              10485760                               '",
+            6,
+        ),
+        (
+            "BEGIN 1489999103",
+            "BEGIN 99999999999",
+            "input:28: 'BEGIN 99999999999' begins a snapshot, and its time is none",
+            6,
+        ),
+    ],
+)
 def test_mmdf_that_is_damaged(tmp_path: pathlib.Path, old: str, new: str, problem: str, rows: int) -> None:
     assert old in texts.MMDF
     records = read(tmp_path, texts.MMDF.replace(old, new, 1))
@@ -108,22 +137,35 @@ def test_mmdf_that_is_damaged(tmp_path: pathlib.Path, old: str, new: str, proble
     assert len(disks_of(records)) == rows
 
 
-@pytest.mark.parametrize(("old", "new", "problem"), [
-    ("41:5005384:1::", "41", "input:5: 11 fields, and 14 are named"),
-    (":41:5005384", ":141:5005384", "input:5: a share of more than 100 %"),
-    ("mmdf:inode:0:1:::430741822:484301506:915043328:1332164000:\n", "",
-     "input: cut: the snapshot that begins here has not all numbers of inodes"),
-    ("mmdf:fsTotal:HEADER", "mmdf:fsTotals:HEADER", "input:8: no line mmdf:fsTotal:HEADER above it names its fields"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("41:5005384:1::", "41", "input:5: 11 fields, and 14 are named"),
+        (":41:5005384", ":141:5005384", "input:5: a share of more than 100 %"),
+        (
+            "mmdf:inode:0:1:::430741822:484301506:915043328:1332164000:\n",
+            "",
+            "input: cut: the snapshot that begins here has not all numbers of inodes",
+        ),
+        (
+            "mmdf:fsTotal:HEADER",
+            "mmdf:fsTotals:HEADER",
+            "input:8: no line mmdf:fsTotal:HEADER above it names its fields",
+        ),
+    ],
+)
 def test_coded_lines_that_are_damaged(tmp_path: pathlib.Path, old: str, new: str, problem: str) -> None:
     assert old in texts.MMDF_Y
     assert said(read(tmp_path, texts.MMDF_Y.replace(old, new, 1)))[0] == problem
 
 
-@pytest.mark.parametrize(("source", "message"), [
-    ("mmdf", "no output of mmdf: neither a line 'name in KB group …' nor mmdf:nsd:HEADER"),
-    ("mmlsdisk", "no output of mmlsdisk: neither a line 'name type size group …' nor mmlsdisk::HEADER"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("mmdf", "no output of mmdf: neither a line 'name in KB group …' nor mmdf:nsd:HEADER"),
+        ("mmlsdisk", "no output of mmlsdisk: neither a line 'name type size group …' nor mmlsdisk::HEADER"),
+    ],
+)
 def test_what_is_none_is_refused(tmp_path: pathlib.Path, source: str, message: str) -> None:
     with pytest.raises(SourceError) as caught:
         read(tmp_path, texts.LFS_DF, source)
@@ -138,26 +180,50 @@ def test_mmlsdisk_in_its_forms(tmp_path: pathlib.Path) -> None:
     assert disks_of(read(tmp_path, texts.MMLSDISK), *names)[3:] == [
         (1489999103.0, "meta1", "ready", "up", "system", None, None),
         (1489999103.0, "data1", "being emptied", "up", "data", None, None),
-        (1489999103.0, "data2", "ready", "down", "data", None, None)]  # fmt: skip
+        (1489999103.0, "data2", "ready", "down", "data", None, None),
+    ]
     assert disks_of(read(tmp_path, texts.MMLSDISK_L), *names, "remarks") == [
         (None, "meta1", "ready", "up", "system", 1, None, "desc"),
-        (None, "data1", "suspended", "recovering", "data", 2, None, None)]  # fmt: skip
+        (None, "data1", "suspended", "recovering", "data", 2, None, None),
+    ]
     assert disks_of(read(tmp_path, texts.MMLSDISK_Y), *names)[1] == (
-        None, "RG003VS004", "to be emptied", "up", "data", 3, 2227566542848)  # fmt: skip
+        None,
+        "RG003VS004",
+        "to be emptied",
+        "up",
+        "data",
+        3,
+        2227566542848,
+    )
 
 
-@pytest.mark.parametrize(("text", "old", "new", "problem"), [
-    ("MMLSDISK", "ready         down ", "ready         dawn ",
-     "input:14: neither heading nor disk: 'data2        nsd         512         103 No       Yes   read'"),
-    ("MMLSDISK", "data2 ", "data1 ", "input:7: disk data1 a second time in a snapshot, or without a name"),
-    ("MMLSDISK", "BEGIN 1489999103", "BEGIN x", "input:8: 'BEGIN x' begins a snapshot, and its time is none"),
-    ("MMLSDISK_L", "suspended     recovering         2 data", "suspended     recovering",
-     "input:5: 0 values behind the availability, and the heading names 3"),
-    ("MMLSDISK_L", "Number of quorum disks: 3\nRead quorum value:      2\nWrite quorum value:     2\n", "",
-     "input:2: cut: the list of -L that begins here has no lines about the quorum"),
-    ("MMLSDISK_Y", ":ready:up:", ":ready:bar:", "input:2: a disk that is 'ready' and 'bar'"),
-    ("MMLSDISK_Y", ":512:1:yes:yes", ":5-2:1:yes:yes", "input:2: '5-2' is no count"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "old", "new", "problem"),
+    [
+        (
+            "MMLSDISK",
+            "ready         down ",
+            "ready         dawn ",
+            "input:14: neither heading nor disk: 'data2        nsd         512         103 No       Yes   read'",
+        ),
+        ("MMLSDISK", "data2 ", "data1 ", "input:7: disk data1 a second time in a snapshot, or without a name"),
+        ("MMLSDISK", "BEGIN 1489999103", "BEGIN x", "input:8: 'BEGIN x' begins a snapshot, and its time is none"),
+        (
+            "MMLSDISK_L",
+            "suspended     recovering         2 data",
+            "suspended     recovering",
+            "input:5: 0 values behind the availability, and the heading names 3",
+        ),
+        (
+            "MMLSDISK_L",
+            "Number of quorum disks: 3\nRead quorum value:      2\nWrite quorum value:     2\n",
+            "",
+            "input:2: cut: the list of -L that begins here has no lines about the quorum",
+        ),
+        ("MMLSDISK_Y", ":ready:up:", ":ready:bar:", "input:2: a disk that is 'ready' and 'bar'"),
+        ("MMLSDISK_Y", ":512:1:yes:yes", ":5-2:1:yes:yes", "input:2: '5-2' is no count"),
+    ],
+)
 def test_mmlsdisk_that_is_damaged(tmp_path: pathlib.Path, text: str, old: str, new: str, problem: str) -> None:
     whole = getattr(texts, text)
     assert old in whole
@@ -186,9 +252,15 @@ def test_disks_are_targets_and_their_states_are_those_before_a_moment(tmp_path: 
 def test_a_row_has_fullness_and_failed_disks_of_the_file_system_that_the_site_says(tmp_path: pathlib.Path) -> None:
     (tmp_path / "mmdf.txt").write_text(texts.MMDF)
     (tmp_path / "mmlsdisk.txt").write_text(texts.MMLSDISK)
-    site = load_site({"file_systems": {name: {"kind": "gpfs", "mounts": [f"/{name}"]} for name in ("fs1", "fs2")},
-                      "files": [{"source": source, "file_system": "fs1", "path": f"{source}.txt"}
-                                for source in ("mmdf", "mmlsdisk")]}, tmp_path)  # fmt: skip
+    site = load_site(
+        {
+            "file_systems": {name: {"kind": "gpfs", "mounts": [f"/{name}"]} for name in ("fs1", "fs2")},
+            "files": [
+                {"source": source, "file_system": "fs1", "path": f"{source}.txt"} for source in ("mmdf", "mmlsdisk")
+            ],
+        },
+        tmp_path,
+    )
     system = System(site)
     answer = ask(system, system.file_system(["/fs1"]), Period(1489999104.0, 1489999200.0), "begin", None)
     row = answer.columns
@@ -215,8 +287,9 @@ def test_failed_disks_are_a_finding_that_is_never_sure(tmp_path: pathlib.Path) -
     states = read(tmp_path, texts.MMLSDISK)
     later, _ = disk_states([states], 1489999104.0)
     (found,) = _storage_faults(later)
-    assert found.title == ("2 of 3 disks of the file system were not as they should be: data1 (being emptied, up), "
-                           "data2 (ready, down).")  # fmt: skip
+    assert found.title == (
+        "2 of 3 disks of the file system were not as they should be: data1 (being emptied, up), data2 (ready, down)."
+    )
     assert (found.confidence, found.at_most) == ("medium", True)
     assert [one.value for one in found.evidence] == [1, 1, 3, 1]
     (hidden,) = _storage_faults(later, anonymous=True)
@@ -232,15 +305,22 @@ def test_the_command_takes_the_states_of_disks(tmp_path: pathlib.Path) -> None:
     records = [posix(7, 0, {OPENS: 1, BYTES_WRITTEN: 10**9, WRITES: 10**5}, {WRITE_TIME: 90.0})]
     log = log_at(tmp_path / "a.darshan", records, "/fs1", start=1489999104, end=1489999204, job_id=5)
     (tmp_path / "mmlsdisk.txt").write_text(texts.MMLSDISK)
-    (tmp_path / "site.json").write_text(json.dumps({
-        "file_systems": {"fs1": {"kind": "gpfs", "mounts": ["/fs1"]}},
-        "files": [{"source": "mmlsdisk", "file_system": "fs1", "path": "mmlsdisk.txt"}]}))  # fmt: skip
+    (tmp_path / "site.json").write_text(
+        json.dumps(
+            {
+                "file_systems": {"fs1": {"kind": "gpfs", "mounts": ["/fs1"]}},
+                "files": [{"source": "mmlsdisk", "file_system": "fs1", "path": "mmlsdisk.txt"}],
+            }
+        )
+    )
 
     def told(*more: object) -> Any:
         return CliRunner().invoke(main, ["analyze", "logs", str(log), "--json", *map(str, more)])
 
-    by_site, by_name = told("--site", tmp_path / "site.json"), told("--source", tmp_path / "mmlsdisk.txt",
-                                                                    "--file-system", "fs1")  # fmt: skip
+    by_site, by_name = (
+        told("--site", tmp_path / "site.json"),
+        told("--source", tmp_path / "mmlsdisk.txt", "--file-system", "fs1"),
+    )
     assert by_site.exit_code == by_name.exit_code == 0
     assert json.loads(by_site.stdout) == json.loads(by_name.stdout)
     without = told("--source", tmp_path / "mmlsdisk.txt")

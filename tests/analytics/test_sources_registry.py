@@ -17,7 +17,7 @@ from support import cbuild
 from support import source_texts as texts
 
 #: The example of docs/reference/sources.md.
-PACKAGE = '''
+PACKAGE = """
 import pyarrow as pa
 
 from mpiio_ext.analytics.sources import Records, SourceError
@@ -41,7 +41,7 @@ def read(path, time_zone):
         raise SourceError(str(path), 1, "no target")
     columns = {"target": [int(row[0]) for row in rows], "free": [int(row[1]) for row in rows]}
     return Records(source=NAME, path=str(path), tables={"targets": pa.table(columns)})
-'''
+"""
 
 
 @pytest.fixture
@@ -52,7 +52,8 @@ def distribution(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> Ite
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: their-beegfs\nVersion: 1\n")
     (info / "entry_points.txt").write_text(
-        f"[{sources.ENTRY_POINTS}]\nbeegfs = their_beegfs\nbroken = their_missing\nhalf = json\nother = their_beegfs\n")
+        f"[{sources.ENTRY_POINTS}]\nbeegfs = their_beegfs\nbroken = their_missing\nhalf = json\nother = their_beegfs\n"
+    )
     monkeypatch.syspath_prepend(str(tmp_path))
     registry._others.cache_clear()
     yield
@@ -65,8 +66,11 @@ def test_a_connector_of_another_package(tmp_path: pathlib.Path) -> None:
     with pytest.warns(RuntimeWarning) as caught:
         found = sources.connectors()
     said = sorted(str(warning.message) for warning in caught)
-    wanted = ["broken (their_missing) is left out: No module named", "half (json) is left out: it has no NAME, MEANING",
-              "other (their_beegfs) is left out: it is called 'beegfs'"]  # fmt: skip
+    wanted = [
+        "broken (their_missing) is left out: No module named",
+        "half (json) is left out: it has no NAME, MEANING",
+        "other (their_beegfs) is left out: it is called 'beegfs'",
+    ]
     assert len(said) == 3
     assert all(line.startswith(f"connector {text}") for line, text in zip(said, wanted, strict=True)), said
     assert list(found)[-1] == "beegfs" and list(found)[:-1] == list(sources.BUILT_IN)
@@ -143,11 +147,19 @@ def test_an_error_can_be_sent_to_another_process() -> None:
 
 
 def test_records_keep_every_type() -> None:
-    table = pa.table({
-        "i": pa.array([1, None], pa.int32()), "l": pa.array([2**62, None], pa.int64()),
-        "f": pa.array([float("nan"), float("-inf")]), "s": pa.array(["\u00e9\n", None]), "b": pa.array([True, None]),
-        "y": pa.array([b"\x00\xff", None]), "li": pa.array([[1, 2], None], pa.list_(pa.int32())),
-        "ls": pa.array([["a"], []], pa.list_(pa.string())), "none": pa.array([None, 0.1], pa.float64())})  # fmt: skip
+    table = pa.table(
+        {
+            "i": pa.array([1, None], pa.int32()),
+            "l": pa.array([2**62, None], pa.int64()),
+            "f": pa.array([float("nan"), float("-inf")]),
+            "s": pa.array(["\u00e9\n", None]),
+            "b": pa.array([True, None]),
+            "y": pa.array([b"\x00\xff", None]),
+            "li": pa.array([[1, 2], None], pa.list_(pa.int32())),
+            "ls": pa.array([["a"], []], pa.list_(pa.string())),
+            "none": pa.array([None, 0.1], pa.float64()),
+        }
+    )
     found = Records(source="x", path="y", tables={"t": table, "empty": table.slice(0, 0)}, header={"a": [1, None]})
     again = Records.from_json(found.to_json())
     assert again.equals(found) and again.header == found.header

@@ -92,7 +92,9 @@ def test_which_servers_had_foreign_osts() -> None:
     found = lctl.failovers(sample("lctl-dl-t.txt.gz").tables["devices"]).to_pylist()
     overloaded = {(row["target"], row["oss"]) for row in found if row["overloaded"]}
     assert {item for item in overloaded if item[0].startswith("snx11035")} == {
-        ("snx11035-OST0002", "10.100.101.7@o2ib2"), ("snx11035-OST0003", "10.100.101.7@o2ib2")}
+        ("snx11035-OST0002", "10.100.101.7@o2ib2"),
+        ("snx11035-OST0003", "10.100.101.7@o2ib2"),
+    }
     assert len(found) == 332 and {row["usual"] for row in found} == {1}
 
 

@@ -26,12 +26,14 @@ def made(path: pathlib.Path, steps: int = 400, step: int = STEP) -> dict[str, An
     found: dict[str, Any] = {}
     with h5py.File(path, "w") as file:
         file.attrs["version"] = "1"
-        for name, columns, unit in (("datatargets/readrates", NAMES, "bytes/sec"),
-                                    ("datatargets/writerates", NAMES, "UNKNOWN"),
-                                    ("datatargets/readoprates", NAMES, "ops/sec"),
-                                    ("dataservers/cpuload", ("bb0001", "bb0002"), "%"),
-                                    ("dataservers/memslab", ("bb0001", "bb0002"), "bytes"),
-                                    ("mdtargets/openrates", ("m1",), "ops/sec")):  # fmt: skip
+        for name, columns, unit in (
+            ("datatargets/readrates", NAMES, "bytes/sec"),
+            ("datatargets/writerates", NAMES, "UNKNOWN"),
+            ("datatargets/readoprates", NAMES, "ops/sec"),
+            ("dataservers/cpuload", ("bb0001", "bb0002"), "%"),
+            ("dataservers/memslab", ("bb0001", "bb0002"), "bytes"),
+            ("mdtargets/openrates", ("m1",), "ops/sec"),
+        ):
             group = name.partition("/")[0]
             if f"{group}/timestamps" not in file:
                 file[f"{group}/timestamps"] = START + step * np.arange(steps)
@@ -71,8 +73,9 @@ def test_a_part_of_a_file_has_the_values_of_the_whole(tmp_path: pathlib.Path) ->
     times = [row["time"] for row in part.tables["timeseries"].to_pylist() if row["dataset"] == "openrates"]
     assert times[0] <= low and times[-1] >= high and len(times) < 400
     first = (int(times[0]) - START) // STEP
-    np.testing.assert_array_equal(matrix(part, "datatargets/readrates")[1],
-                                  written["datatargets/readrates"][first : first + len(times)])  # fmt: skip
+    np.testing.assert_array_equal(
+        matrix(part, "datatargets/readrates")[1], written["datatargets/readrates"][first : first + len(times)]
+    )
 
 
 def test_servers_of_another_tool_answer_what_was_moved(tmp_path: pathlib.Path) -> None:
@@ -86,7 +89,8 @@ def test_servers_of_another_tool_answer_what_was_moved(tmp_path: pathlib.Path) -
         np.testing.assert_allclose(series.values, STEP * written[f"datatargets/{name}"][inside])
     assert found.cpu["oss"].values == pytest.approx(written["dataservers/cpuload"][inside], nan_ok=True)
     assert found.operations["read"].total() == pytest.approx(
-        STEP * np.nansum(written["datatargets/readoprates"][inside]))  # fmt: skip
+        STEP * np.nansum(written["datatargets/readoprates"][inside])
+    )
     assert found.operations["open"].total() == pytest.approx(STEP * np.nansum(written["mdtargets/openrates"][inside]))
     system = System(None, [tmp_path / "bb.hdf5"])
     mine, notes = system.traffic(system.named("bb"), period)
@@ -105,7 +109,8 @@ def test_of_lmt_only_what_no_other_table_holds(tmp_path: pathlib.Path) -> None:
     assert more.tables["lmt"].num_rows == 60 * 24
     rows = more.tables["timeseries"].to_pylist()
     assert len(rows) == 60 * 24 and {(row["dataset"], row["unit"], row["step"]) for row in rows} == {
-        ("readops", "ops", 5.0)}  # fmt: skip
+        ("readops", "ops", 5.0)
+    }
 
 
 def test_what_is_damaged_is_named_and_the_rest_is_read(tmp_path: pathlib.Path) -> None:

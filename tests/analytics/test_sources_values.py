@@ -75,8 +75,13 @@ def test_mmperfmon(tmp_path: pathlib.Path) -> None:
     assert records.header == {"step_s": 60.0, "hosts": ["io1.site"]}
     rows = records.tables["samples"].to_pylist()
     assert [(row["metric"], row["component"], row["value"], row["unit"]) for row in rows] == [
-        ("cpu_user", None, 0.2, ""), ("cpu_user", None, None, ""), ("mem_free", None, 18786.5, "MB"),
-        ("mem_free", None, 18785.6, "MB"), ("net_r", "lo", 1.7, "kB"), ("net_r", "lo", 98.7, "kB")]
+        ("cpu_user", None, 0.2, ""),
+        ("cpu_user", None, None, ""),
+        ("mem_free", None, 18786.5, "MB"),
+        ("mem_free", None, 18785.6, "MB"),
+        ("net_r", "lo", 1.7, "kB"),
+        ("net_r", "lo", 98.7, "kB"),
+    ]
     assert rows[0]["time"] == 1547229600.0 and rows[0]["timestamp"] == "2019-01-11-10:00:00"
     assert mmperfmon.UNITS["MB"] == 2**20
 
@@ -90,17 +95,41 @@ def test_the_columns_of_a_later_table_are_the_next_of_the_legend(tmp_path: pathl
     assert [(row["component"], row["value"]) for row in rows] == [("d1", 5.0), ("d2", 6.0), ("d3", 7.0)]
 
 
-@pytest.mark.parametrize(("old", "new", "problem", "lost", "rows"), [
-    ("0.2  18786.5", "0.2 x 18786.5", "input:8: 'x' is no number", 1, 4),
-    ("null  18785.6", "18785.6", "input:9: 1 values, and the heading has 2", 1, 4),
-    ("2019-01-11-10:01:00   98.7", "2019-01-11-10:61:00   98.7", "input:13: '2019-01-11-10:61:00' is no time", 1, 5),
-    ("Row           Timestamp     net_r", "Row           Timestamp     net_x", "input:11: column 3 (net_x) is net_r in "
-     "the legend: its values are left out", 1, 4),
-    (" 2:\tio1.site", " 2;\tio1.site",
-     "input:4: neither legend, heading nor row: '2;\\tio1.site|Memory|mem_free'", 2, 4),
-    ("  2 2019-01-11-10:01:00   98.7 kB \n", "",
-     "input:11: the table has 1 rows, and others have 2: the text is cut", 1, 5),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "problem", "lost", "rows"),
+    [
+        ("0.2  18786.5", "0.2 x 18786.5", "input:8: 'x' is no number", 1, 4),
+        ("null  18785.6", "18785.6", "input:9: 1 values, and the heading has 2", 1, 4),
+        (
+            "2019-01-11-10:01:00   98.7",
+            "2019-01-11-10:61:00   98.7",
+            "input:13: '2019-01-11-10:61:00' is no time",
+            1,
+            5,
+        ),
+        (
+            "Row           Timestamp     net_r",
+            "Row           Timestamp     net_x",
+            "input:11: column 3 (net_x) is net_r in the legend: its values are left out",
+            1,
+            4,
+        ),
+        (
+            " 2:\tio1.site",
+            " 2;\tio1.site",
+            "input:4: neither legend, heading nor row: '2;\\tio1.site|Memory|mem_free'",
+            2,
+            4,
+        ),
+        (
+            "  2 2019-01-11-10:01:00   98.7 kB \n",
+            "",
+            "input:11: the table has 1 rows, and others have 2: the text is cut",
+            1,
+            5,
+        ),
+    ],
+)
 def test_mmperfmon_that_is_damaged(
     tmp_path: pathlib.Path, old: str, new: str, problem: str, lost: int, rows: int
 ) -> None:
@@ -139,7 +168,9 @@ def test_ggiostat(tmp_path: pathlib.Path) -> None:
     records = read(tmp_path, texts.GGIOSTAT)
     rows = records.tables["node_io"].to_pylist()
     assert [(row["time"], row["node_name"], row["bytes_read"], row["bytes_written"]) for row in rows] == [
-        (1489998203.5, "ion1", 1024, 2048), (1489998203.500001, "ion2", 0, None)]
+        (1489998203.5, "ion1", 1024, 2048),
+        (1489998203.500001, "ion2", 0, None),
+    ]
     assert rows[0]["open_count"] is None
     bad = read(tmp_path, texts.GGIOSTAT.replace("1024", "10-24"))
     assert said(bad) == ["input:2: bytes_read: '10-24' is no count"]
@@ -153,9 +184,19 @@ def test_lfs_df(tmp_path: pathlib.Path) -> None:
     records = read(tmp_path, texts.LFS_DF)
     rows = records.tables["targets"].to_pylist()
     assert rows[2] == {
-        "time": 1489998203.0, "file_system": "snx1", "target": "snx1-OST000a", "kind": "OST", "index": 10,
-        "quantity": "1K-blocks", "total": 2000, "used": 500, "available": 1400, "used_percent": 27, "mount": "/scratch",
-        "state": None}
+        "time": 1489998203.0,
+        "file_system": "snx1",
+        "target": "snx1-OST000a",
+        "kind": "OST",
+        "index": 10,
+        "quantity": "1K-blocks",
+        "total": 2000,
+        "used": 500,
+        "available": 1400,
+        "used_percent": 27,
+        "mount": "/scratch",
+        "state": None,
+    }
     assert (rows[4]["state"], rows[5]["state"]) == ("D", "inactive device")
     assert (rows[5]["total"], rows[5]["index"]) == (None, 10)
     assert records.tables["summaries"]["total"].to_pylist() == [4000, 2000]
@@ -171,24 +212,52 @@ def test_lfs_df_of_inodes_and_without_times(tmp_path: pathlib.Path) -> None:
         read(tmp_path, texts.LFS_DF.replace("1K-blocks", "bytes"), "lfs-df")
 
 
-@pytest.mark.parametrize(("old", "new", "problems", "rows"), [
-    ("1000         900  53%", "1x00         900  53%",
-     ["input:4: neither heading, target nor summary: "
-      "'snx1-OST0000_UUID           2000        1x00         900  53'"], 5),
-    ("1000         900  53%", "1900         900  53%",
-     ["input:7: used of /scratch is 1500, and its OSTs add up to 2400: a line is damaged or missing"], 6),
-    ("[OST:0]\n", "[OST:1]\n", ["input:4: 'snx1-OST0000_UUID' is not OST 1"], 5),
-    ("\nfilesystem summary:         2000        1001         899  53% /scratch\n\n", "",
-     ["input:10: cut: the table that begins here has no summary"], 6),
-    ("BEGIN 1489999103", "BEGIN 14899991x3",
-     ["input:9: 'BEGIN 14899991x3' begins a snapshot, and its time is none: the rows behind it have no time"], 6),
-    ("BEGIN 1489999103\n", "",
-     ["input:10: snx1-MDT0000 a second time: a line BEGIN is missing, and the rows from here have no time"], 6),
-    ("BEGIN 1489999103", "BXGIN 1489999103", ["input:9: neither heading, target nor summary: 'BXGIN 1489999103'"], 6),
-])  # fmt: skip
-def test_lfs_df_that_is_damaged(
-    tmp_path: pathlib.Path, old: str, new: str, problems: list[str], rows: int
-) -> None:
+@pytest.mark.parametrize(
+    ("old", "new", "problems", "rows"),
+    [
+        (
+            "1000         900  53%",
+            "1x00         900  53%",
+            [
+                "input:4: neither heading, target nor summary: "
+                "'snx1-OST0000_UUID           2000        1x00         900  53'"
+            ],
+            5,
+        ),
+        (
+            "1000         900  53%",
+            "1900         900  53%",
+            ["input:7: used of /scratch is 1500, and its OSTs add up to 2400: a line is damaged or missing"],
+            6,
+        ),
+        ("[OST:0]\n", "[OST:1]\n", ["input:4: 'snx1-OST0000_UUID' is not OST 1"], 5),
+        (
+            "\nfilesystem summary:         2000        1001         899  53% /scratch\n\n",
+            "",
+            ["input:10: cut: the table that begins here has no summary"],
+            6,
+        ),
+        (
+            "BEGIN 1489999103",
+            "BEGIN 14899991x3",
+            ["input:9: 'BEGIN 14899991x3' begins a snapshot, and its time is none: the rows behind it have no time"],
+            6,
+        ),
+        (
+            "BEGIN 1489999103\n",
+            "",
+            ["input:10: snx1-MDT0000 a second time: a line BEGIN is missing, and the rows from here have no time"],
+            6,
+        ),
+        (
+            "BEGIN 1489999103",
+            "BXGIN 1489999103",
+            ["input:9: neither heading, target nor summary: 'BXGIN 1489999103'"],
+            6,
+        ),
+    ],
+)
+def test_lfs_df_that_is_damaged(tmp_path: pathlib.Path, old: str, new: str, problems: list[str], rows: int) -> None:
     assert old in texts.LFS_DF
     records = read(tmp_path, texts.LFS_DF.replace(old, new, 1))
     assert (said(records), records.tables["targets"].num_rows) == (problems, rows)
@@ -201,27 +270,42 @@ def test_lctl_dl_and_failovers(tmp_path: pathlib.Path) -> None:
     rows = records.tables["devices"].to_pylist()
     assert (rows[0]["target"], rows[0]["nid"], rows[1]["file_system"]) == (None, None, None)
     assert rows[11] == {
-        "time": 1489999103.0, "number": 5, "state": "IN", "type": "osc", "name": "snx1-OST0002-osc-ffff885f",
-        "uuid": "8dbdc7f6-8f86", "references": 5, "nid": "10.1.1.7@o2ib2", "file_system": "snx1",
-        "target": "snx1-OST0002", "kind": "OST", "index": 2}
+        "time": 1489999103.0,
+        "number": 5,
+        "state": "IN",
+        "type": "osc",
+        "name": "snx1-OST0002-osc-ffff885f",
+        "uuid": "8dbdc7f6-8f86",
+        "references": 5,
+        "nid": "10.1.1.7@o2ib2",
+        "file_system": "snx1",
+        "target": "snx1-OST0002",
+        "kind": "OST",
+        "index": 2,
+    }
     found = lctl.failovers(records.tables["devices"])
     assert found.schema == lctl.FAILOVERS.schema()
     names = ("time", "index", "osts_of_oss", "usual", "overloaded")
     assert [tuple(row[name] for name in names) for row in found.to_pylist()] == [
-        (1489998203.0, 0, 1, 1, False), (1489998203.0, 1, 1, 1, False), (1489998203.0, 2, 1, 1, False),
-        (1489999103.0, 0, 2, 1, True), (1489999103.0, 1, 2, 1, True), (1489999103.0, 2, 1, 1, False)]
+        (1489998203.0, 0, 1, 1, False),
+        (1489998203.0, 1, 1, 1, False),
+        (1489998203.0, 2, 1, 1, False),
+        (1489999103.0, 0, 2, 1, True),
+        (1489999103.0, 1, 2, 1, True),
+        (1489999103.0, 2, 1, 1, False),
+    ]
 
 
 def test_lctl_dl_that_is_damaged(tmp_path: pathlib.Path) -> None:
     lost = read(tmp_path, texts.LCTL_DL.replace("BEGIN 1489999103\n", ""))
-    assert said(lost) == [
-        "input:8: device 0 behind 5: a line BEGIN is missing, and the devices from here have no time"]
+    assert said(lost) == ["input:8: device 0 behind 5: a line BEGIN is missing, and the devices from here have no time"]
     assert lost.tables["devices"]["time"].to_pylist() == [1489998203.0] * 6 + [None] * 6
     bad = read(tmp_path, texts.LCTL_DL.replace("OST0001", "OSX0001").encode().replace(b"clilov", b"cli\xff\xfe", 1))
     assert said(bad) == [
         "input:3: bytes that are no text, from column 20",
         "input:6: 'snx1-OSX0001-osc-ffff885f' is no name of a target",
-        "input:13: 'snx1-OSX0001-osc-ffff885f' is no name of a target"]
+        "input:13: 'snx1-OSX0001-osc-ffff885f' is no name of a target",
+    ]
     assert bad.lost == 3
 
 
@@ -248,13 +332,16 @@ def test_topology_and_the_radius_of_a_job(tmp_path: pathlib.Path) -> None:
     assert topology.job_radius(absent.tables["processors"], ["nid05001"]).unknown == ("nid05001",)
 
 
-@pytest.mark.parametrize(("old", "new", "problem"), [
-    ("processor_id=5001", "processor_id=5000", "input:4: processor 5000 a second time"),
-    ("x_coord=4,y_coord=0", "x_coord=4,y_coord=O", "input:4: y_coord is 'O', which is no number"),
-    ("x_coord=4,y_coord=0", "x_coord=4", "input:4: its fields are not those of the first line"),
-    ("cpu=1,", "cpu=1;", "input:4: its fields are not those of the first line"),
-    ("processor_id=5001", "processor_id=null", "input:4: it has no processor_id"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("processor_id=5001", "processor_id=5000", "input:4: processor 5000 a second time"),
+        ("x_coord=4,y_coord=0", "x_coord=4,y_coord=O", "input:4: y_coord is 'O', which is no number"),
+        ("x_coord=4,y_coord=0", "x_coord=4", "input:4: its fields are not those of the first line"),
+        ("cpu=1,", "cpu=1;", "input:4: its fields are not those of the first line"),
+        ("processor_id=5001", "processor_id=null", "input:4: it has no processor_id"),
+    ],
+)
 def test_topology_that_is_damaged(tmp_path: pathlib.Path, old: str, new: str, problem: str) -> None:
     records = read(tmp_path, texts.XTDB2PROC.replace(old, new, 1), "xtdb2proc")
     assert (said(records), records.lost, records.tables["processors"].num_rows) == ([problem], 1, 3)
@@ -264,8 +351,12 @@ def test_slurm_keeps_the_lines(tmp_path: pathlib.Path) -> None:
     records = read(tmp_path, texts.SACCT, zone="America/Los_Angeles")
     assert records.header == {"form": "sacct"}
     assert records.tables["lines"].to_pylist()[1] == {
-        "JobIDRaw": "100.0", "State": "COMPLETED", "Start": "2018-01-28T01:00:10", "End": "2018-01-28T02:00:00",
-        "NodeList": "nid0[0001-0003]"}
+        "JobIDRaw": "100.0",
+        "State": "COMPLETED",
+        "Start": "2018-01-28T01:00:10",
+        "End": "2018-01-28T02:00:00",
+        "NodeList": "nid0[0001-0003]",
+    }
     (job,) = records.tables["slurm"].to_pylist()
     assert (job["job_id"], job["start_time"], job["nodes"]) == (100, 1517130000.0, ["nid00001", "nid00002", "nid00003"])
     tokio = read(tmp_path, texts.TOKIO_JOBS)
@@ -289,7 +380,8 @@ def test_a_job_database(tmp_path: pathlib.Path) -> None:
     assert (records.source, records.lost) == ("jobsdb", 1)
     assert str(records.problems[0]) == f"{path}:2: start is 'soon'"
     assert records.tables["summary"].to_pylist() == [
-        {"stepid": "100.edison", "hostname": "edison", "start": 1490000045, "completion": 1490000984, "numnodes": 2}]
+        {"stepid": "100.edison", "hostname": "edison", "start": 1490000045, "completion": 1490000984, "numnodes": 2}
+    ]
     assert records.tables["slurm"]["job_id"].to_pylist()[0] == 100
 
 
@@ -308,8 +400,10 @@ def test_prometheus(tmp_path: pathlib.Path) -> None:
     result[0]["values"][0] = [1489998203, 10]
     result[1] = {"metric": {}, "histogram": []}
     bad = read(tmp_path, json.dumps(document))
-    assert said(bad) == ["input: /data/result/0/values/0: [1489998203, 10] is no [time, value]",
-                         "input: /data/result/1: it has no values (histograms are not read)"]
+    assert said(bad) == [
+        "input: /data/result/0/values/0: [1489998203, 10] is no [time, value]",
+        "input: /data/result/1: it has no values (histograms are not read)",
+    ]
     assert bad.tables["series"].num_rows == 2
     with pytest.raises(SourceError, match="Prometheus says bad_data: unknown function"):
         read(tmp_path, '{"status": "error", "errorType": "bad_data", "error": "unknown function"}')
@@ -318,9 +412,15 @@ def test_prometheus(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_vector_of_prometheus(tmp_path: pathlib.Path) -> None:
-    document = {"status": "success", "data": {"resultType": "vector", "result": [
-        {"metric": {"__name__": "up", "job": name}, "value": [1489998203.25, "1"]}
-        for name in ("a", "b")]}}  # fmt: skip
+    document = {
+        "status": "success",
+        "data": {
+            "resultType": "vector",
+            "result": [
+                {"metric": {"__name__": "up", "job": name}, "value": [1489998203.25, "1"]} for name in ("a", "b")
+            ],
+        },
+    }
     records = read(tmp_path, json.dumps(document))
     assert records.tables["series"].num_rows == 2
     document["data"]["resultType"] = "scalar"  # type: ignore[index]
@@ -337,8 +437,11 @@ def test_a_series_as_csv(tmp_path: pathlib.Path) -> None:
     lines = ["t;a", "2018-01-28T00:00:00.5+01:00;1", "2018-01-28T00:00:01;x", "2018-01-28T00:00:02;1;2", "0;2"]
     semicolons = read(tmp_path, "\n".join(lines))
     assert semicolons.tables["series"]["time"].to_pylist() == [1517094000.5, 0.0]
-    assert said(semicolons) == ["input:3: 'x' is no number", "input:4: 3 values, and the first line names 2",
-                                "input:5: the last line has no end: it may be cut"]  # fmt: skip
+    assert said(semicolons) == [
+        "input:3: 'x' is no number",
+        "input:4: 3 values, and the first line names 2",
+        "input:5: the last line has no end: it may be cut",
+    ]
     assert semicolons.lost == 2
     with pytest.raises(SourceError, match="input:1: the first line must name a time and columns of values"):
         read(tmp_path, "t,a,a\n0,1,2\n", "csv")
@@ -358,11 +461,15 @@ def test_an_arbiter(tmp_path: pathlib.Path) -> None:
     records = read(tmp_path, texts.ARBITER)
     assert records.header == {"generation": 3, "serving": True, "settings": {"io_nodes": 4}, "form": "status"}
     assert records.tables["assignments"].to_pylist() == [
-        {"generation": 3, "job": "a", "io_nodes": [0, 2]}, {"generation": 3, "job": "b", "io_nodes": []}]
+        {"generation": 3, "job": "a", "io_nodes": [0, 2]},
+        {"generation": 3, "job": "b", "io_nodes": []},
+    ]
     assert records.tables["jobs"].to_pylist()[0]["processes"] == "4026531836"
     bad = read(tmp_path, texts.ARBITER.replace("[0, 2]", '[0, "2"]').replace('"pid": 7', '"pid": "7"'))
-    assert said(bad) == ['input: /map/jobs/a: io_nodes is [0, "2"], and a list of whole numbers is wanted',
-                         'input: /jobs/0: pid is "7", and a whole number is wanted']
+    assert said(bad) == [
+        'input: /map/jobs/a: io_nodes is [0, "2"], and a list of whole numbers is wanted',
+        'input: /jobs/0: pid is "7", and a whole number is wanted',
+    ]
     with pytest.raises(SourceError, match="input:5: no map of an arbiter: its checksum is wrong"):
         read(tmp_path, texts.ARBITER_MAP.replace(b"0,2", b"0,3"))
 
@@ -372,7 +479,8 @@ def test_the_folder_of_an_arbiter(tmp_path: pathlib.Path) -> None:
     (tmp_path / "settings.json").write_text('{"io_nodes": 4}')
     (tmp_path / "map").write_bytes(texts.ARBITER_MAP)
     (tmp_path / "jobs" / "a").write_text(
-        "mpiox-job 1\njob a\nhost n1\npid 7\nranks 8\ndelegates 2\nprogram p\nscheduler_job -\napplied 3\n")
+        "mpiox-job 1\njob a\nhost n1\npid 7\nranks 8\ndelegates 2\nprogram p\nscheduler_job -\napplied 3\n"
+    )
     (tmp_path / "jobs" / "junk").write_text("no announcement\n")
     records = sources.read(tmp_path)
     assert (records.source, records.header["form"], records.header["generation"]) == ("arbiter", "folder", 3)
@@ -385,7 +493,8 @@ def test_what_the_arbiters_command_prints(tmp_path: pathlib.Path) -> None:
     (tmp_path / "settings.json").write_text(Settings(io_nodes=4).encode())
     (tmp_path / "map").write_bytes(texts.ARBITER_MAP)
     (tmp_path / "jobs" / "a").write_text(
-        "mpiox-job 1\njob a\nhost n1\npid 7\nranks 8\ndelegates 2\nprogram p\nscheduler_job -\napplied 3\n")
+        "mpiox-job 1\njob a\nhost n1\npid 7\nranks 8\ndelegates 2\nprogram p\nscheduler_job -\napplied 3\n"
+    )
     done = CliRunner().invoke(main, ["delegates", "arbiter", "--dir", str(tmp_path), "--status"])
     records = read(tmp_path, done.stdout)
     assert (records.source, records.status, records.header["serving"]) == ("arbiter", "whole", False)
@@ -423,7 +532,10 @@ def test_an_arbitration_run_of_the_bench(tmp_path: pathlib.Path) -> None:
     assert (job["policy"], job["job"], job["data_bytes"], job["others"]) == ("mckp", "small", 3000, '{"later": [1]}')
     assert [(slot["time_s"], slot["data_bytes"]) for slot in tables["slots"]] == [(0.0, 1000), (0.1, 2000)]
     assert [(row["step"], row["time_s"], row["job"], row["io_nodes"]) for row in tables["io_nodes"]] == [
-        (0, -0.5, None, None), (1, 0.0, "small", 4), (1, 0.0, "large", 0)]  # fmt: skip
+        (0, -0.5, None, None),
+        (1, 0.0, "small", 4),
+        (1, 0.0, "large", 0),
+    ]
     assert (tables["curves"][0]["mean_mb_per_s"], tables["curves"][0]["deviation_mb_per_s"]) == (10.5, None)
     bad = read(tmp_path, texts.ARBITRATION.replace('"data_bytes": 2000', '"data_bytes": "2000"'))
     assert said(bad) == ['input: /policies/mckp/jobs/small/slots/1: data_bytes is "2000", and a whole number is wanted']
@@ -435,15 +547,28 @@ def test_an_arbitration_run_of_the_bench(tmp_path: pathlib.Path) -> None:
 def test_what_the_bench_writes_is_an_arbitration_run(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("matplotlib")
     slots = [{"time_s": 0.1 * k, "data_bytes": 100} for k in range(10)]
-    job = {"pattern": "shared", "begin_s": 0.0, "end_s": 1.0, "data_bytes": 1000, "verified_bytes": 1000,
-           "slots": slots, "bandwidth_mb_per_s": 0.001, "remapped_ranges": 0, "slot_s": 0.1}  # fmt: skip
+    job = {
+        "pattern": "shared",
+        "begin_s": 0.0,
+        "end_s": 1.0,
+        "data_bytes": 1000,
+        "verified_bytes": 1000,
+        "slots": slots,
+        "bandwidth_mb_per_s": 0.001,
+        "remapped_ranges": 0,
+        "slot_s": 0.1,
+    }
     run = {"policy": "static", "jobs": {"a": job}, "map": [{"time_s": 0.0, "io_nodes": {"a": 2}}]}
     found = arbitrated.document([run], {"a": Curve.of({1: 10.0, 2: 15.0})}, {"io_nodes": 2}, {"ranks": 2})
     _, path = arbitrated.write(tmp_path, found)
     records = sources.read(path)
     assert (records.source, records.status) == ("arbitration", "whole")
     assert {name: table.num_rows for name, table in records.tables.items()} == {
-        "policies": 1, "jobs": 1, "slots": 10, "io_nodes": 1, "curves": 2}  # fmt: skip
+        "policies": 1,
+        "jobs": 1,
+        "slots": 10,
+        "io_nodes": 1,
+        "curves": 2,
+    }
     for table in records.tables.values():
         assert table["others"].null_count == table.num_rows, "each field has a column"
-

@@ -22,8 +22,9 @@ from support.traces import shared_data
 START = 1517126400
 
 
-def log(path: pathlib.Path, first: int, reads: list[list[float]], age: int,
-        names: tuple[str, ...] = ("fs-OST0001",)) -> None:  # fmt: skip
+def log(
+    path: pathlib.Path, first: int, reads: list[list[float]], age: int, names: tuple[str, ...] = ("fs-OST0001",)
+) -> None:
     """Write TOKIO's HDF5 with bytes read of each step and OST, and nothing written; a larger `age` is newer."""
     h5py = pytest.importorskip("h5py")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -101,8 +102,14 @@ def test_logs_that_agree_say_nothing(tmp_path: pathlib.Path) -> None:
 def test_three_forms_of_the_same_time_agree(tmp_path: pathlib.Path) -> None:
     pytest.importorskip("h5py")
     shared = shared_data("tokio/samples")
-    setup = load_setup({"store": str(tmp_path / "store"), "inputs": {"lmt": [str(shared)]}, "workers": 1,
-                        "site": {"time_zone": "America/Los_Angeles"}})  # fmt: skip
+    setup = load_setup(
+        {
+            "store": str(tmp_path / "store"),
+            "inputs": {"lmt": [str(shared)]},
+            "workers": 1,
+            "site": {"time_zone": "America/Los_Angeles"},
+        }
+    )
     report = fill(setup, quiet=True)
     assert report.rows["lmt"] and report.conflict == 0
 
@@ -118,9 +125,16 @@ def test_each_step_counts_once(rows: list[tuple[int, int, Any, Any]]) -> None:
     table = pa.table([pa.array([row[k] for row in rows], kind) for k, kind in enumerate(kinds)], names=list(names))
     found = Conflicts()
     found.look_at(table.append_column("ost_name", pa.array(["x"] * len(rows))), ("time", "ost_name"), names[2:])
-    apart = {row[0] for row in rows for other in rows for k in (2, 3)
-             if row[0] == other[0] and row[k] is not None and other[k] is not None
-             and abs(row[k] - other[k]) > max(1.0, 1e-6 * max(row[k], other[k]))}  # fmt: skip
+    apart = {
+        row[0]
+        for row in rows
+        for other in rows
+        for k in (2, 3)
+        if row[0] == other[0]
+        and row[k] is not None
+        and other[k] is not None
+        and abs(row[k] - other[k]) > max(1.0, 1e-6 * max(row[k], other[k]))
+    }
     meetings = found.meetings()
     assert {time for one in meetings for time in (one.first, one.last)} <= apart
     assert bool(meetings) == bool(apart)

@@ -61,8 +61,12 @@ class Period:
         os.utime(folder / "logs" / "notes.darshan", (1.6e9, 1.6e9))  # 2020-09-13
 
     def fill(self, *period: str, zone: str = "UTC") -> Report:
-        document = {"store": f"store-{zone}".replace("/", "-"), "inputs": {"darshan": ["logs"]}, "workers": 0,
-                    "site": {"time_zone": zone}}  # fmt: skip
+        document = {
+            "store": f"store-{zone}".replace("/", "-"),
+            "inputs": {"darshan": ["logs"]},
+            "workers": 0,
+            "site": {"time_zone": zone},
+        }
         from mpiio_ext.analytics.setup import load_setup
 
         return fill(load_setup(document, self.folder), *period)
@@ -79,7 +83,10 @@ def test_a_log_belongs_to_the_day_its_job_began(tmp_path: pathlib.Path) -> None:
     assert all(note in str(report) for note in report.notes)
     found = logs(tmp_path / "store-UTC")
     assert [(row["status"], row["date"], row["dated"]) for _, row in sorted(found.items())] == [
-        ("whole", "2017-03-20", "start"), ("outside", "2017-11-02", "start"), ("outside", "2020-09-13", "change")]
+        ("whole", "2017-03-20", "start"),
+        ("outside", "2017-11-02", "start"),
+        ("outside", "2020-09-13", "change"),
+    ]
     assert Catalog(tmp_path / "store-UTC").entries("darshan_job")[0].period == "2017-03"
 
 
@@ -135,8 +142,12 @@ def test_names_that_are_no_files_are_skipped_with_a_reason(tmp_path: pathlib.Pat
         told = {name: (row["status"], row["reason"]) for name, row in found.items()}
         assert told.pop("linked", ("skipped", "no file but a folder")) == ("skipped", "no file but a folder")
         assert told == {
-            "good": ("whole", ""), "link": ("whole", ""), "fifo": ("skipped", "no file but a FIFO"),
-            "socket": ("skipped", "no file but a socket"), "dangling": ("unreadable", "a link to nothing")}
+            "good": ("whole", ""),
+            "link": ("whole", ""),
+            "fifo": ("skipped", "no file but a FIFO"),
+            "socket": ("skipped", "no file but a socket"),
+            "dangling": ("unreadable", "a link to nothing"),
+        }
         assert (report.whole, report.unreadable, report.outside) == (2, 1, 0)
     fake_logs.write(folder, "gone", "job 3 1").rename(folder / "gone")
     assert fill(setup, connectors=connectors).whole == 1, "the link leads somewhere now"

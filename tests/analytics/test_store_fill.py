@@ -108,7 +108,10 @@ def test_the_same_log_twice_counts_once_until_the_first_changes(tmp_path: pathli
     fake_logs.write(tmp_path / "logs", "a", "job 22 1")
     run(tmp_path)
     assert (jobs(tmp_path), logs(tmp_path)["b"]["status"], logs(tmp_path)["c"]["status"]) == (
-        [1, 22], "whole", "duplicate")
+        [1, 22],
+        "whole",
+        "duplicate",
+    )
 
 
 def test_one_job_may_have_several_logs(tmp_path: pathlib.Path) -> None:
@@ -225,8 +228,15 @@ def broken(kind: str) -> Any:
     return convert
 
 
-@pytest.mark.parametrize(("kind", "text"), [("outcome", "one outcome"), ("foreign", "unknown column wrong"),
-                                            ("key", "without job_id"), ("log", "does not name")])
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [
+        ("outcome", "one outcome"),
+        ("foreign", "unknown column wrong"),
+        ("key", "without job_id"),
+        ("log", "does not name"),
+    ],
+)
 def test_a_connector_that_breaks_its_promise_costs_its_logs(tmp_path: pathlib.Path, kind: str, text: str) -> None:
     fake_logs.write(tmp_path / "logs", "a", "job 1 1")
     report = fill(fake_logs.set_up(tmp_path), connectors={"darshan": broken(kind)})
@@ -299,8 +309,10 @@ def test_a_plain_script_may_fill(tmp_path: pathlib.Path) -> None:
     (tmp_path / "logs" / "results.json").write_text("{")
     (tmp_path / "setup.json").write_text('{"store": "store", "inputs": {"results": ["logs"]}, "workers": 2}')
     script = tmp_path / "analysis.py"
-    script.write_text("from mpiio_ext.analytics import IOMiner\nminer = IOMiner('setup.json')\n"
-                      "print(miner.init_stores('2018-01-01', '2018-01-31'))\n")
+    script.write_text(
+        "from mpiio_ext.analytics import IOMiner\nminer = IOMiner('setup.json')\n"
+        "print(miner.init_stores('2018-01-01', '2018-01-31'))\n"
+    )
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "logs: 1 skipped\n"
@@ -309,11 +321,13 @@ def test_a_plain_script_may_fill(tmp_path: pathlib.Path) -> None:
 def test_a_connector_that_workers_cannot_import_ends_the_fill(tmp_path: pathlib.Path) -> None:
     fake_logs.write(tmp_path / "logs", "a", "job 1 1")
     script = tmp_path / "analysis.py"
-    script.write_text("from mpiio_ext.analytics.setup import load_setup\n"
-                      "from mpiio_ext.analytics.store.fill import fill\n"
-                      "def convert(logs, root): ...\n"
-                      "fill(load_setup({'store': 's', 'inputs': {'darshan': ['logs']}, 'workers': 1}),\n"
-                      "     connectors={'darshan': convert})\n")
+    script.write_text(
+        "from mpiio_ext.analytics.setup import load_setup\n"
+        "from mpiio_ext.analytics.store.fill import fill\n"
+        "def convert(logs, root): ...\n"
+        "fill(load_setup({'store': 's', 'inputs': {'darshan': ['logs']}, 'workers': 1}),\n"
+        "     connectors={'darshan': convert})\n"
+    )
     done = subprocess.run([sys.executable, str(script)], cwd=tmp_path, capture_output=True, text=True, check=False)
     assert "AnalyticsError: a connector cannot be imported" in done.stderr
     assert not (tmp_path / "s" / "manifest.json").exists()

@@ -29,8 +29,10 @@ CONDITION = "stripe_size != 1MiB or stripe_count != 1 or components > 1"
 
 def rows_of(found: list[tuple[int | None, ...]], first: int = 0) -> pa.Table:
     """Return rows of ``darshan_file`` with these layouts, ten a job."""
-    rows = [{"job_id": first + k // 10, "log_id": 1, "file_id": k, **dict(zip(LAYOUT, layout, strict=True))}
-            for k, layout in enumerate(found)]  # fmt: skip
+    rows = [
+        {"job_id": first + k // 10, "log_id": 1, "file_id": k, **dict(zip(LAYOUT, layout, strict=True))}
+        for k, layout in enumerate(found)
+    ]
     return pa.Table.from_pylist(rows, schema=DARSHAN_FILE.schema())
 
 
@@ -55,11 +57,19 @@ def ids(tuples: Any) -> list[int]:
 MOST = [DEFAULT] * 700 + [(None,) * 4] * 200 + [(4 * MIB, 8, 0, 1)] * 40
 FEW = [(MIB, 4, 0, 1), (4 * MIB, 1, 0, 1), (None, 3, 0, None), (MIB, 1, 0, 2), (MIB, 1, 7, 1)]
 CONDITIONS = [
-    CONDITION, "stripe_count > 100", "stripe_count = 8", "stripe_count in (3, 4)", "stripe_count is null",
-    "not (stripe_count = 1)", "stripe_offset between 1 and 10", "components * 2 > 2",
-    "stripe_size = 4MiB and job_id < 40", "job_id = 3 or stripe_count = 4",
-    "stripe_count is not null and stripe_size is null", "1 < stripe_count",
-]  # fmt: skip
+    CONDITION,
+    "stripe_count > 100",
+    "stripe_count = 8",
+    "stripe_count in (3, 4)",
+    "stripe_count is null",
+    "not (stripe_count = 1)",
+    "stripe_offset between 1 and 10",
+    "components * 2 > 2",
+    "stripe_size = 4MiB and job_id < 40",
+    "job_id = 3 or stripe_count = 4",
+    "stripe_count is not null and stripe_size is null",
+    "1 < stripe_count",
+]
 
 
 @pytest.mark.parametrize("engine", analytics_query.ENGINES)
@@ -100,8 +110,12 @@ def test_only_the_files_set_aside_are_read(tmp_path: pathlib.Path) -> None:
     assert units is not None and [len(unit) for unit in units] == [1, 0]
 
 
-LAYOUTS = st.tuples(st.sampled_from([MIB, 2 * MIB, None]), st.sampled_from([1, 2, 3, 4, None]),
-                    st.sampled_from([0, 1]), st.sampled_from([1, 2]))  # fmt: skip
+LAYOUTS = st.tuples(
+    st.sampled_from([MIB, 2 * MIB, None]),
+    st.sampled_from([1, 2, 3, 4, None]),
+    st.sampled_from([0, 1]),
+    st.sampled_from([1, 2]),
+)
 
 
 @settings(max_examples=60, deadline=None)
@@ -157,12 +171,18 @@ def test_a_store_of_before_is_completed_once(tmp_path: pathlib.Path) -> None:
 
 NUMBERS = st.sampled_from(["1", "2", "0", "1MiB", "null", "stripe_count", "components", "job_id"])
 COMPARISONS = st.builds("{} {} {}".format, NUMBERS, st.sampled_from(["=", "!=", "<", "<=", ">", ">="]), NUMBERS)
-TESTS = COMPARISONS | st.builds("{} in ({}, {})".format, NUMBERS, NUMBERS, NUMBERS) | st.builds(
-    "{} between {} and {}".format, NUMBERS, NUMBERS, NUMBERS) | st.builds("{} is null".format, NUMBERS)  # fmt: skip
+TESTS = (
+    COMPARISONS
+    | st.builds("{} in ({}, {})".format, NUMBERS, NUMBERS, NUMBERS)
+    | st.builds("{} between {} and {}".format, NUMBERS, NUMBERS, NUMBERS)
+    | st.builds("{} is null".format, NUMBERS)
+)
 TEXTS = st.recursive(
     TESTS,
-    lambda inner: st.builds("({} {} {})".format, inner, st.sampled_from(["and", "or"]), inner)
-    | st.builds("not ({})".format, inner),
+    lambda inner: (
+        st.builds("({} {} {})".format, inner, st.sampled_from(["and", "or"]), inner)
+        | st.builds("not ({})".format, inner)
+    ),
     max_leaves=5,
 )
 
@@ -173,8 +193,9 @@ def test_what_a_layout_cannot_meet_no_row_meets(text: str, count: Any, component
     """DuckDB says of one row whether it meets the condition."""
     duckdb = pytest.importorskip("duckdb")
     layout = {"stripe_size": MIB, "stripe_count": count, "stripe_offset": 0, "components": components}
-    values = ", ".join(f"{'NULL' if value is None else value}::BIGINT AS {name}"
-                       for name, value in {**layout, "job_id": job}.items())  # fmt: skip
+    values = ", ".join(
+        f"{'NULL' if value is None else value}::BIGINT AS {name}" for name, value in {**layout, "job_id": job}.items()
+    )
     sql = text.replace("1MiB", str(MIB)).replace("null", "NULL")
     meets = duckdb.sql(f"SELECT 1 FROM (SELECT {values}) WHERE {sql}").fetchall()
     assert may_meet(text, layout) or not meets

@@ -20,7 +20,8 @@ from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, LMT, SLURM, TABLES, 
 
 def write(path: pathlib.Path, table: str, rows: list[dict[str, Any]], group: int = 3) -> Source:
     found = pa.Table.from_pylist(rows, schema=TABLES[table].schema()).sort_by(
-        [(key, "ascending") for key in merge.KEYS[table]])
+        [(key, "ascending") for key in merge.KEYS[table]]
+    )
     with TableWriter(path, found.schema, table, group_rows=group) as writer:
         writer.write(found)
     return Source(path)
@@ -31,35 +32,59 @@ JOBS = st.lists(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 3)), max_si
 
 @settings(max_examples=60)
 @given(JOBS, st.integers(1, 5), st.sets(st.integers(1, 3)))
-def test_merged_is_sorted(tmp_path_factory: pytest.TempPathFactory, sources: list[list[tuple[int, int]]], batch: int,
-                          without: set[int]) -> None:
+def test_merged_is_sorted(
+    tmp_path_factory: pytest.TempPathFactory, sources: list[list[tuple[int, int]]], batch: int, without: set[int]
+) -> None:
     folder = tmp_path_factory.mktemp("merge")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge, "_LEAST_ROWS", batch)
         patch.setattr(merge, "_MOST_ROWS", batch)
-        files = [write(folder / f"{k}.parquet", "darshan_job", [
-            {"job_id": job, "log_id": log, "source_log": log, "exe": str(k)} for job, log in rows])
-            for k, rows in enumerate(sources)]
+        files = [
+            write(
+                folder / f"{k}.parquet",
+                "darshan_job",
+                [{"job_id": job, "log_id": log, "source_log": log, "exe": str(k)} for job, log in rows],
+            )
+            for k, rows in enumerate(sources)
+        ]
         files = [Source(file.path, frozenset(without)) for file in files]
-        out = [row for table in merged("darshan_job", files, TABLES["darshan_job"].schema())
-               for row in table.to_pylist()]
+        out = [
+            row for table in merged("darshan_job", files, TABLES["darshan_job"].schema()) for row in table.to_pylist()
+        ]
     assert [row["job_id"] for row in out] == sorted(row["job_id"] for row in out)
     expected = sorted((job, log, str(k)) for k, rows in enumerate(sources) for job, log in rows if log not in without)
     assert sorted((row["job_id"], row["log_id"], row["exe"]) for row in out) == expected
 
 
 @settings(max_examples=60)
-@given(st.lists(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.none() | st.integers(0, 9)), max_size=10),
-                max_size=5), st.integers(1, 4))
-def test_each_step_of_an_ost_stays_once(tmp_path_factory: pytest.TempPathFactory,
-                                        sources: list[list[tuple[int, int, int | None]]], batch: int) -> None:
+@given(
+    st.lists(
+        st.lists(st.tuples(st.integers(0, 5), st.integers(0, 2), st.none() | st.integers(0, 9)), max_size=10),
+        max_size=5,
+    ),
+    st.integers(1, 4),
+)
+def test_each_step_of_an_ost_stays_once(
+    tmp_path_factory: pytest.TempPathFactory, sources: list[list[tuple[int, int, int | None]]], batch: int
+) -> None:
     folder = tmp_path_factory.mktemp("merge")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(merge, "_LEAST_ROWS", batch)
         patch.setattr(merge, "_MOST_ROWS", batch)
-        files = [Source(write(folder / f"{k}.parquet", "lmt", [
-            {"time": time * 5.0, "ost": ost, "ost_name": f"O{ost}", "file_system": "f", "bytes_read": moved}
-            for time, ost, moved in rows]).path, age=k) for k, rows in enumerate(sources)]
+        files = [
+            Source(
+                write(
+                    folder / f"{k}.parquet",
+                    "lmt",
+                    [
+                        {"time": time * 5.0, "ost": ost, "ost_name": f"O{ost}", "file_system": "f", "bytes_read": moved}
+                        for time, ost, moved in rows
+                    ],
+                ).path,
+                age=k,
+            )
+            for k, rows in enumerate(sources)
+        ]
         out = [row for table in merged("lmt", files, LMT.schema()) for row in table.to_pylist()]
     expected: dict[tuple[int, int], set[int]] = {}
     for rows in sources:
@@ -72,22 +97,34 @@ def test_each_step_of_an_ost_stays_once(tmp_path_factory: pytest.TempPathFactory
 
 
 def test_a_job_that_two_dumps_tell_stays_once(tmp_path: pathlib.Path) -> None:
-    first = [{"job_id": 1, "submit_time": 5.0, "start_time": 6.0}, {"job_id": 2, "submit_time": 5.0},
-             {"job_id": 3, "start_time": 9.0, "end_time": 10.0}, {"job_id": 4, "submit_time": 1.0, "end_time": 2.0}]
-    second = [{"job_id": 1, "submit_time": 5.0, "start_time": 6.0, "end_time": 7.0},
-              {"job_id": 2, "submit_time": 5.0, "start_time": 8.0},
-              {"job_id": 3, "submit_time": 1.0, "start_time": 9.0, "end_time": 10.0, "user": "ann"},
-              {"job_id": 4, "submit_time": 100.0, "end_time": 200.0}]
+    first = [
+        {"job_id": 1, "submit_time": 5.0, "start_time": 6.0},
+        {"job_id": 2, "submit_time": 5.0},
+        {"job_id": 3, "start_time": 9.0, "end_time": 10.0},
+        {"job_id": 4, "submit_time": 1.0, "end_time": 2.0},
+    ]
+    second = [
+        {"job_id": 1, "submit_time": 5.0, "start_time": 6.0, "end_time": 7.0},
+        {"job_id": 2, "submit_time": 5.0, "start_time": 8.0},
+        {"job_id": 3, "submit_time": 1.0, "start_time": 9.0, "end_time": 10.0, "user": "ann"},
+        {"job_id": 4, "submit_time": 100.0, "end_time": 200.0},
+    ]
     files = [Source(write(tmp_path / f"{k}", "slurm", rows).path, age=k) for k, rows in enumerate((second, first))]
     out = [row for table in merged("slurm", files, SLURM.schema()) for row in table.to_pylist()]
     assert [(row["job_id"], row["submit_time"], row["start_time"], row["end_time"]) for row in out] == [
-        (1, 5.0, 6.0, 7.0), (2, 5.0, 8.0, None), (3, 1.0, 9.0, 10.0), (4, 1.0, None, 2.0), (4, 100.0, None, 200.0)]
+        (1, 5.0, 6.0, 7.0),
+        (2, 5.0, 8.0, None),
+        (3, 1.0, 9.0, 10.0),
+        (4, 1.0, None, 2.0),
+        (4, 100.0, None, 200.0),
+    ]
 
 
 @given(st.lists(st.none() | st.sets(st.integers(0, 300)), max_size=20))
 def test_words_are_the_lists(lists: list[set[int] | None]) -> None:
-    files = pa.Table.from_pylist([{"job_id": 1, "osts": None if one is None else sorted(one)} for one in lists],
-                                 schema=DARSHAN_FILE.schema())
+    files = pa.Table.from_pylist(
+        [{"job_id": 1, "osts": None if one is None else sorted(one)} for one in lists], schema=DARSHAN_FILE.schema()
+    )
     table, beyond = with_words(files, 301)
     assert len(beyond) == 0
     for row, one in zip(table.to_pylist(), lists, strict=True):

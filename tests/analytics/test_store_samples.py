@@ -13,8 +13,14 @@ from support.traces import shared_data
 
 def test_slurm_and_lmt_samples(tmp_path: pathlib.Path) -> None:
     folder = str(shared_data("tokio/samples"))
-    miner = IOMiner({"store": str(tmp_path / "store"), "inputs": {"slurm": [folder], "lmt": [folder]}, "workers": 0,
-                     "site": {"time_zone": "America/Los_Angeles"}})
+    miner = IOMiner(
+        {
+            "store": str(tmp_path / "store"),
+            "inputs": {"slurm": [folder], "lmt": [folder]},
+            "workers": 0,
+            "site": {"time_zone": "America/Los_Angeles"},
+        }
+    )
     report = miner.init_stores()
     catalog = miner.catalog
     assert report.rows == {"slurm": 486, "lmt": 3 * 1440}
@@ -25,7 +31,9 @@ def test_slurm_and_lmt_samples(tmp_path: pathlib.Path) -> None:
     assert jobs == sorted(set(jobs))
     logs = read_logs(catalog.folder, catalog.manifest.logs).to_pylist()
     assert {(row["path"], row["kind"]) for row in logs if row["status"] == "whole"} == {
-        ("sample.slurm", "slurm"), ("sample_nersc_jobsdb.sqlite3", "slurm"),
-        *((f"snx11025_2018-01-28.{form}", "lmt") for form in ("sqlite3", "hdf5", "h5lmt"))}
+        ("sample.slurm", "slurm"),
+        ("sample_nersc_jobsdb.sqlite3", "slurm"),
+        *((f"snx11025_2018-01-28.{form}", "lmt") for form in ("sqlite3", "hdf5", "h5lmt")),
+    }
     assert all(row["reason"] for row in logs if row["status"] != "whole")
     assert miner.init_stores().known == len(logs)

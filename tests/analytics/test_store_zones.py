@@ -48,8 +48,12 @@ JOBS = {job: (100 * job, 600) for job in range(1, 11)}
 
 
 def filled(place: pathlib.Path, zone: str) -> Report:
-    setup = {"store": f"store-{len(zone)}", "inputs": {"darshan": ["darshan"], "slurm": ["slurm"]}, "workers": 0,
-             "site": {"time_zone": zone}}  # fmt: skip
+    setup = {
+        "store": f"store-{len(zone)}",
+        "inputs": {"darshan": ["darshan"], "slurm": ["slurm"]},
+        "workers": 0,
+        "site": {"time_zone": zone},
+    }
     return fill(load_setup(setup, place))
 
 

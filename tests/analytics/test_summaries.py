@@ -106,13 +106,22 @@ def test_coverage_is_null_where_a_side_is_not_known_or_zero() -> None:
 
 
 def test_coverage_of_what_is_known_in_part() -> None:
-    whole = {"darshan_tot_bytes_read_posix": 10, "fs_tot_bytes_read": 20.0, "darshan_tot_opens_posix": 5,
-             "fs_tot_open_ops": 10.0, "jobsdb_nodes": 1, "darshan_walltime": 3600,
-             "jobsdb_concurrent_nodehrs": 2.0}  # fmt: skip
+    whole = {
+        "darshan_tot_bytes_read_posix": 10,
+        "fs_tot_bytes_read": 20.0,
+        "darshan_tot_opens_posix": 5,
+        "fs_tot_open_ops": 10.0,
+        "jobsdb_nodes": 1,
+        "darshan_walltime": 3600,
+        "jobsdb_concurrent_nodehrs": 2.0,
+    }
     names = ("coverage_factor_read_bw", "coverage_factor_opens", "coverage_factor_nodehrs")
-    for gone, jobs, wanted in ((0.0, 0.0, [0.5, 0.5, 0.5]),
-                               (0.16, 0.16, [0.5, 0.5, 0.5]), (0.17, 0.0, [None, None, 0.5]),
-                               (0.0, 0.17, [0.5, 0.5, None])):  # fmt: skip
+    for gone, jobs, wanted in (
+        (0.0, 0.0, [0.5, 0.5, 0.5]),
+        (0.16, 0.16, [0.5, 0.5, 0.5]),
+        (0.17, 0.0, [None, None, 0.5]),
+        (0.0, 0.17, [0.5, 0.5, None]),
+    ):
         found = row.coverage({**whole, "fs_frac_missing": gone, "jobsdb_frac_missing": jobs})
         assert [found[name] for name in names] == wanted, (gone, jobs)
 
@@ -195,10 +204,14 @@ def test_rows_that_processes_add_at_the_same_time_are_all_there(tmp_path: pathli
     if there:
         files.update(Jobs.of_rows([{"_jobid": 0, "_log_id": 0}]), path)
     adders = [
-        subprocess.Popen([sys.executable, "-c", SLOW_UPDATE, str(path), str(number)], text=True,
-                         stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        subprocess.Popen(
+            [sys.executable, "-c", SLOW_UPDATE, str(path), str(number)],
+            text=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
         for number in range(1, 5)
-    ]  # fmt: skip
+    ]
     for adder in adders:
         assert adder.stdout is not None and adder.stdout.readline() == "ready\n"
     for adder in adders:
@@ -236,8 +249,11 @@ def test_slices_of_other_logs_are_not_read(tmp_path: pathlib.Path, monkeypatch: 
     pytest.importorskip("h5py")
     path = tmp_path / "jobs.h5"
     files.write(some(3), path)
-    newer = Jobs.of_rows([{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}],
-                         [], {1: {"oss_cpu": series(3)}})  # fmt: skip
+    newer = Jobs.of_rows(
+        [{"_jobid": 40, "_log_id": 2**61, "_datetime_start": 1.6e9}, {"_jobid": 50, "_log_id": 1}],
+        [],
+        {1: {"oss_cpu": series(3)}},
+    )
     with monkeypatch.context() as patched:
         patched.setattr(hdf5, "_get_series", lambda _: pytest.fail("a slice is read"))
         files.update(newer, path)
@@ -280,8 +296,14 @@ def test_an_error_in_the_middle_leaves_the_file_as_it_was(
 def test_names_of_servers_are_there_once_and_may_be_many(tmp_path: pathlib.Path) -> None:
     h5py = pytest.importorskip("h5py")
     path = tmp_path / "jobs.h5"
-    many = Series(quantity="bytes_read", unit="B", step_s=5.0, first=0.0, values=np.ones((2, 9000)),
-                  names=tuple(f"snx11025-OST{number:04x}" for number in range(9000)))  # fmt: skip
+    many = Series(
+        quantity="bytes_read",
+        unit="B",
+        step_s=5.0,
+        first=0.0,
+        values=np.ones((2, 9000)),
+        names=tuple(f"snx11025-OST{number:04x}" for number in range(9000)),
+    )
     files.write(Jobs.of_rows([{"_jobid": 1, "_log_id": 1}], [], {1: {"a": many, "b": many}}), path)
     files.update(Jobs.of_rows([{"_jobid": 2, "_log_id": 2}], [], {2: {"a": many}}), path)
     with h5py.File(path) as file:

@@ -44,19 +44,34 @@ def test_the_command_joins_rows_with_a_store(tmp_path: pathlib.Path) -> None:
     assert found.exit_code == 0, found.output
     rows = {row["_log"]: row for row in json.loads(found.stdout)}
     assert {name: row["log_file"] for name, row in rows.items()} == {
-        "1.darshan": "1.darshan", "2.darshan": "2.darshan", "3.darshan": None}  # fmt: skip
+        "1.darshan": "1.darshan",
+        "2.darshan": "2.darshan",
+        "3.darshan": None,
+    }
     assert rows["1.darshan"]["bytes_written"] == rows["1.darshan"]["darshan_tot_bytes_written_posix"] == 150
     assert f"1 of 3 rows have no counterpart in darshan_job of {setup}" in found.stderr
-    files_of = run(*logs[:2], "--join", "darshan_file", "--setup", setup, "--joined", tmp_path / "f.csv", "-o",
-                   tmp_path / "jobs.parquet")  # fmt: skip
+    files_of = run(
+        *logs[:2],
+        "--join",
+        "darshan_file",
+        "--setup",
+        setup,
+        "--joined",
+        tmp_path / "f.csv",
+        "-o",
+        tmp_path / "jobs.parquet",
+    )
     assert files_of.exit_code == 0 and not files_of.stdout, files_of.output
     with (tmp_path / "f.csv").open() as text:
         assert sorted((row["_log"], row["file"]) for row in csv.DictReader(text)) == [
-            (f"{job}.darshan", f"/scratch1/{name}") for job in (1, 2) for name in "ab"]  # fmt: skip
+            (f"{job}.darshan", f"/scratch1/{name}") for job in (1, 2) for name in "ab"
+        ]
     assert files.read(tmp_path / "jobs.parquet").table.num_rows == 2
-    for arguments, words in ((("--join", "lmt", "--setup", setup), "cannot be joined to 'lmt'"),
-                             (("--join", "slurm", "--setup", tmp_path / "none.json"), "none.json"),
-                             (("--joined", tmp_path / "x.csv"), "--joined is a file")):  # fmt: skip
+    for arguments, words in (
+        (("--join", "lmt", "--setup", setup), "cannot be joined to 'lmt'"),
+        (("--join", "slurm", "--setup", tmp_path / "none.json"), "none.json"),
+        (("--joined", tmp_path / "x.csv"), "--joined is a file"),
+    ):
         failed = run(logs[0], *arguments)
         assert failed.exit_code == 2 and words in failed.stderr, failed.output
 
@@ -133,9 +148,16 @@ def test_targets_are_refused_before_the_work(tmp_path: pathlib.Path) -> None:
 
 
 def test_sizes_are_printed_in_powers_of_1000() -> None:
-    for value, unit, words in ((13_080.0, "MiB/s", "13.7 GB/s"), (51.5e9, "B", "51.5 GB"), (2.5, "GiB/s", "2.68 GB/s"),
-                               (0.5, "GiB", "537 MB"), (3e9, "KiB", "3.07 TB"), (12.5, "B/s", "12.5 B/s"),
-                               (3, "count", "3"), (1.5, "s", "1.5 s")):  # fmt: skip
+    for value, unit, words in (
+        (13_080.0, "MiB/s", "13.7 GB/s"),
+        (51.5e9, "B", "51.5 GB"),
+        (2.5, "GiB/s", "2.68 GB/s"),
+        (0.5, "GiB", "537 MB"),
+        (3e9, "KiB", "3.07 TB"),
+        (12.5, "B/s", "12.5 B/s"),
+        (3, "count", "3"),
+        (1.5, "s", "1.5 s"),
+    ):
         assert _words(value, unit) == words
 
 
@@ -203,7 +225,10 @@ def test_missing_sources_may_be_no_error_and_damaged_ones_stay_one(tmp_path: pat
         ((log, "--source", tmp_path / "none.txt"), 1, 1),
     ):
         assert [run(*arguments, *more).exit_code for more in ((), ("--strict",), ("--strict", "--allow-missing"))] == [
-            0, strict, allowed], arguments  # fmt: skip
+            0,
+            strict,
+            allowed,
+        ], arguments
     osts.write_text(texts.LFS_DF[: len(texts.LFS_DF) // 2])
     damaged = (log, "--source", osts, "--file-system", "snx1", "--strict", "--allow-missing")
     assert run(*damaged).exit_code == 1

@@ -176,20 +176,36 @@ def test_a_dump_of_another_day_says_nothing_about_a_period() -> None:
     assert "day1: jobs from 1970-01-01 00:00:00Z to 1970-01-01 00:00:50Z only" in notes[0]
 
 
-@pytest.mark.parametrize(("spans", "missing"), [
-    ([(0, 400)], 0.0), ([(0, 195)], 0.0), ([(0, 150)], 0.5), ([(120, 180)], 0.4), ([(0, 120), (180, 400)], 0.6),
-    ([(0, 150), (140, 400)], 0.0), ([(0, 120), (900, 950)], 0.8),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spans", "missing"),
+    [
+        ([(0, 400)], 0.0),
+        ([(0, 195)], 0.0),
+        ([(0, 150)], 0.5),
+        ([(120, 180)], 0.4),
+        ([(0, 120), (180, 400)], 0.6),
+        ([(0, 150), (140, 400)], 0.0),
+        ([(0, 120), (900, 950)], 0.8),
+    ],
+)
 def test_a_period_that_the_lists_of_jobs_cover_in_part(spans: list[tuple[float, float]], missing: float) -> None:
     lists = [
-        records("slurm", slurm=slurm_table([{"job_id": 10 * k + n, "start_time": float(low), "end_time": float(high),
-                                             "node_count": 1} for n in range(2)]))
+        records(
+            "slurm",
+            slurm=slurm_table(
+                [
+                    {"job_id": 10 * k + n, "start_time": float(low), "end_time": float(high), "node_count": 1}
+                    for n in range(2)
+                ]
+            ),
+        )
         for k, (low, high) in enumerate(spans)
-    ]  # fmt: skip
+    ]
     found, notes = jobs_in(lists, Period(100.0, 200.0))
     assert found is not None and found.missing == pytest.approx(missing)
     assert [f"do not cover {missing:.1%} of the period: from 1970-01-01 00:0" in note for note in notes] == [True] * (
-        missing > 0)  # fmt: skip
+        missing > 0
+    )
 
 
 def test_a_job_of_two_dumps_is_put_together() -> None:

@@ -103,9 +103,13 @@ def test_disks_and_servers_of_gpfs_metadata_are_told_apart_where_the_site_says_w
 
     def moved(**roles: list[str]) -> tuple[set[str], set[str], set[str]]:
         """Return the disks that bytes are of, and the servers that load of data and of metadata is of."""
-        site = load_site({"time_zone": "America/Los_Angeles",
-                          "file_systems": {"project": {"kind": "gpfs", "mounts": ["/project"], **roles}},
-                          "files": [{"source": "mmperfmon", "file_system": "project", "path": str(archive)}]})
+        site = load_site(
+            {
+                "time_zone": "America/Los_Angeles",
+                "file_systems": {"project": {"kind": "gpfs", "mounts": ["/project"], **roles}},
+                "files": [{"source": "mmperfmon", "file_system": "project", "path": str(archive)}],
+            }
+        )
         system = System(site)
         found, notes = system.traffic(system.file_system(["/project/a"]), period)
         assert found.read is not None and found.written is not None and not notes

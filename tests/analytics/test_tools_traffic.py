@@ -179,15 +179,25 @@ def test_series_of_prometheus_and_csv(counter: bool) -> None:
 
 
 def labelled(rows: list[tuple[float, dict[str, str], float]], metric: str = "node_disk_written_bytes_total") -> Records:
-    return records("prometheus", series=table({
-        "time": [time for time, _, _ in rows], "metric": [metric] * len(rows),
-        "labels": [json.dumps(labels) for _, labels, _ in rows], "value": [value for _, _, value in rows],
-    }))  # fmt: skip
+    return records(
+        "prometheus",
+        series=table(
+            {
+                "time": [time for time, _, _ in rows],
+                "metric": [metric] * len(rows),
+                "labels": [json.dumps(labels) for _, labels, _ in rows],
+                "value": [value for _, _, value in rows],
+            }
+        ),
+    )
 
 
 def test_disks_of_several_servers_that_have_one_name_are_several() -> None:
-    rows = [(time, {"device": "sda", "instance": f"oss{number}:9100", "job": "x"}, 60.0 * number * time)
-            for time in (0.0, 10.0, 20.0) for number in range(1, 4)]  # fmt: skip
+    rows = [
+        (time, {"device": "sda", "instance": f"oss{number}:9100", "job": "x"}, 60.0 * number * time)
+        for time in (0.0, 10.0, 20.0)
+        for number in range(1, 4)
+    ]
     found = traffic([labelled(rows)], Period(0.0, 20.0))
     assert found.written is not None
     assert found.written.names == ("oss1:9100:sda", "oss2:9100:sda", "oss3:9100:sda")
@@ -195,15 +205,18 @@ def test_disks_of_several_servers_that_have_one_name_are_several() -> None:
     assert found.notes == ()
 
 
-@pytest.mark.parametrize(("labels", "names"), [
-    ([{"target": "OST0", "instance": "a"}, {"target": "OST1", "instance": "a"}], ["OST0", "OST1"]),
-    ([{"target": "OST0", "instance": "a"}, {"target": "OST0", "instance": "b"}], ["a:OST0", "b:OST0"]),
-    ([{"device": "sda"}, {"device": "sda", "instance": "b"}], ["sda", "b:sda"]),
-    ([{"instance": "a", "kind": "x", "job": "j"}, {"instance": "a", "kind": "y", "job": "j"}], ["a:x", "a:y"]),
-    ([{"kind": "x"}, {"kind": "y"}], ["x", "y"]),
-    ([{"host": "a:b"}, {"host": "a", "device": "b"}], ['{"host": "a:b"}', '{"host": "a", "device": "b"}']),
-    ([{}], ["file"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("labels", "names"),
+    [
+        ([{"target": "OST0", "instance": "a"}, {"target": "OST1", "instance": "a"}], ["OST0", "OST1"]),
+        ([{"target": "OST0", "instance": "a"}, {"target": "OST0", "instance": "b"}], ["a:OST0", "b:OST0"]),
+        ([{"device": "sda"}, {"device": "sda", "instance": "b"}], ["sda", "b:sda"]),
+        ([{"instance": "a", "kind": "x", "job": "j"}, {"instance": "a", "kind": "y", "job": "j"}], ["a:x", "a:y"]),
+        ([{"kind": "x"}, {"kind": "y"}], ["x", "y"]),
+        ([{"host": "a:b"}, {"host": "a", "device": "b"}], ['{"host": "a:b"}', '{"host": "a", "device": "b"}']),
+        ([{}], ["file"]),
+    ],
+)
 def test_names_of_components(labels: list[dict[str, str]], names: list[str]) -> None:
     assert list(components([json.dumps(each) for each in labels], "file").values()) == names
 
@@ -222,14 +235,17 @@ def csv_of(tmp_path: pathlib.Path, names: str) -> Records:
     return read_source(path)
 
 
-@pytest.mark.parametrize(("names", "read", "written"), [
-    ("bytes_read,bytes_written", 3, 30),
-    ("bytes_read [B],bytes_written [GB]", 3, 30e9),
-    ("bytes_read [KiB],bytes_written [B/s]", 3 * 1024, 300),
-    ("read [B/s],write [MiB/s]", 30, 300 * 2**20),
-    ("read [bytes],written [kB]", 3, 30_000),
-    ("lustre_read_bytes_total [kB],write [B]", 3000, 30),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("names", "read", "written"),
+    [
+        ("bytes_read,bytes_written", 3, 30),
+        ("bytes_read [B],bytes_written [GB]", 3, 30e9),
+        ("bytes_read [KiB],bytes_written [B/s]", 3 * 1024, 300),
+        ("read [B/s],write [MiB/s]", 30, 300 * 2**20),
+        ("read [bytes],written [kB]", 3, 30_000),
+        ("lustre_read_bytes_total [kB],write [B]", 3000, 30),
+    ],
+)
 def test_units_of_columns_are_converted(tmp_path: pathlib.Path, names: str, read: float, written: float) -> None:
     found = traffic([csv_of(tmp_path, names)], Period(0.0, 20.0))
     assert found.read is not None and found.written is not None
@@ -250,8 +266,12 @@ def test_units_and_names_that_are_not_known_are_named(tmp_path: pathlib.Path) ->
 
 def test_a_site_names_metrics_and_their_units(tmp_path: pathlib.Path) -> None:
     (tmp_path / "io.csv").write_text("time,in,out [MB],bytes_read\n0,1,10,7\n10,2,20,7\n20,4,40,7\n")
-    entry = {"source": "csv", "file_system": "f", "path": "io.csv",
-             "metrics": {"bytes_read": ["none", "in [kB/s]"], "bytes_written": "out"}}  # fmt: skip
+    entry = {
+        "source": "csv",
+        "file_system": "f",
+        "path": "io.csv",
+        "metrics": {"bytes_read": ["none", "in [kB/s]"], "bytes_written": "out"},
+    }
     site = load_site({"file_systems": {"f": {"mounts": ["/f"]}}, "files": [entry]}, tmp_path)
     system = System(site)
     found, notes = system.traffic(system.named("f"), Period(0.0, 20.0))

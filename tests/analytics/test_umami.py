@@ -32,15 +32,27 @@ from mpiio_ext.common.units import number_words
 from support.html_page import Page
 from support.job_histories import DAY, PERFORMANCE, START, edison, history, steps
 
-TWELVE = (PERFORMANCE, "coverage_factor_bw", "coverage_factor_opens", "fs_ave_mds_cpu", "fs_ave_oss_cpu",
-          "fs_tot_bytes", "fs_tot_openclose_ops", "fshealth_ost_most_full_pct", "fshealth_ost_overloaded_oss_count",
-          "jobsdb_concurrent_nodes", "topology_job_max_radius", "darshan_walltime")  # fmt: skip
+TWELVE = (
+    PERFORMANCE,
+    "coverage_factor_bw",
+    "coverage_factor_opens",
+    "fs_ave_mds_cpu",
+    "fs_ave_oss_cpu",
+    "fs_tot_bytes",
+    "fs_tot_openclose_ops",
+    "fshealth_ost_most_full_pct",
+    "fshealth_ost_overloaded_oss_count",
+    "jobsdb_concurrent_nodes",
+    "topology_job_max_radius",
+    "darshan_walltime",
+)
 
 
 def _rich(count: int = 40) -> Jobs:
     """Return a history with values of twelve metrics, the last job slow on busy servers."""
-    values: dict[str, Any] = {name: steps([(count, 10.0)], seed=number, noise=0.1)
-                              for number, name in enumerate(TWELVE[1:])}  # fmt: skip
+    values: dict[str, Any] = {
+        name: steps([(count, 10.0)], seed=number, noise=0.1) for number, name in enumerate(TWELVE[1:])
+    }
     for name in ("coverage_factor_bw", "coverage_factor_opens"):
         values[name] /= 12  # above 1.2 it is not used
     values["fshealth_ost_overloaded_oss_count"] = np.zeros(count)
@@ -61,11 +73,17 @@ def test_the_job_is_in_no_statistic() -> None:
     assert row.quarter == 4 and row.verdict == "best quarter" and row.below == 1.0
 
 
-@pytest.mark.parametrize(("value", "up", "down"), [
-    (5.0, "worst quarter", "best quarter"), (6.0, "worst quarter", "best quarter"),
-    (7.0, "below the median", "below the median"), (11.0, "below the median", "below the median"),
-    (12.0, "above the median", "above the median"), (16.5, "best quarter", "worst quarter"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "up", "down"),
+    [
+        (5.0, "worst quarter", "best quarter"),
+        (6.0, "worst quarter", "best quarter"),
+        (7.0, "below the median", "below the median"),
+        (11.0, "below the median", "below the median"),
+        (12.0, "above the median", "above the median"),
+        (16.5, "best quarter", "worst quarter"),
+    ],
+)
 def test_quarters_are_reversed_where_small_is_good(value: float, up: str, down: str) -> None:
     numbers = [*map(float, range(1, 22)), value]
     table = select(history(numbers, {"fs_ave_oss_cpu": numbers, "unknown_metric": numbers}))[0]
@@ -77,8 +95,12 @@ def test_quarters_are_reversed_where_small_is_good(value: float, up: str, down: 
 
 def test_a_value_that_most_jobs_have_is_usual_and_an_unknown_one_is_not_judged() -> None:
     failed = "fshealth_ost_overloaded_oss_count"
-    table = select(history([1.0] * 9, {failed: [0.0] * 9, "fs_ave_oss_cpu": [1.0] * 8 + [math.nan],
-                                       "fs_max_oss_cpu": [math.nan] * 8 + [2.0]}))[0]  # fmt: skip
+    table = select(
+        history(
+            [1.0] * 9,
+            {failed: [0.0] * 9, "fs_ave_oss_cpu": [1.0] * 8 + [math.nan], "fs_max_oss_cpu": [math.nan] * 8 + [2.0]},
+        )
+    )[0]
     usual, absent, alone = umami(table, 8, [failed, "fs_ave_oss_cpu", "fs_max_oss_cpu"]).metrics
     assert (usual.verdict, usual.below) == ("usual", 0.5)
     assert absent.value is None and absent.verdict == "" and absent.box is not None
@@ -99,8 +121,11 @@ def test_fewer_than_five_other_jobs_judge_nothing(others: int, verdict: str) -> 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=60))
 def test_quarter_and_share_agree_with_counting(values: list[float]) -> None:
     table = history(values, {"darshan_total_gibs_posix": values})
-    row = umami(table.joined({"_benchmark_id": np.full(len(values), "x", dtype=object)}), len(values) - 1,
-                ["darshan_total_gibs_posix"]).metrics[0]  # fmt: skip
+    row = umami(
+        table.joined({"_benchmark_id": np.full(len(values), "x", dtype=object)}),
+        len(values) - 1,
+        ["darshan_total_gibs_posix"],
+    ).metrics[0]
     others = values[:-1]
     first, median, third = np.percentile(others, (25, 50, 75))
     equal = sum(one == values[-1] for one in others)
@@ -136,17 +161,22 @@ def test_a_coverage_factor_of_the_job_that_is_no_share_is_told() -> None:
 
 def _mixed() -> Jobs:
     motifs = ["a_w", "b_r", "a_w", "b_r", "a_w", "a_w"]
-    return select(history([1.0] * 6, {"_jobid": [7, 7, 8, 8, 9, 9], "_benchmark_id": motifs,
-                                      "_file_system": ["s1"] * 5 + ["s2"]}))[0]  # fmt: skip
+    return select(
+        history([1.0] * 6, {"_jobid": [7, 7, 8, 8, 9, 9], "_benchmark_id": motifs, "_file_system": ["s1"] * 5 + ["s2"]})
+    )[0]
 
 
 def test_finding_a_job() -> None:
     table = _mixed()
     assert find(table) == 5 and find(table, motif="b") == 3 and find(table, "8", motif="a_w") == 2
     assert find(table, "9", system="s1") == 4
-    for arguments, words in (({"job": "10"}, "no job 10"), ({"job": "7"}, "choose one by --motif"),
-                             ({"motif": "c"}, "there are:\n  a_w\n  b_r"), ({"motif": "_"}, "hold it:\n  a_w\n  b_r"),
-                             ({"job": "7", "system": "s2"}, "no row is of this")):  # fmt: skip
+    for arguments, words in (
+        ({"job": "10"}, "no job 10"),
+        ({"job": "7"}, "choose one by --motif"),
+        ({"motif": "c"}, "there are:\n  a_w\n  b_r"),
+        ({"motif": "_"}, "hold it:\n  a_w\n  b_r"),
+        ({"job": "7", "system": "s2"}, "no row is of this"),
+    ):
         with pytest.raises(HistoryError, match=words):
             find(table, **arguments)  # type: ignore[arg-type]
 
@@ -178,8 +208,9 @@ def test_the_row_of_a_darshan_log(tmp_path: Path, sample: Path) -> None:
 
     start = start_of(sample)
     assert start is not None
-    table = history([1.0] * 4, {"_datetime_start": [start - 5, start, start, start + 5],
-                                "_log": ["x", "y", "z.darshan", "w"]})  # fmt: skip
+    table = history(
+        [1.0] * 4, {"_datetime_start": [start - 5, start, start, start + 5], "_log": ["x", "y", "z.darshan", "w"]}
+    )
     table = table.joined({"_benchmark_id": np.full(4, "m", dtype=object)})
     assert has_log(table, sample) and find_log(table, sample) == 2
     assert find_log(table, Path(shutil.copy(sample, tmp_path / "y"))) == 1
@@ -196,9 +227,17 @@ def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, samp
 
     row = summarize([sample]).rows()[0]
     before = row["darshan_start_time"] - DAY * np.arange(30, 0, -1)
-    same = {name: np.full(30, row[name], dtype=object) for name in (
-        "darshan_app", "darshan_nprocs", "darshan_biggest_read_api_bytes", "darshan_biggest_write_api_bytes",
-        "darshan_biggest_read_api_files", "darshan_biggest_write_api_files")}  # fmt: skip
+    same = {
+        name: np.full(30, row[name], dtype=object)
+        for name in (
+            "darshan_app",
+            "darshan_nprocs",
+            "darshan_biggest_read_api_bytes",
+            "darshan_biggest_write_api_bytes",
+            "darshan_biggest_read_api_files",
+            "darshan_biggest_write_api_files",
+        )
+    }
     table = tmp_path / "history.parquet"
     write(history(steps([(30, 1e5)]), {**same, "_datetime_start": before}), table)
     done = run("--history", str(table), "--darshan-log", str(sample), "--file-system", "scratch1", "--json")
@@ -338,9 +377,11 @@ def stored(tmp_path: Path) -> Path:
 def test_pandas_is_not_imported(form: str, tmp_path: Path) -> None:
     """PyArrow's own ways between Python, NumPy and Arrow would."""
     write(_rich(), path := tmp_path / f"year{form}")
-    code = (f"import sys; from click.testing import CliRunner; from mpiio_ext.cli import main; "
-            f"done = CliRunner().invoke(main, ['analyze', 'umami', '--history', {str(path)!r}]); "
-            "print(done.exit_code, {'pandas', 'scipy'} & set(sys.modules))")  # fmt: skip
+    code = (
+        f"import sys; from click.testing import CliRunner; from mpiio_ext.cli import main; "
+        f"done = CliRunner().invoke(main, ['analyze', 'umami', '--history', {str(path)!r}]); "
+        "print(done.exit_code, {'pandas', 'scipy'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert done.stdout == "0 set()\n"
 
@@ -400,12 +441,17 @@ def test_a_job_of_an_unknown_file_system_has_no_history(tmp_path: Path) -> None:
     assert "against 3 other jobs" in run("--history", str(tmp_path / "t.parquet")).stdout
 
 
-@pytest.mark.parametrize(("arguments", "words"), [
-    (["--job", "5"], "there is no job 5"), (["--metric", "none"], "there is no column none"),
-    (["-o", "x.pdf"], ".svg, .html or .png"),
-    (["--since", "2030-01-01"], "no row"), (["--history", "none.csv"], "none.csv: cannot be read"),
-    (["--darshan-log", "none.darshan"], "none.darshan: cannot be read"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--job", "5"], "there is no job 5"),
+        (["--metric", "none"], "there is no column none"),
+        (["-o", "x.pdf"], ".svg, .html or .png"),
+        (["--since", "2030-01-01"], "no row"),
+        (["--history", "none.csv"], "none.csv: cannot be read"),
+        (["--darshan-log", "none.darshan"], "none.darshan: cannot be read"),
+    ],
+)
 def test_errors_are_one_line_and_exit_status_2(stored: Path, arguments: list[str], words: str) -> None:
     given_history = [] if "--history" in arguments else ["--history", str(stored)]
     done = run(*given_history, *arguments)

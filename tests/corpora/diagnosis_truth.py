@@ -173,5 +173,11 @@ def judged(row: dict[str, Any], folder: pathlib.Path) -> dict[str, Any]:
     if kind.possible and not high:
         right = {""} if findings and findings[0]["cause"] == kind.first else {"?"}
     wrong = sorted(set(high) - set(kind.causes) - set(kind.instead))
-    return {**row, "first": first, "high": high, "right": first in right, "wrong": wrong,
-            "sentences": [one["conclusion"] for one in told]}  # fmt: skip
+    return {
+        **row,
+        "first": first,
+        "high": high,
+        "right": first in right,
+        "wrong": wrong,
+        "sentences": [one["conclusion"] for one in told],
+    }

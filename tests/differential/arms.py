@@ -62,8 +62,7 @@ def work_folders(setting: Setting) -> Iterator[tuple[str, str]]:
     """
     shm, cluster, parent = "/dev/shm", setting.cluster, setting.parent
     notes = tempfile.mkdtemp(
-        prefix="mpiox_diff_",
-        dir=cluster.folder if cluster else parent or (shm if os.access(shm, os.W_OK) else None),
+        prefix="mpiox_diff_", dir=cluster.folder if cluster else parent or (shm if os.access(shm, os.W_OK) else None)
     )
     files = f"{parent}/{pathlib.Path(notes).name}" if cluster and parent else notes
     try:
@@ -81,9 +80,7 @@ def launch_worker(job: str, ranks: int, timeout_s: float, setting: Setting) -> L
     if setting.cluster is None:
         return python_run([str(WORKER), job], ranks, env=dict(setting.env), timeout_s=timeout_s, check=False)
     program = [sys.executable, str(WORKER), job]  # importing the package puts the library under it
-    return setting.cluster.run(
-        program, ranks, env=dict(setting.env), timeout_s=timeout_s, check=False, preload=False
-    )
+    return setting.cluster.run(program, ranks, env=dict(setting.env), timeout_s=timeout_s, check=False, preload=False)
 
 
 def number(case: Case) -> int:

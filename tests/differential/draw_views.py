@@ -100,10 +100,7 @@ def view_same(rng: random.Random, ranks: int, etype: Tree) -> tuple[list[int], l
 
 def view_free(rng: random.Random, ranks: int, etype: Tree) -> tuple[list[int], list[Tree]]:
     """Nothing is agreed: views overlap as they like."""
-    return (
-        [rng.randrange(400) for _ in range(ranks)],
-        [file_tree(rng, etype, rng.randrange(4)) for _ in range(ranks)],
-    )
+    return ([rng.randrange(400) for _ in range(ranks)], [file_tree(rng, etype, rng.randrange(4)) for _ in range(ranks)])
 
 
 def view_backward(rng: random.Random, ranks: int, etype: Tree) -> tuple[list[int], list[Tree]]:

@@ -347,7 +347,10 @@ def arguments() -> argparse.Namespace:
         "--delegate-hints", default=DELEGATE_HINTS, help="with --delegates: their hints, separated by colons"
     )
     parser.add_argument(
-        "--subfiles", type=int, nargs=2, metavar=("COUNT", "UNIT"),
+        "--subfiles",
+        type=int,
+        nargs=2,
+        metavar=("COUNT", "UNIT"),
         help="ours stores files as so many, in such units; they are read by their format, merged and through a mount",
     )
     parser.add_argument("--features", action="store_true", help="print how many cases used which feature")

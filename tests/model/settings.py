@@ -66,8 +66,14 @@ MORE = {
     "delegates, every rank": delegated(SMALL, "mpiox_delegate_threads=2", count="100%"),
     "delegates, short transfers": delegated(SMALL, MPIOX_FAULT="op=write,short=700;op=read,short=900"),
     "delegates, scheduler": delegated(SMALL, "mpiox_delegate_scheduler=wfq", "mpiox_delegate_quantum=8k"),
-    "delegates, time windows": delegated(SMALL, "mpiox_delegate_scheduler=twins", "mpiox_delegate_time_slice=500",
-                                         "mpiox_delegate_patience=20", "striping_factor=3", "striping_unit=4k"),
+    "delegates, time windows": delegated(
+        SMALL,
+        "mpiox_delegate_scheduler=twins",
+        "mpiox_delegate_time_slice=500",
+        "mpiox_delegate_patience=20",
+        "striping_factor=3",
+        "striping_unit=4k",
+    ),
 }
 
 

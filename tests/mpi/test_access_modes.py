@@ -116,7 +116,9 @@ def test_who_differs(extension: str, tmp_path: pathlib.Path) -> None:
         "mode = MPI.MODE_WRONLY if MPI.COMM_WORLD.rank == 1 else MPI.MODE_RDWR\n"
         "name = sys.argv[1] if MPI.COMM_WORLD.rank < 2 or len(sys.argv) == 2 else sys.argv[2]\n"
         "try:\n    MPI.File.Open(MPI.COMM_WORLD, name, mode | MPI.MODE_CREATE)\n"
-        "except MPI.Exception as error:\n    print(f'{error}\\n', end='')\n", encoding="utf-8")  # fmt: skip
+        "except MPI.Exception as error:\n    print(f'{error}\\n', end='')\n",
+        encoding="utf-8",
+    )
     one, other = tmp_path / "one", tmp_path / "other"
     for names, text in (
         ([one], f"rank 1: open with another access mode than rank 0 ({one})"),

@@ -160,14 +160,21 @@ def test_a_budget_that_holds_nothing_is_refused_before_anything_runs(tmp_path: p
 def test_orders_are_carried_out_like_starts(tmp_path: pathlib.Path) -> None:
     """Each has its own hints, and what it says ends with the mark and a status; the end of the input ends the ranks."""
     save(EVERYTHING, tmp_path / "all.parquet")
-    orders = [{"set": {"MPIOX_HINTS": hints, "MPIOX_STATS_FILE": str(tmp_path / f"{number}.stats")}, "unset": []}
-              for number, hints in enumerate(["mpiox_enable=true", "mpiox_partition=static_cyclic", ""])]  # fmt: skip
+    orders = [
+        {"set": {"MPIOX_HINTS": hints, "MPIOX_STATS_FILE": str(tmp_path / f"{number}.stats")}, "unset": []}
+        for number, hints in enumerate(["mpiox_enable=true", "mpiox_partition=static_cyclic", ""])
+    ]
     (tmp_path / "orders").write_text("".join(json.dumps(order) + "\n" for order in orders))
     words = [COMMAND, "run", "--", sys.executable, "-m", "mpiio_ext", "pioneer", "replay"]
     words += [str(tmp_path / "all.parquet"), str(tmp_path / "here"), "--orders"]
     line = " ".join([str(launcher()), "-n", "3", *words])
-    launch = run_bounded(["sh", "-c", f"{line} < orders"], env={**base_environment(), "MPIOX_STATS": "1"},
-                         timeout_s=120, cwd=tmp_path, check=False)  # fmt: skip
+    launch = run_bounded(
+        ["sh", "-c", f"{line} < orders"],
+        env={**base_environment(), "MPIOX_STATS": "1"},
+        timeout_s=120,
+        cwd=tmp_path,
+        check=False,
+    )
     assert launch.returncode == 0, launch.describe()
     assert launch.stdout.count("mpiio-ext: end of order 0\n") == 1 + 3, launch.describe()
     hints = [json.loads((tmp_path / f"{number}.stats").read_text().splitlines()[0])["hints"] for number in range(3)]
@@ -181,9 +188,14 @@ def test_what_subfiles_gain_is_measured(tmp_path: pathlib.Path, monkeypatch: pyt
     for name, value in base_environment().items():
         monkeypatch.setenv(name, value)
     size, folder = 1 << 20, tmp_path / "replay"
-    save([row("MPI_File_open", "all", "shared", "mpiio", extra={"amode": 5}),
-          row("MPI_File_write_at_all", "all", "shared", "mpiio", at=0, size=size, step=size),
-          row("MPI_File_close", "all", "shared", "mpiio")], tmp_path / "path.parquet")  # fmt: skip
+    save(
+        [
+            row("MPI_File_open", "all", "shared", "mpiio", extra={"amode": 5}),
+            row("MPI_File_write_at_all", "all", "shared", "mpiio", at=0, size=size, step=size),
+            row("MPI_File_close", "all", "shared", "mpiio"),
+        ],
+        tmp_path / "path.parquet",
+    )
     command = replay_command((str(launcher()), "-n", "2"), tmp_path / "path.parquet", folder)
     metric = InOutput(re.compile(CALLS_TIME), lower_is_better=True)
     job = Job(command=command, glob="*", options=Options(), metric=metric, served=True, fresh=folder, own=OwnHints())

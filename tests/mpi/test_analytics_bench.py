@@ -17,9 +17,31 @@ pytestmark = pytest.mark.mpi
 
 def test_a_run_of_the_bench_is_evaluated_in_its_report(extension, mpi_python, tmp_path):
     (tmp_path / "files").mkdir()
-    mpi_python(["-m", "mpiio_ext.bench", "--path", tmp_path / "files", "--output", tmp_path / "out", "--quick",
-                "-w", "interleaved", "-k", "flash", "-i", "mpiio", "-m", "native,auto,even,group_cyclic",
-                "-r", "2", "--no-figures"], 4, timeout_s=120, cwd=tmp_path)
+    mpi_python(
+        [
+            "-m",
+            "mpiio_ext.bench",
+            "--path",
+            tmp_path / "files",
+            "--output",
+            tmp_path / "out",
+            "--quick",
+            "-w",
+            "interleaved",
+            "-k",
+            "flash",
+            "-i",
+            "mpiio",
+            "-m",
+            "native,auto,even,group_cyclic",
+            "-r",
+            "2",
+            "--no-figures",
+        ],
+        4,
+        timeout_s=120,
+        cwd=tmp_path,
+    )
     before = Page((tmp_path / "out" / "report.html").read_text(encoding="utf-8"))
     done = CliRunner().invoke(main, ["analyze", "--results", str(tmp_path / "out")])
     assert done.exit_code == 0, done.output + done.stderr
@@ -29,8 +51,9 @@ def test_a_run_of_the_bench_is_evaluated_in_its_report(extension, mpi_python, tm
     assert [rows for kind, rows in after.tables if kind.split()[:1] != ["plain"]] == [rows for _, rows in before.tables]
 
     runs = json.loads((tmp_path / "out" / "results.json").read_text(encoding="utf-8"))["runs"]
-    known = {(f"{run['variant']} [MPI-IO], " + ", ".join(filter(None, (run.get("phase"), run["operation"]))))
-             for run in runs}
+    known = {
+        (f"{run['variant']} [MPI-IO], " + ", ".join(filter(None, (run.get("phase"), run["operation"])))) for run in runs
+    }
     for row in next((rows[1:] for rows in after.of_class("plain")), []):
         assert row[0] in known and {row[1], row[2]} <= {"native", "auto", "even", "group_cyclic"}
         assert float(row[3].rstrip("×")) >= 1.1 and row[4]

@@ -91,8 +91,7 @@ def test_a_flood(extension: str, folder: pathlib.Path) -> None:
 
 
 def kill_delegates(
-    folder: pathlib.Path, ranks: int, per_node: int,
-    beside: Callable[[Job], contextlib.AbstractContextManager[None]],
+    folder: pathlib.Path, ranks: int, per_node: int, beside: Callable[[Job], contextlib.AbstractContextManager[None]]
 ) -> None:
     """Run a program while ranges move, and kill two delegates; `beside`: what is done to the job meanwhile."""
     rng = random.Random(f"{ranks} {per_node}")

@@ -55,8 +55,16 @@ def arbiter(folder: pathlib.Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def start(
-    folder: pathlib.Path, name: str, ranks: int, seconds: float, *stop: str, mode: str, least: int,
-    program: pathlib.Path = PROGRAM, delegates: int = POOL, **more: str
+    folder: pathlib.Path,
+    name: str,
+    ranks: int,
+    seconds: float,
+    *stop: str,
+    mode: str,
+    least: int,
+    program: pathlib.Path = PROGRAM,
+    delegates: int = POOL,
+    **more: str,
 ) -> subprocess.Popen[str]:
     """Start a job that follows the arbiter."""
     hints = f"*:mpiox_delegates={delegates}:mpiox_delegate_mode={mode}:{SMALL}:mpiox_arbiter={folder}"
@@ -82,8 +90,11 @@ def finish(job: subprocess.Popen[str]) -> dict[str, object]:
 
 @pytest.mark.parametrize("mode", ["spawn", *slow("thread")])
 def test_three_jobs_come_and_go(
-    extension: str, folder: pathlib.Path, arbiter: subprocess.Popen[str], mode: str,
-    record_property: Callable[[str, object], None]
+    extension: str,
+    folder: pathlib.Path,
+    arbiter: subprocess.Popen[str],
+    mode: str,
+    record_property: Callable[[str, object], None],
 ) -> None:
     """Jobs start and end at different times, and policy and pool change: each is re-mapped ten times or more."""
     jobs: list[subprocess.Popen[str]] = []
@@ -132,8 +143,10 @@ def test_three_jobs_come_and_go(
     record_property("noticed_ms", [statistics.median(noticed) / 1e3, max(noticed) / 1e3])
     record_property("longest_access_s", [job["longest_access_s"] for job in found])
     print({name: sorted(nodes) for name, nodes in had.items()})
-    print(f"maps noticed after {statistics.median(noticed) / 1e3:.1f} ms (median), {max(noticed) / 1e3:.1f} at most; "
-          f"longest accesses {', '.join(format(job['longest_access_s'], '.2f') for job in found)} s")
+    print(
+        f"maps noticed after {statistics.median(noticed) / 1e3:.1f} ms (median), {max(noticed) / 1e3:.1f} at most; "
+        f"longest accesses {', '.join(format(job['longest_access_s'], '.2f') for job in found)} s"
+    )
 
 
 def give_nodes(folder: pathlib.Path, job: subprocess.Popen[str], interval: float) -> None:

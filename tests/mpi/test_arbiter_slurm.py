@@ -51,8 +51,13 @@ def test_prolog_job_epilog(extension: str, tmp_path: pathlib.Path) -> None:
             wait(lambda: jobs() == ["slurm-4711"])
             hints = f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_arbiter={folder}:mpiox_arbiter_name=flow"
             words = [sys.executable, str(PROGRAM), str(tmp_path / "file"), "1", "0", str(stop)]
-            job = subprocess.Popen([str(launcher()), "-n", "2", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                   text=True, env={**base_environment(), **SLURM, "MPIOX_HINTS": hints})
+            job = subprocess.Popen(
+                [str(launcher()), "-n", "2", *words],
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                env={**base_environment(), **SLURM, "MPIOX_HINTS": hints},
+            )
             wait(lambda: len(jobs()) == 1 and jobs() != ["slurm-4711"])
             (announced,) = [path for path in (folder / "jobs").iterdir() if not path.name.startswith(".")]
             assert "program flow\n" in announced.read_text() and "scheduler_job 4711\n" in announced.read_text()

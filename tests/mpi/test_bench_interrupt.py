@@ -31,8 +31,11 @@ def _interruptible() -> Iterator[None]:
 
 
 def _ranks(bench: Job) -> list[int]:
-    return [pid for pid in marked_processes(bench.marker)
-            if "-m mpiio_ext.bench --quick" in words(pid) and "python" in words(pid).split(" ")[0]]
+    return [
+        pid
+        for pid in marked_processes(bench.marker)
+        if "-m mpiio_ext.bench --quick" in words(pid) and "python" in words(pid).split(" ")[0]
+    ]
 
 
 def _segments(bench: Job) -> set[pathlib.Path]:
@@ -48,8 +51,12 @@ def _holds_the_launcher(bench: Job) -> list[int]:
     """Return the processes beside a rank that have its output: a launcher does not end before they do."""
     beside = [pid for pid in marked_processes(bench.marker) if "/interrupted.py " in words(pid)]
     assert beside, bench.text()
-    return [pid for pid in beside for number in (1, 2)
-            if pathlib.Path(f"/proc/{pid}/fd/{number}").readlink().name.startswith("pipe:")]
+    return [
+        pid
+        for pid in beside
+        for number in (1, 2)
+        if pathlib.Path(f"/proc/{pid}/fd/{number}").readlink().name.startswith("pipe:")
+    ]
 
 
 def _reached(moment: str, bench: Job, data: pathlib.Path, output: pathlib.Path) -> bool:
@@ -85,9 +92,25 @@ def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, del
     """No process of the launch is left, no file of the bench, and no folder of results without any."""
     data, output = tmp_path / "data", tmp_path / "results"
     data.mkdir()
-    command = [str(launcher()), "-n", "4", sys.executable, "-m", "mpiio_ext.bench", "--quick", "--repetitions", "500",
-               "--workload", "interleaved,block3d", "--kernel", "vpic,flash", "--path", str(data), "--output",
-               str(output)]
+    command = [
+        str(launcher()),
+        "-n",
+        "4",
+        sys.executable,
+        "-m",
+        "mpiio_ext.bench",
+        "--quick",
+        "--repetitions",
+        "500",
+        "--workload",
+        "interleaved,block3d",
+        "--kernel",
+        "vpic,flash",
+        "--path",
+        str(data),
+        "--output",
+        str(output),
+    ]
     with job(command, tmp_path / "log") as bench:
         until = time.monotonic() + LIMIT_S
         while not _reached(moment, bench, data, output) and bench.process.poll() is None and time.monotonic() < until:

@@ -57,13 +57,16 @@ def test_kernels_written_independently(extension: str, tmp_path: pathlib.Path, r
     assert not [path for path in tmp_path.iterdir() if path.suffix], "files are left"
 
 
-@pytest.mark.parametrize("what,kernel,message", [
-    ("written", "vpic", "VerificationError: VPIC-IO, MPI-IO, native, phase particles wrote wrong data"),
-    ("read", "bdcats", "phase clustering read wrong data"),
-    ("foreign", "vpic", "wrote what no rank wrote: a file of"),
-    ("raises", "bdcats", "BenchError: VPIC-IO through MPI-IO, native, phase particles: made to fail (rank 1"),
-    ("differs", "vpic", "files of two methods differ: vpic-mpiio.dat at byte"),
-])
+@pytest.mark.parametrize(
+    "what,kernel,message",
+    [
+        ("written", "vpic", "VerificationError: VPIC-IO, MPI-IO, native, phase particles wrote wrong data"),
+        ("read", "bdcats", "phase clustering read wrong data"),
+        ("foreign", "vpic", "wrote what no rank wrote: a file of"),
+        ("raises", "bdcats", "BenchError: VPIC-IO through MPI-IO, native, phase particles: made to fail (rank 1"),
+        ("differs", "vpic", "files of two methods differ: vpic-mpiio.dat at byte"),
+    ],
+)
 def test_faults_are_found(extension: str, tmp_path: pathlib.Path, what: str, kernel: str, message: str) -> None:
     """One wrong byte anywhere, or an error of one rank, ends the bench on every rank with the same line."""
     launch = run(tmp_path, 2, what, "native,auto", f"{kernel}:mpiio")

@@ -64,8 +64,24 @@ def assert_one_clear_line(launch, status, *words):
 @pytest.mark.parametrize("ranks", [1, 5, *slow(2, 3, 4)])
 def test_every_pattern_under_every_method(bench, ranks):
     methods = ["native", "native_tuned", "auto", "direct", *METHODS, "aligned+stripe_size_io"]
-    launch, results = bench(ranks, "--size", "300KiB", "--block", "4KiB,56", "-i", "mpiio", "-r", "1", "--no-figures",
-                            "-m", ",".join(methods), "--stripe-size", "16KiB", "--stripe-count", "2")
+    launch, results = bench(
+        ranks,
+        "--size",
+        "300KiB",
+        "--block",
+        "4KiB,56",
+        "-i",
+        "mpiio",
+        "-r",
+        "1",
+        "--no-figures",
+        "-m",
+        ",".join(methods),
+        "--stripe-size",
+        "16KiB",
+        "--stripe-count",
+        "2",
+    )
     runs = results["runs"]
     assert {run["workload"] for run in runs} == PATTERNS
     assert [run["strategy"] for run in runs if run["variant"] == "btio" and run["operation"] == "read"] == methods
@@ -93,8 +109,9 @@ def test_every_pattern_under_every_method(bench, ranks):
 @pytest.mark.hdf5
 @pytest.mark.parametrize("ranks", [4, *slow(1, 2, 3, 5)])
 def test_hdf5_variants(bench, ranks):
-    launch, results = bench(ranks, "--size", "300KiB", "-w", "block3d,btio", "-r", "1", "-m",
-                            "native,auto,group_cyclic")
+    launch, results = bench(
+        ranks, "--size", "300KiB", "-w", "block3d,btio", "-r", "1", "-m", "native,auto,group_cyclic"
+    )
     absent = [item for item in results["absent"] if "HDF5" in item["what"]]
     if absent:
         assert "h5py" in absent[0]["reason"]
@@ -111,8 +128,17 @@ def test_hdf5_variants(bench, ranks):
 def test_results_say_everything(bench):
     launch, results = bench(2, "--size", "200KiB", "-w", "contiguous", "-m", "native,even", "-r", "2", "-i", "mpiio")
     environment = results["environment"]
-    for name in ("mpi_library", "hosts", "kernel", "cpus_online_count", "file_system_type", "git_revision", "variables",
-                 "command_line", "versions"):
+    for name in (
+        "mpi_library",
+        "hosts",
+        "kernel",
+        "cpus_online_count",
+        "file_system_type",
+        "git_revision",
+        "variables",
+        "command_line",
+        "versions",
+    ):
         assert name in environment
     assert environment["ranks"] == 2
     assert "mpiio_ext.bench" in environment["command_line"]
@@ -124,7 +150,8 @@ def test_results_say_everything(bench):
     started = datetime.datetime.fromisoformat(environment["started"]).timestamp()
     in_order = sorted(results["runs"], key=lambda run: run["begin_unix_s"])
     assert [(run["order"], run["operation"]) for run in in_order] == [
-        (run["order"], run["operation"]) for run in results["runs"]], "one after the other"
+        (run["order"], run["operation"]) for run in results["runs"]
+    ], "one after the other"
     for run, following in itertools.pairwise(in_order):
         assert started <= run["begin_unix_s"] < run["end_unix_s"]
         assert run["end_unix_s"] <= following["begin_unix_s"] + 0.1, "but for a clock that is set a little"
@@ -136,8 +163,9 @@ def test_results_say_everything(bench):
 
 
 def test_native_size_is_marked(bench):
-    launch, results = bench(2, "--size", "1MiB", "--native-size", "300KiB", "-w", "interleaved", "-b", "64", "-r", "1",
-                            "-m", "native,even")
+    launch, results = bench(
+        2, "--size", "1MiB", "--native-size", "300KiB", "-w", "interleaved", "-b", "64", "-r", "1", "-m", "native,even"
+    )
     by_strategy = {run["strategy"]: run for run in results["runs"]}
     assert by_strategy["native"]["scaled"]
     assert by_strategy["native"]["file_bytes"] < by_strategy["even"]["file_bytes"] == 1 << 20
@@ -146,8 +174,21 @@ def test_native_size_is_marked(bench):
 
 
 def test_slow_native_is_run_smaller(bench):
-    _, results = bench(2, "--size", "4MiB", "--native-limit", "0.000001", "-w", "interleaved", "-b", "64", "-r", "1",
-                       "-m", "native,even")
+    _, results = bench(
+        2,
+        "--size",
+        "4MiB",
+        "--native-limit",
+        "0.000001",
+        "-w",
+        "interleaved",
+        "-b",
+        "64",
+        "-r",
+        "1",
+        "-m",
+        "native,even",
+    )
     sizes = {run["strategy"]: run["file_bytes"] for run in results["runs"]}
     assert sizes["native"] < sizes["even"]
 
@@ -167,20 +208,23 @@ def test_default_output_folder(extension, mpi_python, tmp_path):
 # ---- errors ----
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["--size", "huge"], ["--size", "not a size"]),
-    (["-w", "nothing"], ["--workload", "unknown name"]),
-    (["-m", "evn"], ["--method", "did you mean 'even'"]),
-    (["--bad-option"], ["No such option"]),
-    (["--path", "/nonexistent/folder"], ["/nonexistent/folder", "no such folder"]),
-    (["--path", "/proc"], ["/proc", "cannot write there"]),
-    (["--path", "/dev/null"], ["/dev/null", "not a folder"]),
-    (["--output", "/proc/results"], ["--output", "cannot write there"]),
-    (["--size", "4000TiB", "-w", "contiguous"], ["B needed", "B free"]),
-    (["--size", "10B"], ["--size", "too few"]),
-    (["-H", "cb_nodes=x"], ["--hint", "bad value"]),
-    (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio-ext: "]),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--size", "huge"], ["--size", "not a size"]),
+        (["-w", "nothing"], ["--workload", "unknown name"]),
+        (["-m", "evn"], ["--method", "did you mean 'even'"]),
+        (["--bad-option"], ["No such option"]),
+        (["--path", "/nonexistent/folder"], ["/nonexistent/folder", "no such folder"]),
+        (["--path", "/proc"], ["/proc", "cannot write there"]),
+        (["--path", "/dev/null"], ["/dev/null", "not a folder"]),
+        (["--output", "/proc/results"], ["--output", "cannot write there"]),
+        (["--size", "4000TiB", "-w", "contiguous"], ["B needed", "B free"]),
+        (["--size", "10B"], ["--size", "too few"]),
+        (["-H", "cb_nodes=x"], ["--hint", "bad value"]),
+        (["-w", "random", "-i", "hdf5", "--size", "1MiB"], ["mpiio-ext: "]),
+    ],
+)
 def test_wrong_argument_or_path(bench, arguments, words):
     launch, _ = bench(2, *arguments, check=False, timeout_s=60)
     assert_one_clear_line(launch, 2, *words)
@@ -235,10 +279,28 @@ def spoiled(kind, *, method="", offset=1234, byte=b"\0"):
 
 def test_wrong_file_is_named(bench, script):
     program = script(spoiled("file", method="cb_nodes"))
-    launch, results = bench(3, "--size", "300KiB", "-w", "contiguous", "-m", "native,native_tuned", "-r", "1",
-                            program=[program], check=False)
-    assert_one_clear_line(launch, 3, "contiguous-mpiio.dat", "byte 1234:", "expected 0x", "found 0x00",
-                          "native_tuned, phase write wrote wrong data")
+    launch, results = bench(
+        3,
+        "--size",
+        "300KiB",
+        "-w",
+        "contiguous",
+        "-m",
+        "native,native_tuned",
+        "-r",
+        "1",
+        program=[program],
+        check=False,
+    )
+    assert_one_clear_line(
+        launch,
+        3,
+        "contiguous-mpiio.dat",
+        "byte 1234:",
+        "expected 0x",
+        "found 0x00",
+        "native_tuned, phase write wrote wrong data",
+    )
     assert {run["strategy"] for run in results["runs"]} == {"native"}, "what was measured before is kept"
     assert "wrong data" in results["failure"]
     assert list(bench.files.glob("*/contiguous-mpiio.dat")), "the wrong file is left for inspection"
@@ -251,31 +313,62 @@ def test_bytes_that_nobody_writes_are_forgiven_only_to_native(bench, script):
     assert all(run["gaps_written"] for run in results["runs"])
     assert "native°" in launch.stdout
     launch, _ = bench(2, *arguments, "-m", "even", program=[program], check=False)
-    assert_one_clear_line(launch, 3, "byte 0:", "0x00 (no rank writes this byte)", "found 0x78",
-                          "even, phase write wrote what no rank wrote")
+    assert_one_clear_line(
+        launch,
+        3,
+        "byte 0:",
+        "0x00 (no rank writes this byte)",
+        "found 0x78",
+        "even, phase write wrote what no rank wrote",
+    )
 
 
 def test_native_must_be_native(extension, mpi_python, tmp_path):
-    launch = mpi_python([*BENCH, "--path", tmp_path, "--output", tmp_path / "o", "--size", "100KiB", "-w", "contiguous",
-                         "-m", "native", "-r", "1"], 2, env={"MPIOX_HINTS": "*:mpiox_enable=true"}, check=False)
+    launch = mpi_python(
+        [
+            *BENCH,
+            "--path",
+            tmp_path,
+            "--output",
+            tmp_path / "o",
+            "--size",
+            "100KiB",
+            "-w",
+            "contiguous",
+            "-m",
+            "native",
+            "-r",
+            "1",
+        ],
+        2,
+        env={"MPIOX_HINTS": "*:mpiox_enable=true"},
+        check=False,
+    )
     assert_one_clear_line(launch, 1, "the extension was active under 'native'", "MPIOX_HINTS")
 
 
 def test_wrong_read_is_named(bench, script):
     program = script(spoiled("memory"))
-    launch, _ = bench(3, "--size", "300KiB", "-w", "contiguous", "-m", "native", "-r", "1", program=[program],
-                      check=False)
+    launch, _ = bench(
+        3, "--size", "300KiB", "-w", "contiguous", "-m", "native", "-r", "1", program=[program], check=False
+    )
     # rank 1 of 3 reads the segment of rank 2
-    assert_one_clear_line(launch, 3, "native, phase read read wrong data",
-                          f"byte {2 * (300 * 1024 // 24) * 8 + 10} (byte 10 of the memory):", "found by rank 1")
+    assert_one_clear_line(
+        launch,
+        3,
+        "native, phase read read wrong data",
+        f"byte {2 * (300 * 1024 // 24) * 8 + 10} (byte 10 of the memory):",
+        "found by rank 1",
+    )
 
 
 @pytest.mark.parametrize("ranks", [3, 5])
 def test_error_of_one_rank_ends_all(bench, script, ranks):
     program = script(spoiled("error"))
     workload = "contiguous" if ranks == 3 else "btio"
-    launch, results = bench(ranks, "--size", "300KiB", "-w", workload, "-m", "native", "-r", "1",
-                            program=[program], check=False)
+    launch, results = bench(
+        ranks, "--size", "300KiB", "-w", workload, "-m", "native", "-r", "1", program=[program], check=False
+    )
     assert_one_clear_line(launch, 1, "No space left on device", "rank 2, 1 of")
     assert results["runs"] == []
     assert not list(bench.files.iterdir()), "bench files are left behind"
@@ -300,8 +393,21 @@ def benchmark(extension, mpi, tmp_path):
 @pytest.mark.parametrize("access", ACCESSES)
 def test_benchmark_accesses(benchmark, access):
     for pattern in ("inter", "random", "contiguous"):
-        _, records = benchmark("--pattern", pattern, "--block", 24, "--bytes", 72_000, "--access", access, "--repeats",
-                               2, "--sync", "--time-limit", 50)
+        _, records = benchmark(
+            "--pattern",
+            pattern,
+            "--block",
+            24,
+            "--bytes",
+            72_000,
+            "--access",
+            access,
+            "--repeats",
+            2,
+            "--sync",
+            "--time-limit",
+            50,
+        )
         assert [(record["access"], record["wrong_bytes"], record["bytes"]) for record in records] == [
             (access, 0, 72_000)
         ] * 2
@@ -326,8 +432,19 @@ def test_benchmark_memory(benchmark):
     """The claim at small scale: the same at 300 pieces and at 3 million, at most the collective buffers and 2 MiB."""
     growth = []
     for block in (10_000, 1):
-        _, (hints, record) = benchmark("--pattern", "inter", "--block", block, "--bytes", 3_000_000, "--memory",
-                                       "--hint", "cb_nodes=1", "--hint", "cb_buffer_size=524288")
+        _, (hints, record) = benchmark(
+            "--pattern",
+            "inter",
+            "--block",
+            block,
+            "--bytes",
+            3_000_000,
+            "--memory",
+            "--hint",
+            "cb_nodes=1",
+            "--hint",
+            "cb_buffer_size=524288",
+        )
         assert (hints["hints"]["cb_nodes"], hints["hints"]["cb_buffer_size"]) == ("1", "524288")
         assert record["shared_growth_bytes"] >= 524_288
         assert record["memory_growth_bytes"] <= 2 * 524_288 + (2 << 20)
@@ -336,8 +453,18 @@ def test_benchmark_memory(benchmark):
 
 
 def test_benchmark_memory_limit(benchmark):
-    launch, records = benchmark("--pattern", "inter", "--block", 8, "--bytes", 600_000, "--hint", "mpiox_enable=false",
-                             "--memory-limit", 1 << 28)
+    launch, records = benchmark(
+        "--pattern",
+        "inter",
+        "--block",
+        8,
+        "--bytes",
+        600_000,
+        "--hint",
+        "mpiox_enable=false",
+        "--memory-limit",
+        1 << 28,
+    )
     assert records[0]["wrong_bytes"] == 0
     launch, records = benchmark("--access", "some", check=False)
     assert launch.returncode != 0
@@ -349,8 +476,19 @@ def run_tool(tmp_path, *arguments):
     """Run `mpiio-ext bench` as a tool that launches by itself; returns the launch and its JSON."""
     files = tmp_path / "files"
     files.mkdir()
-    command = [sys.executable, *BENCH, arguments[0], "--path", str(files), "--json", "-o", str(tmp_path / "r.json"),
-               "--plot", str(tmp_path / "r.svg"), *arguments[1:]]
+    command = [
+        sys.executable,
+        *BENCH,
+        arguments[0],
+        "--path",
+        str(files),
+        "--json",
+        "-o",
+        str(tmp_path / "r.json"),
+        "--plot",
+        str(tmp_path / "r.svg"),
+        *arguments[1:],
+    ]
     launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)
     assert not list(files.iterdir()), "files are left behind"
     assert (tmp_path / "r.svg").read_text().startswith("<svg")
@@ -358,8 +496,21 @@ def run_tool(tmp_path, *arguments):
 
 
 def test_compare_quick(extension, family, tmp_path):
-    launch, document = run_tool(tmp_path, "compare", "--quick", "--nodes", "2", "--access", "independent", "--bytes",
-                                "1048576", "--repeats", "1", "--pattern", "inter64")
+    launch, document = run_tool(
+        tmp_path,
+        "compare",
+        "--quick",
+        "--nodes",
+        "2",
+        "--access",
+        "independent",
+        "--bytes",
+        "1048576",
+        "--repeats",
+        "1",
+        "--pattern",
+        "inter64",
+    )
     assert (document["environment"]["access"], document["environment"]["pretended_nodes"]) == ("independent", 2)
     assert "independent bandwidth" in launch.stdout
     assert "2 pretended nodes" in launch.stdout
@@ -376,8 +527,23 @@ def test_compare_quick(extension, family, tmp_path):
 
 def test_compare_on_hosts(extension, family, tmp_path):
     hosts.require()
-    command = [sys.executable, *BENCH, "compare", "--quick", "--hosts", "2", "--ranks-per-host", "1", "--bytes",
-               "4194304", "--repeats", "1", "--pattern", "inter64", "--json"]
+    command = [
+        sys.executable,
+        *BENCH,
+        "compare",
+        "--quick",
+        "--hosts",
+        "2",
+        "--ranks-per-host",
+        "1",
+        "--bytes",
+        "4194304",
+        "--repeats",
+        "1",
+        "--pattern",
+        "inter64",
+        "--json",
+    ]
     launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)
     document = json.loads(launch.stdout)
     assert document["environment"]["hosts"] == 2
@@ -391,13 +557,31 @@ def test_compare_on_hosts(extension, family, tmp_path):
 
 
 def test_scaling_quick(extension, family, tmp_path):
-    launch, document = run_tool(tmp_path, "scaling", "--quick", "--bytes", "300000", "--rank-counts", "3", "--ranks",
-                                "2", "--series", "ranks_inter64", "--series", "pieces_inter", "--pieces-bytes",
-                                "100000", "--pieces", "10000")
+    launch, document = run_tool(
+        tmp_path,
+        "scaling",
+        "--quick",
+        "--bytes",
+        "300000",
+        "--rank-counts",
+        "3",
+        "--ranks",
+        "2",
+        "--series",
+        "ranks_inter64",
+        "--series",
+        "pieces_inter",
+        "--pieces-bytes",
+        "100000",
+        "--pieces",
+        "10000",
+    )
     ours = f"ours_{family}"
     results = document["results"]
     assert [(row["ranks"], row["pieces"]) for row in results if row["op"] == "read"] == [
-        (3, 4686), (2, 1000), (2, 10_000)
+        (3, 4686),
+        (2, 1000),
+        (2, 10_000),
     ]
     assert document["units"] == UNITS
     for row in results:

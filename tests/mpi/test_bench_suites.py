@@ -52,8 +52,9 @@ def bench(extension, mpi_python, tmp_path):
         files = tmp_path / "files"
         files.mkdir(exist_ok=True)
         given = [] if "--path" in arguments else ["--path", files]
-        return mpi_python([*program, *given, *arguments], ranks, env=env, timeout_s=timeout_s, check=check,
-                          cwd=tmp_path)
+        return mpi_python(
+            [*program, *given, *arguments], ranks, env=env, timeout_s=timeout_s, check=check, cwd=tmp_path
+        )
 
     run.files = tmp_path / "files"
     return run
@@ -88,20 +89,47 @@ def assert_one_clear_line(launch, status, *words):
 
 
 def test_patterns_and_kernels_in_one_run(bench, tmp_path):
-    launch = bench(3, "-w", "contiguous", "-s", "100KiB", "-k", "vpic,bdcats", "-P", "particles=1", "--output", "o",
-                   check=False)
+    launch = bench(
+        3, "-w", "contiguous", "-s", "100KiB", "-k", "vpic,bdcats", "-P", "particles=1", "--output", "o", check=False
+    )
     assert_one_clear_line(launch, 2, "--param", "exactly one --kernel")
-    launch = bench(3, "-w", "contiguous", "-s", "100KiB", "-k", "bdcats", "-P", "particles=1000", "-i", "mpiio", "-r",
-                   "2", "-m", "native,even", "--output", "o", "-H", "cb_nodes=2")
+    launch = bench(
+        3,
+        "-w",
+        "contiguous",
+        "-s",
+        "100KiB",
+        "-k",
+        "bdcats",
+        "-P",
+        "particles=1000",
+        "-i",
+        "mpiio",
+        "-r",
+        "2",
+        "-m",
+        "native,even",
+        "--output",
+        "o",
+        "-H",
+        "cb_nodes=2",
+    )
     results = results_of(tmp_path / "o")
     runs = results["runs"]
-    places = [(run["repetition"], run["variant"], run["strategy"], run["phase"]) for run in runs
-              if run["operation"] == "write"]
+    places = [
+        (run["repetition"], run["variant"], run["strategy"], run["phase"])
+        for run in runs
+        if run["operation"] == "write"
+    ]
     assert places == [
-        (0, "contiguous", "native", ""), (0, "contiguous", "even", ""),
-        (0, "bdcats", "native", "particles"), (0, "bdcats", "even", "particles"),
-        (1, "contiguous", "even", ""), (1, "contiguous", "native", ""),
-        (1, "bdcats", "even", "particles"), (1, "bdcats", "native", "particles"),
+        (0, "contiguous", "native", ""),
+        (0, "contiguous", "even", ""),
+        (0, "bdcats", "native", "particles"),
+        (0, "bdcats", "even", "particles"),
+        (1, "contiguous", "even", ""),
+        (1, "contiguous", "native", ""),
+        (1, "bdcats", "even", "particles"),
+        (1, "bdcats", "native", "particles"),
     ], "repetitions are interleaved over everything, the methods' order rotates"
     orders = [run["order"] for run in runs]
     assert sorted(set(orders)) == list(range(8))
@@ -122,16 +150,33 @@ def test_patterns_and_kernels_in_one_run(bench, tmp_path):
 
 
 def test_kernels_in_all_their_interfaces(bench, tmp_path):
-    bench(3, "-k", "vpic,nas_btio,madbench", "--preset", "quick", "--scale", "0.01", "-r", "1", "-m", "native,auto",
-          "--output", "o", "--no-figures", "--no-page")
+    bench(
+        3,
+        "-k",
+        "vpic,nas_btio,madbench",
+        "--preset",
+        "quick",
+        "--scale",
+        "0.01",
+        "-r",
+        "1",
+        "-m",
+        "native,auto",
+        "--output",
+        "o",
+        "--no-figures",
+        "--no-page",
+    )
     results = results_of(tmp_path / "o")
     absent = " ".join(item["what"] for item in results["absent"])
     titles = {"hdf5": "HDF5", "pnetcdf": "PnetCDF", "mpiio": "MPI-IO", "posix": "POSIX"}
-    for kernel, ways in (("vpic", ("hdf5", "mpiio")), ("nas_btio", ("mpiio", "pnetcdf", "hdf5")),
-                         ("madbench", ("mpiio", "posix"))):
+    for kernel, ways in (
+        ("vpic", ("hdf5", "mpiio")),
+        ("nas_btio", ("mpiio", "pnetcdf", "hdf5")),
+        ("madbench", ("mpiio", "posix")),
+    ):
         for way in ways:
-            found = {run["strategy"] for run in results["runs"]
-                     if (run["workload"], run["interface"]) == (kernel, way)}
+            found = {run["strategy"] for run in results["runs"] if (run["workload"], run["interface"]) == (kernel, way)}
             if not found:
                 assert titles[way] in absent
             else:
@@ -146,14 +191,26 @@ def test_suite_is_archived_with_everything(bench, small, tmp_path):
     log.parent.mkdir()
     log.write_bytes(b"log")
     os.utime(log, (4e9, 4e9))  # written after the start of the job, as Darshan does when MPI ends
-    launch = bench(3, "--suite", small, "--archive", "kept", env={
-        "LOADEDMODULES": "gcc/12", "SLURM_JOB_ID": "4242", "DARSHAN_LOGPATH": str(log.parent)
-    })
+    launch = bench(
+        3,
+        "--suite",
+        small,
+        "--archive",
+        "kept",
+        env={"LOADEDMODULES": "gcc/12", "SLURM_JOB_ID": "4242", "DARSHAN_LOGPATH": str(log.parent)},
+    )
     (folder,) = (tmp_path / "kept" / "small").glob("*/*")
     assert re.fullmatch(r"\d{4}-\d\d-\d\d/\d\d-\d\d-\d\d", str(folder.relative_to(tmp_path / "kept" / "small")))
     assert {path.name for path in folder.iterdir()} >= {
-        "results.json", "runs.parquet", "summary.parquet", "ratios.svg", "table.txt", "environment.json", "small.toml",
-        "report.html", "darshan",
+        "results.json",
+        "runs.parquet",
+        "summary.parquet",
+        "ratios.svg",
+        "table.txt",
+        "environment.json",
+        "small.toml",
+        "report.html",
+        "darshan",
     }
     results = results_of(folder)
     assert results["failure"] is None
@@ -182,8 +239,9 @@ def test_second_suite_ends_at_once(bench, small, tmp_path):
         launch = bench(3, "--suite", small, "--archive", archive, check=False)
         assert_one_clear_line(launch, 2, "one suite at a time", "suite nightly on elsewhere, process 7, since noon")
         assert launch.stdout == ""
-        bench(2, "-w", "contiguous", "-s", "1KiB", "-r", "1", "-m", "native", "--no-figures", "--no-page", "--output",
-              "o")
+        bench(
+            2, "-w", "contiguous", "-s", "1KiB", "-r", "1", "-m", "native", "--no-figures", "--no-page", "--output", "o"
+        )
     assert [path.name for path in archive.iterdir()] == [".suite.lock"]
     assert bench(1, "--suite", small, "--archive", archive, "-r", "1", "--no-figures").returncode == 0
 
@@ -206,8 +264,13 @@ def test_report_that_fails_is_a_warning(bench, script, tmp_path):
 
 def alone(tmp_path, *arguments, env=None, check=True):
     """Run the bench as one process without a launcher."""
-    return run_bounded([sys.executable, *BENCH, *map(str, arguments)], env=base_environment() | (env or {}),
-                       timeout_s=60, cwd=tmp_path, check=check)
+    return run_bounded(
+        [sys.executable, *BENCH, *map(str, arguments)],
+        env=base_environment() | (env or {}),
+        timeout_s=60,
+        cwd=tmp_path,
+        check=check,
+    )
 
 
 def test_dry_run_needs_no_launcher_and_touches_nothing(family, small, tmp_path):
@@ -227,8 +290,11 @@ def test_dry_run_and_list_print_once_under_a_launcher(bench, small):
 
 
 def test_commands_without_mpi_say_what_is_wrong(family, tmp_path):
-    for arguments, word in ((("--suite", "none.toml", "--dry-run"), "none.toml"), (("-k", "vpix", "--list"), "'vpic'"),
-                            (("-k", "vpic", "-i", "posix", "--dry-run"), "nothing to run")):
+    for arguments, word in (
+        (("--suite", "none.toml", "--dry-run"), "none.toml"),
+        (("-k", "vpix", "--list"), "'vpic'"),
+        (("-k", "vpic", "-i", "posix", "--dry-run"), "nothing to run"),
+    ):
         launch = alone(tmp_path, *arguments, check=False)
         assert launch.returncode == 2
         assert_one_clear_line(launch, 2, word)
@@ -246,8 +312,30 @@ def test_batch_script_runs_and_archives(extension, small, tmp_path):
     folder.mkdir()
     (folder / "srun").write_text(SRUN.format(launcher=launcher()))
     (folder / "srun").chmod(0o755)
-    alone(tmp_path, "slurm", "--suite", small, "--nodes", "1", "--ranks-per-node", "2", "--time", "10", "--mpi", "pmix",
-          "--path", tmp_path, "--archive", "kept", "--output", "job.sh", "--", "-r", "1", "--no-figures")
+    alone(
+        tmp_path,
+        "slurm",
+        "--suite",
+        small,
+        "--nodes",
+        "1",
+        "--ranks-per-node",
+        "2",
+        "--time",
+        "10",
+        "--mpi",
+        "pmix",
+        "--path",
+        tmp_path,
+        "--archive",
+        "kept",
+        "--output",
+        "job.sh",
+        "--",
+        "-r",
+        "1",
+        "--no-figures",
+    )
     environment = base_environment() | {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "9"}
     run_bounded([str(tmp_path / "job.sh")], env=environment, timeout_s=120, cwd=tmp_path)
     (kept,) = (tmp_path / "kept" / "small").glob("*/*")
@@ -256,8 +344,13 @@ def test_batch_script_runs_and_archives(extension, small, tmp_path):
     assert "ended with status 0" in log
     with (tmp_path / "kept" / ".job.lock").open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        launch = run_bounded([str(tmp_path / "job.sh")], env=environment | {"SLURM_JOB_ID": "10"}, timeout_s=60,
-                             cwd=tmp_path, check=False)
+        launch = run_bounded(
+            [str(tmp_path / "job.sh")],
+            env=environment | {"SLURM_JOB_ID": "10"},
+            timeout_s=60,
+            cwd=tmp_path,
+            check=False,
+        )
     assert launch.returncode == 2
     assert "another job holds" in (tmp_path / "kept" / "small-10.log").read_text()
     assert len(list((tmp_path / "kept" / "small").glob("*/*"))) == 1
@@ -284,14 +377,24 @@ def test_h5py_that_cannot_be_used(bench, tmp_path, kind):
     word = "built without MPI" if kind == "serial" else "there is no h5py"
     launch = bench(2, "-k", "vpic", "-P", "particles=10", "-i", "hdf5", env=env, check=False)
     assert_one_clear_line(launch, 2, "--interface hdf5", word)
-    launch = bench(2, "-k", "vpic", "-P", "particles=10", "-r", "1", "-m", "native", "--no-figures", "--output", "o",
-                   env=env)
+    launch = bench(
+        2, "-k", "vpic", "-P", "particles=10", "-r", "1", "-m", "native", "--no-figures", "--output", "o", env=env
+    )
     assert "not run: HDF5 variants" in launch.stdout
     assert {run["interface"] for run in results_of(tmp_path / "o")["runs"]} == {"mpiio"}
 
 
 def test_missing_pnetcdf(bench, tmp_path):
-    launch = bench(2, "-k", "s3d", "-i", "pnetcdf", check=False, program=["-c", """
+    launch = bench(
+        2,
+        "-k",
+        "s3d",
+        "-i",
+        "pnetcdf",
+        check=False,
+        program=[
+            "-c",
+            """
 import sys
 import mpiio_ext
 from mpiio_ext.bench import pnetcdf
@@ -300,13 +403,27 @@ def load():
 pnetcdf.library.load = load
 from mpiio_ext.bench import __main__
 __main__.main(sys.argv[1:])
-"""])
+""",
+        ],
+    )
     assert_one_clear_line(launch, 2, "--interface pnetcdf: libpnetcdf.so cannot be loaded")
 
 
 def test_not_enough_space(bench):
-    launch = bench(2, "-k", "vpic", "--preset", "published", "--scale", "1000", "-P", "particles=1000000000",
-                   "-i", "mpiio", check=False)
+    launch = bench(
+        2,
+        "-k",
+        "vpic",
+        "--preset",
+        "published",
+        "--scale",
+        "1000",
+        "-P",
+        "particles=1000000000",
+        "-i",
+        "mpiio",
+        check=False,
+    )
     assert_one_clear_line(launch, 2, "B needed", "B free")
     assert not list(bench.files.iterdir())
 
@@ -315,15 +432,34 @@ def test_not_enough_space(bench):
 OWNERS = "even+cb_nodes=4+mpiox_io_rank=owner+striping_unit=4096"
 
 
-@pytest.mark.parametrize("interface, method, rule", [
-    ("mpiio", "auto", "op=write,errno=ENOSPC,times=1"),
-    ("mpiio", OWNERS, "op=write,rank=2,errno=ENOSPC"),
-    ("pnetcdf", "auto", "op=write,errno=ENOSPC,after=1"),
-])
+@pytest.mark.parametrize(
+    "interface, method, rule",
+    [
+        ("mpiio", "auto", "op=write,errno=ENOSPC,times=1"),
+        ("mpiio", OWNERS, "op=write,rank=2,errno=ENOSPC"),
+        ("pnetcdf", "auto", "op=write,errno=ENOSPC,after=1"),
+    ],
+)
 def test_no_space_in_the_middle(bench, tmp_path, interface, method, rule):
     """Wherever a disk is full, all ranks end with one line, and what was measured before is kept."""
-    launch = bench(4, "-k", "nas_btio", "--preset", "S", "-i", interface, "-m", f"native,{method}", "-r", "1",
-                   "--output", "o", "--no-figures", check=False, env={"MPIOX_FAULT": rule})
+    launch = bench(
+        4,
+        "-k",
+        "nas_btio",
+        "--preset",
+        "S",
+        "-i",
+        interface,
+        "-m",
+        f"native,{method}",
+        "-r",
+        "1",
+        "--output",
+        "o",
+        "--no-figures",
+        check=False,
+        env={"MPIOX_FAULT": rule},
+    )
     if "--interface" in launch.stderr:
         pytest.skip(launch.stderr.strip().splitlines()[0])
     assert_one_clear_line(launch, 1, "NAS BT-IO full", "ranks failed")
@@ -346,9 +482,27 @@ __main__.main(sys.argv[1:])
 @pytest.mark.hdf5
 def test_no_space_where_hdf5_does_not_come_back(bench, script):
     """HDF5's collective close waits for ranks that have given up: one rank says why, and the launch ends."""
-    launch = bench(4, "-k", "nas_btio", "--preset", "S", "-i", "hdf5", "-m", "native,auto", "-r", "1", "--output", "o",
-                   "--no-figures", "--no-page", check=False, program=[script(IMPATIENT)], timeout_s=60,
-                   env={"MPIOX_FAULT": "op=write,errno=ENOSPC,after=1"})
+    launch = bench(
+        4,
+        "-k",
+        "nas_btio",
+        "--preset",
+        "S",
+        "-i",
+        "hdf5",
+        "-m",
+        "native,auto",
+        "-r",
+        "1",
+        "--output",
+        "o",
+        "--no-figures",
+        "--no-page",
+        check=False,
+        program=[script(IMPATIENT)],
+        timeout_s=60,
+        env={"MPIOX_FAULT": "op=write,errno=ENOSPC,after=1"},
+    )
     if "--interface" in launch.stderr:
         pytest.skip(launch.stderr.strip().splitlines()[0])
     assert_one_clear_line(launch, None, "NAS BT-IO full", "rank")
@@ -389,10 +543,31 @@ def test_killed_rank_ends_the_launch_and_frees_the_lock(bench, script, small, tm
 def test_suite_that_is_interrupted_frees_the_lock(extension, small, tmp_path):
     """The lock of a launch that was ended from outside does not stay."""
     held = tmp_path / "kept" / ".suite.lock"
-    command = [str(launcher()), "-n", "2", sys.executable, *BENCH, "--suite", str(small), "--archive", "kept", "-r",
-               "1000", "--path", str(tmp_path), "--no-figures", "--no-page"]
-    process = subprocess.Popen(command, env=base_environment(), cwd=tmp_path, stdout=subprocess.DEVNULL,
-                               stderr=subprocess.DEVNULL, start_new_session=True)
+    command = [
+        str(launcher()),
+        "-n",
+        "2",
+        sys.executable,
+        *BENCH,
+        "--suite",
+        str(small),
+        "--archive",
+        "kept",
+        "-r",
+        "1000",
+        "--path",
+        str(tmp_path),
+        "--no-figures",
+        "--no-page",
+    ]
+    process = subprocess.Popen(
+        command,
+        env=base_environment(),
+        cwd=tmp_path,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
     try:
         for _ in range(600):
             if held.exists() and "suite small" in held.read_text():
@@ -407,6 +582,7 @@ def test_suite_that_is_interrupted_frees_the_lock(extension, small, tmp_path):
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(timeout=30)
-    launch = alone(tmp_path, "--suite", small, "--archive", "kept", "-r", "1", "--no-figures", "--no-page", "--path",
-                   tmp_path)
+    launch = alone(
+        tmp_path, "--suite", small, "--archive", "kept", "-r", "1", "--no-figures", "--no-page", "--path", tmp_path
+    )
     assert "results:" in launch.stdout

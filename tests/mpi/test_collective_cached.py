@@ -20,8 +20,12 @@ HINTS = "mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=512k"
     [
         (0, "thread", ""),
         (1, "thread", ""),
-        *slow((0, "spawn", ""), (2, "spawn", ""), (0, "spawn", ":mpiox_delegate_ack=replica"),
-              (1, "spawn", ":mpiox_delegate_bypass=512")),
+        *slow(
+            (0, "spawn", ""),
+            (2, "spawn", ""),
+            (0, "spawn", ":mpiox_delegate_ack=replica"),
+            (1, "spawn", ":mpiox_delegate_bypass=512"),
+        ),
     ],
 )
 def test_no_byte_depends_on_who_is_late(tmp_path: pathlib.Path, per_node: int, mode: str, more: str) -> None:
@@ -30,8 +34,11 @@ def test_no_byte_depends_on_who_is_late(tmp_path: pathlib.Path, per_node: int, m
     Where ranks need not come together, on one node, the others learn of a wrong argument by the sync, else at once; of
     bytes that the file system refuses all ranks learn by the sync, if not before, and none of them is lost unsaid.
     """
-    env = {"MPIOX_FAULT": "op=write,path=*.refused,errno=ENOSPC", "MPIOX_RANKS_PER_NODE": str(per_node),
-           "MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_mode={mode}{more}"}  # fmt: skip
+    env = {
+        "MPIOX_FAULT": "op=write,path=*.refused,errno=ENOSPC",
+        "MPIOX_RANKS_PER_NODE": str(per_node),
+        "MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_mode={mode}{more}",
+    }
     program = [PROGRAMS / "collective_cached.py", tmp_path / "file", "one" if per_node == 0 else "several"]
     launch = python_run(program, RANKS, env=env, timeout_s=120)
     seen = json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))[5:])

@@ -76,8 +76,9 @@ LIMITS = {
     "no /proc": Limit(words=("hide=/proc",), root=True),
     "nothing in common": Limit(words=("hide=/proc", SMALL_SHM), reason=UNSHARED, root=True),
     "small /dev/shm": Limit(words=(SMALL_SHM,), root=True),
-    "small /dev/shm and no memfd": Limit(words=(SMALL_SHM, NO_MEMFD), reason=UNSHARED, root=True,
-                                         environment=(("TMPDIR", "/dev/shm"),)),
+    "small /dev/shm and no memfd": Limit(
+        words=(SMALL_SHM, NO_MEMFD), reason=UNSHARED, root=True, environment=(("TMPDIR", "/dev/shm"),)
+    ),
     "no memfd": Limit(words=(NO_MEMFD,)),
     "read-only": Limit(words=("readonly",), root=True),
     "read-only and no memfd": Limit(words=("readonly", NO_MEMFD), reason=NONE, root=True),
@@ -87,7 +88,7 @@ LIMITS = {
     "no process_vm_readv": Limit(words=("refuse=process_vm_readv:1",)),
     "few descriptors": Limit(words=("nofile=100",)),
     "file size": Limit(words=("fsize=2000000",), reason=FULL),
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,11 +216,15 @@ def test_delegates(extension: str, folder: pathlib.Path, name: str, mode: str) -
     check(folder, name, mode, 3)
 
 
-@pytest.mark.parametrize("words", [
-    *[(f"nofile={count}",) for count in (1, 2, 3, 4, 6)],
-    *[(f"as={mebibytes << 20}",) for mebibytes in (3, 8, 12, 48, 128)],
-    ("fsize=1048576",),
-], ids=" ".join)  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        *[(f"nofile={count}",) for count in (1, 2, 3, 4, 6)],
+        *[(f"as={mebibytes << 20}",) for mebibytes in (3, 8, 12, 48, 128)],
+        ("fsize=1048576",),
+    ],
+    ids=" ".join,
+)
 def test_an_error_only_where_the_mpi_library_has_one(
     extension: str, folder: pathlib.Path, family: str, words: Sequence[str]
 ) -> None:
@@ -241,8 +246,9 @@ def test_a_file_beyond_the_largest_size(extension: str, folder: pathlib.Path, mo
     """Writes beyond ulimit -f, the signal ignored: an error, no wrong byte, and no delegate that dies of the signal."""
     cache = "" if mode == "collective" else "mpiox_delegate_cache=262144:mpiox_delegate_page=4096:"
     limit = Limit(words=("early", "fsize=300000", "ignore"), hints=f"{cache}cb_buffer_size=4096:")
-    done = go(folder, 2 if mode == "collective" else 3, Limit(words=limit.words[1:], hints=limit.hints),
-              hints=MODES[mode])  # fmt: skip
+    done = go(
+        folder, 2 if mode == "collective" else 3, Limit(words=limit.words[1:], hints=limit.hints), hints=MODES[mode]
+    )
     done.check_errors()
     assert done.launch.returncode == 0 and done.steps[-1][0] == "done", done.launch.describe()
     assert any(value != 0 for _, values in done.steps for value in values), done.launch.describe()

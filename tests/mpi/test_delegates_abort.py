@@ -35,8 +35,14 @@ def test_the_fortran_binding_aborts_alike(family: str, tmp_path: pathlib.Path) -
 
 def check(file: pathlib.Path, ranks: int, hints: str, *how: str) -> None:
     """Run the program, which aborts: every byte that it has written is in the file."""
-    launch = mpi_run([mpi_program("aborting"), file, str(RECORDS), *how], ranks, preload=True, check=False,
-                     env={"MPIOX_HINTS": hints}, timeout_s=60)  # fmt: skip
+    launch = mpi_run(
+        [mpi_program("aborting"), file, str(RECORDS), *how],
+        ranks,
+        preload=True,
+        check=False,
+        env={"MPIOX_HINTS": hints},
+        timeout_s=60,
+    )
     assert launch.returncode != 0 and not launch.timed_out, launch.describe()
     data = file.read_bytes()
     assert data == bytes(byte_at(i) for i in range(RECORDS * RECORD_BYTES)), (len(data), launch.describe())

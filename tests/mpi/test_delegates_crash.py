@@ -176,9 +176,8 @@ def check_all(folder: pathlib.Path, several: list[Death]) -> None:
     seen: list[tuple[bool, bool]] = []
     for turn in range(3):
         seen += [check(folder / f"{death.describe()}-{turn}", death) for death in several]
-        if (
-            sum(killed for killed, _ in seen) >= 0.7 * len(several)
-            and sum(alone for _, alone in seen) >= 0.3 * len(several)
+        if sum(killed for killed, _ in seen) >= 0.7 * len(several) and sum(alone for _, alone in seen) >= 0.3 * len(
+            several
         ):
             return
     pytest.fail(f"too few delegates were killed while ranks went on: {seen}")
@@ -234,8 +233,11 @@ def test_the_end_of_the_file_waits_for_a_rescue(extension: str, tmp_path: pathli
     """Bytes of a delegate on another node that is dead, and not yet in the file, count; what is appended is behind."""
     path = tmp_path / "data"
     command = [str(launcher()), "-n", "2", sys.executable, "-c", APPENDING, str(path)]
-    env = {"MPIOX_HINTS": "*:mpiox_delegates=2:mpiox_collective=cached:mpiox_delegate_page=4k",
-           "MPIOX_RANKS_PER_NODE": "1", "MPIOX_FAULT": f"op=write,path={path},delay_ms=500"}  # fmt: skip
+    env = {
+        "MPIOX_HINTS": "*:mpiox_delegates=2:mpiox_collective=cached:mpiox_delegate_page=4k",
+        "MPIOX_RANKS_PER_NODE": "1",
+        "MPIOX_FAULT": f"op=write,path={path},delay_ms=500",
+    }
     with job(command, tmp_path / "log", preload_environment() | env) as running:
         running.wait_for("written", LIMIT_S)
         os.kill(running.delegates()[victim], signal.SIGKILL)

@@ -20,8 +20,10 @@ from support.tiers import slow
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 BYTES = 100_000
-HINTS = "*:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_close=staged:mpiox_delegate_cache=8m" \
-        ":mpiox_delegate_page=64k:striping_unit=64k"  # fmt: skip
+HINTS = (
+    "*:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_close=staged:mpiox_delegate_cache=8m"
+    ":mpiox_delegate_page=64k:striping_unit=64k"
+)
 PROGRAM = """
 import sys
 import numpy as np
@@ -44,14 +46,20 @@ print(comm.gather(done) or "", end="", flush=True)
 @pytest.mark.parametrize("at", [1, 4, 5, 7, 9, *slow(2, 3, 6, 8, 10)])
 def test_two_folders_are_exchanged(family: str, tmp_path: pathlib.Path, at: int, more: int) -> None:
     """It has its name in one of the folders, with all bytes; where MPICH refuses it on every rank, nothing is left."""
-    preload = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-shared", "-fPIC", str(PROGRAMS / "exchanged.c"),
-                                "-ldl"], "exchanged.so")  # fmt: skip
+    preload = cbuild.compile_c(
+        [cbuild.compiler(), *cbuild.FLAGS, "-shared", "-fPIC", str(PROGRAMS / "exchanged.c"), "-ldl"], "exchanged.so"
+    )
     one, other = tmp_path / "one", tmp_path / "other"
     for folder in (one, other):
         folder.mkdir()
-    environment = {"LD_PRELOAD": f"{preload}:{preload_environment()['LD_PRELOAD']}", "MPIOX_HINTS": HINTS,
-                   "EXCHANGE_A": str(one), "EXCHANGE_B": str(other), "EXCHANGE_AT": str(at),
-                   "EXCHANGE_MORE": str(more)}  # fmt: skip
+    environment = {
+        "LD_PRELOAD": f"{preload}:{preload_environment()['LD_PRELOAD']}",
+        "MPIOX_HINTS": HINTS,
+        "EXCHANGE_A": str(one),
+        "EXCHANGE_B": str(other),
+        "EXCHANGE_AT": str(at),
+        "EXCHANGE_MORE": str(more),
+    }
     ranks = 1 if family == "openmpi" else 2
     program = [sys.executable, "-c", PROGRAM, one / "file", str(BYTES)]
     launch = mpi_run(program, ranks, env=environment, timeout_s=60)

@@ -21,8 +21,9 @@ MODES = ("spawn", "thread")
 SMALL = "mpiox_delegate_page=4k:mpiox_delegate_cache=400k"
 
 
-def run(case: str, path: pathlib.Path, ranks: int, hints: str, *words: object, **environment: str) \
-        -> tuple[list[Any], Launch]:  # fmt: skip
+def run(
+    case: str, path: pathlib.Path, ranks: int, hints: str, *words: object, **environment: str
+) -> tuple[list[Any], Launch]:
     """Run one case of the program; what each rank saw."""
     env = {"MPIOX_HINTS": f"*:{hints}", **environment}
     launch = python_run([PROGRAMS / "delegates_files.py", case, path, *map(str, words)], ranks, env=env, timeout_s=120)
@@ -34,8 +35,7 @@ def run(case: str, path: pathlib.Path, ranks: int, hints: str, *words: object, *
 
 
 @pytest.mark.parametrize(
-    ("delegates", "servers", "owners"),
-    [(3, 4, 2), (4, 4, 4), (5, 2, 4), (2, 7, 1), (3, 6, 3), (5, 1, 5)],
+    ("delegates", "servers", "owners"), [(3, 4, 2), (4, 4, 4), (5, 2, 4), (2, 7, 1), (3, 6, 3), (5, 1, 5)]
 )
 def test_owners_suit_the_servers(
     extension: str, tmp_path: pathlib.Path, delegates: int, servers: int, owners: int
@@ -126,8 +126,14 @@ def test_a_passing_error_is_told_once(tmp_path: pathlib.Path, mode: str) -> None
 def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_node: int, ack: str, mode: str) -> None:
     """As beyond ulimit -f: a write says that bytes were refused, a read does not return what was never written."""
     hints = f"mpiox_delegates=2:mpiox_delegate_mode={mode}:mpiox_delegate_ack={ack}:{SMALL}"
-    seen, launch = run("refused", tmp_path / "file", ranks, hints, MPIOX_FAULT="op=write,path=*/file,errno=EFBIG",
-                       MPIOX_RANKS_PER_NODE=str(per_node))  # fmt: skip
+    seen, launch = run(
+        "refused",
+        tmp_path / "file",
+        ranks,
+        hints,
+        MPIOX_FAULT="op=write,path=*/file,errno=EFBIG",
+        MPIOX_RANKS_PER_NODE=str(per_node),
+    )
     for rank in seen:
         assert "errno 27" in rank["write"], launch.describe()
         assert rank["writes"] == 1 or ack != "disk", launch.describe()
@@ -141,8 +147,14 @@ def test_calls_are_told_before_the_sync(tmp_path: pathlib.Path, ranks: int, per_
 def test_a_call_in_between_does_not_keep_it_to_itself(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
     """What a call finds lost it tells to all ranks; when it has another answer, or one rank called, the sync does."""
     fault = "op=write,path=*/file*,errno=ENOSPC"
-    seen, launch = run("told", tmp_path / "file", ranks, f"mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}",
-                       MPIOX_FAULT=fault, MPIOX_RANKS_PER_NODE=str(per_node))  # fmt: skip
+    seen, launch = run(
+        "told",
+        tmp_path / "file",
+        ranks,
+        f"mpiox_delegates=2:mpiox_delegate_mode=thread:{SMALL}",
+        MPIOX_FAULT=fault,
+        MPIOX_RANKS_PER_NODE=str(per_node),
+    )
     lost, once = "MPI_ERR_NO_SPACE", ["MPI_ERR_NO_SPACE", "fine"]
     for number, rank in enumerate(seen):
         assert rank["alone"] == ["fine" if number else lost, *once], launch.describe()
@@ -195,20 +207,29 @@ def test_errors_of_closing_are_told(tmp_path: pathlib.Path, ranks: int, mode: st
 def test_settings_that_come_too_late(tmp_path: pathlib.Path, mode: str) -> None:
     """A job has one group of delegates: another file's wishes are said to be ignored, and info has what is in force."""
     environment = {"MPIOX_SITE_FILE": str(tmp_path / "site")}
-    wishes = ("mpiox_delegates = 2", f"mpiox_delegate_mode = {mode}", "mpiox_delegate_page = 8k",
-              "mpiox_delegate_cache = 4m")  # fmt: skip
+    wishes = (
+        "mpiox_delegates = 2",
+        f"mpiox_delegate_mode = {mode}",
+        "mpiox_delegate_page = 8k",
+        "mpiox_delegate_cache = 4m",
+    )
     (tmp_path / "site").write_text("\n".join(["[*]", *wishes, ""]), encoding="utf-8")
-    launch = python_run([PROGRAMS / "delegates_files.py", "settings", tmp_path / "file"], 3, env=environment,
-                        timeout_s=120)  # fmt: skip
+    launch = python_run(
+        [PROGRAMS / "delegates_files.py", "settings", tmp_path / "file"], 3, env=environment, timeout_s=120
+    )
     seen = json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))[5:])
     late = "not in force, since the delegates had been started: "
     for rank in seen:
         assert late not in rank["delegation"][0], launch.describe()
         for text in (late, "mpiox_delegates=1", "mpiox_delegate_cache=1048576", "mpiox_delegate_page=4096"):
             assert text in rank["delegation"][1], launch.describe()
-        assert rank["info"] == {"mpiox_delegates": "2", "mpiox_delegate_cache": str(4 << 20),
-                                "mpiox_delegate_page": "8192", "mpiox_delegate_mode": mode,
-                                "mpiox_delegate_ack": "memory"}  # fmt: skip
+        assert rank["info"] == {
+            "mpiox_delegates": "2",
+            "mpiox_delegate_cache": str(4 << 20),
+            "mpiox_delegate_page": "8192",
+            "mpiox_delegate_mode": mode,
+            "mpiox_delegate_ack": "memory",
+        }
     assert launch.stderr.count(late) == 1, launch.describe()
 
 
@@ -248,13 +269,17 @@ def test_size_of_caches_on_disks(tmp_path: pathlib.Path, size: str) -> None:
     assert not list(folder.iterdir())
 
 
-@pytest.mark.parametrize(("level", "keep"), [("memory", "0"), ("disk", "0"), *slow(("memory", "0.3"),
-                                             ("memory", "0.1"), ("disk", "0.3"), ("replica", "0.3"))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("level", "keep"),
+    [("memory", "0"), ("disk", "0"), *slow(("memory", "0.3"), ("memory", "0.1"), ("disk", "0.3"), ("replica", "0.3"))],
+)
 def test_caches_that_cannot_be_read_any_more(tmp_path: pathlib.Path, level: str, keep: str) -> None:
     """Their tables, or pages alone. No rank ends; a close names what is lost. At level disk nothing is."""
     (folder := tmp_path / "caches").mkdir()
-    hints = f"mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=4k:mpiox_delegate_cache_dir={folder}:" \
-            f"mpiox_close=staged:striping_unit=4k:mpiox_delegate_ack={level}"  # fmt: skip
+    hints = (
+        f"mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=4k:mpiox_delegate_cache_dir={folder}:"
+        f"mpiox_close=staged:striping_unit=4k:mpiox_delegate_ack={level}"
+    )
     (tmp_path / "file").touch()
     seen, launch = run("torn", tmp_path / "file", 3, hints, folder, keep)
     assert launch.stderr.count("cannot be read any more: the disk has failed, or the file was cut") == 2
@@ -265,8 +290,10 @@ def test_caches_that_cannot_be_read_any_more(tmp_path: pathlib.Path, level: str,
         wrong = np.flatnonzero(stored != (places * 7 + (places >> 12)) % 251 + 1)
         assert not len(wrong), f"{wrong}\n{launch.describe()}"
     else:
-        assert f"in a cache that is lost of {tmp_path / 'file'} failed at" in seen[0] \
-            or f"reading the cache of {tmp_path / 'file'} failed at" in seen[0], launch.describe()  # fmt: skip
+        assert (
+            f"in a cache that is lost of {tmp_path / 'file'} failed at" in seen[0]
+            or f"reading the cache of {tmp_path / 'file'} failed at" in seen[0]
+        ), launch.describe()
 
 
 @pytest.mark.parametrize("together", [(), ("together",)], ids=["after", "with"])
@@ -276,8 +303,10 @@ def test_a_full_disk_and_a_lost_cache(
     """Of one delegate the cache is lost: what another one cannot write fails the sync all the same."""
     for folder in (first := tmp_path / "first", second := tmp_path / "second"):
         folder.mkdir()
-    hints = "mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=4k:mpiox_close=staged:striping_unit=4k:" \
-            f"mpiox_delegate_cache_dir={first};{second}"  # fmt: skip
+    hints = (
+        "mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=4k:mpiox_close=staged:striping_unit=4k:"
+        f"mpiox_delegate_cache_dir={first};{second}"
+    )
     (small_disk / "file").touch()
     seen, launch = run("lost_before", small_disk / "file", 3, hints, first, *together)
     assert together or all("in a cache that is lost" in rank["first"] for rank in seen), launch.describe()
@@ -291,8 +320,10 @@ def test_a_full_disk_and_a_lost_cache(
 @pytest.mark.parametrize("level", ["memory", "replica"])
 def test_a_full_disk_and_a_killed_delegate(small_disk: pathlib.Path, level: str, per_node: int) -> None:
     """What it had cannot be written, and neither can the copies of that: the sync says so, at every level."""
-    hints = f"mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=400k:striping_unit=4k:" \
-            f"mpiox_delegate_ack={level}"  # fmt: skip
+    hints = (
+        f"mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=400k:striping_unit=4k:"
+        f"mpiox_delegate_ack={level}"
+    )
     seen, launch = run("restored", small_disk / "file", 2, hints, MPIOX_RANKS_PER_NODE=str(per_node))
     assert all("fine" in rank["written"] for rank in seen), launch.describe()
     assert {rank["sync"] for rank in seen} == {"MPI_ERR_NO_SPACE"}, launch.describe()

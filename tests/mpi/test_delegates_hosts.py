@@ -261,8 +261,14 @@ def test_host_vanishes_with_memory(cluster: hosts.Cluster, third_host: None) -> 
     wrong = re.findall(r"^rank \d: record \d+ at (\d+): (\d+) of \d+ bytes, wrong", text, re.MULTILINE)
     first, length = int(said[0][1]), int(said[0][2])
     assert all(first < int(at) + int(n) and int(at) < first + length for at, n in wrong), text
-    assert failed <= {"sync in the middle", "sync, barrier, sync", "first half", "second half",
-                      "reading what others wrote", "the file"}, text  # fmt: skip
+    assert failed <= {
+        "sync in the middle",
+        "sync, barrier, sync",
+        "first half",
+        "second half",
+        "reading what others wrote",
+        "the file",
+    }, text
     second = text.index("ok open", text.index("close"))
     late = text.index("in a cache that is lost") > second  # the machine was busy
     other = text[:second] if late else text[second:]  # the file that was not open then
@@ -306,8 +312,13 @@ def set_ports(cluster: hosts.Cluster, ports: str) -> None:
 def test_a_stranger_listens_first(cluster: hosts.Cluster, ears: list[pathlib.Path]) -> None:
     """The address of a delegate leads to another user's port on each client's own host: he hears nothing but hellos."""
     hints = "mpiox_delegates=1:mpiox_delegate_mode=thread:mpiox_delegate_interface=own0:" + SMALL
-    launch = cluster.run([mpi_program("delegates_hosts"), cluster.folder / "file"], HOSTS, 1,
-                         env={"MPIOX_HINTS": f"*:{hints}"}, timeout_s=LIMIT_S)
+    launch = cluster.run(
+        [mpi_program("delegates_hosts"), cluster.folder / "file"],
+        HOSTS,
+        1,
+        env={"MPIOX_HINTS": f"*:{hints}"},
+        timeout_s=LIMIT_S,
+    )
     assert not failed_checks(launch.stdout), launch.describe()
     assert "who answers does not know the secret" in launch.stderr, launch.describe()
     heard = [bytes.fromhex(line) for path in ears for line in path.read_text().splitlines()[1:]]

@@ -27,40 +27,58 @@ comm.Barrier()
 """
 #: What comes for the file, and by which rank the line is said.
 COMES = {
-    "open": ("""
+    "open": (
+        """
         fh = MPI.File.Open(comm, path, MPI.MODE_RDONLY)
         data = bytearray(n)
         fh.Read_at_all(comm.rank * n, data)
         fh.Close()
         assert data == bytes([65 + comm.rank]) * n
-    """, 0),
-    "stat": ("""
+    """,
+        0,
+    ),
+    "stat": (
+        """
         assert comm.rank == 0 or os.path.getsize(path) == 2 * n
-    """, 1),
-    "delete": ("""
+    """,
+        1,
+    ),
+    "delete": (
+        """
         if comm.rank == 1:
             MPI.File.Delete(path)
         comm.Barrier()
         assert not os.path.exists(path)
-    """, 1),
-}  # fmt: skip
+    """,
+        1,
+    ),
+}
 #: The call that hangs for 10 s, more than a busy machine keeps a process from running, and what the line says of it.
-HANGS = {"sync": "op=sync,rank=1,path=*.staging,delay_ms=10000,times=1",
-         "write": "op=write,rank=1,path=*.staging,delay_ms=10000,times=1"}  # fmt: skip
-SAYS = {"sync": "search for a file that goes to stable storage and gets its name: ",
-        "write": "search for a file that is being written behind its close: "}  # fmt: skip
-LINE = re.compile(r"mpiio_ext: rank (\d) has waited (\d+) s for .*I/O delegate .*\(process \d+ on [^)]+\): (.*): "
-                  r"it is alive and runs, but has not answered: its file system may hang, or be slow; "
-                  r"`mpiio-ext delegates status` there shows it\. The rank goes on waiting")  # fmt: skip
+HANGS = {
+    "sync": "op=sync,rank=1,path=*.staging,delay_ms=10000,times=1",
+    "write": "op=write,rank=1,path=*.staging,delay_ms=10000,times=1",
+}
+SAYS = {
+    "sync": "search for a file that goes to stable storage and gets its name: ",
+    "write": "search for a file that is being written behind its close: ",
+}
+LINE = re.compile(
+    r"mpiio_ext: rank (\d) has waited (\d+) s for .*I/O delegate .*\(process \d+ on [^)]+\): (.*): "
+    r"it is alive and runs, but has not answered: its file system may hang, or be slow; "
+    r"`mpiio-ext delegates status` there shows it\. The rank goes on waiting"
+)
 
 
 def run(tmp_path: pathlib.Path, program: str, fault: str, report_s: int, per_node: int) -> Launch:
     """Return what a job does whose second delegate hangs."""
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=8m:mpiox_delegate_page=64k:striping_unit=64k:" \
-            f"mpiox_close=staged:mpiox_delegate_report={report_s}"  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=8m:mpiox_delegate_page=64k:striping_unit=64k:"
+        f"mpiox_close=staged:mpiox_delegate_report={report_s}"
+    )
     env = {"MPIOX_HINTS": hints, "MPIOX_FAULT": fault, "MPIOX_RANKS_PER_NODE": str(per_node)}
-    return python_run(["-c", START + textwrap.dedent(program), tmp_path / "file"], 2, env=env, preload=True,
-                      timeout_s=120)  # fmt: skip
+    return python_run(
+        ["-c", START + textwrap.dedent(program), tmp_path / "file"], 2, env=env, preload=True, timeout_s=120
+    )
 
 
 @pytest.mark.parametrize("per_node", [0, 1], ids=["one node", "two nodes"])

@@ -38,9 +38,14 @@ def hints(mode: str, delegates: str = "2", more: str = "") -> dict[str, str]:
 
 
 def life(
-    tmp_path: pathlib.Path, ranks: int, env: Mapping[str, str], *action: str, check: bool = True, preload: bool = True,
+    tmp_path: pathlib.Path,
+    ranks: int,
+    env: Mapping[str, str],
+    *action: str,
+    check: bool = True,
+    preload: bool = True,
     limit_s: float = 60,
-) -> Launch:  # fmt: skip
+) -> Launch:
     """Run delegates_life.c; every process that it has started must be gone, and every check fine."""
     program = [mpi_program("delegates_life"), tmp_path / "file", *action]
     launch = mpi_run(program, ranks, env=env, preload=preload, timeout_s=limit_s, check=check)

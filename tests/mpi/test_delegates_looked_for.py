@@ -65,8 +65,7 @@ def test_a_rank_that_is_killed_while_it_waits(tmp_path: pathlib.Path) -> None:
         time.sleep(600)
     """)
     command = [str(launcher()), "-n", "2", sys.executable, "-c", program, str(folder)]
-    environment = preload_environment() | {"MPIOX_HINTS": HINTS,
-                                           "MPIOX_FAULT": "op=write,path=*.staging,delay_ms=200"}  # fmt: skip
+    environment = preload_environment() | {"MPIOX_HINTS": HINTS, "MPIOX_FAULT": "op=write,path=*.staging,delay_ms=200"}
     with job(command, tmp_path / "log", environment) as running:
         running.wait_for("asks", 60)
         words = running.text().split()
@@ -149,7 +148,10 @@ OPENED_PAST = {
     "made": ("", 0, "write(65).Close(); refused(comm, past)"),
     "subfiles": (":mpiox_subfiles=3", 0, "write(65).Close(); refused(comm, past)"),
     "there before": ("", 0, "write(65).Close(); refused(comm, past)"),
-    "open elsewhere": ("", 0, """
+    "open elsewhere": (
+        "",
+        0,
+        """
         first = write(65)
         fh = MPI.File.Open(MPI.COMM_SELF, path, MPI.MODE_RDONLY, hints()) if comm.rank else None
         first.Close()
@@ -157,17 +159,23 @@ OPENED_PAST = {
             refused(MPI.COMM_SELF, past)
         comm.Barrier()
         fh.Close() if fh else None
-        """),
-    "copies": (":mpiox_delegate_ack=replica", 1, """
+        """,
+    ),
+    "copies": (
+        ":mpiox_delegate_ack=replica",
+        1,
+        """
         write(65).Close()
         refused(comm, hints(mpiox_delegate_ack="memory", mpiox_drain_patience="0"))
-        """),
-}  # fmt: skip
+        """,
+    ),
+}
 
 
 @pytest.mark.parametrize("kind", OPENED_PAST)
-def test_who_opens_it_past_the_delegates_is_refused(small_disk: pathlib.Path, tmp_path: pathlib.Path,
-                                                    kind: str) -> None:  # fmt: skip
+def test_who_opens_it_past_the_delegates_is_refused(
+    small_disk: pathlib.Path, tmp_path: pathlib.Path, kind: str
+) -> None:
     """On a full disk: what delegates have of it stays with them, and is there when the disk has room again."""
     more, per_node, program = OPENED_PAST[kind]
     (other := small_disk / "other").write_bytes(bytes(BYTES))
@@ -200,8 +208,10 @@ def test_a_rank_that_is_killed_while_it_holds_the_file(tmp_path: pathlib.Path) -
         time.sleep(600)
     """)
     command = [str(launcher()), "-n", "2", sys.executable, "-c", program, str(folder)]
-    environment = preload_environment() | {"MPIOX_HINTS": HINTS + ":mpiox_drain_rate=1",
-                                           "MPIOX_FAULT": "op=open,path=*.staging,delay_ms=2000"}  # fmt: skip
+    environment = preload_environment() | {
+        "MPIOX_HINTS": HINTS + ":mpiox_drain_rate=1",
+        "MPIOX_FAULT": "op=open,path=*.staging,delay_ms=2000",
+    }
     with job(command, tmp_path / "log", environment) as running:
         running.wait_for("opens", 60)
         words = running.text().split()

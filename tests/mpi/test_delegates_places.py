@@ -19,10 +19,14 @@ HINTS = "*:mpiox_delegates=2:mpiox_delegate_cache=4m:mpiox_delegate_page=16k:str
 def test_places(tmp_path: pathlib.Path, place: str, per_node: int) -> None:
     """Each file is whole in the end, by its name."""
     # Slow to write, unless somebody waits for it; after MPI_Finalize nothing is slow.
-    env = {"MPIOX_HINTS": f"{HINTS}:mpiox_drain_rate=8k", "MPIOX_RANKS_PER_NODE": str(per_node),
-           "MPIOX_FAULT": "op=write,path=*.staging,delay_ms=100"}  # fmt: skip
-    launch = mpi_run([mpi_program("posix_places", "-pthread"), tmp_path, place], RANKS, env=env, preload=True,
-                     timeout_s=10)  # fmt: skip
+    env = {
+        "MPIOX_HINTS": f"{HINTS}:mpiox_drain_rate=8k",
+        "MPIOX_RANKS_PER_NODE": str(per_node),
+        "MPIOX_FAULT": "op=write,path=*.staging,delay_ms=100",
+    }
+    launch = mpi_run(
+        [mpi_program("posix_places", "-pthread"), tmp_path, place], RANKS, env=env, preload=True, timeout_s=10
+    )
     lines = sorted(line.split() for line in launch.stdout.splitlines())
     assert [(word, int(rank)) for word, rank, _ in lines] == [("ok", rank) for rank in range(RANKS)], launch.describe()
     for path in tmp_path.iterdir():

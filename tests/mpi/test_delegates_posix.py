@@ -21,8 +21,15 @@ RANKS = 3
 
 def hints(close: str = "staged", **more: str | int) -> dict[str, str]:
     """Return the environment of a program whose files take seconds to be written, if nobody waits for them."""
-    words = {"mpiox_delegates": 2, "mpiox_delegate_cache": "4m", "mpiox_delegate_page": "16k", "striping_unit": "16k",
-             "mpiox_drain_rate": "4k", "mpiox_close": close, **more}  # fmt: skip
+    words = {
+        "mpiox_delegates": 2,
+        "mpiox_delegate_cache": "4m",
+        "mpiox_delegate_page": "16k",
+        "striping_unit": "16k",
+        "mpiox_drain_rate": "4k",
+        "mpiox_close": close,
+        **more,
+    }
     return {"MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
 
 
@@ -34,25 +41,38 @@ def linked(extension: str, name: str) -> pathlib.Path:
 
 def contents(folder: pathlib.Path) -> dict[str, object]:
     """Return what a folder holds, by name: bytes, or where a link leads to."""
-    return {str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_bytes()
-            for path in folder.rglob("*") if path.is_symlink() or path.is_file()}  # fmt: skip
+    return {
+        str(path.relative_to(folder)): os.readlink(path) if path.is_symlink() else path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    }
 
 
 FORTIFIED = ("-D_FILE_OFFSET_BITS=64", "-D_FORTIFY_SOURCE=2", "-O2")
-NAMED = {"plain": ("preloaded", (), {}, 0), "fortified, nodes": ("preloaded", FORTIFIED, {}, 1),
-         "thread": ("linked", (), {"mpiox_delegate_mode": "thread"}, 0), "linked": ("linked", (), {}, 2)}  # fmt: skip
+NAMED = {
+    "plain": ("preloaded", (), {}, 0),
+    "fortified, nodes": ("preloaded", FORTIFIED, {}, 1),
+    "thread": ("linked", (), {"mpiox_delegate_mode": "thread"}, 0),
+    "linked": ("linked", (), {}, 2),
+}
 
 
 @pytest.mark.parametrize(("way", "flags", "more", "per_node"), NAMED.values(), ids=NAMED)
-def test_functions_find_what_is_closed(tmp_path: pathlib.Path, extension: str, way: str, flags: tuple[str, ...],
-                                       more: dict[str, str], per_node: int) -> None:
+def test_functions_find_what_is_closed(
+    tmp_path: pathlib.Path, extension: str, way: str, flags: tuple[str, ...], more: dict[str, str], per_node: int
+) -> None:
     """Each of them, by any rank, on each name of the file, does what it does with a file that is written."""
     program = linked(extension, "posix_names") if way == "linked" else mpi_program("posix_names", *flags)
     said, left = {}, {}
     for close in ("written", "staged"):
         (folder := tmp_path / close).mkdir()
-        launch = mpi_run([program, folder], RANKS, env={**hints(close, **more), "MPIOX_RANKS_PER_NODE": str(per_node)},
-                         preload=way == "preloaded", timeout_s=120)  # fmt: skip
+        launch = mpi_run(
+            [program, folder],
+            RANKS,
+            env={**hints(close, **more), "MPIOX_RANKS_PER_NODE": str(per_node)},
+            preload=way == "preloaded",
+            timeout_s=120,
+        )
         lines = sorted(launch.stdout.splitlines())  # launchers mix those of several ranks
         said[close] = [line for line in lines if not line.startswith("staged ")]
         _, staged, _, total = next(line for line in lines if line.startswith("staged ")).split()
@@ -69,8 +89,9 @@ def test_glob_of_an_old_program(tmp_path: pathlib.Path) -> None:
     (tmp_path / "file").touch()
     source = str(PROGRAMS / "old_glob.c")
     program = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-D_GNU_SOURCE", source], "old_glob")
-    done = subprocess.run([program, tmp_path / "file"], env=preload_environment(), capture_output=True, text=True,
-                          timeout=60, check=True)  # fmt: skip
+    done = subprocess.run(
+        [program, tmp_path / "file"], env=preload_environment(), capture_output=True, text=True, timeout=60, check=True
+    )
     assert done.stdout == "0 1 1\n", done
 
 
@@ -175,7 +196,7 @@ SERIAL = {
             with netCDF4.Dataset(path, "r") as file:
                 return float(file["more"][...].sum())
     """,
-}  # fmt: skip
+}
 FRAME = """
 import sys
 import numpy as np
@@ -188,8 +209,10 @@ comm.Barrier()
 if comm.rank == 0:
     print(use(sys.argv[1]))
 """
-PROBES = {"h5py": "import h5py; assert h5py.get_config().mpi",
-          "netCDF4": "import netCDF4 as n; assert n.__has_parallel4_support__ and n.__has_pnetcdf_support__"}
+PROBES = {
+    "h5py": "import h5py; assert h5py.get_config().mpi",
+    "netCDF4": "import netCDF4 as n; assert n.__has_parallel4_support__ and n.__has_pnetcdf_support__",
+}
 
 
 @pytest.mark.parametrize("name", SERIAL)

@@ -17,8 +17,9 @@ SMALL = "mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=600k:stri
 
 def run(path: pathlib.Path, hints: str, ranks: int = 4) -> dict[str, Any]:
     """Return what was seen; no byte may be wrong."""
-    launch = python_run([PROGRAMS / "delegates_scheduled.py", path], ranks, env={"MPIOX_HINTS": f"*:{SMALL}:{hints}"},
-                        timeout_s=120)
+    launch = python_run(
+        [PROGRAMS / "delegates_scheduled.py", path], ranks, env={"MPIOX_HINTS": f"*:{SMALL}:{hints}"}, timeout_s=120
+    )
     seen: dict[str, Any] = json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))[5:])
     assert seen["wrong"] == 0, launch.describe()
     assert seen["counted"]["flushes"] > 0
@@ -27,9 +28,12 @@ def run(path: pathlib.Path, hints: str, ranks: int = 4) -> dict[str, Any]:
 
 @pytest.mark.parametrize("scheduler", tuple(policies()))
 def test_every_byte_under_each_scheduler(tmp_path: pathlib.Path, scheduler: str) -> None:
-    seen = run(tmp_path / "file", f"mpiox_delegate_scheduler={scheduler}:mpiox_delegate_mode=thread:"
-                                  "mpiox_delegate_quantum=16k:mpiox_delegate_time_slice=500:"
-                                  "mpiox_delegate_patience=200")
+    seen = run(
+        tmp_path / "file",
+        f"mpiox_delegate_scheduler={scheduler}:mpiox_delegate_mode=thread:"
+        "mpiox_delegate_quantum=16k:mpiox_delegate_time_slice=500:"
+        "mpiox_delegate_patience=200",
+    )
     assert seen["hints"] == {"scheduler": scheduler, "quantum": "16384", "time_slice": "500", "patience": "200"}
     assert seen["counted"]["queued_most"] > 0
     assert seen["counted"]["bytes_written"] == 4 * 2 * 3 * 300 * 700
@@ -41,9 +45,14 @@ def test_without_a_scheduler_nothing_is_counted(tmp_path: pathlib.Path) -> None:
     assert [seen["counted"][name] for name in ("queued_most", "merged", "reordered")] == [0, 0, 0]
 
 
-@pytest.mark.parametrize("hints", ["mpiox_delegate_mode=spawn:mpiox_delegate_threads=2",
-                                   "mpiox_delegate_mode=spawn:mpiox_ranks_per_node=2",
-                                   "mpiox_delegate_mode=thread:mpiox_delegate_ack=replica"])
+@pytest.mark.parametrize(
+    "hints",
+    [
+        "mpiox_delegate_mode=spawn:mpiox_delegate_threads=2",
+        "mpiox_delegate_mode=spawn:mpiox_ranks_per_node=2",
+        "mpiox_delegate_mode=thread:mpiox_delegate_ack=replica",
+    ],
+)
 def test_in_processes_between_nodes_and_with_replicas(tmp_path: pathlib.Path, hints: str) -> None:
     seen = run(tmp_path / "file", f"mpiox_delegate_scheduler=wfq:{hints}")
     assert seen["counted"]["queued_most"] > 0

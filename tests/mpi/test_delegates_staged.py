@@ -38,17 +38,28 @@ from support.staged import (
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
-WAYS = [("spawn", 0, "memory", 0), ("thread", 1, "memory", 0), ("spawn", 1, "replica", 0), ("spawn", 0, "memory", 3),
-        ("spawn", 1, "replica", 4)]  # fmt: skip
-MORE_WAYS = slow(("spawn", 2, "memory", 0), ("thread", 0, "memory", 0), ("thread", 1, "replica", 0),
-                 ("thread", 1, "memory", 3))  # fmt: skip
+WAYS = [
+    ("spawn", 0, "memory", 0),
+    ("thread", 1, "memory", 0),
+    ("spawn", 1, "replica", 0),
+    ("spawn", 0, "memory", 3),
+    ("spawn", 1, "replica", 4),
+]
+MORE_WAYS = slow(
+    ("spawn", 2, "memory", 0), ("thread", 0, "memory", 0), ("thread", 1, "replica", 0), ("thread", 1, "memory", 3)
+)
 
 
 @pytest.mark.parametrize(("mode", "per_node", "level", "parts"), [*WAYS, *MORE_WAYS])
 def test_what_is_closed_is_there(tmp_path: pathlib.Path, mode: str, per_node: int, level: str, parts: int) -> None:
     """Inside the job from the close on, whatever is done with it; for others when the job has ended, and as a whole."""
-    launch = python_run([PROGRAMS / "delegates_staged.py", tmp_path, mode, level, str(parts)], RANKS,
-                        env={"MPIOX_RANKS_PER_NODE": str(per_node)}, timeout_s=120, preload=True)
+    launch = python_run(
+        [PROGRAMS / "delegates_staged.py", tmp_path, mode, level, str(parts)],
+        RANKS,
+        env={"MPIOX_RANKS_PER_NODE": str(per_node)},
+        timeout_s=120,
+        preload=True,
+    )
     check_program(launch, tmp_path, level, parts)
 
 
@@ -114,8 +125,13 @@ def test_pnetcdf_finds_whole_files_alone(tmp_path: pathlib.Path, preload: bool) 
     probe = "from mpiio_ext.bench import pnetcdf; print(pnetcdf.absent_reason() or '')"
     if reason := python_alone(probe).stdout.strip():
         pytest.skip(reason)
-    launch = python_run(["-c", textwrap.dedent(AGAIN), tmp_path], 2, timeout_s=120, preload=preload,
-                        env={"MPIOX_HINTS": "*:mpiox_delegates=1:mpiox_close=staged"})  # fmt: skip
+    launch = python_run(
+        ["-c", textwrap.dedent(AGAIN), tmp_path],
+        2,
+        timeout_s=120,
+        preload=preload,
+        env={"MPIOX_HINTS": "*:mpiox_delegates=1:mpiox_close=staged"},
+    )
     said = [line for line in launch.stderr.splitlines() if line.startswith("mpiio_ext: ")]
     assert len(said) == (0 if preload else 1), launch.describe()
     assert not said or said[0].startswith(f"mpiio_ext: {tmp_path}/one.nc: PnetCDF does not find a file again before")
@@ -124,10 +140,12 @@ def test_pnetcdf_finds_whole_files_alone(tmp_path: pathlib.Path, preload: bool) 
 
 # ---- from outside ----------------------------------------------------------------------------------------------------
 
+
 def tool(*words: str | pathlib.Path) -> tuple[int, str]:
     """Return status and messages of a command under `mpiio-ext subfiles`."""
-    done = subprocess.run(["mpiio-ext", "subfiles", *map(str, words)], capture_output=True, text=True, timeout=120,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        ["mpiio-ext", "subfiles", *map(str, words)], capture_output=True, text=True, timeout=120, check=False
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -139,7 +157,8 @@ def test_it_is_seen_and_waited_for(tmp_path: pathlib.Path, parts: dict[str, int]
         running.wait_for("closed 0", 120)
         files = [file for item in delegates.status() for file in item.files if str(tmp_path) in file.path]
         assert {(file.path, file.hidden, file.draining) for file in files} == {
-            (str(tmp_path / ".checkpoint0.staging"), True, True)}  # fmt: skip
+            (str(tmp_path / ".checkpoint0.staging"), True, True)
+        }
         assert 0 < sum(file.dirty_bytes for file in files) <= CHECKPOINT_BYTES
         text = asked("status", "--once")[1]
         assert f"being written  {first}" in text and ".staging" not in text, text
@@ -169,8 +188,11 @@ def test_evenly_until_the_next(tmp_path: pathlib.Path) -> None:
         left: set[int] = set()
         while not (tmp_path / "checkpoint1").exists():
             assert running.process.poll() is None, running.text()
-            left.add(sum(file.dirty_bytes for item in delegates.status() for file in item.files
-                         if str(tmp_path) in file.path))  # fmt: skip
+            left.add(
+                sum(
+                    file.dirty_bytes for item in delegates.status() for file in item.files if str(tmp_path) in file.path
+                )
+            )
         assert running.status(120) == 0, running.text()
     assert len(left) > 3, left
     assert (tmp_path / "checkpoint1").read_bytes() == checkpoint(1)
@@ -182,15 +204,20 @@ def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
     folder.mkdir()
     (arbiter / "jobs").mkdir(parents=True)
     given: dict[int, set[int]] = {0: {0, 1, 2, 3}}
-    env = hints(mpiox_delegates=4, mpiox_delegate_page="4k", striping_unit="4k", mpiox_drain_rate=4000,
-                mpiox_arbiter=arbiter)  # fmt: skip
+    env = hints(
+        mpiox_delegates=4, mpiox_delegate_page="4k", striping_unit="4k", mpiox_drain_rate=4000, mpiox_arbiter=arbiter
+    )
     with job(command(folder, 4, 3), tmp_path / "log", env) as running:
         for number, nodes in enumerate([(2, 3), (0,), (1, 2), (3,)]):
             running.wait_for(f"closed {number}", 120)
             status = delegates.status()
             for done in given:
-                having = {item.delegate for item in status for file in item.files
-                          if file.path == f"{folder}/.checkpoint{done}.staging" and file.dirty_bytes > 0}  # fmt: skip
+                having = {
+                    item.delegate
+                    for item in status
+                    for file in item.files
+                    if file.path == f"{folder}/.checkpoint{done}.staging" and file.dirty_bytes > 0
+                }
                 assert having <= given[done], (number, done, having, given)
                 assert having or asked("wait", "--timeout", "60s", folder / f"checkpoint{done}") == (0, "")
             names = [item.job for item in announcements.read_all(arbiter)[0]]
@@ -203,7 +230,8 @@ def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
         assert running.status(120) == 0, running.text()
         assert not running.left(60)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        f"checkpoint{number}": checkpoint(number) for number in range(4)}  # fmt: skip
+        f"checkpoint{number}": checkpoint(number) for number in range(4)
+    }
 
 
 @pytest.mark.parametrize("parts", PARTS)
@@ -252,14 +280,16 @@ def test_ranks_of_a_node_claim_pages(tmp_path: pathlib.Path, seed: int) -> None:
     check_scratch(launch.stdout, moved=seed in (4, 6))
 
 
-@pytest.mark.parametrize(("delegates", "cache", "per_node"), [(2, 350_000, 0), (1, 380_000, 0), (2, 350_000, 1),
-                                                             (1, 460_000, 1)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("delegates", "cache", "per_node"), [(2, 350_000, 0), (1, 380_000, 0), (2, 350_000, 1), (1, 460_000, 1)]
+)
 def test_a_full_scratch_file_is_read(tmp_path: pathlib.Path, delegates: int, cache: int, per_node: int) -> None:
     """The smallest cache, and one that is soon full: writes that do not fit are refused, but no read."""
     words = f"*:mpiox_delegates={delegates}:mpiox_delegate_page=16k:mpiox_delegate_cache={cache}:mpiox_close=never"
     env = {"MPIOX_HINTS": words, "MPIOX_RANKS_PER_NODE": str(per_node)}
-    launch = python_run([PROGRAMS / "delegates_scratch_full.py", tmp_path / "file", "16384"], 2, env=env, preload=True,
-                        timeout_s=120)  # fmt: skip
+    launch = python_run(
+        [PROGRAMS / "delegates_scratch_full.py", tmp_path / "file", "16384"], 2, env=env, preload=True, timeout_s=120
+    )
     wrong, refused, written = json.loads(launch.stdout.split("SEEN ")[1])
     assert wrong == [], launch.describe()
     assert refused > 0 and refused + written == 32
@@ -273,8 +303,10 @@ def test_scratch_files_go_with_the_job(tmp_path: pathlib.Path, parts: dict[str, 
     with job(command(tmp_path / "files", 2, 600), tmp_path / "log", hints(mpiox_close="never", **parts)) as running:
         running.wait_for("closed 0", 120)
         assert "never written" in asked("status", "--once")[1]
-        assert {path.name for path in (tmp_path / "files").iterdir()} == {".checkpoint0.staging",
-                                                                          ".checkpoint0.staging.parts"}  # fmt: skip
+        assert {path.name for path in (tmp_path / "files").iterdir()} == {
+            ".checkpoint0.staging",
+            ".checkpoint0.staging.parts",
+        }
         status, text = asked("wait", tmp_path / "files" / "checkpoint0")
         assert (status, "checkpoint0 is a scratch file" in text) == (1, True), text
         running.process.terminate()
@@ -345,11 +377,20 @@ def test_an_fsync_that_fails_once(tmp_path: pathlib.Path, parts: dict[str, int],
 DISK_KIB = 288
 
 
-@pytest.mark.parametrize(("what", "then", "parts"), [
-    ("full", "goes on", {}), ("full", "killed", {}), ("read-only", "killed", {}), ("full", "goes on", PARTS[1]),
-    ("full", "killed", PARTS[1]), *slow(("full", "ends", {}), ("full", "ends", PARTS[1]))])  # fmt: skip
-def test_disk_refuses(small_disk: pathlib.Path, tmp_path: pathlib.Path, what: str, then: str,
-                      parts: dict[str, int]) -> None:  # fmt: skip
+@pytest.mark.parametrize(
+    ("what", "then", "parts"),
+    [
+        ("full", "goes on", {}),
+        ("full", "killed", {}),
+        ("read-only", "killed", {}),
+        ("full", "goes on", PARTS[1]),
+        ("full", "killed", PARTS[1]),
+        *slow(("full", "ends", {}), ("full", "ends", PARTS[1])),
+    ],
+)
+def test_disk_refuses(
+    small_disk: pathlib.Path, tmp_path: pathlib.Path, what: str, then: str, parts: dict[str, int]
+) -> None:
     """A real one. The file is named, with where its bytes are, until the disk takes them: then it is whole."""
     (caches := tmp_path / "caches").mkdir()
     path, other = small_disk / "checkpoint0", small_disk / "other"
@@ -394,16 +435,20 @@ def check_named(answer: tuple[int, str], path: pathlib.Path, code: int, caches: 
     assert f"{path} cannot be written: {os.strerror(code)}; its bytes are in {caches}/mpiox." in text
 
 
-@pytest.mark.parametrize(("level", "keep"), [("replica", 0), ("memory", 0.3), *slow(("replica", 0.3), ("disk", 0),
-                                             ("memory", 0), ("memory", 0.1))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("level", "keep"),
+    [("replica", 0), ("memory", 0.3), *slow(("replica", 0.3), ("disk", 0), ("memory", 0), ("memory", 0.1))],
+)
 def test_disk_of_a_cache_fails_later(tmp_path: pathlib.Path, level: str, keep: float) -> None:
     """The cache of one delegate cannot be read any more. What was closed is whole, or named; the program goes on."""
     folder, caches = tmp_path / "files", tmp_path / "caches"
     folder.mkdir()
     caches.mkdir()
     path = folder / "checkpoint0"
-    env = {**hints(mpiox_delegate_cache_dir=caches, mpiox_delegate_ack=level, mpiox_drain_rate=20000),
-           "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}  # fmt: skip
+    env = {
+        **hints(mpiox_delegate_cache_dir=caches, mpiox_delegate_ack=level, mpiox_drain_rate=20000),
+        "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0",
+    }
     with job(command(folder, 2, 2), tmp_path / "log", env) as running:
         running.wait_for("closed 0", 120)
         cache = next(caches.iterdir())
@@ -438,21 +483,24 @@ def test_disk_of_the_caches_is_full(small_disk: pathlib.Path, tmp_path: pathlib.
     assert all("No space left on device" in line and "is in memory" in line for line in said)
     assert [path.name for path in small_disk.iterdir()] == ["filler"]
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
-        f"checkpoint{number}": checkpoint(number) for number in range(3)}  # fmt: skip
+        f"checkpoint{number}": checkpoint(number) for number in range(3)
+    }
 
 
 @pytest.mark.parametrize("small_disk", [8 << 10], indirect=True)
 @pytest.mark.parametrize("level", ["memory", "replica"])
-def test_disk_of_a_cache_does_not_take_it(small_disk: pathlib.Path, failing_disk: pathlib.Path, tmp_path: pathlib.Path,
-                                          level: str) -> None:  # fmt: skip
+def test_disk_of_a_cache_does_not_take_it(
+    small_disk: pathlib.Path, failing_disk: pathlib.Path, tmp_path: pathlib.Path, level: str
+) -> None:
     """The kernel could not write pages of a cache. Nobody knows whether what is read from it is right; that is said."""
     folder, caches = tmp_path / "files", tmp_path / "caches"
     folder.mkdir()
     caches.mkdir()
     path = folder / "checkpoint0"
-    env = {**hints(mpiox_delegate_cache_dir=f"{failing_disk};{caches}", mpiox_delegate_ack=level,
-                   mpiox_drain_rate=20000),
-           "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}  # fmt: skip
+    env = {
+        **hints(mpiox_delegate_cache_dir=f"{failing_disk};{caches}", mpiox_delegate_ack=level, mpiox_drain_rate=20000),
+        "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0",
+    }
     with job(command(folder, 2, 2), tmp_path / "log", env) as running:
         running.wait_for("closed 0", 120)
         fill(small_disk)

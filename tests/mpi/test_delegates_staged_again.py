@@ -115,8 +115,9 @@ def test_each_rank_makes_the_same_file(tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize(("delegates", "per_node"), [(1, 0), (1, 1), *slow((2, 1))])
-def test_scratch_files_are_found_when_all_delegates_have_died(tmp_path: pathlib.Path, delegates: int,
-                                                              per_node: int) -> None:  # fmt: skip
+def test_scratch_files_are_found_when_all_delegates_have_died(
+    tmp_path: pathlib.Path, delegates: int, per_node: int
+) -> None:
     """Their bytes are in the file system, by their own names, also for ranks of other nodes."""
     files = tmp_path / "files"
     code = """

@@ -66,8 +66,11 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
     elif who == "launcher":
         send([running.process.pid], signal.SIGKILL)
     elif who == "rank":
-        ranks = [pid for pid in marked_processes(running.marker)
-                 if "delegates_staged_deaths" in words(pid) and "-n" not in words(pid).split()]  # fmt: skip
+        ranks = [
+            pid
+            for pid in marked_processes(running.marker)
+            if "delegates_staged_deaths" in words(pid) and "-n" not in words(pid).split()
+        ]
         send(rng.sample(ranks, min(1, len(ranks))), signal.SIGKILL)  # none: they have ended
     else:
         index = rng.randrange(2)
@@ -78,8 +81,15 @@ def kill(running: Job, who: str, rng: random.Random) -> None:
             time.sleep(0.001)
 
 
-def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathlib.Path | None = None,
-        full: str = "", within_s: float = 0.2) -> int:  # fmt: skip
+def die(
+    folder: pathlib.Path,
+    who: str,
+    seed: int,
+    parts: str = "",
+    disk: pathlib.Path | None = None,
+    full: str = "",
+    within_s: float = 0.2,
+) -> int:
     """Run it and kill; every checkpoint that was closed must be there. Returns how many were recovered from a disk.
 
     The disk of the caches is full by then (full="caches"), or that of the files is until it is over ("files").
@@ -89,13 +99,19 @@ def die(folder: pathlib.Path, who: str, seed: int, parts: str = "", disk: pathli
     files.mkdir(parents=True)
     caches.mkdir()
     more = "mpiox_delegate_ack=replica" if who == "node" else f"mpiox_delegate_cache_dir={caches}"
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:{more}:{parts}" \
-            "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=150k:mpiox_drain_patience=1"  # fmt: skip
-    env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if who == "node" else "0",
-           "MPIOX_FAULT": f"op=write,path=*{'.subfiles/*' if parts else '.staging'},errno=ENOSPC" if full == "files"
-                          else ""}  # fmt: skip
-    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files),
-               str(FILES), "0.05"]  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:{more}:{parts}"
+        "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=150k:mpiox_drain_patience=1"
+    )
+    env = {
+        **preload_environment(),
+        "MPIOX_HINTS": hints,
+        "MPIOX_RANKS_PER_NODE": "1" if who == "node" else "0",
+        "MPIOX_FAULT": f"op=write,path=*{'.subfiles/*' if parts else '.staging'},errno=ENOSPC"
+        if full == "files"
+        else "",
+    }
+    command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), str(FILES), "0.05"]
     after = rng.randrange(FILES)
     with job(command, folder / "log", env) as running:
         running.wait_for(f"closed {after}", LIMIT_S)
@@ -166,12 +182,19 @@ def test_what_is_made_after_a_death_is_said(tmp_path: pathlib.Path, parts: str) 
         running.wait_for("open 2", LIMIT_S)
         line = r"/(\w+): mpiox_close=staged needs I/O delegates \((.*)\): it has its own name while it is written"
         said = sorted(re.findall(line, running.text()))
-        assert said == [*((f"alone{rank}", "none are asked for") for rank in range(RANKS)),
-                        ("file1", "a delegate of the job has died")], running.text()  # fmt: skip
+        assert said == [
+            *((f"alone{rank}", "none are asked for") for rank in range(RANKS)),
+            ("file1", "a delegate of the job has died"),
+        ], running.text()
         assert (tmp_path / "file2").exists() and not (tmp_path / ".file2.staging").exists()
         for name, status, state in ("file1", 0, ": whole"), ("file2", 1, ": is being written"):
-            done = subprocess.run(["mpiio-ext", "subfiles", "check", str(tmp_path / name)], capture_output=True,
-                                  text=True, timeout=LIMIT_S, check=False)  # fmt: skip
+            done = subprocess.run(
+                ["mpiio-ext", "subfiles", "check", str(tmp_path / name)],
+                capture_output=True,
+                text=True,
+                timeout=LIMIT_S,
+                check=False,
+            )
             assert not parts or (done.returncode == status and f"{name}{state}" in done.stdout), done
         (tmp_path / "go2").touch()
         assert running.status(LIMIT_S) == 0 and not running.left(GRACE_S), running.text()
@@ -197,9 +220,15 @@ def test_scratch_file_outlives_a_delegate(tmp_path: pathlib.Path, who: str) -> N
             check_scratch(running.text(), moved=False)
 
 
-@pytest.mark.parametrize(("pattern", "level", "parts"),
-                         [("*", "replica", ""), ("*", "memory", PARTS[1]), ("*checkpoint*", "memory", PARTS[1]),
-                          *slow(("*", "memory", ""), ("*checkpoint*", "memory", ""))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("pattern", "level", "parts"),
+    [
+        ("*", "replica", ""),
+        ("*", "memory", PARTS[1]),
+        ("*checkpoint*", "memory", PARTS[1]),
+        *slow(("*", "memory", ""), ("*checkpoint*", "memory", "")),
+    ],
+)
 def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str, level: str, parts: str) -> None:
     """The next job with these disks reads what a killed one had closed, though nothing of it was in a file yet.
 
@@ -209,9 +238,11 @@ def test_restart_from_what_is_left(tmp_path: pathlib.Path, pattern: str, level: 
     files, caches = tmp_path / "files", tmp_path / "caches"
     files.mkdir()
     caches.mkdir()
-    hints = f"{pattern}:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:" \
-            f"mpiox_delegate_cache_dir={caches}:mpiox_delegate_ack={level}:{parts}" \
-            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    hints = (
+        f"{pattern}:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:"
+        f"mpiox_delegate_cache_dir={caches}:mpiox_delegate_ack={level}:{parts}"
+        "mpiox_close=staged:mpiox_drain_rate=1"
+    )
     env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}
     program = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files)]
     with job([*program, "2", "600"], tmp_path / "log", env) as running:
@@ -233,9 +264,11 @@ def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int, parts: 
     files, caches = tmp_path / "files", [tmp_path / "first", tmp_path / "second"]
     for folder in (files, *caches):
         folder.mkdir()
-    hints = "*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:" \
-            f"mpiox_delegate_cache_dir={caches[0]};{caches[1]}:mpiox_delegate_ack=replica:{parts}" \
-            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    hints = (
+        "*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:"
+        f"mpiox_delegate_cache_dir={caches[0]};{caches[1]}:mpiox_delegate_ack=replica:{parts}"
+        "mpiox_close=staged:mpiox_drain_rate=1"
+    )
     env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1"}
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "600"]
     with job(command, tmp_path / "log", env) as running:
@@ -244,8 +277,13 @@ def test_recover_on_all_nodes_but_one(tmp_path: pathlib.Path, lost: int, parts: 
         assert not running.left(GRACE_S)
     assert not (files / "checkpoint0").exists()
     for folder in (caches[1 - lost], caches[lost]):  # the second one comes back later: what it has is there already
-        done = subprocess.run(["mpiio-ext", "delegates", "recover", str(folder)], capture_output=True, text=True,
-                              timeout=LIMIT_S, check=False)  # fmt: skip
+        done = subprocess.run(
+            ["mpiio-ext", "delegates", "recover", str(folder)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         assert whole(files / "checkpoint0") == checkpoint(0)
         assert not list(folder.iterdir())
@@ -264,8 +302,10 @@ def test_caches_of_before_a_restart_of_the_node(tmp_path: pathlib.Path) -> None:
     files, caches, old = tmp_path / "files", tmp_path / "caches", tmp_path / "old"
     for folder in (files, caches, old):
         folder.mkdir()
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_cache_dir={caches}:" \
-            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_cache_dir={caches}:"
+        "mpiox_close=staged:mpiox_drain_rate=1"
+    )
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "600"]
     with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
         running.wait_for("closed 0", LIMIT_S)
@@ -275,8 +315,13 @@ def test_caches_of_before_a_restart_of_the_node(tmp_path: pathlib.Path) -> None:
         kill(running, "everything", random.Random(0))
         assert not running.left(GRACE_S)
     for folder, status, said in ((old, 1, "this node was restarted since"), (caches, 0, "brought to their files")):
-        done = subprocess.run(["mpiio-ext", "delegates", "recover", str(folder)], capture_output=True, text=True,
-                              timeout=LIMIT_S, check=False)  # fmt: skip
+        done = subprocess.run(
+            ["mpiio-ext", "delegates", "recover", str(folder)],
+            capture_output=True,
+            text=True,
+            timeout=LIMIT_S,
+            check=False,
+        )
         assert done.returncode == status and (done.stdout + done.stderr).count(said) == 2, done
         assert (files / "checkpoint0").exists() == (status == 0)
     assert len(list(old.iterdir())) == 2
@@ -307,15 +352,18 @@ if comm.rank == 0:
 """
 
 
-@pytest.mark.parametrize(("who", "parts"), [("delegate", ""), ("both", PARTS[1]), *slow(("both", ""),
-                                            ("delegate", PARTS[1]))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("who", "parts"), [("delegate", ""), ("both", PARTS[1]), *slow(("both", ""), ("delegate", PARTS[1]))]
+)
 def test_while_an_open_file_is_written(tmp_path: pathlib.Path, who: str, parts: str) -> None:
     """Level replica: its pages are written since nothing comes; then one of its delegates is killed in the middle."""
     for seed in range(fuzz.examples(2, least=1)):
         (folder := tmp_path / str(seed)).mkdir()
         (files := folder / "files").mkdir()
-        hints = "*:mpiox_delegates=2:mpiox_delegate_cache=8m:mpiox_delegate_page=16k:striping_unit=16k:" \
-                f"mpiox_delegate_ack=replica:mpiox_close=staged:{parts}mpiox_drain_rate=300k"  # fmt: skip
+        hints = (
+            "*:mpiox_delegates=2:mpiox_delegate_cache=8m:mpiox_delegate_page=16k:striping_unit=16k:"
+            f"mpiox_delegate_ack=replica:mpiox_close=staged:{parts}mpiox_drain_rate=300k"
+        )
         env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "1"}
         command = [str(launcher()), "-n", "2", "python", "-c", OPEN, str(files), str(folder / "go")]
         with job(command, folder / "log", env) as running:
@@ -335,8 +383,12 @@ def test_while_an_open_file_is_written(tmp_path: pathlib.Path, who: str, parts: 
 
 def dirty_of(files: pathlib.Path) -> tuple[int, int] | None:
     """Return the dirty bytes of the file in a folder, and all that were deposited in the first step; None: not open."""
-    found = [file.dirty_bytes for item in delegates_status() for file in item.files
-             if file.path == f"{files}/.file.staging" and not file.replica]  # fmt: skip
+    found = [
+        file.dirty_bytes
+        for item in delegates_status()
+        for file in item.files
+        if file.path == f"{files}/.file.staging" and not file.replica
+    ]
     return (sum(found), 2 * 16384 * 40) if found else None
 
 
@@ -347,11 +399,18 @@ DISK_KIB = 5 << 10
 FULL = [*(("caches", who) for who in WHO[:5]), *(("files", who) for who in ("everything", "rank", "launcher"))]
 
 
-@pytest.mark.parametrize(("full", "who", "parts", "times"), [
-    ("files", "everything", PARTS[0], 1), ("caches", "both", PARTS[0], 1), ("files", "everything", PARTS[1], 1),
-    *slow(*((*each, parts, 25) for parts in PARTS for each in FULL))])  # fmt: skip
-def test_deaths_on_full_disks(small_disk: pathlib.Path, tmp_path: pathlib.Path, full: str, who: str, parts: str,
-                              times: int) -> None:  # fmt: skip
+@pytest.mark.parametrize(
+    ("full", "who", "parts", "times"),
+    [
+        ("files", "everything", PARTS[0], 1),
+        ("caches", "both", PARTS[0], 1),
+        ("files", "everything", PARTS[1], 1),
+        *slow(*((*each, parts, 25) for parts in PARTS for each in FULL)),
+    ],
+)
+def test_deaths_on_full_disks(
+    small_disk: pathlib.Path, tmp_path: pathlib.Path, full: str, who: str, parts: str, times: int
+) -> None:
     for seed in range(1, times + 1):
         deadline_s = time.monotonic() + LIMIT_S
         while shutil.disk_usage(small_disk).used > 1 << 20:  # who was killed holds caches for a moment
@@ -394,9 +453,15 @@ class Again:
 def drawn(seed: int) -> Again:
     """Draw a job."""
     rng = random.Random(f"again {fuzz.seed()} {seed}")
-    return Again(who=rng.choice(WHO[:5]), parts=rng.choice(PARTS), has_caches=rng.random() < 0.6,
-                 rate=rng.choice(("1", "50k", "300k")), lines=rng.randrange(1, 24), finishes=rng.random() < 0.25,
-                 seed=rng.randrange(1 << 30))  # fmt: skip
+    return Again(
+        who=rng.choice(WHO[:5]),
+        parts=rng.choice(PARTS),
+        has_caches=rng.random() < 0.6,
+        rate=rng.choice(("1", "50k", "300k")),
+        lines=rng.randrange(1, 24),
+        finishes=rng.random() < 0.25,
+        seed=rng.randrange(1 << 30),
+    )
 
 
 def generations(told: list[str]) -> dict[int, dict[str, int]]:
@@ -436,10 +501,21 @@ def die_again(folder: pathlib.Path, again: Again) -> list[str]:
     caches.mkdir()
     told.touch()
     more = f"mpiox_delegate_cache_dir={caches}:" if again.has_caches else ""
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:{more}" \
-            f"{again.parts}mpiox_close=staged:mpiox_drain_rate={again.rate}:mpiox_drain_patience=1"  # fmt: skip
-    command = [str(launcher()), "-n", str(RANKS), sys.executable, str(CHECKPOINTS), str(files), str(FILES), "0.05",
-               str(again.seed)]  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:striping_unit=16k:{more}"
+        f"{again.parts}mpiox_close=staged:mpiox_drain_rate={again.rate}:mpiox_drain_patience=1"
+    )
+    command = [
+        str(launcher()),
+        "-n",
+        str(RANKS),
+        sys.executable,
+        str(CHECKPOINTS),
+        str(files),
+        str(FILES),
+        "0.05",
+        str(again.seed),
+    ]
     wrong = []
     with job(command, folder / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
         if again.finishes:
@@ -464,13 +540,22 @@ def die_again(folder: pathlib.Path, again: Again) -> list[str]:
         return [str(again), *wrong, *sorted(path.name for path in files.iterdir()), running.text()] if wrong else []
 
 
-@pytest.mark.parametrize(("who", "parts", "has_caches", "seed", "lines"), [
-    ("delegate", PARTS[0], False, 1, 10), ("both", PARTS[1], True, 6, 3), ("rank", PARTS[0], True, 1, 10),
-    ("everything", PARTS[0], True, 2, 6), ("both", PARTS[0], False, 3, 24),
-    *slow(("launcher", PARTS[0], True, 2, 6), ("both", PARTS[0], False, 1, 10),
-          ("everything", PARTS[1], False, 6, 3))])  # fmt: skip
-def test_what_is_open_again_is_not_lost(tmp_path: pathlib.Path, who: str, parts: str, has_caches: bool, seed: int,
-                                        lines: int) -> None:  # fmt: skip
+@pytest.mark.parametrize(
+    ("who", "parts", "has_caches", "seed", "lines"),
+    [
+        ("delegate", PARTS[0], False, 1, 10),
+        ("both", PARTS[1], True, 6, 3),
+        ("rank", PARTS[0], True, 1, 10),
+        ("everything", PARTS[0], True, 2, 6),
+        ("both", PARTS[0], False, 3, 24),
+        *slow(
+            ("launcher", PARTS[0], True, 2, 6), ("both", PARTS[0], False, 1, 10), ("everything", PARTS[1], False, 6, 3)
+        ),
+    ],
+)
+def test_what_is_open_again_is_not_lost(
+    tmp_path: pathlib.Path, who: str, parts: str, has_caches: bool, seed: int, lines: int
+) -> None:
     """Line 10 of seed 1 and line 3 of seed 6 begin to write a file once more; line 6 of seed 2 begins to read one.
 
     At line 24, which does not come, all is closed: ranks end as soon as a delegate and its supervisor are dead.

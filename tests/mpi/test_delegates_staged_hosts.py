@@ -17,15 +17,7 @@ import pytest
 from support import hosts
 from support.launch import PROGRAMS, marked_processes
 from support.processes import job
-from support.staged import (
-    CHECKPOINTS,
-    SCRATCH,
-    check_names,
-    check_program,
-    check_scratch,
-    kill_at_once,
-    scratch_hints,
-)
+from support.staged import CHECKPOINTS, SCRATCH, check_names, check_program, check_scratch, kill_at_once, scratch_hints
 from support.tiers import slow
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -45,8 +37,9 @@ def test_what_is_closed_is_there(cluster: hosts.Cluster, level: str, parts: int)
     """Also scratch files, in the caches of two hosts, and what does not fit into them; and files of subfiles."""
     folder = cluster.folder / f"files-{level}-{parts}"
     folder.mkdir()
-    launch = cluster.run([sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level, str(parts)],
-                         3, 1, timeout_s=LIMIT_S)
+    launch = cluster.run(
+        [sys.executable, PROGRAMS / "delegates_staged.py", folder, "spawn", level, str(parts)], 3, 1, timeout_s=LIMIT_S
+    )
     check_program(launch, folder, level, parts)
 
 
@@ -80,9 +73,11 @@ def test_host_is_lost(cluster: hosts.Cluster, second_host: None, vanishes: int, 
     """Silently, or all of its processes are killed: the other delegate writes both parts, and files get their names."""
     folder = cluster.folder / f"lost-{vanishes}-{parts}"
     folder.mkdir()
-    hints = "*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_ack=replica:" \
-            f"mpiox_subfiles={parts}:mpiox_subfile_unit=7000:" \
-            "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=20k"  # fmt: skip
+    hints = (
+        "*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page=16k:mpiox_delegate_ack=replica:"
+        f"mpiox_subfiles={parts}:mpiox_subfile_unit=7000:"
+        "striping_unit=16k:mpiox_close=staged:mpiox_drain_rate=20k"
+    )
     words = [*cluster.launcher(3, 1), *cluster.program([sys.executable, CHECKPOINTS, folder, "3", "600"])]
     with job(words, cluster.private / "job.log", {"MPIOX_HINTS": hints}) as running:
         running.wait_for("closed 0", LIMIT_S)

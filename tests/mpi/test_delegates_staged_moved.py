@@ -23,22 +23,33 @@ pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 LIMIT_S = 60.0
 
 
-@pytest.mark.parametrize(("parts", "kill", "level"), [
-    (PARTS[0], "", "memory"), (PARTS[1], "", "memory"), (PARTS[0], "delegate", "memory"),
-    (PARTS[1], "node", "replica"), *slow((PARTS[1], "delegate", "memory"), (PARTS[0], "node", "replica"))])
-def test_the_folder_of_a_file_that_is_written(tmp_path: pathlib.Path, parts: dict[str, int], kill: str,
-                                              level: str) -> None:  # fmt: skip
+@pytest.mark.parametrize(
+    ("parts", "kill", "level"),
+    [
+        (PARTS[0], "", "memory"),
+        (PARTS[1], "", "memory"),
+        (PARTS[0], "delegate", "memory"),
+        (PARTS[1], "node", "replica"),
+        *slow((PARTS[1], "delegate", "memory"), (PARTS[0], "node", "replica")),
+    ],
+)
+def test_the_folder_of_a_file_that_is_written(
+    tmp_path: pathlib.Path, parts: dict[str, int], kill: str, level: str
+) -> None:
     """Status and wait know it by its new name, also when its delegate is killed then."""
     (before := tmp_path / "before").mkdir()
     path = (after := tmp_path / "after") / "checkpoint0"
-    env = {**hints(mpiox_drain_rate=1, mpiox_delegate_ack=level, **parts),
-           "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0"}  # fmt: skip
+    env = {
+        **hints(mpiox_drain_rate=1, mpiox_delegate_ack=level, **parts),
+        "MPIOX_RANKS_PER_NODE": "1" if level == "replica" else "0",
+    }
     with job(command(before, 1, 600), tmp_path / "log", env) as running:
         running.wait_for("closed 0", LIMIT_S)
         before.rename(after)
         time.sleep(1)
         assert {file.path for item in delegates.status() for file in item.files if str(tmp_path) in file.path} == {
-            f"{after}/.checkpoint0.staging"}  # fmt: skip
+            f"{after}/.checkpoint0.staging"
+        }
         status, text = asked("wait", "--timeout", "0s", path)
         assert (status, f"{path} is not written yet" in text) == (1, True), text
         first, other = running.delegates()
@@ -125,7 +136,9 @@ reads(folder + "/after/file", 65, past)
 
 def test_the_job_renames_it(tmp_path: pathlib.Path) -> None:
     """rename() waits for what is closed below the folder, not for what this job has open."""
-    said = run(tmp_path, """
+    said = run(
+        tmp_path,
+        """
         write(folder + "/before/file", 65).Close()
         fh = write(folder + "/before/open", 65)
         comm.Barrier()
@@ -135,7 +148,9 @@ def test_the_job_renames_it(tmp_path: pathlib.Path) -> None:
             print("took", time.monotonic() - begun, sorted(os.listdir(folder + "/after")))
         comm.Barrier()
         fh.Close()
-    """, mpiox_drain_rate=20000)  # fmt: skip
+    """,
+        mpiox_drain_rate=20000,
+    )
     assert "['.open.staging', '.open.staging.parts', 'file']" in said, said
     assert names(tmp_path / "after") == {"file", "open"}
     assert whole(tmp_path / "after/file") == whole(tmp_path / "after/open") == CONTENT
@@ -144,24 +159,34 @@ def test_the_job_renames_it(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("parts", PARTS)
 def test_others_remove_it(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """As `mv` does that copies a folder to another file system: each delegate says what the copy lacks."""
-    said = run(tmp_path, f"""write(folder + "/before/file", 65).Close()
+    said = run(
+        tmp_path,
+        f"""write(folder + "/before/file", 65).Close()
 {textwrap.dedent(RENAMED)}
 if comm.rank == 0:
     import subprocess
     words = {{name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}}
     subprocess.run(["rm", "-r", folder + "/after"], env=words, check=True)
-""", mpiox_drain_rate=1, mpiox_drain_patience=3, **parts)  # fmt: skip
+""",
+        mpiox_drain_rate=1,
+        mpiox_drain_patience=3,
+        **parts,
+    )
     lines = [line for line in said.splitlines() if line.startswith("mpiio_ext:") and (not parts or "removed" in line)]
     assert len(lines) == 2, said
-    left = [re.fullmatch(rf"mpiio_ext: {tmp_path}/\w+/file was removed while (\d+) bytes were not written: .*", line)
-            for line in lines]  # fmt: skip
+    left = [
+        re.fullmatch(rf"mpiio_ext: {tmp_path}/\w+/file was removed while (\d+) bytes were not written: .*", line)
+        for line in lines
+    ]
     assert all(left) and 0 < sum(int(match[1]) for match in left if match) <= len(CONTENT), said
 
 
 @pytest.mark.parametrize("how", ["os.unlink(name)", "MPI.File.Delete(name)", "os.unlink(name), fh.Close()"])
 def test_the_program_removes_it(tmp_path: pathlib.Path, how: str) -> None:
     """It knows that."""
-    said = run(tmp_path, f"""
+    said = run(
+        tmp_path,
+        f"""
         name = folder + "/before/file"
         if "fh" in {how!r}:
             open(name, "w").close()
@@ -174,6 +199,8 @@ def test_the_program_removes_it(tmp_path: pathlib.Path, how: str) -> None:
         comm.Barrier()
         if "fh" in {how!r}:
             fh.Close()
-    """, mpiox_drain_rate=20000)  # fmt: skip
+    """,
+        mpiox_drain_rate=20000,
+    )
     assert "mpiio_ext:" not in said, said
     assert names(tmp_path / "before") == set()

@@ -60,20 +60,28 @@ def elsewhere(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("exists", [False, True])
-def test_mv_to_another_file_system(tmp_path: pathlib.Path, elsewhere: pathlib.Path, parts: dict[str, int],
-                                   exists: bool) -> None:  # fmt: skip
+def test_mv_to_another_file_system(
+    tmp_path: pathlib.Path, elsewhere: pathlib.Path, parts: dict[str, int], exists: bool
+) -> None:
     """It copies, and removes: what the copy lacks is said, `wait` fails, and no half file gets a name."""
     (before := tmp_path / "before").mkdir()
     path = before / "file"
     if exists:
         path.write_bytes(b"before")
     env = hints(mpiox_drain_rate=1, mpiox_drain_patience=3, **parts)
-    with job(program("""
+    with job(
+        program(
+            """
         write(folder + "/before/file").Close()
         say("closed")
         while not os.path.exists(folder + "/asked"):
             time.sleep(0.05)
-    """, tmp_path), tmp_path / "log", env) as running:  # fmt: skip
+    """,
+            tmp_path,
+        ),
+        tmp_path / "log",
+        env,
+    ) as running:
         running.wait_for("closed", LIMIT_S)
         subprocess.run(["mv", before, elsewhere], check=True)
         status, text = asked("wait", "--timeout", "1s", path)
@@ -103,8 +111,9 @@ def test_a_name_that_is_too_long_for_a_staging_name(tmp_path: pathlib.Path) -> N
     """
     lengths = dict(zip("abc", (228, 229, 236) if mpi_family() == "openmpi" else (239, 240, NAME_MAX), strict=True))
     paths = [folder / (letter * length) for letter, length in lengths.items()]
-    with job(program(code, tmp_path, *(path.name for path in paths)), tmp_path / "log",
-             hints(mpiox_drain_rate=1)) as running:  # fmt: skip
+    with job(
+        program(code, tmp_path, *(path.name for path in paths)), tmp_path / "log", hints(mpiox_drain_rate=1)
+    ) as running:
         for path, letter in zip(paths, lengths, strict=True):
             running.wait_for(f"closed {letter}", LIMIT_S)
             assert (path.name in names(folder)) == (letter != "a"), running.text()
@@ -116,7 +125,8 @@ def test_a_name_that_is_too_long_for_a_staging_name(tmp_path: pathlib.Path) -> N
     assert "open a False" in said and "open b True" in said and "open c True" in said, said
     lines = [line for line in said.splitlines() if line.startswith("mpiio_ext:")]
     assert [line.partition(" (")[0] for line in lines] == [
-        f"mpiio_ext: {path.name}: no name for what is not all written yet" for path in paths[1:]], said  # fmt: skip
+        f"mpiio_ext: {path.name}: no name for what is not all written yet" for path in paths[1:]
+    ], said
     assert all("(File name too long)" in line for line in lines), said
 
 
@@ -140,11 +150,13 @@ def test_a_file_that_is_opened_again_by_a_longer_name(tmp_path: pathlib.Path) ->
 
 @pytest.mark.parametrize("parts", PARTS)
 @pytest.mark.parametrize("left", [0, 2])
-def test_a_part_of_a_delegate_that_was_killed_in_an_open(tmp_path: pathlib.Path, left: int,
-                                                        parts: dict[str, int]) -> None:  # fmt: skip
+def test_a_part_of_a_delegate_that_was_killed_in_an_open(
+    tmp_path: pathlib.Path, left: int, parts: dict[str, int]
+) -> None:
     """Another delegate cannot open the file, so that it needs no staging name: nobody else ends that part."""
-    preload = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-shared", "-fPIC", str(PROGRAMS / "left_part.c"),
-                                "-ldl"], "left_part.so")  # fmt: skip
+    preload = cbuild.compile_c(
+        [cbuild.compiler(), *cbuild.FLAGS, "-shared", "-fPIC", str(PROGRAMS / "left_part.c"), "-ldl"], "left_part.so"
+    )
     faults = {"MPIOX_FAULT": "op=open,rank=1,path=*file.*,errno=EIO"}
     env = hints(mpiox_delegates=3, mpiox_delegate_mode="thread", **parts) | faults
     env |= {"LEFT_PART": str(left), "LD_PRELOAD": f"{preload}:{env['LD_PRELOAD']}"}
@@ -184,7 +196,7 @@ def test_subfiles_that_somebody_has_locked(tmp_path: pathlib.Path, ranks: int) -
         assert running.status(LIMIT_S) == 0 and not running.left(LIMIT_S), running.text()
         said = running.text().split()
     assert said == ["open", "exists", "False", "exists", "True"], said
-    assert whole(tmp_path / "file") == CONTENT[:ranks * 100000]
+    assert whole(tmp_path / "file") == CONTENT[: ranks * 100000]
 
 
 REFUSED = """
@@ -230,8 +242,9 @@ REFUSED = """
 """
 
 
-def test_an_open_that_is_refused_after_the_library_has_opened_the_file(small_disk: pathlib.Path,
-                                                                      tmp_path: pathlib.Path) -> None:  # fmt: skip
+def test_an_open_that_is_refused_after_the_library_has_opened_the_file(
+    small_disk: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
     """One delegate cannot open it any more, and others cannot write what they have of it: nothing is left open."""
     (small_disk / "before").mkdir()
     (other := small_disk / "other").write_bytes(bytes(1 << 20))

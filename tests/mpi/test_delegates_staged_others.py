@@ -25,8 +25,9 @@ LIMIT_S, GRACE_S = 60.0, 60.0
 PAGE = 16 << 10
 
 
-def leave(folder: pathlib.Path, *, per_node: int = 0, rate: int = 1, after_s: float = 0,
-          existed: str = "checkpoint0") -> str:  # fmt: skip
+def leave(
+    folder: pathlib.Path, *, per_node: int = 0, rate: int = 1, after_s: float = 0, existed: str = "checkpoint0"
+) -> str:
     """Kill all of a job that has closed a file which, by that name, existed before. Returns the hints of the next one.
 
     It is written with that rate, or, for 0, so slowly that somebody is killed in the middle of it.
@@ -35,11 +36,16 @@ def leave(folder: pathlib.Path, *, per_node: int = 0, rate: int = 1, after_s: fl
         (folder / name).mkdir()
     (folder / "files" / existed).write_bytes(bytes(1000))
     where = f"{folder}/first" + (f";{folder}/second" if per_node else "")
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
-            f"mpiox_delegate_cache_dir={where}:mpiox_close=staged"  # fmt: skip
-    env = {**preload_environment(), "MPIOX_HINTS": f"{hints}:mpiox_drain_rate={rate}",
-           "MPIOX_RANKS_PER_NODE": str(per_node),
-           "MPIOX_FAULT": "" if rate else "op=write,path=*checkpoint0,delay_ms=100"}  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:"
+        f"mpiox_delegate_cache_dir={where}:mpiox_close=staged"
+    )
+    env = {
+        **preload_environment(),
+        "MPIOX_HINTS": f"{hints}:mpiox_drain_rate={rate}",
+        "MPIOX_RANKS_PER_NODE": str(per_node),
+        "MPIOX_FAULT": "" if rate else "op=write,path=*checkpoint0,delay_ms=100",
+    }
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder / "files"), "1", "600"]
     with job(command, folder / "log", env) as running:
         running.wait_for("closed 0", LIMIT_S)
@@ -51,8 +57,10 @@ def leave(folder: pathlib.Path, *, per_node: int = 0, rate: int = 1, after_s: fl
 
 def run(folder: pathlib.Path, log: str, more: str, pause_s: float, until: str = "") -> str:
     """Run a job that makes a file; kill all of it when it says so, or let it end. Returns what it said."""
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
-            f"mpiox_close=staged:{more}"  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:"
+        f"mpiox_close=staged:{more}"
+    )
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(folder), "1", str(pause_s)]
     with job(command, folder.parent / log, {**preload_environment(), "MPIOX_HINTS": hints.rstrip(":")}) as running:
         if until:
@@ -215,10 +223,13 @@ def test_one_crash_after_the_other(tmp_path: pathlib.Path, parts: str) -> None:
     run(files, "log0", f"{keep}{parts}mpiox_drain_rate=1", 600, "closed 0")
     for number in (1, 2):
         said = run(files, f"log{number}", f"{parts}mpiox_drain_rate=1", 600, "closed 0")
-        assert f"{path}: {files}/.checkpoint0.staging was left by a job that was killed; it is called " \
-               f"{files}/{aside[number - 1]} from now on" in said, said  # fmt: skip
-        assert names(files) == {name for staging in (*aside[:number], ".checkpoint0.staging")
-                                for name in (staging, f"{staging}.parts")}  # fmt: skip
+        assert (
+            f"{path}: {files}/.checkpoint0.staging was left by a job that was killed; it is called "
+            f"{files}/{aside[number - 1]} from now on" in said
+        ), said
+        assert names(files) == {
+            name for staging in (*aside[:number], ".checkpoint0.staging") for name in (staging, f"{staging}.parts")
+        }
     said = run(files, "log3", parts, 0)
     assert "left-3.staging from now on" in said, said
     assert whole(path) == checkpoint(0)
@@ -231,8 +242,10 @@ def test_one_crash_after_the_other(tmp_path: pathlib.Path, parts: str) -> None:
 def test_a_name_that_another_job_has_now(tmp_path: pathlib.Path) -> None:
     """Two jobs make the same file at once: the second one gets an error, and the first one's file is whole."""
     (files := tmp_path / "files").mkdir()
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
-            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:"
+        "mpiox_close=staged:mpiox_drain_rate=1"
+    )
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "1", "600"]
     with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
         running.wait_for("closed 0", LIMIT_S)
@@ -293,8 +306,10 @@ def test_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
     """It is said at once, by the delegates, status and wait; when that is gone, the file gets its name."""
     (files := tmp_path / "files").mkdir()
     path = files / "checkpoint0"
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
-            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:"
+        "mpiox_close=staged:mpiox_drain_rate=1"
+    )
     clash = f"{path} is whole as {files}/.checkpoint0.staging, and does not get its name, which exists by now"
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "1", "600"]
     with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
@@ -315,8 +330,10 @@ def test_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
 def test_something_else_has_names_for_good(tmp_path: pathlib.Path) -> None:
     """Delegates with copies of each other's files wait for names for a time; not for each other's end, for ever."""
     (files := tmp_path / "files").mkdir()
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
-            "mpiox_close=staged:mpiox_drain_rate=1:mpiox_delegate_ack=replica:mpiox_drain_patience=1"  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:"
+        "mpiox_close=staged:mpiox_drain_rate=1:mpiox_delegate_ack=replica:mpiox_drain_patience=1"
+    )
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "2"]
     env = {**preload_environment(), "MPIOX_HINTS": hints, "MPIOX_RANKS_PER_NODE": "2"}
     with job(command, tmp_path / "log", env) as running:
@@ -369,8 +386,10 @@ def test_waiting_for_a_folder(tmp_path: pathlib.Path) -> None:
     (files := tmp_path / "files").mkdir()
     path, existed = files / "checkpoint0", files / "checkpoint1"
     existed.write_bytes(b"existed")
-    hints = f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:" \
-            "mpiox_close=staged:mpiox_drain_rate=1"  # fmt: skip
+    hints = (
+        f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:"
+        "mpiox_close=staged:mpiox_drain_rate=1"
+    )
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "2", "15"]
     with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
         running.wait_for("closed 1", LIMIT_S)
@@ -385,8 +404,10 @@ def test_waiting_for_a_folder(tmp_path: pathlib.Path) -> None:
     for folder in (files, tmp_path):
         status, text = asked("wait", folder)
         assert status == 1
-        assert text == f"{path} is not whole, and no delegate of this host writes it: what there is of it is in " \
-                       f"{files}/.checkpoint0.staging\n"  # fmt: skip
+        assert (
+            text == f"{path} is not whole, and no delegate of this host writes it: what there is of it is in "
+            f"{files}/.checkpoint0.staging\n"
+        )
 
 
 def test_waiting_for_a_delegate_that_is_stopped(tmp_path: pathlib.Path) -> None:
@@ -396,8 +417,11 @@ def test_waiting_for_a_delegate_that_is_stopped(tmp_path: pathlib.Path) -> None:
         path = tmp_path / "checkpoint0"
         status, text = asked("wait", "--timeout", "0s", path)
         assert status == 1 and all(f"I/O delegate {number} (process" in text for number in (0, 1)), text
-        first, other = (item.pid for item in sorted(delegates.status(), key=lambda item: item.delegate)
-                        if item.pid in running.delegates())  # fmt: skip
+        first, other = (
+            item.pid
+            for item in sorted(delegates.status(), key=lambda item: item.delegate)
+            if item.pid in running.delegates()
+        )
         os.kill(first, signal.SIGSTOP)
         os.kill(other, signal.SIGUSR2)
         status, text = asked("wait", "--timeout", "4s", path)
@@ -415,8 +439,10 @@ def test_recover_after_a_folder_was_renamed(tmp_path: pathlib.Path) -> None:
     files.rename(tmp_path / "moved")
     status, text = asked("recover", tmp_path / "first")
     assert (status, text.count(str(files))) == (1, 1), text
-    assert f"{files}/checkpoint0 cannot be written: No such file or directory: was its folder renamed? Rename it back" \
-           f", and recover again; or remove {caches[0]} and {caches[1]}, where its" in text, text  # fmt: skip
+    assert (
+        f"{files}/checkpoint0 cannot be written: No such file or directory: was its folder renamed? Rename it back"
+        f", and recover again; or remove {caches[0]} and {caches[1]}, where its" in text
+    ), text
     (tmp_path / "moved").rename(files)
     assert asked("recover", tmp_path / "first")[0] == 0
     assert (files / "checkpoint0").read_bytes() == checkpoint(0)

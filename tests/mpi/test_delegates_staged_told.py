@@ -28,8 +28,10 @@ for fh in files:
 
 def hints(delegates: int, page: str) -> dict[str, str]:
     """Return the environment of a job whose delegates give up soon."""
-    return {"MPIOX_HINTS": f"*:mpiox_delegates={delegates}:mpiox_delegate_cache=8m:mpiox_delegate_page={page}:"
-                           f"striping_unit={page}:mpiox_close=staged:mpiox_drain_patience=1"}  # fmt: skip
+    return {
+        "MPIOX_HINTS": f"*:mpiox_delegates={delegates}:mpiox_delegate_cache=8m:mpiox_delegate_page={page}:"
+        f"striping_unit={page}:mpiox_close=staged:mpiox_drain_patience=1"
+    }
 
 
 def lines_of(said: str, *paths: pathlib.Path) -> list[list[str]]:
@@ -50,8 +52,9 @@ def blocks(line: str) -> set[int]:
 @pytest.mark.parametrize("delegates", [1, 2, 4])
 def test_a_full_disk_takes_a_line_of_each_delegate(small_disk: pathlib.Path, delegates: int) -> None:
     """All bytes that are lost are named in it, and no others."""
-    launch = python_run(["-c", WRITE, str(BYTES // 8), small_disk / "one"], 2, env=hints(delegates, "128k"),
-                        preload=True, timeout_s=120)  # fmt: skip
+    launch = python_run(
+        ["-c", WRITE, str(BYTES // 8), small_disk / "one"], 2, env=hints(delegates, "128k"), preload=True, timeout_s=120
+    )
     [lines] = lines_of(launch.stderr, small_disk / "one")
     assert len(lines) <= delegates, launch.describe()
     data = (small_disk / ".one.staging").read_bytes().ljust(2 * BYTES, b"\0")

@@ -47,22 +47,24 @@ def test_no_room_for_another_name(small_disk: pathlib.Path, tmp_path: pathlib.Pa
     path, filler = small_disk / "file", fill(small_disk)
     (caches := tmp_path / "caches").mkdir()
     words = [sys.executable, "-c", textwrap.dedent(UNNAMED), str(path), str(filler)]
-    with job([str(launcher()), "-n", str(RANKS), *words], tmp_path / "log",
-             hints(mpiox_delegate_cache_dir=caches)) as running:  # fmt: skip
+    with job(
+        [str(launcher()), "-n", str(RANKS), *words], tmp_path / "log", hints(mpiox_delegate_cache_dir=caches)
+    ) as running:
         assert running.status(120) == 0, running.text()
         assert not running.left(60), running.text()
         said = running.text()
     assert f"closed 0 {[True] * RANKS}" in said and f"closed 1 {[False] * RANKS}" in said, said
     assert said.count("no name for what is not all written yet") == 1, said
-    assert f"{path}0: no name for what is not all written yet (No space left on device): it has its own from the " \
-           "start, and MPI_File_close waits" in said  # fmt: skip
+    assert (
+        f"{path}0: no name for what is not all written yet (No space left on device): it has its own from the "
+        "start, and MPI_File_close waits" in said
+    )
     assert names(small_disk) == {"file0", "file1"}
     assert (small_disk / "file1").read_bytes() == UNNAMED_BYTES
 
 
 @pytest.mark.parametrize("parts", PARTS)
-def test_a_file_that_has_its_own_name_is_whole_when_it_is_closed(tmp_path: pathlib.Path,
-                                                                 parts: dict[str, int]) -> None:  # fmt: skip
+def test_a_file_that_has_its_own_name_is_whole_when_it_is_closed(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """Else others would take it for a whole one, though the drain is slow."""
     (folder := tmp_path / "files").mkdir()
     path = folder / "file"

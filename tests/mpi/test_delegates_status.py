@@ -25,8 +25,12 @@ def watched(
     """Run the program; return what it saw, and the lines of the statistics by their kind."""
     assert library_path() is not None
     statistics = folder / "stats"
-    env = {"MPIOX_HINTS": f"*:mpiox_delegates={count}:mpiox_delegate_mode={mode}", "MPIOX_STATS": "1",
-           "MPIOX_STATS_FILE": str(statistics), **environment}
+    env = {
+        "MPIOX_HINTS": f"*:mpiox_delegates={count}:mpiox_delegate_mode={mode}",
+        "MPIOX_STATS": "1",
+        "MPIOX_STATS_FILE": str(statistics),
+        **environment,
+    }
     python_run([PROGRAMS / "watched.py", folder / "data", folder / "result"], ranks, env=env, timeout_s=120)
     seen = json.loads((folder / "result").read_text(encoding="utf-8"))
     lines = json_lines(statistics)
@@ -37,8 +41,9 @@ def watched(
 def written_as_it_should_be(path: pathlib.Path, ranks: int) -> bool:
     data = path.read_bytes()
     pieces = [data[at : at + 512] for at in range(0, len(data), 512)]
-    return len(data) == BYTES * ranks and all(piece == bytes([number % ranks + 1]) * 512
-                                              for number, piece in enumerate(pieces))
+    return len(data) == BYTES * ranks and all(
+        piece == bytes([number % ranks + 1]) * 512 for number, piece in enumerate(pieces)
+    )
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -135,9 +140,33 @@ def test_the_table_has_the_totals(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("ranks", [3, *slow(1, 2, 5)])
 def test_bench_with_delegates(tmp_path: pathlib.Path, ranks: int) -> None:
     """A pattern, and a kernel that fewer ranks run or that has a file for each rank."""
-    words = ["-w", "interleaved", "-k", "hacc", "--preset", "quick", "-i", "mpiio", "--size", "1MiB", "--block", "512",
-             "-r", "1", "-m", "native,delegates+independent", "--delegates", "1", "--delegate-mode", "thread",
-             "--no-figures", "--output", tmp_path / "results", "--path", tmp_path]
+    words = [
+        "-w",
+        "interleaved",
+        "-k",
+        "hacc",
+        "--preset",
+        "quick",
+        "-i",
+        "mpiio",
+        "--size",
+        "1MiB",
+        "--block",
+        "512",
+        "-r",
+        "1",
+        "-m",
+        "native,delegates+independent",
+        "--delegates",
+        "1",
+        "--delegate-mode",
+        "thread",
+        "--no-figures",
+        "--output",
+        tmp_path / "results",
+        "--path",
+        tmp_path,
+    ]
     launch = python_run(["-m", "mpiio_ext.bench", *words], ranks, timeout_s=180, cwd=tmp_path)
     assert "delegates: 1 delegate, thread" in launch.stdout, launch.describe()
     document = json.loads((tmp_path / "results" / "results.json").read_text())
@@ -159,9 +188,30 @@ def test_bench_with_delegates(tmp_path: pathlib.Path, ranks: int) -> None:
 
 def test_bench_on_the_ranks_that_are_no_delegates(tmp_path: pathlib.Path) -> None:
     """Mode split: two of four ranks measure; methods without delegates do without, though the job has some."""
-    words = ["-w", "interleaved", "--size", "1MiB", "--block", "512", "-r", "1", "-i", "mpiio", "-m",
-             "native+independent,auto+independent,delegates+independent", "--delegates", "2", "--delegate-mode",
-             "split", "--no-figures", "--no-page", "--output", tmp_path / "results", "--path", tmp_path]
+    words = [
+        "-w",
+        "interleaved",
+        "--size",
+        "1MiB",
+        "--block",
+        "512",
+        "-r",
+        "1",
+        "-i",
+        "mpiio",
+        "-m",
+        "native+independent,auto+independent,delegates+independent",
+        "--delegates",
+        "2",
+        "--delegate-mode",
+        "split",
+        "--no-figures",
+        "--no-page",
+        "--output",
+        tmp_path / "results",
+        "--path",
+        tmp_path,
+    ]
     launch = python_run(["-m", "mpiio_ext.bench", *words], 4, timeout_s=180, cwd=tmp_path)
     assert "delegates: 2 delegates, split" in launch.stdout, launch.describe()
     rows = json.loads((tmp_path / "results" / "results.json").read_text())["runs"]
@@ -184,10 +234,28 @@ def test_bench_needs_ranks_that_measure(tmp_path: pathlib.Path, count: str, word
 
 def test_bench_says_why_there_are_no_delegates(tmp_path: pathlib.Path) -> None:
     """MPIOX_HINTS is stronger than what the bench asks for."""
-    words = ["-w", "interleaved", "--size", "1MiB", "-r", "1", "-m", "native,delegates", "--path", tmp_path,
-             "--output", tmp_path / "results"]
-    launch = python_run(["-m", "mpiio_ext.bench", *words], 2, timeout_s=120, cwd=tmp_path, check=False,
-                        env={"MPIOX_HINTS": "*:mpiox_delegates=0"})
+    words = [
+        "-w",
+        "interleaved",
+        "--size",
+        "1MiB",
+        "-r",
+        "1",
+        "-m",
+        "native,delegates",
+        "--path",
+        tmp_path,
+        "--output",
+        tmp_path / "results",
+    ]
+    launch = python_run(
+        ["-m", "mpiio_ext.bench", *words],
+        2,
+        timeout_s=120,
+        cwd=tmp_path,
+        check=False,
+        env={"MPIOX_HINTS": "*:mpiox_delegates=0"},
+    )
     assert launch.returncode != 0
     assert not launch.timed_out
     said = [line for line in (launch.stdout + launch.stderr).splitlines() if "mpiio-ext: " in line]

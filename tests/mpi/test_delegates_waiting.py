@@ -72,8 +72,10 @@ def test_a_stopped_delegate(tmp_path: pathlib.Path, per_node: int, report: int) 
         assert running.status(LIMIT_S) == 0, running.text()
         text = running.text()
     assert not failed_checks(text, 2) and text.splitlines().count("end") == 1, text
-    said = [re.search(r"rank (\d) has waited \d+ s for .*I/O delegate .*\(process (\d+) on ", line) for line in
-            lines(running)]  # fmt: skip
+    said = [
+        re.search(r"rank (\d) has waited \d+ s for .*I/O delegate .*\(process (\d+) on ", line)
+        for line in lines(running)
+    ]
     ranks = [int(found[1]) for found in said if found]
     assert len(ranks) == len(said) and sorted(ranks) == sorted(set(ranks)), text
     assert {int(found[2]) for found in said if found} <= {delegate}, text
@@ -114,8 +116,11 @@ def test_a_transfer_that_goes_on_is_no_wait(tmp_path: pathlib.Path) -> None:
         "file.Close()\n"
         "print(f'took {took}') if MPI.COMM_WORLD.rank == 0 else None\n"
     )
-    env = {"MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_bypass=0:mpiox_delegate_report=4", "MPIOX_RANKS_PER_NODE": "1",
-           "MPIOX_NETWORK_FAULT": "delay_ms=1000"}  # fmt: skip
+    env = {
+        "MPIOX_HINTS": f"*:{HINTS}:mpiox_delegate_bypass=0:mpiox_delegate_report=4",
+        "MPIOX_RANKS_PER_NODE": "1",
+        "MPIOX_NETWORK_FAULT": "delay_ms=1000",
+    }
     launch = python_run(["-c", program, tmp_path / "file"], 2, env=env, timeout_s=LIMIT_S)
     found = re.search(r"took (\d+\.\d+)", launch.stdout)
     assert found and float(found[1]) > 5, launch.describe()  # else there was nothing to be seen

@@ -56,7 +56,8 @@ def test_steps_of_one_job(darshan: str, tmp_path: pathlib.Path, monkeypatch: pyt
     done = CliRunner().invoke(main, ["analyze", "logs", "--json", *reversed(logs)])
     (found,) = json.loads(done.stdout)
     assert found["job_id"] == 4711 and [step["log"] for step in found["steps"]] == [
-        pathlib.Path(log).name for log in logs]
+        pathlib.Path(log).name for log in logs
+    ]
     first = [step["diagnosis"][0]["findings"][:1] for step in found["steps"]]
     assert [each[0]["cause"] if each else "" for each in first] == ["", "root_writes", "metadata"]
     times = [step["run_time"] for step in found["steps"]]

@@ -31,13 +31,33 @@ DOCS = ROOT / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-hour.md"
 #: Pages that every run of the tests goes through, and those that --run-slow adds.
 HOW_TO = (
-    "hdf5", "hints", "delegates", "lustre", "slurm", "cray", "darshan", "read-a-run", "subfiles", "timeline", "watch",
-)  # fmt: skip
+    "hdf5",
+    "hints",
+    "delegates",
+    "lustre",
+    "slurm",
+    "cray",
+    "darshan",
+    "read-a-run",
+    "subfiles",
+    "timeline",
+    "watch",
+)
 QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in HOW_TO))
 SLOW_HOW_TO = (
-    "arbitrate", "ask-a-store", "check", "checkpoint", "find-hints", "install", "measure", "program-or-system",
-    "read-a-report", "synthesize", "trace", "why-was-my-job-slow",
-)  # fmt: skip
+    "arbitrate",
+    "ask-a-store",
+    "check",
+    "checkpoint",
+    "find-hints",
+    "install",
+    "measure",
+    "program-or-system",
+    "read-a-report",
+    "synthesize",
+    "trace",
+    "why-was-my-job-slow",
+)
 SLOW_EXPLANATIONS = ("cached-collectives", "file-domains", "interposition", "locks", "metrics")
 SLOW = (
     ROOT / "README.md",
@@ -46,9 +66,7 @@ SLOW = (
     *(DOCS / "reference" / f"{name}.md" for name in ("c-api", "delegates", "sources", "suites", "trace-formats")),
 )
 #: Pages on one subject, of which some blocks run; the others need logs of a machine, other programs, or hours.
-TOPICS = tuple(
-    page for page in sorted(DOCS.glob("*.md")) if any(block.is_slow for block in documents.blocks(page))
-)
+TOPICS = tuple(page for page in sorted(DOCS.glob("*.md")) if any(block.is_slow for block in documents.blocks(page)))
 #: What a command may print to tell that one begins; no page prints it.
 MARK = "@@@ block at line"
 
@@ -129,10 +147,11 @@ def compare(page: pathlib.Path, printed: dict[int, str]) -> int:
 
 def test_pages_with_commands_are_run() -> None:
     with_commands = {
-        page for page in DOCS.rglob("*.md")
-        if "notes" not in page.parts and any(block.is_command and block.mark != "not run"
-                                             for block in documents.blocks(page))
-    }  # fmt: skip
+        page
+        for page in DOCS.rglob("*.md")
+        if "notes" not in page.parts
+        and any(block.is_command and block.mark != "not run" for block in documents.blocks(page))
+    }
     assert with_commands <= {*QUICK, *SLOW, *TOPICS, *DOCS.glob("*.md"), *(DOCS / "project").glob("*.md")}
 
 
@@ -176,8 +195,9 @@ def compiled(line: documents.CompileLine, folder: pathlib.Path) -> subprocess.Co
     return run_bounded(["bash", "-c", script], env=environment(), timeout_s=120, cwd=folder, check=False)
 
 
-@pytest.mark.parametrize("line", list(documents.compile_lines()),
-                         ids=lambda line: f"{line.page.relative_to(ROOT)}:{line.line}")  # fmt: skip
+@pytest.mark.parametrize(
+    "line", list(documents.compile_lines()), ids=lambda line: f"{line.page.relative_to(ROOT)}:{line.line}"
+)
 def test_every_compile_line_of_the_documents_compiles(line: documents.CompileLine, folder: pathlib.Path) -> None:
     compiler = line.command.split()[0]
     if compiler.startswith("clang") and shutil.which(compiler) is None:
@@ -190,8 +210,7 @@ def test_every_compile_line_of_the_documents_compiles(line: documents.CompileLin
 
 def test_no_compile_line_is_overlooked() -> None:
     found = {str(line.page.relative_to(ROOT)) for line in documents.compile_lines()}
-    assert found >= {"tests/programs/slow_storage.c", "docs/reference/c-api.md",
-                     "docs/howto/delegates.md"}
+    assert found >= {"tests/programs/slow_storage.c", "docs/reference/c-api.md", "docs/howto/delegates.md"}
 
 
 def test_no_page_is_left_out() -> None:
@@ -226,12 +245,22 @@ def test_the_site_is_built(site: pathlib.Path) -> None:
 
 #: What people type, and the page that answers it.
 SEARCHES = {
-    "h5py": "howto/hdf5", "segfault": "reference/messages", "slow checkpoint": "howto/checkpoint",
-    "lustre stripe": "howto/lustre", "cb_nodes": "reference/hints", "darshan": "howto/darshan",
-    "delegates": "howto/delegates", "netcdf": "howto/hdf5", "slurm srun": "howto/slurm", "hang": "reference/messages",
-    "nfs slow": "reference/messages", "asynchronous checkpoint": "howto/checkpoint", "gpu": "explanation/limitations",
-    "independent write with filters": "howto/hdf5", "hang write_at_all": "reference/messages",
-}  # fmt: skip
+    "h5py": "howto/hdf5",
+    "segfault": "reference/messages",
+    "slow checkpoint": "howto/checkpoint",
+    "lustre stripe": "howto/lustre",
+    "cb_nodes": "reference/hints",
+    "darshan": "howto/darshan",
+    "delegates": "howto/delegates",
+    "netcdf": "howto/hdf5",
+    "slurm srun": "howto/slurm",
+    "hang": "reference/messages",
+    "nfs slow": "reference/messages",
+    "asynchronous checkpoint": "howto/checkpoint",
+    "gpu": "explanation/limitations",
+    "independent write with filters": "howto/hdf5",
+    "hang write_at_all": "reference/messages",
+}
 
 
 @pytest.mark.slow

@@ -153,6 +153,8 @@ def test_wrong_on_one_rank_only(extension: str, family: str, tmp_path: pathlib.P
     assert len(LINE.findall(launch.stdout)) == ranks * calls, launch.describe()
     assert not problems(launch.stdout, ranks, set(), family), launch.describe()
     assert not failed_checks(launch.stdout, 3) and launch.stdout.rstrip().endswith("end"), launch.describe()
+
+
 def test_disabled(extension: str, family: str, tmp_path: pathlib.Path) -> None:
     """A file left to the MPI library from its open on: no handler runs for a call that the program did not make."""
     launch = run(tmp_path, 3, preload=True, env={"MPIOX_HINTS": "mpiox_enable=false"})

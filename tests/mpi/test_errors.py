@@ -85,8 +85,6 @@ def program(tmp_path: pathlib.Path) -> Callable[..., tuple[list[dict[str, Any]],
     return run
 
 
-
-
 def case(text: str, ranks: int, fault: str = "", arguments: tuple[str, ...] = ()) -> Case:
     """Return a program of this file as a case."""
     environment = {"MPIOX_FAULT": fault} if fault else {}

@@ -94,11 +94,7 @@ def test_a_region_that_all_read(extension: str, tmp_path: pathlib.Path, ranks: i
 
 #: Bytes of a window. An eighth is one message; where it exceeds the eager limit of sockets (64 KiB) the MPI library has
 #: always held the senders back.
-WINDOWS = [
-    pytest.param(64 * 1024, marks=pytest.mark.slow),
-    256 * 1024,
-    pytest.param(1 * MIB, marks=pytest.mark.slow),
-]
+WINDOWS = [pytest.param(64 * 1024, marks=pytest.mark.slow), 256 * 1024, pytest.param(1 * MIB, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("window", WINDOWS)

@@ -219,17 +219,29 @@ def test_hints_of_pnetcdf_are_not_swallowed(extension: str, tmp_path: pathlib.Pa
     assert sizes["MPIOX_HINTS"] == sizes[""] < sizes["PNETCDF_HINTS"]
 
 
-@pytest.mark.parametrize(("name", "ranks"), [
-    ("flashio", 2), ("vpicio", 5), ("btio", 4), ("s3dio", 2),
-    *slow(("flashio", 5), ("vpicio", 2), ("ipic3d", 2), ("ipic3d", 5), ("s3dio", 5))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [
+        ("flashio", 2),
+        ("vpicio", 5),
+        ("btio", 4),
+        ("s3dio", 2),
+        *slow(("flashio", 5), ("vpicio", 2), ("ipic3d", 2), ("ipic3d", 5), ("s3dio", 5)),
+    ],
+)
 def test_staged_closes_change_no_byte(extension: str, tmp_path: pathlib.Path, name: str, ranks: int) -> None:
     """Codes that close, open and read again while delegates write: the files are those of the MPI library."""
     found = {}
     for close in ("native", "staged"):
         (folder := tmp_path / close).mkdir()
         hints = "*:mpiox_delegates=2:mpiox_delegate_cache=4m:mpiox_close=staged:mpiox_drain_rate=200k"
-        launch = mpi_run(program(name, folder), ranks, env={"MPIOX_HINTS": hints} if close == "staged" else {},
-                         preload=close == "staged", timeout_s=120)  # fmt: skip
+        launch = mpi_run(
+            program(name, folder),
+            ranks,
+            env={"MPIOX_HINTS": hints} if close == "staged" else {},
+            preload=close == "staged",
+            timeout_s=120,
+        )
         assert f"{name} verified" in launch.stdout and "mpiio_ext:" not in launch.stderr, launch.describe()
         found[close] = {path.name: path.read_bytes() for path in codes.files(name, folder)}
         assert found[close] and not list(folder.glob(".*")), launch.describe()

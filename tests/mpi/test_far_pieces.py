@@ -95,14 +95,23 @@ if comm.rank == 0:
 
 def far(pieces: int, method: str, more: str = "", gap: int = GIB) -> Case:
     hints = f"*:mpiox_exchange=two_phase:mpiox_partition={method}:striping_unit=1m:striping_factor=3{more}"
-    return Case(text=FAR, ranks=3, arguments=(f"{PLACE}/mpiio_ext_far_{os.getpid()}", str(pieces), str(gap)),
-                environment={"MPIOX_HINTS": hints})
+    return Case(
+        text=FAR,
+        ranks=3,
+        arguments=(f"{PLACE}/mpiio_ext_far_{os.getpid()}", str(pieces), str(gap)),
+        environment={"MPIOX_HINTS": hints},
+    )
 
 
 def scattered(method: str, more: str = "") -> Case:
     hints = f"*:mpiox_exchange=two_phase:mpiox_partition={method}:striping_unit=64k:striping_factor=3{more}"
-    return Case(text=RANDOM, ranks=3, arguments=(f"{PLACE}/mpiio_ext_scattered_{os.getpid()}", str(seed())),
-                environment={"MPIOX_HINTS": hints}, limit_s=180)
+    return Case(
+        text=RANDOM,
+        ranks=3,
+        arguments=(f"{PLACE}/mpiio_ext_scattered_{os.getpid()}", str(seed())),
+        environment={"MPIOX_HINTS": hints},
+        limit_s=180,
+    )
 
 
 # Without a hint far pieces are nobody's to exchange where one page cache serves all.

@@ -66,10 +66,22 @@ def test_native(family: str, tmp_path: pathlib.Path) -> None:
 FAULTS = [
     (1, 0, "", "op=write,errno=ENOSPC,times=1;op=read,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
     (3, 0, OWNERS, "op=write,rank=1,errno=ENOSPC,times=1;op=read,rank=2,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
-    (3, 0, OWNERS, "op=write,rank=0,errno=EDQUOT,after=2,times=1;op=read,rank=0,errno=EACCES,after=1,times=1",
-     {"QUOTA"}, {"ACCESS"}),
-    (2, 0, "mpiox_exchange=direct", "op=write,rank=1,errno=EIO,times=1;op=read,rank=0,errno=EIO,times=1",
-     {"IO"}, {"IO"}),
+    (
+        3,
+        0,
+        OWNERS,
+        "op=write,rank=0,errno=EDQUOT,after=2,times=1;op=read,rank=0,errno=EACCES,after=1,times=1",
+        {"QUOTA"},
+        {"ACCESS"},
+    ),
+    (
+        2,
+        0,
+        "mpiox_exchange=direct",
+        "op=write,rank=1,errno=EIO,times=1;op=read,rank=0,errno=EIO,times=1",
+        {"IO"},
+        {"IO"},
+    ),
     # every rank's first request: as many failing collectives as aggregators, if each meets one of them
     (4, 0, OWNERS, "op=write,errno=ENOSPC,times=1;op=read,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
     (4, 0, OWNERS + ":cb_buffer_size=4096", "op=write,errno=EROFS,after=1,times=1", {"READ_ONLY"}, set()),
@@ -77,7 +89,7 @@ FAULTS = [
     (4, 2, OWNERS, "op=write,rank=3,errno=ENOSPC,times=1;op=read,rank=3,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
     (4, 1, OWNERS, "op=write,rank=2,errno=EIO,after=1,times=2;op=read,rank=1,errno=EIO,times=1", {"IO"}, {"IO"}),
     (7, 3, OWNERS, "op=write,rank=6,errno=ENOSPC,times=1;op=read,rank=4,errno=EIO,times=1", {"NO_SPACE"}, {"IO"}),
-]  # fmt: skip
+]
 
 
 def test_says_that_it_is_on(extension: str, tmp_path: pathlib.Path) -> None:
@@ -87,6 +99,8 @@ def test_says_that_it_is_on(extension: str, tmp_path: pathlib.Path) -> None:
         launch = mpi_run([mpi_program("ending"), tmp_path / "file", "plain"], 2, preload=True, env=env, timeout_s=60)
         assert launch.stderr.count("fault injection is on") == lines, launch.describe()
         assert launch.stderr.count(f'MPIOX_FAULT="{rules}"') == lines
+
+
 #: Rules -> classes of the independent reads and writes that fail.
 INDEPENDENT = [
     ("op=write,rank=0,errno=ENOSPC,after=1,times=1", set(), {"NO_SPACE"}),

@@ -34,7 +34,9 @@ METHODS = (
     *(
         pytest.param(method, marks=pytest.mark.slow)
         for method in (
-            *methods.METHODS, "aligned+stripe_size_io", "even+mpiox_ranks_per_node=1",
+            *methods.METHODS,
+            "aligned+stripe_size_io",
+            "even+mpiox_ranks_per_node=1",
             "static_cyclic+mpiox_ranks_per_node=2",
         )
         if method not in QUICK
@@ -215,10 +217,7 @@ def change_one_byte(path: pathlib.Path, at: int) -> None:
 
 @pytest.mark.parametrize(("name", "compare"), [("vpicio", agree_hdf5), ("s3dio", agree_classic), ("btio", None)])
 def test_a_wrong_byte_is_found(
-    extension: str,
-    tmp_path: pathlib.Path,
-    name: str,
-    compare: Callable[[pathlib.Path, pathlib.Path], None] | None,
+    extension: str, tmp_path: pathlib.Path, name: str, compare: Callable[[pathlib.Path, pathlib.Path], None] | None
 ) -> None:
     """The comparisons above can fail."""
     reference = native(name)[0]

@@ -18,7 +18,7 @@ from cluster import launchers
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = '''
+PROGRAM = """
 import os
 import sys
 
@@ -62,7 +62,7 @@ if comm.rank == 0:
     with open(folder + "/data.h5", "rb") as stream:
         assert stream.read() == b"".join(bytes([65 + rank]) * 1000 for rank in range(comm.size))
 info.Free()
-'''
+"""
 ENVIRONMENT = {
     "MPIOX_SITE_FILE": "{folder}/site",
     "ROMIO_HINTS": "{folder}/romio",
@@ -151,8 +151,10 @@ def test_what_the_program_did_not_say_is_not_told(tmp_path: pathlib.Path, pairs:
 DISABLED, ALONE = "romio_cb_write=disable", "romio_no_indep_rw=true"
 
 
-@pytest.mark.parametrize(("info", "variables"), [(DISABLED, {"MPIOX_HINTS": ALONE}), (ALONE, {"MPIOX_HINTS": DISABLED}),
-                                                 (DISABLED, {"ROMIO_HINTS": ALONE})])  # fmt: skip
+@pytest.mark.parametrize(
+    ("info", "variables"),
+    [(DISABLED, {"MPIOX_HINTS": ALONE}), (ALONE, {"MPIOX_HINTS": DISABLED}), (DISABLED, {"ROMIO_HINTS": ALONE})],
+)
 def test_no_independent_accesses(tmp_path: pathlib.Path, info: str, variables: dict[str, str]) -> None:
     """They switch collective buffering on, whichever source switches it off, here and in ROMIO."""
     if "ROMIO_HINTS" in variables:
@@ -258,7 +260,7 @@ def test_variables_reach_other_hosts(family: str, extension: str, *, own_option:
         }
         own = {"openmpi": ["-x", f"ROMIO_HINTS={cluster.folder}/romio"]}.get(
             family, ["-genv", "ROMIO_HINTS", f"{cluster.folder}/romio"]
-        )  # fmt: skip
+        )
         agent = forgetful(cluster.agent, variables, cluster.folder / "agent")
         words = launchers.start_of(family, str(launcher()), agent, {2: 1}, 1, own if own_option else [])
         program = [sys.executable, "-c", TELL, f"{cluster.folder}/data", "ours"]

@@ -125,8 +125,9 @@ def test_never_closed_is_told(extension: str, tmp_path: pathlib.Path, case: str)
     launch = mpi_run([mpi_program("ending"), tmp_path / "file", case], 2, preload=True, timeout_s=60)
     told = [line for line in launch.stderr.splitlines() if "not closed before MPI_Finalize" in line]
     names = [tmp_path / f"file.{name}" for name in ("world", "0")] if case == "left" else []
-    assert sorted(told) == sorted(f"mpiio_ext: {name}: not closed before MPI_Finalize: call MPI_File_close"
-                                  for name in names), launch.describe()  # fmt: skip
+    assert sorted(told) == sorted(
+        f"mpiio_ext: {name}: not closed before MPI_Finalize: call MPI_File_close" for name in names
+    ), launch.describe()
 
 
 def test_ending_native(family: str, tmp_path: pathlib.Path) -> None:
@@ -230,8 +231,9 @@ def test_spawn_and_disconnect_again_and_again(
     variables = {"LD_PRELOAD": extension} if preload else {}
     for _ in range(4 if family == "openmpi" else 1):
         (tmp_path / "stats").unlink(missing_ok=True)
-        launch = run_parts([(2, variables)], program, slots=8 if family == "openmpi" else 0, env=stats, timeout_s=15,
-                           check=False)  # fmt: skip
+        launch = run_parts(
+            [(2, variables)], program, slots=8 if family == "openmpi" else 0, env=stats, timeout_s=15, check=False
+        )
         said = launch.stdout.splitlines()
         if not launch.timed_out or said.count("spawn") == said.count("spawned"):
             break

@@ -80,9 +80,12 @@ def test_requests(
 ) -> None:
     start, size, servers, aggregators = REGIONS[region]
     geometry = Geometry(
-        start_bytes=start, end_bytes=start + size // (8 * RANKS) * (8 * RANKS), stripe_size_bytes=STRIPE,
-        servers=servers, aggregators=aggregators,
-    )  # fmt: skip
+        start_bytes=start,
+        end_bytes=start + size // (8 * RANKS) * (8 * RANKS),
+        stripe_size_bytes=STRIPE,
+        servers=servers,
+        aggregators=aggregators,
+    )
     model = simulate(geometry, method, file_system=lustre(), window_bytes=WINDOW, stripe_size_io=stripe_size_io)
     told = counted[region, method, stripe_size_io]
     assert (told["method"], told["reads"]) == (method, 0)

@@ -113,11 +113,7 @@ def test_each_method_at_other_sizes(
 
 @pytest.mark.parametrize(
     ("mode", "ranks", "per_node"),
-    [
-        ("spawn", 2, 0),
-        ("thread", 2, 1),
-        *slow(("thread", 1, 0), ("thread", 4, 2), ("spawn", 4, 0), ("spawn", 4, 2)),
-    ],
+    [("spawn", 2, 0), ("thread", 2, 1), *slow(("thread", 1, 0), ("thread", 4, 2), ("spawn", 4, 0), ("spawn", 4, 2))],
 )
 def test_delegates(
     program: pathlib.Path, extension: str, memory_folder: pathlib.Path, mode: str, ranks: int, per_node: int

@@ -41,25 +41,27 @@ def sysfs(folder: pathlib.Path, slingshot: int, infiniband: list[str]) -> pathli
 DOWN, UP = "1: DOWN", "4: ACTIVE"
 
 
-@pytest.mark.parametrize(("nodes", "expected"), [
-    ([(0, [])], 4),  # none is known: two a node
-    ([(1, [])], 4),
-    ([(3, [])], 6),
-    ([(8, [])], 8),  # as many as there are ranks
-    ([(1000, [])], 8),
-    ([(3, [UP] * 4)], 6),  # the others serve something else
-    ([(0, [UP, DOWN, UP, f"{DOWN},{UP}"])], 6),
-    ([(0, [DOWN] * 4)], 4),
-    ([(8, []), (3, [])], 6),  # the node with the fewest counts
-    ([(0, [UP] * 3), (8, [])], 6),
-    ([(8, []), (0, [])], 4),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ([(0, [])], 4),  # none is known: two a node
+        ([(1, [])], 4),
+        ([(3, [])], 6),
+        ([(8, [])], 8),  # as many as there are ranks
+        ([(1000, [])], 8),
+        ([(3, [UP] * 4)], 6),  # the others serve something else
+        ([(0, [UP, DOWN, UP, f"{DOWN},{UP}"])], 6),
+        ([(0, [DOWN] * 4)], 4),
+        ([(8, []), (3, [])], 6),  # the node with the fewest counts
+        ([(0, [UP] * 3), (8, [])], 6),
+        ([(8, []), (0, [])], 4),
+    ],
+)
 def test_cards_are_counted(
     extension: str, tmp_path: pathlib.Path, nodes: list[tuple[int, list[str]]], expected: int
 ) -> None:
     """Two pretended nodes of four ranks, on a file system of one server; one that is given stands for both."""
     cards = [sysfs(tmp_path / f"class{node}", *nodes[node % len(nodes)]) for node in range(2)]
-    env = {"MPIOX_LOCKS": "server",
-           "MPIOX_HINTS": "*:mpiox_ranks_per_node=4:mpiox_exchange=two_phase"}  # fmt: skip
+    env = {"MPIOX_LOCKS": "server", "MPIOX_HINTS": "*:mpiox_ranks_per_node=4:mpiox_exchange=two_phase"}
     launch = python_run(["-c", PROGRAM, tmp_path / "file", *cards], 8, env=env, timeout_s=60)
     assert launch.stdout.split() == [str(expected)] * 8, launch.describe()

@@ -27,8 +27,9 @@ CHECK = """{
 
 def test_all_jobs_from_python(extension: str, tmp_path: pathlib.Path) -> None:
     document = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
-    launch = run_bounded(command(document, CHECK), env=base_environment() | {"COLUMNS": "100"}, timeout_s=400,
-                         cwd=tmp_path)  # fmt: skip
+    launch = run_bounded(
+        command(document, CHECK), env=base_environment() | {"COLUMNS": "100"}, timeout_s=400, cwd=tmp_path
+    )
     shown, found = json.loads(launch.stdout.splitlines()[-1])
     assert "bytes_written" in shown[2][0], launch.describe()  # of job 1
     assert found["written"] == 2 * 2000 * 128 and found["file_system"]
@@ -42,8 +43,10 @@ def test_all_jobs_from_python(extension: str, tmp_path: pathlib.Path) -> None:
     assert "job 1029: " in found["weather"] and "Performance: worst quarter" in found["weather"]
     assert "of its time in I/O" in found["seen"] and found["seen_files"] == ["columns.dat"]
     assert found["policies"] == sorted(name.upper() for name in policy_classes())
-    made_now = [outputs_of(cell, one, str(tmp_path), number)
-                for number, (cell, one) in enumerate(zip(cells_of(document), shown, strict=True), 1)]  # fmt: skip
+    made_now = [
+        outputs_of(cell, one, str(tmp_path), number)
+        for number, (cell, one) in enumerate(zip(cells_of(document), shown, strict=True), 1)
+    ]
     for cell, now in zip(cells_of(document), made_now, strict=True):
         assert [one["output_type"] for one in now] == [one["output_type"] for one in cell["outputs"]], cell["source"]
         assert not is_same(cell) or now == cell["outputs"], "python tests/support/notebook.py puts them in"

@@ -8,7 +8,7 @@ from support.cases import Case, Cases
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = '''
+PROGRAM = """
 import sys
 import mpiio_ext.stats
 import numpy as np
@@ -55,7 +55,7 @@ whole = np.zeros(expected.size, "u1")
 file.Read_at_all(0, whole)
 assert (whole == expected).all(), np.nonzero(whole != expected)
 file.Close()
-'''
+"""
 
 
 RANKS = (1, 2, 3, 4, 7)

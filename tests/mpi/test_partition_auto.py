@@ -90,9 +90,11 @@ if comm.rank == 0:
 def case(locks: str, hints: str, *, ranks: int = 6, pieces: int = 400, nodes: int = 0) -> Case:
     """Return the program as on a file system with such locks."""
     environment = {
-        "MPIOX_HINTS": f"*:{hints}", "MPIOX_RANKS_PER_NODE": str(nodes), "MPIOX_STATS": "1",
+        "MPIOX_HINTS": f"*:{hints}",
+        "MPIOX_RANKS_PER_NODE": str(nodes),
+        "MPIOX_STATS": "1",
         "MPIOX_STATS_FILE": "{folder}/statistics",
-    }  # fmt: skip
+    }
     if locks:
         environment["MPIOX_LOCKS"] = locks
     return Case(text=PROGRAM, ranks=ranks, arguments=("{folder}", str(pieces)), environment=environment)
@@ -111,16 +113,20 @@ CASES = {
     "number": case("server", f"{STRIPES}=3", nodes=1),
     "by hint": case("server", f"{STRIPES}=3:cb_nodes=6:mpiox_partition=transpose"),
     "stripes": case("server", f"{STRIPES}=3:cb_nodes=6:cb_buffer_size=1M:mpiox_stripe_size_io=enable"),
-    "windows": case("server", f"{STRIPES}=3:cb_nodes=2:cb_buffer_size=1M:mpiox_stripe_size_io=disable"
-                    ":mpiox_partition=aligned"),
-}  # fmt: skip
+    "windows": case(
+        "server", f"{STRIPES}=3:cb_nodes=2:cb_buffer_size=1M:mpiox_stripe_size_io=disable:mpiox_partition=aligned"
+    ),
+}
 CASES |= {
     f"subfiles, {locks}, {size}": Case(
-        text=SUBFILES, ranks=4, arguments=("{folder}", str(size)),
+        text=SUBFILES,
+        ranks=4,
+        arguments=("{folder}", str(size)),
         environment={"MPIOX_HINTS": "*:mpiox_subfiles=3", "MPIOX_LOCKS": locks},
     )
-    for locks in ("none", "server") for size in (1000, 16 * KIB, 64 * KIB)
-}  # fmt: skip
+    for locks in ("none", "server")
+    for size in (1000, 16 * KIB, 64 * KIB)
+}
 
 
 def seen(cases: Cases, name: str) -> tuple[str, str, int, int]:
@@ -137,10 +143,11 @@ def test_a_collective_does_what_the_rules_say(cases: Cases, name: str) -> None:
     hints = dict(hint.split("=") for hint in CASES[name].environment["MPIOX_HINTS"].removeprefix("*:").split(":"))
     size = int(hints["striping_unit"])
     geometry = Geometry(
-        end_bytes=CASES[name].ranks * int(CASES[name].arguments[1]) * 1000, stripe_size_bytes=size,
+        end_bytes=CASES[name].ranks * int(CASES[name].arguments[1]) * 1000,
+        stripe_size_bytes=size,
         servers=int(hints["striping_factor"]),
         aggregators=int(hints.get("cb_nodes", 6)),
-    )  # fmt: skip
+    )
     lock = CASES[name].environment["MPIOX_LOCKS"]
     window = choose(geometry, lock=lock, nodes=1).window_bytes if "cb_buffer_size" not in hints else KIB * KIB
     for operation, method, said, held, written in (
@@ -150,9 +157,13 @@ def test_a_collective_does_what_the_rules_say(cases: Cases, name: str) -> None:
         ("read", alone, alone_reason, None, False),
     ):
         choice = choose(
-            geometry, lock=lock, operation=operation, window_bytes=window, held=held,
+            geometry,
+            lock=lock,
+            operation=operation,
+            window_bytes=window,
+            held=held,
             held_bytes=geometry.end_bytes if written else 0,
-        )  # fmt: skip
+        )
         assert method == choice.method, said
         assert said.startswith("two-phase: ") and said.endswith(f"; {choice.reason}"), said
 
@@ -173,9 +184,13 @@ def test_one_kernel_is_as_it_always_was(cases: Cases) -> None:
 
 @pytest.mark.parametrize(
     ("locks", "size", "written", "read"),
-    [("none", 1000, False, False), ("none", 16 * KIB, True, False), ("none", 64 * KIB, True, True),
-     ("server", 64 * KIB, False, False)],
-)  # fmt: skip
+    [
+        ("none", 1000, False, False),
+        ("none", 16 * KIB, True, False),
+        ("none", 64 * KIB, True, True),
+        ("server", 64 * KIB, False, False),
+    ],
+)
 def test_subfiles_of_servers_without_locks_need_no_exchange(
     cases: Cases, locks: str, size: int, *, written: bool, read: bool
 ) -> None:
@@ -219,8 +234,11 @@ def test_writes_and_reads_are_told_apart(cases: Cases, name: str) -> None:
 
 def test_the_table_tells_writes_and_reads_apart(tmp_path: pathlib.Path) -> None:
     """Lines of their own where a file was written and read; else one method and one reason."""
-    environment = {"MPIOX_STATS": "1", "MPIOX_LOCKS": "server",
-                   "MPIOX_HINTS": f"*:{STRIPES}=4:cb_nodes=2:cb_buffer_size=1M"}  # fmt: skip
+    environment = {
+        "MPIOX_STATS": "1",
+        "MPIOX_LOCKS": "server",
+        "MPIOX_HINTS": f"*:{STRIPES}=4:cb_nodes=2:cb_buffer_size=1M",
+    }
     done = python_run(["-c", PROGRAM, tmp_path, "200"], 2, env=environment)
     table, reopened, _run = done.stderr.split("mpiio_ext: statistics of ")[1:]
     lines = dict(re.findall(r"^  (\w[\w, ]*?)  +(.*)$", table, re.MULTILINE))

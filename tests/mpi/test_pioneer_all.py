@@ -19,16 +19,38 @@ TRACED, RANKS = 3, 5
 
 def everything(folder: pathlib.Path, *more: str, ranks: int = RANKS) -> Launch:
     """Run all steps on the trace of a folder."""
-    command = [sys.executable, "-m", "mpiio_ext", "pioneer", "all", str(folder / "trace"), "-n", str(ranks), "-o",
-               str(folder / "out"), "--only", f"{folder}/data/*", *more]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "all",
+        str(folder / "trace"),
+        "-n",
+        str(ranks),
+        "-o",
+        str(folder / "out"),
+        "--only",
+        f"{folder}/data/*",
+        *more,
+    ]
     return run_bounded(command, env=base_environment(), timeout_s=120, check=False)
 
 
 def test_from_a_trace_to_a_comparison(tmp_path: pathlib.Path) -> None:
     """Every limit of what is not time holds, and everything that the steps leave is there."""
     (tmp_path / "data").mkdir()
-    words = ["-m", "mpiio_ext", "trace", "-o", tmp_path / "trace", "--", sys.executable,
-             PROGRAMS / "pioneer_checkpoint.py", tmp_path / "data"]  # fmt: skip
+    words = [
+        "-m",
+        "mpiio_ext",
+        "trace",
+        "-o",
+        tmp_path / "trace",
+        "--",
+        sys.executable,
+        PROGRAMS / "pioneer_checkpoint.py",
+        tmp_path / "data",
+    ]
     python_run(words, TRACED, timeout_s=120)
     launch = everything(tmp_path, "--time-scale", "0")
     assert launch.returncode == 0, launch.describe()
@@ -48,15 +70,27 @@ def test_from_a_trace_to_a_comparison(tmp_path: pathlib.Path) -> None:
     assert len(list((out / "run" / "trace").glob("*.mpioxtrace"))) == RANKS
     below = out.joinpath("run", "files", *tmp_path.parts[1:], "data")
     assert {item.name for item in below.iterdir()} == {
-        "all.dat", "log.txt", *(f"own_{rank:03}.txt" for rank in range(RANKS))}  # fmt: skip
+        "all.dat",
+        "log.txt",
+        *(f"own_{rank:03}.txt" for rank in range(RANKS)),
+    }
     assert "All limits hold" in (out / "comparison.html").read_text(encoding="utf-8")
 
 
 def test_which_bytes_every_rank_touches(tmp_path: pathlib.Path) -> None:
     """Views of seven kinds: with each rank in the path all bytes are touched again, by the same ranks."""
     (tmp_path / "data").mkdir()
-    words = ["-m", "mpiio_ext", "trace", "-o", tmp_path / "trace", "--", sys.executable,
-             PROGRAMS / "pioneer_views.py", tmp_path / "data"]  # fmt: skip
+    words = [
+        "-m",
+        "mpiio_ext",
+        "trace",
+        "-o",
+        tmp_path / "trace",
+        "--",
+        sys.executable,
+        PROGRAMS / "pioneer_views.py",
+        tmp_path / "data",
+    ]
     python_run(words, 4, timeout_s=120)
     launch = everything(tmp_path, "--time-scale", "0", "--each-rank", ranks=4)
     assert launch.returncode == 0, launch.describe()
@@ -91,7 +125,10 @@ def test_what_the_engine_leaves_out_is_not_in_the_total(tmp_path: pathlib.Path) 
     assert (total["judged"], total["value"]) == (True, 0), document["operations"]
     assert document["failed"] == [] and launch.returncode == 0, launch.describe()
     assert {item["operation"]: (item["original"], item["synthetic"]) for item in document["operations"]} == {
-        "open": (2, 2), "write": (2, 2), "close": (1, 1)}  # fmt: skip
+        "open": (2, 2),
+        "write": (2, 2),
+        "close": (1, 1),
+    }
     assert document["original"]["operations"] == document["synthetic"]["operations"] == 5
     assert document["choices"]["left_out_of_original"].startswith("1 close, 1 fcntl, 2 getdents: ")
 
@@ -99,8 +136,21 @@ def test_what_the_engine_leaves_out_is_not_in_the_total(tmp_path: pathlib.Path) 
 def test_ranks_that_fail_are_the_error_of_their_step(tmp_path: pathlib.Path) -> None:
     """A launcher's option that is none: the step is named, its output shown, and no run looks whole."""
     (tmp_path / "data").mkdir()
-    python_run(["-m", "mpiio_ext", "trace", "-o", tmp_path / "trace", "--", sys.executable,
-                PROGRAMS / "pioneer_checkpoint.py", tmp_path / "data"], 2, timeout_s=120)  # fmt: skip
+    python_run(
+        [
+            "-m",
+            "mpiio_ext",
+            "trace",
+            "-o",
+            tmp_path / "trace",
+            "--",
+            sys.executable,
+            PROGRAMS / "pioneer_checkpoint.py",
+            tmp_path / "data",
+        ],
+        2,
+        timeout_s=120,
+    )
     launch = everything(tmp_path, "--launcher", f"{launcher()} --no-such-option-of-any-launcher 1")
     assert launch.returncode == 2, launch.describe()
     assert "step 5 of 6, replay: " in launch.stderr, launch.describe()
@@ -116,7 +166,7 @@ def test_step_by_step_with_duplicates(tmp_path: pathlib.Path) -> None:
 import os
 from mpi4py import MPI
 rank = MPI.COMM_WORLD.rank
-fd = os.open({str(tmp_path / 'data')!r} + f"/own.{{rank}}", os.O_CREAT | os.O_RDWR)
+fd = os.open({str(tmp_path / "data")!r} + f"/own.{{rank}}", os.O_CREAT | os.O_RDWR)
 os.write(fd, b"x" * 100)
 other = os.dup(fd)
 os.close(fd)

@@ -24,8 +24,20 @@ METHODS = "native,native_tuned,auto,direct,even,aligned,static_cyclic,group_cycl
 
 def bench(folder: pathlib.Path, path: pathlib.Path, *words: str, ranks: int = 4, **options: Any) -> Launch:
     (folder / "files").mkdir(exist_ok=True)
-    command = ["-m", "mpiio_ext.bench", "--kernel", f"pioneer:{path}", "--path", folder / "files",
-               "--output", folder / "results", "-r", "2", "--no-figures", *words]  # fmt: skip
+    command = [
+        "-m",
+        "mpiio_ext.bench",
+        "--kernel",
+        f"pioneer:{path}",
+        "--path",
+        folder / "files",
+        "--output",
+        folder / "results",
+        "-r",
+        "2",
+        "--no-figures",
+        *words,
+    ]
     return python_run(command, ranks, timeout_s=200, **options)
 
 
@@ -36,8 +48,17 @@ def views(extension: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.P
     (folder / "data").mkdir()
     program = [sys.executable, PROGRAMS / "pioneer_views.py", folder / "data"]
     python_run(["-m", "mpiio_ext", "trace", "-o", folder / "trace", "--", *program], 4, timeout_s=120)
-    command = [sys.executable, "-m", "mpiio_ext", "pioneer", "path", str(folder / "trace"), "--each-rank",
-               "-o", str(folder / "views.parquet")]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "path",
+        str(folder / "trace"),
+        "--each-rank",
+        "-o",
+        str(folder / "views.parquet"),
+    ]
     launch = run_bounded(command, env=base_environment(), timeout_s=120)
     assert launch.returncode == 0, launch.describe()
     return folder / "views.parquet"
@@ -52,7 +73,8 @@ def test_every_method(views: pathlib.Path, tmp_path: pathlib.Path, ranks: int) -
     assert {item["strategy"] for item in rows} == set(METHODS.split(",")), launch.describe()
     assert len(rows) == 2 * len(METHODS.split(","))
     assert {(item["workload"], item["variant"], item["phase"], item["kind"]) for item in rows} == {
-        ("pioneer", "pioneer-views", "replay", "kernel")}
+        ("pioneer", "pioneer-views", "replay", "kernel")
+    }
     assert {item["data_bytes"] for item in rows} == {ranks * 1912}  # 1512 written, 400 read
     for item in rows:
         ours = not item["strategy"].startswith("native")
@@ -70,13 +92,16 @@ def test_bytes_that_differ_are_found(tmp_path: pathlib.Path) -> None:
     """Bytes that a rank writes have to be the same; those of nobody, and those of two ranks that differ, need not."""
     view = {"displacement": 100, "filetype": "V(2;1;40;10)"}
     views = [view, {"displacement": 110, "filetype": "V(2;1;30;10)"}]
-    save([
-        row("MPI_File_open", "all", "shared", "mpiio"),
-        row("MPI_File_write_at", "all", "shared", "mpiio", at=0, size=9),
-        row("MPI_File_set_view", "all", "shared", "mpiio", extra={**view, "groups": views}),
-        row("MPI_File_write_at", "all", "shared", "mpiio", at=0, size=20),
-        row("MPI_File_close", "all", "shared", "mpiio"),
-    ], tmp_path / "path.parquet")  # fmt: skip
+    save(
+        [
+            row("MPI_File_open", "all", "shared", "mpiio"),
+            row("MPI_File_write_at", "all", "shared", "mpiio", at=0, size=9),
+            row("MPI_File_set_view", "all", "shared", "mpiio", extra={**view, "groups": views}),
+            row("MPI_File_write_at", "all", "shared", "mpiio", at=0, size=20),
+            row("MPI_File_close", "all", "shared", "mpiio"),
+        ],
+        tmp_path / "path.parquet",
+    )
     kernel = create(f"pioneer:{tmp_path / 'path.parquet'}", 2)
     assert isinstance(kernel, Pioneer)
     (layout,) = kernel.files()

@@ -29,10 +29,36 @@ for number in range(2):
 @pytest.mark.parametrize("name", ["TERM", "KILL"])
 def test_killed(extension: str, tmp_path: pathlib.Path, name: str) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
-    python_run(["-m", "mpiio_ext", "trace", "-o", str(tmp_path / "trace"), "--", sys.executable,
-                str(tmp_path / "program.py"), str(tmp_path / "file")], 2)
-    command = ["timeout", "-s", name, "3600", sys.executable, "-m", "mpiio_ext", "pioneer", "all",
-               str(tmp_path / "trace"), "-o", str(tmp_path / "out"), "--time-scale", "100"]
+    python_run(
+        [
+            "-m",
+            "mpiio_ext",
+            "trace",
+            "-o",
+            str(tmp_path / "trace"),
+            "--",
+            sys.executable,
+            str(tmp_path / "program.py"),
+            str(tmp_path / "file"),
+        ],
+        2,
+    )
+    command = [
+        "timeout",
+        "-s",
+        name,
+        "3600",
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "all",
+        str(tmp_path / "trace"),
+        "-o",
+        str(tmp_path / "out"),
+        "--time-scale",
+        "100",
+    ]
     with job(command, tmp_path / "log") as run:
         until = time.monotonic() + 240
         replays: list[int] = []

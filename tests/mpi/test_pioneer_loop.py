@@ -18,8 +18,20 @@ pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 STEPS, BLOCK, LINES = 12, 1000, 10
 #: What Python does besides to a file that it opens, and what it does to find a place for one.
-BESIDE = ("stat", "lstat", "fstat", "statx", "fcntl", "ioctl", "lseek", "mkdir", "readlink", "opendir", "closedir",
-          "MPI_File_set_errhandler")  # fmt: skip
+BESIDE = (
+    "stat",
+    "lstat",
+    "fstat",
+    "statx",
+    "fcntl",
+    "ioctl",
+    "lseek",
+    "mkdir",
+    "readlink",
+    "opendir",
+    "closedir",
+    "MPI_File_set_errhandler",
+)
 COLUMNS = ("layer", "operation", "file", "owner", "groups", "offset_0", "offset_1", "size_0", "size_1")
 
 
@@ -30,8 +42,17 @@ def traced_path(folder: pathlib.Path, words: list[Any], ranks: int, *options: st
     tracer = ["-m", "mpiio_ext", "trace", "-o", trace, "--folders", "--"]
     python_run([*tracer, sys.executable, *words], ranks, timeout_s=120)
     assert len(list(trace.glob("*.mpioxtrace"))) == ranks
-    command = [sys.executable, "-m", "mpiio_ext", "pioneer", "path", str(trace), "-o", str(folder / "path.parquet"),
-               *options]
+    command = [
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "path",
+        str(trace),
+        "-o",
+        str(folder / "path.parquet"),
+        *options,
+    ]
     launch = run_bounded(command, env=base_environment(), timeout_s=120)
     assert launch.returncode == 0, launch.describe()
     return WorkloadPath.load(folder / "path.parquet")
@@ -42,8 +63,11 @@ def data_operations(path: WorkloadPath, folder: pathlib.Path) -> list[tuple[Any,
     place = str(folder)
     rows = [row for row in path.table.to_pylist() if row["file"] is not None and f"{place}/" in row["file"]]
     assert rows, path.table.to_pylist()[:5]
-    return [tuple(row[name] if name != "file" else row[name].rpartition(f"{place}/")[2] for name in COLUMNS)
-            for row in rows if row["operation"] not in BESIDE]  # fmt: skip
+    return [
+        tuple(row[name] if name != "file" else row[name].rpartition(f"{place}/")[2] for name in COLUMNS)
+        for row in rows
+        if row["operation"] not in BESIDE
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -60,8 +84,10 @@ def test_the_path_of_a_program(original: tuple[pathlib.Path, WorkloadPath]) -> N
     assert path.info.ranks == 4
     assert [len(group) for group in path.info.members] == [1, 3]
     found = data_operations(path, folder / "data")
-    shared = [("mpiio", f"MPI_File_{name}", "all.dat", "shared", 3) for name in
-              ("open", *["write_at_all"] * STEPS, "sync", "read_at", "close")]  # fmt: skip
+    shared = [
+        ("mpiio", f"MPI_File_{name}", "all.dat", "shared", 3)
+        for name in ("open", *["write_at_all"] * STEPS, "sync", "read_at", "close")
+    ]
     private = [("posix", name, "own_{rank:03}.txt", "private", 3) for name in ("open", *["write"] * LINES, "close")]
     root = [("posix", name, "log.txt", "root", 1) for name in ("open", "write", "close")]
     assert [row[:5] for row in found] == [*shared, *private, *root]
@@ -70,7 +96,8 @@ def test_the_path_of_a_program(original: tuple[pathlib.Path, WorkloadPath]) -> N
     sizes = [100 + line for line in range(LINES)]
     places = [sum(sizes[:line]) for line in range(LINES)]
     assert [row[5:] for row in found if row[2] == "own_{rank:03}.txt" and row[1] == "write"] == [
-        (place, place, size, size) for place, size in zip(places, sizes, strict=True)]
+        (place, place, size, size) for place, size in zip(places, sizes, strict=True)
+    ]
     assert not [item for item in find_violations(path) if "MPI_File" in item.why or "write" in item.why]
 
 
@@ -113,9 +140,7 @@ def test_views_make_the_same_bytes(tmp_path: pathlib.Path) -> None:
         assert bytes(first[at] for at in written) == bytes(second[at] for at in written), rank
 
 
-def test_a_replay_records_the_path_alone(
-    original: tuple[pathlib.Path, WorkloadPath], tmp_path: pathlib.Path
-) -> None:
+def test_a_replay_records_the_path_alone(original: tuple[pathlib.Path, WorkloadPath], tmp_path: pathlib.Path) -> None:
     """What the replay does for itself is not in its trace: folders, the path's own file, input files."""
     folder, path = original
     again = traced_path(tmp_path, replay_words(folder / "path.parquet", tmp_path / "below"), 4)

@@ -25,8 +25,17 @@ def program(extension: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib
     del extension
     folder = tmp_path_factory.mktemp("program")
     (folder / "data").mkdir()
-    words = ["-m", "mpiio_ext", "trace", "-o", folder / "trace", "--", sys.executable, PROGRAMS / "pioneer_parts.py",
-             folder / "data"]  # fmt: skip
+    words = [
+        "-m",
+        "mpiio_ext",
+        "trace",
+        "-o",
+        folder / "trace",
+        "--",
+        sys.executable,
+        PROGRAMS / "pioneer_parts.py",
+        folder / "data",
+    ]
     python_run(words, TRACED, timeout_s=120)
     return folder
 
@@ -52,39 +61,87 @@ def test_the_trace_tells_the_members(program: pathlib.Path) -> None:
 @pytest.mark.parametrize("ranks", [2, 8, *slow(4)])
 def test_the_loop_closes(program: pathlib.Path, tmp_path: pathlib.Path, ranks: int) -> None:
     """All metrics but those of time hold, and every rank has opened its files with the right ones."""
-    command = [sys.executable, "-m", "mpiio_ext", "pioneer", "all", str(program / "trace"), "-n", str(ranks), "-o",
-               str(tmp_path / "out"), "--only", f"{program}/data/*", "--time-scale", "0"]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "all",
+        str(program / "trace"),
+        "-n",
+        str(ranks),
+        "-o",
+        str(tmp_path / "out"),
+        "--only",
+        f"{program}/data/*",
+        "--time-scale",
+        "0",
+    ]
     launch = run_bounded(command, env=base_environment(), timeout_s=180, check=False)
     assert launch.returncode == 0, launch.describe()
     assert "communicators" not in launch.stderr, launch.describe()
     path = WorkloadPath.load(tmp_path / "out" / "path.parquet")
     assert [rule.to_json() for rule in path.info.communicators] == [
-        {"blocks": 2}, {"every": 2}, {"every": 2, "which": [0]}]  # fmt: skip
+        {"blocks": 2},
+        {"every": 2},
+        {"every": 2, "which": [0]},
+    ]
     assert not [item for item in find_violations(path) if "MPI_File" in item.why]
     files = (tmp_path / "out" / "run" / "files").joinpath(*program.parts[1:], "data")
     parts = range((ranks + 1) // 2)
     assert {item.name for item in files.iterdir()} == {
-        "all.dat", "even.dat", *(f"half.{part}" for part in parts), "pair_01.dat", "pair_02.dat"}  # fmt: skip
+        "all.dat",
+        "even.dat",
+        *(f"half.{part}" for part in parts),
+        "pair_01.dat",
+        "pair_02.dat",
+    }
     assert {(files / f"half.{part}").stat().st_size for part in parts} == {2 * STEPS * BLOCK}
     assert (files / "even.dat").stat().st_size == ranks // 2 * BLOCK
     if ranks == TRACED:
         assert (files / "pair_02.dat").stat().st_size == (program / "data" / "pair_02.dat").stat().st_size
     _, batches = own.read([tmp_path / "out" / "run" / "trace"])
-    sizes = {(pathlib.Path(row["file"]).name, json.loads(row["extra"])["comm_size"])
-             for batch in batches for row in batch.to_pylist() if row["operation"] == "MPI_File_open"}  # fmt: skip
+    sizes = {
+        (pathlib.Path(row["file"]).name, json.loads(row["extra"])["comm_size"])
+        for batch in batches
+        for row in batch.to_pylist()
+        if row["operation"] == "MPI_File_open"
+    }
     half = ranks // 2
-    assert sizes == {("all.dat", ranks), ("even.dat", half), ("pair_01.dat", half), ("pair_02.dat", half),
-                     *((f"half.{part}", 2) for part in parts)}  # fmt: skip
+    assert sizes == {
+        ("all.dat", ranks),
+        ("even.dat", half),
+        ("pair_01.dat", half),
+        ("pair_02.dat", half),
+        *((f"half.{part}", 2) for part in parts),
+    }
 
 
 def test_an_odd_number_of_ranks_and_one(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     """The last block has one rank; nobody waits for others that are not there."""
-    words = ["-m", "mpiio_ext", "pioneer", "path", program / "trace", "-o", tmp_path / "path.parquet", "--only",
-             f"{program}/data/*"]  # fmt: skip
+    words = [
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "path",
+        program / "trace",
+        "-o",
+        tmp_path / "path.parquet",
+        "--only",
+        f"{program}/data/*",
+    ]
     run_bounded([sys.executable, *map(str, words)], env=base_environment(), timeout_s=120)
     for ranks in (1, 3, 5):
-        words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / str(ranks),
-                 "--time-scale", "0"]  # fmt: skip
+        words = [
+            "-m",
+            "mpiio_ext",
+            "pioneer",
+            "replay",
+            tmp_path / "path.parquet",
+            tmp_path / str(ranks),
+            "--time-scale",
+            "0",
+        ]
         launch = python_run(words, ranks, timeout_s=120)
         assert "0 calls failed" in launch.stdout, launch.describe()
         dry = python_run([*words, "--dry-run"], ranks, timeout_s=120)

@@ -173,8 +173,17 @@ def test_streams_and_files_that_were_there(tmp_path: pathlib.Path, data: pathlib
     (data / "cut").write_bytes(bytes(20))
     (data / "lines").write_text("".join(f"line {number}\n" for number in range(50)))
     path = carried_out(tmp_path, built(tmp_path, STREAMS, os.environ.get("CC", "cc"), "c"), links=1)
-    assert sizes(data) == {"log": 250, "updated": 1000, "touched": 0, "truncated": 0, "before": 30, "grows": 130,
-                           "new": 0, "cut": 7, "lines": 390}  # fmt: skip
+    assert sizes(data) == {
+        "log": 250,
+        "updated": 1000,
+        "touched": 0,
+        "truncated": 0,
+        "before": 30,
+        "grows": 130,
+        "new": 0,
+        "cut": 7,
+        "lines": 390,
+    }
     assert path.words("operation").tolist().count("fgets") == 51
     link = next(row for row in path.table.to_pylist() if row["operation"] == "symlink")
     assert json.loads(link["extra"])["file2"] == "../new"
@@ -184,13 +193,20 @@ def test_seeks_of_streams_are_those_of_the_program(tmp_path: pathlib.Path, data:
     """`fseek` comes back as `fseek`: a trace of the replay has the program's calls by their names."""
     program = built(tmp_path, SEEKS, os.environ.get("CC", "cc"), "c")
     tool, all_of = [sys.executable, "-m", "mpiio_ext"], tmp_path / "all"
-    for words in (["trace", "-o", tmp_path / "trace", "--", program, data],
-                  ["pioneer", "all", tmp_path / "trace", "-n", "1", "-o", all_of, "--time-scale", "0"]):  # fmt: skip
+    for words in (
+        ["trace", "-o", tmp_path / "trace", "--", program, data],
+        ["pioneer", "all", tmp_path / "trace", "-n", "1", "-o", all_of, "--time-scale", "0"],
+    ):
         launch = run_bounded([*tool, *map(str, words)], env=base_environment(), timeout_s=120, check=False)
     assert (all_of / "comparison.json").exists(), launch.describe()
     rows = json.loads((all_of / "comparison.json").read_text(encoding="utf-8"))["operations"]
     assert {row["operation"]: (row["original"], row["synthetic"]) for row in rows} == {
-        "fopen": (1, 1), "fwrite": (1, 1), "fseek": (2, 2), "ftell": (1, 1), "fclose": (1, 1)}, launch.describe()
+        "fopen": (1, 1),
+        "fwrite": (1, 1),
+        "fseek": (2, 2),
+        "ftell": (1, 1),
+        "fclose": (1, 1),
+    }, launch.describe()
 
 
 def test_mapped_files_and_copies(tmp_path: pathlib.Path, data: pathlib.Path) -> None:

@@ -38,8 +38,20 @@ def test_random_paths_under_the_address_sanitizer(tmp_path: pathlib.Path) -> Non
     """The engine, built for itself with it."""
     compiler = shutil.which(f"mpicc.{mpi_family()}") or os.path.join(sys.prefix, "bin", "mpicc")
     sources = sorted(str(item) for item in (CSRC / "tools" / "engine").glob("*.c"))
-    command = [compiler, *SANITIZE, "-std=c11", "-D_GNU_SOURCE", "-g", "-O1", "-fPIC", "-shared",
-               f"-I{CSRC / 'tools' / 'engine'}", *sources, "-o", str(tmp_path / "libmpiio_ext_engine.so")]  # fmt: skip
+    command = [
+        compiler,
+        *SANITIZE,
+        "-std=c11",
+        "-D_GNU_SOURCE",
+        "-g",
+        "-O1",
+        "-fPIC",
+        "-shared",
+        f"-I{CSRC / 'tools' / 'engine'}",
+        *sources,
+        "-o",
+        str(tmp_path / "libmpiio_ext_engine.so"),
+    ]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     except FileNotFoundError:
@@ -57,8 +69,18 @@ def test_a_number_out_of_range_is_refused_with_its_row(tmp_path: pathlib.Path, r
     """On all ranks, by the engine itself; only the rank that has the plan can name the row."""
     launch = python_run([PROGRAMS / "pioneer_wrong_plan.py", tmp_path], ranks, timeout_s=120)
     said = json.loads(next(line for line in launch.stdout.splitlines() if line.startswith("SAID "))[5:])
-    rows = {"file": 1, "second": 2, "slot": 0, "operation": 1, "size": 1, "request": 1, "other": 1, "no file": 1,
-            "no second": 2, "no slot": 0}  # fmt: skip
+    rows = {
+        "file": 1,
+        "second": 2,
+        "slot": 0,
+        "operation": 1,
+        "size": 1,
+        "request": 1,
+        "other": 1,
+        "no file": 1,
+        "no second": 2,
+        "no slot": 0,
+    }
     for what, told in said.items():
         assert told[-1].startswith(f"row {rows[what]} of the plan, operation {rows[what]} of the path: "), (what, told)
         assert told[:-1] == ["the plan of another rank is wrong"] * (ranks - 1), (what, told)
@@ -70,8 +92,9 @@ def test_the_example_by_hand_is_carried_out(tmp_path: pathlib.Path, ranks: int) 
     """As the page has it: the root removes a lock, which was there, and nobody else does."""
     (example,) = re.findall(r"```json\n(.*?)```", DOCS.read_text(encoding="utf-8"), re.DOTALL)
     (tmp_path / "hand.json").write_text(example.replace("1048576", "4096"), encoding="utf-8")
-    made = CliRunner().invoke(main, ["pioneer", "synthesize", str(tmp_path / "hand.json"), "-o",
-                                     str(tmp_path / "hand.parquet")])  # fmt: skip
+    made = CliRunner().invoke(
+        main, ["pioneer", "synthesize", str(tmp_path / "hand.json"), "-o", str(tmp_path / "hand.parquet")]
+    )
     assert made.exit_code == 0, made.output
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "hand.parquet", tmp_path / "out", "--time-scale", "0"]
     launch = python_run(words, ranks, timeout_s=120)

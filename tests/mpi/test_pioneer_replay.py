@@ -22,7 +22,10 @@ pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 
 def run(
-    folder: pathlib.Path, rows: list[dict[str, Any]], ranks: int, most: int = sys.maxsize,
+    folder: pathlib.Path,
+    rows: list[dict[str, Any]],
+    ranks: int,
+    most: int = sys.maxsize,
     members: tuple[tuple[int, ...], ...] | None = None,
 ) -> tuple[list[Any], Launch]:
     """Carry a path out below a folder; what each rank saw."""
@@ -56,7 +59,8 @@ def test_everything_is_done(tmp_path: pathlib.Path, ranks: int) -> None:
     assert (below / "out/cfg").read_bytes() == pattern(100)
     assert (below / "in.txt").stat().st_size >= 500
     assert sorted(item.name for item in below.iterdir()) == sorted(
-        ["all", "in.txt", "out", *(f"own.{rank}" for rank in range(ranks))])
+        ["all", "in.txt", "out", *(f"own.{rank}" for rank in range(ranks))]
+    )
 
 
 @pytest.mark.parametrize("ranks", [3, *slow(1)])
@@ -70,29 +74,47 @@ def test_a_limit_on_bytes(tmp_path: pathlib.Path, ranks: int) -> None:
 
 
 REST = [
-    row("mkdir", "d", "shared"), row("open", "d/a.{rank}", "private"), row("write", "d/a.{rank}", "private", size=300),
-    row("fallocate", "d/a.{rank}", "private", at=300, size=100), row("mmap", "d/a.{rank}", "private", at=0, size=300),
-    row("msync", "d/a.{rank}", "private"), row("munmap", "d/a.{rank}", "private"),
-    row("sync_file_range", "d/a.{rank}", "private", at=0, size=10), row("close", "d/a.{rank}", "private"),
-    row("truncate", "d/a.{rank}", "private", size=350), row("chmod", "d/a.{rank}", "private"),
+    row("mkdir", "d", "shared"),
+    row("open", "d/a.{rank}", "private"),
+    row("write", "d/a.{rank}", "private", size=300),
+    row("fallocate", "d/a.{rank}", "private", at=300, size=100),
+    row("mmap", "d/a.{rank}", "private", at=0, size=300),
+    row("msync", "d/a.{rank}", "private"),
+    row("munmap", "d/a.{rank}", "private"),
+    row("sync_file_range", "d/a.{rank}", "private", at=0, size=10),
+    row("close", "d/a.{rank}", "private"),
+    row("truncate", "d/a.{rank}", "private", size=350),
+    row("chmod", "d/a.{rank}", "private"),
     row("link", "d/a.{rank}", "private", extra={"file2": "d/c.{rank}"}),
     row("rename", "d/a.{rank}", "private", extra={"file2": "d/b.{rank}"}),
-    row("opendir", "in", "shared"), row("readdir", "in", "shared"), row("closedir", "in", "shared"),
+    row("opendir", "in", "shared"),
+    row("readdir", "in", "shared"),
+    row("closedir", "in", "shared"),
     row("open", "s.{rank}", "private", extra={"flags": 66}),
-    row("fdopen", "s.{rank}", "private", "stdio"), row("vfprintf", "s.{rank}", "private", "stdio", size=9),
-    row("ftello", "s.{rank}", "private", "stdio"), row("rewind", "s.{rank}", "private", "stdio"),
+    row("fdopen", "s.{rank}", "private", "stdio"),
+    row("vfprintf", "s.{rank}", "private", "stdio", size=9),
+    row("ftello", "s.{rank}", "private", "stdio"),
+    row("rewind", "s.{rank}", "private", "stdio"),
     row("fclose", "s.{rank}", "private", "stdio"),
-    row("MPI_File_open", "all", "shared", "mpiio"), row("MPI_File_preallocate", "all", "shared", "mpiio", size=100),
+    row("MPI_File_open", "all", "shared", "mpiio"),
+    row("MPI_File_preallocate", "all", "shared", "mpiio", size=100),
     row("MPI_File_set_view", "all", "shared", "mpiio", extra={"displacement": 0, "filetype": "8"}),
-    row("MPI_File_get_view", "all", "shared", "mpiio"), row("MPI_File_get_amode", "all", "shared", "mpiio"),
-    row("MPI_File_get_group", "all", "shared", "mpiio"), row("MPI_File_get_info", "all", "shared", "mpiio"),
+    row("MPI_File_get_view", "all", "shared", "mpiio"),
+    row("MPI_File_get_amode", "all", "shared", "mpiio"),
+    row("MPI_File_get_group", "all", "shared", "mpiio"),
+    row("MPI_File_get_info", "all", "shared", "mpiio"),
     row("MPI_File_set_info", "all", "shared", "mpiio"),
     row("MPI_File_get_byte_offset", "all", "shared", "mpiio", at=8),
     row("MPI_File_get_type_extent", "all", "shared", "mpiio"),
     row("MPI_File_set_atomicity", "all", "shared", "mpiio", extra={"value": 0}),
-    row("MPI_File_get_atomicity", "all", "shared", "mpiio"), row("MPI_File_get_size", "all", "shared", "mpiio"),
-    *[row("MPI_File_iwrite_at", "all", "shared", "mpiio", at=at, size=BLOCK, step=4 * BLOCK, extra={"request": at + 1})
-      for at in range(0, 3 * BLOCK, BLOCK)],
+    row("MPI_File_get_atomicity", "all", "shared", "mpiio"),
+    row("MPI_File_get_size", "all", "shared", "mpiio"),
+    *[
+        row(
+            "MPI_File_iwrite_at", "all", "shared", "mpiio", at=at, size=BLOCK, step=4 * BLOCK, extra={"request": at + 1}
+        )
+        for at in range(0, 3 * BLOCK, BLOCK)
+    ],
     row("MPI_Wait", "all", "shared", "mpi", extra={"request": BLOCK + 1}),
     row("MPI_Test", "all", "shared", "mpi", extra={"request": 1}),
     row("MPI_Waitany", "all", "shared", "mpi", extra={"request": 2 * BLOCK + 1}),
@@ -106,8 +128,9 @@ REST = [
     row("MPI_File_seek_shared", "all", "shared", "mpiio", at=0),
     row("MPI_File_read_shared", "all", "shared", "mpiio", size=8),
     row("MPI_File_read_ordered", "all", "shared", "mpiio", size=8),
-    row("MPI_File_get_position_shared", "all", "shared", "mpiio"), row("MPI_File_close", "all", "shared", "mpiio"),
-]  # fmt: skip
+    row("MPI_File_get_position_shared", "all", "shared", "mpiio"),
+    row("MPI_File_close", "all", "shared", "mpiio"),
+]
 
 
 @pytest.mark.parametrize("ranks", [3, *slow(1)])
@@ -133,8 +156,11 @@ def test_every_other_operation(tmp_path: pathlib.Path, ranks: int) -> None:
 @pytest.mark.parametrize("ranks", [8, *slow(4)])
 def test_ranks_keep_their_groups(tmp_path: pathlib.Path, ranks: int) -> None:
     """Odd ranks have other files than even ones, by as many as were traced and by twice as many."""
-    rows = [row(name, f"{kind}.{{rank}}", "private", groups=groups, size=9)
-            for kind, groups in (("odd", 2), ("even", 4)) for name in ("open", "write", "close")]  # fmt: skip
+    rows = [
+        row(name, f"{kind}.{{rank}}", "private", groups=groups, size=9)
+        for kind, groups in (("odd", 2), ("even", 4))
+        for name in ("open", "write", "close")
+    ]
     _, launch = run(tmp_path, rows, ranks, members=((0,), (1, 3), (2,)))
     names = {f"{'odd' if rank % 2 else 'even'}.{rank}" for rank in range(1, ranks)}
     assert {item.name for item in (tmp_path / "below").iterdir()} == names, launch.describe()
@@ -145,12 +171,15 @@ def test_files_of_other_ranks(tmp_path: pathlib.Path, ranks: int) -> None:
     """Neighbours read what ranks that are late have written; the root looks at files, and removes one."""
     late = {"slack": 100_000_000, "groups": 2}
     own, following, third = "part.{rank}", "part.{rank~1}", "part.{rank=3}"
-    rows = [row("stat", "in", "shared", **late),
-            *[row(name, own, "private", size=300) for name in ("open", "write", "close")],
-            *[row(name, following, "private", size=300) for name in ("open", "read", "close")],
-            row("stat", third, "private", groups=1), row("stat", "in", "shared", **late),
-            row("unlink", third, "private", groups=1),
-            *[row(name, own, "private", size=200) for name in ("open", "write", "close")]]  # fmt: skip
+    rows = [
+        row("stat", "in", "shared", **late),
+        *[row(name, own, "private", size=300) for name in ("open", "write", "close")],
+        *[row(name, following, "private", size=300) for name in ("open", "read", "close")],
+        row("stat", third, "private", groups=1),
+        row("stat", "in", "shared", **late),
+        row("unlink", third, "private", groups=1),
+        *[row(name, own, "private", size=200) for name in ("open", "write", "close")],
+    ]
     seen, launch = run(tmp_path, rows, ranks)
     for found in seen:
         assert found["read"] == 300, launch.describe()
@@ -164,11 +193,17 @@ def test_files_of_other_ranks(tmp_path: pathlib.Path, ranks: int) -> None:
 def test_the_root_waits_before_it_removes_a_file(tmp_path: pathlib.Path) -> None:
     """It is far ahead of the children, who have still to open what it has made and what it will remove."""
     late = {"slack": 150_000_000}
-    rows = [row("open", "a", "root", groups=1, extra={"flags": 66}), row("write", "a", "root", groups=1, size=9),
-            row("close", "a", "root", groups=1), row("open", "a", "shared", extra={"flags": 0}),
-            row("read", "a", "shared", size=9), row("stat", "b", "shared", groups=2, **late),
-            row("stat", "a", "shared"), row("close", "a", "shared"),
-            row("unlink", "a", "root", groups=1)]  # fmt: skip
+    rows = [
+        row("open", "a", "root", groups=1, extra={"flags": 66}),
+        row("write", "a", "root", groups=1, size=9),
+        row("close", "a", "root", groups=1),
+        row("open", "a", "shared", extra={"flags": 0}),
+        row("read", "a", "shared", size=9),
+        row("stat", "b", "shared", groups=2, **late),
+        row("stat", "a", "shared"),
+        row("close", "a", "shared"),
+        row("unlink", "a", "root", groups=1),
+    ]
     seen, launch = run(tmp_path, rows, 3)
     assert [found["ids"] for found in seen] == [[0, 1, 2, 3, 4, 6, 7, 8], [3, 4, 5, 6, 7], [3, 4, 5, 6, 7]]
     for found in seen:
@@ -205,9 +240,15 @@ def test_slack_times_are_spun_for_as_asked(tmp_path: pathlib.Path, spin_us: int 
 
 def test_calls_that_fail(tmp_path: pathlib.Path) -> None:
     """An open that cannot be made: what needs it is left out, everything else is done."""
-    rows = [row("mkdir", "d", "shared"), row("open", "d", "shared", extra={"flags": 1}),
-            row("write", "d", "shared", size=5), row("close", "d", "shared"), row("open", "e.{rank}", "private"),
-            row("write", "e.{rank}", "private", size=5), row("close", "e.{rank}", "private")]  # fmt: skip
+    rows = [
+        row("mkdir", "d", "shared"),
+        row("open", "d", "shared", extra={"flags": 1}),
+        row("write", "d", "shared", size=5),
+        row("close", "d", "shared"),
+        row("open", "e.{rank}", "private"),
+        row("write", "e.{rank}", "private", size=5),
+        row("close", "e.{rank}", "private"),
+    ]
     seen, launch = run(tmp_path, rows, 2)
     for rank, found in enumerate(seen):
         assert (found["failed"], found["left_out"], found["written"]) == (1, 2, 5), launch.describe()
@@ -248,8 +289,20 @@ def test_under_the_extension(tmp_path: pathlib.Path) -> None:
     WorkloadPath.load(tmp_path / "path.parquet").save(tmp_path / "path.json")
     again = WorkloadPath.load(tmp_path / "path.json")
     assert again.table.equals(WorkloadPath.load(tmp_path / "path.parquet").table)
-    words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.json", tmp_path / "below", "--time-scale", "0",
-             "-H", "mpiox_partition=group_cyclic", "-H", "mpiox_exchange=two_phase"]  # fmt: skip
+    words = [
+        "-m",
+        "mpiio_ext",
+        "pioneer",
+        "replay",
+        tmp_path / "path.json",
+        tmp_path / "below",
+        "--time-scale",
+        "0",
+        "-H",
+        "mpiox_partition=group_cyclic",
+        "-H",
+        "mpiox_exchange=two_phase",
+    ]
     launch = python_run(words, 4, timeout_s=60, env={"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")})
     assert "0 calls failed, 4 were left out" in launch.stdout, launch.describe()
     assert "left out: 4 x no such operation: the engine does not know it" in launch.stdout
@@ -284,8 +337,14 @@ def test_a_folder_with_files_of_others(tmp_path: pathlib.Path) -> None:
     own.parent.mkdir()
     own.write_bytes(b"mine")
     name = str(own)
-    save([row("open", name, "shared", extra={"flags": 577}), row("write", name, "shared", size=2),
-          row("close", name, "shared")], tmp_path / "path.parquet")  # fmt: skip
+    save(
+        [
+            row("open", name, "shared", extra={"flags": 577}),
+            row("write", name, "shared", size=2),
+            row("close", name, "shared"),
+        ],
+        tmp_path / "path.parquet",
+    )
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet"]
     for place, said in (("/", "name another folder"), (own.parent, "has something in it that no replay has made")):
         launch = python_run([*words, place], 2, timeout_s=60, check=False)
@@ -298,14 +357,23 @@ def test_a_folder_with_files_of_others(tmp_path: pathlib.Path) -> None:
 
 def test_limits_on_what_is_made(tmp_path: pathlib.Path) -> None:
     """Preallocation counts as writing; input that is longer than the limit is refused, and told by a dry run."""
-    save([row("open", "f", "shared", extra={"flags": 66}), row("posix_fallocate", "f", "shared", at=0, size=50_000),
-          row("write", "f", "shared", size=10), row("close", "f", "shared")], tmp_path / "path.parquet")  # fmt: skip
+    save(
+        [
+            row("open", "f", "shared", extra={"flags": 66}),
+            row("posix_fallocate", "f", "shared", at=0, size=50_000),
+            row("write", "f", "shared", size=10),
+            row("close", "f", "shared"),
+        ],
+        tmp_path / "path.parquet",
+    )
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
     launch = python_run([*words, "--most-bytes", "1000"], 2, timeout_s=60)
     assert "2 were left out" in launch.stdout, launch.describe()
     assert (tmp_path / "below" / "f").stat().st_size == 10
-    save([row("open", "g", "shared"), row("read", "g", "shared", at=0, size=5000), row("close", "g", "shared")],
-         tmp_path / "path.parquet")  # fmt: skip
+    save(
+        [row("open", "g", "shared"), row("read", "g", "shared", at=0, size=5000), row("close", "g", "shared")],
+        tmp_path / "path.parquet",
+    )
     launch = python_run([*words, "--most-bytes", "1000"], 2, timeout_s=60, check=False)
     assert launch.returncode == 2 and "made longer by 5,000 bytes; --most-bytes allows 1,000" in launch.stderr
     assert not (tmp_path / "below" / "g").exists()
@@ -315,8 +383,14 @@ def test_limits_on_what_is_made(tmp_path: pathlib.Path) -> None:
 
 def test_no_room(tmp_path: pathlib.Path) -> None:
     """A path that needs more room than there is on the file system is not begun."""
-    save([row("open", "f", "shared", extra={"flags": 66}), row("pwrite", "f", "shared", at=2**60, size=2**60),
-          row("close", "f", "shared")], tmp_path / "path.parquet")  # fmt: skip
+    save(
+        [
+            row("open", "f", "shared", extra={"flags": 66}),
+            row("pwrite", "f", "shared", at=2**60, size=2**60),
+            row("close", "f", "shared"),
+        ],
+        tmp_path / "path.parquet",
+    )
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
     launch = python_run(words, 2, timeout_s=60, check=False)
     assert launch.returncode == 1 and "needs room for up to" in launch.stderr, launch.describe()
@@ -331,9 +405,16 @@ def test_reasons_of_calls_that_fail(tmp_path: pathlib.Path) -> None:
     launch = python_run(words, 2, timeout_s=60)
     assert "failed: 2 x open: ENOENT (in the trace, too)" in launch.stdout, launch.describe()
     alone = {"amode": "RDONLY", "comm": "self"}
-    save([*rows, row("unlink", "sub/other", "shared", groups=1), row("open", "sub/other", "shared", extra={"flags": 0}),
-          row("unlink", "sub/third", "shared", groups=1),
-          row("MPI_File_open", "sub/third", "shared", "mpiio", extra=alone)], tmp_path / "path.parquet")  # fmt: skip
+    save(
+        [
+            *rows,
+            row("unlink", "sub/other", "shared", groups=1),
+            row("open", "sub/other", "shared", extra={"flags": 0}),
+            row("unlink", "sub/third", "shared", groups=1),
+            row("MPI_File_open", "sub/third", "shared", "mpiio", extra=alone),
+        ],
+        tmp_path / "path.parquet",
+    )
     launch = python_run(words, 2, timeout_s=60, check=False)
     assert launch.returncode == 3, launch.describe()
     assert "failed: 2 x open: ENOENT (first on rank 0)" in launch.stderr, launch.describe()
@@ -344,9 +425,15 @@ def test_reasons_of_calls_that_fail(tmp_path: pathlib.Path) -> None:
 def test_input_is_as_long_as_what_was_read(tmp_path: pathlib.Path) -> None:
     """A read of 1 MiB that has met 6 bytes meets 6 bytes again; one that has met the end makes no file longer."""
     read = {"at": 0, "size": 1 << 20, "extra": {"moved": 6}}
-    save([row("open", "f", "shared", extra={"flags": 0}), row("read", "f", "shared", **read),
-          row("read", "f", "shared", at=6, size=1 << 20, extra={"moved": 0}), row("close", "f", "shared")],
-         tmp_path / "path.parquet")  # fmt: skip
+    save(
+        [
+            row("open", "f", "shared", extra={"flags": 0}),
+            row("read", "f", "shared", **read),
+            row("read", "f", "shared", at=6, size=1 << 20, extra={"moved": 0}),
+            row("close", "f", "shared"),
+        ],
+        tmp_path / "path.parquet",
+    )
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
     launch = python_run(words, 2, timeout_s=60)
     assert "and read 12 bytes" in launch.stdout, launch.describe()
@@ -377,15 +464,18 @@ def test_a_disk_that_fills_meanwhile(tmp_path: pathlib.Path) -> None:
 
     Open MPI's own MPI_File_write_at prints the error and returns MPI_SUCCESS; others, the extension among them, say it.
     """
-    rows = [row("open", "own.{rank}", "private", extra={"flags": 66}),
-            *(row("write", "own.{rank}", "private", at=30_000 * at, size=30_000) for at in range(6)),
-            row("close", "own.{rank}", "private"),
-            row("MPI_File_open", "mpi.{rank}", "private", "mpiio", extra={"amode": 9, "comm": "self"}),
-            row("MPI_File_write_at", "mpi.{rank}", "private", "mpiio", at=0, size=1000),
-            row("MPI_File_write_at", "mpi.{rank}", "private", "mpiio", at=200_000, size=1000),
-            row("MPI_File_close", "mpi.{rank}", "private", "mpiio"),
-            row("open", "last.{rank}", "private", extra={"flags": 66}),
-            row("write", "last.{rank}", "private", size=10), row("close", "last.{rank}", "private")]  # fmt: skip
+    rows = [
+        row("open", "own.{rank}", "private", extra={"flags": 66}),
+        *(row("write", "own.{rank}", "private", at=30_000 * at, size=30_000) for at in range(6)),
+        row("close", "own.{rank}", "private"),
+        row("MPI_File_open", "mpi.{rank}", "private", "mpiio", extra={"amode": 9, "comm": "self"}),
+        row("MPI_File_write_at", "mpi.{rank}", "private", "mpiio", at=0, size=1000),
+        row("MPI_File_write_at", "mpi.{rank}", "private", "mpiio", at=200_000, size=1000),
+        row("MPI_File_close", "mpi.{rank}", "private", "mpiio"),
+        row("open", "last.{rank}", "private", extra={"flags": 66}),
+        row("write", "last.{rank}", "private", size=10),
+        row("close", "last.{rank}", "private"),
+    ]
     launch = on_a_filling_disk(tmp_path, rows, 2)
     assert launch.returncode == 3, launch.describe()
     assert "failed: 4 x write: EFBIG (first on rank 0)" in launch.stderr, launch.describe()
@@ -401,9 +491,13 @@ def test_a_disk_that_fills_meanwhile(tmp_path: pathlib.Path) -> None:
 
 def test_a_disk_that_has_no_room_for_what_is_read(tmp_path: pathlib.Path) -> None:
     """Nothing is carried out; the file is named once."""
-    rows = [row("open", "made", "root", groups=1, extra={"flags": 66}), row("close", "made", "root", groups=1),
-            row("open", "in.{rank}", "private", extra={"flags": 0}),
-            row("read", "in.{rank}", "private", at=0, size=300_000), row("close", "in.{rank}", "private")]  # fmt: skip
+    rows = [
+        row("open", "made", "root", groups=1, extra={"flags": 66}),
+        row("close", "made", "root", groups=1),
+        row("open", "in.{rank}", "private", extra={"flags": 0}),
+        row("read", "in.{rank}", "private", at=0, size=300_000),
+        row("close", "in.{rank}", "private"),
+    ]
     launch = on_a_filling_disk(tmp_path, rows, 2)
     assert launch.returncode == 1, launch.describe()
     assert launch.stderr.count("cannot be made 300,000 bytes long: ") == 1, launch.describe()

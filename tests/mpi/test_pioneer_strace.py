@@ -69,8 +69,10 @@ def write_traces(folder: pathlib.Path, ranks: int) -> pathlib.Path:
     """Write the traces of so many ranks; each has its own folder."""
     (folder / "trace").mkdir()
     for rank in range(ranks):
-        lines = [f"{77 + rank} {1700000000 + at / 1000:.6f} {call.replace('/w', f'/w{rank}')} <0.000010>"
-                 for at, call in enumerate(CALLS.splitlines())]  # fmt: skip
+        lines = [
+            f"{77 + rank} {1700000000 + at / 1000:.6f} {call.replace('/w', f'/w{rank}')} <0.000010>"
+            for at, call in enumerate(CALLS.splitlines())
+        ]
         (folder / "trace" / f"t.{rank}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     return folder / "trace"
 
@@ -79,14 +81,20 @@ def test_second_names_and_mappings_come_into_the_path(tmp_path: pathlib.Path) ->
     done = CliRunner().invoke(main, ["pioneer", "path", str(write_traces(tmp_path, 1)), "-o", str(tmp_path / "p.json")])
     assert done.exit_code == 0, done.output
     path = WorkloadPath.load(tmp_path / "p.json")
-    found = [(name, file, json.loads(extra or "{}").get("file2")) for name, file, extra in zip(
-        path.words("operation"), path.words("file"), path.words("extra"), strict=True)]  # fmt: skip
+    found = [
+        (name, file, json.loads(extra or "{}").get("file2"))
+        for name, file, extra in zip(path.words("operation"), path.words("file"), path.words("extra"), strict=True)
+    ]
     assert [item for item in found if item[0] in ("rename", "link")] == [
-        ("link", "/w0/d/tmp", "/w0/d/object"), ("rename", "/w0/lock", "/w0/index"),
-        ("rename", "/w0/data", "/w0/data.1"), ("link", "/w0/data.1", "/w0/data.2"),
-        ("rename", "/w0/data.2", "/w0/data.3")]  # fmt: skip
+        ("link", "/w0/d/tmp", "/w0/d/object"),
+        ("rename", "/w0/lock", "/w0/index"),
+        ("rename", "/w0/data", "/w0/data.1"),
+        ("link", "/w0/data.1", "/w0/data.2"),
+        ("rename", "/w0/data.2", "/w0/data.3"),
+    ]
     assert [item[1] for item in found if item[0] in ("mmap", "munmap", "msync")] == (
-        ["/w0/index"] * 2 + ["/w0/data"] * 3)  # fmt: skip
+        ["/w0/index"] * 2 + ["/w0/data"] * 3
+    )
     checked = CliRunner().invoke(main, ["pioneer", "check", str(tmp_path / "p.json")])
     assert checked.exit_code == 0, checked.output
 
@@ -94,11 +102,15 @@ def test_second_names_and_mappings_come_into_the_path(tmp_path: pathlib.Path) ->
 @pytest.mark.parametrize("ranks", [4, *slow(1, 2)])
 def test_the_replay_makes_the_calls_of_the_trace(tmp_path: pathlib.Path, ranks: int) -> None:
     """Every one but the symbolic link, which is left out with a reason; nothing besides."""
-    made = CliRunner().invoke(main, ["pioneer", "path", str(write_traces(tmp_path, ranks)), "--each-rank", "-o",
-                                     str(tmp_path / "p.parquet")])  # fmt: skip
+    made = CliRunner().invoke(
+        main, ["pioneer", "path", str(write_traces(tmp_path, ranks)), "--each-rank", "-o", str(tmp_path / "p.parquet")]
+    )
     assert made.exit_code == 0, made.output
-    launch = python_run(["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "p.parquet", tmp_path / "out",
-                         "--time-scale", "0"], ranks, timeout_s=120)  # fmt: skip
+    launch = python_run(
+        ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "p.parquet", tmp_path / "out", "--time-scale", "0"],
+        ranks,
+        timeout_s=120,
+    )
     calls = len(CALLS.splitlines()) - 1
     assert f"{ranks} ranks made {calls * ranks} calls" in launch.stdout, launch.describe()
     assert f"left out: {ranks} x symlink: a link could lead out of the folder" in launch.stdout, launch.describe()
@@ -106,19 +118,27 @@ def test_the_replay_makes_the_calls_of_the_trace(tmp_path: pathlib.Path, ranks: 
     for rank in range(ranks):
         below = tmp_path / "out" / f"w{rank}"
         assert sorted(str(item.relative_to(below)) for item in below.rglob("*") if item.is_file()) == [
-            "d/object", "data.1", "data.3", "index"], launch.describe()  # fmt: skip
+            "d/object",
+            "data.1",
+            "data.3",
+            "index",
+        ], launch.describe()
         assert (below / "data.1").samefile(below / "data.3")
         assert (below / "d/object").stat().st_size == 3113
 
 
 def test_the_replay_makes_the_calls_of_a_trace_of_ltrace(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "trace").write_text("".join(
-        f"77 11:15:05.{1000 * at:06} {call} <0.000010>\n" for at, call in enumerate(OF_LTRACE.splitlines())),
-        encoding="utf-8")  # fmt: skip
+    (tmp_path / "trace").write_text(
+        "".join(f"77 11:15:05.{1000 * at:06} {call} <0.000010>\n" for at, call in enumerate(OF_LTRACE.splitlines())),
+        encoding="utf-8",
+    )
     made = CliRunner().invoke(main, ["pioneer", "path", str(tmp_path / "trace"), "-o", str(tmp_path / "p.parquet")])
     assert made.exit_code == 0, made.output
-    launch = python_run(["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "p.parquet", tmp_path / "out",
-                         "--time-scale", "0"], 1, timeout_s=120)  # fmt: skip
+    launch = python_run(
+        ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "p.parquet", tmp_path / "out", "--time-scale", "0"],
+        1,
+        timeout_s=120,
+    )
     assert f"1 ranks made {len(OF_LTRACE.splitlines())} calls" in launch.stdout, launch.describe()
     assert "0 calls failed, 0 were left out" in launch.stdout, launch.describe()
     assert sorted(item.name for item in (tmp_path / "out" / "w").iterdir()) == ["d", "e"]
@@ -128,10 +148,20 @@ def test_the_replay_makes_the_calls_of_a_trace_of_ltrace(tmp_path: pathlib.Path)
 
 def test_all_of_it(tmp_path: pathlib.Path) -> None:
     """`pioneer all`: the trace of the replay has the operations of the trace, and no other one."""
-    words = ["pioneer", "all", str(write_traces(tmp_path, 1)), "-n", "1", "-o", str(tmp_path / "all"), "--time-scale",
-             "0"]  # fmt: skip
-    launch = run_bounded([sys.executable, "-m", "mpiio_ext", *words], env=base_environment(), timeout_s=240,
-                         check=False)  # fmt: skip
+    words = [
+        "pioneer",
+        "all",
+        str(write_traces(tmp_path, 1)),
+        "-n",
+        "1",
+        "-o",
+        str(tmp_path / "all"),
+        "--time-scale",
+        "0",
+    ]
+    launch = run_bounded(
+        [sys.executable, "-m", "mpiio_ext", *words], env=base_environment(), timeout_s=240, check=False
+    )
     report = tmp_path / "all"
     assert (report / "comparison.json").exists(), launch.describe()
     original = load_workload(report / "sanitized.parquet", without=LEFT_OUT)

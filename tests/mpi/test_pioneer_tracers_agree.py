@@ -77,16 +77,25 @@ def nothing_of_interest_is_lost(info: TraceInfo, files: pathlib.Path) -> None:
 def operations(table: pa.Table, rank: int, folder: pathlib.Path) -> list[tuple[Any, ...]]:
     """Return what a rank has done: layer, operation, file below the folder, offset, size."""
     rows = application_only(table).to_pylist()
-    return [(row["layer"], row["operation"], row["file"] and row["file"].removeprefix(f"{folder}/"), row["offset"],
-             row["size"])
-            for row in rows if row["rank"] == rank and not row["operation"].startswith(WAITS)]  # fmt: skip
+    return [
+        (
+            row["layer"],
+            row["operation"],
+            row["file"] and row["file"].removeprefix(f"{folder}/"),
+            row["offset"],
+            row["size"],
+        )
+        for row in rows
+        if row["rank"] == rank and not row["operation"].startswith(WAITS)
+    ]
 
 
 def waits(table: pa.Table, rank: int) -> set[tuple[str, str | None]]:
     """Return the functions that have waited for accesses, with the file."""
     rows = application_only(table).to_pylist()
-    return {(row["operation"], row["file"]) for row in rows if row["rank"] == rank
-            and row["operation"].startswith(WAITS)}  # fmt: skip
+    return {
+        (row["operation"], row["file"]) for row in rows if row["rank"] == rank and row["operation"].startswith(WAITS)
+    }
 
 
 def parents_are_mpi_calls(table: pa.Table, files: pathlib.Path) -> set[str]:
@@ -96,8 +105,12 @@ def parents_are_mpi_calls(table: pa.Table, files: pathlib.Path) -> set[str]:
     lines = {(row["rank"], row["line"]): row for row in rows}
     for row in masked:
         assert lines[row["rank"], row["parent"]]["layer"] in ("mpi", "mpiio")
-    moved = [row for row in masked if row["operation"] in ("pwrite", "pread", "read", "write", "readv", "writev")
-             and str(files) in (row["file"] or "")]  # fmt: skip
+    moved = [
+        row
+        for row in masked
+        if row["operation"] in ("pwrite", "pread", "read", "write", "readv", "writev")
+        and str(files) in (row["file"] or "")
+    ]
     return {lines[row["rank"], row["parent"]]["operation"] for row in moved}
 
 
@@ -134,8 +147,25 @@ def test_ltrace_and_the_tracer_agree(
 @pytest.mark.parametrize("kernel", KERNELS)
 def test_kernels_of_the_bench(family: str, tracer: str, tmp_path: pathlib.Path, kernel: str) -> None:
     """Python programs: the MPI calls are those of mpi4py. What is done to the data's files is compared."""
-    words = [sys.executable, "-m", "mpiio_ext.bench", "-k", kernel, "--preset", "quick", "--scale", "0.05",
-             "-m", "native", "-i", "mpiio", "--repetitions", "1", "--no-figures", "--no-page"]  # fmt: skip
+    words = [
+        sys.executable,
+        "-m",
+        "mpiio_ext.bench",
+        "-k",
+        kernel,
+        "--preset",
+        "quick",
+        "--scale",
+        "0.05",
+        "-m",
+        "native",
+        "-i",
+        "mpiio",
+        "--repetitions",
+        "1",
+        "--no-figures",
+        "--no-page",
+    ]
     for name in ("one", "two"):
         (tmp_path / name).mkdir()
     paths = {name: ["--path", tmp_path / name, "--output", tmp_path / f"results-{name}"] for name in ("one", "two")}

@@ -59,8 +59,11 @@ def exported(library: str) -> dict[str, int]:
 @pytest.mark.skipif(shutil.which("nm") is None, reason="needs nm")
 def test_no_call_of_the_library_depends_on_a_version(extension: str) -> None:
     """Its calls of what it has itself may reach the oldest version of the C library: it makes none that differ."""
-    c_library = next(words[-1] for line in pathlib.Path("/proc/self/maps").read_text("utf-8").splitlines()
-                     if (words := line.split()) and "/libc.so" in words[-1])  # fmt: skip
+    c_library = next(
+        words[-1]
+        for line in pathlib.Path("/proc/self/maps").read_text("utf-8").splitlines()
+        if (words := line.split()) and "/libc.so" in words[-1]
+    )
     several = {name for name, count in exported(c_library).items() if count > 1}
     known = {"glob", "glob64", "realpath"}  # the oldest realpath() takes no NULL
     assert several & set(exported(preload_environment()["LD_PRELOAD"])) <= known

@@ -14,7 +14,7 @@ from support.launch import mpi_run
 
 pytestmark = pytest.mark.mpi
 
-PROGRAM = '''
+PROGRAM = """
 import sys
 import time
 import mpiio_ext
@@ -56,7 +56,7 @@ back = np.empty(1000, "u1")
 file.Read_at_all(1000 * comm.rank, back)
 assert (back == data).all()
 file.Close()
-'''
+"""
 
 
 RANKS = (1, 4)

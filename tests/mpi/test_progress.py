@@ -12,7 +12,7 @@ from support.launch import mpi_run
 
 pytestmark = pytest.mark.mpi
 
-HEAD = '''
+HEAD = """
 import sys
 import mpiio_ext.stats
 import numpy as np
@@ -30,10 +30,10 @@ def error_class(call, *arguments):
         return error.Get_error_class()
     return MPI.SUCCESS
 
-'''
+"""
 
 #: An independent access must complete although a nonblocking collective before it waits for a rank that waits for us.
-INDEPENDENT_BEHIND_COLLECTIVE = '''
+INDEPENDENT_BEHIND_COLLECTIVE = """
 data = np.full(1 << 20, 65 + rank, "u1")
 if rank == 0:
     collective = file.Iwrite_at_all(0, data)
@@ -50,10 +50,10 @@ back = np.empty((size + 1) << 20, "u1")
 file.Read_at_all(0, back)
 assert (back.reshape(size + 1, -1) == np.array([65 + r for r in range(size)] + [65])[:, None]).all()
 file.Close()
-'''
+"""
 
 #: Nonblocking collectives of two files, begun in different orders.
-TWO_FILES = '''
+TWO_FILES = """
 second = MPI.File.Open(comm.Dup(), sys.argv[1] + ".2", MPI.MODE_CREATE | MPI.MODE_RDWR)
 data = np.full(100_000, 1 + rank, "u1")
 pair = [file, second] if rank % 2 else [second, file]
@@ -64,10 +64,10 @@ for f in (file, second):
     f.Read_at_all(0, back)
     assert (back == np.repeat(np.arange(1, size + 1), data.size)).all()
     f.Close()
-'''
+"""
 
 #: A view that is refused leaves the old one in force everywhere, and the shared file pointer where it was.
-REFUSED_VIEW = '''
+REFUSED_VIEW = """
 file.Set_view(1000, MPI.INT, MPI.INT)
 file.Write_ordered(np.full(1, rank, "i4"))
 assert error_class(file.Set_view, 0, MPI.BYTE, MPI.BYTE, "nonsense") != MPI.SUCCESS
@@ -83,10 +83,10 @@ back = np.empty(2 * size, "i4")
 file.Read_at_all(0, back)
 assert (back == [*range(size), *[7] * size]).all(), back
 file.Close()
-'''
+"""
 
 #: The end of a split collective whose begin has failed is an error, not a crash; the next one works.
-FAILED_BEGIN = '''
+FAILED_BEGIN = """
 data = np.full(1000, rank, "u1")
 assert error_class(file.Write_at_all_begin, 1000 * rank, data) == MPI.ERR_NO_SPACE
 assert error_class(file.Write_at_all_end, data) != MPI.SUCCESS
@@ -99,10 +99,10 @@ back = np.empty(1000 * size, "u1")
 file.Read_at_all(0, back)
 assert (back == np.repeat(np.arange(size), 1000)).all()
 file.Close()
-'''
+"""
 
 #: Polling a request that has failed, among others: its error comes once, at the end, and to nobody else.
-FAILED_POLLED = '''
+FAILED_POLLED = """
 data, token = np.full(300_000, rank, "u1"), np.zeros(1, "i4")
 failing = file.Iwrite_at(300_000 * rank, data)
 receive = comm.Irecv(token, (rank - 1) % size)
@@ -119,7 +119,7 @@ comm.Send(np.full(1, 6, "i4"), (rank + 1) % size)
 again.Wait()
 assert token[0] == 6
 file.Close()
-'''
+"""
 
 
 ORDERS = {
@@ -170,8 +170,10 @@ def test_failures(cases: Cases, name: str) -> None:
 
 def test_hidden_file_of_another_job(extension: str, tmp_path: pathlib.Path) -> None:
     """Two jobs with a shared file pointer on pretended nodes, one after the other, on one file: each starts at zero."""
-    text = "file.Write_shared(np.full(1, 1, 'i4')), comm.Barrier(), file.Sync(), comm.Barrier()\n" \
-           "assert file.Get_size() == 4 * size and file.Get_position_shared() == 4 * size\nfile.Close()\n"
+    text = (
+        "file.Write_shared(np.full(1, 1, 'i4')), comm.Barrier(), file.Sync(), comm.Barrier()\n"
+        "assert file.Get_size() == 4 * size and file.Get_position_shared() == 4 * size\nfile.Close()\n"
+    )
     for _ in range(2):
         run(tmp_path, text, 2, {"MPIOX_RANKS_PER_NODE": "1"})
     assert [path.name for path in tmp_path.iterdir() if "pointer" in path.name] == []

@@ -19,8 +19,11 @@ pytestmark = pytest.mark.mpi
 QUICK = [name for name, report in public.REPORTS.items() if not report.dear]
 DEAR = [name for name in public.REPORTS if name not in QUICK]
 #: The file domains are even or cyclic, and the exchange is forced, or left out.
-HINTS = ("", "*:mpiox_partition=static_cyclic:mpiox_exchange=two_phase:striping_unit=64k:striping_factor=3",
-         "*:mpiox_exchange=direct")  # fmt: skip
+HINTS = (
+    "",
+    "*:mpiox_partition=static_cyclic:mpiox_exchange=two_phase:striping_unit=64k:striping_factor=3",
+    "*:mpiox_exchange=direct",
+)
 #: Messages between nodes, and delegates.
 MORE_HINTS = tiers.slow("*:mpiox_ranks_per_node=1:mpiox_exchange=two_phase", "*:mpiox_delegates=1")
 

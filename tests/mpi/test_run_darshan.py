@@ -28,9 +28,15 @@ def program(family: str) -> str:
 
 
 def run(
-    log: pathlib.Path, words: list[str], *, outside: bool, ranks: int = 3, wait: bool = False, check: bool = True,
+    log: pathlib.Path,
+    words: list[str],
+    *,
+    outside: bool,
+    ranks: int = 3,
+    wait: bool = False,
+    check: bool = True,
     dxt: bool = True,
-) -> Launch:  # fmt: skip
+) -> Launch:
     """Run a program in a launcher with a log; `wait` until the log is there, for a while."""
     start = [str(launcher()), "-n", str(ranks)]
     command = [*RUN, f"--darshan={log}", *(["--darshan-dxt"] if dxt else [])]
@@ -70,9 +76,17 @@ def test_a_log_of_a_run(program: str, extension: str, tmp_path: pathlib.Path, ou
     shared = found["MPI-IO", str(data / "shared"), -1]
     ways = [name for name in shared if name.endswith(("READS", "WRITES", "OPENS"))]
     assert {name.removeprefix("MPIIO_"): shared[name] for name in ways} == {
-        "INDEP_OPENS": 0, "COLL_OPENS": 3, "INDEP_READS": 3, "INDEP_WRITES": 3, "COLL_READS": 3, "COLL_WRITES": 6,
-        "SPLIT_READS": 3, "SPLIT_WRITES": 3, "NB_READS": 3, "NB_WRITES": 3,
-    }  # fmt: skip
+        "INDEP_OPENS": 0,
+        "COLL_OPENS": 3,
+        "INDEP_READS": 3,
+        "INDEP_WRITES": 3,
+        "COLL_READS": 3,
+        "COLL_WRITES": 6,
+        "SPLIT_READS": 3,
+        "SPLIT_WRITES": 3,
+        "NB_READS": 3,
+        "NB_WRITES": 3,
+    }
     assert (shared["MPIIO_HINTS"], shared["MPIIO_VIEWS"], shared["MPIIO_SYNCS"], shared["MPIIO_MODE"]) == (3, 3, 3, 9)
     for rank in range(3):
         alone = found["MPI-IO", str(data / f"alone.{rank}"), rank]

@@ -24,10 +24,26 @@ def parts(folder: pathlib.Path, ranks: int, **settings: str) -> tuple[dict[str, 
     """Return the parts of the time, the sentence about them, and the document."""
     (folder / "slow").mkdir(parents=True)
     shim = cbuild.slow_storage()
-    storage = {"SLOW_STORAGE_PATH": str(folder / "slow"), "SLOW_STORAGE_US": str(int(SLEEP_S * 1e6)),
-               "LD_PRELOAD": str(shim)}  # fmt: skip
-    command = [launcher(), "-n", str(ranks), sys.executable, "-m", "mpiio_ext", "run", "--report",
-               str(folder / "io.html"), "--", sys.executable, str(PROGRAM), str(folder)]  # fmt: skip
+    storage = {
+        "SLOW_STORAGE_PATH": str(folder / "slow"),
+        "SLOW_STORAGE_US": str(int(SLEEP_S * 1e6)),
+        "LD_PRELOAD": str(shim),
+    }
+    command = [
+        launcher(),
+        "-n",
+        str(ranks),
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "run",
+        "--report",
+        str(folder / "io.html"),
+        "--",
+        sys.executable,
+        str(PROGRAM),
+        str(folder),
+    ]
     run_bounded(command, env=base_environment() | storage | settings, timeout_s=120)
     document = mpiio_ext.run_report(folder / "io.html").document
     return {row["part"]: row for row in document["parts"]}, document["spent_on"], document
@@ -37,8 +53,7 @@ def _named(document: dict[str, Any]) -> None:
     """Check that the page names the late rank, and says what each of the others waited."""
     (late,) = (one for one in document["findings"] if "comes late" in one["title"])
     assert "rank 1:" in late["title"] and "rank 1" in late["advice"][0]
-    waits = [re.search(r"(?:each of the others waits .*|and .*): ([\d.]+) (m?)s$", line)
-             for line in late["evidence"]]
+    waits = [re.search(r"(?:each of the others waits .*|and .*): ([\d.]+) (m?)s$", line) for line in late["evidence"]]
     told_s = [float(each[1]) / (1000 if each[2] else 1) for each in waits if each is not None]
     assert sorted(told_s)[-2] >= 0.9 * HALF_S * LATE / 2  # in two calls; in others they may wait, too, but not so long
     assert "for rank 1, which comes late" in document["sentence"]

@@ -53,9 +53,15 @@ def tools(family: str) -> dict[str, str]:
 
 
 def run(
-    folder: pathlib.Path, words: list[str], *, ranks: int = 3, outside: bool = False,
-    storage: dict[str, str] | None = None, more: tuple[str, ...] = (), wait: bool = False,
-) -> Launch:  # fmt: skip
+    folder: pathlib.Path,
+    words: list[str],
+    *,
+    ranks: int = 3,
+    outside: bool = False,
+    storage: dict[str, str] | None = None,
+    more: tuple[str, ...] = (),
+    wait: bool = False,
+) -> Launch:
     """Run a program in a launcher with a page; `wait` until the page is there, for a while."""
     start = [str(launcher()), "-n", str(ranks)]
     command = [*RUN, "--report", str(folder / "io.html"), *more]
@@ -134,8 +140,10 @@ def test_what_the_library_did(
     moved = sum(one["bytes"] for one in found.figures["heat"].rows())
     assert moved == found.files.rows()[0]["written_bytes"]  # and nothing that MPI keeps for itself
     assert {(hint["hint"], hint["value"], hint["set_by"]) for hint in found.hints.rows()} == {
-        ("cb_buffer_size", "2097152", "MPIOX_HINTS"), ("cb_nodes", "1", "MPI_Info"),
-        ("romio_cb_write", "enable", "MPI_Info")}  # fmt: skip
+        ("cb_buffer_size", "2097152", "MPIOX_HINTS"),
+        ("cb_nodes", "1", "MPI_Info"),
+        ("romio_cb_write", "enable", "MPI_Info"),
+    }
     assert done.stderr.count("mpiio_ext: statistics of") == 1  # what --stats prints stays
     assert found.document["facts"][1] == ["processes", f"{ranks}"]
     of_the_run = [text for text in found.document["notices"] if "waited for a CPU" not in text]  # of this machine now
@@ -145,8 +153,21 @@ def test_what_the_library_did(
 def test_variable_and_log_at_once(extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:
     """MPIOX_REPORT is as good as the option, and does not make ranks inside write pages of their own."""
     data = prepared(tmp_path)
-    command = [*RUN, "--darshan", str(tmp_path / "log"), "--", str(launcher()), "-n", "2", *RUN, "--",
-               tools["program"], "well_behaved", data, "1"]  # fmt: skip
+    command = [
+        *RUN,
+        "--darshan",
+        str(tmp_path / "log"),
+        "--",
+        str(launcher()),
+        "-n",
+        "2",
+        *RUN,
+        "--",
+        tools["program"],
+        "well_behaved",
+        data,
+        "1",
+    ]
     done = run_bounded(command, env=base_environment() | {"MPIOX_REPORT": str(tmp_path / "io.html")}, timeout_s=120)
     assert page(tmp_path, done).document["facts"][1] == ["processes", "2"]
     assert done.stderr.count("wrote ") == 2 and (tmp_path / "log").is_file()
@@ -154,8 +175,9 @@ def test_variable_and_log_at_once(extension: str, tools: dict[str, str], tmp_pat
 
 def test_no_mpi_and_no_calls(extension: str, tmp_path: pathlib.Path) -> None:
     command = [*RUN, "--report", str(tmp_path / "io.html"), "--"]
-    done = run_bounded([*command, "sh", "-c", "echo a > f; exit 3"], env=base_environment(), timeout_s=60, cwd=tmp_path,
-                       check=False)  # fmt: skip
+    done = run_bounded(
+        [*command, "sh", "-c", "echo a > f; exit 3"], env=base_environment(), timeout_s=60, cwd=tmp_path, check=False
+    )
     assert done.returncode == 3
     (notice,) = page(tmp_path, done).document["notices"]
     assert "No call reached the library" in notice and "`mpiio-ext doctor -- " in notice
@@ -222,8 +244,10 @@ def test_a_selection_that_leaves_no_call(words: list[str], extension: str, tmp_p
 
 def test_a_copy_of_a_file_of_the_system_is_a_write(extension: str, tmp_path: pathlib.Path) -> None:
     """Of `/etc` nothing is recorded, but the copy is the program's."""
-    copy = ("import os; a, b = open('/etc/passwd', 'rb'), open('b', 'wb');"
-            " print(os.sendfile(b.fileno(), a.fileno(), 0, 99))")  # fmt: skip
+    copy = (
+        "import os; a, b = open('/etc/passwd', 'rb'), open('b', 'wb');"
+        " print(os.sendfile(b.fileno(), a.fileno(), 0, 99))"
+    )
     command = [*RUN, "--report", str(tmp_path / "io.html"), "--", sys.executable, "-c", copy]
     done = run_bounded(command, env=base_environment(), timeout_s=60, cwd=tmp_path)
     rows = {pathlib.Path(row["file"]).name: row for row in page(tmp_path, done).rows()}
@@ -233,8 +257,10 @@ def test_a_copy_of_a_file_of_the_system_is_a_write(extension: str, tmp_path: pat
 @pytest.mark.parametrize("words", [["py"], ["sync"]])
 def test_small_pieces_one_by_one(words: list[str], extension: str, tmp_path: pathlib.Path) -> None:
     """Contiguous pieces that a program flushes each by itself, or syncs each by itself, have a cause."""
-    write = ("import os, sys; f = open('log', 'wb')\nfor i in range(int(sys.argv[2])):\n    f.write(bytes(100));"
-             " f.flush(); sys.argv[1] == 'sync' and os.fsync(f.fileno())")  # fmt: skip
+    write = (
+        "import os, sys; f = open('log', 'wb')\nfor i in range(int(sys.argv[2])):\n    f.write(bytes(100));"
+        " f.flush(); sys.argv[1] == 'sync' and os.fsync(f.fileno())"
+    )
     count = {"py": "100000", "sync": "300"}[words[0]]
     command = [*RUN, "--report", str(tmp_path / "io.html"), "--", sys.executable, "-c", write, *words, count]
     found = page(tmp_path, run_bounded(command, env=base_environment(), timeout_s=120, cwd=tmp_path))
@@ -329,13 +355,30 @@ def test_a_rank_that_aborts(outside: bool, extension: str, tmp_path: pathlib.Pat
 
 
 #: Ways of tests/programs/failing.c, and what is said of the rank then.
-WAYS = {"kill": "was ended by signal SIGKILL", "segv": "was ended by signal SIGSEGV", "exit": "ended with status 3",
-        "abort": "called MPI_Abort with error code 7"}  # fmt: skip
+WAYS = {
+    "kill": "was ended by signal SIGKILL",
+    "segv": "was ended by signal SIGSEGV",
+    "exit": "ended with status 3",
+    "abort": "called MPI_Abort with error code 7",
+}
 
 
-@pytest.mark.parametrize(("way", "ranks", "outside"), [
-    ("kill", 4, True), ("kill", 4, False), *slow(*((way, ranks, outside) for ranks in (1, 4, 7) for way in WAYS
-     for outside in (True, False) if (way, ranks) != ("kill", 4)))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("way", "ranks", "outside"),
+    [
+        ("kill", 4, True),
+        ("kill", 4, False),
+        *slow(
+            *(
+                (way, ranks, outside)
+                for ranks in (1, 4, 7)
+                for way in WAYS
+                for outside in (True, False)
+                if (way, ranks) != ("kill", 4)
+            )
+        ),
+    ],
+)
 def test_the_rank_that_failed_first_is_named(
     way: str, ranks: int, outside: bool, extension: str, tmp_path: pathlib.Path
 ) -> None:
@@ -359,8 +402,24 @@ def test_a_job_that_hangs_and_is_ended(extension: str, tmp_path: pathlib.Path) -
     data = tmp_path / "data"
     program = str(cbuild.mpi_program("failing", "-O1"))
     end = f'"$@" & p=$!; until [ -s {data} ]; do sleep .1; done; sleep 2; kill $p; wait $p'
-    command = ["sh", "-c", end, "sh", *RUN, "--report", str(tmp_path / "io.html"), "--",
-               str(launcher()), "-n", "3", program, str(data), "hang", "1", "0"]  # fmt: skip
+    command = [
+        "sh",
+        "-c",
+        end,
+        "sh",
+        *RUN,
+        "--report",
+        str(tmp_path / "io.html"),
+        "--",
+        str(launcher()),
+        "-n",
+        "3",
+        program,
+        str(data),
+        "hang",
+        "1",
+        "0",
+    ]
     done = run_bounded(until_there(tmp_path, command), env=base_environment(), timeout_s=60, check=False)
     found = page(tmp_path, done).document
     words = r"The job failed after .* s: (it was|its ranks were) ended .*\. As far as"
@@ -379,8 +438,9 @@ def test_a_rank_of_another_host(way: str, outside: bool, extension: str) -> None
         command = [*RUN, "--report", str(up.folder / "io.html")]
         start = up.launcher(4, 2)[len(up.on(1, [])) :]
         command = [*command, "--", *start, *words] if outside else [*start, *command, "--", *words]
-        done = run_bounded(up.on(1, until_there(up.folder, command)), env=base_environment(), timeout_s=60, check=False,
-                           cwd=up.folder)  # fmt: skip
+        done = run_bounded(
+            up.on(1, until_there(up.folder, command)), env=base_environment(), timeout_s=60, check=False, cwd=up.folder
+        )
         found = page(up.folder, done).document
         name = up.call(2, ["uname", "-n"]).strip()
     if way in ("exit", "abort"):
@@ -395,8 +455,13 @@ def test_a_launcher_that_ends_a_rank(extension: str, tmp_path: pathlib.Path) -> 
     target = tmp_path / "io.html"
     start = ["sh", "-c", 'n=0; "$@"; until [ -e "$0" ] || [ $n -gt 600 ]; do sleep .1; n=$((n+1)); done', str(target)]
     command = [*RUN, "--report", str(target), "--", "sh", "-c", "sleep 2; kill -TERM $PPID; exec sleep 60"]
-    done = run_bounded([*start, *command], env=base_environment() | {"PMI_RANK": "0", "PMI_SIZE": "1"}, timeout_s=90,
-                       cwd=tmp_path, check=False)  # fmt: skip
+    done = run_bounded(
+        [*start, *command],
+        env=base_environment() | {"PMI_RANK": "0", "PMI_SIZE": "1"},
+        timeout_s=90,
+        cwd=tmp_path,
+        check=False,
+    )
     line = f"mpiio-ext: {target}: made when all ranks have ended, in some seconds\n"
     assert done.stderr.count(line) == 1 and target.exists(), done.describe()
 
@@ -441,7 +506,7 @@ def test_the_first_error_is_the_programs_own(recorder: str, extension: str, tmp_
 
 def test_commands_are_quoted(extension: str, tools: dict[str, str], tmp_path: pathlib.Path) -> None:
     """What is printed can be pasted into a shell: nothing of a file's name is carried out."""
-    data = prepared(tmp_path / "a $(touch b) \"c\" it's")
+    data = prepared(tmp_path / 'a $(touch b) "c" it\'s')
     done = run(tmp_path, [tools["program"], "small_independent", data, "1"], storage={"OMPI_MCA_io": "romio321"})
     command = f" -- {shlex.join([tools['program'], 'small_independent', data, '1'])}"
     assert command in page(tmp_path, done).advice or len(command) > 160

@@ -27,10 +27,7 @@ from support.launch import Launch, base_environment, library_path, mpi_run
 pytestmark = [pytest.mark.mpi, pytest.mark.slow]
 
 #: Tool -> values of -fsanitize= for the library; run-time library; flags of the programs.
-TOOLS = {
-    "address": ("address,undefined", "libasan.so", ()),
-    "thread": ("thread", "libtsan.so", ("-fsanitize=thread",)),
-}
+TOOLS = {"address": ("address,undefined", "libasan.so", ()), "thread": ("thread", "libtsan.so", ("-fsanitize=thread",))}
 #: Memory that the MPI libraries never give back.
 LEAKS = "\n".join(
     f"leak:{name}"

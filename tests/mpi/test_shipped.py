@@ -29,8 +29,13 @@ def shipped() -> pathlib.Path:
     if not (build / "CMakeCache.txt").exists():
         pytest.skip("the library was not built here")
     cmake = shutil.which("cmake", path=f"{sys.prefix}/bin") or "cmake"
-    done = subprocess.run([cmake, "--build", str(build), "--target", "mpiio_ext_shipped"], capture_output=True,
-                          text=True, timeout=600, env=base_environment())  # fmt: skip
+    done = subprocess.run(
+        [cmake, "--build", str(build), "--target", "mpiio_ext_shipped"],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        env=base_environment(),
+    )
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
     return build / "shipped" / "lib" / "libmpiio_ext.so"
 
@@ -39,8 +44,10 @@ def found_in(library: pathlib.Path) -> set[str]:
     """Return which of SYMBOLS and TEXTS a library has."""
     if shutil.which("nm") is None or shutil.which("strings") is None:
         pytest.skip("no binutils")
-    symbols, texts = (subprocess.run([*words, str(library)], capture_output=True, text=True, timeout=60, check=True)
-                      .stdout for words in (["nm"], ["strings", "-d"]))  # fmt: skip
+    symbols, texts = (
+        subprocess.run([*words, str(library)], capture_output=True, text=True, timeout=60, check=True).stdout
+        for words in (["nm"], ["strings", "-d"])
+    )
     return {name for name in SYMBOLS if name in symbols} | {text for text in TEXTS if text in texts}
 
 
@@ -55,9 +62,19 @@ def test_nothing_of_fault_injection_is_in_the_library(shipped: pathlib.Path, ext
 def test_a_variable_that_was_left_breaks_nothing(shipped: pathlib.Path, extension: str, tmp_path: pathlib.Path) -> None:
     for library, breaks in ((str(shipped), False), (extension, True)):
         path = tmp_path / str(breaks)
-        command = [str(launcher()), "-n", "2", "env", f"LD_PRELOAD={library}", str(mpi_program("lives")), str(path),
-                   "successive", "3"]  # fmt: skip
-        launch = run_bounded(command, env=base_environment() | {"MPIOX_FAULT": "op=write,errno=ENOSPC"}, timeout_s=60,
-                             check=False)  # fmt: skip
+        command = [
+            str(launcher()),
+            "-n",
+            "2",
+            "env",
+            f"LD_PRELOAD={library}",
+            str(mpi_program("lives")),
+            str(path),
+            "successive",
+            "3",
+        ]
+        launch = run_bounded(
+            command, env=base_environment() | {"MPIOX_FAULT": "op=write,errno=ENOSPC"}, timeout_s=60, check=False
+        )
         assert (launch.returncode != 0) == breaks, launch.describe()
         assert breaks or path.stat().st_size == 128

@@ -21,9 +21,15 @@ pytestmark = pytest.mark.mpi
 CALLS, BYTES = 12, 64
 #: Most instructions of one call, all that the MPI library does for it included, reading the clock left out.
 INSTRUCTIONS = {
-    "write_at": 1350, "read_at": 1370, "write": 1550, "read": 1570,
-    "write_at_all": 4000, "read_at_all": 4000, "write_all": 4000, "read_all": 4000,
-}  # fmt: skip
+    "write_at": 1350,
+    "read_at": 1370,
+    "write": 1550,
+    "read": 1570,
+    "write_at_all": 4000,
+    "read_at_all": 4000,
+    "write_all": 4000,
+    "read_all": 4000,
+}
 #: Most that opening and closing a file takes beyond what the MPI library does.
 OPENING_CALLS, OPENING_INSTRUCTIONS = 35, 130_000
 #: Numbers of x86-64.

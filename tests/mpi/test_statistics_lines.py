@@ -77,8 +77,10 @@ def test_why_one_method_was_slower_is_asked_of_a_program(tmp_path: pathlib.Path)
     assert "1 whole" in str(miner.init_stores(quiet=True))
     jobs = miner.load("darshan_job").arrow().to_pylist()
     moved = RANKS * BYTES
-    assert [(job["job_id"], job["processes"], job["files"], job["bytes_written"], job["bytes_read"], job["partial"])
-            for job in jobs] == [(4712, RANKS, 1 + RANKS, 2 * moved, moved, False)] * 2  # fmt: skip
+    assert [
+        (job["job_id"], job["processes"], job["files"], job["bytes_written"], job["bytes_read"], job["partial"])
+        for job in jobs
+    ] == [(4712, RANKS, 1 + RANKS, 2 * moved, moved, False)] * 2
     assert all(job["run_time"] > 0 and job["write_end"] > job["write_start"] >= job["start_time"] for job in jobs)
     rows = methods(miner).table.to_pylist()
     assert {row["method"] for row in rows} == {"even", "group_cyclic", "independent"}

@@ -26,8 +26,9 @@ NO_OPEN = "mpiio-ext: no statistics: no MPI_File_open reached the library: "
 
 def done(command: Sequence[str], **variables: str) -> subprocess.CompletedProcess[str]:
     """Run until standard error has no writer any more: the witness outlives the program by a moment."""
-    return subprocess.run(command, env=base_environment() | variables, capture_output=True, text=True, check=False,
-                          timeout=60 * PATIENCE)  # fmt: skip
+    return subprocess.run(
+        command, env=base_environment() | variables, capture_output=True, text=True, check=False, timeout=60 * PATIENCE
+    )
 
 
 def lines(result: subprocess.CompletedProcess[str]) -> list[str]:
@@ -36,8 +37,11 @@ def lines(result: subprocess.CompletedProcess[str]) -> list[str]:
 
 def commands(program: Sequence[str], option: str = "--stats") -> dict[str, list[str]]:
     mpiexec = [str(launcher()), "-n", "2"]
-    return {"outside": [*RUN, option, "--", *mpiexec, *program], "inside": [*mpiexec, *RUN, option, "--", *program],
-            "alone": [*RUN, option, "--", *program]}  # fmt: skip
+    return {
+        "outside": [*RUN, option, "--", *mpiexec, *program],
+        "inside": [*mpiexec, *RUN, option, "--", *program],
+        "alone": [*RUN, option, "--", *program],
+    }
 
 
 @pytest.fixture(scope="module")
@@ -78,8 +82,10 @@ def test_a_program_with_files_is_not_told_so(tmp_path: pathlib.Path, form: str) 
 
 def test_one_rank_that_opens_a_file_is_enough(tmp_path: pathlib.Path) -> None:
     """It is not the one with the witness."""
-    code = ("import sys; from mpi4py import MPI; amode = MPI.MODE_CREATE | MPI.MODE_WRONLY; "
-            "MPI.COMM_WORLD.rank and MPI.File.Open(MPI.COMM_SELF, sys.argv[1], amode).Close()")  # fmt: skip
+    code = (
+        "import sys; from mpi4py import MPI; amode = MPI.MODE_CREATE | MPI.MODE_WRONLY; "
+        "MPI.COMM_WORLD.rank and MPI.File.Open(MPI.COMM_SELF, sys.argv[1], amode).Close()"
+    )
     told = lines(done(commands([sys.executable, "-c", code, str(tmp_path / "data")], "--stats=line")["inside"]))
     assert told == [f"mpiio_ext: {tmp_path}/data: 1 rank moved no data: no data call reached this library"]
 

@@ -129,8 +129,12 @@ def test_levels(tmp_path: pathlib.Path, level: str, *, to_file: bool) -> None:
 @pytest.mark.parametrize("level", ["true", "line", "json", "some"])
 def test_levels_of_one_file(tmp_path: pathlib.Path, level: str) -> None:
     """The hint has the same values; another one is refused."""
-    launch = python_run(["-c", PROGRAM, str(tmp_path / "data"), str(BYTES), "1"], 2, timeout_s=60,
-                        env={"MPIOX_HINTS": f"*1:mpiox_stats={level}"})  # fmt: skip
+    launch = python_run(
+        ["-c", PROGRAM, str(tmp_path / "data"), str(BYTES), "1"],
+        2,
+        timeout_s=60,
+        env={"MPIOX_HINTS": f"*1:mpiox_stats={level}"},
+    )
     texts = said(launch)
     if level == "some":
         assert "allowed: true | false | line | full | json" in texts[0]

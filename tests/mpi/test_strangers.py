@@ -33,7 +33,7 @@ LONG = {"many_views", "many_opens", "handle_recycled", "jump_out_of_open", "thou
 #: Not tried with the MPI library alone.
 NOT_NATIVE = {
     "openmpi": {
-        "end_of_the_world",  # the write "succeeds", and the next collective never ends
+        "end_of_the_world"  # the write "succeeds", and the next collective never ends
     },
     "mpich": {
         "end_of_the_world",  # ROMIO divides the file among its aggregators, misses, and aborts

@@ -189,8 +189,13 @@ ENVIRONMENTS = {
 }
 #: Those that look at the file by its own name are not for a file that has it later.
 AT_ONCE = ("plain", "nodes", "delegates")
-ONLY = {"own subfiles": ("nodes",), "per node": ("plain", "nodes", "staged"), "other representations": ("plain",),
-        "collective": AT_ONCE, "two openers": AT_ONCE}  # fmt: skip
+ONLY = {
+    "own subfiles": ("nodes",),
+    "per node": ("plain", "nodes", "staged"),
+    "other representations": ("plain",),
+    "collective": AT_ONCE,
+    "two openers": AT_ONCE,
+}
 RANKS = (1, 3, 4, 7)
 
 
@@ -374,10 +379,14 @@ STAGED = {
 }  # with a rate at which nothing is written before the job ends
 SLOWLY = ENVIRONMENTS["staged"]["MPIOX_HINTS"] + ":mpiox_drain_rate=1"
 CASES |= {
-    f"{what} {ranks}": case(text, ranks, {"MPIOX_HINTS": {
-        "scratch": SLOWLY.replace("staged", "never"), "whole": "*" + DELEGATES}.get(what, SLOWLY)})
-    for what, text in STAGED.items() for ranks in (1, 4)
-}  # fmt: skip
+    f"{what} {ranks}": case(
+        text,
+        ranks,
+        {"MPIOX_HINTS": {"scratch": SLOWLY.replace("staged", "never"), "whole": "*" + DELEGATES}.get(what, SLOWLY)},
+    )
+    for what, text in STAGED.items()
+    for ranks in (1, 4)
+}
 CASES |= {
     f"{what} {ranks}": case(text, ranks, ENVIRONMENTS["plain"]) for what, text in OTHERS.items() for ranks in (1, 4)
 }
@@ -407,11 +416,12 @@ assert descriptors() <= before + 2
 """
 CASES |= {
     f"extreme {count} {unit}": case(
-        PROGRAMS["collective"].split("assert is_index()")[0] + "fh.Close()\n", 7,
+        PROGRAMS["collective"].split("assert is_index()")[0] + "fh.Close()\n",
+        7,
         {"MPIOX_HINTS": f"*:mpiox_subfiles={count}:mpiox_subfile_unit={unit}"},
     )
     for count, unit in EXTREMES
-} | {"few descriptors": case(FEW, 7, {"MPIOX_HINTS": "*:mpiox_subfiles=4096:mpiox_subfile_unit=100"})}  # fmt: skip
+} | {"few descriptors": case(FEW, 7, {"MPIOX_HINTS": "*:mpiox_subfiles=4096:mpiox_subfile_unit=100"})}
 #: A file is made again by a program that empties it, as PnetCDF does.
 EMPTIED = """
 for again in range(2):

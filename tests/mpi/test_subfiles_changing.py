@@ -58,8 +58,12 @@ def run(folder: pathlib.Path, amode: str, new: str, hints: str = "") -> list[str
     late = cbuild.compile_c([cbuild.compiler(), *cbuild.FLAGS, "-shared", "-fPIC", str(source), "-ldl"], "late.so")
     script = folder / "open.py"
     script.write_text(OPEN, encoding="utf-8")
-    environment = {"LD_PRELOAD": f"{late}:{preload_environment()['LD_PRELOAD']}", "CHANGE_TO": str(folder / "file"),
-                   "CHANGE_FROM": new and str(folder / new), "MPIOX_HINTS": hints}  # fmt: skip
+    environment = {
+        "LD_PRELOAD": f"{late}:{preload_environment()['LD_PRELOAD']}",
+        "CHANGE_TO": str(folder / "file"),
+        "CHANGE_FROM": new and str(folder / new),
+        "MPIOX_HINTS": hints,
+    }
     launch = mpi_run([sys.executable, script, folder / "file", amode], 2, env=environment)
     assert not new or not (folder / new).exists(), "nothing has changed meanwhile"
     lines = launch.stdout.splitlines()

@@ -70,7 +70,9 @@ def test_what_still_has_a_name_stays(tmp_path: pathlib.Path, work: str, name: st
 @pytest.mark.parametrize("mode", ["RDONLY", "RDWR"])
 def test_a_file_that_is_open_is_refused(tmp_path: pathlib.Path, mode: str) -> None:
     """As the MPI standard allows: its subfiles would be missed later. Closed, it goes."""
-    run(tmp_path, f"""
+    run(
+        tmp_path,
+        f"""
 make('a')
 file = open_file('a', MPI.MODE_{mode})
 try:
@@ -84,31 +86,38 @@ file.Read_at(0, back)
 assert (back == 7).all()
 file.Close()
 delete('a')
-""")  # fmt: skip
+""",
+    )
     assert list(tmp_path.iterdir()) == []
 
 
 #: What becomes of a file that goes when it is closed, and what has its name then.
 ON_CLOSE = {
-    "in the folder that the program has left": ("(folder / 'sub').mkdir(); (folder / 'sub/data').write_bytes(b'other');"
-                                                " os.chdir('sub')", {"sub/data"}),
+    "in the folder that the program has left": (
+        "(folder / 'sub').mkdir(); (folder / 'sub/data').write_bytes(b'other'); os.chdir('sub')",
+        {"sub/data"},
+    ),
     "gone by then": ("os.unlink('data')", set()),
     "renamed": ("os.rename('data', 'b')", {"b"}),
     "replaced": ("pathlib.Path('b').write_bytes(b'other'); os.rename('b', 'data')", {"data"}),
     "replaced by another one": ("make('b').rename('data')", {"data"}),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize(("work", "names"), ON_CLOSE.values(), ids=ON_CLOSE)
 def test_what_goes_on_close_is_the_file(tmp_path: pathlib.Path, work: str, names: set[str]) -> None:
     """Whatever folder the program is in by then, and nothing that has come to have its name."""
-    run(tmp_path, f"""
+    run(
+        tmp_path,
+        f"""
 os.chdir(folder)
 file = MPI.File.Open(MPI.COMM_SELF, "data", MPI.MODE_CREATE | MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE)
 file.Write_at_all(0, np.full(20000, 7, np.uint8))
 {work}
 file.Close()
-""", ranks=1)  # fmt: skip
+""",
+        ranks=1,
+    )
     left = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()}
     assert {name for name in left if ".subfiles" not in name} == names
 
@@ -117,9 +126,9 @@ PAST = {
     "unlinked": "make('a').unlink()",
     "replaced": "(folder / 'plain').write_bytes(b'plain'); (folder / 'plain').rename(make('a'))",
     "archived by copy and unlink": "(folder / 'old').mkdir(); shutil.copy2(make('a'), folder / 'old'); "
-                                   "(folder / 'a').unlink()",
+    "(folder / 'a').unlink()",
     "replaced by one of another folder": "make('a'); make('new/a').rename(folder / 'a')",
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("work", PAST.values(), ids=PAST)

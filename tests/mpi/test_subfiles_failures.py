@@ -111,8 +111,9 @@ def folder(tmp_path: pathlib.Path) -> pathlib.Path:
 @pytest.mark.parametrize("way", [way for way in WAYS if way != "staged"])
 def test_a_subfile_that_cannot_be_written(folder: pathlib.Path, way: str) -> None:
     """By a collective; through delegates the sync tells it. What could not be written is named, with its subfile."""
-    launch = run(folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way],
-                 MPIOX_FAULT="op=write,path=*.subfiles/*.2,errno=EIO")  # fmt: skip
+    launch = run(
+        folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way], MPIOX_FAULT="op=write,path=*.subfiles/*.2,errno=EIO"
+    )
     text = failed_everywhere(launch, "write", "sync", "close")
     assert "(subfile 2)" in text and str(folder / "file") in text and "failed at" in text, launch.describe()
     check_unfinished(folder)
@@ -132,12 +133,15 @@ def test_a_client_that_sees_the_file_late(folder: pathlib.Path, way: str) -> Non
 
 def test_a_subfile_that_cannot_be_read(folder: pathlib.Path) -> None:
     """It is named, and the file stays whole."""
-    read = WRITE + """
+    read = (
+        WRITE
+        + """
 fh = MPI.File.Open(comm, name, RDONLY)
 fh.Set_errhandler(MPI.ERRORS_RETURN)
 attempt("read", fh.Read_at_all, 5000 * comm.rank, np.zeros(5000, "u1"))
 fh.Close()
 """
+    )
     launch = run(folder, read, "5000", MPIOX_HINTS=HINTS, MPIOX_FAULT="op=read,path=*.subfiles/*.1,errno=EIO")
     assert "read (subfile 1)" in failed_everywhere(launch, "read"), launch.describe()
     assert subfiles.read_index(folder / "file").size == 5000 * RANKS
@@ -146,8 +150,9 @@ fh.Close()
 def test_a_subfile_that_is_written_later(folder: pathlib.Path) -> None:
     """A file that is opened without delegates, and fails, has its own name then, and is not whole."""
     text = WRITE.replace("fh.Write_at_all,", "(fh.Set_atomicity(True), fh.Write_at_all)[1],")
-    launch = run(folder, text, "5000", MPIOX_HINTS=HINTS + WAYS["staged"],
-                 MPIOX_FAULT="op=write,path=*.subfiles/*.2,errno=EIO")  # fmt: skip
+    launch = run(
+        folder, text, "5000", MPIOX_HINTS=HINTS + WAYS["staged"], MPIOX_FAULT="op=write,path=*.subfiles/*.2,errno=EIO"
+    )
     assert "(subfile 2)" in failed_everywhere(launch, "write"), launch.describe()
     check_unfinished(folder)
 
@@ -219,8 +224,13 @@ fh.Close()
 @pytest.mark.parametrize("how", ["sync", "close alone"])
 def test_what_was_synced_is_stable_before_the_index_says_whole(folder: pathlib.Path, how: str) -> None:
     log = folder.with_name("calls")
-    run(folder, SYNCED, how, MPIOX_HINTS=HINTS,
-        prefix=("strace", "-f", "-y", "-e", "trace=fsync,fdatasync,ftruncate,rename,renameat2", "-A", "-o", f"{log}"))
+    run(
+        folder,
+        SYNCED,
+        how,
+        MPIOX_HINTS=HINTS,
+        prefix=("strace", "-f", "-y", "-e", "trace=fsync,fdatasync,ftruncate,rename,renameat2", "-A", "-o", f"{log}"),
+    )
     calls = re.findall(r"(fsync|fdatasync|ftruncate|rename)\w*\((.*)", log.read_text("utf-8", errors="replace"))
     last = max(at for at, (call, about) in enumerate(calls) if call == "rename" and ".index-" in about)
     unsynced = set[str]()
@@ -228,8 +238,12 @@ def test_what_was_synced_is_stable_before_the_index_says_whole(folder: pathlib.P
         number = re.search(r"\.subfiles/[0-9a-f]{16}\.(\d)", about)
         if number is not None:
             (unsynced.add if call == "ftruncate" else unsynced.discard)(number[1])
-    synced = {number for call, about in calls[:last] if call.startswith("f") and "sync" in call
-              for number in re.findall(r"\.subfiles/[0-9a-f]{16}\.(\d)", about)}  # fmt: skip
+    synced = {
+        number
+        for call, about in calls[:last]
+        if call.startswith("f") and "sync" in call
+        for number in re.findall(r"\.subfiles/[0-9a-f]{16}\.(\d)", about)
+    }
     assert unsynced == (set() if how == "sync" else {"0", "2", "3"})
     assert ("1" in synced) == (how == "sync") and subfiles.read_index(folder / "file").size == 5500
 
@@ -247,8 +261,9 @@ def test_a_folder_that_takes_no_file(folder: pathlib.Path, refused: tuple[str, .
 @pytest.mark.parametrize("way", ["plain", "staged"])
 def test_a_rank_that_cannot_open_what_was_made(folder: pathlib.Path, way: str) -> None:
     """Why is looked for before it goes: it is no file that is not there."""
-    launch = run(folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way],
-                 MPIOX_FAULT="op=open,rank=1,path=*.subfiles/*,errno=EIO")  # fmt: skip
+    launch = run(
+        folder, WRITE, "5000", MPIOX_HINTS=HINTS + WAYS[way], MPIOX_FAULT="op=open,rank=1,path=*.subfiles/*,errno=EIO"
+    )
     text = failed_everywhere(launch, "open")
     assert "(a file of subfiles)" in text and "No such file" not in text, launch.describe()
     assert not list(folder.iterdir())
@@ -267,8 +282,12 @@ def test_full_disk(small_disk: pathlib.Path, way: str) -> None:
     text = failed_everywhere(launch, "write", "sync", "close")
     assert "No space left on device" in text and "(subfile " in text, launch.describe()
     check_unfinished(small_disk)
-    again = run(small_disk, WRITE.replace("size * comm.rank", "comm.Barrier() or fh.Set_size(0) or size * comm.rank"),
-                "5000", MPIOX_HINTS=WAYS[way] and "*" + WAYS[way])  # fmt: skip
+    again = run(
+        small_disk,
+        WRITE.replace("size * comm.rank", "comm.Barrier() or fh.Set_size(0) or size * comm.rank"),
+        "5000",
+        MPIOX_HINTS=WAYS[way] and "*" + WAYS[way],
+    )
     assert "fine" in told(again, "close"), again.describe()
     assert command("check", small_disk / "file").exit_code == 0
     assert len(subfiles.read(small_disk / "file")) == 5000 * RANKS
@@ -301,8 +320,15 @@ if comm.rank == 0:
 """
 
 
-@pytest.mark.parametrize(("level", "close"), [("memory", "written"), ("replica", "written"), ("memory", "staged"),
-                                              *slow(("disk", "written"), ("replica", "staged"))])  # fmt: skip
+@pytest.mark.parametrize(
+    ("level", "close"),
+    [
+        ("memory", "written"),
+        ("replica", "written"),
+        ("memory", "staged"),
+        *slow(("disk", "written"), ("replica", "staged")),
+    ],
+)
 def test_a_delegate_is_killed(tmp_path: pathlib.Path, folder: pathlib.Path, level: str, close: str) -> None:
     """While ranks write. No byte is missing, and the file is merged to what they wrote."""
     numpy = pytest.importorskip("numpy")

@@ -74,18 +74,24 @@ WRITERS = {
     "hdf5": ("hdf5_datasets", "write(sys.argv[1], comm)", "read(sys.argv[1], comm)"),
     "netcdf4": ("netcdf4_variables", "write('NETCDF4', sys.argv[1], comm)", "read(sys.argv[1], comm)"),
     "classic": ("netcdf4_variables", "write('NETCDF3_64BIT_DATA', sys.argv[1], comm)", "read(sys.argv[1], comm)"),
-    **{f"pnetcdf {mode}": ("pnetcdf_calls", f"write(sys.argv[1], {mode!r}, 'cdf5', comm)",
-                           f"read(sys.argv[1], {mode!r}, comm)") for mode in MODES},
-}  # fmt: skip
+    **{
+        f"pnetcdf {mode}": (
+            "pnetcdf_calls",
+            f"write(sys.argv[1], {mode!r}, 'cdf5', comm)",
+            f"read(sys.argv[1], {mode!r}, comm)",
+        )
+        for mode in MODES
+    },
+}
 NAMES = (*WRITERS, "hdf5 alone")
 #: No byte of these is left to the library, so the file that is written as one is what they have to be.
 FIXED = ("classic", *(f"pnetcdf {mode}" for mode in MODES))
 LIBRARIES = {
     "hdf5": "import h5py\nif not h5py.get_config().mpi: print('h5py has no MPI')",
     "netcdf": "import netCDF4 as n\nif not n.__has_parallel4_support__: print('netCDF4 has no parallel HDF5')\n"
-              "if not n.__has_pnetcdf_support__: print('netCDF4 has no PnetCDF')",
+    "if not n.__has_pnetcdf_support__: print('netCDF4 has no PnetCDF')",
     "pnetcdf": "import mpiio_ext.bench.pnetcdf as p\nprint(p.absent_reason() or '')",
-}  # fmt: skip
+}
 
 
 def case(text: str, ranks: int, path: pathlib.Path | str, hints: str) -> Case:
@@ -191,8 +197,10 @@ def test_is_read_by_others(name: str, cases: Cases, shown: pathlib.Path, tmp_pat
     check(name, tmp_path / "plain", cases)
     for tool in ("ncmpidump", "ncdump") if name in FIXED else ("h5dump",):
         if shutil.which(tool) is not None:
-            done = [subprocess.run([tool, one], capture_output=True, text=True, timeout=60, env=base_environment())
-                    for one in (through, tmp_path / "plain")]  # fmt: skip
+            done = [
+                subprocess.run([tool, one], capture_output=True, text=True, timeout=60, env=base_environment())
+                for one in (through, tmp_path / "plain")
+            ]
             assert [one.returncode for one in done] == [0, 0], done
             texts = [one.stdout.split("\n", 1)[1] for one in done]  # the first line has the name
             assert texts[0] == texts[1] and len(texts[0]) > 1000

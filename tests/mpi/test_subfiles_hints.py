@@ -56,23 +56,34 @@ def path(tmp_path: pathlib.Path) -> pathlib.Path:
     return tmp_path / "files" / "file"
 
 
-@pytest.mark.parametrize(("hints", "stored", "how", "info", "line"), [
-    ("mpiox_subfiles=3", 0, "write", "0", "mpiox_subfiles=3: it exists as one file, and stays one"),
-    ("mpiox_subfiles=3", 0, "read", "0", ""),
-    ("mpiox_subfiles=3", 4, "write", "4 100", ""),
-    ("", 4, "read", "4 100", ""),
-    ("mpiox_subfiles=0", 4, "write", "4 100", ""),
-    ("mpiox_subfiles=3:mpiox_subfile_unit=7", None, "write", "3 7", ""),
-    ("mpiox_subfiles=per_node=0", None, "write", "0", ""),
-    ("", None, "write", "0", ""),
-    ("mpiox_subfiles=per_server:mpiox_subfile_unit=7", None, "write", "1 7",
-     "mpiox_subfiles=per_server: how many servers there are is not known: one subfile is made"),
-    ("mpiox_subfiles=per_node=2049:mpiox_subfile_unit=7", None, "write", "4096 7",
-     "mpiox_subfiles=per_node=2049: that is more than a file can have: 4096 subfiles are made"),
-])  # fmt: skip
-def test_what_a_file_gets(
-    path: pathlib.Path, hints: str, stored: int | None, how: str, info: str, line: str
-) -> None:
+@pytest.mark.parametrize(
+    ("hints", "stored", "how", "info", "line"),
+    [
+        ("mpiox_subfiles=3", 0, "write", "0", "mpiox_subfiles=3: it exists as one file, and stays one"),
+        ("mpiox_subfiles=3", 0, "read", "0", ""),
+        ("mpiox_subfiles=3", 4, "write", "4 100", ""),
+        ("", 4, "read", "4 100", ""),
+        ("mpiox_subfiles=0", 4, "write", "4 100", ""),
+        ("mpiox_subfiles=3:mpiox_subfile_unit=7", None, "write", "3 7", ""),
+        ("mpiox_subfiles=per_node=0", None, "write", "0", ""),
+        ("", None, "write", "0", ""),
+        (
+            "mpiox_subfiles=per_server:mpiox_subfile_unit=7",
+            None,
+            "write",
+            "1 7",
+            "mpiox_subfiles=per_server: how many servers there are is not known: one subfile is made",
+        ),
+        (
+            "mpiox_subfiles=per_node=2049:mpiox_subfile_unit=7",
+            None,
+            "write",
+            "4096 7",
+            "mpiox_subfiles=per_node=2049: that is more than a file can have: 4096 subfiles are made",
+        ),
+    ],
+)
+def test_what_a_file_gets(path: pathlib.Path, hints: str, stored: int | None, how: str, info: str, line: str) -> None:
     if stored == 0:
         path.write_bytes(DATA)
     elif stored is not None:

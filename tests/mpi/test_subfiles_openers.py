@@ -107,8 +107,9 @@ def unfinish(path: pathlib.Path, tmp_path: pathlib.Path) -> None:
 
 
 @pytest.mark.parametrize("first", [0, 1])
-def test_an_unfinished_file_that_two_open_stays_unfinished(path: pathlib.Path, tmp_path: pathlib.Path, first: int
-                                                           ) -> None:  # fmt: skip
+def test_an_unfinished_file_that_two_open_stays_unfinished(
+    path: pathlib.Path, tmp_path: pathlib.Path, first: int
+) -> None:
     unfinish(path, tmp_path)
     with program(path, "RDWR", 0) as one, program(path, "RDWR", 1) as other:
         assert "it was never closed" in one.running.text()
@@ -169,10 +170,16 @@ def test_nobody_removes_what_is_open(path: pathlib.Path, work: list[str], mode: 
 
 
 @pytest.mark.parametrize("mode", ["RDONLY", "RDWR"])
-@pytest.mark.parametrize(("work", "step"), [
-    (["rm"], "subfile removed"), (["rm"], "rm: subfiles"), (["merge", "--in-place"], "merge: copied"),
-    (["merge", "--in-place"], "merge: renamed"), (["merge", "--in-place"], "subfile removed"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("work", "step"),
+    [
+        (["rm"], "subfile removed"),
+        (["rm"], "rm: subfiles"),
+        (["merge", "--in-place"], "merge: copied"),
+        (["merge", "--in-place"], "merge: renamed"),
+        (["merge", "--in-place"], "subfile removed"),
+    ],
+)
 def test_who_opens_it_meanwhile_waits(
     path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, work: list[str], step: str, mode: str
 ) -> None:

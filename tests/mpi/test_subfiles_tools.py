@@ -41,23 +41,36 @@ def mine(n):
 """
 #: Programs that write, by name; how many bytes each rank has written in the end, and how many zeros are before them.
 WRITERS = {
-    "collective": ("""
+    "collective": (
+        """
 fh = MPI.File.Open(comm, name, WRITE)
 fh.Write_at_all(5000 * comm.rank, mine(5000))
 fh.Close()
-""", 5000, 0),
-    "independent": ("""
+""",
+        5000,
+        0,
+    ),
+    "independent": (
+        """
 fh = MPI.File.Open(comm, name, WRITE)
 for at in range(0, 70_000, 7_000):
     fh.Write_at(70_000 * comm.rank + at, mine(70_000)[at : at + 7_000])
 fh.Close()
-""", 70_000, 0),
-    "a hole": ("""
+""",
+        70_000,
+        0,
+    ),
+    "a hole": (
+        """
 fh = MPI.File.Open(comm, name, WRITE)
 fh.Write_at_all(3_000_000 + 900 * comm.rank, mine(900))
 fh.Close()
-""", 900, 3_000_000),
-    "cut": ("""
+""",
+        900,
+        3_000_000,
+    ),
+    "cut": (
+        """
 fh = MPI.File.Open(comm, name, WRITE)
 fh.Write_at_all(9000 * comm.rank, mine(9000))
 fh.Close()
@@ -65,8 +78,12 @@ fh = MPI.File.Open(comm, name, WRITE)
 fh.Set_size(0)
 fh.Write_at_all(333 * comm.rank, mine(333))
 fh.Close()
-""", 333, 0),
-    "independent through delegates": ("""
+""",
+        333,
+        0,
+    ),
+    "independent through delegates": (
+        """
 fh = MPI.File.Open(comm, name, WRITE)
 for at in range(0, 70_000, 700):
     fh.Write_at(70_000 * comm.rank + at, mine(70_000)[at : at + 700])
@@ -77,16 +94,22 @@ back = np.zeros(70_000 * comm.size, "u1")
 fh.Read_at(0, back)
 assert (back == everybody(70_000)).all()
 fh.Close()
-""", 70_000, 0),
+""",
+        70_000,
+        0,
+    ),
     "nothing": ("MPI.File.Open(comm, name, WRITE).Close()", 0, 0),
-}  # fmt: skip
+}
 HINTS = "*:mpiox_subfiles=4:mpiox_subfile_unit=1000"
 DELEGATES = ":mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_page=4k"
 CASES = {
-    name: Case(text=START + text, ranks=3,
-               environment={"MPIOX_HINTS": HINTS + (DELEGATES if name.endswith("delegates") else "")})
+    name: Case(
+        text=START + text,
+        ranks=3,
+        environment={"MPIOX_HINTS": HINTS + (DELEGATES if name.endswith("delegates") else "")},
+    )
     for name, (text, _, _) in WRITERS.items()
-}  # fmt: skip
+}
 #: Reads such a file, changes it, and says what it has then.
 READER = """
 import sys
@@ -102,7 +125,9 @@ fh.Write_at_all(200 * comm.rank, np.full(100, 65 + comm.rank, "u1"))
 fh.Close()
 """
 #: Renames what it has written past the library: the index, both, the folder alone.
-RENAMED = START + """
+RENAMED = (
+    START
+    + """
 import os, pathlib
 
 def rename(old, new):
@@ -149,6 +174,7 @@ for mode in (MPI.MODE_RDONLY, MPI.MODE_RDWR):
     comm.Barrier()
 read(name)
 """
+)
 #: Writes, and then waits to be killed.
 KILLED = """
 import sys, time

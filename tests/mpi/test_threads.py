@@ -14,14 +14,7 @@ from support.tiers import slow
 pytestmark = pytest.mark.mpi
 
 #: Cases of tests/programs/threads.c -> number of checks.
-CASES = {
-    "one_handle": 2,
-    "one_view": 2,
-    "pointer": 3,
-    "shared_pointer": 2,
-    "open_close": 2,
-    "mixed": 2,
-}
+CASES = {"one_handle": 2, "one_view": 2, "pointer": 3, "shared_pointer": 2, "open_close": 2, "mixed": 2}
 NONBLOCKING = {"nonblocking": 2, "waitall": 5, "icollectives": 8}
 #: Its list of operations is not guarded: now and then malloc finds its own data overwritten.
 UNGUARDED = "OMPIO's nonblocking calls are not thread-safe: about one run in ten crashes"

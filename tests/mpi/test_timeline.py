@@ -103,8 +103,17 @@ def test_a_killed_rank(extension: str, tmp_path: pathlib.Path) -> None:
     target = tmp_path / "run.pftrace"
     command = [*PYTHON_M, "run", "--timeline", str(target), "--", str(launcher()), "-n", "3"]
     looks = "n=0; until [ -e $0 ] || [ $n -gt 300 ]; do sleep .1; n=$((n+1)); done"
-    words = ["sh", "-c", f'"$@"; status=$?; {looks}; exit $status', str(target), *command, sys.executable, "-c", KILLED,
-             str(tmp_path / "data")]  # fmt: skip
+    words = [
+        "sh",
+        "-c",
+        f'"$@"; status=$?; {looks}; exit $status',
+        str(target),
+        *command,
+        sys.executable,
+        "-c",
+        KILLED,
+        str(tmp_path / "data"),
+    ]
     done = run_bounded(words, env=base_environment(), timeout_s=60, check=False)
     assert done.returncode not in (0, None)
     found = timelines.read(target)
@@ -129,8 +138,11 @@ def test_a_program_without_calls_has_none(extension: str, tmp_path: pathlib.Path
 
 def test_beside_a_page_and_a_log(extension: str, tmp_path: pathlib.Path) -> None:
     """All are made of one recording, which has every call then."""
-    options = [f"--timeline={tmp_path / 'run.pftrace'}", f"--darshan={tmp_path / 'run.darshan'}",
-               f"--report={tmp_path / 'run.html'}"]  # fmt: skip
+    options = [
+        f"--timeline={tmp_path / 'run.pftrace'}",
+        f"--darshan={tmp_path / 'run.darshan'}",
+        f"--report={tmp_path / 'run.html'}",
+    ]
     program = [sys.executable, str(PROGRAMS / "two_files.py"), str(tmp_path / "data"), "4096"]
     command = [*PYTHON_M, "run", *options, "--", str(launcher()), "-n", "2", *program]
     done = run_bounded(command, env=base_environment(), timeout_s=120)

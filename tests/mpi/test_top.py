@@ -37,8 +37,18 @@ def wait_for(path: pathlib.Path, running: Job) -> None:
 
 def seen(running: Job, *words: str) -> list[dict[str, Any]]:
     """Return what the command prints of a job."""
-    command = [sys.executable, "-m", "mpiio_ext", "top", str(running.process.pid), "--once", "--json", "--interval",
-               "0.2s", *words]  # fmt: skip
+    command = [
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "top",
+        str(running.process.pid),
+        "--once",
+        "--json",
+        "--interval",
+        "0.2s",
+        *words,
+    ]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60 * PATIENCE, check=False)
     found = list(json.loads(done.stdout)["jobs"])
     assert done.returncode == (0 if found else 1), done.stderr

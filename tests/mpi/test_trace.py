@@ -41,12 +41,27 @@ def test_posix_calls(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     found = [(*brief(row), row["result"]) for row in of(rows, data)]
     fd, copy = found[0][3], found[5][3]
     assert found == [
-        ("open", None, None, fd), ("write", 0, 10, 10), ("writev", 10, 5, 5), ("lseek", 2, None, 2), ("read", 2, 4, 4),
-        ("dup", None, None, copy), ("read", 6, 60, 9), ("pread", 3, 8, 8), ("pwrite", 100, 1, 1),
-        ("close", None, None, 0), ("fstat", None, None, 0), ("mmap", 0, 4096, 0), ("munmap", None, 4096, 0),
-        ("ftruncate", None, 50, 0), ("fsync", None, None, 0), ("close", None, None, 0), ("open", None, None, fd),
-        ("write", 50, 3, 3), ("close", None, None, 0), ("rename", None, None, 0),
-    ]  # fmt: skip
+        ("open", None, None, fd),
+        ("write", 0, 10, 10),
+        ("writev", 10, 5, 5),
+        ("lseek", 2, None, 2),
+        ("read", 2, 4, 4),
+        ("dup", None, None, copy),
+        ("read", 6, 60, 9),
+        ("pread", 3, 8, 8),
+        ("pwrite", 100, 1, 1),
+        ("close", None, None, 0),
+        ("fstat", None, None, 0),
+        ("mmap", 0, 4096, 0),
+        ("munmap", None, 4096, 0),
+        ("ftruncate", None, 50, 0),
+        ("fsync", None, None, 0),
+        ("close", None, None, 0),
+        ("open", None, None, fd),
+        ("write", 50, 3, 3),
+        ("close", None, None, 0),
+        ("rename", None, None, 0),
+    ]
     assert [row["handle"] for row in of(rows, data)][:7] == [fd, fd, fd, fd, fd, fd, copy]
     assert of(rows, data)[0]["extra"] == {"flags": 0o1102, "mode": 0o640}
     assert of(rows, data)[3]["extra"] == {"whence": 0}
@@ -65,10 +80,16 @@ def test_stdio_calls(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert traced(program, tmp_path, "stdio").returncode == 0
     found = [(*brief(row), row["result"], row["layer"]) for row in of(read(tmp_path / "trace")[1], tmp_path / "data")]
     assert found == [
-        ("fopen", None, None, 0, "stdio"), ("fwrite", 0, 10, 5, "stdio"), ("fputs", 10, 5, 5, "stdio"),
-        ("fprintf", 15, 5, 5, "stdio"), ("fseek", 10, None, 0, "stdio"), ("fgets", 10, 63, 5, "stdio"),
-        ("fread", 15, 3, 3, "stdio"), ("fflush", None, None, 0, "stdio"), ("fclose", None, None, 0, "stdio"),
-    ]  # fmt: skip
+        ("fopen", None, None, 0, "stdio"),
+        ("fwrite", 0, 10, 5, "stdio"),
+        ("fputs", 10, 5, 5, "stdio"),
+        ("fprintf", 15, 5, 5, "stdio"),
+        ("fseek", 10, None, 0, "stdio"),
+        ("fgets", 10, 63, 5, "stdio"),
+        ("fread", 15, 3, 3, "stdio"),
+        ("fflush", None, None, 0, "stdio"),
+        ("fclose", None, None, 0, "stdio"),
+    ]
 
 
 def test_names_are_absolute_and_the_system_is_left_out(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
@@ -112,10 +133,20 @@ def expected(rank: int, ranks: int) -> list[tuple[object, ...]]:
     """Return what a rank of mode "mpi" does: operation, offset, size, extra."""
     mine = 100 + rank * 8
     opened = {"amode": 9, "comm": "world", "comm_size": ranks}
-    plain = {"displacement": 0, "datarep": "native", "etype_size": 4, "filetype_size": 4, "filetype_extent": 4,
-             "filetype": "4"}  # fmt: skip
-    view = plain | {"displacement": 8, "filetype_size": 32, "filetype_extent": (3 * 2 * ranks + 2) * 4,
-                    "filetype": f"V(4;2;{2 * ranks * 4};4)"}  # fmt: skip
+    plain = {
+        "displacement": 0,
+        "datarep": "native",
+        "etype_size": 4,
+        "filetype_size": 4,
+        "filetype_extent": 4,
+        "filetype": "4",
+    }
+    view = plain | {
+        "displacement": 8,
+        "filetype_size": 32,
+        "filetype_extent": (3 * 2 * ranks + 2) * 4,
+        "filetype": f"V(4;2;{2 * ranks * 4};4)",
+    }
 
     def data(count: int, **more: int) -> dict[str, int]:
         return {"count": count, "type_size": 4} | more
@@ -194,7 +225,10 @@ def test_a_jump_out_of_a_call(program: pathlib.Path, tmp_path: pathlib.Path, whe
     info, rows = read(tmp_path / "trace")
     for name, depth in (("inside", 1), ("other", 0)):
         assert [(row["operation"], row["depth"]) for row in of(rows, tmp_path / name, depth=None)] == [
-            ("open", depth), ("write", depth), ("close", depth)]  # fmt: skip
+            ("open", depth),
+            ("write", depth),
+            ("close", depth),
+        ]
     closed = [row for row in rows if row["operation"] in ("MPI_File_close", "MPI_Finalize")]
     assert [row["depth"] for row in closed] == [0, 0]
     assert info.skipped == 0
@@ -203,14 +237,19 @@ def test_a_jump_out_of_a_call(program: pathlib.Path, tmp_path: pathlib.Path, whe
 @pytest.mark.parametrize("inside", [False, True], ids=["around the launcher", "in each rank"])
 def test_selection_of_files(program: pathlib.Path, tmp_path: pathlib.Path, inside: bool) -> None:
     """--only and --skip, several each, through the launcher and without it."""
-    code = ("import sys, os\nfor name in ('a.dat', 'b.dat', 'c.log', 'd.tmp'):\n open(sys.argv[1] + '/' + name, 'w')"
-            ".write('x')\nos.stat(sys.argv[1])\nos.listdir(sys.argv[1])\n")  # fmt: skip
+    code = (
+        "import sys, os\nfor name in ('a.dat', 'b.dat', 'c.log', 'd.tmp'):\n open(sys.argv[1] + '/' + name, 'w')"
+        ".write('x')\nos.stat(sys.argv[1])\nos.listdir(sys.argv[1])\n"
+    )
     trace = [sys.executable, "-m", "mpiio_ext", "trace"]
     names = {}
-    for case, words in {"only": ["--only", "*.dat", "--only", "*/c.log"],
-                        "skip": ["--skip", "a.dat", "--skip", "*.tmp"],
-                        "both": ["--only", "*.dat", "--skip", "b.dat"],
-                        "folders": ["--folders"], "plain": []}.items():  # fmt: skip
+    for case, words in {
+        "only": ["--only", "*.dat", "--only", "*/c.log"],
+        "skip": ["--skip", "a.dat", "--skip", "*.tmp"],
+        "both": ["--only", "*.dat", "--skip", "b.dat"],
+        "folders": ["--folders"],
+        "plain": [],
+    }.items():
         run = [sys.executable, "-c", code, str(tmp_path)]
         start = [launcher(), "-n", "2"]
         command = [*trace, "-o", str(tmp_path / case), *words, "--"]
@@ -231,9 +270,21 @@ def test_patterns_of_odd_folders(program: pathlib.Path, tmp_path: pathlib.Path) 
     """A backslash is itself, as in Python's fnmatch; a folder of more than a thousand bytes, escaped, is a pattern."""
     for number, folder in enumerate([tmp_path / "a\\b", tmp_path.joinpath(*["[" * 250] * 5)]):
         folder.mkdir(parents=True)
-        command = [sys.executable, "-m", "mpiio_ext", "trace", "-o", str(tmp_path / f"trace{number}"), "--only",
-                   f"{glob.escape(str(folder))}/*", "--", sys.executable, "-c",
-                   "import sys; open(sys.argv[1], 'w').close()", str(folder / "x.dat")]  # fmt: skip
+        command = [
+            sys.executable,
+            "-m",
+            "mpiio_ext",
+            "trace",
+            "-o",
+            str(tmp_path / f"trace{number}"),
+            "--only",
+            f"{glob.escape(str(folder))}/*",
+            "--",
+            sys.executable,
+            "-c",
+            "import sys; open(sys.argv[1], 'w').close()",
+            str(folder / "x.dat"),
+        ]
         run_bounded(command, env=base_environment(), timeout_s=60)
         assert {row["file"] for row in read(tmp_path / f"trace{number}")[1]} == {str(folder / "x.dat")}
 
@@ -312,8 +363,9 @@ def test_what_the_extension_does(extension: str, tmp_path: pathlib.Path) -> None
             told = [{"round": number, "rounds": len(rounds), "aggregators": 1} for number in range(len(rounds))]
             assert [row["extra"] for row in rounds] == told
             end = whole["timestamp"] + whole["duration"]
-            assert all(whole["timestamp"] <= row["timestamp"] <= row["timestamp"] + row["duration"] <= end
-                       for row in rounds)  # fmt: skip
+            assert all(
+                whole["timestamp"] <= row["timestamp"] <= row["timestamp"] + row["duration"] <= end for row in rounds
+            )
         barriers = [row["extra"] for row in mine if row["operation"] == "flush_barrier"]
         assert [(item["delegates"], item["error"]) for item in barriers] == [(1, 0)] * len(barriers)
         assert (barriers[0]["writes"], barriers[0]["bytes_written"], barriers[0]["reads"]) == (10, 160, 0)

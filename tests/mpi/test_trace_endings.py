@@ -59,8 +59,9 @@ def asleep(process: subprocess.Popen[str]) -> bool:
 def killed_in_a_call(program: pathlib.Path, folder: pathlib.Path, how: str) -> list[Row]:
     """Kill the program when it says that it is about to make its call, and does nothing more; what was unfinished."""
     variables = base_environment() | tracing(folder / "trace")
-    process = subprocess.Popen([str(program), "block", str(folder), how], env=variables, stdout=subprocess.PIPE,
-                               text=True)  # fmt: skip
+    process = subprocess.Popen(
+        [str(program), "block", str(folder), how], env=variables, stdout=subprocess.PIPE, text=True
+    )
     try:
         assert process.stdout is not None and process.stdout.readline() == "ready\n"
         deadline = time.monotonic() + 60
@@ -101,7 +102,8 @@ def test_a_call_that_is_made_inside_of_another_one(program: pathlib.Path, tmp_pa
     outer, *inner = killed_in_a_call(program, tmp_path, "mpi")
     assert (outer["operation"], outer["depth"], outer["file"]) == ("MPI_File_open", 0, str(tmp_path / "data"))
     assert [(row["operation"], row["depth"], row["file"]) for row in inner] == [
-        (inner[0]["operation"], 1, str(tmp_path / "data"))]  # fmt: skip
+        (inner[0]["operation"], 1, str(tmp_path / "data"))
+    ]
     assert inner[0]["operation"] in ("open", "openat")
     assert outer["timestamp"] <= inner[0]["timestamp"]
 

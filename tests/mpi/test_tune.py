@@ -145,9 +145,16 @@ def test_ctrl_c_writes_what_is_known(tmp_path: pathlib.Path) -> None:
     with (tmp_path / "log").open("wb") as log, (tmp_path / "runs.json").open("wb") as runs:
         environment = {**base_environment(), MARKER: marker}
         # Whoever has started the tests in the background of a shell has made them ignore the signal.
-        process = subprocess.Popen(command, env=environment, cwd=tmp_path, stdout=runs, stderr=log,
-                                   stdin=subprocess.DEVNULL, start_new_session=True,
-                                   preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))  # fmt: skip
+        process = subprocess.Popen(
+            command,
+            env=environment,
+            cwd=tmp_path,
+            stdout=runs,
+            stderr=log,
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        )
         try:
             deadline_s = time.monotonic() + 40
             while not (tmp_path / "tuned.hints.log" / "0002.log").exists() and time.monotonic() < deadline_s:

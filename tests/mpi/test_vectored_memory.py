@@ -9,7 +9,7 @@ from support.cases import Case, Cases
 pytestmark = pytest.mark.mpi
 
 #: Three blocks of memory with gaps between, to a file that is contiguous or in two blocks a tile; one rank per range.
-PROGRAM = '''
+PROGRAM = """
 import sys
 import numpy as np
 import mpiio_ext.stats
@@ -53,7 +53,7 @@ if how == "contiguous":
 counted = mpiio_ext.stats.of(file)
 print("requests", counted.write_requests)
 file.Close()
-'''
+"""
 
 
 FAULTS = {"none": "", "writes": "op=write,short=33333", "reads": "op=read,short=1001"}

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.mpi
 
 RANKS = (1, 2, 3, 4, 5)
 
-TABLE = '''
+TABLE = """
 import sys
 
 import mpiio_ext
@@ -78,7 +78,7 @@ for mode, column in ((MPI.MODE_RDWR, 4), (MPI.MODE_WRONLY, 4), (MPI.MODE_RDONLY,
     file.Close()
 for datatype in (good, back, down, over, raw, six, none, gigabyte, far, far_down, far_over):
     datatype.Free()
-'''
+"""
 CASES = {f"table {ranks}": Case(text=TABLE, ranks=ranks) for ranks in RANKS}
 
 #: Another open file has written through the delegates; sync, barrier, sync (MPI-4.1, section 14.6.1) makes it visible.
@@ -143,11 +143,7 @@ CASES |= {f"texts {ranks}": Case(text=TEXTS, ranks=ranks) for ranks in (1, 3)}
 DELEGATES = {"MPIOX_HINTS": "mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_delegate_page=4k"}
 CASES |= {f"fresh {ranks}": Case(text=FRESH, ranks=ranks, environment=DELEGATES) for ranks in RANKS}
 #: On one node, on two or more, and with I/O delegates, past which overlaps are read.
-PLACES = {
-    "one_node": {},
-    "pretended_nodes": {"MPIOX_RANKS_PER_NODE": "2"},
-    "delegates": DELEGATES,
-}
+PLACES = {"one_node": {}, "pretended_nodes": {"MPIOX_RANKS_PER_NODE": "2"}, "delegates": DELEGATES}
 
 
 @pytest.mark.parametrize("ranks", RANKS)

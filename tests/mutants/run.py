@@ -77,9 +77,22 @@ def configure(tree: pathlib.Path) -> None:
     compiler = pathlib.Path(sys.prefix, "bin", "mpicc")
     if mpi.name == "openmpi":
         compiler = pathlib.Path(shutil.which("mpicc.openmpi") or compiler)
-    run(["cmake", "-S", str(tree), "-B", str(tree / "build"), "-G", "Ninja", f"-DMPI_C_COMPILER={compiler}",
-         f"-DPython_EXECUTABLE={sys.executable}", "-DMPIOX_BUILD_BINDING=ON", "-DMPIOX_BUILD_TESTS=OFF",
-         "-DMPIOX_TESTING=ON"])  # fmt: skip
+    run(
+        [
+            "cmake",
+            "-S",
+            str(tree),
+            "-B",
+            str(tree / "build"),
+            "-G",
+            "Ninja",
+            f"-DMPI_C_COMPILER={compiler}",
+            f"-DPython_EXECUTABLE={sys.executable}",
+            "-DMPIOX_BUILD_BINDING=ON",
+            "-DMPIOX_BUILD_TESTS=OFF",
+            "-DMPIOX_TESTING=ON",
+        ]
+    )
 
 
 def build(tree: pathlib.Path) -> Built:

@@ -150,6 +150,7 @@ def refused(path: str) -> Any:
 
 def told(path: str) -> Any:
     """The file system refuses all bytes: what a call in the middle says, and the two syncs behind it."""
+
     def alone(file: MPI.File) -> None:
         """Rank 0 alone has what rank 1 has written brought to the file."""
         COMM.Barrier()
@@ -160,8 +161,12 @@ def told(path: str) -> Any:
         file.Set_view(0, MPI.BYTE, MPI.BYTE, "external32")
         file.Read_at(0, np.empty(RECORD, np.uint8))
 
-    middles = {"alone": alone, "handed over": handed_over, "atomicity": lambda file: file.Set_atomicity(True),
-               "wrong size": lambda file: file.Set_size(-1)}  # fmt: skip
+    middles = {
+        "alone": alone,
+        "handed over": handed_over,
+        "atomicity": lambda file: file.Set_atomicity(True),
+        "wrong size": lambda file: file.Set_size(-1),
+    }
     found = {}
     for name, middle in middles.items():
         file = MPI.File.Open(COMM, f"{path}.{name}", MODE)
@@ -176,6 +181,7 @@ def told(path: str) -> Any:
 
 def retried(path: str) -> Any:
     """The file system refuses bytes beyond a limit; when it takes them, the program writes them again."""
+
     def page(at: int) -> np.ndarray:
         return np.concatenate([record(i) for i in range(at, at + PAGE, RECORD)])
 
@@ -323,8 +329,22 @@ def settings(path: str) -> Any:
 
 def main() -> None:
     """Run one case."""
-    cases = (balance, behind, owners, failing, refused, told, retried, scattered, closing, disk,
-             torn, lost_before, restored, settings)  # fmt: skip
+    cases = (
+        balance,
+        behind,
+        owners,
+        failing,
+        refused,
+        told,
+        retried,
+        scattered,
+        closing,
+        disk,
+        torn,
+        lost_before,
+        restored,
+        settings,
+    )
     case = {case.__name__: case for case in cases}[sys.argv[1]]
     seen = COMM.gather(case(str(pathlib.Path(sys.argv[2]).resolve())))
     if COMM.rank == 0:

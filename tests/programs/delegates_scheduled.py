@@ -40,8 +40,10 @@ def play(shared: MPI.File, own: MPI.File) -> int:
             written.append(index)
             again = written[int(rng.integers(len(written)))]
             data = np.empty(PIECE, np.uint8)
-            for file, place, who in ((shared, (again * COMM.size + COMM.rank) * PIECE, COMM.rank),
-                                     (own, again * PIECE, COMM.rank + 100)):
+            for file, place, who in (
+                (shared, (again * COMM.size + COMM.rank) * PIECE, COMM.rank),
+                (own, again * PIECE, COMM.rank + 100),
+            ):
                 file.Read_at(place, data)
                 wrong += int((data != content(place, PIECE, version, who)).sum())
         shared.Sync()
@@ -74,8 +76,10 @@ def main() -> None:
     shared = MPI.File.Open(COMM, str(path), MODE)
     own = MPI.File.Open(MPI.COMM_SELF, f"{path}.{COMM.rank}", MODE)
     wrong = play(shared, own)
-    counted = {name: sum(item.counters[name] for item in mpiio_ext.delegates.own())
-               for name in ("bytes_written", "flushes", "fills", "queued_most", "merged", "reordered")}
+    counted = {
+        name: sum(item.counters[name] for item in mpiio_ext.delegates.own())
+        for name in ("bytes_written", "flushes", "fills", "queued_most", "merged", "reordered")
+    }
     info = shared.Get_info()
     hints = {name: info.Get(f"mpiox_delegate_{name}") for name in ("scheduler", "quantum", "time_slice", "patience")}
     COMM.Barrier()

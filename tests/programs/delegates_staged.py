@@ -22,9 +22,16 @@ BLOCK, BLOCKS = 8192, 24
 BYTES = BLOCK * BLOCKS * RANKS
 FOLDER = pathlib.Path(sys.argv[1])
 MADE = MPI.MODE_CREATE | MPI.MODE_RDWR
-SERVICE = {"mpiox_delegates": "2", "mpiox_delegate_mode": sys.argv[2], "mpiox_delegate_page": "16k",
-           "mpiox_delegate_cache": "16m", "striping_unit": "16k", "mpiox_delegate_ack": sys.argv[3],
-           "mpiox_subfiles": sys.argv[4], "mpiox_subfile_unit": "10000"}  # fmt: skip
+SERVICE = {
+    "mpiox_delegates": "2",
+    "mpiox_delegate_mode": sys.argv[2],
+    "mpiox_delegate_page": "16k",
+    "mpiox_delegate_cache": "16m",
+    "striping_unit": "16k",
+    "mpiox_delegate_ack": sys.argv[3],
+    "mpiox_subfiles": sys.argv[4],
+    "mpiox_subfile_unit": "10000",
+}
 SLOWLY = {**SERVICE, "mpiox_close": "staged", "mpiox_drain_rate": "40000"}
 NEVER = {**SERVICE, "mpiox_close": "never"}
 wrong: list[str] = []
@@ -60,7 +67,7 @@ def write(file: MPI.File, seed: int, *, collective: bool = False) -> None:
     whole = content(seed)
     for block in range(RANK, BLOCKS * RANKS, RANKS):
         call = file.Write_at_all if collective else file.Write_at
-        call(block * BLOCK, whole[block * BLOCK:][:BLOCK])
+        call(block * BLOCK, whole[block * BLOCK :][:BLOCK])
 
 
 def holds(file: MPI.File, seed: int, size: int = BYTES) -> bool:
@@ -108,8 +115,10 @@ def twice() -> None:
     write(file, 29)
     file.Sync()
     COMM.Barrier()
-    others = [opened("twice", mode, hints, MPI.COMM_SELF) for mode, hints in
-              ((MPI.MODE_RDWR, SLOWLY), (MPI.MODE_RDONLY, {**SERVICE, "mpiox_delegates": "0"}))]  # fmt: skip
+    others = [
+        opened("twice", mode, hints, MPI.COMM_SELF)
+        for mode, hints in ((MPI.MODE_RDWR, SLOWLY), (MPI.MODE_RDONLY, {**SERVICE, "mpiox_delegates": "0"}))
+    ]
     check("twice: in force", fine=file.Get_info().Get("mpiox_close") == "staged")
     check("twice: read", fine=all(holds(other, 29) for other in others))
     file.Close()
@@ -226,8 +235,9 @@ def on_disk(name: str) -> bytes:
     path = FOLDER / name
     if not path.read_bytes().startswith(b"mpiio_ext subfiles 1"):
         return path.read_bytes()
-    parts = [(FOLDER / line[8:]).read_bytes() for line in path.read_text("ascii").splitlines()
-             if line.startswith("subfile ")]  # fmt: skip
+    parts = [
+        (FOLDER / line[8:]).read_bytes() for line in path.read_text("ascii").splitlines() if line.startswith("subfile ")
+    ]
     return b"".join(part[at : at + 10000] for at in range(0, len(parts[0]), 10000) for part in parts)
 
 
@@ -346,8 +356,21 @@ def full() -> None:
     COMM.Barrier()
 
 
-for case in (reopened, twice, alone, otherwise, new_beside, without_delegates, existing, deleted, exclusive,
-             synchronised, scratch, scratch_elsewhere, full):  # fmt: skip
+for case in (
+    reopened,
+    twice,
+    alone,
+    otherwise,
+    new_beside,
+    without_delegates,
+    existing,
+    deleted,
+    exclusive,
+    synchronised,
+    scratch,
+    scratch_elsewhere,
+    full,
+):
     case()
 make("last", 14)
 if RANK == 0:

@@ -84,8 +84,11 @@ def read(number: int, generation: int, draw: random.Random) -> None:
         file = MPI.File.Open(comm, str(FOLDER / f"checkpoint{number}"), MPI.MODE_RDONLY)
         file.Read_at(0, found)
         if file.Get_size() != found.size or (found != expected).any():
-            print(f"wrong: rank {COMM.rank} reads checkpoint{number}, size {file.Get_size()}, "
-                  f"at {np.flatnonzero(found != expected)[:1]}", flush=True)  # fmt: skip
+            print(
+                f"wrong: rank {COMM.rank} reads checkpoint{number}, size {file.Get_size()}, "
+                f"at {np.flatnonzero(found != expected)[:1]}",
+                flush=True,
+            )
             COMM.Abort(3)
         time.sleep(draw.random() * 4 * PAUSE_S)
         file.Close()

@@ -23,11 +23,18 @@ def main() -> None:
     plan, outcome = replay(path, pathlib.Path(sys.argv[2]), comm, most_bytes=int(sys.argv[3]))
     gaps = (outcome.start[1:] - outcome.start[:-1] - outcome.duration[:-1]).tolist()
     late = [gap - wanted for gap, wanted in zip(gaps, plan.slack[1:].tolist(), strict=True)]
-    seen = comm.gather({
-        "ids": plan.ids.tolist(), "made": (outcome.result != NOT_MADE).tolist(), "failed": outcome.failed,
-        "left_out": outcome.left_out, "written": outcome.bytes_written, "read": outcome.bytes_read,
-        "earliest_ns": min(late, default=0), "results": outcome.result.tolist(),
-    })  # fmt: skip
+    seen = comm.gather(
+        {
+            "ids": plan.ids.tolist(),
+            "made": (outcome.result != NOT_MADE).tolist(),
+            "failed": outcome.failed,
+            "left_out": outcome.left_out,
+            "written": outcome.bytes_written,
+            "read": outcome.bytes_read,
+            "earliest_ns": min(late, default=0),
+            "results": outcome.result.tolist(),
+        }
+    )
     if seen is not None:
         print("SEEN " + json.dumps(seen), flush=True)
 

@@ -73,8 +73,9 @@ def irregular(comm: MPI.Intracomm, folder: Path) -> None:
 def spread(comm: MPI.Intracomm, folder: Path) -> None:
     """Write through a distributed array and a struct."""
     sizes, grid = [8, comm.size * 4], [1, comm.size]
-    kind = MPI.INT16_T.Create_darray(comm.size, comm.rank, sizes, [MPI.DISTRIBUTE_NONE, MPI.DISTRIBUTE_CYCLIC],
-                                     [MPI.DISTRIBUTE_DFLT_DARG, 2], grid).Commit()  # fmt: skip
+    kind = MPI.INT16_T.Create_darray(
+        comm.size, comm.rank, sizes, [MPI.DISTRIBUTE_NONE, MPI.DISTRIBUTE_CYCLIC], [MPI.DISTRIBUTE_DFLT_DARG, 2], grid
+    ).Commit()
     file = MPI.File.Open(comm, str(folder / "spread"), MODE)
     file.Set_view(0, MPI.INT16_T, kind)
     file.Write_all(stream(comm.rank * 4, 0, 64).view(np.int16))

@@ -19,11 +19,24 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from mpiio_ext.pioneer.engine import Places, carry_out, make_plan
 from support.pioneer_paths import path_of, row
 
-ROWS = [row("open", "a.{rank}", "private", extra={"flags": 66}), row("unlink", "b.{rank}", "private"),
-        row("rename", "c.{rank}", "private", extra={"file2": "d.{rank}"}),
-        row("close", "a.{rank}", "private")]  # fmt: skip
-SPOILT = {"file": (1, 99), "second": (2, 7), "slot": (0, 5), "operation": (1, 250), "size": (1, -1), "request": (1, 3),
-          "other": (1, 0), "no file": (1, -1), "no second": (2, -1), "no slot": (0, -1)}  # fmt: skip
+ROWS = [
+    row("open", "a.{rank}", "private", extra={"flags": 66}),
+    row("unlink", "b.{rank}", "private"),
+    row("rename", "c.{rank}", "private", extra={"file2": "d.{rank}"}),
+    row("close", "a.{rank}", "private"),
+]
+SPOILT = {
+    "file": (1, 99),
+    "second": (2, 7),
+    "slot": (0, 5),
+    "operation": (1, 250),
+    "size": (1, -1),
+    "request": (1, 3),
+    "other": (1, 0),
+    "no file": (1, -1),
+    "no second": (2, -1),
+    "no slot": (0, -1),
+}
 
 
 def main() -> None:

@@ -85,5 +85,16 @@ except BenchError as error:
 if comm.rank == 0:
     for row in measure(with_ratios(runner.rows)):
         key = row.key
-        print("row", row.last.workload, key.interface, key.strategy, key.phase, key.operation, row.last.data_bytes,
-              row.compared or "-", row.taken_over, row.independents, flush=True)
+        print(
+            "row",
+            row.last.workload,
+            key.interface,
+            key.strategy,
+            key.phase,
+            key.operation,
+            row.last.data_bytes,
+            row.compared or "-",
+            row.taken_over,
+            row.independents,
+            flush=True,
+        )

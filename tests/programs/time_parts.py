@@ -19,7 +19,6 @@ comm, folder = MPI.COMM_WORLD, pathlib.Path(sys.argv[1])
 data, mode = np.full(BYTES, 7, "u1"), MPI.MODE_CREATE | MPI.MODE_WRONLY
 
 
-
 def late() -> None:
     """Come late on rank 1."""
     time.sleep(HALF_S if comm.rank == 1 else 0)

@@ -247,9 +247,13 @@ class Check:
 def main(path: str, examples: int) -> None:
     check = Check(MPI.COMM_WORLD, path)
     quiet = settings(
-        max_examples=examples, derandomize=True, database=None, deadline=None, phases=[Phase.generate],
+        max_examples=examples,
+        derandomize=True,
+        database=None,
+        deadline=None,
+        phases=[Phase.generate],
         suppress_health_check=list(HealthCheck),
-    )  # fmt: skip
+    )
 
     @quiet
     @given(st.lists(TYPES, min_size=1, max_size=2), st.booleans(), st.booleans())

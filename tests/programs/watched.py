@@ -24,8 +24,9 @@ PIECE, PIECES, CALLS = 512, 300, 3
 def status() -> Any:
     """Run the command in a process of its own, which is no rank."""
     words = [sys.executable, "-m", "mpiio_ext", "delegates", "status", "--json", "--interval", "0.2"]
-    kept = {name: value for name, value in os.environ.items()
-            if not name.startswith(("OMPI_", "PMI", "MPIOX_", "HYDRA"))}
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("OMPI_", "PMI", "MPIOX_", "HYDRA"))
+    }
     return json.loads(subprocess.run(words, env=kept, capture_output=True, text=True, timeout=60, check=True).stdout)
 
 
@@ -40,8 +41,10 @@ def main() -> None:
     for call in range(CALLS):
         file.Write_at(call * data.size, data)
     comm.Barrier()
-    own = [{"delegate": item.delegate, "bytes_written": item.counters["bytes_written"], "group": item.group}
-           for item in mpiio_ext.delegates.own()]
+    own = [
+        {"delegate": item.delegate, "bytes_written": item.counters["bytes_written"], "group": item.group}
+        for item in mpiio_ext.delegates.own()
+    ]
     seen = comm.gather({"own": own, "delegation": mpiio_ext.stats.of(file).delegation})
     if comm.rank == 0:
         with open(result, "w", encoding="utf-8") as out:

@@ -45,19 +45,38 @@ def many(jobs: int, seed: int = 11) -> Tables:
     run_time = random.exponential(1000, jobs) + 10
     mpiio = random.random(jobs) < 0.2
     per_file = _files(random, log, start, run_time, processes, files, mpiio)
-    moved = {name: np.bincount(per_file["log_id"], weights=per_file[name], minlength=jobs + 1)[1:].astype(np.int64)
-             for name in ("bytes_read", "bytes_written", "reads", "writes")}  # fmt: skip
+    moved = {
+        name: np.bincount(per_file["log_id"], weights=per_file[name], minlength=jobs + 1)[1:].astype(np.int64)
+        for name in ("bytes_read", "bytes_written", "reads", "writes")
+    }
     job = {
-        "job_id": log, "log_id": log, "source": np.full(jobs, "darshan"), "uid": random.integers(1000, 1100, jobs),
+        "job_id": log,
+        "log_id": log,
+        "source": np.full(jobs, "darshan"),
+        "uid": random.integers(1000, 1100, jobs),
         "exe": [f"/global/u{k % 40}/bin/code{k % 40} in.dat" for k in random.integers(0, 40, jobs)],
-        "app": [f"code{k}" for k in np.minimum(random.geometric(0.12, jobs), 40)], "start_time": start,
-        "end_time": start + run_time, "run_time": run_time, "processes": processes,
-        "partial": np.zeros(jobs, bool), "files": files, "uses_posix": np.ones(jobs, bool), "uses_mpiio": mpiio,
-        "uses_stdio": random.random(jobs) < 0.9, "uses_hdf5": mpiio & (random.random(jobs) < 0.5),
-        "uses_pnetcdf": np.zeros(jobs, bool), "uses_lustre": np.ones(jobs, bool), **moved,
-    }  # fmt: skip
-    slurm = {"job_id": log, "start_time": start - 5, "end_time": start + run_time + 5, "run_time": run_time + 10,
-             "node_count": (-(-processes // 32)).astype(np.int32)}  # fmt: skip
+        "app": [f"code{k}" for k in np.minimum(random.geometric(0.12, jobs), 40)],
+        "start_time": start,
+        "end_time": start + run_time,
+        "run_time": run_time,
+        "processes": processes,
+        "partial": np.zeros(jobs, bool),
+        "files": files,
+        "uses_posix": np.ones(jobs, bool),
+        "uses_mpiio": mpiio,
+        "uses_stdio": random.random(jobs) < 0.9,
+        "uses_hdf5": mpiio & (random.random(jobs) < 0.5),
+        "uses_pnetcdf": np.zeros(jobs, bool),
+        "uses_lustre": np.ones(jobs, bool),
+        **moved,
+    }
+    slurm = {
+        "job_id": log,
+        "start_time": start - 5,
+        "end_time": start + run_time + 5,
+        "run_time": run_time + 10,
+        "node_count": (-(-processes // 32)).astype(np.int32),
+    }
     tables = {"darshan_job": job, "darshan_file": per_file, "slurm": slurm}
     return Tables({name: _fill(name, tables.get(name, {})) for name in TABLES})
 
@@ -74,23 +93,37 @@ def _files(random: Any, log: Any, start: Any, run_time: Any, processes: Any, fil
     shared = random.random(count) < 0.6
     osts = random.integers(0, 240, count)
     columns = {
-        "job_id": log[owner], "log_id": log[owner], "source": np.full(count, "darshan"),
-        "file_id": np.arange(count), "file": [f"/scratch/p/run{k}/out.{k}.h5" for k in range(count)],
-        "mount": np.full(count, "/scratch"), "fs_type": np.full(count, "lustre"), "processes": processes[owner],
-        "ranks": np.where(shared, processes[owner], 1).astype(np.int32), "reads": reads, "writes": writes,
-        "bytes_read": reads * size, "bytes_written": writes * size,
+        "job_id": log[owner],
+        "log_id": log[owner],
+        "source": np.full(count, "darshan"),
+        "file_id": np.arange(count),
+        "file": [f"/scratch/p/run{k}/out.{k}.h5" for k in range(count)],
+        "mount": np.full(count, "/scratch"),
+        "fs_type": np.full(count, "lustre"),
+        "processes": processes[owner],
+        "ranks": np.where(shared, processes[owner], 1).astype(np.int32),
+        "reads": reads,
+        "writes": writes,
+        "bytes_read": reads * size,
+        "bytes_written": writes * size,
         "consec_reads": (reads * random.beta(4, 1, count)).astype(np.int64),
         "consec_writes": (writes * random.beta(5, 1, count)).astype(np.int64),
-        "seq_reads": (reads * random.beta(8, 1, count)).astype(np.int64), "seq_writes": writes,
-        "read_start": np.where(reads > 0, begin, np.nan), "read_end": np.where(reads > 0, begin + length / 2, np.nan),
+        "seq_reads": (reads * random.beta(8, 1, count)).astype(np.int64),
+        "seq_writes": writes,
+        "read_start": np.where(reads > 0, begin, np.nan),
+        "read_end": np.where(reads > 0, begin + length / 2, np.nan),
         "write_start": np.where(writes > 0, begin + length / 2, np.nan),
         "write_end": np.where(writes > 0, begin + length, np.nan),
-        "read_time": length / 3, "write_time": length / 2, "meta_time": length / 50,
+        "read_time": length / 3,
+        "write_time": length / 2,
+        "meta_time": length / 50,
         "mpiio_coll_writes": np.where(mpiio[owner] & shared, processes[owner], 0),
-        "mpiio_coll_reads": np.zeros(count, np.int64), "stripe_size": np.full(count, 1 << 20),
-        "stripe_count": np.where(shared, 8, 1), "stripe_offset": np.full(count, -1),
+        "mpiio_coll_reads": np.zeros(count, np.int64),
+        "stripe_size": np.full(count, 1 << 20),
+        "stripe_count": np.where(shared, 8, 1),
+        "stripe_offset": np.full(count, -1),
         "osts": [[int(k)] if not s else list(range(int(k), int(k) + 8)) for k, s in zip(osts, shared, strict=True)],
-    }  # fmt: skip
+    }
     upper = [bound if bound is not None else 1 << 62 for bound in SIZE_BINS.values()]
     bins = np.searchsorted(np.array(upper), size, side="left")
     for number, name in enumerate(SIZE_BINS):
@@ -103,5 +136,11 @@ def _fill(name: str, columns: Mapping[str, Any]) -> pa.Table:
     schema = TABLES[name].schema()
     rows = len(columns["job_id"]) if columns else 0
     return pa.table(
-        [pa.array(columns[field.name], field.type, from_pandas=True) if field.name in columns
-         else pa.nulls(rows, field.type) for field in schema], schema=schema)  # fmt: skip
+        [
+            pa.array(columns[field.name], field.type, from_pandas=True)
+            if field.name in columns
+            else pa.nulls(rows, field.type)
+            for field in schema
+        ],
+        schema=schema,
+    )

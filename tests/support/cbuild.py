@@ -26,8 +26,23 @@ from support.launch import PATIENCE, mpi_family
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CSRC = pathlib.Path(os.environ.get("MPIOX_TEST_CSRC", ROOT / "csrc"))  # tests/mutants/run.py has its own
 MODULES = (
-    "common", "typemap", "layout", "domains", "lock_model", "auto_select", "storage", "cache", "rendezvous", "network",
-    "schedule", "server", "pioneer", "analytics", "arbiter", "stats", "live",
+    "common",
+    "typemap",
+    "layout",
+    "domains",
+    "lock_model",
+    "auto_select",
+    "storage",
+    "cache",
+    "rendezvous",
+    "network",
+    "schedule",
+    "server",
+    "pioneer",
+    "analytics",
+    "arbiter",
+    "stats",
+    "live",
 )
 MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-DMPIOX_TESTING", "-Wall", "-Wextra", "-Werror", "-g1", "-O1")
@@ -140,8 +155,14 @@ def threads_program(source: str, *modules: str) -> pathlib.Path:
 
 
 def fuzz(
-    source: str, *modules: str, folder: pathlib.Path, runs: int, most: int, options: Sequence[str] = (),
-    files: Sequence[pathlib.Path] = (), corpus: Sequence[bytes] = ()
+    source: str,
+    *modules: str,
+    folder: pathlib.Path,
+    runs: int,
+    most: int,
+    options: Sequence[str] = (),
+    files: Sequence[pathlib.Path] = (),
+    corpus: Sequence[bytes] = (),
 ) -> None:
     """Run tests/c/SOURCE on input of `most` bytes that libFuzzer makes, guided by coverage, from `corpus` on.
 

@@ -168,7 +168,10 @@ CODES = {
         title="S3D-IO, C, PnetCDF iput", output="checkpoint.*.nc", small=("12", "2"), large=("64", "2"), program=s3dio
     ),
     "flashio": Code(
-        title="FLASH-IO independent, C, MPI-IO", output="checkpoint.flash", small=("3", "5"), large=("8", "200"),
+        title="FLASH-IO independent, C, MPI-IO",
+        output="checkpoint.flash",
+        small=("3", "5"),
+        large=("8", "200"),
         program=flashio,
     ),
     "btio": Code(

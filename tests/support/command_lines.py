@@ -20,8 +20,10 @@ import click
 ROOT = Path(__file__).resolve().parents[2]
 
 #: Python modules that are programs, and the click objects that they parse with.
-_MODULES = {"mpiio_ext.partitioning": "mpiio_ext.partitioning.cli:main",
-            "mpiio_ext.bench": "mpiio_ext.bench.options:command"}
+_MODULES = {
+    "mpiio_ext.partitioning": "mpiio_ext.partitioning.cli:main",
+    "mpiio_ext.bench": "mpiio_ext.bench.options:command",
+}
 #: What ends a simple command in a shell.
 _ENDS = {"|", "||", "&&", ";", "&", "(", ")", "{", "}"}
 #: Words of blocks that stand for what the reader has, and cannot be compared with a choice.
@@ -96,8 +98,12 @@ def faults(command: click.Command, words: list[str]) -> Iterator[str]:
         else:
             if not command.invoke_without_command and not {"--help", "-h", "--version"} & set(words):
                 yield f"{' '.join(words[:1]) or 'nothing'} is no command"
-    options = {name: found for found in command.params if isinstance(found, click.Option)
-               for name in [*found.opts, *found.secondary_opts]}  # fmt: skip
+    options = {
+        name: found
+        for found in command.params
+        if isinstance(found, click.Option)
+        for name in [*found.opts, *found.secondary_opts]
+    }
     options |= {name: click.Option(["--help"], is_flag=True) for name in ("--help", "-h")}
     rest = iter(words)
     for word in rest:

@@ -9,8 +9,9 @@ import click
 from mpiio_ext.cli import main
 
 
-def leaves(command: click.Command, context: click.Context, words: tuple[str, ...] = ()
-           ) -> Iterator[tuple[str, click.Command]]:  # fmt: skip
+def leaves(
+    command: click.Command, context: click.Context, words: tuple[str, ...] = ()
+) -> Iterator[tuple[str, click.Command]]:
     """Yield the words of all commands that do something, and the commands."""
     if not isinstance(command, click.Group):
         yield " ".join(words), command

@@ -39,8 +39,12 @@ def logs(
     for path in (traces, theirs):
         path.mkdir()
     diagnosis_corpus.prepare(data)
-    variables = {"LD_PRELOAD": f"{get_tracer()}:{darshan}", "DARSHAN_LOGPATH": str(theirs),
-                 "MPIOX_TRACE_DIR": str(traces), "MPIOX_TRACE_MODE": "recording" if recording else "trace"}  # fmt: skip
+    variables = {
+        "LD_PRELOAD": f"{get_tracer()}:{darshan}",
+        "DARSHAN_LOGPATH": str(theirs),
+        "MPIOX_TRACE_DIR": str(traces),
+        "MPIOX_TRACE_MODE": "recording" if recording else "trace",
+    }
     words = [launcher() or "mpiexec", "-n", str(ranks), "env"]
     words += [f"{name}={value}" for name, value in variables.items()]
     run_bounded([*words, *command], env=base_environment() | {"OMPI_MCA_io": "romio321"}, timeout_s=TIMEOUT_S)

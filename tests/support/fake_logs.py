@@ -49,8 +49,10 @@ def convert(logs: Sequence[str], root: str) -> Converted:
         job, count = int(words[1]), int(words[2])
         osts = [int(word) for word in words[3:]] or None
         jobs.append({"job_id": job, "log_id": number, "source": "darshan", "log_file": log, "exe": text.strip()})
-        files += [{"job_id": job, "log_id": number, "source": "darshan", "file_id": k, "file": f"/f{k}", "osts": osts}
-                  for k in range(count)]
+        files += [
+            {"job_id": job, "log_id": number, "source": "darshan", "file_id": k, "file": f"/f{k}", "osts": osts}
+            for k in range(count)
+        ]
         outcomes.append(Outcome(log, "whole", "", number, {"darshan_job": 1, "darshan_file": count}))
     tables = {}
     for name, rows in (("darshan_job", jobs), ("darshan_file", files)):

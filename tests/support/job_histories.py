@@ -36,13 +36,18 @@ def history(performance: Sequence[float], more: Mapping[str, Any] | None = None,
     count = len(performance)
     names = {"_file_system": "scratch1", "darshan_app": "/bin/ior", **texts}
     columns: dict[str, Any] = {
-        "_jobid": np.arange(1000, 1000 + count), "_datetime_start": START + DAY * np.arange(count),
-        PERFORMANCE: np.asarray(performance, dtype=float), "darshan_nprocs": np.full(count, 64),
-        "darshan_biggest_read_api_bytes": np.zeros(count), "darshan_biggest_write_api_bytes": np.full(count, 1e12),
-        "darshan_biggest_read_api_files": np.zeros(count), "darshan_biggest_write_api_files": np.full(count, 64),
+        "_jobid": np.arange(1000, 1000 + count),
+        "_datetime_start": START + DAY * np.arange(count),
+        PERFORMANCE: np.asarray(performance, dtype=float),
+        "darshan_nprocs": np.full(count, 64),
+        "darshan_biggest_read_api_bytes": np.zeros(count),
+        "darshan_biggest_write_api_bytes": np.full(count, 1e12),
+        "darshan_biggest_read_api_files": np.zeros(count),
+        "darshan_biggest_write_api_files": np.full(count, 64),
         "darshan_total_gibs_posix": np.full(count, 931.3),
-        **{name: np.full(count, value, dtype=object) for name, value in names.items()}, **(more or {}),
-    }  # fmt: skip
+        **{name: np.full(count, value, dtype=object) for name, value in names.items()},
+        **(more or {}),
+    }
     return Jobs(columns, "made")
 
 

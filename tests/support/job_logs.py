@@ -30,9 +30,18 @@ RECORDS = [
 
 
 def written_log(
-    path: pathlib.Path, run: tuple[int, int], span: tuple[float, float], *, job_id: int = 42, processes: int = 4,
-    exe: str = "/bin/app", by_root: bool = True, bytes_written: int = 256 << 20, meta_time: float = 0.0, opens: int = 0,
-) -> pathlib.Path:  # fmt: skip
+    path: pathlib.Path,
+    run: tuple[int, int],
+    span: tuple[float, float],
+    *,
+    job_id: int = 42,
+    processes: int = 4,
+    exe: str = "/bin/app",
+    by_root: bool = True,
+    bytes_written: int = 256 << 20,
+    meta_time: float = 0.0,
+    opens: int = 0,
+) -> pathlib.Path:
     """Write the log of a program that writes one file in one go: by rank 0, or by all ranks alike.
 
     Parameters
@@ -44,11 +53,28 @@ def written_log(
     count, took = bytes_written >> 18, span[1] - span[0]
     share = bytes_written if by_root else bytes_written // processes
     counters = {
-        OPENS: opens or processes, WRITES: count, BYTES_WRITTEN: bytes_written, 17: bytes_written - 1, 19: count - 1,
-        21: count - 1, 43: count, 65: 1, 66: 0 if by_root else share, 67: 0, 68: share,
-    }  # fmt: skip
-    times = {0: span[0], 2: span[0], 6: span[1], 7: span[1], WRITE_TIME: took * (1 if by_root else processes),
-             META_TIME: meta_time, 13: 0.0 if by_root else took, 14: took}  # fmt: skip
+        OPENS: opens or processes,
+        WRITES: count,
+        BYTES_WRITTEN: bytes_written,
+        17: bytes_written - 1,
+        19: count - 1,
+        21: count - 1,
+        43: count,
+        65: 1,
+        66: 0 if by_root else share,
+        67: 0,
+        68: share,
+    }
+    times = {
+        0: span[0],
+        2: span[0],
+        6: span[1],
+        7: span[1],
+        WRITE_TIME: took * (1 if by_root else processes),
+        META_TIME: meta_time,
+        13: 0.0 if by_root else took,
+        14: took,
+    }
     job = Job(start=START + run[0], end=START + run[1], processes=processes, job_id=job_id, exe=exe)
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(make_log(job, {7: f"/scratch1/{path.stem}"}, {"POSIX": (4, posix(7, -1, counters, times))}))

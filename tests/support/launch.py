@@ -212,8 +212,14 @@ def python_alone(
     code: str, *arguments: str | os.PathLike[str], timeout_s: float = 60.0, **variables: str
 ) -> subprocess.CompletedProcess[str]:
     """Run code in a Python of this environment without a launcher; `variables` are laid over its environment."""
-    return subprocess.run([sys.executable, "-c", code, *arguments], env=base_environment() | variables,
-                          capture_output=True, text=True, timeout=timeout_s, check=False)  # fmt: skip
+    return subprocess.run(
+        [sys.executable, "-c", code, *arguments],
+        env=base_environment() | variables,
+        capture_output=True,
+        text=True,
+        timeout=timeout_s,
+        check=False,
+    )
 
 
 def of_ranks(folder: pathlib.Path, ranks: int, prefix: str = "") -> list[Any]:

@@ -29,21 +29,52 @@ def start_ticks(pid: int | str = "self") -> int:
 
 
 def content(
-    rank: int = 0, ranks: int = 1, files: int = 1, *, room: int = 8, version: int = 1, state: int = 1, change: int = 0,
-    magic: bytes = b"MPIOXLIV", pid: int = 0, ticks: int = 0, program: str = "app", world: str = "",
-    path: str = "/scratch/file", service: str = "", arbiter: str = "", command: str = "",
+    rank: int = 0,
+    ranks: int = 1,
+    files: int = 1,
+    *,
+    room: int = 8,
+    version: int = 1,
+    state: int = 1,
+    change: int = 0,
+    magic: bytes = b"MPIOXLIV",
+    pid: int = 0,
+    ticks: int = 0,
+    program: str = "app",
+    world: str = "",
+    path: str = "/scratch/file",
+    service: str = "",
+    arbiter: str = "",
+    command: str = "",
     rest: tuple[int, int, int, int] = (5, 6, 7, 8),
-) -> bytearray:  # fmt: skip
+) -> bytearray:
     """Return the bytes of a page whose first `files` entries are in use.
 
     Where the launcher gives the job no name it has that of this process: tests in other processes are other jobs.
     """
     page = bytearray(HEAD + max(room, files) * FILE)
-    struct.pack_into("<8s4i3q", page, 0, magic, version, HEAD, FILE, max(room, files), pid or os.getpid(),
-                     ticks or start_ticks(), time.time_ns())
+    struct.pack_into(
+        "<8s4i3q",
+        page,
+        0,
+        magic,
+        version,
+        HEAD,
+        FILE,
+        max(room, files),
+        pid or os.getpid(),
+        ticks or start_ticks(),
+        time.time_ns(),
+    )
     struct.pack_into("<4iQ3q4q", page, 48, rank, ranks, state, files, change, files + 2, files, 0, *rest)
-    texts = {128: os.uname().nodename, 192: program, 320: world or f"test-{os.getpid()}",
-             448: command or f"./{program} --in x", 960: service, 1024: arbiter}  # fmt: skip
+    texts = {
+        128: os.uname().nodename,
+        192: program,
+        320: world or f"test-{os.getpid()}",
+        448: command or f"./{program} --in x",
+        960: service,
+        1024: arbiter,
+    }
     for at, text in texts.items():
         page[at : at + len(text.encode())] = text.encode()
     for index in range(files):
@@ -63,8 +94,12 @@ def hold(page: bytes | bytearray, *, name: str = "mpiio_ext.live", sealed: bool 
 @contextlib.contextmanager
 def holding(ranks: int, files: int, world: str = "", *, command: str = "") -> Iterator[subprocess.Popen[str]]:
     """Have pages in another process."""
-    with subprocess.Popen([sys.executable, __file__, str(ranks), str(files), world, command], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, __file__, str(ranks), str(files), world, command],
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
         try:
             assert process.stdout is not None and process.stdout.readline() == "ready\n"
             yield process

@@ -16,9 +16,19 @@ from mpiio_ext.partitioning import Geometry, Plan, plan
 from mpiio_ext.partitioning.locks import FileSystem
 
 NAMES = (
-    "lock_requests", "grants", "matches", "conflicts", "revocations", "shared_units", "data_requests", "data_bytes",
-    "owner_changes", "aggregators", "smallest_request_bytes", "largest_request_bytes",
-)  # fmt: skip
+    "lock_requests",
+    "grants",
+    "matches",
+    "conflicts",
+    "revocations",
+    "shared_units",
+    "data_requests",
+    "data_bytes",
+    "owner_changes",
+    "aggregators",
+    "smallest_request_bytes",
+    "largest_request_bytes",
+)
 
 
 @dataclass(eq=False)
@@ -85,9 +95,18 @@ class Model:
     """One simulation; `run` and then look at `counts`, `sizes` and `time`."""
 
     def __init__(
-        self, geometry: Geometry, method: str, system: FileSystem, *, window_bytes: int, stripe_size_io: bool,
-        operation: str, collectives: int, synchronise: bool, order_seed: int | None,
-    ) -> None:  # fmt: skip
+        self,
+        geometry: Geometry,
+        method: str,
+        system: FileSystem,
+        *,
+        window_bytes: int,
+        stripe_size_io: bool,
+        operation: str,
+        collectives: int,
+        synchronise: bool,
+        order_seed: int | None,
+    ) -> None:
         self.geometry, self.method, self.system, self.window = geometry, method, system, window_bytes
         self.stripe_size_io, self.reads, self.collectives = stripe_size_io, operation == "read", collectives
         self.synchronise = synchronise

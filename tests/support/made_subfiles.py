@@ -22,20 +22,29 @@ def escape(name: str) -> bytes:
     return b"".join(b"%%%02X" % one if one < 32 or one in (37, 127) else bytes([one]) for one in os.fsencode(name))
 
 
-def index_text(name: str, unit: int, count: int, size: int | None, *, ident: str = IDENT,
-               subfiles: Sequence[str] | None = None) -> bytes:  # fmt: skip
+def index_text(
+    name: str, unit: int, count: int, size: int | None, *, ident: str = IDENT, subfiles: Sequence[str] | None = None
+) -> bytes:
     """Return the text of an index."""
     paths = [f"{name}.subfiles/{ident}.{one}" for one in range(count)] if subfiles is None else subfiles
-    lines = [b"mpiio_ext subfiles 1", b"This is the index of a file that is stored as several. One plain file is made "
-             b"by: mpiio-ext subfiles merge " + escape(name), b"state " + (b"writing" if size is None else b"whole"),
-             b"unit %d" % unit, b"count %d" % count, *([] if size is None else [b"size %d" % size]),
-             b"id " + ident.encode(), *(b"subfile " + escape(path) for path in paths)]  # fmt: skip
+    lines = [
+        b"mpiio_ext subfiles 1",
+        b"This is the index of a file that is stored as several. One plain file is made "
+        b"by: mpiio-ext subfiles merge " + escape(name),
+        b"state " + (b"writing" if size is None else b"whole"),
+        b"unit %d" % unit,
+        b"count %d" % count,
+        *([] if size is None else [b"size %d" % size]),
+        b"id " + ident.encode(),
+        *(b"subfile " + escape(path) for path in paths),
+    ]
     text = b"\n".join(lines) + b"\n"
     return text + b"checksum %08x\n" % zlib.crc32(text)
 
 
-def make(path: pathlib.Path, runs: Mapping[int, bytes], size: int, unit: int, count: int, *, whole: bool = True
-         ) -> None:  # fmt: skip
+def make(
+    path: pathlib.Path, runs: Mapping[int, bytes], size: int, unit: int, count: int, *, whole: bool = True
+) -> None:
     """Write an index and its subfiles; `runs` has the bytes by their places, the rest are holes."""
     folder = path.with_name(path.name + ".subfiles")
     folder.mkdir()
@@ -70,8 +79,13 @@ def child(*words: object, before: str = "") -> subprocess.Popen[bytes]:
     """Start a command in a process of its own; `before` runs there first."""
     code = f"import sys; sys.argv = {['mpiio-ext', 'subfiles', *map(str, words)]!r}\n{before}\n"
     code += "from mpiio_ext.cli import main; main(prog_name='mpiio-ext')"
-    return subprocess.Popen([sys.executable, "-c", code], env=base_environment(), stdin=subprocess.DEVNULL,
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+    return subprocess.Popen(
+        [sys.executable, "-c", code],
+        env=base_environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
 
 
 def content(runs: Mapping[int, bytes], size: int) -> bytes:

@@ -36,9 +36,11 @@ print(json.dumps([shown, eval(sys.argv[2], names)], default=str))
 _MOST_HTML = 8_000
 _NUMBER = r"\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?"
 #: What differs from run to run: numbers with a fraction, and those of time, speed and share.
-_VARIES = re.compile(r"\d[\d,]*\.\d+(?:e[-+]?\d+)?|"
-                     rf"{_NUMBER}(?=(?:\u202f|\s)?(?:n?s|µs|ms|us|min|h|%|[kMG]?B/s|×)(?![\w/]))"
-                     r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?")  # fmt: skip
+_VARIES = re.compile(
+    r"\d[\d,]*\.\d+(?:e[-+]?\d+)?|"
+    rf"{_NUMBER}(?=(?:\u202f|\s)?(?:n?s|µs|ms|us|min|h|%|[kMG]?B/s|×)(?![\w/]))"
+    r"|\b\d{4}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?)?"
+)
 #: Cells whose results are the same in every run: everything that they show is compared.
 SAME = ("domains", "jobs", "weather", "shared")
 
@@ -59,8 +61,9 @@ def stripped(text: str, folder: str, *, same: bool) -> str:
     return text if same else _VARIES.sub("…", text)
 
 
-def outputs_of(cell: dict[str, Any], shown: tuple[str, str | None, str | None], folder: str, number: int
-               ) -> list[dict[str, Any]]:  # fmt: skip
+def outputs_of(
+    cell: dict[str, Any], shown: tuple[str, str | None, str | None], folder: str, number: int
+) -> list[dict[str, Any]]:
     """Return the outputs of a cell, as a notebook has them."""
     printed, plain, html = (None if text is None else stripped(text, folder, same=is_same(cell)) for text in shown)
     found: list[dict[str, Any]] = []
@@ -89,8 +92,15 @@ def command(document: dict[str, Any], check: str) -> list[str]:
 def _keep() -> None:
     document = json.loads(NOTEBOOK.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
-        done = subprocess.run(command(document, "None"), cwd=folder, stdout=subprocess.PIPE, text=True, check=True,
-                              env={**os.environ, "COLUMNS": "100"}, stdin=subprocess.DEVNULL)  # fmt: skip
+        done = subprocess.run(
+            command(document, "None"),
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            text=True,
+            check=True,
+            env={**os.environ, "COLUMNS": "100"},
+            stdin=subprocess.DEVNULL,
+        )
         with_outputs(document, json.loads(done.stdout.splitlines()[-1])[0], folder)
     NOTEBOOK.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

@@ -86,13 +86,17 @@ def simulated(point: Point) -> dict[tuple[str, bool], float]:
     geometry, lock, window, operation = point
     return {
         (m.name, stripes): simulate(
-            geometry, m.name, file_system=FILE_SYSTEMS[lock], window_bytes=window, stripe_size_io=stripes,
+            geometry,
+            m.name,
+            file_system=FILE_SYSTEMS[lock],
+            window_bytes=window,
+            stripe_size_io=stripes,
             operation=operation,
         ).time_s
         for m in methods()
         for stripes in (False, True)
         if not (lock == "none" and m.name == "even")
-    }  # fmt: skip
+    }
 
 
 def judge(point: Point) -> Verdict:

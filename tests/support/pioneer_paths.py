@@ -19,12 +19,25 @@ def row(operation: str, file: str | None, owner: str | None, layer: str = "posix
     """Return a row: `at` and `size` of both groups; `step` is how far the child's offset is from the root's."""
     at, size, step = values.get("at"), values.get("size"), values.get("step", 0)
     groups = values.get("groups", 3)
-    found = {"operation": operation, "file": file, "owner": owner, "layer": layer, "groups": groups,
-             "session": values.get("session"), "extra": json.dumps(values["extra"]) if "extra" in values else None,
-             "size_0": size, "size_1": size, "offset_0": at, "offset_1": None if at is None else at + step,
-             "slack_0": values.get("slack", 0), "slack_1": values.get("slack", 0)}  # fmt: skip
-    return {name: None if name[-2:] in ("_0", "_1") and not groups >> int(name[-1]) & 1 else value
-            for name, value in found.items()}  # fmt: skip
+    found = {
+        "operation": operation,
+        "file": file,
+        "owner": owner,
+        "layer": layer,
+        "groups": groups,
+        "session": values.get("session"),
+        "extra": json.dumps(values["extra"]) if "extra" in values else None,
+        "size_0": size,
+        "size_1": size,
+        "offset_0": at,
+        "offset_1": None if at is None else at + step,
+        "slack_0": values.get("slack", 0),
+        "slack_1": values.get("slack", 0),
+    }
+    return {
+        name: None if name[-2:] in ("_0", "_1") and not groups >> int(name[-1]) & 1 else value
+        for name, value in found.items()
+    }
 
 
 def path_of(
@@ -44,23 +57,28 @@ def path_of(
     return WorkloadPath(table, info)
 
 
-def save(
-    rows: list[dict[str, Any]], path: pathlib.Path, members: tuple[tuple[int, ...], ...] | None = None
-) -> None:
+def save(rows: list[dict[str, Any]], path: pathlib.Path, members: tuple[tuple[int, ...], ...] | None = None) -> None:
     path_of(rows, members=members).save(path)
 
 
 EVERYTHING = [
-    row("mkdir", "out", "shared"), row("stat", "nothing", "shared"),
-    row("open", "out/cfg", "root", groups=1), row("write", "out/cfg", "root", groups=1, size=100),
+    row("mkdir", "out", "shared"),
+    row("stat", "nothing", "shared"),
+    row("open", "out/cfg", "root", groups=1),
+    row("write", "out/cfg", "root", groups=1, size=100),
     row("close", "out/cfg", "root", groups=1),
-    row("fopen", "in.txt", "shared", "stdio", extra={"mode": "r"}), row("fread", "in.txt", "shared", "stdio", size=500),
+    row("fopen", "in.txt", "shared", "stdio", extra={"mode": "r"}),
+    row("fread", "in.txt", "shared", "stdio", size=500),
     row("fseek", "in.txt", "shared", "stdio", at=10, extra={"whence": 0}),
-    row("fread", "in.txt", "shared", "stdio", size=20), row("fclose", "in.txt", "shared", "stdio"),
-    row("open", "out/p.{rank:04}", "private"), row("pwrite", "out/p.{rank:04}", "private", at=50, size=10),
+    row("fread", "in.txt", "shared", "stdio", size=20),
+    row("fclose", "in.txt", "shared", "stdio"),
+    row("open", "out/p.{rank:04}", "private"),
+    row("pwrite", "out/p.{rank:04}", "private", at=50, size=10),
     row("lseek", "out/p.{rank:04}", "private", at=0, extra={"whence": "SEEK_SET"}),
-    row("write", "out/p.{rank:04}", "private", size=50), row("fstat", "out/p.{rank:04}", "private"),
-    row("ftruncate", "out/p.{rank:04}", "private", at=55), row("fsync", "out/p.{rank:04}", "private"),
+    row("write", "out/p.{rank:04}", "private", size=50),
+    row("fstat", "out/p.{rank:04}", "private"),
+    row("ftruncate", "out/p.{rank:04}", "private", at=55),
+    row("fsync", "out/p.{rank:04}", "private"),
     row("MPI_File_open", "all", "shared", "mpiio", slack=SLACK_NS),
     row("MPI_File_write_at_all", "all", "shared", "mpiio", at=0, size=BLOCK, step=BLOCK),
     row("MPI_File_sync", "all", "shared", "mpiio"),
@@ -74,4 +92,4 @@ EVERYTHING = [
     row("MPI_File_write", "own.{rank}", "private", "mpiio", size=7),
     row("MPI_File_close", "own.{rank}", "private", "mpiio"),
     row("no such operation", "all", "shared"),
-]  # fmt: skip
+]

@@ -11,31 +11,93 @@ from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.pioneer_paths import EVERYTHING, path_of, row
 
 _MORE = [
-    row("open", "d/a.{rank}", "private", extra={"flags": 66}), row("write", "d/a.{rank}", "private", size=300),
+    row("open", "d/a.{rank}", "private", extra={"flags": 66}),
+    row("write", "d/a.{rank}", "private", size=300),
     row("mmap", "d/a.{rank}", "private", at=0, size=300, extra={"protection": 3}),
-    row("msync", "d/a.{rank}", "private"), row("munmap", "d/a.{rank}", "private"),
+    row("msync", "d/a.{rank}", "private"),
+    row("munmap", "d/a.{rank}", "private"),
     row("close", "d/a.{rank}", "private"),
     row("link", "d/a.{rank}", "private", extra={"file2": "d/c.{rank}"}),
     row("rename", "d/a.{rank}", "private", extra={"file2": "d/b.{rank}"}),
-    row("opendir", "in", "shared"), row("readdir", "in", "shared"), row("closedir", "in", "shared"),
-    row("unlink", "gone", "root", groups=1), row("truncate", "t.{rank}", "private", size=9),
-    row("open", "from", "root", groups=1), row("open", "to", "root", groups=1),
+    row("opendir", "in", "shared"),
+    row("readdir", "in", "shared"),
+    row("closedir", "in", "shared"),
+    row("unlink", "gone", "root", groups=1),
+    row("truncate", "t.{rank}", "private", size=9),
+    row("open", "from", "root", groups=1),
+    row("open", "to", "root", groups=1),
     row("copy_file_range", "from", "root", groups=1, size=90, extra={"file2": "to", "moved": 50}),
-    row("close", "from", "root", groups=1), row("close", "to", "root", groups=1),
-    row("MPI_File_open", "view", "shared", "mpiio"), row("MPI_File_preallocate", "view", "shared", "mpiio", size=100),
+    row("close", "from", "root", groups=1),
+    row("close", "to", "root", groups=1),
+    row("MPI_File_open", "view", "shared", "mpiio"),
+    row("MPI_File_preallocate", "view", "shared", "mpiio", size=100),
     row("MPI_File_set_view", "view", "shared", "mpiio", extra={"displacement": 0, "filetype": "8"}),
     row("MPI_File_iwrite_at", "view", "shared", "mpiio", at=0, size=30, step=30, extra={"request": 5}),
     row("MPI_Wait", "view", "shared", "mpi", extra={"request": 5}),
     row("MPI_File_write_at_all_begin", "view", "shared", "mpiio", at=0, size=30, step=30),
-    row("MPI_File_write_at_all_end", "view", "shared", "mpiio"), row("MPI_File_close", "view", "shared", "mpiio"),
-]  # fmt: skip
+    row("MPI_File_write_at_all_end", "view", "shared", "mpiio"),
+    row("MPI_File_close", "view", "shared", "mpiio"),
+]
 _SIZES = (None, 0, 1, 77, 3000, -1, -(2**62), 2**60 + 1, 2**62, 2**63 - 1)
-_FILES = (None, "", "a", "all", "in", "d", "../out", "/", "n\0ul", "{rank", "{rank~1}", "{rank=2}.x", "x" * 300,
-          "d/a.{rank}")  # fmt: skip
-_KEYS = ("flags", "mode", "amode", "file2", "moved", "protection", "request", "displacement", "filetype", "whence",
-         "comm", "communicator", "address", "value", "complete", "implied", "errno", "groups")  # fmt: skip
-_VALUES: tuple[Any, ...] = (None, 0, 1, 3, -1, 2**31, 2**70, 1.5, True, "", "x", "O_RDWR|O_CREAT", "PROT_READ", "r",
-                            "w+", "self", "8", "4,2", [1], {"a": 1}, [[0, 1]])  # fmt: skip
+_FILES = (
+    None,
+    "",
+    "a",
+    "all",
+    "in",
+    "d",
+    "../out",
+    "/",
+    "n\0ul",
+    "{rank",
+    "{rank~1}",
+    "{rank=2}.x",
+    "x" * 300,
+    "d/a.{rank}",
+)
+_KEYS = (
+    "flags",
+    "mode",
+    "amode",
+    "file2",
+    "moved",
+    "protection",
+    "request",
+    "displacement",
+    "filetype",
+    "whence",
+    "comm",
+    "communicator",
+    "address",
+    "value",
+    "complete",
+    "implied",
+    "errno",
+    "groups",
+)
+_VALUES: tuple[Any, ...] = (
+    None,
+    0,
+    1,
+    3,
+    -1,
+    2**31,
+    2**70,
+    1.5,
+    True,
+    "",
+    "x",
+    "O_RDWR|O_CREAT",
+    "PROT_READ",
+    "r",
+    "w+",
+    "self",
+    "8",
+    "4,2",
+    [1],
+    {"a": 1},
+    [[0, 1]],
+)
 
 
 def _extra(one: random.Random, before: str | None) -> str | None:
@@ -48,8 +110,23 @@ def _extra(one: random.Random, before: str | None) -> str | None:
 def _spoil(one: random.Random, rows: list[dict[str, Any]]) -> None:
     """Change something of one row, or the rows themselves."""
     at = one.randrange(len(rows))
-    what = one.choice(("operation", "file", "owner", "session", "groups", "size", "offset", "extra", "layer", "slack",
-                       "away", "twice", "elsewhere"))  # fmt: skip
+    what = one.choice(
+        (
+            "operation",
+            "file",
+            "owner",
+            "session",
+            "groups",
+            "size",
+            "offset",
+            "extra",
+            "layer",
+            "slack",
+            "away",
+            "twice",
+            "elsewhere",
+        )
+    )
     spoilt = dict(rows[at])
     if what == "away" and len(rows) > 1:
         del rows[at]
@@ -68,8 +145,12 @@ def _spoil(one: random.Random, rows: list[dict[str, Any]]) -> None:
         spoilt["extra"] = _extra(one, spoilt["extra"])
     else:
         choices: dict[str, tuple[Any, ...]] = {
-            "file": _FILES, "owner": ("root", "shared", "private", "child", None), "session": (None, 0, 1, 2, 7),
-            "groups": (1, 2, 3), "layer": ("posix", "stdio", "mpiio", "mpi")}  # fmt: skip
+            "file": _FILES,
+            "owner": ("root", "shared", "private", "child", None),
+            "session": (None, 0, 1, 2, 7),
+            "groups": (1, 2, 3),
+            "layer": ("posix", "stdio", "mpiio", "mpi"),
+        }
         spoilt[what] = one.choice(choices.get(what, (None,)))
     rows[at] = spoilt
 

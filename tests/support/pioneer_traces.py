@@ -23,9 +23,23 @@ def trace_batches(ranks: int = 3, writes: int = 20, *, size: int = 1000, pause: 
             data = [("pwrite", at * size, size) for at in range(writes)]
             calls = [("open", None, None), *data, ("close", None, None)]
             for line, (name, offset, amount) in enumerate(calls, 1):
-                rows.append({"timestamp": now, "operation": name, "file": file, "offset": offset, "size": amount,
-                             "duration": MS // 2, "rank": rank, "thread": 0, "layer": "posix", "depth": 0,
-                             "result": 3 if name == "open" else amount or 0, "handle": 3, "line": line})  # fmt: skip
+                rows.append(
+                    {
+                        "timestamp": now,
+                        "operation": name,
+                        "file": file,
+                        "offset": offset,
+                        "size": amount,
+                        "duration": MS // 2,
+                        "rank": rank,
+                        "thread": 0,
+                        "layer": "posix",
+                        "depth": 0,
+                        "result": 3 if name == "open" else amount or 0,
+                        "handle": 3,
+                        "line": line,
+                    }
+                )
                 now += MS // 2 + pause
     return pa.Table.from_pylist(rows, SCHEMA).to_batches()
 

@@ -40,16 +40,28 @@ class Report:
 
 
 def _large(bytes_more: int, gib: int, *threads: str, seen: str) -> Report:
-    return Report(threads=threads, seen=seen, program="large_request", ranks=2, memory_gib=gib, dear=True,
-                  arguments=(FILE, str(gib * 1024), str(bytes_more)))
+    return Report(
+        threads=threads,
+        seen=seen,
+        program="large_request",
+        ranks=2,
+        memory_gib=gib,
+        dear=True,
+        arguments=(FILE, str(gib * 1024), str(bytes_more)),
+    )
 
 
 def _limits(groups: str, *limits: int, gib: float = 0.1, dear: bool = True) -> Report:
     """Return a report on every call around limits; `groups`: see the program. In totals each call is made once."""
-    return Report(threads=("open-mpi/ompi#14379", "open-mpi/ompi#12952", "pmodels/mpich#2886", "diatomic/diy#75"),
-                  program="around_limits", ranks=2, memory_gib=gib, dear=dear,
-                  arguments=(groups, FILE, ",".join(map(str, limits)), str(len(limits))),
-                  seen="offsets, lengths and counts beyond an int are narrowed in one of many calls")
+    return Report(
+        threads=("open-mpi/ompi#14379", "open-mpi/ompi#12952", "pmodels/mpich#2886", "diatomic/diy#75"),
+        program="around_limits",
+        ranks=2,
+        memory_gib=gib,
+        dear=dear,
+        arguments=(groups, FILE, ",".join(map(str, limits)), str(len(limits))),
+        seen="offsets, lengths and counts beyond an int are narrowed in one of many calls",
+    )
 
 
 #: 2^31 and 2^32, each with the numbers before and after it.
@@ -58,48 +70,96 @@ _LIMITS = [(1 << bits) + more for bits in (31, 32) for more in (-1, 0, 1)]
 
 REPORTS = {
     "ranks-without-data": Report(
-        threads=("open-mpi/ompi#7414", "open-mpi/ompi#7809", "open-mpi/ompi#11182"), program="no_data", ranks=16,
-        seen="16 ranks of which 8 write nothing wait for ever in MPI_File_write_at_all"),
+        threads=("open-mpi/ompi#7414", "open-mpi/ompi#7809", "open-mpi/ompi#11182"),
+        program="no_data",
+        ranks=16,
+        seen="16 ranks of which 8 write nothing wait for ever in MPI_File_write_at_all",
+    ),
     "pieces-of-2-gib": Report(
-        threads=("open-mpi/ompi#14379", "paboyle/Grid#381"), program="byte_offset", ranks=2,
-        seen="offsets in a view with pieces of 2 GiB are computed from memory that is not the view's"),
+        threads=("open-mpi/ompi#14379", "paboyle/Grid#381"),
+        program="byte_offset",
+        ranks=2,
+        seen="offsets in a view with pieces of 2 GiB are computed from memory that is not the view's",
+    ),
     "one-call-just-below-2-gib": _large(
-        -4096, 2, "pmodels/mpich#1742", seen="the last 4 KiB before 2 GiB are wrong, with MPI_SUCCESS"),
+        -4096, 2, "pmodels/mpich#1742", seen="the last 4 KiB before 2 GiB are wrong, with MPI_SUCCESS"
+    ),
     "one-call-of-2-gib": _large(
-        4096, 2, "pmodels/mpich#2886", "pmodels/mpich#2887", "pmodels/mpich#2888", "open-mpi/ompi#2399",
-        seen="assertions and short writes in calls of more than 2 GiB"),
+        4096,
+        2,
+        "pmodels/mpich#2886",
+        "pmodels/mpich#2887",
+        "pmodels/mpich#2888",
+        "open-mpi/ompi#2399",
+        seen="assertions and short writes in calls of more than 2 GiB",
+    ),
     "one-call-of-4-gib": _large(
-        8, 4, "pmodels/mpich#2012", "diatomic/diy#75", seen="2 GiB are written where 4 GiB are asked for"),
+        8, 4, "pmodels/mpich#2012", "diatomic/diy#75", seen="2 GiB are written where 4 GiB are asked for"
+    ),
     "calls-around-2-limits": _limits("far,sizes", 1 << 31, (1 << 32) + 1, dear=False),
     "calls-around-6-limits": _limits("far,sizes", *_LIMITS),
     "totals-around-6-limits": _limits("totals,preallocate", *_LIMITS, gib=5),
     "indexed-views": Report(
-        threads=("open-mpi/ompi#11917", "pmodels/mpich#7169"), program="indexed_view", ranks=4,
-        seen="data of views of indexed types are wrong, and files have another size"),
+        threads=("open-mpi/ompi#11917", "pmodels/mpich#7169"),
+        program="indexed_view",
+        ranks=4,
+        seen="data of views of indexed types are wrong, and files have another size",
+    ),
     "reads-behind-the-end": Report(
-        threads=("open-mpi/ompi#14015", "open-mpi/ompi#12973", "pmodels/mpich#1085", "pmodels/mpich#2348",
-                 "cburstedde/p4est#288"), program="short_read", ranks=4,
-        seen="the status of a read that ends behind the end of the file counts the bytes asked for"),
+        threads=(
+            "open-mpi/ompi#14015",
+            "open-mpi/ompi#12973",
+            "pmodels/mpich#1085",
+            "pmodels/mpich#2348",
+            "cburstedde/p4est#288",
+        ),
+        program="short_read",
+        ranks=4,
+        seen="the status of a read that ends behind the end of the file counts the bytes asked for",
+    ),
     "one-read-of-mixed-views": Report(
-        threads=("open-mpi/ompi#10546",), program="mixed_read", ranks=3,
-        seen="of five integers four are read where another rank reads some of them through a view"),
+        threads=("open-mpi/ompi#10546",),
+        program="mixed_read",
+        ranks=3,
+        seen="of five integers four are read where another rank reads some of them through a view",
+    ),
     "memory-with-a-gap": Report(
-        threads=("pmodels/mpich#6985",), program="memory_gap", ranks=4, arguments=(FILE, "256", "512"),
-        seen="8,192 columns of 4 KiB a rank written in 8 s; in 33 s from memory with a gap of 16 bytes"),
+        threads=("pmodels/mpich#6985",),
+        program="memory_gap",
+        ranks=4,
+        arguments=(FILE, "256", "512"),
+        seen="8,192 columns of 4 KiB a rank written in 8 s; in 33 s from memory with a gap of 16 bytes",
+    ),
     "hdf5-cartesian": Report(
-        threads=("open-mpi/ompi#12718",), program="slabs_hdf5", ranks=3, arguments=("cartesian", FILE, "50", "30"),
-        seen="now and then a dataset written over a Cartesian communicator is wrong"),
+        threads=("open-mpi/ompi#12718",),
+        program="slabs_hdf5",
+        ranks=3,
+        arguments=("cartesian", FILE, "50", "30"),
+        seen="now and then a dataset written over a Cartesian communicator is wrong",
+    ),
     "hdf5-uneven": Report(
-        threads=("HDFGroup/hdf5#1227", "AMReX-Codes/amrex#2491"), program="slabs_hdf5", ranks=31,
-        arguments=("uneven", FILE, "2000", "2"), seen="31 ranks with slabs of different sizes wait for ever"),
+        threads=("HDFGroup/hdf5#1227", "AMReX-Codes/amrex#2491"),
+        program="slabs_hdf5",
+        ranks=31,
+        arguments=("uneven", FILE, "2000", "2"),
+        seen="31 ranks with slabs of different sizes wait for ever",
+    ),
     "hdf5-blocks": Report(
-        threads=("pmodels/mpich#6984",), program="slabs_hdf5", ranks=4, dear=True,
+        threads=("pmodels/mpich#6984",),
+        program="slabs_hdf5",
+        ranks=4,
+        dear=True,
         arguments=("cartesian", FILE, "2048", "4"),
-        seen="2 and 16 ranks of h5bench's exerciser: most of the time of collective writes is in exchanging"),
+        seen="2 and 16 ranks of h5bench's exerciser: most of the time of collective writes is in exchanging",
+    ),
     "hdf5-rows": Report(
-        threads=("HDFGroup/hdf5#5796",), program="slabs_hdf5", ranks=4, arguments=("rows", FILE, "3556", "10"),
-        seen="30 files a minute on one node, 2 or 3 on several"),
-}  # fmt: skip
+        threads=("HDFGroup/hdf5#5796",),
+        program="slabs_hdf5",
+        ranks=4,
+        arguments=("rows", FILE, "3556", "10"),
+        seen="30 files a minute on one node, 2 or 3 on several",
+    ),
+}
 
 
 @functools.cache

@@ -7,24 +7,49 @@ from typing import Any
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 
 JOB = {
-    "job_id": 4711, "log_id": 1, "uid": 31337, "app": "secret_solver", "exe": "/home/alice/secret_solver -x",
-    "processes": 64, "run_time": 100.0, "start_time": 1.6e9, "modules": ["LUSTRE", "MPI-IO", "POSIX"],
-    "uses_mpiio": True, "partial": False,
-}  # fmt: skip
+    "job_id": 4711,
+    "log_id": 1,
+    "uid": 31337,
+    "app": "secret_solver",
+    "exe": "/home/alice/secret_solver -x",
+    "processes": 64,
+    "run_time": 100.0,
+    "start_time": 1.6e9,
+    "modules": ["LUSTRE", "MPI-IO", "POSIX"],
+    "uses_mpiio": True,
+    "partial": False,
+}
 
 
 def file(start: float, end: float, way: str = "write", **columns: Any) -> dict[str, Any]:
     """Return a quiet file: large consecutive aligned requests by one rank, collective, on four OSTs."""
     moved = "written" if way == "write" else "read"
     quiet: dict[str, Any] = {
-        "job_id": 4711, "log_id": 1, "file_id": int(start * 1e6), "file": f"/scratch/alice/out.{start}",
+        "job_id": 4711,
+        "log_id": 1,
+        "file_id": int(start * 1e6),
+        "file": f"/scratch/alice/out.{start}",
         "processes": 64,
-        f"{way}_start": 1.6e9 + start, f"{way}_end": 1.6e9 + end, "meta_time": 0.0,
-        f"bytes_{moved}": 100 << 20, f"{way}s": 100, f"consec_{way}s": 99, "ranks": 1, "opens": 1, "unaligned": 0,
-        "stripe_count": 4, "osts": [0, 1, 2, 3], f"mpiio_coll_{way}s": 100, f"mpiio_indep_{way}s": 0,
-        f"mpiio_nb_{way}s": 0, "alignment": 1 << 20, "root_bytes_written": 0,
-        "slowest_rank_time": None, "fastest_rank_bytes": None, "slowest_rank_bytes": None,
-    }  # fmt: skip
+        f"{way}_start": 1.6e9 + start,
+        f"{way}_end": 1.6e9 + end,
+        "meta_time": 0.0,
+        f"bytes_{moved}": 100 << 20,
+        f"{way}s": 100,
+        f"consec_{way}s": 99,
+        "ranks": 1,
+        "opens": 1,
+        "unaligned": 0,
+        "stripe_count": 4,
+        "osts": [0, 1, 2, 3],
+        f"mpiio_coll_{way}s": 100,
+        f"mpiio_indep_{way}s": 0,
+        f"mpiio_nb_{way}s": 0,
+        "alignment": 1 << 20,
+        "root_bytes_written": 0,
+        "slowest_rank_time": None,
+        "fastest_rank_bytes": None,
+        "slowest_rank_bytes": None,
+    }
     quiet |= {f"{other}_size_{name}": 0 for other in ("read", "write") for name in SIZE_BINS}
     quiet |= {"read_time": 0.0, "write_time": 0.0, f"{way}_time": float(end - start), f"{way}_size_1m_4m": 100}
     return {**quiet, **columns}
@@ -32,6 +57,9 @@ def file(start: float, end: float, way: str = "write", **columns: Any) -> dict[s
 
 def small(way: str = "write", **columns: Any) -> dict[str, Any]:
     return {
-        f"bytes_{'written' if way == 'write' else 'read'}": 100 << 10, f"{way}_size_1k_10k": 100,
-        f"{way}_size_1m_4m": 0, f"consec_{way}s": 0, **columns,
-    }  # fmt: skip
+        f"bytes_{'written' if way == 'write' else 'read'}": 100 << 10,
+        f"{way}_size_1k_10k": 100,
+        f"{way}_size_1m_4m": 0,
+        f"consec_{way}s": 0,
+        **columns,
+    }

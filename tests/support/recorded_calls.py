@@ -25,9 +25,16 @@ from support import cbuild
 
 _GENERATED = ("mpiox_recording_calls.h", "mpiox_trace_mpi_operations.h", "mpiox_trace_system_files.h")
 _SOURCES = (
-    "mpiox_recording", "mpiox_recording_file", "mpiox_recording_time", "mpiox_trace_clock", "mpiox_trace_file",
-    "mpiox_trace_lock", "mpiox_trace_names", "mpiox_trace_place", "mpiox_trace_system",
-)  # fmt: skip
+    "mpiox_recording",
+    "mpiox_recording_file",
+    "mpiox_recording_time",
+    "mpiox_trace_clock",
+    "mpiox_trace_file",
+    "mpiox_trace_lock",
+    "mpiox_trace_names",
+    "mpiox_trace_place",
+    "mpiox_trace_system",
+)
 _STDIO = ("fopen", "fdopen", "fread", "fwrite", "fgets", "fputs", "fseek", "fflush", "fclose")
 
 
@@ -59,24 +66,51 @@ class Call:
 
     def line(self, since: int) -> str:
         """Return the line for the program in C."""
-        numbers = (self.start + since, self.duration, self.depth, self.file, self.offset, self.size, self.result,
-                   self.count, self.mode, self.file2, self.comm_size, self.hints, self.offset2)  # fmt: skip
+        numbers = (
+            self.start + since,
+            self.duration,
+            self.depth,
+            self.file,
+            self.offset,
+            self.size,
+            self.result,
+            self.count,
+            self.mode,
+            self.file2,
+            self.comm_size,
+            self.hints,
+            self.offset2,
+        )
         return f"C {self.operation} {' '.join(map(str, numbers))}"
 
     def row(self, since: int, names: Sequence[str]) -> dict[str, Any]:
         """Return the row of a trace."""
         mode = "amode" if self.layer == "mpiio" else "mode"
-        more: dict[str, Any] = {"count": self.count, mode: self.mode, "comm_size": self.comm_size, "hints": self.hints,
-                                "offset2": self.offset2}
+        more: dict[str, Any] = {
+            "count": self.count,
+            mode: self.mode,
+            "comm_size": self.comm_size,
+            "hints": self.hints,
+            "offset2": self.offset2,
+        }
         more = {name: value for name, value in more.items() if value >= 0}
         if self.file2 > 0:
             more["file2"] = names[self.file2 - 1]
         return {
-            "timestamp": self.start + since, "operation": self.operation, "duration": self.duration, "rank": 0,
-            "file": names[self.file - 1] if self.file else None, "offset": self.offset if self.offset >= 0 else None,
-            "size": self.size if self.size >= 0 else None, "extra": json.dumps(more) if more else None, "thread": 0,
-            "layer": self.layer, "depth": self.depth, "result": self.result, "line": 1,
-        }  # fmt: skip
+            "timestamp": self.start + since,
+            "operation": self.operation,
+            "duration": self.duration,
+            "rank": 0,
+            "file": names[self.file - 1] if self.file else None,
+            "offset": self.offset if self.offset >= 0 else None,
+            "size": self.size if self.size >= 0 else None,
+            "extra": json.dumps(more) if more else None,
+            "thread": 0,
+            "layer": self.layer,
+            "depth": self.depth,
+            "result": self.result,
+            "line": 1,
+        }
 
 
 @functools.cache
@@ -130,10 +164,16 @@ class Line:
 
 
 def record(
-    folder: pathlib.Path, names: Sequence[str], calls: Sequence[Call | Told | Line], *, since: int = 1000,
+    folder: pathlib.Path,
+    names: Sequence[str],
+    calls: Sequence[Call | Told | Line],
+    *,
+    since: int = 1000,
     end: str = "END 1",
-    begin: str = "", variables: dict[str, str] | None = None, most_bytes: int = -1,
-) -> subprocess.CompletedProcess[str]:  # fmt: skip
+    begin: str = "",
+    variables: dict[str, str] | None = None,
+    most_bytes: int = -1,
+) -> subprocess.CompletedProcess[str]:
     """Record calls into a folder; returns what became of the program. `most_bytes`: of a file, -1: any number."""
 
     def limit() -> None:
@@ -141,9 +181,14 @@ def record(
 
     lines = [*(f"F {name}" for name in names), *([begin] if begin else []), *(call.line(since) for call in calls), end]
     return subprocess.run(
-        [str(recorder()), str(folder)], input="\n".join(lines) + "\n", capture_output=True, text=True, timeout=300,
-        env=os.environ | (variables or {}), preexec_fn=limit if most_bytes >= 0 else None,
-    )  # fmt: skip
+        [str(recorder()), str(folder)],
+        input="\n".join(lines) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env=os.environ | (variables or {}),
+        preexec_fn=limit if most_bytes >= 0 else None,
+    )
 
 
 def counted(

@@ -30,8 +30,15 @@ ENVIRONMENT: dict[str, Any] = {
     "variables": {"OMPI_MCA_ess": "^singleton", "OMPI_MCA_io": "romio321", "MPIOX_RANKS_PER_NODE": "2"},
 }
 CONFIGURATION: dict[str, Any] = {
-    "sizes": {"file_bytes": 8388608, "blocks_bytes": [65536, 512], "transfer_bytes": 0, "piece_bytes": 4096, "ghost": 2,
-              "steps": 5, "seed": 1},
+    "sizes": {
+        "file_bytes": 8388608,
+        "blocks_bytes": [65536, 512],
+        "transfer_bytes": 0,
+        "piece_bytes": 4096,
+        "ghost": 2,
+        "steps": 5,
+        "seed": 1,
+    },
     "workloads": {"interleaved_512": {"class": "InterleavedBlocks", "ranks": 4, "block_bytes": 512, "blocks": 4096}},
     "kernels": {"flash": {"scale": 0.25, "unknowns": 24}, "bt": {"class": "A", "grid": 64}},
     "strategies": {"native": {"mpiox_enable": "false"}, "auto": {"mpiox_enable": "true", "mpiox_partition": "auto"}},
@@ -46,39 +53,79 @@ COMPARE: dict[str, Any] = {
     "peers": {"ompio": "OMPIO", "mpiio_ext": "mpiio_ext", "raw": "raw pwrite/pread"},
     "results": [
         {
-            "pattern": "inter64", "op": "write", "present": ["ompio", "mpiio_ext", "raw"],
+            "pattern": "inter64",
+            "op": "write",
+            "present": ["ompio", "mpiio_ext", "raw"],
             "mbytes_per_s": {"ompio": 111.4, "mpiio_ext": 3456.7, "raw": 4000.0},
             "spread_mbytes_per_s": {"ompio": [100.0, 120.0], "mpiio_ext": [3333.0, 3500.0], "raw": [4000.0, 4000.0]},
-            "ours": "mpiio_ext", "best_native": "ompio", "ratio_native": 31.03, "ratio_raw": 0.864,
-            "ratio_native_by_peer": {"mpiio_ext": 31.03}, "memory_growth_bytes": {"ompio": 1}, "open_close_s": {},
-            "scaled_bytes": {"ompio": 16777216}, "absent": {},
+            "ours": "mpiio_ext",
+            "best_native": "ompio",
+            "ratio_native": 31.03,
+            "ratio_raw": 0.864,
+            "ratio_native_by_peer": {"mpiio_ext": 31.03},
+            "memory_growth_bytes": {"ompio": 1},
+            "open_close_s": {},
+            "scaled_bytes": {"ompio": 16777216},
+            "absent": {},
         },
         {
-            "pattern": "inter8", "op": "read", "present": ["mpiio_ext"], "mbytes_per_s": {"mpiio_ext": 999.0},
-            "spread_mbytes_per_s": {"mpiio_ext": [999.0, 999.0]}, "ours": "mpiio_ext", "best_native": None,
-            "ratio_native": None, "ratio_raw": None, "scaled_bytes": {}, "absent": {"ompio": "took more than 20 s"},
+            "pattern": "inter8",
+            "op": "read",
+            "present": ["mpiio_ext"],
+            "mbytes_per_s": {"mpiio_ext": 999.0},
+            "spread_mbytes_per_s": {"mpiio_ext": [999.0, 999.0]},
+            "ours": "mpiio_ext",
+            "best_native": None,
+            "ratio_native": None,
+            "ratio_raw": None,
+            "scaled_bytes": {},
+            "absent": {"ompio": "took more than 20 s"},
         },
     ],
 }
 
 
-def run(strategy: str = "auto", operation: str = "write", repetition: int = 0, bandwidth: float = 1000.0,
-        **more: Any) -> dict[str, Any]:
+def run(
+    strategy: str = "auto", operation: str = "write", repetition: int = 0, bandwidth: float = 1000.0, **more: Any
+) -> dict[str, Any]:
     """Return one entry of ``runs``; `more` replaces or adds columns."""
     extension = not strategy.startswith("native")
     record: dict[str, Any] = {
-        "workload": "interleaved", "variant": "interleaved_512", "label": "interleaved blocks of 512 B",
-        "interface": "mpiio", "strategy": strategy, "operation": operation, "repetition": repetition, "order": 0,
-        "ranks": 4, "scaled": False, "file_bytes": 8000000, "data_bytes": 8000000, "open_s": 0.001, "view_s": 0.0005,
-        "data_s": 8 / bandwidth, "close_s": 0.0002, "bandwidth_mb_per_s": bandwidth,
-        "bandwidth_total_mb_per_s": bandwidth * 0.9, "ratio_to_native": None, "ratio_to_best_native": None,
-        "collectives_taken_over": 4 if extension else 0, "native_calls": 0 if extension else 4,
-        "rounds": 8 if extension else None, "requests": 16, "request_bytes": 8000000,
-        "requests_source": "extension" if extension else "kernel", "messages": 0 if extension else None,
-        "message_bytes": 0 if extension else None, "plan_s": 0.0001 if extension else None,
-        "exchange_s": 0.001 if extension else None, "io_s": 0.002 if extension else None,
-        "wait_s": 0.0005 if extension else None, "partition": "even" if extension else "",
-        "reason": "two-phase: pieces are small or interleave" if extension else "", "gaps_written": False,
+        "workload": "interleaved",
+        "variant": "interleaved_512",
+        "label": "interleaved blocks of 512 B",
+        "interface": "mpiio",
+        "strategy": strategy,
+        "operation": operation,
+        "repetition": repetition,
+        "order": 0,
+        "ranks": 4,
+        "scaled": False,
+        "file_bytes": 8000000,
+        "data_bytes": 8000000,
+        "open_s": 0.001,
+        "view_s": 0.0005,
+        "data_s": 8 / bandwidth,
+        "close_s": 0.0002,
+        "bandwidth_mb_per_s": bandwidth,
+        "bandwidth_total_mb_per_s": bandwidth * 0.9,
+        "ratio_to_native": None,
+        "ratio_to_best_native": None,
+        "collectives_taken_over": 4 if extension else 0,
+        "native_calls": 0 if extension else 4,
+        "rounds": 8 if extension else None,
+        "requests": 16,
+        "request_bytes": 8000000,
+        "requests_source": "extension" if extension else "kernel",
+        "messages": 0 if extension else None,
+        "message_bytes": 0 if extension else None,
+        "plan_s": 0.0001 if extension else None,
+        "exchange_s": 0.001 if extension else None,
+        "io_s": 0.002 if extension else None,
+        "wait_s": 0.0005 if extension else None,
+        "partition": "even" if extension else "",
+        "reason": "two-phase: pieces are small or interleave" if extension else "",
+        "gaps_written": False,
         "noncontiguous": True,
     }
     return record | more
@@ -86,8 +133,15 @@ def run(strategy: str = "auto", operation: str = "write", repetition: int = 0, b
 
 def document(runs: list[dict[str, Any]], **more: Any) -> dict[str, Any]:
     """Return a document of results that holds `runs`; `more` replaces or adds keys at the top."""
-    return {"schema_version": 2, "environment": ENVIRONMENT, "configuration": CONFIGURATION, "failure": None,
-            "absent": [], "summary": [], "runs": runs} | more
+    return {
+        "schema_version": 2,
+        "environment": ENVIRONMENT,
+        "configuration": CONFIGURATION,
+        "failure": None,
+        "absent": [],
+        "summary": [],
+        "runs": runs,
+    } | more
 
 
 def large_document(kernels: int = 30, repetitions: int = 5, seed: int = 1) -> dict[str, Any]:
@@ -106,20 +160,35 @@ def large_document(kernels: int = 30, repetitions: int = 5, seed: int = 1) -> di
                     for bucket in range(9, 9 + draw.randint(1, 12)):
                         histogram[bucket] = draw.randint(0, 10**6)
                     more: dict[str, Any] = {
-                        "kind": "kernel", "phase": ("", "S", "W", "C")[kernel % 3], "noncontiguous": kernel % 5 > 0,
-                        "files": 1, "compared": ("bytes", "h5diff")[kernel % 2], "ratio_to_native": ratio,
+                        "kind": "kernel",
+                        "phase": ("", "S", "W", "C")[kernel % 3],
+                        "noncontiguous": kernel % 5 > 0,
+                        "files": 1,
+                        "compared": ("bytes", "h5diff")[kernel % 2],
+                        "ratio_to_native": ratio,
                         "request_size_log2": histogram if not strategy.startswith("native") else None,
                         "independents_taken_over": 3 if kernel % 4 == 0 else 0,
                         "independent_s": None if strategy.startswith("native") else 0.0003,
                     }
-                    runs.append(run(
-                        strategy, operation, repetition, native * ratio, workload=f"kernel{kernel}",
-                        variant=f"kernel{kernel}_variant", label=f"kernel {kernel} of some length", interface=interface,
-                        partition="" if strategy.startswith("native") else "group_cyclic",
-                        reason="" if strategy.startswith("native") else
-                        "two-phase: pieces are small or interleave; one page cache, no lock traffic",
-                        messages=120, message_bytes=120 * 65536, **more,
-                    ))
+                    runs.append(
+                        run(
+                            strategy,
+                            operation,
+                            repetition,
+                            native * ratio,
+                            workload=f"kernel{kernel}",
+                            variant=f"kernel{kernel}_variant",
+                            label=f"kernel {kernel} of some length",
+                            interface=interface,
+                            partition="" if strategy.startswith("native") else "group_cyclic",
+                            reason=""
+                            if strategy.startswith("native")
+                            else "two-phase: pieces are small or interleave; one page cache, no lock traffic",
+                            messages=120,
+                            message_bytes=120 * 65536,
+                            **more,
+                        )
+                    )
     configuration = CONFIGURATION | {
         "kernels": {f"kernel{k}_variant": {"scale": 0.25, "grid": [64, 64, 64], "steps": 5} for k in range(kernels)}
     }

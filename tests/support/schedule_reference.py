@@ -81,8 +81,12 @@ class Reference:
 
     @staticmethod
     def conflict(one: Entry, other: Entry) -> bool:
-        return (one.what.file == other.what.file and (one.what.write or other.what.write)
-                and one.what.offset < other.end and other.what.offset < one.end)
+        return (
+            one.what.file == other.what.file
+            and (one.what.write or other.what.write)
+            and one.what.offset < other.end
+            and other.what.offset < one.end
+        )
 
     def _release(self) -> None:
         """Those that no older conflicting one is before are ready: in the order of the queue's own tree."""
@@ -96,8 +100,14 @@ class Reference:
             self._make_ready(entry)
 
     def _make_ready(self, entry: Entry) -> None:
-        key = {"sjf": entry.stream, "aioli": entry.stream, "mlf": entry.stream, "hbrr": entry.stream,
-               "twins": entry.what.server, "wfq": entry.what.flow}.get(self.policy, 0)
+        key = {
+            "sjf": entry.stream,
+            "aioli": entry.stream,
+            "mlf": entry.stream,
+            "hbrr": entry.stream,
+            "twins": entry.what.server,
+            "wfq": entry.what.flow,
+        }.get(self.policy, 0)
         lane = next((each for each in self.lanes if each.key == key), None)
         if lane is None:
             lane = Lane(key, self.quantum)
@@ -111,8 +121,11 @@ class Reference:
 
     def waiting(self, lane: Lane | None = None) -> list[tuple[int, Entry]]:
         """Ready ones in order of arrival."""
-        return [(name, entry) for name, entry in self.entries.items()
-                if entry.ready and name not in self.taken and (lane is None or entry.lane is lane)]
+        return [
+            (name, entry)
+            for name, entry in self.entries.items()
+            if entry.ready and name not in self.taken and (lane is None or entry.lane is lane)
+        ]
 
     def lowest(self, lane: Lane) -> tuple[int, Entry]:
         return min(self.waiting(lane), key=lambda item: (item[1].what.offset, item[1].number))
@@ -153,8 +166,11 @@ class Reference:
     def _joins(self, batch: list[int], first: Entry, *, after: bool) -> int | None:
         start, end = self.entries[batch[0]].what.offset, self.entries[batch[-1]].end
         ready = self.waiting()
-        fits = [(name, e) for name, e in ready if e.stream == first.stream
-                and (e.what.offset == end if after else e.end == start)]
+        fits = [
+            (name, e)
+            for name, e in ready
+            if e.stream == first.stream and (e.what.offset == end if after else e.end == start)
+        ]
         if not fits or len(batch) >= self.batch_requests:
             return None
         name, entry = min(fits, key=lambda item: (item[1].what.offset, item[1].number))
@@ -198,8 +214,9 @@ class Reference:
         while True:
             lane = self._next_lane()
             lane.looks += 1
-            reached = [(entry.what.offset, entry.number, name) for name, entry in self.waiting(lane)
-                    if self._is_reached(entry)]
+            reached = [
+                (entry.what.offset, entry.number, name) for name, entry in self.waiting(lane) if self._is_reached(entry)
+            ]
             if reached:
                 name = min(reached)[2]
                 self.allowance = self._reached(self.entries[name])
@@ -221,7 +238,7 @@ class Reference:
             self.servers = sorted(int(str(lane.key)) for lane in self.lanes)
         self.window_now = window
         turn = (self.first_server + window) % len(self.servers)
-        for server in (self.servers[turn:] + self.servers[:turn])[:len(self.servers) if hurry else 1]:
+        for server in (self.servers[turn:] + self.servers[:turn])[: len(self.servers) if hurry else 1]:
             if found := [name for name, entry in self.waiting() if entry.what.server == server]:
                 return found[0], NEVER
         return (self.waiting()[0][0], NEVER) if hurry else (None, (window + 1) * self.window - self.clock_offset)
@@ -263,8 +280,13 @@ class Reference:
 
     def _is_ahead(self, lane: Lane, head: Entry, hurry: bool) -> bool:
         gap = head.what.offset - lane.end
-        return (not hurry and self.window > 0 and lane.end >= 0 and 0 < gap <= lane.quantum
-                and lane.waited_for != head.number)
+        return (
+            not hurry
+            and self.window > 0
+            and lane.end >= 0
+            and 0 < gap <= lane.quantum
+            and lane.waited_for != head.number
+        )
 
     def _look_round(self, now: int, hurry: bool) -> tuple[int | None, bool, int]:
         heads, unreached = [], False
@@ -279,6 +301,7 @@ class Reference:
                 lane.waited_for, lane.wait_until = head.number, now + self.window
             else:
                 heads.append((head.number, name))
-        until = min((lane.wait_until for lane in self.lanes if self.waiting(lane) and lane.wait_until > now),
-                    default=NEVER)
+        until = min(
+            (lane.wait_until for lane in self.lanes if self.waiting(lane) and lane.wait_until > now), default=NEVER
+        )
         return (min(heads)[1] if heads else None), unreached, until

@@ -145,14 +145,23 @@ mira-fs1,ion1,1489998203,500000,1024,2048,3
 mira-fs1,ion2,1489998203,500001,0,,4
 """
 
-PROMETHEUS = json.dumps({
-    "status": "success", "warnings": ["partial"],
-    "data": {"resultType": "matrix", "result": [
-        {"metric": {"__name__": "disk_read_bytes_total", "instance": "oss1", "device": "sda"},
-         "values": [[1489998203, "10"], [1489998208.5, "NaN"], [1489998213, "+Inf"]]},
-        {"metric": {}, "values": [[1489998203, "1e3"]]},
-    ]},
-}, indent=1)  # fmt: skip
+PROMETHEUS = json.dumps(
+    {
+        "status": "success",
+        "warnings": ["partial"],
+        "data": {
+            "resultType": "matrix",
+            "result": [
+                {
+                    "metric": {"__name__": "disk_read_bytes_total", "instance": "oss1", "device": "sda"},
+                    "values": [[1489998203, "10"], [1489998208.5, "NaN"], [1489998213, "+Inf"]],
+                },
+                {"metric": {}, "values": [[1489998203, "1e3"]]},
+            ],
+        },
+    },
+    indent=1,
+)
 
 SERIES = """# made by hand
 time,read [B/s],"busy, all [%]"
@@ -161,11 +170,17 @@ time,read [B/s],"busy, all [%]"
 1517126410,3e2,0
 """
 
-TOKIO_JOBS = json.dumps({
-    name: {"jobidraw": name, "start": "2017-03-20T01:59:02", "end": "2017-03-20T02:11:39",
-           "nodelist": ["nid05000", "nid05001"]}
-    for name in ("4478544", "4478544.0")
-})  # fmt: skip
+TOKIO_JOBS = json.dumps(
+    {
+        name: {
+            "jobidraw": name,
+            "start": "2017-03-20T01:59:02",
+            "end": "2017-03-20T02:11:39",
+            "nodelist": ["nid05000", "nid05001"],
+        }
+        for name in ("4478544", "4478544.0")
+    }
+)
 
 SACCT = """JobIDRaw|State|Start|End|NodeList|
 100|COMPLETED|2018-01-28T01:00:00|2018-01-28T02:00:30|nid0[0001-0003]|
@@ -226,37 +241,114 @@ total_STDIO_OPENS,total_STDIO_BYTES_READ,total_STDIO_F_READ_START_TIMESTAMP
 45847868f9,2158071,1638934117,1638934322,3.21,b4717,192,206,,,1,0,0
 """
 
-ARBITER = json.dumps({
-    "serving": True, "settings": {"io_nodes": 4}, "map": {"generation": 3, "jobs": {"a": [0, 2], "b": []}},
-    "jobs": [{"job": "a", "host": "n1", "pid": 7, "boot": "", "processes": 4026531836, "ranks": 8, "nodes": None,
-              "delegates": 2, "program": "p", "scheduler_job": "", "applied": 3, "touched_ns": 1, "age_s": 0.5,
-              "noticed_us": None,
-              "applied_us": 12}],
-})  # fmt: skip
+ARBITER = json.dumps(
+    {
+        "serving": True,
+        "settings": {"io_nodes": 4},
+        "map": {"generation": 3, "jobs": {"a": [0, 2], "b": []}},
+        "jobs": [
+            {
+                "job": "a",
+                "host": "n1",
+                "pid": 7,
+                "boot": "",
+                "processes": 4026531836,
+                "ranks": 8,
+                "nodes": None,
+                "delegates": 2,
+                "program": "p",
+                "scheduler_job": "",
+                "applied": 3,
+                "touched_ns": 1,
+                "age_s": 0.5,
+                "noticed_us": None,
+                "applied_us": 12,
+            }
+        ],
+    }
+)
 ARBITER_MAP = Map(3, {"a": (0, 2), "b": ()}).encode()
 
-DELEGATES = json.dumps({
-    "host": "n1", "sampled_unix_s": 1489998203.5,
-    "delegates": [{"group": "g", "delegate": 0, "delegates": 2, "mode": "ahead", "host": "n1", "pid": 8,
-                   "state": "idle",
-                   "answers": True, "started_unix_s": 1489998000.25, "uptime_s": 203.25, "pages": 16, "dirty_bytes": 0,
-                   "hit_fraction": None, "counters": {"requests": 5}, "files": [
-                       {"path": "/d/x", "openers": 2, "readable": True, "writable": False, "replica": False,
-                        "end_bytes": 10, "dirty_bytes": 0, "errors": 0}]}],
-})  # fmt: skip
+DELEGATES = json.dumps(
+    {
+        "host": "n1",
+        "sampled_unix_s": 1489998203.5,
+        "delegates": [
+            {
+                "group": "g",
+                "delegate": 0,
+                "delegates": 2,
+                "mode": "ahead",
+                "host": "n1",
+                "pid": 8,
+                "state": "idle",
+                "answers": True,
+                "started_unix_s": 1489998000.25,
+                "uptime_s": 203.25,
+                "pages": 16,
+                "dirty_bytes": 0,
+                "hit_fraction": None,
+                "counters": {"requests": 5},
+                "files": [
+                    {
+                        "path": "/d/x",
+                        "openers": 2,
+                        "readable": True,
+                        "writable": False,
+                        "replica": False,
+                        "end_bytes": 10,
+                        "dirty_bytes": 0,
+                        "errors": 0,
+                    }
+                ],
+            }
+        ],
+    }
+)
 
-ARBITRATION = json.dumps({
-    "what": "arbitration run", "format": 1, "units": {"_s": "s"}, "environment": {"hosts": ["n1"]},
-    "configuration": {"io_nodes": 4},
-    "curves": {"small": {"source": "explored", "points": [
-        {"io_nodes": 1, "mean_mb_per_s": 10.5, "best_mb_per_s": 11.0, "deviation_mb_per_s": None, "repetitions": 1}]}},
-    "policies": {"mckp": {"jobs": {
-        "small": {"pattern": "shared,4KiB", "begin_s": 0.0, "end_s": 0.25, "data_bytes": 3000, "verified_bytes": 10,
-                  "bandwidth_mb_per_s": 0.012, "remapped_ranges": 2, "slot_s": 0.1, "later": [1],
-                  "slots": [{"time_s": 0.0, "data_bytes": 1000}, {"time_s": 0.1, "data_bytes": 2000}]}},
-        "map": [{"time_s": -0.5, "io_nodes": {}}, {"time_s": 0.0, "io_nodes": {"small": 4, "large": 0}}],
-        "bandwidth_mb_per_s": 0.012}},
-})  # fmt: skip
+ARBITRATION = json.dumps(
+    {
+        "what": "arbitration run",
+        "format": 1,
+        "units": {"_s": "s"},
+        "environment": {"hosts": ["n1"]},
+        "configuration": {"io_nodes": 4},
+        "curves": {
+            "small": {
+                "source": "explored",
+                "points": [
+                    {
+                        "io_nodes": 1,
+                        "mean_mb_per_s": 10.5,
+                        "best_mb_per_s": 11.0,
+                        "deviation_mb_per_s": None,
+                        "repetitions": 1,
+                    }
+                ],
+            }
+        },
+        "policies": {
+            "mckp": {
+                "jobs": {
+                    "small": {
+                        "pattern": "shared,4KiB",
+                        "begin_s": 0.0,
+                        "end_s": 0.25,
+                        "data_bytes": 3000,
+                        "verified_bytes": 10,
+                        "bandwidth_mb_per_s": 0.012,
+                        "remapped_ranges": 2,
+                        "slot_s": 0.1,
+                        "later": [1],
+                        "slots": [{"time_s": 0.0, "data_bytes": 1000}, {"time_s": 0.1, "data_bytes": 2000}],
+                    }
+                },
+                "map": [{"time_s": -0.5, "io_nodes": {}}, {"time_s": 0.0, "io_nodes": {"small": 4, "large": 0}}],
+                "bandwidth_mb_per_s": 0.012,
+            }
+        },
+    }
+)
 
 
 def parquet(text: str) -> bytes:

@@ -35,8 +35,14 @@ def command(folder: pathlib.Path, files: int, pause_s: float) -> list[str]:
 
 def hints(**more: str | int) -> dict[str, str]:
     """Return the environment of a program with two delegates that write behind its closes."""
-    words = {"mpiox_delegates": 2, "mpiox_delegate_cache": "2m", "mpiox_delegate_page": "16k", "striping_unit": "16k",
-             "mpiox_close": "staged", **more}  # fmt: skip
+    words = {
+        "mpiox_delegates": 2,
+        "mpiox_delegate_cache": "2m",
+        "mpiox_delegate_page": "16k",
+        "striping_unit": "16k",
+        "mpiox_close": "staged",
+        **more,
+    }
     return {**preload_environment(), "MPIOX_HINTS": "*:" + ":".join(f"{name}={value}" for name, value in words.items())}
 
 
@@ -103,8 +109,9 @@ def check_names(folder: pathlib.Path, text: str, running: Job | None = None) -> 
 
 def asked(*words: str | pathlib.Path) -> tuple[int, str]:
     """Return status and messages of a command under `mpiio-ext delegates`."""
-    done = subprocess.run(["mpiio-ext", "delegates", *map(str, words)], capture_output=True, text=True, timeout=120,
-                          check=False)  # fmt: skip
+    done = subprocess.run(
+        ["mpiio-ext", "delegates", *map(str, words)], capture_output=True, text=True, timeout=120, check=False
+    )
     return done.returncode, done.stdout + done.stderr
 
 
@@ -146,11 +153,21 @@ def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int =
     waits = "of subfiles that exist" if parts else "at level replica MPI_File_close"  # two processes say so
     assert sum(f"{waits}" in line for line in said) == (2 if parts or level == "replica" else 0), launch.describe()
     assert len(said) == (3 if parts or level == "replica" else 1) + (parts > 0), launch.describe()
-    expected = {"otherwise": _content(26), "again": _content(2)[: len(_content(2)) // 2], "twice": _content(30),
-                "alone": _content(4)[:BLOCK] + _content(3)[BLOCK:], "native": _content(5), "old": _content(6),
-                "gone": _content(8), "written": _content(28),
-                "library": _content(28), "there": _content(10), "sync": _content(13), "beside": _content(23),
-                "last": _content(14)}  # fmt: skip
+    expected = {
+        "otherwise": _content(26),
+        "again": _content(2)[: len(_content(2)) // 2],
+        "twice": _content(30),
+        "alone": _content(4)[:BLOCK] + _content(3)[BLOCK:],
+        "native": _content(5),
+        "old": _content(6),
+        "gone": _content(8),
+        "written": _content(28),
+        "library": _content(28),
+        "there": _content(10),
+        "sync": _content(13),
+        "beside": _content(23),
+        "last": _content(14),
+    }
     assert names(folder) == set(expected)
     assert {path.stem for path in folder.glob("*.subfiles")} == (set(expected) - {"old"} if parts else set())
     for name, data in expected.items():
@@ -160,8 +177,10 @@ def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int =
 def scratch_hints(seed: int) -> dict[str, str]:
     """Return the environment of SCRATCH: a delegate on each of up to four nodes, caches just large enough for it."""
     page = ("16k", "4k", "64k", "256k")[seed % 4]
-    return {"MPIOX_HINTS": f"*:mpiox_delegates=per_node=1:mpiox_close=never:mpiox_delegate_page={page}:"
-                           f"mpiox_delegate_cache={(16, 40)[seed // 4 % 2]}m:mpiox_delegate_timeout=120"}  # fmt: skip
+    return {
+        "MPIOX_HINTS": f"*:mpiox_delegates=per_node=1:mpiox_close=never:mpiox_delegate_page={page}:"
+        f"mpiox_delegate_cache={(16, 40)[seed // 4 % 2]}m:mpiox_delegate_timeout=120"
+    }
 
 
 def check_scratch(text: str, *, moved: bool) -> None:

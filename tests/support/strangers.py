@@ -220,4 +220,5 @@ def _rank(pid: int) -> int:
 
 def _is_launcher(pid: int) -> bool:
     return pathlib.PurePath(words(pid).split(" ")[0]).name.startswith(("mpi", "orte", "prte", "hydra")) and (
-        "mpiio-ext" not in words(pid))
+        "mpiio-ext" not in words(pid)
+    )

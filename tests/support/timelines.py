@@ -37,8 +37,11 @@ class Timeline:
 
     def of_trace(self) -> list[Event]:
         """Return the slices that are there once for each row of the trace."""
-        return [event for event in self.slices if self.groups[event["pid"]].startswith("rank ")
-                or self.tracks[event["tid"]].startswith("delegate: ")]  # fmt: skip
+        return [
+            event
+            for event in self.slices
+            if self.groups[event["pid"]].startswith("rank ") or self.tracks[event["tid"]].startswith("delegate: ")
+        ]
 
     def of_group(self, beginning: str) -> list[Event]:
         """Return the slices of groups whose names begin so."""
@@ -83,8 +86,12 @@ def read(path: pathlib.Path) -> Timeline:
         event["start"] = ns(event["ts"])
         event["end"] = event["start"] + ns(event["dur"]) if event["ph"] == "X" else ENDLESS
     _nest(slices)
-    return Timeline(begin_ns=document["otherData"]["begin_ns"], groups=named["process_name"],
-                    tracks=named["thread_name"], slices=slices)  # fmt: skip
+    return Timeline(
+        begin_ns=document["otherData"]["begin_ns"],
+        groups=named["process_name"],
+        tracks=named["thread_name"],
+        slices=slices,
+    )
 
 
 def check(found: Timeline, rows: Sequence[dict[str, Any]]) -> None:
@@ -93,12 +100,21 @@ def check(found: Timeline, rows: Sequence[dict[str, Any]]) -> None:
     def key(operation: str, start: int, end: int | None, file: str | None) -> tuple[Any, ...]:
         return operation, start, end, file
 
-    expected = Counter(key(row["operation"], row["timestamp"] - found.begin_ns,
-                           None if row["duration"] is None and "unfinished" in (row["extra"] or {})
-                           else row["timestamp"] - found.begin_ns + (row["duration"] or 0), row["file"])
-                       for row in rows)  # fmt: skip
-    there = Counter(key(event["name"], event["start"], None if event["end"] == ENDLESS else event["end"],
-                        event["args"].get("file")) for event in found.of_trace())  # fmt: skip
+    expected = Counter(
+        key(
+            row["operation"],
+            row["timestamp"] - found.begin_ns,
+            None
+            if row["duration"] is None and "unfinished" in (row["extra"] or {})
+            else row["timestamp"] - found.begin_ns + (row["duration"] or 0),
+            row["file"],
+        )
+        for row in rows
+    )
+    there = Counter(
+        key(event["name"], event["start"], None if event["end"] == ENDLESS else event["end"], event["args"].get("file"))
+        for event in found.of_trace()
+    )
     assert there == expected
     for event in found.of_group("file "):
         assert event["cat"] in ("posix", "stdio")

@@ -223,9 +223,7 @@ def indexed(counts: Sequence[int], displacements: Sequence[int], part: Typemap) 
     return _build("indexed", n, *map(_words, words), part._handle)
 
 
-def struct(
-    counts: Sequence[int], displacements: Sequence[int], parts: Sequence[Typemap]
-) -> Typemap:
+def struct(counts: Sequence[int], displacements: Sequence[int], parts: Sequence[Typemap]) -> Typemap:
     """Describe members of counts[i] tiles of parts[i] at displacements[i] bytes."""
     n, words = _pairs(counts, displacements)
     if len(parts) != n:

@@ -241,14 +241,20 @@ def test_needed_through_another_library(tmp_path: Path) -> None:
     compiler = shutil.which("gcc")
     if compiler is None:
         pytest.skip("needs gcc")
-    sources = {"mpi": "int one(void) { return 1; }", "io": "int one(void); int two(void) { return one(); }",
-               "app": "int two(void); int main(void) { return two(); }"}  # fmt: skip
+    sources = {
+        "mpi": "int one(void) { return 1; }",
+        "io": "int one(void); int two(void) { return one(); }",
+        "app": "int two(void); int main(void) { return two(); }",
+    }
     for name, text in sources.items():
         (tmp_path / f"{name}.c").write_text(text)
     shared = ["-shared", "-fPIC", f"-Wl,-rpath,{tmp_path}", f"-L{tmp_path}"]
     names = ["-Wl,-soname,libmpi.so.40", "-o", "libmpi.so.40"]
-    steps = [[*shared, *names, "mpi.c"], [*shared, "-o", "libio.so", "io.c", "-l:libmpi.so.40"],
-             [f"-Wl,-rpath,{tmp_path}", f"-L{tmp_path}", "-o", "app", "app.c", "-lio"]]  # fmt: skip
+    steps = [
+        [*shared, *names, "mpi.c"],
+        [*shared, "-o", "libio.so", "io.c", "-l:libmpi.so.40"],
+        [f"-Wl,-rpath,{tmp_path}", f"-L{tmp_path}", "-o", "app", "app.c", "-lio"],
+    ]
     for step in steps:
         subprocess.run([compiler, *step], cwd=tmp_path, check=True, timeout=60)
     assert "libmpi.so.40" not in read(tmp_path / "app").needed

@@ -35,8 +35,10 @@ def test_where_the_program_begins(tmp_path: pathlib.Path, command: str, launcher
     assert (*first, *rest) == words
 
 
-@pytest.mark.parametrize(("command", "why"), [("mpirun -n 1 ls : -n 1 ls", "several programs"),
-                                              ("mpirun -n 4 ./no-such", "where does the program begin")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "why"),
+    [("mpirun -n 1 ls : -n 1 ls", "several programs"), ("mpirun -n 4 ./no-such", "where does the program begin")],
+)
 def test_where_no_program_is_found(command: str, why: str) -> None:
     with pytest.raises(click.UsageError, match=why):
         split_command(command.split(), "openmpi")
@@ -44,9 +46,15 @@ def test_where_no_program_is_found(command: str, why: str) -> None:
 
 def test_the_main_file(tmp_path: pathlib.Path) -> None:
     """The one that MPI-IO moves most bytes of, on all ranks together, with the root's name."""
-    save([row("write", "log", "root", size=10**9), row("MPI_File_write", "small", "shared", "mpiio", size=5),
-          row("MPI_File_write", "own.{rank}", "private", "mpiio", size=4),
-          row("MPI_File_read", "own.{rank}", "private", "mpiio", size=4)], tmp_path / "p.json")  # fmt: skip
+    save(
+        [
+            row("write", "log", "root", size=10**9),
+            row("MPI_File_write", "small", "shared", "mpiio", size=5),
+            row("MPI_File_write", "own.{rank}", "private", "mpiio", size=4),
+            row("MPI_File_read", "own.{rank}", "private", "mpiio", size=4),
+        ],
+        tmp_path / "p.json",
+    )
     assert _main_file(WorkloadPath.load(tmp_path / "p.json")) == "own.0"
 
 
@@ -55,9 +63,11 @@ def _loop(*steps: tuple[float, float, str]) -> WorkloadPath:
     rows = []
     for number, (pause_s, call_s, call) in enumerate(steps):
         file = f"checkpoint{number}"
-        rows += [row("MPI_File_open", file, "shared", "mpiio", slack=round(pause_s * 1e9)),
-                 {**row(call, file, "shared", "mpiio", size=1 << 20), "duration_0": round(call_s * 1e9)},
-                 row("MPI_File_close", file, "shared", "mpiio")]  # fmt: skip
+        rows += [
+            row("MPI_File_open", file, "shared", "mpiio", slack=round(pause_s * 1e9)),
+            {**row(call, file, "shared", "mpiio", size=1 << 20), "duration_0": round(call_s * 1e9)},
+            row("MPI_File_close", file, "shared", "mpiio"),
+        ]
     return path_of(rows)
 
 

@@ -57,8 +57,9 @@ def test_one_file_on_one_server(facts: dict[str, object]) -> None:
     facts |= GLUSTER
     for name, places in ((TOGETHER, turns(4, 8)), (WRITE, turns(4, 8)), (WRITE, blocks(4, 8))):
         found = reason_of(of_ranks(name, places), "/d/out")
-        assert found == Reason(why="each file of /d lies on one of 4 servers of glusterfs",
-                               hints={"mpiox_subfiles": "per_server"})  # fmt: skip
+        assert found == Reason(
+            why="each file of /d lies on one of 4 servers of glusterfs", hints={"mpiox_subfiles": "per_server"}
+        )
     assert reason_of(of_ranks("MPI_File_read_at", turns(4, 8)), "/d/out") is None
     assert reason_of(of_ranks(WRITE, turns(4, 1), size=100), "/d/out") is None
     facts["targets"] = 1
@@ -69,8 +70,10 @@ def test_pieces_in_turn_under_locks_of_servers(facts: dict[str, object]) -> None
     """The hints are those that the lock model has no conflict for (test_locks_subfiles)."""
     facts |= LUSTRE
     found = reason_of(of_ranks(WRITE, turns(4, 8)), "/d/out")
-    assert found == Reason(why="4 ranks write pieces of 64 KiB in turn, under locks of lustre",
-                           hints={"mpiox_subfiles": "4", "mpiox_subfile_unit": str(PIECE)})  # fmt: skip
+    assert found == Reason(
+        why="4 ranks write pieces of 64 KiB in turn, under locks of lustre",
+        hints={"mpiox_subfiles": "4", "mpiox_subfile_unit": str(PIECE)},
+    )
     assert reason_of(of_ranks(TOGETHER, turns(4, 8)), "/d/out") is None  # file domains remove the conflicts
     assert reason_of(of_ranks(WRITE, blocks(4, 8)), "/d/out") is None  # there are hardly any
     facts.clear()
@@ -90,10 +93,8 @@ def test_pieces_in_turn_under_locks_of_servers(facts: dict[str, object]) -> None
         ([own[:4] + turns(4, 8)[(rank + 1) % 4][4:] for rank, own in enumerate(turns(4, 8))], None),  # turns change
         ([[0] * 8] * 4, None),
     ],
-)  # fmt: skip
-def test_what_is_in_turn(
-    places: list[list[int]], expected: int | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+)
+def test_what_is_in_turn(places: list[list[int]], expected: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpiio_ext.advise.subfiles._name_of", lambda _: "/d/out")
     assert in_turn(of_ranks(WRITE, places), "/d/out") == expected
     assert in_turn(of_ranks("MPI_File_write", places), "/d/out") is None  # by the file pointer: a view may be under it
@@ -102,7 +103,9 @@ def test_what_is_in_turn(
 def test_the_sentence() -> None:
     reason = Reason(why="each file of /d lies on one of 4 servers of glusterfs", hints={"mpiox_subfiles": "per_server"})
     text = str(Gain(reason=reason, before_s=4.0, after_s=1.0, merge_s=1.0, merged_by="copy_file_range"))
-    assert text == ("each file of /d lies on one of 4 servers of glusterfs: with mpiox_subfiles=per_server the calls "
-                    "take 1 s in place of 4 s, and the merge 1 s (copy_file_range): 2 times as fast with the merge")
+    assert text == (
+        "each file of /d lies on one of 4 servers of glusterfs: with mpiox_subfiles=per_server the calls "
+        "take 1 s in place of 4 s, and the merge 1 s (copy_file_range): 2 times as fast with the merge"
+    )
     text = str(Gain(reason=reason, before_s=1.5, after_s=1.0, merge_s=1.0, merged_by="copy_file_range"))
     assert text.endswith("slower with the merge: only for who does not merge")

@@ -35,8 +35,20 @@ from support.launch import ROOT
 PAGE = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
 IMPORTS = re.findall(r"`from ([\w.]+) import ([\w, ]+)`", PAGE)
 #: Classes of results.
-SHOWN = (stats.RunStats, stats.FileStats, Found, HintValues, Layout, Plan, Profile, RunReport, Simulation, Tuned, Umami,
-         WorkloadPath)  # fmt: skip
+SHOWN = (
+    stats.RunStats,
+    stats.FileStats,
+    Found,
+    HintValues,
+    Layout,
+    Plan,
+    Profile,
+    RunReport,
+    Simulation,
+    Tuned,
+    Umami,
+    WorkloadPath,
+)
 #: Public functions whose result is the argument of another one.
 NO_RESULT = (catalogue,)
 #: Packages whose public names are all in the page.
@@ -63,8 +75,10 @@ def test_names_of_the_package() -> None:
 
 
 def test_importing_the_public_packages_is_quick() -> None:
-    code = "import sys, mpiio_ext, mpiio_ext.bench, mpiio_ext.tune, mpiio_ext.pioneer, mpiio_ext.analytics; " \
+    code = (
+        "import sys, mpiio_ext, mpiio_ext.bench, mpiio_ext.tune, mpiio_ext.pioneer, mpiio_ext.analytics; "
         "print({'numpy', 'pyarrow', 'mpi4py.MPI', 'optuna'} & set(sys.modules))"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert done.stdout == "set()\n", done.stderr
 
@@ -93,8 +107,17 @@ def test_results_show_themselves() -> None:
     assert f"{ROOT}\n" in repr(here) and "file_system" in here._repr_html_()
     assert here.table()["name"].to_pylist() == [fact.spec.name for fact in here.facts]
     run = {"number": 1, "hints": {"cb_nodes": "1", "cb_buffer_size": "8"}, "cost": 0.5}
-    tuned = Tuned({"verdict": "wins", "reason": "", "hints": {"cb_nodes": "1"}, "hints_file": "a.hints", "spent_s": 2.0,
-                   "metric": "io [s]", "runs": [run]})  # fmt: skip
+    tuned = Tuned(
+        {
+            "verdict": "wins",
+            "reason": "",
+            "hints": {"cb_nodes": "1"},
+            "hints_file": "a.hints",
+            "spent_s": 2.0,
+            "metric": "io [s]",
+            "runs": [run],
+        }
+    )
     assert repr(tuned) == "Tuned:\n  wins\n  cb_nodes=1 (in a.hints)\n  1 runs in 2 s, judged by io [s]"
     assert tuned["verdict"] == "wins" and tuned.table()["hints"].to_pylist() == ["cb_nodes=1 cb_buffer_size=8"]
     assert "<td>cb_nodes=1 cb_buffer_size=8</td>" in tuned._repr_html_()
@@ -131,9 +154,15 @@ def test_a_plan_shows_its_first_domains(aggregators: int) -> None:
 @pytest.mark.parametrize("operations", [0, 1, 1000])
 def test_a_workload_path_shows_its_first_operations(operations: int) -> None:
     path = WorkloadPath(
-        pa.Table.from_pylist([{"id": number, "operation": "MPI_File_write_all", "file": "<a&b>", "groups": 1,
-                               "layer": "mpi"} for number in range(operations)], WorkloadPath.schema(1)),
-        PathInfo(representatives=(0,), members=((0, 1),), ranks=2))  # fmt: skip
+        pa.Table.from_pylist(
+            [
+                {"id": number, "operation": "MPI_File_write_all", "file": "<a&b>", "groups": 1, "layer": "mpi"}
+                for number in range(operations)
+            ],
+            WorkloadPath.schema(1),
+        ),
+        PathInfo(representatives=(0,), members=((0, 1),), ranks=2),
+    )
     html = path._repr_html_()
     assert rows_of(html) == min(operations, MOST_SHOWN)
     assert html.startswith(f"<p>WorkloadPath: {operations:,} operations")
@@ -146,8 +175,11 @@ def test_what_the_public_functions_return_shows_itself() -> None:
     """By annotation: every function that the page names returns a class of which a notebook shows a table."""
     kinds = {kind.__name__: kind for kind in SHOWN}
     public = [getattr(importlib.import_module(module), name) for module, names in IMPORTS for name in names.split(", ")]
-    returned = {one: inspect_module.signature(one).return_annotation for one in public
-                if inspect_module.isfunction(one) and one not in NO_RESULT}  # fmt: skip
+    returned = {
+        one: inspect_module.signature(one).return_annotation
+        for one in public
+        if inspect_module.isfunction(one) and one not in NO_RESULT
+    }
     assert len(returned) > 10 and set(returned.values()) <= set(kinds), returned
     assert all(callable(getattr(kind, "_repr_html_", None)) for kind in SHOWN)
 

@@ -348,6 +348,7 @@ def test_an_announcement_that_cannot_be_removed(tmp_path: pathlib.Path, monkeypa
 
 def test_the_dead_stay_dead_after_a_restart(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """One that expired counts no more for the next arbiter, nor is its file opened, until it speaks again."""
+
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError(errno.EPERM, "not yours")
 
@@ -415,18 +416,30 @@ def test_settings_change_while_it_runs(tmp_path: pathlib.Path) -> None:
     assert len(told) == 2 and "best" in told[0], told  # once each
 
 
-@pytest.mark.parametrize(("text", "where"), [
-    ("{", "line 1"), ('{"io_nodes": 1, "io_nodes": 2}', "twice"),
-    ("[]", "object"), ('{"policy": "mckp"}', '"io_nodes" is'), ('{"io_nodes": 0}', "io_nodes"),
-    ('{"io_nodes": true}', "/io_nodes"), ('{"io_nodes": 1, "nodes": 2}', "/nodes"),
-    ('{"io_nodes": 1, "curves": {"app": {"x": 1}}}', "/curves/app/x"), ('{"io_nodes": 1, "lease_s": 0}', "lease_s"),
-    ('{"io_nodes": 1, "curves": {"app": {}}}', "app"), ('{"io_nodes": 1, "weights": {"app": "2"}}', "/weights/app"),
-    ('{"io_nodes": 1, "floor": 2}', "floor"), ('{"io_nodes": 1, "confidence": "much"}', "/confidence"),
-    ('{"io_nodes": 1, "curves": {"app": {"1": []}}}', "/curves/app/1"),
-    ('{"io_nodes": 1, "horizon_s": 0}', "horizon_s"), ('{"io_nodes": 1, "shared_node": 1}', "/shared_node"),
-    ('{"io_nodes": 1, "most": 0}', "most"), ('{"io_nodes": 1, "divisible": "no"}', "/divisible"),
-    ('{"io_nodes": 1, "curves": {"app": {"1": {"mean": 1}}}}', "/curves/app/1"),
-])
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("{", "line 1"),
+        ('{"io_nodes": 1, "io_nodes": 2}', "twice"),
+        ("[]", "object"),
+        ('{"policy": "mckp"}', '"io_nodes" is'),
+        ('{"io_nodes": 0}', "io_nodes"),
+        ('{"io_nodes": true}', "/io_nodes"),
+        ('{"io_nodes": 1, "nodes": 2}', "/nodes"),
+        ('{"io_nodes": 1, "curves": {"app": {"x": 1}}}', "/curves/app/x"),
+        ('{"io_nodes": 1, "lease_s": 0}', "lease_s"),
+        ('{"io_nodes": 1, "curves": {"app": {}}}', "app"),
+        ('{"io_nodes": 1, "weights": {"app": "2"}}', "/weights/app"),
+        ('{"io_nodes": 1, "floor": 2}', "floor"),
+        ('{"io_nodes": 1, "confidence": "much"}', "/confidence"),
+        ('{"io_nodes": 1, "curves": {"app": {"1": []}}}', "/curves/app/1"),
+        ('{"io_nodes": 1, "horizon_s": 0}', "horizon_s"),
+        ('{"io_nodes": 1, "shared_node": 1}', "/shared_node"),
+        ('{"io_nodes": 1, "most": 0}', "most"),
+        ('{"io_nodes": 1, "divisible": "no"}', "/divisible"),
+        ('{"io_nodes": 1, "curves": {"app": {"1": {"mean": 1}}}}', "/curves/app/1"),
+    ],
+)
 def test_wrong_settings_say_where(text: str, where: str) -> None:
     with pytest.raises(ArgumentError, match=where):
         settings.decode(text)
@@ -454,9 +467,30 @@ def test_the_command(tmp_path: pathlib.Path) -> None:
     status = json.loads(run("--dir", folder, "--status").stdout)
     assert status["serving"] is False and status["settings"]["io_nodes"] == 2 and status["map"]["jobs"] == {"a": [0, 1]}
     assert status["jobs"][0]["ranks"] == 4
-    mckp = ("--policy", "mckp", "--floor", "0.25", "--weight", "app=3", "--weight", "x=2", "--hysteresis", "0.1",
-            "--migration-cost", "2", "--horizon", "60", "--confidence", "0.9", "--compute-nodes", "512",
-            "--most", "2", "--divisible", "--shared-node")
+    mckp = (
+        "--policy",
+        "mckp",
+        "--floor",
+        "0.25",
+        "--weight",
+        "app=3",
+        "--weight",
+        "x=2",
+        "--hysteresis",
+        "0.1",
+        "--migration-cost",
+        "2",
+        "--horizon",
+        "60",
+        "--confidence",
+        "0.9",
+        "--compute-nodes",
+        "512",
+        "--most",
+        "2",
+        "--divisible",
+        "--shared-node",
+    )
     assert run("--dir", folder, "--set", *mckp).returncode == 0
     found = settings.read(tmp_path)
     assert (found.floor, found.hysteresis, found.confidence, found.compute_nodes) == (0.25, 0.1, 0.9, 512)

@@ -53,8 +53,10 @@ def test_following_in_c(tmp_path: pathlib.Path) -> None:
     assert not [entry.name for entry in (tmp_path / "jobs").iterdir()]  # no drafts are left
 
 
-@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 9), st.integers(1, 9), NODES), min_size=1, max_size=8),
-       st.integers(1, 9))
+@given(
+    st.dictionaries(NAMES, st.tuples(st.integers(0, 9), st.integers(1, 9), NODES), min_size=1, max_size=8),
+    st.integers(1, 9),
+)
 def test_placement(jobs: dict[str, tuple[int, int, tuple[int, ...]]], io_nodes: int) -> None:
     counts = {job: count for job, (count, _, _) in jobs.items()}
     usable = {job: number for job, (_, number, _) in jobs.items()}
@@ -72,17 +74,23 @@ def test_nobody_moves_without_need() -> None:
     assert place({"a": 1, "b": 1}, {"a": 8, "b": 8}, before, 8) == {"a": (5,), "b": (0,)}
 
 
-@given(st.dictionaries(NAMES, st.tuples(st.integers(0, 5), st.integers(1, 9), NODES, st.booleans()), min_size=1,
-                       max_size=8), st.integers(1, 9))
-def test_placement_beside_a_shared_node(
-    jobs: dict[str, tuple[int, int, tuple[int, ...], bool]], io_nodes: int
-) -> None:
+@given(
+    st.dictionaries(
+        NAMES, st.tuples(st.integers(0, 5), st.integers(1, 9), NODES, st.booleans()), min_size=1, max_size=8
+    ),
+    st.integers(1, 9),
+)
+def test_placement_beside_a_shared_node(jobs: dict[str, tuple[int, int, tuple[int, ...], bool]], io_nodes: int) -> None:
     found = place_beside_shared(
         {job: 0 if shares else max(count, 1) for job, (count, _, _, shares) in jobs.items()},
-        {job for job, each in jobs.items() if each[3]}, {job: each[1] for job, each in jobs.items()},
-        {job: each[2] for job, each in jobs.items()}, io_nodes)
+        {job for job, each in jobs.items() if each[3]},
+        {job: each[1] for job, each in jobs.items()},
+        {job: each[2] for job, each in jobs.items()},
+        io_nodes,
+    )
     assert sorted(found) == sorted(jobs)
     for job, (_, usable, _, shares) in jobs.items():
         alone = shares or usable == 1 or io_nodes == 1
-        assert found[job] == (0,) if alone else found[job] and 0 < found[job][0] <= found[job][-1] < min(
-            usable, io_nodes)
+        assert (
+            found[job] == (0,) if alone else found[job] and 0 < found[job][0] <= found[job][-1] < min(usable, io_nodes)
+        )

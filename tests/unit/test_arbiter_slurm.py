@@ -58,24 +58,61 @@ def number(value: int) -> dict[str, object]:
     return {"set": True, "infinite": False, "number": value}
 
 
-NEW_JSON = json.dumps({"meta": {}, "jobs": [
-    {"job_id": 1201, "job_state": ["RUNNING"], "node_count": number(4), "tasks": number(128), "cpus": number(192),
-     "name": "ior"},
-    {"job_id": 1202, "job_state": ["COMPLETED", "COMPLETING"], "node_count": number(1), "tasks": number(1),
-     "cpus": number(1), "name": "cm1"},
-    {"job_id": 1203, "job_state": ["PENDING"], "node_count": {"set": False, "infinite": False, "number": 0},
-     "tasks": {"set": False, "infinite": False, "number": 0}, "name": "waits"},
-], "errors": []})
-OLD_JSON = json.dumps({"jobs": [
-    {"job_id": 1201, "job_state": "RUNNING", "node_count": 4, "tasks": 128, "name": "ior"}]})
-SACCT_JSON = json.dumps({"jobs": [
-    {"job_id": 1201, "state": {"current": ["RUNNING"], "reason": "None"}, "allocation_nodes": 4, "name": "ior",
-     "required": {"CPUs": 192}, "steps": [{"tasks": {"count": 1}}, {"tasks": {"count": 128}}]},
-    {"job_id": 1205, "state": {"current": "TIMEOUT"}, "allocation_nodes": 2, "name": "x", "steps": []}]})
+NEW_JSON = json.dumps(
+    {
+        "meta": {},
+        "jobs": [
+            {
+                "job_id": 1201,
+                "job_state": ["RUNNING"],
+                "node_count": number(4),
+                "tasks": number(128),
+                "cpus": number(192),
+                "name": "ior",
+            },
+            {
+                "job_id": 1202,
+                "job_state": ["COMPLETED", "COMPLETING"],
+                "node_count": number(1),
+                "tasks": number(1),
+                "cpus": number(1),
+                "name": "cm1",
+            },
+            {
+                "job_id": 1203,
+                "job_state": ["PENDING"],
+                "node_count": {"set": False, "infinite": False, "number": 0},
+                "tasks": {"set": False, "infinite": False, "number": 0},
+                "name": "waits",
+            },
+        ],
+        "errors": [],
+    }
+)
+OLD_JSON = json.dumps(
+    {"jobs": [{"job_id": 1201, "job_state": "RUNNING", "node_count": 4, "tasks": 128, "name": "ior"}]}
+)
+SACCT_JSON = json.dumps(
+    {
+        "jobs": [
+            {
+                "job_id": 1201,
+                "state": {"current": ["RUNNING"], "reason": "None"},
+                "allocation_nodes": 4,
+                "name": "ior",
+                "required": {"CPUs": 192},
+                "steps": [{"tasks": {"count": 1}}, {"tasks": {"count": 128}}],
+            },
+            {"job_id": 1205, "state": {"current": "TIMEOUT"}, "allocation_nodes": 2, "name": "x", "steps": []},
+        ]
+    }
+)
 
 
-@pytest.mark.parametrize(("text", "processes"), [
-    (FORMAT, 128), (SHORT, 128), (SACCT, 128), (NEW_JSON, 128), (OLD_JSON, 128), (SACCT_JSON, 128)])
+@pytest.mark.parametrize(
+    ("text", "processes"),
+    [(FORMAT, 128), (SHORT, 128), (SACCT, 128), (NEW_JSON, 128), (OLD_JSON, 128), (SACCT_JSON, 128)],
+)
 def test_every_form_of_a_list(text: str, processes: int) -> None:
     jobs, bad = parse(text)
     assert not bad
@@ -86,7 +123,11 @@ def test_every_form_of_a_list(text: str, processes: int) -> None:
 
 def test_what_states_mean() -> None:
     assert {job.id: job.phase for job in parse(FORMAT)[0]} == {
-        "1201": "running", "1202": "ending", "1203": "waiting", "1204": "paused"}
+        "1201": "running",
+        "1202": "ending",
+        "1203": "waiting",
+        "1204": "paused",
+    }
     assert {job.id: job.phase for job in parse(NEW_JSON)[0]} == {"1201": "running", "1202": "ending", "1203": "waiting"}
     assert parse(NEW_JSON)[0][2].nodes is None  # not 0
     assert parse(SACCT)[0][1].phase == "ended" and parse(SACCT)[0][1].processes == 96
@@ -97,19 +138,30 @@ def test_what_states_mean() -> None:
     assert phase("") == phase("WARM") == "unknown"
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("", "columns"), ("\n\n", "columns"), ("slurm_load_jobs error: Unable to contact slurm controller\n", "columns"),
-    ("NAME|USER\nx|y\n", "JOBID"), ("{", "no list of jobs"), ("[]", "list `jobs`"), ('{"jobs": 3}', "list `jobs`"),
-    ('{"jobs": [], "errors": [{"error": "Unable to contact"}]}', "Unable to contact"), ("[" * 100_000, "no list"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "columns"),
+        ("\n\n", "columns"),
+        ("slurm_load_jobs error: Unable to contact slurm controller\n", "columns"),
+        ("NAME|USER\nx|y\n", "JOBID"),
+        ("{", "no list of jobs"),
+        ("[]", "list `jobs`"),
+        ('{"jobs": 3}', "list `jobs`"),
+        ('{"jobs": [], "errors": [{"error": "Unable to contact"}]}', "Unable to contact"),
+        ("[" * 100_000, "no list"),
+    ],
+)
 def test_what_is_no_list(text: str, words: str) -> None:
     with pytest.raises(SlurmError, match=words):
         parse(text)
 
 
 def test_bad_lines_are_told_and_left_out() -> None:
-    text = ("JOBID|STATE|NODES|TASKS|NAME\n1|RUNNING|1|2|a\nx|RUNNING|1|1|b\n2|RUNNING|one|1|c\n3|RUNNING\n4||1|1|d\n"
-            "5_7|RUNNING|1|1|array\n6_[1-9]|PENDING|1|1|waits\n7|PENDING|1-4|1K|e\n8|RUNNING|-3|1|f\n")
+    text = (
+        "JOBID|STATE|NODES|TASKS|NAME\n1|RUNNING|1|2|a\nx|RUNNING|1|1|b\n2|RUNNING|one|1|c\n3|RUNNING\n4||1|1|d\n"
+        "5_7|RUNNING|1|1|array\n6_[1-9]|PENDING|1|1|waits\n7|PENDING|1-4|1K|e\n8|RUNNING|-3|1|f\n"
+    )
     jobs, bad = parse(text)
     assert [job.id for job in jobs] == ["1", "7"] and jobs[1].processes == 1024
     assert [line.partition(":")[0] for line in bad] == ["line 3", "line 4", "line 5", "line 6", "line 7", "line 10"]
@@ -129,9 +181,18 @@ def test_no_text_does_more_than_be_refused(text: str) -> None:
         assert all(job.id.isdigit() for job in jobs)
 
 
-@pytest.mark.parametrize(("text", "count"), [
-    ("nid0[0001-0003,5],login1", 5), ("node1", 1), ("rack[1-2]node[1-4]", 8), ("", 0), ("a[1-2", None),
-    ("n[3-1]", None), ("n[x]", None)])
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("nid0[0001-0003,5],login1", 5),
+        ("node1", 1),
+        ("rack[1-2]node[1-4]", 8),
+        ("", 0),
+        ("a[1-2", None),
+        ("n[3-1]", None),
+        ("n[x]", None),
+    ],
+)
 def test_counting_nodes(text: str, count: int | None) -> None:
     """Without their names."""
     if count is None:
@@ -150,8 +211,10 @@ def job(identity: str, state: str = "RUNNING", nodes: int | None = 2, processes:
 
 def announce(folder: pathlib.Path, name: str, scheduler: str, nodes: str = "nodes 1\n") -> None:
     boot, space = here()
-    text = (f"mpiox-job 1\njob {name}\nhost h\nboot {boot}\nprocesses {space}\npid {os.getpid()}\nranks 4\n{nodes}"
-            f"delegates 4\nprogram app\nscheduler_job {scheduler}\napplied 0\n")
+    text = (
+        f"mpiox-job 1\njob {name}\nhost h\nboot {boot}\nprocesses {space}\npid {os.getpid()}\nranks 4\n{nodes}"
+        f"delegates 4\nprogram app\nscheduler_job {scheduler}\napplied 0\n"
+    )
     (folder / "jobs" / name).write_text(text)
 
 
@@ -166,7 +229,9 @@ def test_files_come_back(tmp_path: pathlib.Path) -> None:
     os.mkfifo(below / "8")
     found, others = scheduled.read_all(tmp_path)
     assert [(one.id, one.state, one.nodes, one.processes) for one in found] == [
-        ("3", "CANCELLED", None, None), ("12", "RUNNING", 2, 8)]
+        ("3", "CANCELLED", None, None),
+        ("12", "RUNNING", 2, 8),
+    ]
     assert found[1].name == "app_x" and others == ["7", "8", "99", "notes"]
 
 
@@ -191,7 +256,8 @@ def test_a_list_becomes_files(tmp_path: pathlib.Path) -> None:
     connector.sync(tmp_path, SHORT, whole=False)
     assert states()["1204"] == "SUSPENDED"
     assert {*connector.sync(tmp_path, SHORT)[0]} == {
-        f"{name}: is not in the list any more; its own word decides whether it has ended" for name in ("1204", "1300")}
+        f"{name}: is not in the list any more; its own word decides whether it has ended" for name in ("1204", "1300")
+    }
     assert states()["1204"] == states()["1300"] == "UNLISTED"
     connector.sync(tmp_path, FORMAT)
     assert states()["1204"] == "SUSPENDED"  # it is there again
@@ -302,9 +368,15 @@ def fake(path: pathlib.Path, text: str, status: int = 0) -> pathlib.Path:
 
 def run(*words: str, path: pathlib.Path | None = None, given: str = "") -> subprocess.CompletedProcess[str]:
     environment = dict(os.environ) | ({"PATH": f"{path}:{os.environ['PATH']}"} if path else {})
-    return subprocess.run([sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", *words],
-                          capture_output=True, text=True,
-                          timeout=120, check=False, env=environment, input=given)
+    return subprocess.run(
+        [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env=environment,
+        input=given,
+    )
 
 
 def test_watching(tmp_path: pathlib.Path) -> None:
@@ -393,8 +465,9 @@ def test_scripts(tmp_path: pathlib.Path, which: str) -> None:
     slurm = {"SLURM_JOB_ID": "77", "SLURM_JOB_NODELIST": "n[1-3],m9", "SLURM_JOB_NAME": "my job; rm -rf $HOME\nid 3"}
 
     def call(**variables: str) -> None:
-        done = subprocess.run(["sh", "-eu", str(path)], env=variables, capture_output=True, text=True, timeout=60,
-                              check=False)
+        done = subprocess.run(
+            ["sh", "-eu", str(path)], env=variables, capture_output=True, text=True, timeout=60, check=False
+        )
         assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
 
     call()

@@ -31,14 +31,26 @@ from support import cbuild, strangers
 from support.strangers import AS_NOBODY, NOBODY, PYTHON
 
 
-def text_of(job: str, *, pid: int, started: int | None = None, ranks: int = 4, nodes: int = 2, delegates: int = 4,
-            program: str = "app", applied: int = 0, system: tuple[str, int] | None = None) -> str:
+def text_of(
+    job: str,
+    *,
+    pid: int,
+    started: int | None = None,
+    ranks: int = 4,
+    nodes: int = 2,
+    delegates: int = 4,
+    program: str = "app",
+    applied: int = 0,
+    system: tuple[str, int] | None = None,
+) -> str:
     """Return what the library writes."""
     boot, processes = system or announcements.here()
-    return (f"mpiox-job 1\njob {job}\nhost node\nboot {boot}\nprocesses {processes}\npid {pid}\n"
-            + (f"started {started}\n" if started is not None else "")
-            + f"ranks {ranks}\nnodes {nodes}\ndelegates {delegates}\nprogram {program}\nscheduler_job -\n"
-            f"applied {applied}\n")
+    return (
+        f"mpiox-job 1\njob {job}\nhost node\nboot {boot}\nprocesses {processes}\npid {pid}\n"
+        + (f"started {started}\n" if started is not None else "")
+        + f"ranks {ranks}\nnodes {nodes}\ndelegates {delegates}\nprogram {program}\nscheduler_job -\n"
+        f"applied {applied}\n"
+    )
 
 
 @pytest.fixture()
@@ -55,8 +67,9 @@ def folder(tmp_path: pathlib.Path) -> Iterator[pathlib.Path]:
 
 def as_nobody(code: str, *arguments: object, check: bool = True) -> subprocess.CompletedProcess[str]:
     """Run Python code as the other user."""
-    return subprocess.run([*PYTHON, code, *map(str, arguments)], check=check, timeout=60,
-                          capture_output=True, text=True)
+    return subprocess.run(
+        [*PYTHON, code, *map(str, arguments)], check=check, timeout=60, capture_output=True, text=True
+    )
 
 
 def put(path: pathlib.Path, text: str) -> None:
@@ -95,8 +108,12 @@ def test_a_copied_announcement_changes_nothing(folder: pathlib.Path) -> None:
         text = mine.read_text()
         put(folder / "jobs" / "copy", text)
         put(folder / "jobs" / "renamed", text.replace("job mine\n", "job renamed\n"))
-        put(folder / "jobs" / "large", text.replace("job mine\n", "job large\n").replace("ranks 4", "ranks 200000")
-            .replace("nodes 2", "nodes 100000"))
+        put(
+            folder / "jobs" / "large",
+            text.replace("job mine\n", "job large\n")
+            .replace("ranks 4", "ranks 200000")
+            .replace("nodes 2", "nodes 100000"),
+        )
         for _ in range(3):
             assert not arbiter.step()
         assert mapfile.read(folder).jobs == {"mine": (0, 1, 2, 3)}
@@ -112,8 +129,10 @@ def test_another_users_own_job_gets_a_share(folder: pathlib.Path, sleeper: int) 
         own(folder)
         arbiter.step()
         for number in range(6):
-            put(folder / "jobs" / f"his{number}",
-                text_of(f"his{number}", pid=sleeper, ranks=200_000, nodes=100_000, delegates=4))
+            put(
+                folder / "jobs" / f"his{number}",
+                text_of(f"his{number}", pid=sleeper, ranks=200_000, nodes=100_000, delegates=4),
+            )
             arbiter.step()
             assert len(arbiter.map.jobs) == number + 2
             mine = arbiter.map.jobs["mine"]
@@ -131,12 +150,18 @@ def test_what_another_user_plants(folder: pathlib.Path, sleeper: int) -> None:
         mine = own(folder)
         arbiter.step()
         before = mapfile.read(folder)
-        as_nobody("import os, sys; os.chdir(sys.argv[1]); os.symlink('mine', 'link'); os.mkfifo('pipe'); "
-                  "os.symlink('/etc/passwd', 'passwd'); open('big', 'w').truncate(1 << 40); os.mkdir('folder')",
-                  folder / "jobs")
+        as_nobody(
+            "import os, sys; os.chdir(sys.argv[1]); os.symlink('mine', 'link'); os.mkfifo('pipe'); "
+            "os.symlink('/etc/passwd', 'passwd'); open('big', 'w').truncate(1 << 40); os.mkdir('folder')",
+            folder / "jobs",
+        )
         os.link(mine, folder / "jobs" / "hard")  # as root: another user may where fs.protected_hardlinks is 0
-        for name, numbers in {"nodes": {"nodes": 5, "ranks": 4}, "ranks": {"ranks": 2**31 - 1},
-                              "delegates": {"delegates": 577}, "applied": {"applied": 2**62}}.items():
+        for name, numbers in {
+            "nodes": {"nodes": 5, "ranks": 4},
+            "ranks": {"ranks": 2**31 - 1},
+            "delegates": {"delegates": 577},
+            "applied": {"applied": 2**62},
+        }.items():
             put(folder / "jobs" / name, text_of(name, pid=sleeper, **numbers))
         put(folder / "jobs" / "escape", text_of("escape", pid=sleeper, program="\x1b[2J"))
         put(folder / "jobs" / "x\x1b[2J", "x")
@@ -163,11 +188,12 @@ def test_a_flood_is_one_line(folder: pathlib.Path) -> None:
 
 def test_a_lease_stops_nothing(folder: pathlib.Path) -> None:
     """Whoever holds a lease on his file makes opening it fail, or wait for a minute where it may: his file alone."""
-    code = ("import fcntl, os, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); "
-            "file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644); "
-            "fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); print(flush=True); signal.pause()")
-    held = subprocess.Popen([*PYTHON, code, folder / "jobs" / "held"],
-                            stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    code = (
+        "import fcntl, os, signal, sys; signal.signal(signal.SIGIO, signal.SIG_IGN); "
+        "file = os.open(sys.argv[1], os.O_RDWR | os.O_CREAT, 0o644); "
+        "fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK); print(flush=True); signal.pause()"
+    )
+    held = subprocess.Popen([*PYTHON, code, folder / "jobs" / "held"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     lines: list[str] = []
     try:
         assert held.stdout is not None
@@ -200,9 +226,12 @@ def test_deaths_without_end(folder: pathlib.Path, monkeypatch: pytest.MonkeyPatc
     with Arbiter(folder, Settings(io_nodes=4), lines.append) as arbiter:
         own(folder)
         for look in range(3):
-            as_nobody("import os, pathlib, sys; os.chdir(sys.argv[1])\n"
-                      "for i in range(40): pathlib.Path(f'j{i}').write_text(sys.argv[2].replace('NUMBER', str(i)))",
-                      folder / "jobs", text_of("jNUMBER", pid=gone.pid))
+            as_nobody(
+                "import os, pathlib, sys; os.chdir(sys.argv[1])\n"
+                "for i in range(40): pathlib.Path(f'j{i}').write_text(sys.argv[2].replace('NUMBER', str(i)))",
+                folder / "jobs",
+                text_of("jNUMBER", pid=gone.pid),
+            )
             arbiter.step()
             assert len(written) == look + 1 and arbiter.map.jobs == {"mine": (0, 1, 2, 3)}
     assert len(lines) < 20, lines
@@ -343,11 +372,17 @@ def test_sharing_stays_among_a_users_jobs() -> None:
 
 def test_it_lives_on(folder: pathlib.Path) -> None:
     """The command itself, with a folder full of traps: it serves, and ends when it is told to."""
-    as_nobody("import os, sys; os.chdir(sys.argv[1]); os.mkfifo('pipe'); os.symlink('/dev/zero', 'zero'); "
-              "open('big', 'w').truncate(1 << 40)", folder / "jobs")
-    process = subprocess.Popen([sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", "--dir", str(folder),
-                                "--io-nodes", "4"],
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    as_nobody(
+        "import os, sys; os.chdir(sys.argv[1]); os.mkfifo('pipe'); os.symlink('/dev/zero', 'zero'); "
+        "open('big', 'w').truncate(1 << 40)",
+        folder / "jobs",
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", "--dir", str(folder), "--io-nodes", "4"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
     try:
         own(folder)
         until = time.monotonic() + 60

@@ -23,8 +23,9 @@ from mpiio_ext.errors import ArgumentError
 from support import cbuild
 
 DATA = Path(os.environ.get("MPIOX_TEST_DATA", cbuild.ROOT.parent / "shared" / "data"))
-HEAD = ("forwarders;clients;processes;layout;spatiality;odirect;stonewall;request;total;operation;time;transfered;"
-        "bandwidth")
+HEAD = (
+    "forwarders;clients;processes;layout;spatiality;odirect;stonewall;request;total;operation;time;transfered;bandwidth"
+)
 
 
 def forge(path: Path, *rows: str, head: str = HEAD) -> Path:
@@ -51,6 +52,7 @@ def test_repetitions_of_several_files_become_points(tmp_path: Path) -> None:
 
 def test_only_repetitions_are_joined(tmp_path: Path) -> None:
     """Past the page cache is another pattern; another total or stonewall is no repetition, and not another pattern."""
+
     def of(bandwidth: float, odirect: int, stonewall: int, total: int) -> str:
         return row(1, bandwidth).replace(";1;60;1024;131072;", f";{odirect};{stonewall};1024;{total};")
 
@@ -69,9 +71,11 @@ def test_only_repetitions_are_joined(tmp_path: Path) -> None:
 
 def test_estimates_keep_to_one_way_past_the_cache() -> None:
     """Those through the page cache are not mixed with others; only where there are no others they stand in."""
+
     def pattern(kib: int, *, direct: bool) -> Pattern:
-        return Pattern(layout="shared", spatiality="strided", request_bytes=kib << 10, compute_nodes=1, processes=8,
-                       direct=direct)
+        return Pattern(
+            layout="shared", spatiality="strided", request_bytes=kib << 10, compute_nodes=1, processes=8, direct=direct
+        )
 
     buffered, direct = Curve.of({0: 100.0}), Curve.of({0: 7.0})
     base = {pattern(4, direct=False): buffered, pattern(64, direct=True): direct}
@@ -83,19 +87,26 @@ def test_estimates_keep_to_one_way_past_the_cache() -> None:
     assert estimate(pattern(32, direct=False), only).points[0].mean == pytest.approx(7)
 
 
-@pytest.mark.parametrize(("rows", "head", "told"), [
-    ([row(), row(1, "nan")], HEAD, r"bad.csv:3: bandwidth is not a number"),
-    ([row(1, -3)], HEAD, r"bad.csv:2: bandwidth must be a finite number >= 0, not -3"),
-    ([row(), row(), row(1, "much")], HEAD, r"bad.csv:4: bandwidth must be a number, not 'much'"),
-    ([row(1.5)], HEAD, r"bad.csv:2: forwarders must be a whole number"),
-    ([row(1, "inf")], HEAD, r"bad.csv:2: bandwidth must be a finite"),
-    ([row(layout=2)], HEAD, r"bad.csv:2: layout must be a whole number from 0 to 1"),
-    (["1;8;96"], HEAD, r"bad.csv:2: has not as many fields"),
-    ([row().replace("write", "scan")], HEAD, r"bad.csv:2: operation must be write or read, not 'scan'"),
-    ([], HEAD.replace("bandwidth", "speed").replace("clients;", ""), r"bad.csv:1: missing columns: clients, bandwidth"),
-    ([], "", r"bad.csv:1: is empty"),
-    ([], HEAD, r"bad.csv: no measurement"),
-])
+@pytest.mark.parametrize(
+    ("rows", "head", "told"),
+    [
+        ([row(), row(1, "nan")], HEAD, r"bad.csv:3: bandwidth is not a number"),
+        ([row(1, -3)], HEAD, r"bad.csv:2: bandwidth must be a finite number >= 0, not -3"),
+        ([row(), row(), row(1, "much")], HEAD, r"bad.csv:4: bandwidth must be a number, not 'much'"),
+        ([row(1.5)], HEAD, r"bad.csv:2: forwarders must be a whole number"),
+        ([row(1, "inf")], HEAD, r"bad.csv:2: bandwidth must be a finite"),
+        ([row(layout=2)], HEAD, r"bad.csv:2: layout must be a whole number from 0 to 1"),
+        (["1;8;96"], HEAD, r"bad.csv:2: has not as many fields"),
+        ([row().replace("write", "scan")], HEAD, r"bad.csv:2: operation must be write or read, not 'scan'"),
+        (
+            [],
+            HEAD.replace("bandwidth", "speed").replace("clients;", ""),
+            r"bad.csv:1: missing columns: clients, bandwidth",
+        ),
+        ([], "", r"bad.csv:1: is empty"),
+        ([], HEAD, r"bad.csv: no measurement"),
+    ],
+)
 def test_bad_tables_are_told_file_and_line(tmp_path: Path, rows: list[str], head: str, told: str) -> None:
     with pytest.raises(CurveError, match=told):
         read_forge([forge(tmp_path / "bad.csv", *rows, head=head)])
@@ -108,8 +119,10 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 
 def test_table_of_jobs(tmp_path: Path) -> None:
     path = tmp_path / "jobs.csv"
-    path.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,8,64,0,100\na,8,64,2,300\na,8,64,2,310\n"
-                    "new,16,16,,\n", encoding="utf-8")
+    path.write_text(
+        "job,compute_nodes,processes,io_nodes,bandwidth\na,8,64,0,100\na,8,64,2,300\na,8,64,2,310\nnew,16,16,,\n",
+        encoding="utf-8",
+    )
     known, unknown = read_jobs(path)
     assert known.curve is not None and known.curve.points[2].mean == 305 and known.compute_nodes == 8
     assert unknown.name == "new" and unknown.curve is None
@@ -148,8 +161,12 @@ def test_results_of_the_bench(tmp_path: Path) -> None:
 
 
 def pattern(request: int = 1 << 20, layout: str = "shared", spatiality: str = "contiguous", **more: object) -> Pattern:
-    return Pattern(layout=layout, spatiality=spatiality, request_bytes=request,  # type: ignore[arg-type]
-                   **({"compute_nodes": 8, "processes": 96} | more))  # type: ignore[arg-type]
+    return Pattern(
+        layout=layout,
+        spatiality=spatiality,
+        request_bytes=request,  # type: ignore[arg-type]
+        **({"compute_nodes": 8, "processes": 96} | more),
+    )  # type: ignore[arg-type]
 
 
 BASE = {
@@ -176,8 +193,7 @@ def test_patterns_are_joined_by_time() -> None:
     assert curve.counts == (0,)
     assert curve.points[0].mean == pytest.approx(200 / (100 / 10 + 100 / 30))
     scaled = anchored(Curve.of({0: 10.0, 1: 20.0, 2: 40.0}), {1: 60.0}, source="x")
-    assert {count: point.mean for count, point in scaled.points.items()} == pytest.approx(
-        {0: 30.0, 1: 60.0, 2: 120.0})
+    assert {count: point.mean for count, point in scaled.points.items()} == pytest.approx({0: 30.0, 1: 60.0, 2: 120.0})
 
 
 def test_learnt_from_logs_and_statistics() -> None:
@@ -197,8 +213,11 @@ def test_learnt_from_logs_and_statistics() -> None:
     assert curve.points[0].mean == pytest.approx((96 + 8) / (96 / 100 + 8 / 1000))
     with pytest.raises(CurveError, match=r"a\.darshan: the number of processes is not known"):
         patterns_of_log({"log_file": "a.darshan"}, files)
-    own = patterns_of_statistics({"write_requests": 10, "write_request_bytes": 10 << 20, "pieces": 1000,
-                                  "collective_writes": 4}, ranks=96, compute_nodes=8)
+    own = patterns_of_statistics(
+        {"write_requests": 10, "write_request_bytes": 10 << 20, "pieces": 1000, "collective_writes": 4},
+        ranks=96,
+        compute_nodes=8,
+    )
     assert own == {pattern(spatiality="strided"): 10 << 20}
 
 
@@ -245,7 +264,8 @@ def test_a_broken_store_is_refused_with_the_places(tmp_path: Path) -> None:
             call()
         assert str(caught.value).splitlines() == [
             f"{store.path}: /curves/a/0/points/1/io_nodes: -1 is less than 0",
-            f'{store.path}: /curves/a/0/points/1/mean_mb_per_s: "fast" is not a number']
+            f'{store.path}: /curves/a/0/points/1/mean_mb_per_s: "fast" is not a number',
+        ]
     assert store.path.read_text(encoding="utf-8") == text
 
 
@@ -262,7 +282,13 @@ def test_a_bad_measurement_is_undone(tmp_path: Path) -> None:
         store.undo("b")
     store.save({"a": Curve.of({0: 4.0})})
     assert [(each.version, each.restored, each.curve.points[0].mean) for each in store.history("a")] == [
-        (1, None, 1), (2, None, 2), (3, None, 3), (4, 2, 2), (5, 1, 1), (6, None, 4)]
+        (1, None, 1),
+        (2, None, 2),
+        (3, None, 3),
+        (4, 2, 2),
+        (5, 1, 1),
+        (6, None, 4),
+    ]
     assert store.undo("a") == 3
 
 
@@ -282,10 +308,14 @@ def test_the_store_on_the_command_line(tmp_path: Path) -> None:
     kept = json.loads(arbitrate("curves", "--store", store, "--json", "--versions").output)
     assert kept["curves"]["app"]["points"][1]["mean_mb_per_s"] == 10
     assert [each["restored"] for each in kept["versions"]["app"]] == [None, None, 1]
-    for words in (("curves",), ("curves", "--store", tmp_path / "none.json"),
-                  ("curves", "--forge", first, "--undo", "a"), ("curves", "--darshan-log", first),
-                  ("curves", "--forge", first, "--bench", first),
-                  ("curves", "--store", store, "--match", "zzz")):
+    for words in (
+        ("curves",),
+        ("curves", "--store", tmp_path / "none.json"),
+        ("curves", "--forge", first, "--undo", "a"),
+        ("curves", "--darshan-log", first),
+        ("curves", "--forge", first, "--bench", first),
+        ("curves", "--store", store, "--match", "zzz"),
+    ):
         refused = arbitrate(*words)
         assert refused.exit_code == 2 and "Traceback" not in refused.output, words
     several = forge(tmp_path / "c.csv", row(0, 5), row(0, 5, layout=1))
@@ -295,14 +325,21 @@ def test_the_store_on_the_command_line(tmp_path: Path) -> None:
 
 def test_solve_with_a_store_and_every_setting(tmp_path: Path) -> None:
     store, table = tmp_path / "c.json", tmp_path / "jobs.csv"
-    Store(store).save({"fast": Curve.of({0: 0.0, 1: 100.0, 2: 200.0, 4: 420.0}),
-                       "slow": Curve.of({0: 0.0, 1: 50.0, 2: 60.0, 4: 70.0})})
-    table.write_text("job,compute_nodes,processes,program,current,weight\na,8,8,fast,,\nslow,8,8,,4,\nz,6,8,other,,\n",
-                     encoding="utf-8")
+    Store(store).save(
+        {
+            "fast": Curve.of({0: 0.0, 1: 100.0, 2: 200.0, 4: 420.0}),
+            "slow": Curve.of({0: 0.0, 1: 50.0, 2: 60.0, 4: 70.0}),
+        }
+    )
+    table.write_text(
+        "job,compute_nodes,processes,program,current,weight\na,8,8,fast,,\nslow,8,8,,4,\nz,6,8,other,,\n",
+        encoding="utf-8",
+    )
 
     def given(*words: object) -> dict[str, int]:
-        found = arbitrate("solve", "--jobs", table, "--store", store, "--io-nodes", 5, "--compute-nodes", 64, "--json",
-                          *words)
+        found = arbitrate(
+            "solve", "--jobs", table, "--store", store, "--io-nodes", 5, "--compute-nodes", 64, "--json", *words
+        )
         assert found.exit_code == 0, found.output
         return {name: grant["io_nodes"] for name, grant in json.loads(found.output)["jobs"].items()}
 
@@ -316,18 +353,29 @@ def test_solve_with_a_store_and_every_setting(tmp_path: Path) -> None:
     assert given("--floor", 0.4) == {"a": 2, "slow": 2, "z": 1}
     wrong = arbitrate("solve", "--jobs", table, "--store", store, "--io-nodes", 5, "--weight", "b=1")
     assert wrong.exit_code == 2 and "JOB=NUMBER" in wrong.output
-    wrong = arbitrate("solve", "--jobs", table, "--io-nodes", 5, "--store", store, "--policy", "size",
-                      "--hysteresis", 1)
+    wrong = arbitrate(
+        "solve", "--jobs", table, "--io-nodes", 5, "--store", store, "--policy", "size", "--hysteresis", 1
+    )
     assert wrong.exit_code == 2 and "settings of the policy mckp" in wrong.output
 
 
-@pytest.mark.parametrize(("words", "name"), [
-    ("/opt/bin/flash4 -i x", "flash4"), ("python3 run.py 4", "run"),
-    ("/usr/bin/python3.11 -u -X dev /a/b.c/go.py", "go"),
-    ("python -m mpiio_ext.bench -n 4", "mpiio_ext.bench"), ("python3 -c pass", "python3"), ("python3", "python3"),
-    ("python3 -W ignore -", "python3"), ("pythonic a.py", "pythonic"), ("./a$b", "a_b"), ("python3 -m", "python3"),
-    ("x" * 80, "x" * 63), ("/", "unknown"),
-])
+@pytest.mark.parametrize(
+    ("words", "name"),
+    [
+        ("/opt/bin/flash4 -i x", "flash4"),
+        ("python3 run.py 4", "run"),
+        ("/usr/bin/python3.11 -u -X dev /a/b.c/go.py", "go"),
+        ("python -m mpiio_ext.bench -n 4", "mpiio_ext.bench"),
+        ("python3 -c pass", "python3"),
+        ("python3", "python3"),
+        ("python3 -W ignore -", "python3"),
+        ("pythonic a.py", "pythonic"),
+        ("./a$b", "a_b"),
+        ("python3 -m", "python3"),
+        ("x" * 80, "x" * 63),
+        ("/", "unknown"),
+    ],
+)
 def test_names_of_programs(words: str, name: str) -> None:
     """The library, which announces jobs, and those who read logs have one rule."""
     assert program_name(words.split()) == name
@@ -362,12 +410,25 @@ def test_learnt_from_a_store(tmp_path: Path) -> None:
     """The rows of the analytics' store, with the compute nodes that the scheduler says."""
     from mpiio_ext.analytics.learnt import _joined
 
-    jobs = [{"log_id": 1, "job_id": 7, "exe": "python3 /x/flow.py", "app": "python3", "processes": 96, "log_file": "a"},
-            {"log_id": 2, "job_id": 8, "exe": None, "app": "solver", "processes": 96, "log_file": "b"},
-            {"log_id": 3, "job_id": 9, "exe": None, "app": None, "processes": 96, "log_file": "c"},
-            {"log_id": 4, "job_id": 9, "exe": None, "app": "solver", "processes": None, "log_file": "d"}]
-    files = [{"log_id": log, "ranks": 96, "bytes_written": 96 << 20, "writes": 96, "consec_writes": 90,
-              "bytes_read": None, "reads": None, "consec_reads": None} for log in (1, 1, 2, 3, 4)]
+    jobs = [
+        {"log_id": 1, "job_id": 7, "exe": "python3 /x/flow.py", "app": "python3", "processes": 96, "log_file": "a"},
+        {"log_id": 2, "job_id": 8, "exe": None, "app": "solver", "processes": 96, "log_file": "b"},
+        {"log_id": 3, "job_id": 9, "exe": None, "app": None, "processes": 96, "log_file": "c"},
+        {"log_id": 4, "job_id": 9, "exe": None, "app": "solver", "processes": None, "log_file": "d"},
+    ]
+    files = [
+        {
+            "log_id": log,
+            "ranks": 96,
+            "bytes_written": 96 << 20,
+            "writes": 96,
+            "consec_writes": 90,
+            "bytes_read": None,
+            "reads": None,
+            "consec_reads": None,
+        }
+        for log in (1, 1, 2, 3, 4)
+    ]
     found, notes = _joined(jobs, files, {7: 8})
     assert found == {"flow": {pattern(): 2 * 96 << 20}, "solver": {pattern(compute_nodes=2): 96 << 20}}
     assert len(notes) == 2 and notes[0].startswith("c: the program is not known") and notes[1].startswith("log d")

@@ -35,7 +35,7 @@ class Half(Formula):
         return 0 * sizes.compute_nodes + sizes.io_nodes // 2
 '''
 #: Without a simulation of its own.
-ALL = '''
+ALL = """
 from mpiio_ext.delegates.arbitration import Allocation, Grant
 from mpiio_ext.delegates.arbitration.rules.base import Policy
 
@@ -49,7 +49,7 @@ class FirstTakesAll(Policy):
         return Allocation(policy="FIRST", pool=machine.io_nodes, grants={
             job.name: Grant(io_nodes=count, bandwidth=job.curve.bandwidth(count))
             for job, count in zip(jobs, counts)})
-'''
+"""
 
 
 @pytest.fixture
@@ -66,9 +66,12 @@ def added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def curves() -> dict[Pattern, Curve]:
     rng = np.random.default_rng(5)
-    return {Pattern(layout="shared", spatiality="contiguous", request_bytes=1024 * (number + 1), compute_nodes=8,
-                    processes=64): Curve.of({count: float(rng.integers(1, 99)) for count in (0, 1, 2, 4, 8)})
-            for number in range(9)}  # fmt: skip
+    return {
+        Pattern(
+            layout="shared", spatiality="contiguous", request_bytes=1024 * (number + 1), compute_nodes=8, processes=64
+        ): Curve.of({count: float(rng.integers(1, 99)) for count in (0, 1, 2, 4, 8)})
+        for number in range(9)
+    }
 
 
 def test_a_new_policy_is_one_file(added: Path, tmp_path: Path) -> None:

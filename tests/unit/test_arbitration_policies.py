@@ -27,10 +27,18 @@ from mpiio_ext.errors import ArgumentError
 
 #: Table 4 of the arbitration paper, and of its text the 18.96 of IOR-MPI; 72 compute nodes in all (Section 5.2).
 NODES = {"BT-C": 8, "BT-D": 16, "IOR-MPI": 8, "POSIX-L": 16, "MAD": 8, "S3D": 16}
-POINTS = {"BT-C": {0: 195.7, 1: 77.6}, "BT-D": {1: 597.2, 2: 594.2}, "IOR-MPI": {1: 268.4, 8: 5089.9},
-          "POSIX-L": {2: 411.9}, "MAD": {0: 255.9, 1: 77.8}, "S3D": {0: 241.3, 2: 48.1}}
-JOBS = [Job(name=name, compute_nodes=nodes, processes=8 * nodes, curve=Curve.of(POINTS[name]))
-        for name, nodes in NODES.items()]
+POINTS = {
+    "BT-C": {0: 195.7, 1: 77.6},
+    "BT-D": {1: 597.2, 2: 594.2},
+    "IOR-MPI": {1: 268.4, 8: 5089.9},
+    "POSIX-L": {2: 411.9},
+    "MAD": {0: 255.9, 1: 77.8},
+    "S3D": {0: 241.3, 2: 48.1},
+}
+JOBS = [
+    Job(name=name, compute_nodes=nodes, processes=8 * nodes, curve=Curve.of(POINTS[name]))
+    for name, nodes in NODES.items()
+]
 MACHINE = Machine(io_nodes=12, compute_nodes=96)
 
 
@@ -58,13 +66,17 @@ def job(name: str, nodes: int, processes: int, points: dict[int, float] | None, 
 FLAT = {0: 5.0, 1: 1.0, 2: 2.0, 4: 4.0, 8: 8.0}
 
 
-@pytest.mark.parametrize(("name", "expected"), [
-    ("zero", [0, 0, 0]), ("one", [1, 1, 1]),
-    ("static", [1, 2, 4]),  # R = 64/8: 1, 2, 4
-    ("size", [1, 2, 4]),  # 8·8/56 = 1.14, 2.29, 4.57 -> 5 -> 4
-    ("process", [4, 2, 1]),  # 8·400/700 = 4.57 -> 5 -> 4; 2.29; 1.14
-    ("oracle", [8, 8, 8]),
-])
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("zero", [0, 0, 0]),
+        ("one", [1, 1, 1]),
+        ("static", [1, 2, 4]),  # R = 64/8: 1, 2, 4
+        ("size", [1, 2, 4]),  # 8·8/56 = 1.14, 2.29, 4.57 -> 5 -> 4
+        ("process", [4, 2, 1]),  # 8·400/700 = 4.57 -> 5 -> 4; 2.29; 1.14
+        ("oracle", [8, 8, 8]),
+    ],
+)
 def test_formulas(name: str, expected: list[int]) -> None:
     jobs = [job("a", 8, 400, FLAT), job("b", 16, 200, FLAT), job("c", 32, 100, FLAT)]
     chosen = policy(name)
@@ -124,12 +136,22 @@ def test_floor_and_how_far_it_is_lowered() -> None:
 
 def test_noise() -> None:
     """A single lucky measurement does not outweigh a repeated one."""
-    sure = Curve({0: Point(mean=100, best=100, deviation=1, repetitions=10),
-                  4: Point(mean=180, best=185, deviation=2, repetitions=10)})
-    lucky = Curve({0: Point(mean=100, best=100, deviation=1, repetitions=10),
-                   4: Point(mean=200, best=300, deviation=90, repetitions=2)})
-    jobs = [Job(name="lucky", compute_nodes=8, processes=8, curve=lucky),
-            Job(name="sure", compute_nodes=8, processes=8, curve=sure)]
+    sure = Curve(
+        {
+            0: Point(mean=100, best=100, deviation=1, repetitions=10),
+            4: Point(mean=180, best=185, deviation=2, repetitions=10),
+        }
+    )
+    lucky = Curve(
+        {
+            0: Point(mean=100, best=100, deviation=1, repetitions=10),
+            4: Point(mean=200, best=300, deviation=90, repetitions=2),
+        }
+    )
+    jobs = [
+        Job(name="lucky", compute_nodes=8, processes=8, curve=lucky),
+        Job(name="sure", compute_nodes=8, processes=8, curve=sure),
+    ]
     assert numbers(Mckp().allocate(jobs, Machine(io_nodes=4))) == [4, 0]
     assert numbers(Mckp(confidence=0.9).allocate(jobs, Machine(io_nodes=4))) == [0, 4]
 
@@ -161,8 +183,11 @@ def test_ties_move_nobody() -> None:
 
 def test_who_gains_moves_and_others_stay() -> None:
     """c has become better with 4; that a and b could change places for nothing moves neither."""
-    jobs = [job("a", 8, 8, {1: 50.0, 2: 60.0}, current=1), job("b", 8, 8, {1: 50.0, 2: 60.0}, current=2),
-            job("c", 8, 8, {1: 10.0, 4: 90.0}, current=1)]
+    jobs = [
+        job("a", 8, 8, {1: 50.0, 2: 60.0}, current=1),
+        job("b", 8, 8, {1: 50.0, 2: 60.0}, current=2),
+        job("c", 8, 8, {1: 10.0, 4: 90.0}, current=1),
+    ]
     assert numbers(Mckp().allocate(jobs, Machine(io_nodes=7))) == [1, 2, 4]
 
 
@@ -181,8 +206,9 @@ def test_a_newcomer_does_not_end_hysteresis() -> None:
     machine = Machine(io_nodes=6, direct=False)
     kept = Mckp(hysteresis=0.2).allocate([*jobs, newcomer], machine)
     assert sorted(numbers(kept)[:3]) == [1, 2, 2] and kept.grants["new"].io_nodes == 1
-    free = Mckp().allocate([*(job(name, 32, 32, points) for name in "abc"), newcomer], Machine(io_nodes=7,
-                                                                                              direct=False))
+    free = Mckp().allocate(
+        [*(job(name, 32, 32, points) for name in "abc"), newcomer], Machine(io_nodes=7, direct=False)
+    )
     assert sorted(numbers(free)[:3]) == [1, 1, 4]
 
 
@@ -198,8 +224,11 @@ def test_more_unknown_jobs_than_io_nodes_share_one() -> None:
     assert found.is_within_pool and sum(grant.shared for grant in found.grants.values()) == 3
 
 
-RUNNING = st.tuples(st.sampled_from([4, 8]), st.one_of(st.none(), st.lists(st.integers(0, 60), min_size=4, max_size=4)),
-                    st.one_of(st.none(), st.sampled_from([0, 1, 2, 4])))
+RUNNING = st.tuples(
+    st.sampled_from([4, 8]),
+    st.one_of(st.none(), st.lists(st.integers(0, 60), min_size=4, max_size=4)),
+    st.one_of(st.none(), st.sampled_from([0, 1, 2, 4])),
+)
 
 
 @settings(deadline=None, max_examples=150)
@@ -208,16 +237,25 @@ def test_against_every_allocation(
     drawn: list[tuple[int, list[int] | None, int | None]], pool: int, hysteresis: float
 ) -> None:
     """Of all allocations: unknown jobs lack the least, then the largest bandwidth, then the fewest moves."""
-    jobs = [job(f"j{i}", nodes, 8, None if values is None else dict(zip((0, 1, 2, 4), map(float, values), strict=True)),
-                current=current) for i, (nodes, values, current) in enumerate(drawn)]
+    jobs = [
+        job(
+            f"j{i}",
+            nodes,
+            8,
+            None if values is None else dict(zip((0, 1, 2, 4), map(float, values), strict=True)),
+            current=current,
+        )
+        for i, (nodes, values, current) in enumerate(drawn)
+    ]
     machine = Machine(io_nodes=pool, compute_nodes=16)
 
     def ranked(given: tuple[int, ...]) -> tuple[int, float, int]:
-        lacking = sum(-(-each.compute_nodes * pool // 16) > count and each.curve is None
-                      and default(each) - count for each, count in zip(jobs, given, strict=True))
+        lacking = sum(
+            -(-each.compute_nodes * pool // 16) > count and each.curve is None and default(each) - count
+            for each, count in zip(jobs, given, strict=True)
+        )
         gained = sum(each.curve.bandwidth(count) for each, count in zip(jobs, given, strict=True) if each.curve)
-        moved = sum(each.current is not None and each.current != count
-                    for each, count in zip(jobs, given, strict=True))
+        moved = sum(each.current is not None and each.current != count for each, count in zip(jobs, given, strict=True))
         return -int(lacking), gained, -moved
 
     def default(each: Job) -> int:
@@ -253,7 +291,9 @@ def test_refusals() -> None:
 
 JOB = st.builds(
     lambda nodes, processes, values: (nodes, processes, dict(zip((0, 1, 2, 4, 8), values, strict=True))),
-    st.sampled_from([8, 16, 32]), st.integers(1, 512), st.lists(st.integers(0, 1000), min_size=5, max_size=5),
+    st.sampled_from([8, 16, 32]),
+    st.integers(1, 512),
+    st.lists(st.integers(0, 1000), min_size=5, max_size=5),
 )
 
 
@@ -285,8 +325,10 @@ def test_what_unknown_jobs_cost_is_said() -> None:
     machine = Machine(io_nodes=5, direct=False, divisible=False)
     found = Mckp().allocate([known, unknown], machine)
     assert (found.grants["known"].io_nodes, found.grants["new"].io_nodes) == (2, 3)
-    assert found.notes == ("jobs without a curve get 3 I/O nodes, the default (new): with 1 for them the others "
-                           "would have 750.0 MB/s more than 150.0",)
+    assert found.notes == (
+        "jobs without a curve get 3 I/O nodes, the default (new): with 1 for them the others "
+        "would have 750.0 MB/s more than 150.0",
+    )
     assert Mckp().allocate([known], machine).notes == () == Mckp().allocate([unknown], machine).notes
     flat = replace(known, curve=Curve.of({1: 100.0, 2: 100.0, 4: 100.0}))
     assert Mckp().allocate([flat, unknown], machine).notes == ()

@@ -35,8 +35,13 @@ def random_curves(seed: int = 1) -> dict[Pattern, Curve]:
     found = {}
     for request in range(30):
         nodes = int(rng.choice([8, 16, 32]))
-        each = Pattern(layout="shared", spatiality="contiguous", request_bytes=1024 * (request + 1),
-                       compute_nodes=nodes, processes=nodes * int(rng.choice([12, 24, 48])))
+        each = Pattern(
+            layout="shared",
+            spatiality="contiguous",
+            request_bytes=1024 * (request + 1),
+            compute_nodes=nodes,
+            processes=nodes * int(rng.choice([12, 24, 48])),
+        )
         found[each] = Curve.of({count: float(rng.integers(1, 4000)) for count in (0, 1, 2, 4, 8)})
     return found
 
@@ -47,8 +52,10 @@ def table(tmp_path: Path) -> Path:
     lines = ["forwarders;clients;processes;layout;spatiality;request;operation;bandwidth"]
     for pattern, curve in random_curves().items():
         size = pattern.request_bytes // 1024
-        lines += [f"{count};{pattern.compute_nodes};{pattern.processes};1;0;{size};write;{p.mean}"
-                  for count, p in curve.points.items()]
+        lines += [
+            f"{count};{pattern.compute_nodes};{pattern.processes};1;0;{size};write;{p.mean}"
+            for count, p in curve.points.items()
+        ]
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
 
@@ -61,8 +68,15 @@ def test_arrays_say_what_the_policies_say() -> None:
     members = np.random.default_rng(4).integers(0, len(curves), (sets, apps))
     patterns = list(curves)
     for row, chosen in enumerate(members.tolist()):
-        jobs = [Job(name=f"{k}", compute_nodes=patterns[i].compute_nodes, processes=patterns[i].processes,
-                    curve=curves[patterns[i]]) for k, i in enumerate(chosen)]
+        jobs = [
+            Job(
+                name=f"{k}",
+                compute_nodes=patterns[i].compute_nodes,
+                processes=patterns[i].processes,
+                curve=curves[patterns[i]],
+            )
+            for k, i in enumerate(chosen)
+        ]
         for column, pool in enumerate(pools):
             machine = Machine(io_nodes=pool, compute_nodes=found.compute_nodes)
             for name in policy_classes():
@@ -80,8 +94,15 @@ def test_static_in_a_system_as_large_as_the_set() -> None:
     members = np.random.default_rng(3).integers(0, len(curves), (5, 6))
     patterns = list(curves)
     for row, chosen in enumerate(members.tolist()):
-        jobs = [Job(name=f"{k}", compute_nodes=patterns[i].compute_nodes, processes=patterns[i].processes,
-                    curve=curves[patterns[i]]) for k, i in enumerate(chosen)]
+        jobs = [
+            Job(
+                name=f"{k}",
+                compute_nodes=patterns[i].compute_nodes,
+                processes=patterns[i].processes,
+                curve=curves[patterns[i]],
+            )
+            for k, i in enumerate(chosen)
+        ]
         expected = policy("static").allocate(jobs, Machine(io_nodes=12))
         assert found.bandwidth["static"][row, 0] == pytest.approx(expected.bandwidth)
     assert found.compute_nodes is None
@@ -116,9 +137,10 @@ def test_the_papers_figures_from_its_data() -> None:
 
 def items() -> list[QueueJob]:
     curve = Curve.of({1: 10.0, 2: 20.0, 4: 40.0})
-    return [QueueJob(job=Job(name=name, compute_nodes=nodes, processes=nodes, curve=curve),
-                     volume_bytes=volume * 1_000_000)
-            for name, nodes, volume in (("a", 4, 400), ("b", 4, 100), ("c", 8, 80), ("d", 4, 10))]
+    return [
+        QueueJob(job=Job(name=name, compute_nodes=nodes, processes=nodes, curve=curve), volume_bytes=volume * 1_000_000)
+        for name, nodes, volume in (("a", 4, 400), ("b", 4, 100), ("c", 8, 80), ("d", 4, 10))
+    ]
 
 
 def test_queue_is_strict_fifo_and_moves_every_byte() -> None:
@@ -195,8 +217,12 @@ def test_curves_are_all_drawn_with_ticks_where_they_were_measured() -> None:
 
 
 def test_the_queue_is_drawn_over_time_and_by_job() -> None:
-    items = [QueueJob(job=Job(name=name, compute_nodes=4, processes=4, curve=Curve.of({1: 10.0, 2: 20.0})),
-                      volume_bytes=volume) for name, volume in (("b", 10**9), ("a", 10**11))]
+    items = [
+        QueueJob(
+            job=Job(name=name, compute_nodes=4, processes=4, curve=Curve.of({1: 10.0, 2: 20.0})), volume_bytes=volume
+        )
+        for name, volume in (("b", 10**9), ("a", 10**11))
+    ]
     machine = Machine(io_nodes=2, compute_nodes=8, direct=False)
     figure = svg(draw_queue([run_queue(items, machine, policy(name)) for name in ("one", "static")]))
     texts = re.findall(r"<text[^>]*>([^<]*)</text>", figure)
@@ -206,8 +232,10 @@ def test_the_queue_is_drawn_over_time_and_by_job() -> None:
 
 def test_command_compare(table: Path, tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.csv"
-    jobs.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,4,8,0,10\na,4,8,4,90\nb,4,8,0,50\nb,4,8,4,60\n",
-                    encoding="utf-8")
+    jobs.write_text(
+        "job,compute_nodes,processes,io_nodes,bandwidth\na,4,8,0,10\na,4,8,4,90\nb,4,8,0,50\nb,4,8,4,60\n",
+        encoding="utf-8",
+    )
     command = ("compare", "--jobs", jobs, "--io-nodes", "4,8", "--policy", "static", "--policy", "mckp")
     found = json.loads(invoke(*command, "--json"))
     assert found["alone"] == {"a": [90, 90], "b": [60, 60]} and found["pools"] == [4, 8]
@@ -226,8 +254,10 @@ def test_command_compare(table: Path, tmp_path: Path) -> None:
 
 def test_command_solve_and_errors(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.csv"
-    jobs.write_text("job,compute_nodes,processes,io_nodes,bandwidth\na,8,8,0,10\na,8,8,4,90\nb,8,8,0,10\nb,8,8,4,50\n",
-                    encoding="utf-8")
+    jobs.write_text(
+        "job,compute_nodes,processes,io_nodes,bandwidth\na,8,8,0,10\na,8,8,4,90\nb,8,8,0,10\nb,8,8,4,50\n",
+        encoding="utf-8",
+    )
     found = json.loads(invoke("solve", "--jobs", jobs, "--io-nodes", 4, "--json"))
     assert {name: each["io_nodes"] for name, each in found["jobs"].items()} == {"a": 4, "b": 0}
     assert found["bandwidth"] == 100 and found["within_pool"] is True
@@ -236,6 +266,7 @@ def test_command_solve_and_errors(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["delegates", "arbitrate", "solve", "--jobs", str(jobs), "--io-nodes", "4"])
     assert done.exit_code == 2 and "jobs.csv:2: bandwidth is not a number" in done.output
     for pools in ("4..2", "x", "1..9:0"):
-        done = CliRunner().invoke(main, ["delegates", "arbitrate", "simulate", "--forge", str(jobs),
-                                         "--io-nodes", pools])
+        done = CliRunner().invoke(
+            main, ["delegates", "arbitrate", "simulate", "--forge", str(jobs), "--io-nodes", pools]
+        )
         assert done.exit_code == 2 and "Error" in done.output

@@ -23,8 +23,11 @@ CLASSES = st.lists(st.lists(OPTION, min_size=1, max_size=5), min_size=0, max_siz
 
 def brute(classes: Classes, capacity: int) -> tuple[float, int] | None:
     """Return the best value and its least weight, or None."""
-    found = [(sum(p for _, p in each), -sum(w for w, _ in each)) for each in itertools.product(*classes)
-             if sum(w for w, _ in each) <= capacity]
+    found = [
+        (sum(p for _, p in each), -sum(w for w, _ in each))
+        for each in itertools.product(*classes)
+        if sum(w for w, _ in each) <= capacity
+    ]
     return (max(found)[0], -max(found)[1]) if found else None
 
 
@@ -49,9 +52,7 @@ def test_is_the_best_of_all_combinations(classes: Classes, capacity: int) -> Non
 
 @settings(deadline=None, max_examples=100)
 @given(CLASSES.filter(lambda c: all(any(w == 0 for w, _ in each) for each in c)), st.integers(0, 40), st.randoms())
-def test_monotone_in_capacity_and_order_does_not_matter(
-    classes: Classes, capacity: int, rng: random.Random
-) -> None:
+def test_monotone_in_capacity_and_order_does_not_matter(classes: Classes, capacity: int, rng: random.Random) -> None:
     small, large = arb.solve(classes, capacity), arb.solve(classes, capacity + 1)
     assert large.value >= small.value
     order = list(range(len(classes)))
@@ -84,11 +85,18 @@ def test_ties_take_the_least_weight_then_the_lightest_options_of_the_last_classe
         taken = [each[k] for each, k in zip(classes, choice, strict=True)]
         # of options of one weight the best as given, of those the first; from the last class on
         of_class = [(w, -p, k) for (w, p), k in zip(taken, choice, strict=True)]
-        return (-sum(units(p) for _, p in taken), sum(w for w, _ in taken),
-                [w for w, _ in reversed(taken)], of_class[::-1])
+        return (
+            -sum(units(p) for _, p in taken),
+            sum(w for w, _ in taken),
+            [w for w, _ in reversed(taken)],
+            of_class[::-1],
+        )
 
-    fitting = [choice for choice in itertools.product(*(range(len(each)) for each in classes))
-               if sum(each[k][0] for each, k in zip(classes, choice, strict=True)) <= capacity]
+    fitting = [
+        choice
+        for choice in itertools.product(*(range(len(each)) for each in classes))
+        if sum(each[k][0] for each, k in zip(classes, choice, strict=True)) <= capacity
+    ]
     assert tuple(arb.solve(classes, capacity).choices.tolist()) == min(fitting, key=rank)
 
 
@@ -110,14 +118,25 @@ def test_agrees_with_highs_on_60_random_instances() -> None:
         of = np.repeat(np.arange(len(classes)), [len(each) for each in classes])
         weights, values = np.array([option for each in classes for option in each]).T
         found = scipy.optimize.milp(
-            -values, integrality=np.ones(of.size), bounds=scipy.optimize.Bounds(0, 1), options={"mip_rel_gap": 0},
-            constraints=[scipy.optimize.LinearConstraint(weights[None, :], -np.inf, capacity),
-                         scipy.optimize.LinearConstraint(of == np.arange(len(classes))[:, None], 1, 1)],
-        )  # fmt: skip
+            -values,
+            integrality=np.ones(of.size),
+            bounds=scipy.optimize.Bounds(0, 1),
+            options={"mip_rel_gap": 0},
+            constraints=[
+                scipy.optimize.LinearConstraint(weights[None, :], -np.inf, capacity),
+                scipy.optimize.LinearConstraint(of == np.arange(len(classes))[:, None], 1, 1),
+            ],
+        )
         assert found.success
         most = np.column_stack([np.zeros(of.size), weights <= capacity])  # what does not fit alone is no option
-        relaxed = scipy.optimize.linprog(-values, weights[None, :], capacity, of == np.arange(len(classes))[:, None],
-                                         np.ones(len(classes)), bounds=most)
+        relaxed = scipy.optimize.linprog(
+            -values,
+            weights[None, :],
+            capacity,
+            of == np.arange(len(classes))[:, None],
+            np.ones(len(classes)),
+            bounds=most,
+        )
         solution = arb.solve(classes, capacity)
         assert solution.value == round(-found.fun)
         assert solution.bound == pytest.approx(-relaxed.fun, rel=1e-9)

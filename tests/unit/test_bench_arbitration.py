@@ -21,13 +21,24 @@ def run(policy: str, counts: tuple[int, int]) -> dict[str, Any]:
 
     def job(begin: float, end: float, mb: int) -> dict[str, Any]:
         slots = [{"time_s": begin + 0.1 * k, "data_bytes": mb * 100_000} for k in range(int((end - begin) / 0.1))]
-        return {"pattern": "shared,4KiB", "begin_s": begin, "end_s": end, "data_bytes": mb * 1_000_000,
-                "verified_bytes": 16 << 20, "bandwidth_mb_per_s": mb / (end - begin), "remapped_ranges": 3,
-                "slot_s": 0.1, "slots": slots}
+        return {
+            "pattern": "shared,4KiB",
+            "begin_s": begin,
+            "end_s": end,
+            "data_bytes": mb * 1_000_000,
+            "verified_bytes": 16 << 20,
+            "bandwidth_mb_per_s": mb / (end - begin),
+            "remapped_ranges": 3,
+            "slot_s": 0.1,
+            "slots": slots,
+        }
 
     steps = ((0.0, {"small": 4}), (2.0, {"small": counts[0], "<large>": counts[1]}), (4.0, {"<large>": 4}))
-    return {"policy": policy, "jobs": {"small": job(0.0, 4.0, 100), "<large>": job(2.0, 6.0, 500)},
-            "map": [{"time_s": at, "io_nodes": has} for at, has in steps]}
+    return {
+        "policy": policy,
+        "jobs": {"small": job(0.0, 4.0, 100), "<large>": job(2.0, 6.0, 500)},
+        "map": [{"time_s": at, "io_nodes": has} for at, has in steps],
+    }
 
 
 def found() -> dict[str, Any]:
@@ -56,15 +67,23 @@ def test_the_section_of_the_report(tmp_path: Path) -> None:
     assert grid.rows[3][3] == "3 → 4"
 
 
-@pytest.mark.parametrize(("text", "said"), [
-    ("{", "is not JSON: Expecting"), ("[]", "/: a list of 0 is not an object"), ("{}", '/: "what" is missing'),
-    ('{"what": "arbitration run", "format": 1}', '"configuration" is missing'),
-    ('{"what": "arbitration run", "format": 2}', "/format: 2 is greater than 1"),
-    ('{"what": "arbitration run", "format": 1, "configuration": {"ranks": 2, "io_nodes": 2}, "policies": {"mckp": '
-     '{"map": [], "bandwidth_mb_per_s": 1, "jobs": {"a": '
-     '{"pattern": "x", "data_bytes": -1, "bandwidth_mb_per_s": 1}}}}}',
-     "/policies/mckp/jobs/a/data_bytes: -1 is less than 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{", "is not JSON: Expecting"),
+        ("[]", "/: a list of 0 is not an object"),
+        ("{}", '/: "what" is missing'),
+        ('{"what": "arbitration run", "format": 1}', '"configuration" is missing'),
+        ('{"what": "arbitration run", "format": 2}', "/format: 2 is greater than 1"),
+        (
+            '{"what": "arbitration run", "format": 1, "configuration": {"ranks": 2, "io_nodes": 2}, '
+            '"policies": {"mckp": '
+            '{"map": [], "bandwidth_mb_per_s": 1, "jobs": {"a": '
+            '{"pattern": "x", "data_bytes": -1, "bandwidth_mb_per_s": 1}}}}}',
+            "/policies/mckp/jobs/a/data_bytes: -1 is less than 0",
+        ),
+    ],
+)
 def test_what_is_no_run_is_refused(tmp_path: Path, text: str, said: str) -> None:
     (tmp_path / "arbitration.json").write_text(text)
     with pytest.raises(ReportError, match=rf"arbitration\.json: .*{said}"):

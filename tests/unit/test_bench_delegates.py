@@ -27,8 +27,14 @@ from mpiio_ext.report.reproduce import command as reproduce
 from mpiio_ext.report.words import done_by_extension, marks
 from support.bench_options import parse
 
-INSTALLATION = Installation(family="openmpi", version="Open MPI 4", mpiexec=Path("mpirun"), program=Path("kernel"),
-                            library=Path("libmpiio_ext.so"), romio="romio321")
+INSTALLATION = Installation(
+    family="openmpi",
+    version="Open MPI 4",
+    mpiexec=Path("mpirun"),
+    program=Path("kernel"),
+    library=Path("libmpiio_ext.so"),
+    romio="romio321",
+)
 
 
 # ---- methods and options ---------------------------------------------------------------------------------------------
@@ -63,11 +69,14 @@ def test_none_are_no_delegates(value):
     assert parse("-m", "auto+mpiox_delegates=1").methods[0].delegated
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["--delegates", "many"], "n | n% of the ranks, 1% to 100% | per_node=n"),
-    (["--delegate-mode", "fork"], "'spawn', 'split', 'thread', 'auto'"),
-    (["-m", "delegates,delegates+mpiox_delegates=3"], "all files of a job have the same ones"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--delegates", "many"], "n | n% of the ranks, 1% to 100% | per_node=n"),
+        (["--delegate-mode", "fork"], "'spawn', 'split', 'thread', 'auto'"),
+        (["-m", "delegates,delegates+mpiox_delegates=3"], "all files of a job have the same ones"),
+    ],
+)
 def test_wrong_arguments(arguments, message):
     with pytest.raises(click.ClickException) as caught:
         parse(*arguments)
@@ -79,19 +88,54 @@ def test_wrong_arguments(arguments, message):
 
 def row(strategy: str, operation: str, bandwidth: float = 100.0, **more) -> Row:
     return Row(
-        workload="interleaved", variant="interleaved_64", label="interleaved blocks of 64 B", interface="mpiio",
-        strategy=strategy, operation=operation, repetition=0, order=0, ranks=4, scaled=False, file_bytes=1000,
-        data_bytes=1000, open_s=0.1, view_s=0.0, data_s=0.01, close_s=0.1, bandwidth_mb_per_s=bandwidth,
-        bandwidth_total_mb_per_s=bandwidth / 2, **more,
+        workload="interleaved",
+        variant="interleaved_64",
+        label="interleaved blocks of 64 B",
+        interface="mpiio",
+        strategy=strategy,
+        operation=operation,
+        repetition=0,
+        order=0,
+        ranks=4,
+        scaled=False,
+        file_bytes=1000,
+        data_bytes=1000,
+        open_s=0.1,
+        view_s=0.0,
+        data_s=0.01,
+        close_s=0.1,
+        bandwidth_mb_per_s=bandwidth,
+        bandwidth_total_mb_per_s=bandwidth / 2,
+        **more,
     )
 
 
 def of_rank(**values):
-    names = ("collective_writes", "collective_reads", "native_calls", "rounds", "write_requests", "read_requests",
-             "write_request_bytes", "read_request_bytes", "messages", "message_bytes", "plan_s", "exchange_s", "io_s",
-             "wait_s", "independent_writes", "independent_reads", "independent_s", "delegated_writes",
-             "delegated_reads", "delegated_bytes_written", "delegated_bytes_read", "bypass_bytes_written",
-             "bypass_bytes_read")
+    names = (
+        "collective_writes",
+        "collective_reads",
+        "native_calls",
+        "rounds",
+        "write_requests",
+        "read_requests",
+        "write_request_bytes",
+        "read_request_bytes",
+        "messages",
+        "message_bytes",
+        "plan_s",
+        "exchange_s",
+        "io_s",
+        "wait_s",
+        "independent_writes",
+        "independent_reads",
+        "independent_s",
+        "delegated_writes",
+        "delegated_reads",
+        "delegated_bytes_written",
+        "delegated_bytes_read",
+        "bypass_bytes_written",
+        "bypass_bytes_read",
+    )
     texts = {"partition": "", "reason": "", "delegation": "2 delegates, spawn: as asked for"}
     return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, **texts, **values}
 
@@ -117,15 +161,32 @@ def made(operation: str, *ranks: Counted) -> Row:
 
 def test_each_delegate_is_counted_once():
     """Two ranks see delegate 0, one of them a little later; delegate 1 is on another node."""
-    seen = of_delegate(20, flush_requests=3, flush_bytes=3 << 20, hits=90, misses=10, fills=7, fill_requests=7,
-                       prefetched=4, prefetch_used=3)
+    seen = of_delegate(
+        20,
+        flush_requests=3,
+        flush_bytes=3 << 20,
+        hits=90,
+        misses=10,
+        fills=7,
+        fill_requests=7,
+        prefetched=4,
+        prefetch_used=3,
+    )
     later = of_delegate(20, flush_requests=4, flush_bytes=4 << 20, hits=90, misses=10)
     there = of_delegate(16, flush_requests=2, flush_bytes=1 << 17, hits=5)
-    statistics = of_rank(independent_writes=5, delegated_writes=5, delegated_bytes_written=1000,
-                         bypass_bytes_written=100, write_requests=1, write_request_bytes=100)
-    result = made("write",
-                  Counted(extension=statistics, system_calls=(), delegates={0: seen}),
-                  Counted(extension=statistics, system_calls=(), delegates={0: later, 1: there}))
+    statistics = of_rank(
+        independent_writes=5,
+        delegated_writes=5,
+        delegated_bytes_written=1000,
+        bypass_bytes_written=100,
+        write_requests=1,
+        write_request_bytes=100,
+    )
+    result = made(
+        "write",
+        Counted(extension=statistics, system_calls=(), delegates={0: seen}),
+        Counted(extension=statistics, system_calls=(), delegates={0: later, 1: there}),
+    )
     assert (result.delegates, result.delegated_accesses) == (2, 10)
     assert (result.delegated_bytes, result.bypass_bytes) == (2000, 200)
     assert (result.cache_hits, result.cache_misses) == (95, 10)
@@ -134,8 +195,10 @@ def test_each_delegate_is_counted_once():
     assert result.request_bytes == 200 + (4 << 20) + (1 << 17)
     assert result.request_size_log2 is not None
     assert (result.request_size_log2[16], result.request_size_log2[20]) == (2, 4)
-    assert (result.reason, result.delegation) == ("independent accesses through delegates",
-                                                  "2 delegates, spawn: as asked for")
+    assert (result.reason, result.delegation) == (
+        "independent accesses through delegates",
+        "2 delegates, spawn: as asked for",
+    )
 
 
 def test_reads_are_told_from_writes():
@@ -166,11 +229,23 @@ def test_no_delegates_of_this_process():
 
 # ---- results ---------------------------------------------------------------------------------------------------------
 
-SEEN = {"delegates": 2, "delegated_accesses": 40, "delegated_bytes": 3_000_000, "bypass_bytes": 1_000_000,
-        "cache_hits": 999, "cache_misses": 1, "prefetched_pages": 8, "prefetch_used_pages": 6, "requests": 12,
-        "request_bytes": 12 << 20, "requests_source": "extension", "independents_taken_over": 40,
-        "collectives_taken_over": 0, "reason": "independent accesses through delegates",
-        "delegation": "2 delegates, spawn: as asked for"}
+SEEN = {
+    "delegates": 2,
+    "delegated_accesses": 40,
+    "delegated_bytes": 3_000_000,
+    "bypass_bytes": 1_000_000,
+    "cache_hits": 999,
+    "cache_misses": 1,
+    "prefetched_pages": 8,
+    "prefetch_used_pages": 6,
+    "requests": 12,
+    "request_bytes": 12 << 20,
+    "requests_source": "extension",
+    "independents_taken_over": 40,
+    "collectives_taken_over": 0,
+    "reason": "independent accesses through delegates",
+    "delegation": "2 delegates, spawn: as asked for",
+}
 NONE = {**SEEN, "delegated_accesses": 0, "delegation": "none: spawn: no free slots", "reason": "direct"}
 CONFIGURATION = {"delegates": "2", "delegate_mode": "thread", "repetitions": 3}
 
@@ -193,8 +268,13 @@ def test_table_says_what_did_not_go_through_delegates():
 
 
 def test_results_and_report(tmp_path):
-    rows = with_ratios([row("native", "write"), row("delegates", "write", 400.0, **SEEN),
-                        row("delegates+independent", "write", **NONE)])
+    rows = with_ratios(
+        [
+            row("native", "write"),
+            row("delegates", "write", 400.0, **SEEN),
+            row("delegates+independent", "write", **NONE),
+        ]
+    )
     environment = {"ranks": 4, "path": "/data"}
     write_results(tmp_path, environment=environment, configuration=CONFIGURATION, rows=rows, absent=[], failure=None)
     summary = json.loads((tmp_path / "results.json").read_text())["summary"]
@@ -204,8 +284,12 @@ def test_results_and_report(tmp_path):
     assert not isinstance(loaded, list)
     _, with_them, without = loaded.rows  # type: ignore[union-attr]
     said = done_by_extension(with_them)
-    for part in ("40 accesses through 2 delegates", "3.0 MB in their pages, 1.0 MB past them",
-                 "99.9 % of 1,000 page accesses found the page cached", "6 of 8 pages read ahead were used"):
+    for part in (
+        "40 accesses through 2 delegates",
+        "3.0 MB in their pages, 1.0 MB past them",
+        "99.9 % of 1,000 page accesses found the page cached",
+        "6 of 8 pages read ahead were used",
+    ):
         assert part in said, said
     assert "nothing went through delegates (spawn: no free slots)" in done_by_extension(without)
     assert (marks(with_them), marks(without)) == ("", "†")

@@ -27,22 +27,68 @@ from mpiio_ext.delegates.arbitration.tables import read_forge
 from mpiio_ext.errors import ArgumentError
 
 #: As in the runs on MareNostrum 4 of the paper's authors: numbers.
-NUMBERS = {"forwarders": 2, "handlers": 1, "dispatchers": 16, "path": "/gpfs/scratch/me/forge", "validation": 0,
-           "number_of_files": "shared", "spatiality": "strided", "total_size": 137438953472, "request_size": 4194304,
-           "operations": "write", "direct_io": 1, "stone_wall": 60}
+NUMBERS = {
+    "forwarders": 2,
+    "handlers": 1,
+    "dispatchers": 16,
+    "path": "/gpfs/scratch/me/forge",
+    "validation": 0,
+    "number_of_files": "shared",
+    "spatiality": "strided",
+    "total_size": 137438953472,
+    "request_size": 4194304,
+    "operations": "write",
+    "direct_io": 1,
+    "stone_wall": 60,
+}
 #: As in the README: texts; it did both operations.
-TEXTS = {"forwarders": "1", "listeners": "16", "dispatchers": "4", "path": "/mnt/pfs/test",
-         "number_of_files": "individual", "spatiality": "contiguous", "total_size": "4294967296",
-         "request_size": "32768", "validation": "1"}
-PHASES = {"forwarders": 4, "handlers": 2, "dispatchers": 8, "phases": [
-    {"repetitions": 3, "patterns": [
-        {"path": "/scratch/a", "operation": "open", "number_of_files": "shared"},
-        {"path": "/scratch/a", "operation": "write", "number_of_files": "shared", "spatiality": "contiguous",
-         "total_size": 1048576, "request_size": 4096},
-        {"path": "/scratch/a", "operation": "close", "number_of_files": "shared"}]},
-    {"repetitions": 1, "patterns": [
-        {"path": "/scratch/a", "operation": "read", "number_of_files": "shared", "spatiality": "strided",
-         "total_size": 1048576, "request_size": 4096, "stone_wall": 2}]}]}
+TEXTS = {
+    "forwarders": "1",
+    "listeners": "16",
+    "dispatchers": "4",
+    "path": "/mnt/pfs/test",
+    "number_of_files": "individual",
+    "spatiality": "contiguous",
+    "total_size": "4294967296",
+    "request_size": "32768",
+    "validation": "1",
+}
+PHASES = {
+    "forwarders": 4,
+    "handlers": 2,
+    "dispatchers": 8,
+    "phases": [
+        {
+            "repetitions": 3,
+            "patterns": [
+                {"path": "/scratch/a", "operation": "open", "number_of_files": "shared"},
+                {
+                    "path": "/scratch/a",
+                    "operation": "write",
+                    "number_of_files": "shared",
+                    "spatiality": "contiguous",
+                    "total_size": 1048576,
+                    "request_size": 4096,
+                },
+                {"path": "/scratch/a", "operation": "close", "number_of_files": "shared"},
+            ],
+        },
+        {
+            "repetitions": 1,
+            "patterns": [
+                {
+                    "path": "/scratch/a",
+                    "operation": "read",
+                    "number_of_files": "shared",
+                    "spatiality": "strided",
+                    "total_size": 1048576,
+                    "request_size": 4096,
+                    "stone_wall": 2,
+                }
+            ],
+        },
+    ],
+}
 
 
 def one(text: str) -> Spec:
@@ -56,8 +102,15 @@ def one(text: str) -> Spec:
 def test_words_in_any_order() -> None:
     spec = one("shared,strided,64KiB,256MiB,5s,read,direct")
     assert spec == one("direct , 5s, 64k, READ, 256m, strided, shared")
-    assert spec == Spec(layout="shared", spatiality="strided", request_bytes=65536, total_bytes=1 << 28, direct=True,
-                        operation="read", stonewall_s=5.0)
+    assert spec == Spec(
+        layout="shared",
+        spatiality="strided",
+        request_bytes=65536,
+        total_bytes=1 << 28,
+        direct=True,
+        operation="read",
+        stonewall_s=5.0,
+    )
     assert one("4KiB") == Spec(layout="shared", spatiality="contiguous", request_bytes=4096, total_bytes=1 << 20)
     assert one("individual,4KiB").layout == "file-per-process"
 
@@ -70,12 +123,22 @@ def test_the_patterns_of_the_paper() -> None:
     assert {spec.total_bytes for spec in specs} == {64 << 20}
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    ("shared", "size of a request"), ("shared,4k,individual", "layout twice"), ("4k,8k,16k", "total size twice"),
-    ("4k,sparse", "'sparse'"), ("individual,strided,4k", "strided needs a shared file"), ("1MiB,4k", "less than one"),
-    ("paper,shared", "says layouts"), ("paper,4k,8m", "one size"), ("0,4k", "1 byte"), ("4k,9999999s", "stonewall"),
-    ("4k,write,read", "operation twice"),
-])
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("shared", "size of a request"),
+        ("shared,4k,individual", "layout twice"),
+        ("4k,8k,16k", "total size twice"),
+        ("4k,sparse", "'sparse'"),
+        ("individual,strided,4k", "strided needs a shared file"),
+        ("1MiB,4k", "less than one"),
+        ("paper,shared", "says layouts"),
+        ("paper,4k,8m", "one size"),
+        ("0,4k", "1 byte"),
+        ("4k,9999999s", "stonewall"),
+        ("4k,write,read", "operation twice"),
+    ],
+)
 def test_what_is_no_pattern(text: str, words: str) -> None:
     with pytest.raises(ArgumentError, match=words):
         parse(text, total_bytes=1 << 20, stonewall_s=0.0)
@@ -90,11 +153,14 @@ def asked(*words: str) -> Options:
 def test_options(tmp_path: Path) -> None:
     file = tmp_path / "forge.json"
     file.write_text(json.dumps([TEXTS, {**TEXTS, "forwarders": "2"}]))
-    options = asked("--pattern", "4k,1m", "--pattern", str(file), "-H", "mpiox_delegate_bypass=0", "--io-nodes",
-                    "0,1,1,4")
+    options = asked(
+        "--pattern", "4k,1m", "--pattern", str(file), "-H", "mpiox_delegate_bypass=0", "--io-nodes", "0,1,1,4"
+    )
     assert options.io_nodes == (0, 1, 4) and options.most == 4 and len(options.specs) == 3
-    assert options.path == Path("/mnt/pfs") and options.hints == {"mpiox_delegate_bypass": "0",
-                                                                  "mpiox_delegate_threads": "4"}
+    assert options.path == Path("/mnt/pfs") and options.hints == {
+        "mpiox_delegate_bypass": "0",
+        "mpiox_delegate_threads": "4",
+    }
     direct, served = (options.file_hints(options.specs[0], count) for count in (0, 1))
     assert direct["mpiox_delegates"] == "0" and "mpiox_delegate_owners" not in direct
     assert served["mpiox_delegates"] == "4" and served["mpiox_delegate_owners"] == "1"
@@ -102,14 +168,18 @@ def test_options(tmp_path: Path) -> None:
     assert asked("--pattern", "4k", "--io-nodes", "0..3,8,64..576:256").io_nodes == (0, 1, 2, 3, 8, 64, 320, 576)
 
 
-@pytest.mark.parametrize(("words", "message"), [
-    (["--pattern", "4k", "--io-nodes", "1,x"], "'x' is neither a number nor a range"),
-    (["--pattern", "4k", "--io-nodes", "0..577:577"], "577: a job has 576 delegates at most"),
-    (["--pattern", "4q"], "'4q'"),
-    (["--pattern", "none.json"], "none.json: cannot be read"), (["--io-nodes", "1"], "--pattern"),
-    (["--pattern", "4k", "-H", "mpiox_delegates=3"], "mpiox_delegates is set"),
-    (["--pattern", "4k", "--program", "a b"], "letters"),
-])
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--pattern", "4k", "--io-nodes", "1,x"], "'x' is neither a number nor a range"),
+        (["--pattern", "4k", "--io-nodes", "0..577:577"], "577: a job has 576 delegates at most"),
+        (["--pattern", "4q"], "'4q'"),
+        (["--pattern", "none.json"], "none.json: cannot be read"),
+        (["--io-nodes", "1"], "--pattern"),
+        (["--pattern", "4k", "-H", "mpiox_delegates=3"], "mpiox_delegates is set"),
+        (["--pattern", "4k", "--program", "a b"], "letters"),
+    ],
+)
 def test_wrong_options(words: list[str], message: str) -> None:
     done = CliRunner().invoke(command, words)
     assert done.exit_code == 2 and message in done.output, done.output
@@ -126,8 +196,17 @@ def read(tmp_path: Path, document: object) -> forge.Forge:
 
 def test_numbers(tmp_path: Path) -> None:
     found = read(tmp_path, NUMBERS)
-    assert found.specs == (Spec(layout="shared", spatiality="strided", request_bytes=4 << 20, total_bytes=1 << 37,
-                                direct=True, stonewall_s=60.0, io_nodes=(2,)),)
+    assert found.specs == (
+        Spec(
+            layout="shared",
+            spatiality="strided",
+            request_bytes=4 << 20,
+            total_bytes=1 << 37,
+            direct=True,
+            stonewall_s=60.0,
+            io_nodes=(2,),
+        ),
+    )
     assert found.path == Path("/gpfs/scratch/me") and found.threads == forge.MOST_THREADS
     assert any("dispatchers 16" in note for note in found.notes) and any("validation" in note for note in found.notes)
 
@@ -136,14 +215,17 @@ def test_texts(tmp_path: Path) -> None:
     found = read(tmp_path, TEXTS)
     assert [spec.operation for spec in found.specs] == ["write", "read"]
     assert {(spec.layout, spec.request_bytes, spec.io_nodes) for spec in found.specs} == {
-        ("file-per-process", 32768, (1,))}
+        ("file-per-process", 32768, (1,))
+    }
     assert found.threads == 4 and any("listeners" in note for note in found.notes)
 
 
 def test_phases(tmp_path: Path) -> None:
     found = read(tmp_path, PHASES)
     assert [(spec.operation, spec.repetitions, spec.io_nodes) for spec in found.specs] == [
-        ("write", 3, (4,)), ("read", 1, (4,))]
+        ("write", 3, (4,)),
+        ("read", 1, (4,)),
+    ]
     assert found.specs[1].stonewall_s == 2.0 and found.threads == 8
 
 
@@ -152,21 +234,31 @@ def test_a_list_of_one_pattern_with_other_forwarders(tmp_path: Path) -> None:
     assert len(found.specs) == 1 and found.specs[0].io_nodes == (0, 2, 4)
 
 
-@pytest.mark.parametrize(("document", "words"), [
-    ("{", "is not JSON"), ("3", "an object or a list"), ([], "no pattern"), ({"phases": 3}, "/phases: 3 is not a list"),
-    ({**TEXTS, "request_sise": 1}, "/request_sise: there is no such name; there are .*request_size"),
-    ({**TEXTS, "number_of_files": "many"}, '/number_of_files: "many" is not one of "shared", "individual"'),
-    ({**TEXTS, "spatiality": "strided"}, "strided needs a shared file"),
-    ({**TEXTS, "total_size": "4GiB"}, '/total_size: "4GiB" is not a whole number'),
-    ({**TEXTS, "total_size": -1}, "/total_size: -1 is less than 0"),
-    ({key: value for key, value in TEXTS.items() if key != "request_size"}, '/: "request_size" is missing'),
-    ({**TEXTS, "operation": "append"}, "/operation: 'append' is not write, read or both"),
-    ({**TEXTS, "forwarders": True}, "/forwarders"),
-    ([TEXTS, {**TEXTS, "dispatchers": 3}], "/1/dispatchers: is 3"), ("[" * 100_000, "is not JSON"),
-    ({"phases": [{"patterns": [{"operation": "open"}]}]}, "no pattern that writes or reads"),
-    ({"phases": [3]}, "/phases/0: 3 is not an object"),
-    ([TEXTS, {**TEXTS, "total_size": "x", "direct_io": -1}], "/1/total_size: .*\n.*/1/direct_io: -1 is less than 0"),
-])
+@pytest.mark.parametrize(
+    ("document", "words"),
+    [
+        ("{", "is not JSON"),
+        ("3", "an object or a list"),
+        ([], "no pattern"),
+        ({"phases": 3}, "/phases: 3 is not a list"),
+        ({**TEXTS, "request_sise": 1}, "/request_sise: there is no such name; there are .*request_size"),
+        ({**TEXTS, "number_of_files": "many"}, '/number_of_files: "many" is not one of "shared", "individual"'),
+        ({**TEXTS, "spatiality": "strided"}, "strided needs a shared file"),
+        ({**TEXTS, "total_size": "4GiB"}, '/total_size: "4GiB" is not a whole number'),
+        ({**TEXTS, "total_size": -1}, "/total_size: -1 is less than 0"),
+        ({key: value for key, value in TEXTS.items() if key != "request_size"}, '/: "request_size" is missing'),
+        ({**TEXTS, "operation": "append"}, "/operation: 'append' is not write, read or both"),
+        ({**TEXTS, "forwarders": True}, "/forwarders"),
+        ([TEXTS, {**TEXTS, "dispatchers": 3}], "/1/dispatchers: is 3"),
+        ("[" * 100_000, "is not JSON"),
+        ({"phases": [{"patterns": [{"operation": "open"}]}]}, "no pattern that writes or reads"),
+        ({"phases": [3]}, "/phases/0: 3 is not an object"),
+        (
+            [TEXTS, {**TEXTS, "total_size": "x", "direct_io": -1}],
+            "/1/total_size: .*\n.*/1/direct_io: -1 is less than 0",
+        ),
+    ],
+)
 def test_what_is_no_forge(tmp_path: Path, document: object, words: str) -> None:
     with pytest.raises(ArgumentError, match=words) as caught:
         read(tmp_path, document)
@@ -176,11 +268,19 @@ def test_what_is_no_forge(tmp_path: Path, document: object, words: str) -> None:
 # ---- requests --------------------------------------------------------------------------------------------------------
 
 
-@given(st.sampled_from([("shared", "contiguous"), ("shared", "strided"), ("file-per-process", "contiguous")]),
-       st.integers(1, 7), st.integers(1, 9), st.integers(1, 300))
+@given(
+    st.sampled_from([("shared", "contiguous"), ("shared", "strided"), ("file-per-process", "contiguous")]),
+    st.integers(1, 7),
+    st.integers(1, 9),
+    st.integers(1, 300),
+)
 def test_requests_cover_the_file_once(kind: tuple[str, str], ranks: int, requests: int, size: int) -> None:
-    spec = Spec(layout=kind[0], spatiality=kind[1], request_bytes=size,  # type: ignore[arg-type]
-                total_bytes=size * ranks * requests + size - 1)
+    spec = Spec(
+        layout=kind[0],
+        spatiality=kind[1],
+        request_bytes=size,  # type: ignore[arg-type]
+        total_bytes=size * ranks * requests + size - 1,
+    )
     assert spec.requests(ranks) == requests
     places = [[spec.offset(rank, index, ranks, requests) for index in range(requests)] for rank in range(ranks)]
     if kind[0] == "shared":
@@ -217,8 +317,16 @@ def test_numbers_alternate_inside_each_repetition() -> None:
     options = Options(specs=(one("4k"), replace(one("8k"), repetitions=1)), io_nodes=(0, 1, 2), repetitions=2)
     steps = list(_steps(options, _check_specs(options)))
     assert [(step.repetition, step.spec.request_bytes, step.count) for step in steps] == [
-        (1, 4096, 0), (1, 4096, 1), (1, 4096, 2), (1, 8192, 0), (1, 8192, 1), (1, 8192, 2),
-        (2, 4096, 1), (2, 4096, 2), (2, 4096, 0)]
+        (1, 4096, 0),
+        (1, 4096, 1),
+        (1, 4096, 2),
+        (1, 8192, 0),
+        (1, 8192, 1),
+        (1, 8192, 2),
+        (2, 4096, 1),
+        (2, 4096, 2),
+        (2, 4096, 0),
+    ]
 
 
 def _check_specs(options: Options) -> dict:
@@ -237,9 +345,18 @@ def test_curves_that_could_not_be_told_apart(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def measured(bandwidth: float, *, delegated: int = 0, serving: int = 0) -> Measured:
-    return Measured(data_bytes=1_000_000, requests=10, stopped_ranks=0, open_s=0.1, data_s=0.5 / bandwidth,
-                    close_s=0.5 / bandwidth, delegated_bytes=delegated, bypass_bytes=0, serving_delegates=serving,
-                    verified_bytes=1_000_000)
+    return Measured(
+        data_bytes=1_000_000,
+        requests=10,
+        stopped_ranks=0,
+        open_s=0.1,
+        data_s=0.5 / bandwidth,
+        close_s=0.5 / bandwidth,
+        delegated_bytes=delegated,
+        bypass_bytes=0,
+        serving_delegates=serving,
+        verified_bytes=1_000_000,
+    )
 
 
 def runs() -> list[Run]:
@@ -248,8 +365,15 @@ def runs() -> list[Run]:
         spec = one(text)
         for count, gain in ((0, 1.0), (1, 2.0), (2, 3.0)):
             for repetition, noise in enumerate((0.9, 1.0, 1.1), 1):
-                out.append(Run(spec=spec, pattern=spec.pattern(1, 2), io_nodes=count, repetition=repetition,
-                               measured=measured(base * gain * noise, delegated=1_000_000, serving=count)))
+                out.append(
+                    Run(
+                        spec=spec,
+                        pattern=spec.pattern(1, 2),
+                        io_nodes=count,
+                        repetition=repetition,
+                        measured=measured(base * gain * noise, delegated=1_000_000, serving=count),
+                    )
+                )
     return out
 
 
@@ -265,9 +389,23 @@ def test_from_runs_to_curves_and_back(tmp_path: Path) -> None:
             assert curves[pattern].points[count].mean == pytest.approx(curve.points[count].mean, rel=1e-6)
             assert curves[pattern].points[count].repetitions == 3
             assert curves[pattern].points[count].deviation == pytest.approx(curve.points[count].deviation, rel=1e-4)
-    done = CliRunner().invoke(main, ["delegates", "arbitrate", "simulate", "--forge", str(tmp_path / "curves.csv"),
-                                                                                           "--sets", "50",
-                                     "--apps", "3", "--io-nodes", "0..4", "--json"])
+    done = CliRunner().invoke(
+        main,
+        [
+            "delegates",
+            "arbitrate",
+            "simulate",
+            "--forge",
+            str(tmp_path / "curves.csv"),
+            "--sets",
+            "50",
+            "--apps",
+            "3",
+            "--io-nodes",
+            "0..4",
+            "--json",
+        ],
+    )
     assert done.exit_code == 0, done.output
     document = json.loads(done.stdout)
     assert document["best_option_counts_of_maxima"] == {"0": 0, "1": 0, "2": 2}

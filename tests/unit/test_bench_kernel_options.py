@@ -82,22 +82,27 @@ def test_interfaces_mean_patterns_and_kernels():
     work = plan(options, 4)
     assert [case.interface.name for case in work.patterns] == ["mpiio"]
     assert [(item.request.kernel, item.interface.name) for item in work.kernels] == [
-        ("vpic", "mpiio"), ("madbench", "mpiio"), ("madbench", "posix")
+        ("vpic", "mpiio"),
+        ("madbench", "mpiio"),
+        ("madbench", "posix"),
     ]
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["-k", "vpik"], "did you mean 'vpic'"),
-    (["-k", "vpic", "--preset", "huge"], "--preset"),
-    (["-k", "vpic", "--scale", "0"], "--scale"),
-    (["-k", "vpic", "-P", "particles"], "not of the form name=value"),
-    (["-k", "vpic", "-P", "partikel=1"], "unknown parameter 'partikel' (known: particles)"),
-    (["-k", "vpic", "-P", "particles=many"], "particles must be a whole number"),
-    (["-k", "vpic,hacc", "-P", "particles=1"], "exactly one --kernel"),
-    (["-P", "particles=1"], "exactly one --kernel"),
-    (["--ranks", "3"], "--dry-run and --list"),
-    (["--suite", "nightly"], "or a parameter file FILE.toml"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["-k", "vpik"], "did you mean 'vpic'"),
+        (["-k", "vpic", "--preset", "huge"], "--preset"),
+        (["-k", "vpic", "--scale", "0"], "--scale"),
+        (["-k", "vpic", "-P", "particles"], "not of the form name=value"),
+        (["-k", "vpic", "-P", "partikel=1"], "unknown parameter 'partikel' (known: particles)"),
+        (["-k", "vpic", "-P", "particles=many"], "particles must be a whole number"),
+        (["-k", "vpic,hacc", "-P", "particles=1"], "exactly one --kernel"),
+        (["-P", "particles=1"], "exactly one --kernel"),
+        (["--ranks", "3"], "--dry-run and --list"),
+        (["--suite", "nightly"], "or a parameter file FILE.toml"),
+    ],
+)
 def test_wrong_arguments_are_one_clear_line(arguments, message):
     assert message in error_of(*arguments)
 
@@ -131,18 +136,28 @@ class Many(VPIC):
     shape: tuple[int, ...] = (1, 2)
 
 
-@pytest.mark.parametrize("text, value", [
-    ("particles=12", 12), ("particles=4KiB", 4096), ("flag=true", True), ("flag=no", False), ("part=1e-3", 1e-3),
-    ("text=hello", "hello"), ("shape=3,4,5", (3, 4, 5)), ("shape=7", (7,)),
-])
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("particles=12", 12),
+        ("particles=4KiB", 4096),
+        ("flag=true", True),
+        ("flag=no", False),
+        ("part=1e-3", 1e-3),
+        ("text=hello", "hello"),
+        ("shape=3,4,5", (3, 4, 5)),
+        ("shape=7", (7,)),
+    ],
+)
 def test_parameters_from_text(text, value):
     name, found = parse_parameter(Many, text)
     assert (name, found, type(found)) == (text.partition("=")[0], value, type(value))
 
 
-@pytest.mark.parametrize("name, value", [
-    ("particles", 1.5), ("particles", True), ("flag", 3), ("part", "much"), ("shape", ["x"]), ("flag", "maybe"),
-])
+@pytest.mark.parametrize(
+    "name, value",
+    [("particles", 1.5), ("particles", True), ("flag", 3), ("part", "much"), ("shape", ["x"]), ("flag", "maybe")],
+)
 def test_parameters_of_another_type_are_refused(name, value):
     with pytest.raises(ArgumentError, match=f"vpic: {name} must be"):
         convert_parameter(Many, name, value)
@@ -154,8 +169,9 @@ def test_every_preset_of_every_kernel_survives_the_command_line(name):
     kind = kernels.KERNELS[name]
     assert set(parameter_kinds(kind)) == {field.name for field in dataclasses.fields(kind)} - {"ranks"}
     for preset in kind.presets:
-        request = KernelRequest(kernel=name, interfaces=kind.interfaces, preset=preset, scale=0.5,
-                                parameters=dict(kind.presets[preset]))
+        request = KernelRequest(
+            kernel=name, interfaces=kind.interfaces, preset=preset, scale=0.5, parameters=dict(kind.presets[preset])
+        )
         (again,) = parse(*command_words(request)).kernels
         assert dataclasses.replace(again, required=True) == dataclasses.replace(request, required=True)
         assert again.create(4) == request.create(4)
@@ -181,8 +197,27 @@ def test_volume_is_that_of_the_steps():
 
 
 def test_plan_in_words_names_each_item_and_the_total():
-    options = parse("-w", "block3d", "-s", "1MiB", "-k", "bdcats,hacc", "-i", "mpiio", "--preset", "quick", "-m",
-                    "native,auto", "-r", "2", "-H", "cb_nodes=2", "--dry-run", "--ranks", "3")
+    options = parse(
+        "-w",
+        "block3d",
+        "-s",
+        "1MiB",
+        "-k",
+        "bdcats,hacc",
+        "-i",
+        "mpiio",
+        "--preset",
+        "quick",
+        "-m",
+        "native,auto",
+        "-r",
+        "2",
+        "-H",
+        "cb_nodes=2",
+        "--dry-run",
+        "--ranks",
+        "3",
+    )
     work = plan(options, launch_ranks(options))
     text = printed(print_plan, options, work, 3)
     bdcats, hacc = (volume_of(item.program, "mpiio") for item in work.kernels)
@@ -224,24 +259,48 @@ def test_configuration_reproduces_each_row():
 
 def row(kind: str, variant: str, phase: str, operation: str, strategy: str, order: int, speed: float = 1.0) -> Row:
     return Row(
-        workload=variant, variant=variant, label=variant.upper(), interface="hdf5", strategy=strategy,
-        operation=operation, repetition=0, order=order, ranks=4, scaled=False, file_bytes=1000, data_bytes=1000,
-        open_s=0.1, view_s=0.0, data_s=1.0, close_s=0.1, bandwidth_mb_per_s=speed, bandwidth_total_mb_per_s=speed,
-        kind=kind, phase=phase,
+        workload=variant,
+        variant=variant,
+        label=variant.upper(),
+        interface="hdf5",
+        strategy=strategy,
+        operation=operation,
+        repetition=0,
+        order=order,
+        ranks=4,
+        scaled=False,
+        file_bytes=1000,
+        data_bytes=1000,
+        open_s=0.1,
+        view_s=0.0,
+        data_s=1.0,
+        close_s=0.1,
+        bandwidth_mb_per_s=speed,
+        bandwidth_total_mb_per_s=speed,
+        kind=kind,
+        phase=phase,
     )
 
 
 def test_phases_stand_side_by_side_only_as_one_write_and_one_read():
     rows = [
-        row("kernel", "pair", "out", "write", "native", 0), row("kernel", "pair", "in", "read", "native", 0),
-        row("kernel", "three", "S", "write", "native", 1), row("kernel", "three", "W", "both", "native", 1),
-        row("kernel", "three", "C", "read", "native", 1), row("kernel", "one", "dump", "write", "native", 2),
-        row("pattern", "old", "", "write", "native", 3), row("pattern", "old", "", "read", "native", 3),
+        row("kernel", "pair", "out", "write", "native", 0),
+        row("kernel", "pair", "in", "read", "native", 0),
+        row("kernel", "three", "S", "write", "native", 1),
+        row("kernel", "three", "W", "both", "native", 1),
+        row("kernel", "three", "C", "read", "native", 1),
+        row("kernel", "one", "dump", "write", "native", 2),
+        row("pattern", "old", "", "write", "native", 3),
+        row("pattern", "old", "", "read", "native", 3),
     ]
     summaries = measure(with_ratios(rows))
     assert list(parts(summaries)) == [
-        ("pair", "hdf5", ""), ("three", "hdf5", "S"), ("three", "hdf5", "W"), ("three", "hdf5", "C"),
-        ("one", "hdf5", ""), ("old", "hdf5", ""),
+        ("pair", "hdf5", ""),
+        ("three", "hdf5", "S"),
+        ("three", "hdf5", "W"),
+        ("three", "hdf5", "C"),
+        ("one", "hdf5", ""),
+        ("old", "hdf5", ""),
     ]
     text = io.StringIO()
     print_table(Console(file=text, width=132), summaries)
@@ -253,12 +312,20 @@ def test_phases_stand_side_by_side_only_as_one_write_and_one_read():
 def test_the_default_method_is_compared_with_what_programs_do_without_mpi_io(peers):
     """With the fastest of all other ways, HDF5 aside; not where there is none without MPI-IO."""
     speeds = {
-        ("mpiio", "auto", "write"): 60, ("mpiio", "native", "write"): 20, ("posix", "native", "write"): 40,
-        ("mpiio", "auto", "read"): 60, ("mpiio", "native_tuned", "read"): 80, ("transposed", "native", "read"): 50,
-        ("hdf5", "auto", "write"): 900, ("hdf5", "native", "write"): 500,
+        ("mpiio", "auto", "write"): 60,
+        ("mpiio", "native", "write"): 20,
+        ("posix", "native", "write"): 40,
+        ("mpiio", "auto", "read"): 60,
+        ("mpiio", "native_tuned", "read"): 80,
+        ("transposed", "native", "read"): 50,
+        ("hdf5", "auto", "write"): 900,
+        ("hdf5", "native", "write"): 500,
     }
-    rows = [dataclasses.replace(row("kernel", "pair", "", operation, strategy, 0, speed), interface=way)
-            for (way, strategy, operation), speed in speeds.items() if peers or way in ("mpiio", "hdf5")]
+    rows = [
+        dataclasses.replace(row("kernel", "pair", "", operation, strategy, 0, speed), interface=way)
+        for (way, strategy, operation), speed in speeds.items()
+        if peers or way in ("mpiio", "hdf5")
+    ]
     text = io.StringIO()
     print_worth(Console(file=text, width=132), measure(with_ratios(rows)))
     said = "auto ÷ the fastest other way, PAIR: write 1.50 (POSIX), read 0.75 (native_tuned)\n"

@@ -56,8 +56,9 @@ def test_every_element_is_written_once(name: str) -> None:
                 for step in kernel.steps(phase.name, rank, interface):
                     if isinstance(step, Access) and step.write:
                         variable = files[step.file].variable(step.variable)
-                        count = counts.setdefault((step.file, step.variable, step.version),
-                                                  np.zeros(math.prod(variable.shape), np.uint8))
+                        count = counts.setdefault(
+                            (step.file, step.variable, step.version), np.zeros(math.prod(variable.shape), np.uint8)
+                        )
                         for start, size in zip(*slab_pieces(variable.shape, step.slabs, 1), strict=True):
                             count[start : start + size] += 1
             for place, count in counts.items():
@@ -88,8 +89,9 @@ def test_accesses_are_legal(name: str) -> None:
                         variable = files[step.file].variable(step.variable)
                         for start, count in step.slabs:
                             assert len(start) == len(count) == len(variable.shape)
-                            assert all(s >= 0 and s + c <= n
-                                       for s, c, n in zip(start, count, variable.shape, strict=True))
+                            assert all(
+                                s >= 0 and s + c <= n for s, c, n in zip(start, count, variable.shape, strict=True)
+                            )
                         offsets, lengths = slab_pieces(variable.shape, step.slabs, 1)
                         assert (offsets[1:] >= (offsets + lengths)[:-1]).all(), (kernel, step)
                         assert opened[step.file] != "read" or not step.write
@@ -125,10 +127,13 @@ def test_ranks_agree_on_collectives(name: str) -> None:
                 for step in steps:
                     if hasattr(step, "file") and files[step.file].owner is not None:
                         assert users.setdefault(step.file, rank) == rank, (kernel, rank, step)
-                sequences.append([
-                    shape(step) for step in steps
-                    if collective(step) and (not hasattr(step, "file") or files[step.file].owner is None)
-                ])
+                sequences.append(
+                    [
+                        shape(step)
+                        for step in steps
+                        if collective(step) and (not hasattr(step, "file") or files[step.file].owner is None)
+                    ]
+                )
             assert all(sequence == sequences[0] for sequence in sequences), (kernel, interface, phase)
 
 

@@ -44,23 +44,35 @@ def ior_order(rank: int, ranks: int, *, segments: int, block: int, transfer: int
 def test_ior_offsets(name: str, ranks: int, segments: int, block: int, transfer: int) -> None:
     """Segments of blocks of transfers, read by the rank as far away as asked for."""
     for shift in (0, 1, 3):
-        kernel = kernels.create(name, ranks, parameters={
-            "segment_count": segments, "block_size": block, "transfer_size": transfer,
-            "reorder_tasks": shift > 0, "task_per_node_offset": shift,
-        })
+        kernel = kernels.create(
+            name,
+            ranks,
+            parameters={
+                "segment_count": segments,
+                "block_size": block,
+                "transfer_size": transfer,
+                "reorder_tasks": shift > 0,
+                "task_per_node_offset": shift,
+            },
+        )
         for rank in range(ranks):
             for phase, owner in (("write", rank), ("read", (rank + shift) % ranks)):
                 own_file = name == "ior_fpp"
-                expected = [(owner if own_file else 0, offset, transfer) for offset in ior_order(
-                    owner, ranks, segments=segments, block=block, transfer=transfer, own_file=own_file)]
+                expected = [
+                    (owner if own_file else 0, offset, transfer)
+                    for offset in ior_order(
+                        owner, ranks, segments=segments, block=block, transfer=transfer, own_file=own_file
+                    )
+                ]
                 assert transfers(kernel, phase, rank) == expected
 
 
 def test_ior_random_offsets() -> None:
     """The transfers of a segment are dealt to the ranks, each segment alike, in an order that is not the file's."""
     ranks, transfer, slots = 4, 8, 4 * 64
-    kernel = kernels.create("ior_random", ranks, parameters={
-        "segment_count": 3, "block_size": 64 * transfer, "transfer_size": transfer})
+    kernel = kernels.create(
+        "ior_random", ranks, parameters={"segment_count": 3, "block_size": 64 * transfer, "transfer_size": transfer}
+    )
     seen = Counter[int]()
     for rank in range(ranks):
         own = [offset // transfer for _, offset, _ in transfers(kernel, "write", rank)]
@@ -72,21 +84,27 @@ def test_ior_random_offsets() -> None:
     assert seen == Counter(range(3 * slots))
     other = kernel.replace(random_seed=1)
     assert transfers(other, "write", 0) != transfers(kernel, "write", 0)
-    own_files = kernels.create("ior_fpp", 2, parameters={
-        "segment_count": 1, "block_size": 64 * transfer, "transfer_size": transfer, "random_offset": True})
+    own_files = kernels.create(
+        "ior_fpp",
+        2,
+        parameters={"segment_count": 1, "block_size": 64 * transfer, "transfer_size": transfer, "random_offset": True},
+    )
     orders = [[offset // transfer for _, offset, _ in transfers(own_files, "write", rank)] for rank in range(2)]
     assert sorted(orders[0]) == sorted(orders[1]) == list(range(64)) and orders[0] != orders[1]
 
 
-@pytest.mark.parametrize(("name", "preset", "ranks", "size_bytes", "files"), [
-    ("ior_shared", "published", 128, 16 << 30, 1),
-    ("ior_shared", "posix_s", 128, 16 << 30, 1),
-    ("ior_fpp", "published", 512, 32 << 30, 512),
-    ("ior_shared", "tokio_mira", 16_384, 1 << 40, 1),
-    ("ior_shared", "tokio_edison", 2_048, 1 << 39, 1),
-    ("ior_fpp", "tokio_mira", 16_384, 1 << 40, 16_384),
-    ("ior_fpp", "tokio_edison", 2_048, 2 << 40, 2_048),
-])
+@pytest.mark.parametrize(
+    ("name", "preset", "ranks", "size_bytes", "files"),
+    [
+        ("ior_shared", "published", 128, 16 << 30, 1),
+        ("ior_shared", "posix_s", 128, 16 << 30, 1),
+        ("ior_fpp", "published", 512, 32 << 30, 512),
+        ("ior_shared", "tokio_mira", 16_384, 1 << 40, 1),
+        ("ior_shared", "tokio_edison", 2_048, 1 << 39, 1),
+        ("ior_fpp", "tokio_mira", 16_384, 1 << 40, 16_384),
+        ("ior_fpp", "tokio_edison", 2_048, 2 << 40, 2_048),
+    ],
+)
 def test_ior_published_sizes(name: str, preset: str, ranks: int, size_bytes: int, files: int) -> None:
     """The volumes of the papers' tables at their numbers of processes."""
     layouts = kernels.create(name, ranks, preset=preset).files()
@@ -107,13 +125,16 @@ def test_ior_collective_and_flush() -> None:
     assert {length for _, _, length in transfers(hard, "write", 0)} == {47_008}
 
 
-@pytest.mark.parametrize(("parameters", "message"), [
-    ({"transfer_size": 12, "block_size": 24}, "multiple of 8"),
-    ({"transfer_size": 16, "block_size": 24}, "not a multiple of transfer_size"),
-    ({"segment_count": 0}, "segment_count must be at least 1"),
-    ({"random_offset": True, "collective": True}, "not available with collective"),
-    ({"file_per_process": True, "collective": True}, "of no use"),
-])
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"transfer_size": 12, "block_size": 24}, "multiple of 8"),
+        ({"transfer_size": 16, "block_size": 24}, "not a multiple of transfer_size"),
+        ({"segment_count": 0}, "segment_count must be at least 1"),
+        ({"random_offset": True, "collective": True}, "not available with collective"),
+        ({"file_per_process": True, "collective": True}, "of no use"),
+    ],
+)
 def test_ior_refuses(parameters: dict[str, object], message: str) -> None:
     """What IOR refuses, by name."""
     with pytest.raises(ArgumentError, match=message):
@@ -133,11 +154,14 @@ def test_ior_scaling(name: str) -> None:
         assert size == pytest.approx(whole * factor, rel=0.3) or size <= smallest
 
 
-@pytest.mark.parametrize(("name", "place"), [
-    ("mpi_io_test_strided", lambda rank, i, ranks, nobj: (0, i * ranks + rank)),
-    ("mpi_io_test_segmented", lambda rank, i, ranks, nobj: (0, rank * nobj + i)),
-    ("mpi_io_test_nn", lambda rank, i, ranks, nobj: (rank, i)),
-])
+@pytest.mark.parametrize(
+    ("name", "place"),
+    [
+        ("mpi_io_test_strided", lambda rank, i, ranks, nobj: (0, i * ranks + rank)),
+        ("mpi_io_test_segmented", lambda rank, i, ranks, nobj: (0, rank * nobj + i)),
+        ("mpi_io_test_nn", lambda rank, i, ranks, nobj: (rank, i)),
+    ],
+)
 def test_mpi_io_test_layouts(name: str, place: object) -> None:
     """Object i of a rank is where fs_test puts it; a shifted reader is half the ranks away."""
     ranks, nobj, size = 5, 3, 448 << 10
@@ -218,8 +242,9 @@ def test_s3asim_results(ranks: int) -> None:
             if isinstance(step, Access):
                 assert step.write and not step.collective
                 per_query[step.variable] += 1
-    moves = sorted((offset, length, rank) for rank in range(ranks) for _, offset, length in transfers(
-        kernel, "results", rank))
+    moves = sorted(
+        (offset, length, rank) for rank in range(ranks) for _, offset, length in transfers(kernel, "results", rank)
+    )
     for offset, length, rank in moves:
         assert offset == position
         position += length
@@ -255,8 +280,11 @@ def test_s3asim_collective_writes_the_same() -> None:
         assert [step.variable for step in steps] == [v.name for v in together.files()[0].variables]
         assert all(step.collective for step in steps)
         variables = together.files()[0]
-        pieces = [(0, variables.variable(step.variable).offset_bytes + start[1], count[1])
-                  for step in steps for start, count in step.slabs]
+        pieces = [
+            (0, variables.variable(step.variable).offset_bytes + start[1], count[1])
+            for step in steps
+            for start, count in step.slabs
+        ]
         assert pieces == transfers(alone, "results", rank)
 
 
@@ -290,11 +318,14 @@ def test_coll_perf_refuses_ranks_without_work() -> None:
         kernels.create("coll_perf", 3, parameters={"array_of_gsizes": (4, 8)})
 
 
-@pytest.mark.parametrize("name", [name for name in kernels.KERNELS if name.startswith(
-    ("ior", "mpi_io_test", "hacc", "s3asim", "coll_perf"))])
+@pytest.mark.parametrize(
+    "name", [name for name in kernels.KERNELS if name.startswith(("ior", "mpi_io_test", "hacc", "s3asim", "coll_perf"))]
+)
 def test_volumes_on_four_ranks(name: str) -> None:
     """Quick and laptop sizes stay what they are called; variants have keys of their own."""
-    sizes = {preset: sum(layout.end_bytes for layout in kernels.create(name, 4, preset=preset).files())
-             for preset in ("quick", "laptop")}
+    sizes = {
+        preset: sum(layout.end_bytes for layout in kernels.create(name, 4, preset=preset).files())
+        for preset in ("quick", "laptop")
+    }
     assert sizes["quick"] <= 32 * MIB and sizes["quick"] < sizes["laptop"] <= 512 * MIB
     assert len({kernels.create(name, 4, preset=preset).key for preset in ("quick", "laptop", "published")}) == 3

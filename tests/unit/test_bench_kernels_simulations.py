@@ -144,8 +144,14 @@ def test_flash_memory_is_one_array() -> None:
 
 @pytest.mark.parametrize(
     ("letter", "grid", "writes", "total"),
-    [("S", 12, 12, 829_440), ("W", 24, 40, 22_118_400), ("A", 64, 40, 419_430_400), ("B", 102, 40, 1_697_932_800),
-     ("C", 162, 40, 6_802_444_800), ("D", 408, 50, 135_834_624_000)],
+    [
+        ("S", 12, 12, 829_440),
+        ("W", 24, 40, 22_118_400),
+        ("A", 64, 40, 419_430_400),
+        ("B", 102, 40, 1_697_932_800),
+        ("C", 162, 40, 6_802_444_800),
+        ("D", 408, 50, 135_834_624_000),
+    ],
 )
 def test_btio_classes(letter: str, grid: int, writes: int, total: int) -> None:
     """The classes of the NPB: points a side, time steps / 5, bytes; 6.3 and 126.5 GiB in Table 3 of Bez et al."""
@@ -264,16 +270,27 @@ def test_madbench_asynchronous() -> None:
         pending = 0 if isinstance(step, Wait) else pending + isinstance(step, Access)
     assert pending == 0
     assert not any(a.nonblocking for a in accesses(kernel, "W", 0, "posix"))
-    keys = {Madbench(ranks=4, filetype=f, iomode=m, no_gang=g).key
-            for f in ("SHARED", "UNIQUE") for m in ("SYNC", "ASYNC") for g in (1, 4)}
+    keys = {
+        Madbench(ranks=4, filetype=f, iomode=m, no_gang=g).key
+        for f in ("SHARED", "UNIQUE")
+        for m in ("SYNC", "ASYNC")
+        for g in (1, 4)
+    }
     assert len(keys) == 8
 
 
 @pytest.mark.parametrize(
     ("parameters", "word"),
-    [({"no_gang": 2}, "no_gang"), ({"no_bin": 6, "no_gang": 4}, "no_gang"), ({"r_mod": 3}, "r_mod"),
-     ({"fblocksize": 12}, "fblocksize"), ({"filetype": "BOTH"}, "filetype"), ({"no_pix": 8}, "rows"),
-     ({"no_pix": 40, "no_gang": 4}, "with gangs"), ({"fblocksize": 65536, "no_pix": 64, "no_gang": 4}, "with gangs")],
+    [
+        ({"no_gang": 2}, "no_gang"),
+        ({"no_bin": 6, "no_gang": 4}, "no_gang"),
+        ({"r_mod": 3}, "r_mod"),
+        ({"fblocksize": 12}, "fblocksize"),
+        ({"filetype": "BOTH"}, "filetype"),
+        ({"no_pix": 8}, "rows"),
+        ({"no_pix": 40, "no_gang": 4}, "with gangs"),
+        ({"fblocksize": 65536, "no_pix": 64, "no_gang": 4}, "with gangs"),
+    ],
 )
 def test_madbench_refuses(parameters: dict[str, object], word: str) -> None:
     """What the original refuses, and gangs whose matrices would not fit into each other's places."""
@@ -344,7 +361,8 @@ def test_netcdf4_comparison(tmp_path: Path) -> None:
     """Files that differ in bytes but not in groups, dimensions and variables are the same."""
     launch = python_run(["-c", COMPARISON, tmp_path], 1)
     assert launch.stdout.splitlines() == [
-        "longer|netCDF4|None", "value|netCDF4|in variable /group/v",
+        "longer|netCDF4|None",
+        "value|netCDF4|in variable /group/v",
         "length|netCDF4|in the lengths of dimensions of group /",
         "name|netCDF4|in the names of variables of group /group",
     ]
@@ -367,11 +385,13 @@ def test_e3sm_pieces_are_short_or_long() -> None:
     for name, least, most in (("e3sm_f", 4, 64), ("e3sm_g", 640, 64 * 648)):
         kernel = kernels.create(name, 4, preset="quick")
         variables = {v.name: v for v in kernel.files()[0].variables if len(v.shape) == 2}
-        lengths = np.concatenate([
-            slab_pieces(variables[step.variable].shape, step.slabs, variables[step.variable].item_bytes)[1]
-            for step in kernel.steps("history", 2, "pnetcdf")
-            if isinstance(step, Access) and step.variable in variables
-        ])
+        lengths = np.concatenate(
+            [
+                slab_pieces(variables[step.variable].shape, step.slabs, variables[step.variable].item_bytes)[1]
+                for step in kernel.steps("history", 2, "pnetcdf")
+                if isinstance(step, Access) and step.variable in variables
+            ]
+        )
         assert lengths.min() >= least and lengths.mean() < most
 
 

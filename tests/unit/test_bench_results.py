@@ -72,8 +72,9 @@ def make_file(folder: Path, name: str, way: Interface, start: int = 0, form: int
 def check(folder, pattern, way, run=RUN) -> tuple[Fault | None, Fault | None]:
     """Return the first fault of data and the first of what nobody writes, found by three ranks."""
     every = [
-        check_files(Content(pattern, run), way, folder, pattern.versions("write", way.name), rank=rank, ranks=3,
-                    complete=True)
+        check_files(
+            Content(pattern, run), way, folder, pattern.versions("write", way.name), rank=rank, ranks=3, complete=True
+        )
         for rank in range(3)
     ]
     return tuple(
@@ -188,10 +189,16 @@ def test_methods_have_the_hints_of_their_names():
     assert dict(alone.hints) == {"mpiox_enable": "false", "cb_nodes": "2"}
 
 
-@pytest.mark.parametrize("text, message", [
-    ("group_cylic", "did you mean 'group_cyclic'"), ("even+", "bad modifier"), ("even+fast", "bad modifier"),
-    ("native+stripe_size_io", "bad modifier"), ("zzz", "one of native"),
-])
+@pytest.mark.parametrize(
+    "text, message",
+    [
+        ("group_cylic", "did you mean 'group_cyclic'"),
+        ("even+", "bad modifier"),
+        ("even+fast", "bad modifier"),
+        ("native+stripe_size_io", "bad modifier"),
+        ("zzz", "one of native"),
+    ],
+)
 def test_bad_methods(text, message):
     with pytest.raises(ValueError, match=message):
         parse_method(text)
@@ -216,8 +223,24 @@ def test_quick_yields_to_what_is_given():
 
 
 def test_options_reach_the_sizes():
-    options = parse("-b", "8,64,4KiB", "-w", "interleaved,btio", "-m", "native,even", "-H", "cb_nodes=2",
-                    "--stripe-size", "1MiB", "--stripe-count", "3", "--steps", "7", "--ghost", "0")
+    options = parse(
+        "-b",
+        "8,64,4KiB",
+        "-w",
+        "interleaved,btio",
+        "-m",
+        "native,even",
+        "-H",
+        "cb_nodes=2",
+        "--stripe-size",
+        "1MiB",
+        "--stripe-count",
+        "3",
+        "--steps",
+        "7",
+        "--ghost",
+        "0",
+    )
     assert options.sizes.blocks_bytes == (8, 64, 4096)
     assert (options.sizes.steps, options.sizes.ghost) == (7, 0)
     assert options.patterns == ("interleaved", "btio")
@@ -225,21 +248,33 @@ def test_options_reach_the_sizes():
     assert options.hints == {"cb_nodes": "2", "striping_unit": "1048576", "striping_factor": "3"}
 
 
-@pytest.mark.parametrize("text, size", [("4096", 4096), ("64KiB", 65536), ("64k", 65536), ("1.5GiB", 3 << 29),
-                                        ("2MB", 2_000_000), ("512B", 512)])
+@pytest.mark.parametrize(
+    "text, size",
+    [("4096", 4096), ("64KiB", 65536), ("64k", 65536), ("1.5GiB", 3 << 29), ("2MB", 2_000_000), ("512B", 512)],
+)
 def test_sizes(text, size):
     assert parse("--size", text).sizes.file_bytes == size
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (["--size", "many"], "is not a size"), (["--size", "0"], "at least one byte"),
-    (["--size", "-4"], "is less than 0 B"),
-    (["--block", "64,0"], "at least one byte"), (["--block", ""], "empty"), (["-w", "blok3d"], "mean 'block3d'"),
-    (["-i", "netcdf9"], "did you mean 'pnetcdf'"), (["-i", "adios"], "one of mpiio"),
-    (["-m", "evn"], "did you mean 'even'"), (["-r", "0"], "repetitions"),
-    (["--hint", "cb_nodes"], "name=value"), (["--nonsense"], "No such option"), (["stray"], "No such command"),
-    (["--piece", "1"], "at least 4"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (["--size", "many"], "is not a size"),
+        (["--size", "0"], "at least one byte"),
+        (["--size", "-4"], "is less than 0 B"),
+        (["--block", "64,0"], "at least one byte"),
+        (["--block", ""], "empty"),
+        (["-w", "blok3d"], "mean 'block3d'"),
+        (["-i", "netcdf9"], "did you mean 'pnetcdf'"),
+        (["-i", "adios"], "one of mpiio"),
+        (["-m", "evn"], "did you mean 'even'"),
+        (["-r", "0"], "repetitions"),
+        (["--hint", "cb_nodes"], "name=value"),
+        (["--nonsense"], "No such option"),
+        (["stray"], "No such command"),
+        (["--piece", "1"], "at least 4"),
+    ],
+)
 def test_wrong_arguments_are_one_clear_line(arguments, message):
     with pytest.raises(click.ClickException) as caught:
         parse(*arguments)
@@ -258,10 +293,25 @@ def test_help_names_every_option_workload_and_method(capsys):
 
 def row(strategy: str, operation: str, repetition: int, bandwidth: float, **more) -> Row:
     return Row(
-        workload="interleaved", variant="interleaved_64", label="interleaved blocks of 64 B", interface="mpiio",
-        strategy=strategy, operation=operation, repetition=repetition, order=repetition, ranks=4, scaled=False,
-        file_bytes=1000, data_bytes=1000, open_s=0.1, view_s=0.0, data_s=0.001 / bandwidth * 1e3, close_s=0.1,
-        bandwidth_mb_per_s=bandwidth, bandwidth_total_mb_per_s=bandwidth / 2, **more,
+        workload="interleaved",
+        variant="interleaved_64",
+        label="interleaved blocks of 64 B",
+        interface="mpiio",
+        strategy=strategy,
+        operation=operation,
+        repetition=repetition,
+        order=repetition,
+        ranks=4,
+        scaled=False,
+        file_bytes=1000,
+        data_bytes=1000,
+        open_s=0.1,
+        view_s=0.0,
+        data_s=0.001 / bandwidth * 1e3,
+        close_s=0.1,
+        bandwidth_mb_per_s=bandwidth,
+        bandwidth_total_mb_per_s=bandwidth / 2,
+        **more,
     )
 
 
@@ -270,8 +320,19 @@ def rows() -> list[Row]:
     for repetition, (native, even) in enumerate([(100, 150), (50, 100), (200, 220)]):
         for operation, factor in (("write", 1), ("read", 2)):
             out.append(row("native", operation, repetition, native * factor))
-            out.append(row("even", operation, repetition, even * factor * factor, rounds=3, requests=7,
-                           requests_source="extension", collectives_taken_over=4, native_calls=0))
+            out.append(
+                row(
+                    "even",
+                    operation,
+                    repetition,
+                    even * factor * factor,
+                    rounds=3,
+                    requests=7,
+                    requests_source="extension",
+                    collectives_taken_over=4,
+                    native_calls=0,
+                )
+            )
     return with_ratios(out)
 
 
@@ -301,8 +362,12 @@ def test_no_ratio_without_native():
 
 def test_files_hold_the_same_rows_and_say_where_they_come_from(tmp_path):
     paths = write_results(
-        tmp_path, environment={"hosts": ["a"]}, configuration={"repetitions": 3}, rows=rows(),
-        absent=[Absent(what="HDF5", reason="none")], failure=None,
+        tmp_path,
+        environment={"hosts": ["a"]},
+        configuration={"repetitions": 3},
+        rows=rows(),
+        absent=[Absent(what="HDF5", reason="none")],
+        failure=None,
     )
     assert [path.name for path in paths] == ["results.json", "runs.parquet", "summary.parquet"]
     document = json.loads(paths[0].read_text())
@@ -315,8 +380,10 @@ def test_files_hold_the_same_rows_and_say_where_they_come_from(tmp_path):
 
 
 def test_times_of_measurements_are_kept_and_may_be_missing(tmp_path):
-    timed = [row("even", "write", number, 5.0, begin_unix_s=begin, end_unix_s=end)
-             for number, (begin, end) in enumerate([(1e9, 1e9 + 2), (None, None), (1e9 + 30, 1e9 + 31.5)])]
+    timed = [
+        row("even", "write", number, 5.0, begin_unix_s=begin, end_unix_s=end)
+        for number, (begin, end) in enumerate([(1e9, 1e9 + 2), (None, None), (1e9 + 30, 1e9 + 31.5)])
+    ]
     columns = summary(measure(timed)[0])
     assert (columns["begin_unix_s"], columns["end_unix_s"]) == (1e9, 1e9 + 31.5)
     paths = write_results(tmp_path, environment={}, configuration={}, rows=timed, absent=[], failure=None)
@@ -346,10 +413,29 @@ def test_empty_results_still_have_their_schema(tmp_path):
 
 
 def test_every_measured_column_carries_its_unit():
-    pure = {"rounds", "requests", "messages", "ranks", "repetition", "repetitions", "order", "collectives_taken_over",
-            "native_calls", "files", "delegates", "delegated_accesses", "cache_hits", "cache_misses",
-            "prefetched_pages", "prefetch_used_pages", "independents_taken_over", "ratio_to_native",
-            "ratio_to_best_native", "ratio_to_native_min", "ratio_to_native_max"}
+    pure = {
+        "rounds",
+        "requests",
+        "messages",
+        "ranks",
+        "repetition",
+        "repetitions",
+        "order",
+        "collectives_taken_over",
+        "native_calls",
+        "files",
+        "delegates",
+        "delegated_accesses",
+        "cache_hits",
+        "cache_misses",
+        "prefetched_pages",
+        "prefetch_used_pages",
+        "independents_taken_over",
+        "ratio_to_native",
+        "ratio_to_best_native",
+        "ratio_to_native_min",
+        "ratio_to_native_max",
+    }
     units = {}
     for table in tables([], {}).values():
         for field in table.schema:
@@ -362,8 +448,10 @@ def test_every_measured_column_carries_its_unit():
 
 
 def test_table_shows_marks_and_notes():
-    made = [row("native", "write", 0, 10.0, requests=12, requests_source="kernel"),
-            row("even", "write", 0, 20.0, collectives_taken_over=0, native_calls=4)]
+    made = [
+        row("native", "write", 0, 10.0, requests=12, requests_source="kernel"),
+        row("even", "write", 0, 20.0, collectives_taken_over=0, native_calls=4),
+    ]
     made[0] = Row(**{**{n: getattr(made[0], n) for n in Row.__slots__}, "scaled": True})
     text = io.StringIO()
     print_table(Console(file=text, width=132), measure(with_ratios(made)))
@@ -404,40 +492,78 @@ def test_runs_are_interleaved_over_patterns_and_kernels(monkeypatch, tmp_path):
     monkeypatch.setattr(Runner, "_remove", lambda self, team, case: None)
     monkeypatch.setattr(Runner, "_compare", lambda self, team, case, reference, first: "" if first else "bytes")
     (pattern,) = kernels.create_patterns(("contiguous",), SIZES, 1)
-    cases = [Case(program=pattern, interface=MpiIo(), sizes=SIZES),
-             Case(program=kernels.create("vpic", 1, preset="quick"), interface=MpiIo())]
+    cases = [
+        Case(program=pattern, interface=MpiIo(), sizes=SIZES),
+        Case(program=kernels.create("vpic", 1, preset="quick"), interface=MpiIo()),
+    ]
     shown: list[str] = []
-    runner = Runner(comm=OneRank(), folder=tmp_path, methods=[parse_method("auto"), parse_method("even")],
-                    advance=shown.append)
+    runner = Runner(
+        comm=OneRank(), folder=tmp_path, methods=[parse_method("auto"), parse_method("even")], advance=shown.append
+    )
     for number in range(2):
         for case in cases:
             runner.repetition(case, number)
     assert [run[:2] for run in seen] == [
-        ("contiguous", "auto"), ("contiguous", "even"), ("vpic", "auto"), ("vpic", "even"),
-        ("contiguous", "even"), ("contiguous", "auto"), ("vpic", "even"), ("vpic", "auto"),
+        ("contiguous", "auto"),
+        ("contiguous", "even"),
+        ("vpic", "auto"),
+        ("vpic", "even"),
+        ("contiguous", "even"),
+        ("contiguous", "auto"),
+        ("vpic", "even"),
+        ("vpic", "auto"),
     ]
     of_pattern = [run for variant, _, run in seen if variant == "contiguous"]
     assert len(set(of_pattern)) == 4, "each run of a pattern writes other bytes"
     assert seen[2][2] == seen[3][2] != seen[6][2] == seen[7][2], "methods of a kernel write the same bytes"
     assert [(item.repetition, item.order) for item in runner.rows if item.operation == "read"] == [
-        (0, 0), (0, 1), (0, 2), (0, 3), (1, 4), (1, 5), (1, 6), (1, 7)
+        (0, 0),
+        (0, 1),
+        (0, 2),
+        (0, 3),
+        (1, 4),
+        (1, 5),
+        (1, 6),
+        (1, 7),
     ]
     assert [item.compared for item in runner.rows if item.operation == "write"] == ["", "", "", "bytes", *[""] * 4]
     assert len(shown) == 8
 
 
-@pytest.mark.parametrize("trials, size, seconds", [
-    ([(100, 1.0)], 400, 4.0), ([(100, 1.0), (200, 2.0)], 400, 4.0), ([(100, 1.0), (200, 4.0)], 400, 16.0),
-    ([(100, 4.0), (200, 1.0)], 400, 2.0), ([(100, 1.0), (200, 1000.0)], 400, 1000 * 2**2.5),
-])
+@pytest.mark.parametrize(
+    "trials, size, seconds",
+    [
+        ([(100, 1.0)], 400, 4.0),
+        ([(100, 1.0), (200, 2.0)], 400, 4.0),
+        ([(100, 1.0), (200, 4.0)], 400, 16.0),
+        ([(100, 4.0), (200, 1.0)], 400, 2.0),
+        ([(100, 1.0), (200, 1000.0)], 400, 1000 * 2**2.5),
+    ],
+)
 def test_native_time_is_extrapolated_by_its_growth(trials, size, seconds):
     assert predict(trials, size) == pytest.approx(seconds)
 
 
 def counters(**values):
-    names = ("collective_writes", "collective_reads", "native_calls", "rounds", "write_requests", "read_requests",
-             "write_request_bytes", "read_request_bytes", "messages", "message_bytes", "plan_s", "exchange_s", "io_s",
-             "wait_s", "independent_writes", "independent_reads", "independent_s")
+    names = (
+        "collective_writes",
+        "collective_reads",
+        "native_calls",
+        "rounds",
+        "write_requests",
+        "read_requests",
+        "write_request_bytes",
+        "read_request_bytes",
+        "messages",
+        "message_bytes",
+        "plan_s",
+        "exchange_s",
+        "io_s",
+        "wait_s",
+        "independent_writes",
+        "independent_reads",
+        "independent_s",
+    )
     texts = {"partition": "even", "reason": "asked for"}
     return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, **texts, **values}
 
@@ -455,8 +581,10 @@ def test_counters_come_from_the_extension_where_it_worked():
     base = row("even", "write", 0, 1.0)
     made = with_counters(
         base,
-        [counted(counters(collective_writes=1, rounds=5, write_requests=3, write_request_bytes=30, io_s=0.5), 0, 9),
-         counted(counters(collective_writes=1, rounds=4, write_requests=2, write_request_bytes=20, io_s=0.7), 0, 9)],
+        [
+            counted(counters(collective_writes=1, rounds=5, write_requests=3, write_request_bytes=30, io_s=0.5), 0, 9),
+            counted(counters(collective_writes=1, rounds=4, write_requests=2, write_request_bytes=20, io_s=0.7), 0, 9),
+        ],
     )
     assert (made.collectives_taken_over, made.rounds, made.requests, made.request_bytes) == (2, 5, 5, 50)
     assert (made.requests_source, made.io_s, made.partition) == ("extension", 0.7, "even")
@@ -466,8 +594,21 @@ def test_counters_of_a_phase_that_writes_and_reads():
     sizes = (0, 2, *(0,) * 46)
     made = with_counters(
         row("even", "both", 0, 1.0),
-        [counted(counters(independent_writes=1, independent_reads=2, write_requests=3, read_requests=4,
-                          independent_s=0.25, request_size_log2=sizes), 0, 9)] * 2,
+        [
+            counted(
+                counters(
+                    independent_writes=1,
+                    independent_reads=2,
+                    write_requests=3,
+                    read_requests=4,
+                    independent_s=0.25,
+                    request_size_log2=sizes,
+                ),
+                0,
+                9,
+            )
+        ]
+        * 2,
     )
     assert (made.collectives_taken_over, made.independents_taken_over, made.requests) == (0, 6, 14)
     assert (made.independent_s, made.request_size_log2) == (0.25, (0, 4, *(0,) * 46))

@@ -26,8 +26,14 @@ from mpiio_ext.bench.compare.scaling_plot import families, plot_scaling
 from mpiio_ext.bench.execution.agreement import span_of
 from mpiio_ext.common.results import Spread
 
-INSTALLATION = Installation(family="openmpi", version="Open MPI 4", mpiexec=Path("mpirun"), program=Path("kernel"),
-                            library=Path("libmpiio_ext.so"), romio="romio321")
+INSTALLATION = Installation(
+    family="openmpi",
+    version="Open MPI 4",
+    mpiexec=Path("mpirun"),
+    program=Path("kernel"),
+    library=Path("libmpiio_ext.so"),
+    romio="romio321",
+)
 HINTS = {"cb_nodes": "2", "cb_buffer_size": "1048576", "mpiox_buffers": "2"}
 
 
@@ -37,9 +43,18 @@ def peers(ranks: int) -> list[Peer]:
 
 def options(**changes) -> Options:
     values = {
-        "series": ("ranks_inter64", "pieces_inter"), "rank_counts": (1, 2, 3), "ranks": 2, "rank_series_bytes": 1 << 20,
-        "pieces_series_bytes": 10**6, "pieces_most": 10**5, "rounds": 2, "repeats": 2, "access": "collective",
-        "limit_s": 20.0, "memory_limit_bytes": 1 << 30, "file": Path("/nowhere/f"),
+        "series": ("ranks_inter64", "pieces_inter"),
+        "rank_counts": (1, 2, 3),
+        "ranks": 2,
+        "rank_series_bytes": 1 << 20,
+        "pieces_series_bytes": 10**6,
+        "pieces_most": 10**5,
+        "rounds": 2,
+        "repeats": 2,
+        "access": "collective",
+        "limit_s": 20.0,
+        "memory_limit_bytes": 1 << 30,
+        "file": Path("/nowhere/f"),
     }
     return Options(**(values | changes))
 
@@ -57,8 +72,14 @@ class Kernel:
         if peer.name == "ompio" and case.file_bytes // block >= self.too_many_pieces:
             return Outcome(reason="not done in 20 s", exhausted=True)
         seconds = {"ompio": 1.0, "ompio_tuned": 0.5, "ours_openmpi": 0.1}.get(peer.name, 2.0)
-        record = {"bytes": case.file_bytes, "write_s": seconds, "read_s": seconds / 2, "open_close_s": 0.01,
-                  "wrong_bytes": 0, "memory_growth_bytes": 5 << 20}
+        record = {
+            "bytes": case.file_bytes,
+            "write_s": seconds,
+            "read_s": seconds / 2,
+            "open_close_s": 0.01,
+            "wrong_bytes": 0,
+            "memory_growth_bytes": 5 << 20,
+        }
         if case.memory:
             record |= {"private_growth_bytes": 1 << 20, "shared_growth_bytes": 4 << 20, "mapped_file_growth_bytes": 0}
         return Outcome(records=[record] * case.repeats, hints=HINTS if case.memory and peer.ours else {})
@@ -74,11 +95,30 @@ def measured(kernel: Kernel, chosen: Options):
 
 
 def test_arguments_of_a_launch():
-    case = Case(title="t", pattern=("--pattern", "inter", "--block", "8"), ranks=4, file_bytes=100, file=Path("/f"),
-                repeats=3, access="split", sync=True, memory=True, memory_limit_bytes=7, limit_s=20)
+    case = Case(
+        title="t",
+        pattern=("--pattern", "inter", "--block", "8"),
+        ranks=4,
+        file_bytes=100,
+        file=Path("/f"),
+        repeats=3,
+        access="split",
+        sync=True,
+        memory=True,
+        memory_limit_bytes=7,
+        limit_s=20,
+    )
     words = case.arguments()
-    for name, value in (("--pattern", "inter"), ("--block", "8"), ("--bytes", "100"), ("--repeats", "3"),
-                        ("--file", "/f"), ("--access", "split"), ("--memory-limit", "7"), ("--time-limit", "35")):
+    for name, value in (
+        ("--pattern", "inter"),
+        ("--block", "8"),
+        ("--bytes", "100"),
+        ("--repeats", "3"),
+        ("--file", "/f"),
+        ("--access", "split"),
+        ("--memory-limit", "7"),
+        ("--time-limit", "35"),
+    ):
         assert words[words.index(name) + 1] == value
     assert {"--sync", "--memory"} <= set(words)
     plain = Case(title="t", pattern=(), ranks=1, file_bytes=1, file=Path("/f")).arguments()
@@ -148,7 +188,9 @@ def test_spread():
 def test_points():
     points = plan(options(series=tuple(scaling.SERIES), pieces_most=10**8, pieces_series_bytes=10**8))
     assert [(p.ranks, p.block_bytes) for p in points if p.series == "ranks_inter4096"] == [
-        (1, 4096), (2, 4096), (3, 4096)
+        (1, 4096),
+        (2, 4096),
+        (3, 4096),
     ]
     for point in points:
         assert point.file_bytes % (point.block_bytes * (point.ranks if "ranks" in point.series else 1)) == 0
@@ -166,8 +208,9 @@ def test_launches_are_interleaved_and_rotate():
     assert [name for name, _ in kernel.launches] == names + names[1:] + names[:1]
     assert {case.memory_limit_bytes for name, case in kernel.launches if name.startswith("ours")} == {0}
     assert {case.memory_limit_bytes for name, case in kernel.launches if name == "ompio"} == {1 << 30}
-    assert len(kernel.launches) == scaling.launches_of(plan(options(series=("ranks_inter64",), rank_counts=(2,))),
-                                                       peers, options())
+    assert len(kernel.launches) == scaling.launches_of(
+        plan(options(series=("ranks_inter64",), rank_counts=(2,))), peers, options()
+    )
 
 
 def test_medians_and_ratios():
@@ -259,17 +302,36 @@ class Records:
         if peer.name == "ompio_tuned":
             return Outcome(reason="failed (1): no")
         seconds = 0.001 if peer.ours else 0.01
-        record = {"bytes": case.file_bytes, "write_s": seconds, "rewrite_s": seconds / 2, "read_s": seconds,
-                  "open_close_s": 0.5, "wrong_bytes": 0, "memory_growth_bytes": 9, "write_close_s": seconds,
-                  "rewrite_close_s": seconds / 2, "read_close_s": seconds}
+        record = {
+            "bytes": case.file_bytes,
+            "write_s": seconds,
+            "rewrite_s": seconds / 2,
+            "read_s": seconds,
+            "open_close_s": 0.5,
+            "wrong_bytes": 0,
+            "memory_growth_bytes": 9,
+            "write_close_s": seconds,
+            "rewrite_close_s": seconds / 2,
+            "read_close_s": seconds,
+        }
         return Outcome(records=[record] * case.repeats)
 
 
 def test_compare_results():
     there = [*peers(4), Peer(name="raw", title="raw", installation=INSTALLATION, raw=True)]
     kernel = Records()
-    chosen = compare.Options(ranks=4, file_bytes=1 << 26, rounds=2, repeats=3, patterns=("inter64",), file=Path("/f"),
-                             limit_s=1e6, access="independent", sync=True, nodes=2)
+    chosen = compare.Options(
+        ranks=4,
+        file_bytes=1 << 26,
+        rounds=2,
+        repeats=3,
+        patterns=("inter64",),
+        file=Path("/f"),
+        limit_s=1e6,
+        access="independent",
+        sync=True,
+        nodes=2,
+    )
     results = compare.summarize(compare.measure(there, chosen, lambda text: None, kernel), there, ("inter64",))
     assert {case.access for case in kernel.cases} == {"independent"}
     assert all(case.sync for case in kernel.cases)
@@ -331,8 +393,16 @@ def test_scaling_that_is_interrupted_has_what_was_measured(monkeypatch, tmp_path
 
 def test_compare_counts_closing_where_data_is_written_behind():
     there = with_delegates(peers(4), "2", "spawn")
-    chosen = compare.Options(ranks=4, file_bytes=1 << 26, rounds=1, repeats=1, patterns=("inter64",), file=Path("/f"),
-                             limit_s=1e6, delegates="2")
+    chosen = compare.Options(
+        ranks=4,
+        file_bytes=1 << 26,
+        rounds=1,
+        repeats=1,
+        patterns=("inter64",),
+        file=Path("/f"),
+        limit_s=1e6,
+        delegates="2",
+    )
     results = compare.summarize(compare.measure(there, chosen, lambda text: None, Records()), there, ("inter64",))
     for result in results:
         plain, behind = (result["mbytes_per_s"][name] for name in ("ours_openmpi", "ours_openmpi_delegates"))
@@ -347,17 +417,33 @@ def test_compare_on_hosts_counts_what_crosses():
             if found.reason or peer.raw:
                 return found
             sent = 3_000_000 if peer.ours else 6_000_000
-            more = {"hosts": 4, "write_sent_bytes": sent, "rewrite_sent_bytes": sent + 1, "read_sent_bytes": sent + 2,
-                    "cross_even_bytes": 2_000_000, "cross_least_bytes": 3_000_000}
+            more = {
+                "hosts": 4,
+                "write_sent_bytes": sent,
+                "rewrite_sent_bytes": sent + 1,
+                "read_sent_bytes": sent + 2,
+                "cross_even_bytes": 2_000_000,
+                "cross_least_bytes": 3_000_000,
+            }
             return Outcome(records=[{**record, **more} for record in found.records])
 
     there = [*peers(4), Peer(name="raw", title="raw", installation=INSTALLATION, raw=True)]
-    chosen = compare.Options(ranks=4, file_bytes=1 << 26, rounds=2, repeats=1, patterns=("inter64",), file=Path("/f"),
-                             limit_s=1e6, hosts=4, ranks_per_host=1)
+    chosen = compare.Options(
+        ranks=4,
+        file_bytes=1 << 26,
+        rounds=2,
+        repeats=1,
+        patterns=("inter64",),
+        file=Path("/f"),
+        limit_s=1e6,
+        hosts=4,
+        ranks_per_host=1,
+    )
     results = compare.summarize(compare.measure(there, chosen, lambda text: None, OnHosts()), there, ("inter64",))
     write, _, read = results
     assert write["sent_bytes"] == dict.fromkeys(("ompio", "ompi_romio", "ompi_romio_tuned"), 6_000_000) | {
-        "ours_openmpi": 3_000_000}
+        "ours_openmpi": 3_000_000
+    }
     assert read["sent_bytes"]["ours_openmpi"] == 3_000_002
     assert write["cross_bytes"]["ours_openmpi"] == {"even": 2_000_000, "least": 2_000_000}
     assert write["ratio_sent_cross"]["ours_openmpi"] == pytest.approx(1.5)
@@ -385,15 +471,18 @@ def test_launches_on_hosts_spread_the_ranks(monkeypatch):
     assert f"LD_PRELOAD={INSTALLATION.library}" in words
 
 
-@pytest.mark.parametrize("arguments, words", [
-    (["--hosts", "2", "--nodes", "2"], "--hosts goes neither with --nodes nor with --delegates"),
-    (["--hosts", "2", "--ranks", "5", "--path", "."], "the hosts have room for 4"),
-    (["--rate", "1gbit", "--path", "."], "it needs --hosts"),
-    (["--hosts", "2", "--rate", "fast", "--path", "."], "bandwidth 'fast'"),
-    (["--delegates", "many"], "n | n% of the ranks, 1% to 100% | per_node=n"),
-    (["--path", "/nonexistent/folder"], "no such folder"),
-    (["--ranks", "4", "--nodes", "3", "--path", "."], "cannot be dealt evenly to 3 nodes"),
-])
+@pytest.mark.parametrize(
+    "arguments, words",
+    [
+        (["--hosts", "2", "--nodes", "2"], "--hosts goes neither with --nodes nor with --delegates"),
+        (["--hosts", "2", "--ranks", "5", "--path", "."], "the hosts have room for 4"),
+        (["--rate", "1gbit", "--path", "."], "it needs --hosts"),
+        (["--hosts", "2", "--rate", "fast", "--path", "."], "bandwidth 'fast'"),
+        (["--delegates", "many"], "n | n% of the ranks, 1% to 100% | per_node=n"),
+        (["--path", "/nonexistent/folder"], "no such folder"),
+        (["--ranks", "4", "--nodes", "3", "--path", "."], "cannot be dealt evenly to 3 nodes"),
+    ],
+)
 def test_compare_arguments(arguments, words, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(compare, "some_installations", lambda: [INSTALLATION])

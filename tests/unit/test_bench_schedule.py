@@ -23,14 +23,18 @@ class Alone:
         return value
 
 
-@pytest.mark.parametrize(("costs", "budget", "runs"), [
-    ((1.0, 1.0, 1.0), 0.0, "abc abc abc abc"),  # no limit
-    ((1.0, 1.0, 1.0), 12.0, "abc abc abc abc"),
-    ((1.0, 1.0, 1.0), 10.0, "abc abc abc"),
-    ((1.0, 5.0, 1.0), 12.0, "abc ac ac"),  # the dear one is measured once, so that the others are often enough
-    ((1.0, 1.0, 5.0), 11.0, "abc ab ab"),
-    ((4.0, 4.0, 4.0), 13.0, "abc"), ((4.0, 4.0, 4.0), 1e-9, "abc"),
-])
+@pytest.mark.parametrize(
+    ("costs", "budget", "runs"),
+    [
+        ((1.0, 1.0, 1.0), 0.0, "abc abc abc abc"),  # no limit
+        ((1.0, 1.0, 1.0), 12.0, "abc abc abc abc"),
+        ((1.0, 1.0, 1.0), 10.0, "abc abc abc"),
+        ((1.0, 5.0, 1.0), 12.0, "abc ac ac"),  # the dear one is measured once, so that the others are often enough
+        ((1.0, 1.0, 5.0), 11.0, "abc ab ab"),
+        ((4.0, 4.0, 4.0), 13.0, "abc"),
+        ((4.0, 4.0, 4.0), 1e-9, "abc"),
+    ],
+)
 def test_fewer_rows_are_repeated_before_rows_are_repeated_less_often(monkeypatch, costs, budget, runs):
     clock, seen = [0.0], [""] * 4
     monkeypatch.setattr("mpiio_ext.bench.execution.schedule.time", SimpleNamespace(perf_counter=lambda: clock[0]))
@@ -40,8 +44,14 @@ def test_fewer_rows_are_repeated_before_rows_are_repeated_less_often(monkeypatch
         clock[0] += costs["abc".index(case)]
 
     told: list[str] = []
-    schedule = Schedule(comm=Alone(), cases="abc", run_case=run_case, repetitions=4, budget_s=budget,
-                        replanned=lambda cases: told.append("".join(cases)))
+    schedule = Schedule(
+        comm=Alone(),
+        cases="abc",
+        run_case=run_case,
+        repetitions=4,
+        budget_s=budget,
+        replanned=lambda cases: told.append("".join(cases)),
+    )
     schedule.run()
     assert " ".join(filter(None, seen)) == runs
     assert schedule.repetitions_done == len(runs.split())
@@ -71,7 +81,9 @@ def test_progress_in_a_log_is_a_line_now_and_then(monkeypatch, capsys):
             advance(f"case {number}")
         advance(by=0, of=30)
     assert capsys.readouterr().err.splitlines() == [
-        "bench: row 8 of 40, about 64 s left: case 7", "bench: row 16 of 40, about 48 s left: case 15"]
+        "bench: row 8 of 40, about 64 s left: case 7",
+        "bench: row 16 of 40, about 48 s left: case 15",
+    ]
     with progress(9, shown=False) as advance:  # no end is known before the first step
         clock[0] += 31.0
         advance("tried", by=0)
@@ -86,8 +98,9 @@ def test_the_time_that_is_left_is_that_of_the_budget(monkeypatch: pytest.MonkeyP
     """Rows that are run in any case may take longer. Rows are as many as fit, or as were promised."""
     clock, seen = [0.0], []
 
-    def advance(text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None,
-                left_s: float | None = None) -> None:  # fmt: skip
+    def advance(
+        text: str = "", *, by: float = 1, to: float | None = None, of: float | None = None, left_s: float | None = None
+    ) -> None:
         seen.append((of, left_s))
 
     monkeypatch.setattr("mpiio_ext.bench.terminal.time", SimpleNamespace(monotonic=lambda: clock[0]))

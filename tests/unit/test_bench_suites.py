@@ -93,9 +93,7 @@ def test_seeds_has_every_kernel_in_every_interface():
 def test_quick_has_the_patterns_and_every_interface():
     options = parse("--suite", "quick")
     assert set(options.patterns) == set(PATTERNS) - {"climate"}
-    assert {way for request in options.kernels for way in request.interfaces} == {
-        "mpiio", "hdf5", "pnetcdf", "netcdf4"
-    }
+    assert {way for request in options.kernels for way in request.interfaces} == {"mpiio", "hdf5", "pnetcdf", "netcdf4"}
     names = [strategy.name for strategy in options.methods]
     assert names[:3] == ["native", "native_tuned", "auto"]
     assert options.repetitions >= 3 and 0 < options.budget_s <= 90
@@ -149,7 +147,8 @@ def test_a_suite_of_ones_own(suite_file):
     assert (options.sizes.file_bytes, options.native_limit_s, options.hints) == (2 * MIB, 1, {"cb_nodes": "2"})
     work = plan(options, 2)
     assert {item.variant: item.program.particles for item in work.kernels} == {
-        "small": 2000, "vpic": kernels.KERNELS["vpic"].presets["quick"]["particles"]
+        "small": 2000,
+        "vpic": kernels.KERNELS["vpic"].presets["quick"]["particles"],
     }
     assert work.kernels[0].title == "VPIC-IO (small)"
     assert work.notes[0] == "what is slow"
@@ -181,33 +180,42 @@ def test_presets_of_a_suite(suite_file):
 ENTRY = '[[kernels]]\nkernel = "vpic"\n'
 
 
-@pytest.mark.parametrize("text, words", [
-    ("title = 3", ["/title: 3 is not a text"]),
-    ("titel = 'a'", ["/titel: there is no such name", "did you mean 'title'"]),
-    ("a = = 3", ["not TOML", "line 1"]),
-    ("[options]\nrepetition = 3", ["options", "'repetition'", "did you mean 'repetitions'"]),
-    ("[options]\nrepetitions = 0", ["options.repetitions", "0 is not in the range"]),
-    ("[options]\nmethod = ['natve']", ["options.method", "did you mean 'native'"]),
-    ("[options]\nsize = { a = 1 }", ["/options/size", "one value or a list"]),
-    ("[options]\npath = '/tmp'", ["/options/path", "command line"]),
-    ("titel = 1\nsource = 2020-01-01\noptions = [2020-01-01]", ["/titel", "/options: a list of 1 is not an object"]),
-    ("options = 3", ["/options: 3 is not an object"]),
-    ("kernels = 3", ["/kernels: 3 is not a list"]),
-    ("[[kernels]]\nname = 'a'", ['/kernels/0: "kernel" is missing']),
-    (ENTRY + "[[kernels]]\nkernel = 'vpix'", ["/kernels/1/kernel: ", "'vpix'", "did you mean 'vpic'"]),
-    (ENTRY + "scal = 1", ["/kernels/0/scal: ", "did you mean 'scale'"]),
-    (ENTRY + "scale = 0", ["/kernels/0/scale: 0 is not greater than 0"]),
-    (ENTRY + "scale = inf", ["/kernels/0/scale: Infinity is not a number"]),
-    (ENTRY + "scale = true", ["/kernels/0/scale: true is not a number"]),
-    (ENTRY + "preset = 'hug'", ["/kernels/0/preset: unknown name 'hug', "]),
-    (ENTRY + "name = 'a/b'", ["/kernels/0/name: 'a/b' is not made of letters"]),
-    (ENTRY + "interfaces = 'hdf5'", ['/kernels/0/interfaces: "hdf5" is not a list']),
-    (ENTRY + "interfaces = ['hdf4']", ["/kernels/0/interfaces/0: ", "did you mean 'hdf5'"]),
-    (ENTRY + "interfaces = ['pnetcdf']", ["/kernels/0/interfaces/0: vpic has hdf5, mpiio only"]),
-    (ENTRY + "parameters = { particle = 3 }", ["/kernels/0/parameters: ", "unknown parameter 'particle'", "particles"]),
-    (ENTRY + "parameters = { particles = 1.5 }", ["/kernels/0/parameters: ", "must be a whole number", "1.5"]),
-    (ENTRY + "parameters = 3", ["/kernels/0/parameters: 3 is not an object"]),
-])
+@pytest.mark.parametrize(
+    "text, words",
+    [
+        ("title = 3", ["/title: 3 is not a text"]),
+        ("titel = 'a'", ["/titel: there is no such name", "did you mean 'title'"]),
+        ("a = = 3", ["not TOML", "line 1"]),
+        ("[options]\nrepetition = 3", ["options", "'repetition'", "did you mean 'repetitions'"]),
+        ("[options]\nrepetitions = 0", ["options.repetitions", "0 is not in the range"]),
+        ("[options]\nmethod = ['natve']", ["options.method", "did you mean 'native'"]),
+        ("[options]\nsize = { a = 1 }", ["/options/size", "one value or a list"]),
+        ("[options]\npath = '/tmp'", ["/options/path", "command line"]),
+        (
+            "titel = 1\nsource = 2020-01-01\noptions = [2020-01-01]",
+            ["/titel", "/options: a list of 1 is not an object"],
+        ),
+        ("options = 3", ["/options: 3 is not an object"]),
+        ("kernels = 3", ["/kernels: 3 is not a list"]),
+        ("[[kernels]]\nname = 'a'", ['/kernels/0: "kernel" is missing']),
+        (ENTRY + "[[kernels]]\nkernel = 'vpix'", ["/kernels/1/kernel: ", "'vpix'", "did you mean 'vpic'"]),
+        (ENTRY + "scal = 1", ["/kernels/0/scal: ", "did you mean 'scale'"]),
+        (ENTRY + "scale = 0", ["/kernels/0/scale: 0 is not greater than 0"]),
+        (ENTRY + "scale = inf", ["/kernels/0/scale: Infinity is not a number"]),
+        (ENTRY + "scale = true", ["/kernels/0/scale: true is not a number"]),
+        (ENTRY + "preset = 'hug'", ["/kernels/0/preset: unknown name 'hug', "]),
+        (ENTRY + "name = 'a/b'", ["/kernels/0/name: 'a/b' is not made of letters"]),
+        (ENTRY + "interfaces = 'hdf5'", ['/kernels/0/interfaces: "hdf5" is not a list']),
+        (ENTRY + "interfaces = ['hdf4']", ["/kernels/0/interfaces/0: ", "did you mean 'hdf5'"]),
+        (ENTRY + "interfaces = ['pnetcdf']", ["/kernels/0/interfaces/0: vpic has hdf5, mpiio only"]),
+        (
+            ENTRY + "parameters = { particle = 3 }",
+            ["/kernels/0/parameters: ", "unknown parameter 'particle'", "particles"],
+        ),
+        (ENTRY + "parameters = { particles = 1.5 }", ["/kernels/0/parameters: ", "must be a whole number", "1.5"]),
+        (ENTRY + "parameters = 3", ["/kernels/0/parameters: 3 is not an object"]),
+    ],
+)
 def test_wrong_parameter_files_are_named_with_the_entry(suite_file, text, words):
     path = suite_file(text)
     with pytest.raises(click.BadParameter) as caught:
@@ -301,13 +309,20 @@ def test_runs_are_kept_by_date(tmp_path):
     now = datetime.datetime(2026, 3, 4, 5, 6, 7).astimezone()
     found = [folder_of(tmp_path, "quick", now).relative_to(tmp_path) for _ in range(3)]
     assert [str(path) for path in found] == [
-        "quick/2026-03-04/05-06-07", "quick/2026-03-04/05-06-07-2", "quick/2026-03-04/05-06-07-3"
+        "quick/2026-03-04/05-06-07",
+        "quick/2026-03-04/05-06-07-2",
+        "quick/2026-03-04/05-06-07-3",
     ]
 
 
 def test_surroundings_without_secrets(tmp_path, monkeypatch):
-    for name, value in {"SLURM_JOB_ID": "77", "SLURM_JWT": "abc", "LOADEDMODULES": "gcc/12:hdf5/1.14", "HOME": "/me",
-                        "PBS_API_KEY": "def"}.items():
+    for name, value in {
+        "SLURM_JOB_ID": "77",
+        "SLURM_JWT": "abc",
+        "LOADEDMODULES": "gcc/12:hdf5/1.14",
+        "HOME": "/me",
+        "PBS_API_KEY": "def",
+    }.items():
         monkeypatch.setenv(name, value)
     suite = files.load("quick")
     paths = write_surroundings(tmp_path, suite, {"ranks": 4})
@@ -327,8 +342,13 @@ def test_darshan_logs_of_this_job_are_kept(tmp_path, monkeypatch):
     started = datetime.datetime.now().astimezone() - datetime.timedelta(seconds=5)
     day = logs / str(started.year) / str(started.month) / str(started.day)
     day.mkdir(parents=True)
-    for name in (logs / "me_python_id77-12_3-4-5_6.darshan", logs / "me_python_id78-12_3-4-5_6.darshan",
-                 day / "me_python_id77-13_3-4-5_6.darshan", logs / "other.txt", logs / "odd.darshan"):
+    for name in (
+        logs / "me_python_id77-12_3-4-5_6.darshan",
+        logs / "me_python_id78-12_3-4-5_6.darshan",
+        day / "me_python_id77-13_3-4-5_6.darshan",
+        logs / "other.txt",
+        logs / "odd.darshan",
+    ):
         name.write_bytes(b"log")
     old = logs / "me_python_id77-1_3-4-5_6.darshan"
     old.write_bytes(b"log")
@@ -337,8 +357,10 @@ def test_darshan_logs_of_this_job_are_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("DARSHAN_LOGPATH", str(logs))
     monkeypatch.setenv("SLURM_JOB_ID", "77")
     found = collect_darshan(target, started)
-    assert sorted(path.name for path in found) == ["me_python_id77-12_3-4-5_6.darshan",
-                                                   "me_python_id77-13_3-4-5_6.darshan"]
+    assert sorted(path.name for path in found) == [
+        "me_python_id77-12_3-4-5_6.darshan",
+        "me_python_id77-13_3-4-5_6.darshan",
+    ]
     assert all(path.parent == target / "darshan" for path in found)
     monkeypatch.setenv("DARSHAN_LOGFILE", str(logs / "odd.darshan"))
     assert [path.name for path in collect_darshan(target, started)] == ["odd.darshan"]
@@ -355,24 +377,56 @@ def test_without_darshan_there_is_nothing_to_keep(tmp_path, monkeypatch):
 
 
 def write_script(*arguments: str):
-    return CliRunner().invoke(command, ["slurm",
-        "--suite", "quick", "--nodes", "2", "--ranks-per-node", "3", "--time", "1:00:00", *arguments
-    ])
+    return CliRunner().invoke(
+        command, ["slurm", "--suite", "quick", "--nodes", "2", "--ranks-per-node", "3", "--time", "1:00:00", *arguments]
+    )
 
 
 def test_batch_script_says_everything(tmp_path):
     target = tmp_path / "job.sh"
-    result = write_script("--partition", "main", "--account", "a1", "--qos", "debug", "--constraint", "cpu&ssd",
-                          "--mail-user", "me@site.org", "--module", "hdf5/1.14", "--mpi", "pmix",
-                          "--path", str(tmp_path), "--archive", str(tmp_path / "kept"),
-                          "--output", str(target), "--", "--scale", "0.5", "-m", "native,auto")
+    result = write_script(
+        "--partition",
+        "main",
+        "--account",
+        "a1",
+        "--qos",
+        "debug",
+        "--constraint",
+        "cpu&ssd",
+        "--mail-user",
+        "me@site.org",
+        "--module",
+        "hdf5/1.14",
+        "--mpi",
+        "pmix",
+        "--path",
+        str(tmp_path),
+        "--archive",
+        str(tmp_path / "kept"),
+        "--output",
+        str(target),
+        "--",
+        "--scale",
+        "0.5",
+        "-m",
+        "native,auto",
+    )
     assert (result.exit_code, result.output) == (0, "")
     text = target.read_text()
-    for line in ("#SBATCH --nodes=2", "#SBATCH --ntasks-per-node=3", "#SBATCH --time=1:00:00",
-                 "#SBATCH --partition=main", "#SBATCH --account=a1", "#SBATCH --qos=debug",
-                 "#SBATCH --constraint=cpu&ssd", "#SBATCH --mail-user=me@site.org",
-                 "#SBATCH --dependency=singleton", "module load hdf5/1.14", f"path={tmp_path}",
-                 f"archive={tmp_path / 'kept'}"):
+    for line in (
+        "#SBATCH --nodes=2",
+        "#SBATCH --ntasks-per-node=3",
+        "#SBATCH --time=1:00:00",
+        "#SBATCH --partition=main",
+        "#SBATCH --account=a1",
+        "#SBATCH --qos=debug",
+        "#SBATCH --constraint=cpu&ssd",
+        "#SBATCH --mail-user=me@site.org",
+        "#SBATCH --dependency=singleton",
+        "module load hdf5/1.14",
+        f"path={tmp_path}",
+        f"archive={tmp_path / 'kept'}",
+    ):
         assert line in text.splitlines(), line
     assert f"srun --mpi=pmix \\\n    {sys.executable} -m mpiio_ext.bench --suite quick \\\n" in text
     assert "--scale 0.5 -m native,auto" in text
@@ -384,21 +438,32 @@ def test_batch_script_passes_shellcheck():
     if shutil.which("shellcheck") is None:
         pytest.skip("shellcheck is not installed")
     for more in ((), ("--module", "a/1", "--", "-H", "cb_buffer_size=1", "--no-figures")):
-        done = subprocess.run(["shellcheck", "-"], input=write_script(*more).output, capture_output=True, text=True,
-                              check=False)
+        done = subprocess.run(
+            ["shellcheck", "-"], input=write_script(*more).output, capture_output=True, text=True, check=False
+        )
         assert done.returncode == 0, done.stdout
 
 
-@pytest.mark.parametrize("arguments, word", [
-    (("--time", "soon"), "not a time limit"), (("--time", "1:99:00"), "not a time limit"),
-    (("--time", "1-00:00:00; rm"), "not a time limit"), (("--partition", "a b"), "not a name"),
-    (("--account", "$(x)"), "not a name"), (("--module", "`x`"), "not a module"), (("--mpi", "a;b"), "not a name"),
-    (("--nodes", "0"), "--nodes"), (("--suite", "nightly"), "unknown name 'nightly'"),
-    (("--path", "/a b"), "sbatch knows no quotes"), (("--archive", "/a\nb"), "sbatch knows no quotes"),
-    (("--output", "/nonexistent/x.sh"), "/nonexistent/x.sh: cannot be written: No such file"),
-    (("--", "--path", "/tmp"), "the script's"), (("--", "--sice", "3"), "--sice"),
-    (("--", "-m", "x"), "unknown method"),
-])
+@pytest.mark.parametrize(
+    "arguments, word",
+    [
+        (("--time", "soon"), "not a time limit"),
+        (("--time", "1:99:00"), "not a time limit"),
+        (("--time", "1-00:00:00; rm"), "not a time limit"),
+        (("--partition", "a b"), "not a name"),
+        (("--account", "$(x)"), "not a name"),
+        (("--module", "`x`"), "not a module"),
+        (("--mpi", "a;b"), "not a name"),
+        (("--nodes", "0"), "--nodes"),
+        (("--suite", "nightly"), "unknown name 'nightly'"),
+        (("--path", "/a b"), "sbatch knows no quotes"),
+        (("--archive", "/a\nb"), "sbatch knows no quotes"),
+        (("--output", "/nonexistent/x.sh"), "/nonexistent/x.sh: cannot be written: No such file"),
+        (("--", "--path", "/tmp"), "the script's"),
+        (("--", "--sice", "3"), "--sice"),
+        (("--", "-m", "x"), "unknown method"),
+    ],
+)
 def test_values_of_batch_scripts_are_checked(arguments, word):
     result = write_script(*arguments)
     assert result.exit_code == 2

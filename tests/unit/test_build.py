@@ -47,8 +47,11 @@ def copy_of_the_sources(folder: Path) -> Path:
 def generate(root: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-B", root / "build.py", *words],
-        env=os.environ | environment, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
+        env=os.environ | environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
 
 
 def test_cmake_asks_for_every_generated_file(build: ModuleType) -> None:
@@ -193,8 +196,11 @@ def test_modules_have_every_declared_function(build: ModuleType) -> None:
 @pytest.mark.mpi
 def test_nothing_of_the_tools_is_in_the_library() -> None:
     """What a simulation maps serves its I/O: no function of csrc/tools."""
-    tools = {path.name for part in ("pioneer", "analytics", "binding", "lock_model")
-             for path in (ROOT / "csrc" / "tools" / part).glob("*.c")}  # fmt: skip
+    tools = {
+        path.name
+        for part in ("pioneer", "analytics", "binding", "lock_model")
+        for path in (ROOT / "csrc" / "tools" / part).glob("*.c")
+    }
     text = (ROOT / "csrc" / "sources.cmake").read_text(encoding="utf-8")
     lists = dict(re.findall(r"set\(MPIOX_(\w+)_SOURCES\n(.*?)\)", text, re.DOTALL))
     loaded = " ".join(lists[name] for name in ("CORE", "TYPEMAP", "DOMAINS", "MPIIO", "IOD", "ENTRY", "HOOKED"))
@@ -224,8 +230,14 @@ def write_sources(csrc: Path, **texts: str) -> None:
 def test_checks_of_folders(check: ModuleType, tmp_path: Path) -> None:
     """Includes that the table does not allow, edges that nobody uses, folders and rows without each other, cycles."""
     csrc = tmp_path / "csrc"
-    write_sources(csrc, access__a_h="", common__b_c='#include "a.h"\n', stray__c_c="\n", access__d_c='#include "e.h"\n',
-                  layout__e_h="")
+    write_sources(
+        csrc,
+        access__a_h="",
+        common__b_c='#include "a.h"\n',
+        stray__c_c="\n",
+        access__d_c='#include "e.h"\n',
+        layout__e_h="",
+    )
     rules = {"common": frozenset[str](), "access": frozenset({"common", "layout"}), "layout": frozenset[str]()}
     assert sorted(check.include_problems(csrc, rules | {"gone": frozenset[str]()})) == [
         "csrc/README.md: access may include common, and does not",
@@ -241,9 +253,17 @@ def test_checks_of_folders(check: ModuleType, tmp_path: Path) -> None:
 def test_checks_of_files(check: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files that need each other, by includes or only by calls; foo_impl.h belongs to foo."""
     csrc = tmp_path / "csrc"
-    write_sources(csrc, x__a_h="int a(void);\n", x__a_impl_h="int b(void);\n", x__a_c='#include "a.h"\n',
-                  y__b_c='#include "a_impl.h"\nint b(void)\n{\n    return 0;\n}\n',
-                  y__c_h='#include "d.h"\n', y__d_h='#include "e.h"\n', z__e_c='#include "c.h"\n', z__e_h="")
+    write_sources(
+        csrc,
+        x__a_h="int a(void);\n",
+        x__a_impl_h="int b(void);\n",
+        x__a_c='#include "a.h"\n',
+        y__b_c='#include "a_impl.h"\nint b(void)\n{\n    return 0;\n}\n',
+        y__c_h='#include "d.h"\n',
+        y__d_h='#include "e.h"\n',
+        z__e_c='#include "c.h"\n',
+        z__e_h="",
+    )
     ring = "csrc: 3 files need each other: c, d, e; shortest cycle: c -> d -> e -> c"
     assert check.unit_of("a_impl.h") == check.unit_of("a.c") == "a"
     assert list(check.cycle_problems(csrc)) == [ring]
@@ -264,7 +284,7 @@ def test_checks_of_lines(check: ModuleType, tmp_path: Path, monkeypatch: pytest.
     assert list(check.wait_problems(csrc)) == ["csrc/common/c.c:4: pthread_cond_wait; use mpiox_wait_condition"]
     long_c = "static int f(void)\n{\n" + "    g();\n" * check.MAX_FUNCTION_LINES + "}\n"
     assert list(check.length_problems(tmp_path / "x.c", long_c)) == ["x.c:2: function f of 62 lines (at most 60)"]
-    long_py = "def f(\n    a\n):\n    \"\"\"F.\n\n    \"\"\"\n" + "    g()\n" * (check.MAX_FUNCTION_LINES + 1)
+    long_py = 'def f(\n    a\n):\n    """F.\n\n    """\n' + "    g()\n" * (check.MAX_FUNCTION_LINES + 1)
     assert list(check.length_problems(tmp_path / "x.py", long_py)) == ["x.py:1: function f of 61 lines (at most 60)"]
     assert list(check.length_problems(tmp_path / "x.c", "\n" * 801)) == ["x.c:1: file of 801 lines (at most 800)"]
     assert list(check.length_problems(tmp_path / "x.py", "\n" * 801)) == ["x.py:1: file of 801 lines (at most 800)"]
@@ -278,11 +298,14 @@ def test_checks_of_lines(check: ModuleType, tmp_path: Path, monkeypatch: pytest.
 def test_check_of_error_texts(check: ModuleType, tmp_path: Path) -> None:
     """A text that does not fit into mpiox_error.what, given in a call, over two lines, or returned to one."""
     csrc = tmp_path / "csrc"
-    write_sources(csrc, common__mpiox_error_h="typedef struct {\n    char what[12];\n} mpiox_error;\n",
-                  mpi__a_c='f()\n{\n    mpiox_error_set(e, 1, 0, -1, -1, x ? "11 letters." : "12 letters..");\n}\n'
-                  'g()\n{\n    mpiox_mpi_problem(e, 1,\n              "seven, "\n              "six...");\n}\n'
-                  'h()\n{\n    return x ? "returned text" : NULL;\n}\n',
-                  mpi__b_c='f()\n{\n    return "goes into no error";\n}\n')
+    write_sources(
+        csrc,
+        common__mpiox_error_h="typedef struct {\n    char what[12];\n} mpiox_error;\n",
+        mpi__a_c='f()\n{\n    mpiox_error_set(e, 1, 0, -1, -1, x ? "11 letters." : "12 letters..");\n}\n'
+        'g()\n{\n    mpiox_mpi_problem(e, 1,\n              "seven, "\n              "six...");\n}\n'
+        'h()\n{\n    return x ? "returned text" : NULL;\n}\n',
+        mpi__b_c='f()\n{\n    return "goes into no error";\n}\n',
+    )
     assert list(check.error_text_problems(csrc)) == [
         "csrc/mpi/a.c:3: '12 letters..' is cut off (11 characters fit)",
         "csrc/mpi/a.c:7: 'seven, six...' is cut off (11 characters fit)",

@@ -64,20 +64,36 @@ def test_import_after_mpi4py_under_preload() -> None:
     assert (done.returncode, done.stdout.strip()) == (0, "True"), done.stderr
 
 
-@pytest.mark.parametrize("words", ["import mpiio_ext.analytics", "from mpiio_ext.pioneer import WorkloadPath",
-                                   "import mpiio_ext.partitioning, mpiio_ext.layout; mpiio_ext.layout.inspect('.')",
-                                   "import importlib; importlib.import_module('mpiio_ext.analytics')"])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        "import mpiio_ext.analytics",
+        "from mpiio_ext.pioneer import WorkloadPath",
+        "import mpiio_ext.partitioning, mpiio_ext.layout; mpiio_ext.layout.inspect('.')",
+        "import importlib; importlib.import_module('mpiio_ext.analytics')",
+    ],
+)
 def test_tools_are_imported_after_mpi4py(words: str) -> None:
     done = run(f"from mpi4py import MPI\n{words}\nimport mpiio_ext\nprint(mpiio_ext.interposed())")
     assert (done.returncode, done.stdout.strip()) == (0, "False"), done.stderr
 
 
-@pytest.mark.parametrize("words", ["import mpiio_ext", "from mpiio_ext import Hints", "import mpiio_ext.stats",
-                                   "from mpiio_ext.hints import Hints",
-                                   "from mpiio_ext import analytics", "from mpiio_ext import layout, stats",
-                                   *(f"import mpiio_ext.analytics\nimport mpiio_ext\nmpiio_ext.{use}"
-                                     for use in ("Hints().info()", "hints.in_force()")),
-                                   "import mpiio_ext.analytics, mpiio_ext.stats\nmpiio_ext.stats.total()"])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        "import mpiio_ext",
+        "from mpiio_ext import Hints",
+        "import mpiio_ext.stats",
+        "from mpiio_ext.hints import Hints",
+        "from mpiio_ext import analytics",
+        "from mpiio_ext import layout, stats",
+        *(
+            f"import mpiio_ext.analytics\nimport mpiio_ext\nmpiio_ext.{use}"
+            for use in ("Hints().info()", "hints.in_force()")
+        ),
+        "import mpiio_ext.analytics, mpiio_ext.stats\nmpiio_ext.stats.total()",
+    ],
+)
 def test_what_programs_use_is_refused_after_mpi4py(words: str) -> None:
     done = run(f"from mpi4py import MPI\n{words}")
     assert done.returncode == 1
@@ -109,9 +125,7 @@ def test_import_after_another_user_of_mpi() -> None:
 def test_subpackages_are_found(folder: str, tmp_path: Path) -> None:
     cwd = ROOT if folder == "root" else tmp_path
     names = [f"mpiio_ext.{name}" for name in MAPPED]
-    done = run(
-        f"import importlib\nfor name in {names}:\n    print(importlib.import_module(name).__file__)", cwd=cwd
-    )
+    done = run(f"import importlib\nfor name in {names}:\n    print(importlib.import_module(name).__file__)", cwd=cwd)
     assert done.returncode == 0, done.stderr
     assert all(Path(path).parent.name == name for path, name in zip(done.stdout.split(), MAPPED, strict=True))
 
@@ -151,6 +165,7 @@ def test_commands_without_the_library_say_one_line(tmp_path: Path, words: list[s
     done = subprocess.run([sys.executable, *words], env=env, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 1
     assert done.stderr.startswith("mpiio_ext: cannot load ") and done.stderr.count("\n") == 1, done.stderr
-    done = subprocess.run([sys.executable, "-c", "import mpiio_ext"], env=env, capture_output=True, text=True,
-                          timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", "import mpiio_ext"], env=env, capture_output=True, text=True, timeout=60, check=False
+    )
     assert done.returncode == 1 and "LoadError: cannot load" in done.stderr

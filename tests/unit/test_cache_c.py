@@ -99,10 +99,7 @@ def test_no_posted_token_is_overlooked() -> None:
 
 #: Mistakes in mpiox_ring.c that the search through all orders of steps must find.
 MISTAKES = {
-    "a leap beyond the set": (
-        "span = group < words - word ? group : words - word;",
-        "span = group;",
-    ),
+    "a leap beyond the set": ("span = group < words - word ? group : words - word;", "span = group;"),
     "the bell before the post": (
         "    atomic_fetch_or(&pending_of(ring)[word], bit(token));\n"
         "    atomic_fetch_or(&summary_of(ring)[word / 64], bit(word));\n"

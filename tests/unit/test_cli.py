@@ -25,8 +25,17 @@ LIBRARY = "/lib/libmpiio_ext.so"
 
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    for name in ("MPIOX_HINTS", "MPIOX_HINTS_FILE", "MPIOX_STATS", "MPIOX_STATS_FILE", "LD_PRELOAD",
-                 "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID"):
+    for name in (
+        "MPIOX_HINTS",
+        "MPIOX_HINTS_FILE",
+        "MPIOX_STATS",
+        "MPIOX_STATS_FILE",
+        "LD_PRELOAD",
+        "OMPI_COMM_WORLD_RANK",
+        "PMIX_RANK",
+        "PMI_RANK",
+        "SLURM_PROCID",
+    ):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MPIOX_SITE_FILE", str(tmp_path / "site"))
     (tmp_path / "site").write_text("", encoding="utf-8")
@@ -75,8 +84,11 @@ def test_program_of_another_c_library(tmp_path: pathlib.Path) -> None:
     """One line, before it is started, in place of one for every function that it lacks; behind a launcher, too."""
     (tmp_path / "app.c").write_text("int main(void) { return 0; }", encoding="utf-8")
     app = str(tmp_path / "app")
-    subprocess.run([cbuild.compiler(), f"{app}.c", "-o", app, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"],
-                   check=True, timeout=120)  # fmt: skip
+    subprocess.run(
+        [cbuild.compiler(), f"{app}.c", "-o", app, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"],
+        check=True,
+        timeout=120,
+    )
     for words in ([app], ["mpirun", "-n", "2", "env", "A=1", app]):
         said = refused("--", *words)
         assert f"{app} is built with the C library musl (/lib/ld-musl-x86_64.so.1)" in said, said
@@ -259,7 +271,6 @@ def test_a_program_gets_its_signals_as_without_the_command() -> None:
     assert done.stdout == plain.stdout, done.stderr
 
 
-
 def test_run_imports_little() -> None:
     """Every rank of `mpirun mpiio-ext run` pays for what the command imports."""
     program = (
@@ -279,8 +290,12 @@ def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
     words = dry("--darshan", str(tmp_path / "log"), "./app").split()
     more = [word.partition("=") for word in words if word not in plain]
     assert [name for name, _, _ in more] == [
-        "LD_PRELOAD", "MPIOX_RECORDING_BYTES", "MPIOX_RECORDING_NODE_BYTES", "MPIOX_TRACE_DIR", "MPIOX_TRACE_MODE",
-    ]  # fmt: skip
+        "LD_PRELOAD",
+        "MPIOX_RECORDING_BYTES",
+        "MPIOX_RECORDING_NODE_BYTES",
+        "MPIOX_TRACE_DIR",
+        "MPIOX_TRACE_MODE",
+    ]
     assert more[0][2].split(":")[0].endswith("/libmpiio_ext_trace.so")
     assert not list(tmp_path.glob(".*"))
 

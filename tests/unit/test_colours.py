@@ -16,11 +16,15 @@ from support.colours import VISION, contrast, distance, lab
 
 #: Of the table of Sharma, Wu and Dalal: two colours of CIELAB, and their distance.
 PAIRS = [
-    ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425), ((50, 3.1571, -77.2803), (50, 0, -82.7485), 2.8615),
-    ((50, 2.5, 0), (73, 25, -18), 27.1492), ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
-    ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082), ((50, 2.49, -0.001), (50, -2.49, 0.0011), 7.2195),
-    ((50, 2.5, 0), (50, 0, -2.5), 4.3065), ((50, 0, 0), (50, -1, 2), 2.3669),
-]  # fmt: skip
+    ((50, 2.6772, -79.7751), (50, 0, -82.7485), 2.0425),
+    ((50, 3.1571, -77.2803), (50, 0, -82.7485), 2.8615),
+    ((50, 2.5, 0), (73, 25, -18), 27.1492),
+    ((60.2574, -34.0099, 36.2677), (60.4626, -34.1751, 39.4387), 1.2644),
+    ((2.0776, 0.0795, -1.1350), (0.9033, -0.0636, -0.5514), 0.9082),
+    ((50, 2.49, -0.001), (50, -2.49, 0.0011), 7.2195),
+    ((50, 2.5, 0), (50, 0, -2.5), 4.3065),
+    ((50, 0, 0), (50, -1, 2), 2.3669),
+]
 #: Groups of colours that stand in one chart.
 GROUPS = {"series": ("series",), "quarters": ("quarter",), "lines": ("data", "average", "changed", "neutral")}
 LEAST_DISTANCE, LEAST_CONTRAST = 12, 3
@@ -55,11 +59,18 @@ def test_colours_of_a_chart_are_told_apart(names: tuple[str, ...], theme: str) -
 def _variables() -> dict[str, dict[str, str]]:
     """Return the colours of the style sheet in light, in dark and on paper."""
     style = Path(page.__file__).with_name("style.css").read_text(encoding="utf-8")
-    blocks = [dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", block))
-              for block in re.findall(r":root {(.*?)}", style, re.DOTALL)]  # fmt: skip
+    blocks = [
+        dict(re.findall(r"--([a-z-]+): (#[0-9a-f]+)", block))
+        for block in re.findall(r":root {(.*?)}", style, re.DOTALL)
+    ]
     assert len(blocks) == 3
-    whole = [{name: value if len(value) == 7 else "#" + "".join(2 * digit for digit in value[1:])
-              for name, value in block.items()} for block in blocks]  # fmt: skip
+    whole = [
+        {
+            name: value if len(value) == 7 else "#" + "".join(2 * digit for digit in value[1:])
+            for name, value in block.items()
+        }
+        for block in blocks
+    ]
     return dict(zip(("light", "dark", "paper"), whole, strict=True))
 
 

@@ -106,9 +106,23 @@ def test_json_is_a_flag_everywhere() -> None:
 def test_commands_without_json_print_no_results() -> None:
     """Their result is a file, a text for another program, what a program prints that they start, or their status."""
     flagged = {words for words, command in COMMANDS.items() if any("--json" in one.opts for one in command.params)}
-    files = {"report", "bench", "bench explore", "bench arbitration", "pioneer all", "pioneer timeline", "pioneer path",
-             "pioneer profile", "pioneer synthesize", "analyze", "analyze init", "analyze report",
-             "analyze connector convert", "analyze connector site", "subfiles merge"}  # fmt: skip
+    files = {
+        "report",
+        "bench",
+        "bench explore",
+        "bench arbitration",
+        "pioneer all",
+        "pioneer timeline",
+        "pioneer path",
+        "pioneer profile",
+        "pioneer synthesize",
+        "analyze",
+        "analyze init",
+        "analyze report",
+        "analyze connector convert",
+        "analyze connector site",
+        "subfiles merge",
+    }
     texts = {"bench slurm", "completion", "delegates arbiter slurm-script", "pioneer show"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
     status = {"delegates recover", "delegates wait", "subfiles rm", "subfiles mount"}
@@ -131,8 +145,12 @@ def test_shared_options_are_declared_once() -> None:
     """``--output`` has its short form wherever it is, and no command declares it, or ``--json``, by itself."""
     found = [option for command in COMMANDS.values() for option in command.params if "--output" in option.opts]
     assert len(found) > 15 and all(option.opts == ["-o", "--output"] for option in found)
-    own = [str(path.relative_to(ROOT)) for folder in PRODUCT for path in (ROOT / folder).rglob("*.py")
-           if re.search(r'click\.option\(\s*(?:"-o",\s*)?"--(?:json|output)"', path.read_text(encoding="utf-8"))]
+    own = [
+        str(path.relative_to(ROOT))
+        for folder in PRODUCT
+        for path in (ROOT / folder).rglob("*.py")
+        if re.search(r'click\.option\(\s*(?:"-o",\s*)?"--(?:json|output)"', path.read_text(encoding="utf-8"))
+    ]
     assert own == ["mpiio_ext/common/commands.py"]
 
 
@@ -143,18 +161,36 @@ def test_output_without_json_is_no_wish() -> None:
 
 #: Commands that read a file `FILE`, of any form and of JSON.
 READS = (
-    "report FILE", "bench report FILE.json", "pioneer all FILE -o out", "pioneer path FILE -o p.parquet",
-    "pioneer show FILE", "pioneer timeline FILE -o t.pftrace", "pioneer profile FILE -o p.json", "pioneer check FILE",
-    "pioneer synthesize FILE -o p.parquet", "pioneer compare FILE FILE", "pioneer fidelity FILE", "analyze logs FILE",
-    "analyze manifest --setup FILE.json", "analyze climate FILE", "analyze umami --history FILE.csv --job 1",
-    "analyze connector show FILE", "analyze connector site FILE.json", "tune --dry-run --kernel pioneer:FILE -- mpirun",
+    "report FILE",
+    "bench report FILE.json",
+    "pioneer all FILE -o out",
+    "pioneer path FILE -o p.parquet",
+    "pioneer show FILE",
+    "pioneer timeline FILE -o t.pftrace",
+    "pioneer profile FILE -o p.json",
+    "pioneer check FILE",
+    "pioneer synthesize FILE -o p.parquet",
+    "pioneer compare FILE FILE",
+    "pioneer fidelity FILE",
+    "analyze logs FILE",
+    "analyze manifest --setup FILE.json",
+    "analyze climate FILE",
+    "analyze umami --history FILE.csv --job 1",
+    "analyze connector show FILE",
+    "analyze connector site FILE.json",
+    "tune --dry-run --kernel pioneer:FILE -- mpirun",
     "bench slurm --suite FILE.toml --nodes 1 --ranks-per-node 1 --time 1",
-    "delegates arbitrate solve --jobs FILE --io-nodes 4", "delegates arbitrate queue --forge FILE",
+    "delegates arbitrate solve --jobs FILE --io-nodes 4",
+    "delegates arbitrate queue --forge FILE",
     "delegates arbiter --dir . --io-nodes 4 --curves FILE.json",
-    "delegates arbitrate curves --bench FILE.json", "delegates arbitrate compare --jobs FILE",
-)  # fmt: skip
-JSON = [words.replace("FILE", "FILE.json") if words in ("pioneer check FILE", "pioneer show FILE") else words
-        for words in READS if "FILE.json" in words or words in ("pioneer check FILE", "pioneer show FILE")]  # fmt: skip
+    "delegates arbitrate curves --bench FILE.json",
+    "delegates arbitrate compare --jobs FILE",
+)
+JSON = [
+    words.replace("FILE", "FILE.json") if words in ("pioneer check FILE", "pioneer show FILE") else words
+    for words in READS
+    if "FILE.json" in words or words in ("pioneer check FILE", "pioneer show FILE")
+]
 
 
 @pytest.mark.parametrize("words", READS)

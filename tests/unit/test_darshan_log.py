@@ -39,8 +39,19 @@ Row = dict[str, Any]
 def row(operation: str, file: str | None, at_ms: float, **more: Any) -> Row:
     """Return a call that lasts 1 ms; `extra` is an object."""
     layer = "mpiio" if operation.startswith("MPI_File") else "mpi" if operation.startswith("MPI") else "posix"
-    made = {"operation": operation, "file": file, "timestamp": BEGIN_NS + int(at_ms * 1e6), "duration": 10**6,
-            "layer": layer, "depth": 0, "result": 0, "thread": 0, "line": 1, "rank": 0, **more}  # fmt: skip
+    made = {
+        "operation": operation,
+        "file": file,
+        "timestamp": BEGIN_NS + int(at_ms * 1e6),
+        "duration": 10**6,
+        "layer": layer,
+        "depth": 0,
+        "result": 0,
+        "thread": 0,
+        "line": 1,
+        "rank": 0,
+        **more,
+    }
     return made | {"extra": json.dumps(more["extra"]) if "extra" in more else None}
 
 
@@ -53,9 +64,19 @@ class Trace:
     truncated: Sequence[int] = ()
 
     def heads(self, _paths: object) -> list[own.Head]:
-        return [own.Head(path=pathlib.Path(str(rank)), rank=rank if self.processes else -1, ranks=self.processes,
-                         host="node", pid=4711, command="./app -n 4", started_ns=BEGIN_NS, running=False)
-                for rank in range(len(self.ranks))]  # fmt: skip
+        return [
+            own.Head(
+                path=pathlib.Path(str(rank)),
+                rank=rank if self.processes else -1,
+                ranks=self.processes,
+                host="node",
+                pid=4711,
+                command="./app -n 4",
+                started_ns=BEGIN_NS,
+                running=False,
+            )
+            for rank in range(len(self.ranks))
+        ]
 
     def read(self, paths: Sequence[pathlib.Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
         rank = int(str(paths[0]))
@@ -126,8 +147,9 @@ def model(calls: Sequence[tuple[int, int, int, int, int]], layout: Layout) -> tu
         last[Kind(kind)] = offset + size - 1
         name = "BYTES_READ" if verb == "READ" else "BYTES_WRITTEN"
         c[at(name)] += size
-        c[at(f"MAX_{name.replace('BYTES', 'BYTE')}")] = max(c[at(f"MAX_{name.replace('BYTES', 'BYTE')}")],
-                                                             offset + size - 1)  # fmt: skip
+        c[at(f"MAX_{name.replace('BYTES', 'BYTE')}")] = max(
+            c[at(f"MAX_{name.replace('BYTES', 'BYTE')}")], offset + size - 1
+        )
         edges = (100, 1 << 10, 10 << 10, 100 << 10, 1 << 20, 4 << 20, 10 << 20, 100 << 20, 1 << 30)
         c[at(f"SIZE_{verb}_0_100") + sum(size > edge for edge in edges)] += 1
         seen("ACCESS", size)
@@ -170,7 +192,8 @@ def test_counters_are_those_of_the_model() -> None:
                     records.counters[place, layout.at(f"{name}1_{name}") + number] = value
                     records.counters[place, layout.at(f"{name}1_COUNT") + number] = count
             assert dict(zip(layout.counters, records.counters[place].tolist(), strict=True)) == dict(
-                zip(layout.counters, counters, strict=True)), f"seed {fuzz.seed()}"
+                zip(layout.counters, counters, strict=True)
+            ), f"seed {fuzz.seed()}"
             assert records.times[place].tolist() == times, f"seed {fuzz.seed()}"
 
 
@@ -295,8 +318,18 @@ def test_calls_of_the_program_and_below(made: Any) -> None:
     found = read_records(path)["MPI-IO", name, -1]
     counted = {key.removeprefix("MPIIO_"): value for key, value in found.items() if value and "_F_" not in key}
     sizes = {"SIZE_READ_AGG_0_100": 4, "SIZE_WRITE_AGG_0_100": 4, "BYTES_READ": 240, "BYTES_WRITTEN": 222}
-    calls = {"COLL_OPENS": 2, "COLL_WRITES": 2, "INDEP_WRITES": 2, "NB_READS": 2, "SPLIT_READS": 2, "SYNCS": 2,
-             "HINTS": 2, "VIEWS": 2, "MODE": 9, "RW_SWITCHES": 4}  # fmt: skip
+    calls = {
+        "COLL_OPENS": 2,
+        "COLL_WRITES": 2,
+        "INDEP_WRITES": 2,
+        "NB_READS": 2,
+        "SPLIT_READS": 2,
+        "SYNCS": 2,
+        "HINTS": 2,
+        "VIEWS": 2,
+        "MODE": 9,
+        "RW_SWITCHES": 4,
+    }
     assert counted | sizes | calls == counted
     assert read_records(path)["POSIX", name, -1]["POSIX_WRITES"] == 2
     handle = cffi_backend.log_open(str(path))
@@ -308,12 +341,18 @@ def test_calls_of_the_program_and_below(made: Any) -> None:
 
 def test_what_is_not_counted(made: Any) -> None:
     """Failures, calls without end, what was only looked at, and calls beside the job."""
-    path, told = made([
-        row("open", "/data/early", 0.2, result=3), row("MPI_Init", None, 1), row("open", "/data/f", 3, result=-1),
-        row("pwrite", "/data/g", 3, result=None, duration=None),
-        row("stat", "/data/looked", 4), row("mmap", "/data/h", 5), row("MPI_Finalize", None, 9),
-        row("open", "/data/late", 11, result=3),
-    ])  # fmt: skip
+    path, told = made(
+        [
+            row("open", "/data/early", 0.2, result=3),
+            row("MPI_Init", None, 1),
+            row("open", "/data/f", 3, result=-1),
+            row("pwrite", "/data/g", 3, result=None, duration=None),
+            row("stat", "/data/looked", 4),
+            row("mmap", "/data/h", 5),
+            row("MPI_Finalize", None, 9),
+            row("open", "/data/late", 11, result=3),
+        ]
+    )
     assert told.lacks == []
     assert read_records(path) == {}
 
@@ -364,8 +403,9 @@ def test_an_old_log_is_replaced_or_kept(made: Any, tmp_path: pathlib.Path, monke
 
 
 @pytest.mark.parametrize("most_bytes", [0, 64, 1000])
-def test_a_full_disk_is_named_once(made: Any, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str],
-                                   most_bytes: int) -> None:  # fmt: skip
+def test_a_full_disk_is_named_once(
+    made: Any, tmp_path: pathlib.Path, capfd: pytest.CaptureFixture[str], most_bytes: int
+) -> None:
     """Darshan's library says of every part that it could not write it, and never why."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     trace = written("/data/f", 0)
@@ -387,5 +427,3 @@ def test_without_darshan_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(extras.importlib.util, "find_spec", lambda _: None)
     with pytest.raises(MissingExtraError, match=r"mpiio_ext\[pioneer\]"):
         extras.darshan_library("a Darshan log", "pioneer")
-
-

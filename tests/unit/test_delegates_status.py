@@ -113,7 +113,9 @@ def test_delegates_are_found_and_read(group: str, file: bool) -> None:
         second("state", 2)
         found = of(group)
     assert [(item.delegate, item.delegates, item.mode, item.state) for item in found] == [
-        (0, 2, "spawn", "serving"), (1, 2, "spawn", "ended")]
+        (0, 2, "spawn", "serving"),
+        (1, 2, "spawn", "ended"),
+    ]
     one, two = found
     assert one.pid == first.process.pid
     assert one.host == os.uname().nodename[:63]
@@ -130,7 +132,8 @@ def test_delegates_are_found_and_read(group: str, file: bool) -> None:
     assert (one.page_bytes, one.cap_bytes) == (65536, 8 << 20)
     assert one.pages * one.page_bytes < one.cap_bytes
     assert [(file.path, file.openers, file.writable, file.readable, file.end_bytes) for file in one.files] == [
-        ('/data/a "name"\twith ü.dat', 2, True, False, 12345)]
+        ('/data/a "name"\twith ü.dat', 2, True, False, 12345)
+    ]
     assert two.files == ()
     assert of(group) == []
 
@@ -206,11 +209,32 @@ def test_rates_and_life(group: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def sample(**changes: object) -> delegates.DelegateStatus:
     names = [counter.name for counter in delegates.counters()]
     values = delegates.DelegateStatus(
-        group="job", delegate=0, delegates=1, mode="thread", host="here", kept="", pid=7, state="serving",
+        group="job",
+        delegate=0,
+        delegates=1,
+        mode="thread",
+        host="here",
+        kept="",
+        pid=7,
+        state="serving",
         started_unix_s=100.0,
-        sampled_unix_s=110.0, sampled_s=5.0, beat=1, threads=2, clients=4, queued=3, page_bytes=65536,
-        cap_bytes=1 << 26, pages=1000, pages_used=500, pages_dirty=250, pages_prefetched=3, dirty_bytes=12345,
-        counters=dict.fromkeys(names, 0), flush_size_log2=(0,) * 48, files=())
+        sampled_unix_s=110.0,
+        sampled_s=5.0,
+        beat=1,
+        threads=2,
+        clients=4,
+        queued=3,
+        page_bytes=65536,
+        cap_bytes=1 << 26,
+        pages=1000,
+        pages_used=500,
+        pages_dirty=250,
+        pages_prefetched=3,
+        dirty_bytes=12345,
+        counters=dict.fromkeys(names, 0),
+        flush_size_log2=(0,) * 48,
+        files=(),
+    )
     return dataclasses.replace(values, **changes)  # type: ignore[arg-type]
 
 
@@ -332,8 +356,14 @@ def test_live_until_interrupted(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_columns_fit(width: int) -> None:
     from rich.console import Console
 
-    rows = [delegates.Observation(status=sample(delegate=index, pid=4_000_000 + index, pages_used=1000),
-                                  rates=delegates.rates(None, sample()), answers=True) for index in range(3)]
+    rows = [
+        delegates.Observation(
+            status=sample(delegate=index, pid=4_000_000 + index, pages_used=1000),
+            rates=delegates.rates(None, sample()),
+            answers=True,
+        )
+        for index in range(3)
+    ]
     console = Console(width=width, record=True, file=io.StringIO(), force_terminal=False)
     console.print(cli._group_table(rows, width))
     lines = console.export_text().splitlines()
@@ -345,8 +375,13 @@ def test_columns_fit(width: int) -> None:
 
 @pytest.mark.parametrize(
     ("counts", "text"),
-    [({}, ""), ({0: 1}, "1 █"), ({12: 1, 16: 1}, "4K █   █ 64K"), ({16: 1, 17: 4, 20: 8}, "64K ▁▄  █ 1M"),
-     ({10: 10**9, 11: 1}, "1K █▁ 2K")],
+    [
+        ({}, ""),
+        ({0: 1}, "1 █"),
+        ({12: 1, 16: 1}, "4K █   █ 64K"),
+        ({16: 1, 17: 4, 20: 8}, "64K ▁▄  █ 1M"),
+        ({10: 10**9, 11: 1}, "1K █▁ 2K"),
+    ],
 )
 def test_histogram(counts: dict[int, int], text: str) -> None:
     assert cli.histogram([counts.get(power, 0) for power in range(48)]) == text
@@ -354,8 +389,16 @@ def test_histogram(counts: dict[int, int], text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0, "0"), (7.25, "7.2"), (812, "812"), (9999, "9,999"), (12345, "12.3k"), (1.5e6, "1,500k"), (4.5e7, "45.0M"),
-     (3e12, "3,000.0G")],
+    [
+        (0, "0"),
+        (7.25, "7.2"),
+        (812, "812"),
+        (9999, "9,999"),
+        (12345, "12.3k"),
+        (1.5e6, "1,500k"),
+        (4.5e7, "45.0M"),
+        (3e12, "3,000.0G"),
+    ],
 )
 def test_numbers(value: float, text: str) -> None:
     assert cli._number(value) == text

@@ -94,8 +94,18 @@ def test_shm_with_room(tmp_path: pathlib.Path) -> None:
 
 # ---- software -------------------------------------------------------------------------------------------------------
 
-WHOLE = {"mpi4py": "4.1", "numpy": "2", "mpiio_ext": "0", "h5py": "3", "netCDF4": "1", "h5py_parallel": True,
-         "hdf5": "1.14", "netcdf_parallel": True, "netcdf": "4.9", "mpi_libraries": ["/lib/libmpi.so.40"]}  # fmt: skip
+WHOLE = {
+    "mpi4py": "4.1",
+    "numpy": "2",
+    "mpiio_ext": "0",
+    "h5py": "3",
+    "netCDF4": "1",
+    "h5py_parallel": True,
+    "hdf5": "1.14",
+    "netcdf_parallel": True,
+    "netcdf": "4.9",
+    "mpi_libraries": ["/lib/libmpi.so.40"],
+}
 
 
 def versions(monkeypatch: pytest.MonkeyPatch, trouble: str = "", **changes: Any) -> dict[str, Finding]:
@@ -211,8 +221,9 @@ def test_table_of_variables_is_that_of_the_sources() -> None:
                 found |= set(re.findall(r'define MPIOX_\w+_VARIABLE "(MPIOX_[A-Z_]+)"', text))
                 found |= set(re.findall(r'\{"(MPIOX_[A-Z_]+)", "mpiox_[a-z_]+"\}', text))
     assert found == {name for name in VARIABLES if name.startswith("MPIOX_")}
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mpiio_ext").rglob("*.py")
-                      if path.name != "environment.py")  # fmt: skip
+    sources = "".join(
+        path.read_text(encoding="utf-8") for path in (ROOT / "mpiio_ext").rglob("*.py") if path.name != "environment.py"
+    )
     assert all(f'"{name}"' in sources for name in VARIABLES if name.startswith("MPIIO_EXT_"))
 
 

@@ -18,10 +18,18 @@ from support.launch import base_environment, python_alone
 
 HOST = {"host": "a", "mpiio_ext": "1", "version": "Open MPI v4", "library": "/l", "python": "3"}
 WHOLE: dict[str, Any] = {
-    "version": "Open MPI v4", "standard": [3, 1], "interposed": True, "size": 2, "ranks": [HOST, HOST],
-    "trip_right": True, "trip_own": True, "trip_reason": "two-phase", "spawned": 1,
-    "spawn_refused": "", "finalized": True,
-}  # fmt: skip
+    "version": "Open MPI v4",
+    "standard": [3, 1],
+    "interposed": True,
+    "size": 2,
+    "ranks": [HOST, HOST],
+    "trip_right": True,
+    "trip_own": True,
+    "trip_reason": "two-phase",
+    "spawned": 1,
+    "spawn_refused": "",
+    "finalized": True,
+}
 JOB = mpi.Job(size=2, rank=0, launched=True)
 ALL = {"mpi.version", "mpi.start", "job.agreement", "io.round_trip", "mpi.spawn"}
 
@@ -54,7 +62,7 @@ def test_job_as_it_should_be() -> None:
         ({"trip_error": "b does not see", "trip_blind": ["b"]}, "io.round_trip", "error", "b does not see"),
         ({"spawned": 0, "spawn_error": "no slots"}, "mpi.spawn", "warning", "no slots"),
     ],
-)  # fmt: skip
+)
 def test_job_that_is_not(changes: dict[str, Any], key: str, state: str, words: str) -> None:
     found = job(**changes)
     assert found[key].state.value == state and words in found[key].text
@@ -89,10 +97,13 @@ def gets(library: str, version: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("named, state", [(False, "error"), (True, "warning")])
-@pytest.mark.parametrize("values, words", [
-    ({"version": "MPICH Version: 5.0"}, "mpi4py uses MPICH Version: 5.0"),
-    (dict.fromkeys(WHOLE, "drop"), "no MPI from Python"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "values, words",
+    [
+        ({"version": "MPICH Version: 5.0"}, "mpi4py uses MPICH Version: 5.0"),
+        (dict.fromkeys(WHOLE, "drop"), "no MPI from Python"),
+    ],
+)
 def test_program_apart_from_mpi4py(values: dict[str, Any], words: str, named: bool, state: str) -> None:
     """Of a program in C, what mpi4py has or lacks is no error."""
     answer = Answer(values={key: value for key, value in (WHOLE | values).items() if value != "drop"})
@@ -112,9 +123,7 @@ def test_program_apart_from_mpi4py(values: dict[str, Any], words: str, named: bo
         ("MPICH Version: 5.0", ["/m/libmpi.so"], gets("/o5/libmpi.so.40", "Open MPI v5"), "warning"),
     ],
 )
-def test_other_release_than_the_program_s(
-    version: str, paths: list[str], program: dict[str, str], state: str
-) -> None:
+def test_other_release_than_the_program_s(version: str, paths: list[str], program: dict[str, str], state: str) -> None:
     """One family, two libraries: both are named, and nothing is said of the job of mpi4py's."""
     answer = Answer(values=WHOLE | {"version": version, "mpi_paths": paths})
     found = {item.key: item for item in examine_job(answer, JOB, "openmpi", True, True, program)}
@@ -188,10 +197,15 @@ def test_place_in_the_job(environment: dict[str, str], expected: tuple[int, int,
 
 @pytest.mark.parametrize(
     "version, family",
-    [("Open MPI v5.0.1, package", "openmpi"), ("MPICH Version:      5.0", "mpich"),
-     ("Intel(R) MPI Library 2021.18", "mpich"),
-     ("MPI VERSION    : CRAY MPICH version 8.1", "mpich"), ("MVAPICH Version : 4.0", "mpich"), ("Fujitsu MPI", "")],
-)  # fmt: skip
+    [
+        ("Open MPI v5.0.1, package", "openmpi"),
+        ("MPICH Version:      5.0", "mpich"),
+        ("Intel(R) MPI Library 2021.18", "mpich"),
+        ("MPI VERSION    : CRAY MPICH version 8.1", "mpich"),
+        ("MVAPICH Version : 4.0", "mpich"),
+        ("Fujitsu MPI", ""),
+    ],
+)
 def test_families(version: str, family: str) -> None:
     assert mpi.family_of(version) == family
 
@@ -220,8 +234,10 @@ def test_launcher(tmp_path: pathlib.Path, text: str, family: str, state: str) ->
     assert mpi.launcher(family, launcher_that_says(tmp_path, text), 60).state.value == state
 
 
-@pytest.mark.parametrize("text, state", [("mpirun (Open MPI) 4.1.4", "error"), ("mpirun (Open MPI) 6.0.0", "ok"),
-                                         ("HYDRA build details:", "ok")])  # fmt: skip
+@pytest.mark.parametrize(
+    "text, state",
+    [("mpirun (Open MPI) 4.1.4", "error"), ("mpirun (Open MPI) 6.0.0", "ok"), ("HYDRA build details:", "ok")],
+)
 def test_launcher_of_the_standard_abi(tmp_path: pathlib.Path, text: str, state: str) -> None:
     """MPICH has it from 5 on, Open MPI from 6 on."""
     assert mpi.launcher("mpiabi", launcher_that_says(tmp_path, text), 60).state.value == state
@@ -368,11 +384,20 @@ def test_library_of_a_wheel(
 
 
 @pytest.mark.mpi
-@pytest.mark.parametrize(("change", "status", "said"), [
-    ("mpiio_ext.__version__ = '2'", 0, "is 0.1.0, the Python package 2: build or install mpiio_ext again"),
-    ("found = importlib.util.find_spec('mpiio_ext._binding'); sys.modules[found.name] = types.ModuleType(found.name);"
-     " sys.modules[found.name].__spec__ = found", 2, "cannot be loaded: cannot import name 'ffi'"),
-], ids=["version", "binding"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "status", "said"),
+    [
+        ("mpiio_ext.__version__ = '2'", 0, "is 0.1.0, the Python package 2: build or install mpiio_ext again"),
+        (
+            "found = importlib.util.find_spec('mpiio_ext._binding'); sys.modules[found.name] = "
+            "types.ModuleType(found.name);"
+            " sys.modules[found.name].__spec__ = found",
+            2,
+            "cannot be loaded: cannot import name 'ffi'",
+        ),
+    ],
+    ids=["version", "binding"],
+)
 def test_run_says_that_the_library_does_not_fit(change: str, status: int, said: str, extension: str) -> None:
     """As doctor does, in one line; a library that lacks a function cannot be loaded."""
     code = f"import importlib.util, sys, types, mpiio_ext; {change}; from mpiio_ext.cli import main"

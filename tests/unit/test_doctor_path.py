@@ -84,8 +84,11 @@ def test_file_system_that_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> No
 
 def examined(monkeypatch: pytest.MonkeyPatch, free_bytes: int = 1 << 40, **values: Any) -> dict[str, Finding]:
     """Return what is found of / where the child tells these facts of its file system."""
-    answer = {"layout": {"facts": {name: {"value": value} for name, value in values.items()}},
-              "free_bytes": free_bytes, "refused": ""}  # fmt: skip
+    answer = {
+        "layout": {"facts": {name: {"value": value} for name, value in values.items()}},
+        "free_bytes": free_bytes,
+        "refused": "",
+    }
     monkeypatch.setattr(storage, "ask", lambda *_, **__: Answer(values=answer))
     return {item.key: item for item in storage.examine(pathlib.Path("/"), {}, 1)}
 

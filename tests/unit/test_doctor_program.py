@@ -212,8 +212,10 @@ def test_python_of_another_mpi_than_the_library_of_a_wheel(
     assert states(found)["under"] == "error" and found["program.under"].advice == f"export MPIIO_EXT_ABI={family}"
 
 
-@pytest.mark.parametrize("name, called", [("libmpi_gnu_123.so.12", "MPICH"), ("libmpi_abi.so.1", "MPI ABI"),
-                                          ("libmpi_mpifh.so.40", "libmpi_mpifh.so.40")])  # fmt: skip
+@pytest.mark.parametrize(
+    "name, called",
+    [("libmpi_gnu_123.so.12", "MPICH"), ("libmpi_abi.so.1", "MPI ABI"), ("libmpi_mpifh.so.40", "libmpi_mpifh.so.40")],
+)
 def test_names_of_mpi_libraries(name: str, called: str) -> None:
     """Cray's has the compiler's name in it; those for Fortran are not the library itself."""
     assert linker.abi_of(name) == called
@@ -240,8 +242,13 @@ def test_program_with_a_pnetcdf_that_has_its_own_driver(library: pathlib.Path, t
         folder.mkdir()
         flags = ("-shared", "-fPIC", "-Wl,-soname,libpnetcdf.so.9", f"-Wl,-rpath,{folder}")
         built(folder, "libpnetcdf.so.9", text % hint, *flags)
-        app = built(folder, "app", "const char *ncmpi_hint(void); int main(void) { return !ncmpi_hint(); }",
-                    str(folder / "libpnetcdf.so.9"), f"-Wl,-rpath,{folder}")  # fmt: skip
+        app = built(
+            folder,
+            "app",
+            "const char *ncmpi_hint(void); int main(void) { return !ncmpi_hint(); }",
+            str(folder / "libpnetcdf.so.9"),
+            f"-Wl,-rpath,{folder}",
+        )
         for hints, state in (("", "warning"), ("nc_driver=ufs", "warning"), ("a=b; nc_driver = mpiio", "ok")):
             found = states(examined(library, str(app), PNETCDF_HINTS=hints))
             assert found.get("pnetcdf") == (state if hint == "nc_driver" else None), (hint, hints)

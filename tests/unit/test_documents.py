@@ -49,26 +49,36 @@ def test_a_document() -> None:
     assert found == Outer(2, names=("x",), inner={"i": Inner(share=0.0)}, any=[1.5, {"a": None}])
 
 
-@pytest.mark.parametrize(("change", "said"), [
-    ({"count": 1.0}, ["/count: 1.0 is not a whole number"]),
-    ({"count": True}, ["/count: true is not a whole number"]),
-    ({"count": "2"}, ['/count: "2" is not a whole number']),
-    ({"count": 0}, ["/count: 0 is less than 1"]),
-    ({"count": 2**63}, ["/count: 9223372036854775808 is greater than 9223372036854775807"]),
-    ({"flag": 1}, ["/flag: 1 is not true or false"]),
-    ({"names": []}, ["/names: is empty"]),
-    ({"names": 5}, ["/names: 5 is not a text or a list"]),
-    ({"names": ["x", 5]}, ["/names/1: 5 is not a text"]),
-    ({"any": 5}, ["/any: 5 is not an object or a list"]),
-    ({"even": 3}, ["/even/half: 3 has none"]),
-    ({"more": 1}, ["/more: there is no such name; there are count, flag, names, inner, any, even"]),
-    ({"inner": {"a/b~": 5}}, ["/inner/a~1b~0: 5 is not an object"]),
-    ({"inner": {"x": {"kind": "c", "share": 1, "y": 0}}},
-     ['/inner/x/kind: "c" is not one of "a", "b"', "/inner/x/share: 1 is not less than 1",
-      "/inner/x/y: there is no such name; there are kind, share"]),
-    ({"inner": {"x": {"share": math.nan}, "y": {"share": "0"}}},
-     ["/inner/x/share: NaN is not a number", '/inner/y/share: "0" is not a number']),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"count": 1.0}, ["/count: 1.0 is not a whole number"]),
+        ({"count": True}, ["/count: true is not a whole number"]),
+        ({"count": "2"}, ['/count: "2" is not a whole number']),
+        ({"count": 0}, ["/count: 0 is less than 1"]),
+        ({"count": 2**63}, ["/count: 9223372036854775808 is greater than 9223372036854775807"]),
+        ({"flag": 1}, ["/flag: 1 is not true or false"]),
+        ({"names": []}, ["/names: is empty"]),
+        ({"names": 5}, ["/names: 5 is not a text or a list"]),
+        ({"names": ["x", 5]}, ["/names/1: 5 is not a text"]),
+        ({"any": 5}, ["/any: 5 is not an object or a list"]),
+        ({"even": 3}, ["/even/half: 3 has none"]),
+        ({"more": 1}, ["/more: there is no such name; there are count, flag, names, inner, any, even"]),
+        ({"inner": {"a/b~": 5}}, ["/inner/a~1b~0: 5 is not an object"]),
+        (
+            {"inner": {"x": {"kind": "c", "share": 1, "y": 0}}},
+            [
+                '/inner/x/kind: "c" is not one of "a", "b"',
+                "/inner/x/share: 1 is not less than 1",
+                "/inner/x/y: there is no such name; there are kind, share",
+            ],
+        ),
+        (
+            {"inner": {"x": {"share": math.nan}, "y": {"share": "0"}}},
+            ["/inner/x/share: NaN is not a number", '/inner/y/share: "0" is not a number'],
+        ),
+    ],
+)
 def test_mistakes(change: dict[str, Any], said: list[str]) -> None:
     with pytest.raises(DocumentError) as caught:
         documents.parse(Outer, {"count": 2, **change})
@@ -78,8 +88,12 @@ def test_mistakes(change: dict[str, Any], said: list[str]) -> None:
 
 @pytest.mark.parametrize("schema", [profile_schema(), site.schema()], ids=["profile", "site"])
 def test_published_schemas_say_what_each_name_is(schema: dict[str, Any]) -> None:
-    assert [f"{kind}/{name}" for kind, part in {"": schema, **schema["$defs"]}.items()
-            for name, found in part["properties"].items() if not found.get("description")] == []
+    assert [
+        f"{kind}/{name}"
+        for kind, part in {"": schema, **schema["$defs"]}.items()
+        for name, found in part["properties"].items()
+        if not found.get("description")
+    ] == []
     assert "Attributes" not in json.dumps(schema)
 
 

@@ -24,14 +24,35 @@ SINCE = 10**18
 
 
 def recording(
-    folder: pathlib.Path, rank: int, pid: int, *, host: str = HERE, closed: bool = False, stopped: int = 0,
-    status: int | None = None, aborted: int = 0, left: int = 0, parent: int = 1,
-) -> pathlib.Path:  # fmt: skip
+    folder: pathlib.Path,
+    rank: int,
+    pid: int,
+    *,
+    host: str = HERE,
+    closed: bool = False,
+    stopped: int = 0,
+    status: int | None = None,
+    aborted: int = 0,
+    left: int = 0,
+    parent: int = 1,
+) -> pathlib.Path:
     """Write the beginning of a recording."""
     header = np.zeros(1, recordings._HEADER)
-    values = {"state": int(closed), "stopped": stopped, "pid": pid, "rank": rank, "ranks": 4, "host": host.encode(),
-              "exited": int(status is not None), "exit_status": status or 0, "unix_minus_monotonic": SINCE,
-              "left": left, "aborted": aborted, "abort_code": 7, "parent": parent}  # fmt: skip
+    values = {
+        "state": int(closed),
+        "stopped": stopped,
+        "pid": pid,
+        "rank": rank,
+        "ranks": 4,
+        "host": host.encode(),
+        "exited": int(status is not None),
+        "exit_status": status or 0,
+        "unix_minus_monotonic": SINCE,
+        "left": left,
+        "aborted": aborted,
+        "abort_code": 7,
+        "parent": parent,
+    }
     for name, value in values.items():
         header[name] = value
     path = folder / f"rank{rank}.{host}.{pid}{recordings.SUFFIX}"
@@ -49,18 +70,35 @@ def test_the_beginning_is_that_of_recordings() -> None:
     data = bytes(range(256)) * 13
     values = HEAD.unpack_from(data)
     whole = np.frombuffer(data + bytes(1000), recordings._HEADER, 1)[0]
-    names = ("state", "unix_minus_monotonic", "stopped", "pid", "parent", "rank", "host", "exited", "exit_status",
-             "left", "aborted", "abort_code")  # fmt: skip
+    names = (
+        "state",
+        "unix_minus_monotonic",
+        "stopped",
+        "pid",
+        "parent",
+        "rank",
+        "host",
+        "exited",
+        "exit_status",
+        "left",
+        "aborted",
+        "abort_code",
+    )
     assert [value for value in values if not isinstance(value, bytes)] == [
-        int(whole[name]) for name in names if name != "host"]  # fmt: skip
+        int(whole[name]) for name in names if name != "host"
+    ]
     assert fields["heard"][1] == HEAD.size  # what is written to
     assert fields["host"][1] == 128 and values[6][:5] == bytes(range(128, 133))
 
 
-@pytest.mark.parametrize(("how", "words"), [
-    ("exit 7", "rank 2 on {} ended with status 7"), ("kill -9 $$", "rank 2 on {} was ended by signal SIGKILL"),
-    ("exit 0", "rank 2 on {} ended without MPI_Finalize"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ("exit 7", "rank 2 on {} ended with status 7"),
+        ("kill -9 $$", "rank 2 on {} was ended by signal SIGKILL"),
+        ("exit 0", "rank 2 on {} ended without MPI_Finalize"),
+    ],
+)
 def test_the_first_rank_that_fails_is_told_at_once(tmp_path: pathlib.Path, how: str, words: str) -> None:
     """The others are ended as launchers do it; one has ended well before. Recordings come after the watch began."""
     failing = subprocess.Popen(["sh", "-c", f"read go; {how}"], stdin=subprocess.PIPE)
@@ -127,8 +165,10 @@ def test_what_a_rank_tells_is_before_the_ends_that_follow(tmp_path: pathlib.Path
 
 def test_a_rank_that_closes_its_connection_lives(tmp_path: pathlib.Path) -> None:
     """Programs close descriptors that are not theirs."""
-    code = ("import os, socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET);"
-            " s.connect('\\0' + sys.argv[1]); print(flush=True); input(); s.close(); print(flush=True); input()")
+    code = (
+        "import os, socket, sys; s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET);"
+        " s.connect('\\0' + sys.argv[1]); print(flush=True); input(); s.close(); print(flush=True); input()"
+    )
     endings = Endings(tmp_path)
     assert endings._door is not None
     words = [sys.executable, "-c", code, endings._door.getsockname().decode()[1:]]
@@ -192,7 +232,8 @@ def test_what_nobody_has_seen_is_not_told_for_certain() -> None:
     far = [ending(rank, 0, host="b", moment_ns=None) for rank in (2, 3)]  # type: ignore[arg-type]
     first, others = judged([ending(1, 9), ending(0, 15)], far)
     assert Failure(first=first, others=others).text() == (
-        "one of these ranks was ended by a signal, which one first is not known: 1 on a; 2, 3 on b")  # fmt: skip
+        "one of these ranks was ended by a signal, which one first is not known: 1 on a; 2, 3 on b"
+    )
     for certain in (ending(1, 11), ending(1, status=3), ending(1, abort_code=2)):  # no launcher ends ranks so
         assert judged([certain], far)[0] == [certain]
     told = ending(2, abort_code=4, host="b", moment_ns=0)
@@ -202,8 +243,10 @@ def test_what_nobody_has_seen_is_not_told_for_certain() -> None:
 
 def test_a_whole_job_is_ended_from_outside() -> None:
     """By the same signal, each rank; or one alone, and the others as a launcher does it."""
-    for number, words in ((15, "its ranks were ended by signal SIGTERM, as by Ctrl-C, a time limit or a launcher (rank"
-                               " 1 on a first)"), (9, "rank 1 on a was ended by signal SIGKILL")):  # fmt: skip
+    for number, words in (
+        (15, "its ranks were ended by signal SIGTERM, as by Ctrl-C, a time limit or a launcher (rank 1 on a first)"),
+        (9, "rank 1 on a was ended by signal SIGKILL"),
+    ):
         first, others = judged([ending(1, number), ending(0, number)], [])
         assert Failure(first=first, others=others).text() == words
     first, others = judged([ending(1, 15), ending(0, 9)], [])

@@ -34,21 +34,25 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> None:
     ONLY_CORE += f"import pathlib, mpiio_ext.common.commands as c; c.HELPS = pathlib.Path({str(path)!r})\n"
 
 
-def child(words: list[str], code: str = "from mpiio_ext.cli import main; main(prog_name='mpiio-ext')"
-          ) -> subprocess.CompletedProcess[str]:
+def child(
+    words: list[str], code: str = "from mpiio_ext.cli import main; main(prog_name='mpiio-ext')"
+) -> subprocess.CompletedProcess[str]:
     script = f"import sys; sys.argv = {['mpiio-ext', *words]!r}\n{ONLY_CORE}\n{code}"
     return subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, cwd=ROOT)
 
 
-@pytest.mark.parametrize(("words", "shown"), [
-    (["--help"], "Exit status"),
-    (["run", "--dry-run", "--", "./app"], "./app"),
-    (["trace", "--dry-run", "-o", "trace", "--", "./app"], "./app"),
-    (["hints", "cb_nodes"], "cb_nodes"),
-    (["layout", "."], "stripe count"),
-    (["completion", "bash"], "_mpiio_ext_completion"),
-    (["doctor", "--help"], "doctor"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "shown"),
+    [
+        (["--help"], "Exit status"),
+        (["run", "--dry-run", "--", "./app"], "./app"),
+        (["trace", "--dry-run", "-o", "trace", "--", "./app"], "./app"),
+        (["hints", "cb_nodes"], "cb_nodes"),
+        (["layout", "."], "stripe count"),
+        (["completion", "bash"], "_mpiio_ext_completion"),
+        (["doctor", "--help"], "doctor"),
+    ],
+)
 def test_what_the_core_does(words: list[str], shown: str) -> None:
     done = child(words)
     assert done.returncode == 0 and shown in done.stdout, done.stderr
@@ -73,9 +77,21 @@ def test_the_core_prints_the_help_of_every_command() -> None:
     groups = {" ".join(words.split()[:end]) for words in COMMANDS for end in range(len(words.split()))}
     lines = [f"{words} --help".strip() for words in sorted({*COMMANDS, *groups})]
     width = base_environment() | {"COLUMNS": "80"}
-    core, whole = (json.loads(subprocess.run([sys.executable, "-c", code], input=json.dumps(lines), env=width, cwd=ROOT,
-                                             capture_output=True, text=True, timeout=120, check=True).stdout)
-                   for code in (ONLY_CORE + HELPS, HELPS))  # fmt: skip
+    core, whole = (
+        json.loads(
+            subprocess.run(
+                [sys.executable, "-c", code],
+                input=json.dumps(lines),
+                env=width,
+                cwd=ROOT,
+                capture_output=True,
+                text=True,
+                timeout=120,
+                check=True,
+            ).stdout
+        )
+        for code in (ONLY_CORE + HELPS, HELPS)
+    )
     assert len(lines) > 60 and [line for line in lines if core[line] != whole[line]] == []
     assert all(out.startswith("Usage: mpiio-ext") and not err for out, err in core.values())
 
@@ -87,17 +103,20 @@ def test_help_behind_two_dashes_is_of_the_program() -> None:
     assert done.returncode == 0 and done.stdout.startswith("Usage: mpiio-ext bench compare [OPTIONS]")
 
 
-@pytest.mark.parametrize(("words", "extra"), [
-    (["bench", "--quick"], "bench"),
-    (["bench", "report", "results"], "bench"),
-    (["tune", "--", "true"], "tune"),
-    (["advise", "--", "true"], "tune"),
-    (["pioneer", "show", "pyproject.toml"], "pioneer"),
-    (["analyze", "logs", "run.darshan"], "analytics"),
-    (["delegates", "arbitrate", "solve", "--jobs", "jobs.csv", "--io-nodes", "4"], "arbitration"),
-    (["locks", "--fs", "gpfs"], "bench"),
-    (["partitioning", "--rules"], "bench"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (["bench", "--quick"], "bench"),
+        (["bench", "report", "results"], "bench"),
+        (["tune", "--", "true"], "tune"),
+        (["advise", "--", "true"], "tune"),
+        (["pioneer", "show", "pyproject.toml"], "pioneer"),
+        (["analyze", "logs", "run.darshan"], "analytics"),
+        (["delegates", "arbitrate", "solve", "--jobs", "jobs.csv", "--io-nodes", "4"], "arbitration"),
+        (["locks", "--fs", "gpfs"], "bench"),
+        (["partitioning", "--rules"], "bench"),
+    ],
+)
 def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
     done = child(words)
     assert done.returncode == 2 and done.stdout == ""

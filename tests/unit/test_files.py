@@ -96,9 +96,11 @@ def test_targets_that_are_refused(there: pathlib.Path, tmp_path: pathlib.Path) -
     files.check_target(there)
     files.check_target(tmp_path / "new", [there])
     for path, inputs, words in (
-        (tmp_path, [], "is a folder"), (there, [there], "one of the inputs"),
-        (pathlib.Path("/dev/null"), [], "regular"), (tmp_path / "no" / "new", [], "there is no folder"),
-    ):  # fmt: skip
+        (tmp_path, [], "is a folder"),
+        (there, [there], "one of the inputs"),
+        (pathlib.Path("/dev/null"), [], "regular"),
+        (tmp_path / "no" / "new", [], "there is no folder"),
+    ):
         with pytest.raises(FileSystemError, match=words):
             files.check_target(path, inputs)
 

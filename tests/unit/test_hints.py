@@ -17,9 +17,14 @@ from mpiio_ext.hints import Hints
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 VARIABLES = (
-    "MPIOX_HINTS", "MPIOX_HINTS_FILE", "MPIOX_SITE_FILE", "MPIOX_STATS", "MPIOX_RANKS_PER_NODE", "ROMIO_HINTS",
+    "MPIOX_HINTS",
+    "MPIOX_HINTS_FILE",
+    "MPIOX_SITE_FILE",
+    "MPIOX_STATS",
+    "MPIOX_RANKS_PER_NODE",
+    "ROMIO_HINTS",
     "MPICH_MPIIO_HINTS",
-)  # fmt: skip
+)
 
 
 @pytest.fixture(autouse=True)
@@ -157,11 +162,34 @@ def test_bad_sizes(text: str) -> None:
         ("mpiox_delegate_ack", ["memory", "replica", "disk"], ["none"]),
         ("cb_nodes", ["0", "2147483647"], ["-1", "2147483648", "4x"]),
         ("romio_cb_write", ["enable", "disable", "automatic"], ["true"]),
-        ("cb_config_list", ["*:*", "*:2", "*", "host1:2,host2:1", "n-1.site.org:*,*:1", "a,b,c:0", ""],
-         ["x" * 256, ",", "a,,b", "a,", ":", "a:", ":2", "a:b", "*:-1", "*:2x", "a:2:3", "*:**", "a:2, b:1", "a b",
-          "a;b", "n*:2", "a=b"]),
-        ("mpiox_delegates", ["0", "576", "1%", "100%", "per_node=0", "per_node=2"],
-         ["0%", "101%", "577", "-1", "+1", " 1", "per_node=", "per_node=-1", "per_node=1%", "%", "1%%", "all", ""]),
+        (
+            "cb_config_list",
+            ["*:*", "*:2", "*", "host1:2,host2:1", "n-1.site.org:*,*:1", "a,b,c:0", ""],
+            [
+                "x" * 256,
+                ",",
+                "a,,b",
+                "a,",
+                ":",
+                "a:",
+                ":2",
+                "a:b",
+                "*:-1",
+                "*:2x",
+                "a:2:3",
+                "*:**",
+                "a:2, b:1",
+                "a b",
+                "a;b",
+                "n*:2",
+                "a=b",
+            ],
+        ),
+        (
+            "mpiox_delegates",
+            ["0", "576", "1%", "100%", "per_node=0", "per_node=2"],
+            ["0%", "101%", "577", "-1", "+1", " 1", "per_node=", "per_node=-1", "per_node=1%", "%", "1%%", "all", ""],
+        ),
     ],
 )
 def test_allowed_values(name: str, good: list[str], bad: list[str]) -> None:
@@ -230,8 +258,11 @@ def test_hints_of_the_mpi_library_pass() -> None:
         ("*:cb_config_list=*:*,*.h5:cb_nodes=4", "x.h5", {"cb_config_list": "*:*", "cb_nodes": "4"}),
         ("*:cb_config_list=a:2,b:1:cb_nodes=4", "x", {"cb_config_list": "a:2,b:1", "cb_nodes": "4"}),
         ('*:cb_config_list="a,b":cb_nodes=4', "x", {"cb_config_list": "a,b", "cb_nodes": "4"}),
-        ('*:mpiox_delegate_hosts="a:cb_nodes=1":cb_nodes=4', "x",
-         {"mpiox_delegate_hosts": "a:cb_nodes=1", "cb_nodes": "4"}),
+        (
+            '*:mpiox_delegate_hosts="a:cb_nodes=1":cb_nodes=4',
+            "x",
+            {"mpiox_delegate_hosts": "a:cb_nodes=1", "cb_nodes": "4"},
+        ),
         (r"*:cb_config_list=a\,b:cb_nodes=4", "x", {"cb_config_list": "a,b", "cb_nodes": "4"}),
         (r"*:mpiox_delegate_hosts=a\:cb_nodes=4", "x", {"mpiox_delegate_hosts": "a:cb_nodes=4"}),
         (r'*:mpiox_delegate_hosts="a\"b\\c"', "x", {"mpiox_delegate_hosts": 'a"b\\c'}),
@@ -360,11 +391,7 @@ def test_precedence(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> 
     monkeypatch.setenv("MPIOX_HINTS", "*:cb_nodes=3")
     found = in_force()
     assert (found["mpiox_buffers"], found["striping_factor"], found["cb_nodes"]) == ("3", "2", "3")
-    assert sources() == {
-        "mpiox_buffers": "site file",
-        "striping_factor": "MPIOX_HINTS_FILE",
-        "cb_nodes": "MPIOX_HINTS",
-    }
+    assert sources() == {"mpiox_buffers": "site file", "striping_factor": "MPIOX_HINTS_FILE", "cb_nodes": "MPIOX_HINTS"}
 
 
 def test_variables_that_set_defaults(monkeypatch: pytest.MonkeyPatch) -> None:

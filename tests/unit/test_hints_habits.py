@@ -34,9 +34,7 @@ def nothing_set(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None
 
 def in_force(path: str = "") -> dict[str, tuple[str, str]]:
     """Return {hint: (value, source)} of what is set."""
-    return {
-        item.spec.name: (item.value, item.source) for item in hints.in_force(path) if item.source != "default"
-    }
+    return {item.spec.name: (item.value, item.source) for item in hints.in_force(path) if item.source != "default"}
 
 
 def from_source(source: str, path: str = "") -> dict[str, str]:
@@ -79,9 +77,7 @@ def test_romio_first_value_holds(monkeypatch: pytest.MonkeyPatch, tmp_path: path
 
 
 @pytest.mark.parametrize("line", ["cb_nodes", "cb_nodes = 8", "cb_nodes=8", "cb_nodes 8 # eight", "8 cb_nodes", "a= c"])
-def test_romio_malformed_lines_are_told(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, line: str
-) -> None:
+def test_romio_malformed_lines_are_told(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, line: str) -> None:
     file = romio(monkeypatch, tmp_path, f"striping_factor 2\n{line}\nstart_iodevice 3\n".encode())
     assert from_source("ROMIO_HINTS") == {"striping_factor": "2", "start_iodevice": "3"}
     (message,) = hints.problems()
@@ -134,16 +130,15 @@ def test_romio_file_of_the_site(tmp_path: pathlib.Path) -> None:
     )
     (tmp_path / "site").write_text("striping_factor = 6\n", encoding="utf-8")
     (tmp_path / "mine").write_text("start_iodevice 7\n", encoding="utf-8")
-    expected = {
-        "mine": [["start_iodevice", "7", "ROMIO_HINTS"]],
-        "none": [["cb_nodes", "5", "/etc/romio-hints"]],
-    }
+    expected = {"mine": [["start_iodevice", "7", "ROMIO_HINTS"]], "none": [["cb_nodes", "5", "/etc/romio-hints"]]}
     for name, found in expected.items():
         done = subprocess.run(
             ["unshare", "--mount", "sh", "-c", script, "sh", sys.executable, "-c", code],
             env=os.environ | {"ROMIO_HINTS": str(tmp_path / name), "MPIOX_SITE_FILE": str(tmp_path / "site")},
-            capture_output=True, text=True, timeout=60,
-        )  # fmt: skip
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
         if not done.stdout.startswith("mounted"):
             pytest.skip(f"no mount namespace with an overlay here: {done.stderr}")
         assert done.returncode == 0, done.stderr
@@ -196,8 +191,11 @@ def test_romio_agrees_with_romio(lines: list[str]) -> None:
         # the whole name, in which * matches / as well
         ("wrfinput*:striping_factor=4", "run/wrfinput_d01", {}),
         ("*/wrfinput*:striping_factor=4", "/a/run/wrfinput_d01", {"striping_factor": "4"}),
-        ("/scratch/me/dump.*:romio_cb_write=enable:cb_nodes=8", "/scratch/me/dump.1",
-         {"romio_cb_write": "enable", "cb_nodes": "8"}),
+        (
+            "/scratch/me/dump.*:romio_cb_write=enable:cb_nodes=8",
+            "/scratch/me/dump.1",
+            {"romio_cb_write": "enable", "cb_nodes": "8"},
+        ),
         ("dump.?:cb_nodes=8", "dump.1", {"cb_nodes": "8"}),
         ("dump.[a-c]:cb_nodes=8", "dump.d", {}),
         (r"dump\*:cb_nodes=8", "dump.1", {}),
@@ -207,8 +205,11 @@ def test_romio_agrees_with_romio(lines: list[str]) -> None:
         # values between #
         ("*:cb_config_list=#*:2#:cb_nodes=32", "x", {"cb_config_list": "*:2", "cb_nodes": "32"}),
         ("*:cb_config_list=#a:2,b:1#,y:cb_nodes=1", "x", {"cb_config_list": "a:2,b:1"}),
-        ("*:mpiox_delegate_hosts=#a,cb_nodes=2:b#:cb_nodes=1", "x",
-         {"mpiox_delegate_hosts": "a,cb_nodes=2:b", "cb_nodes": "1"}),
+        (
+            "*:mpiox_delegate_hosts=#a,cb_nodes=2:b#:cb_nodes=1",
+            "x",
+            {"mpiox_delegate_hosts": "a,cb_nodes=2:b", "cb_nodes": "1"},
+        ),
         ("*:cb_config_list=*:*:cb_nodes=4", "x", {"cb_config_list": "*:*", "cb_nodes": "4"}),
         ("a:cb_nodes=1,\n b:cb_nodes=2,\n", "b", {"cb_nodes": "2"}),
         # empty hints, as scripts have them
@@ -220,7 +221,7 @@ def test_romio_agrees_with_romio(lines: list[str]) -> None:
         ("*:direct_io=true:cray_cb_write_lock_mode=2", "x", {"direct_read": "true", "direct_write": "true"}),
         ("*:romio_lustre_start_iodevice=7", "x", {"start_iodevice": "7"}),
     ],
-)  # fmt: skip
+)
 def test_cray(monkeypatch: pytest.MonkeyPatch, text: str, path: str, expected: dict[str, str]) -> None:
     monkeypatch.setenv("MPICH_MPIIO_HINTS", text)
     assert from_source("MPICH_MPIIO_HINTS", path) == expected
@@ -367,7 +368,7 @@ def test_listed_parameter_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathl
 def test_tuned_parameter_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     """`mpirun --tune` of Open MPI 4: stronger than other files, weaker than the environment; as its ompi_info says."""
     left, right, base = tmp_path / "left", tmp_path / "right", tmp_path / "base"
-    left.write_text("-mca io_ompio_num_aggregators 3 -x FOO=1 --mca fs_lustre_stripe_width \"5\"\n", encoding="utf-8")
+    left.write_text('-mca io_ompio_num_aggregators 3 -x FOO=1 --mca fs_lustre_stripe_width "5"\n', encoding="utf-8")
     right.write_text("io_ompio_num_aggregators = 4\nio_ompio_bytes_per_agg = 8k # less\n-mca io\n", encoding="utf-8")
     base.write_text("io_ompio_num_aggregators = 1\nfs_lustre_stripe_size = 1M\n", encoding="utf-8")
     monkeypatch.setenv("OMPI_MCA_mca_base_param_files", str(base))
@@ -454,5 +455,11 @@ def test_fuzzed(tmp_path: pathlib.Path) -> None:
         '[*.h5]\ncb_nodes = 8 # c\n; d\ncb_config_list = "*:*"\n',
     )
     files = [CSRC_HINTS / f"mpiox_hints_{name}.c" for name in ("text", "romio", "mca")]
-    cbuild.fuzz("hints/fuzz_hints.c", folder=tmp_path, runs=100_000, most=6000, files=files,
-                corpus=[text.encode() for text in texts])  # fmt: skip
+    cbuild.fuzz(
+        "hints/fuzz_hints.c",
+        folder=tmp_path,
+        runs=100_000,
+        most=6000,
+        files=files,
+        corpus=[text.encode() for text in texts],
+    )

@@ -13,8 +13,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-FOLDERS = {"mpiio_ext": "mpiio_ext"} | {f"mpiio_ext.{name}": name for name in
-                                        ("partitioning", "delegates", "pioneer", "analytics")}  # fmt: skip
+FOLDERS = {"mpiio_ext": "mpiio_ext"} | {
+    f"mpiio_ext.{name}": name for name in ("partitioning", "delegates", "pioneer", "analytics")
+}
 
 
 def modules() -> dict[str, Path]:

@@ -35,8 +35,9 @@ with launched([sys.executable, sys.argv[1], "rank"]) as process:
 
 
 def test_status_and_output() -> None:
-    with launched([sys.executable, "-c", "print('said'); raise SystemExit(7)"], stdout=subprocess.PIPE,
-                  text=True) as process:
+    with launched(
+        [sys.executable, "-c", "print('said'); raise SystemExit(7)"], stdout=subprocess.PIPE, text=True
+    ) as process:
         out, _ = process.communicate(timeout=60)
     assert process.returncode == 7 and out == "said\n"
     with pytest.raises(FileNotFoundError), launched(["/nowhere/launcher"]):
@@ -95,6 +96,7 @@ def test_it_is_ended_with_the_command(tmp_path: pathlib.Path, number: int) -> No
 
 def test_a_job_of_hydra_is_named_by_where_its_launcher_listens(tmp_path: pathlib.Path) -> None:
     """A rank is below a shell below the proxy; two jobs have two names, and who has no proxy has none."""
+
     def process(number: int, parent: int, *words: str) -> None:
         (tmp_path / str(number)).mkdir()
         (tmp_path / str(number) / "cmdline").write_bytes(b"".join(word.encode() + b"\0" for word in words))

@@ -44,9 +44,24 @@ def lib() -> ctypes.CDLL:
 LOCKS = ("local", "server", "token", "none")
 LOCAL, SERVER, TOKEN, NONE = range(4)
 FILE_SYSTEMS = (
-    "unknown", "tmpfs", "ext", "xfs", "btrfs", "lustre", "gpfs", "nfs", "fuse", "panfs", "pvfs", "overlay", "zfs",
-    "f2fs", "ceph", "beegfs", "smb",
-)  # fmt: skip
+    "unknown",
+    "tmpfs",
+    "ext",
+    "xfs",
+    "btrfs",
+    "lustre",
+    "gpfs",
+    "nfs",
+    "fuse",
+    "panfs",
+    "pvfs",
+    "overlay",
+    "zfs",
+    "f2fs",
+    "ceph",
+    "beegfs",
+    "smb",
+)
 
 
 @pytest.mark.parametrize(

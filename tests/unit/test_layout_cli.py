@@ -116,8 +116,11 @@ def test_json_and_table(tmp_path: pathlib.Path) -> None:
     assert result.exit_code == 0
     (entry,) = json.loads(result.output)
     assert entry["path"] == str(tmp_path)
-    assert entry["facts"]["lock_protocol"] == {"value": inspect(tmp_path).value("lock_protocol"), "unit": "text",
-                                               "source": "statfs f_type"}  # fmt: skip
+    assert entry["facts"]["lock_protocol"] == {
+        "value": inspect(tmp_path).value("lock_protocol"),
+        "unit": "text",
+        "source": "statfs f_type",
+    }
     table = run("--striping-unit", "64k", "--striping-factor", "3", str(tmp_path)).output
     assert "64 KiB" in table
     assert "hint striping_factor" in table
@@ -230,9 +233,18 @@ def test_components_at_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytes
     from mpiio_ext.cli import layout as command
     from mpiio_ext.layout import Component, Layout
 
-    part = Component(start_bytes=MIB, end_bytes=None, stripe_size_bytes=4 * MIB, stripe_count=70, servers=70, mirror=1,
-                     pattern="raid0,overstriped", flags="stale,prefer-read,init", pool="fast",
-                     targets=tuple(str(number) for number in range(100, 170)))  # fmt: skip
+    part = Component(
+        start_bytes=MIB,
+        end_bytes=None,
+        stripe_size_bytes=4 * MIB,
+        stripe_count=70,
+        servers=70,
+        mirror=1,
+        pattern="raid0,overstriped",
+        flags="stale,prefer-read,init",
+        pool="fast",
+        targets=tuple(str(number) for number in range(100, 170)),
+    )
     found = Layout(path="x", is_folder=False, facts=(), components=(part,))
     monkeypatch.setenv("COLUMNS", "80")
     command._show(found)
@@ -248,8 +260,11 @@ def test_components_at_80_columns(monkeypatch: pytest.MonkeyPatch, capsys: pytes
 def vendor(folder: pathlib.Path, name: str) -> str:
     """Make a library of that name; return its folder."""
     source = cbuild.ROOT / "tests" / "programs" / "fake_file_system.c"
-    subprocess.run([cbuild.compiler(), *cbuild.FLAGS, "-fPIC", "-shared", "-DFAKE_LIBRARY", str(source), "-o",
-                    str(folder / name)], check=True, timeout=60)  # fmt: skip
+    subprocess.run(
+        [cbuild.compiler(), *cbuild.FLAGS, "-fPIC", "-shared", "-DFAKE_LIBRARY", str(source), "-o", str(folder / name)],
+        check=True,
+        timeout=60,
+    )
     return str(folder)
 
 
@@ -262,8 +277,11 @@ def test_library_of_lustre(folder: pathlib.Path, tmp_path_factory: pytest.TempPa
     assert "stripe_count" not in without["facts"]  # type: ignore[operator]
     libraries = vendor(tmp_path_factory.mktemp("lib"), "liblustreapi.so.1")
     (entry,) = played(folder, "lustre", path, FAKE_FS_HIDE="1", LD_LIBRARY_PATH=libraries)
-    assert entry["facts"]["stripe_count"] == {"value": 2, "unit": "count",  # type: ignore[index]
-                                              "source": "llapi_file_get_stripe"}  # fmt: skip
+    assert entry["facts"]["stripe_count"] == {
+        "value": 2,
+        "unit": "count",  # type: ignore[index]
+        "source": "llapi_file_get_stripe",
+    }
     assert entry["components"][0]["targets"] == ["3", "8"]  # type: ignore[index]
 
 
@@ -313,8 +331,10 @@ def test_nfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
     proc = tmp_path_factory.mktemp("proc")
     facts = played_mount(folder, proc, "nfs", "nfs4", "rw,rsize=4096,wsize=8192")
     assert facts["read_size"] == "4096 by mountinfo option rsize"
-    text = f"device server:/x mounted on {folder} with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=1048576\n" \
-           "\tnfsv4:\tbm0=0x1,sessions,pnfs=LAYOUT_NFSV4_1_FILES\n\t LAYOUTGET: 12 12 0\n"  # fmt: skip
+    text = (
+        f"device server:/x mounted on {folder} with fstype nfs4 statvers=1.1\n\topts:\trw,vers=4.2,rsize=1048576\n"
+        "\tnfsv4:\tbm0=0x1,sessions,pnfs=LAYOUT_NFSV4_1_FILES\n\t LAYOUTGET: 12 12 0\n"
+    )
     (proc / "mountstats").write_text(text, encoding="utf-8")
     facts = played_mount(folder, proc, "nfs", "nfs4", "rw,rsize=4096,wsize=8192")
     assert facts["file_system"] == "nfs by statfs f_type"
@@ -329,21 +349,35 @@ def test_nfs(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> 
 @pytest.mark.parametrize(
     ("mount_type", "expected"),
     [
-        ("fuse.mfs", {"file_system": "moosefs by /proc/self/mountinfo",
-                      "stripe_size": "67108864 by protocol: chunks of 64 MiB"}),
+        (
+            "fuse.mfs",
+            {"file_system": "moosefs by /proc/self/mountinfo", "stripe_size": "67108864 by protocol: chunks of 64 MiB"},
+        ),
         ("fuse.sshfs", {"file_system": "sshfs by /proc/self/mountinfo", "stripe_size": "1048576 by default"}),
-        ("fuse.juicefs", {"file_system": "juicefs by /proc/self/mountinfo",
-                          "mount_source": "server:/x by /proc/self/mountinfo"}),
+        (
+            "fuse.juicefs",
+            {"file_system": "juicefs by /proc/self/mountinfo", "mount_source": "server:/x by /proc/self/mountinfo"},
+        ),
         ("fuse", {"file_system": "fuse by /proc/self/mountinfo"}),
-        ("fuse mfs\\04310.0.0.1:9421", {"file_system": "moosefs by /proc/self/mountinfo",
-                                       "mount_source": "mfs#10.0.0.1:9421 by /proc/self/mountinfo",
-                                       "stripe_size": "67108864 by protocol: chunks of 64 MiB"}),
+        (
+            "fuse mfs\\04310.0.0.1:9421",
+            {
+                "file_system": "moosefs by /proc/self/mountinfo",
+                "mount_source": "mfs#10.0.0.1:9421 by /proc/self/mountinfo",
+                "stripe_size": "67108864 by protocol: chunks of 64 MiB",
+            },
+        ),
         ("fuse mfsx:/", {"file_system": "fuse by /proc/self/mountinfo"}),
-        ("fuse.daos", {"file_system": "daos by /proc/self/mountinfo",
-                       "pool": "11111111-1111-1111-1111-111111111111/22222222-2222-2222-2222-222222222222"
-                               " by ioctl DFUSE_IOCTL_IL"}),
+        (
+            "fuse.daos",
+            {
+                "file_system": "daos by /proc/self/mountinfo",
+                "pool": "11111111-1111-1111-1111-111111111111/22222222-2222-2222-2222-222222222222"
+                " by ioctl DFUSE_IOCTL_IL",
+            },
+        ),
     ],
-)  # fmt: skip
+)
 def test_kinds_of_fuse(
     folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory, mount_type: str, expected: dict[str, str]
 ) -> None:
@@ -353,10 +387,15 @@ def test_kinds_of_fuse(
 
 @pytest.mark.parametrize(
     ("high", "pattern", "count", "redundancy"),
-    [("0000000100040001", None, None, None), ("0001000400000001", "S4", 4, None), ("0d01ffff00000002", "SX", -1, None),
-     ("0d08000100000000", "RP_2G1", 1, "replicate 2"), ("0d23000800000000", "EC_4P2G8", 8, "erasure code 4+2"),
-     ("0dff000800000000", None, None, None)],
-)  # fmt: skip
+    [
+        ("0000000100040001", None, None, None),
+        ("0001000400000001", "S4", 4, None),
+        ("0d01ffff00000002", "SX", -1, None),
+        ("0d08000100000000", "RP_2G1", 1, "replicate 2"),
+        ("0d23000800000000", "EC_4P2G8", 8, "erasure code 4+2"),
+        ("0dff000800000000", None, None, None),
+    ],
+)
 def test_daos_file(
     folder: pathlib.Path,
     tmp_path_factory: pytest.TempPathFactory,
@@ -385,8 +424,11 @@ def test_ceph_and_beegfs(folder: pathlib.Path) -> None:
     path = folder / "file"
     path.write_bytes(b"")
     (ceph,) = played(folder, "ceph", path)
-    assert ceph["facts"]["pool"] == {"value": "cephfs_data", "unit": "text",  # type: ignore[index]
-                                     "source": "xattr ceph.file.layout"}  # fmt: skip
+    assert ceph["facts"]["pool"] == {
+        "value": "cephfs_data",
+        "unit": "text",  # type: ignore[index]
+        "source": "xattr ceph.file.layout",
+    }
     (beegfs,) = played(folder, "beegfs", path)
     assert beegfs["facts"]["stripe_size"]["value"] == 524288  # type: ignore[index]
     assert beegfs["components"][0]["targets"] == ["101@storage01"]  # type: ignore[index]

@@ -26,8 +26,9 @@ def on(tmp_path: pathlib.Path, image_bytes: int, *command: str) -> Layout:
     with image.open("wb") as file:
         file.truncate(image_bytes)
     subprocess.run([*command, str(image)], check=True, capture_output=True, timeout=LIMIT_S)
-    mounted = subprocess.run(["mount", "-o", "loop", str(image), str(point)], capture_output=True, text=True,
-                             timeout=LIMIT_S, check=False)  # fmt: skip
+    mounted = subprocess.run(
+        ["mount", "-o", "loop", str(image), str(point)], capture_output=True, text=True, timeout=LIMIT_S, check=False
+    )
     if mounted.returncode != 0:
         pytest.skip(f"a file cannot be mounted here: {mounted.stderr.strip()}")
     try:

@@ -70,8 +70,7 @@ LOD = composite(
 )
 #: A file of Lustre 1.8 on target 6, as debugfs printed it (lustre-discuss, January 2013, "The meaning of LOV code").
 REAL = bytes.fromhex(
-    "d00bd10b01000000ccf53d0000000000000000000000000000001000010000000"
-    "5ec02000000000000000000000000000000000006000000"
+    "d00bd10b01000000ccf53d00000000000000000000000000000010000100000005ec02000000000000000000000000000000000006000000"
 )
 
 
@@ -286,9 +285,17 @@ def test_lov_components_that_no_write_has_reached(lib: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize(
     ("file_bytes", "expected"),
-    [(0, (4 * MIB, 16)), (1, (MIB, 1)), (MIB, (MIB, 1)), (MIB + 1, (MIB, 1)), (100 * MIB, (MIB, 4)),
-     (511 * MIB, (MIB, 4)), (512 * MIB, (4 * MIB, 16)), (2**62, (4 * MIB, 16))],
-)  # fmt: skip
+    [
+        (0, (4 * MIB, 16)),
+        (1, (MIB, 1)),
+        (MIB, (MIB, 1)),
+        (MIB + 1, (MIB, 1)),
+        (100 * MIB, (MIB, 4)),
+        (511 * MIB, (MIB, 4)),
+        (512 * MIB, (4 * MIB, 16)),
+        (2**62, (4 * MIB, 16)),
+    ],
+)
 def test_lov_component_that_holds_most_of_the_file(
     lib: ctypes.CDLL, file_bytes: int, expected: tuple[int, int]
 ) -> None:
@@ -322,9 +329,7 @@ def test_lov_small_file_on_the_metadata_server(lib: ctypes.CDLL) -> None:
     ],
 )
 @pytest.mark.parametrize("name", ["a", "n" * 40, "n" * 53, "n" * 255])
-def test_lov_length_in_a_longer_block(
-    lib: ctypes.CDLL, value: bytes, folder: bool, expected: int, name: str
-) -> None:
+def test_lov_length_in_a_longer_block(lib: ctypes.CDLL, value: bytes, folder: bool, expected: int, name: str) -> None:
     """llapi_file_get_stripe gives no length, and what the value leaves of the block is the file's name and zeros."""
     block = bytearray(65536)
     block[: len(name)] = name.encode()
@@ -350,8 +355,14 @@ def test_lov_template(lib: ctypes.CDLL) -> None:
 
 def test_lov_targets_not_known(lib: ctypes.CDLL) -> None:
     """Templates, released files, more than there is room for, an index that is none, and what is no layout."""
-    for value in (plain(MIB, 4, objects=0), plain(MIB, 4, pattern=RAID0 | RELEASED), PFL, on(MIB, [1, 65536]),
-                  on(MIB, [1, 2**32 - 1]), *BAD.values()):
+    for value in (
+        plain(MIB, 4, objects=0),
+        plain(MIB, 4, pattern=RAID0 | RELEASED),
+        PFL,
+        on(MIB, [1, 65536]),
+        on(MIB, [1, 2**32 - 1]),
+        *BAD.values(),
+    ):
         assert targets_of(lib, value) == []
     assert targets_of(lib, on(MIB, [1, 2, 3]), most=2) == []
 
@@ -380,6 +391,11 @@ def test_lov_damaged_values_never_yield_nonsense(value: bytes, damage: list[tupl
 
 def test_lov_fuzzed(tmp_path: pathlib.Path) -> None:
     """libFuzzer with address and undefined-behaviour sanitizers, from every value above, a fixed number of runs."""
-    cbuild.fuzz("layout/fuzz_layout_lustre.c", folder=tmp_path, runs=200_000, most=4096,
-                files=[cbuild.folder("layout") / "mpiox_layout_lustre.c"],
-                corpus=[value for value, _ in GOOD.values()] + list(BAD.values()))  # fmt: skip
+    cbuild.fuzz(
+        "layout/fuzz_layout_lustre.c",
+        folder=tmp_path,
+        runs=200_000,
+        most=4096,
+        files=[cbuild.folder("layout") / "mpiox_layout_lustre.c"],
+        corpus=[value for value, _ in GOOD.values()] + list(BAD.values()),
+    )

@@ -16,8 +16,13 @@ MIB = 2**20
 class Ceph(ctypes.Structure):
     """struct mpiox_layout_ceph."""
 
-    _fields_ = (("unit", ctypes.c_int64), ("count", ctypes.c_int64), ("object", ctypes.c_int64),
-                ("pool", ctypes.c_char * 128), ("space", ctypes.c_char * 128))  # fmt: skip
+    _fields_ = (
+        ("unit", ctypes.c_int64),
+        ("count", ctypes.c_int64),
+        ("object", ctypes.c_int64),
+        ("pool", ctypes.c_char * 128),
+        ("space", ctypes.c_char * 128),
+    )
 
 
 class Pathinfo(ctypes.Structure):
@@ -29,23 +34,40 @@ class Pathinfo(ctypes.Structure):
 class Volume(ctypes.Structure):
     """struct mpiox_layout_volume."""
 
-    _fields_ = (("bricks", ctypes.c_int32), ("subvolumes", ctypes.c_int32), ("shard_size", ctypes.c_int64),
-                ("disperse", ctypes.c_int32), ("redundancy", ctypes.c_int32), ("replicas", ctypes.c_int32),
-                ("stripes", ctypes.c_int32), ("stripe_size", ctypes.c_int64))  # fmt: skip
+    _fields_ = (
+        ("bricks", ctypes.c_int32),
+        ("subvolumes", ctypes.c_int32),
+        ("shard_size", ctypes.c_int64),
+        ("disperse", ctypes.c_int32),
+        ("redundancy", ctypes.c_int32),
+        ("replicas", ctypes.c_int32),
+        ("stripes", ctypes.c_int32),
+        ("stripe_size", ctypes.c_int64),
+    )
 
 
 class Mount(ctypes.Structure):
     """struct mpiox_layout_mount."""
 
-    _fields_ = (("type", ctypes.c_char * 64), ("point", ctypes.c_char * 1024), ("source", ctypes.c_char * 512),
-                ("options", ctypes.c_char * 512))  # fmt: skip
+    _fields_ = (
+        ("type", ctypes.c_char * 64),
+        ("point", ctypes.c_char * 1024),
+        ("source", ctypes.c_char * 512),
+        ("options", ctypes.c_char * 512),
+    )
 
 
 class Nfs(ctypes.Structure):
     """struct mpiox_layout_nfs."""
 
-    _fields_ = (("version", ctypes.c_char * 16), ("read", ctypes.c_int64), ("write", ctypes.c_int64),
-                ("pnfs", ctypes.c_char * 64), ("layouts", ctypes.c_int64), ("devices", ctypes.c_int64))  # fmt: skip
+    _fields_ = (
+        ("version", ctypes.c_char * 16),
+        ("read", ctypes.c_int64),
+        ("write", ctypes.c_int64),
+        ("pnfs", ctypes.c_char * 64),
+        ("layouts", ctypes.c_int64),
+        ("devices", ctypes.c_int64),
+    )
 
 
 VISIT = ctypes.CFUNCTYPE(None, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p)
@@ -66,22 +88,36 @@ def size(text: bytes) -> ctypes.c_int64:
 # ---- CephFS: docs.ceph.com, "File layouts"; linux-fsdevel 2020-02 ----
 
 CEPH = {
-    b"stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=cephfs_data":
-        (4 * MIB, 1, 4 * MIB, "cephfs_data", ""),
-    b"stripe_unit=1048576 stripe_count=8 object_size=10485760 pool=.data.pool0 pool_namespace=team\0":
-        (MIB, 8, 10 * MIB, ".data.pool0", "team"),
+    b"stripe_unit=4194304 stripe_count=1 object_size=4194304 pool=cephfs_data": (
+        4 * MIB,
+        1,
+        4 * MIB,
+        "cephfs_data",
+        "",
+    ),
+    b"stripe_unit=1048576 stripe_count=8 object_size=10485760 pool=.data.pool0 pool_namespace=team\0": (
+        MIB,
+        8,
+        10 * MIB,
+        ".data.pool0",
+        "team",
+    ),
     b"pool=a object_size=65536 stripe_count=2147483647 stripe_unit=65536": (65536, 2**31 - 1, 65536, "a", ""),
-    b"stripe_unit=65536 stripe_count=2 object_size=65536 pool=" + b"n" * 500:
-        (65536, 2, 65536, "n" * 127, ""),
-}  # fmt: skip
+    b"stripe_unit=65536 stripe_count=2 object_size=65536 pool=" + b"n" * 500: (65536, 2, 65536, "n" * 127, ""),
+}
 NOT_CEPH = (
-    b"", b"stripe_unit=4194304", b"stripe_unit=0 stripe_count=1 object_size=4194304",
+    b"",
+    b"stripe_unit=4194304",
+    b"stripe_unit=0 stripe_count=1 object_size=4194304",
     b"stripe_unit=4194304 stripe_count=0 object_size=4194304",
     b"stripe_unit=4194304 stripe_count=1 object_size=4194305",
-    b"stripe_unit=4194304 stripe_count=1 object_size=1048576", b"stripe_unit=-1 stripe_count=1 object_size=1",
-    b"stripe_unit=4194304 stripe_count=2147483648 object_size=4194304", b"stripe_unit= stripe_count=1 object_size=1",
-    b"stripe_unit=99999999999999999999 stripe_count=1 object_size=1", b"stripe_unit=4M stripe_count=1 object_size=4M",
-)  # fmt: skip
+    b"stripe_unit=4194304 stripe_count=1 object_size=1048576",
+    b"stripe_unit=-1 stripe_count=1 object_size=1",
+    b"stripe_unit=4194304 stripe_count=2147483648 object_size=4194304",
+    b"stripe_unit= stripe_count=1 object_size=1",
+    b"stripe_unit=99999999999999999999 stripe_count=1 object_size=1",
+    b"stripe_unit=4M stripe_count=1 object_size=4M",
+)
 
 
 @pytest.mark.parametrize("text", CEPH)
@@ -103,22 +139,41 @@ def test_not_ceph(lib: ctypes.CDLL, text: bytes) -> None:
 # but one as release 10.3 answers.
 
 PATHINFO = {
-    b"(<DISTRIBUTE:test-dht> <POSIX(/mnt/brick-test/b):vm1:/mnt/brick-test/b/dir//file3>)":
-        ("DISTRIBUTE", 0, ["vm1:/mnt/brick-test/b"]),
+    b"(<DISTRIBUTE:test-dht> <POSIX(/mnt/brick-test/b):vm1:/mnt/brick-test/b/dir//file3>)": (
+        "DISTRIBUTE",
+        0,
+        ["vm1:/mnt/brick-test/b"],
+    ),
     b"(<REPLICATE:gluster03-replicate-0> <POSIX(/home/brick1):node1:/home/brick1/b97923a3.qcow2> "
-    b"<POSIX(/home/brick2):node2:/home/brick2/b97923a3.qcow2>)":
-        ("REPLICATE", 0, ["node1:/home/brick1", "node2:/home/brick2"]),
+    b"<POSIX(/home/brick2):node2:/home/brick2/b97923a3.qcow2>)": (
+        "REPLICATE",
+        0,
+        ["node1:/home/brick1", "node2:/home/brick2"],
+    ),
     b"(<DISTRIBUTE:HadoopVol-dht> (<REPLICATE:HadoopVol-replicate-0> "
     b"<POSIX(/mnt/brick1/HadoopVol):vm-2:/mnt/brick1/HadoopVol/tmp/a> "
-    b"<POSIX(/mnt/brick1/HadoopVol):vm-1:/mnt/brick1/HadoopVol/tmp/a>))":
-        ("REPLICATE", 0, ["vm-2:/mnt/brick1/HadoopVol", "vm-1:/mnt/brick1/HadoopVol"]),
-    b"(<DISTRIBUTE:test-dht> <POSIX:g33b2.example.com:/glusterfs/t/file>)":
-        ("DISTRIBUTE", 0, ["g33b2.example.com:/glusterfs/t/file"]),
-    b"(<REPLICATE:d-replicate-0> <POSIX(/g2/b2):vm:/g2/b2/h> <POSIX(/g2/b0):vm:/g2/b0/h> <POSIX(/g2/b1):vm:/g2/b1/h>)":
-        ("REPLICATE", 0, ["vm:/g2/b2", "vm:/g2/b0", "vm:/g2/b1"]),
-    b"(<STRIPE:vol-stripe-0:[131072]> <POSIX(/b0):n0:/b0/f> <POSIX(/b1):n1:/b1/f>)":
-        ("STRIPE", 131072, ["n0:/b0", "n1:/b1"]),
-}  # fmt: skip
+    b"<POSIX(/mnt/brick1/HadoopVol):vm-1:/mnt/brick1/HadoopVol/tmp/a>))": (
+        "REPLICATE",
+        0,
+        ["vm-2:/mnt/brick1/HadoopVol", "vm-1:/mnt/brick1/HadoopVol"],
+    ),
+    b"(<DISTRIBUTE:test-dht> <POSIX:g33b2.example.com:/glusterfs/t/file>)": (
+        "DISTRIBUTE",
+        0,
+        ["g33b2.example.com:/glusterfs/t/file"],
+    ),
+    b"(<REPLICATE:d-replicate-0> <POSIX(/g2/b2):vm:/g2/b2/h> "
+    b"<POSIX(/g2/b0):vm:/g2/b0/h> <POSIX(/g2/b1):vm:/g2/b1/h>)": (
+        "REPLICATE",
+        0,
+        ["vm:/g2/b2", "vm:/g2/b0", "vm:/g2/b1"],
+    ),
+    b"(<STRIPE:vol-stripe-0:[131072]> <POSIX(/b0):n0:/b0/f> <POSIX(/b1):n1:/b1/f>)": (
+        "STRIPE",
+        131072,
+        ["n0:/b0", "n1:/b1"],
+    ),
+}
 
 
 @pytest.mark.parametrize("text", PATHINFO)
@@ -174,8 +229,16 @@ def volume(lib: ctypes.CDLL, text: bytes) -> dict[str, int] | int:
 
 
 def test_volume_file(lib: ctypes.CDLL) -> None:
-    expected = {"bricks": 3, "subvolumes": 1, "shard_size": 4 * MIB, "disperse": 3, "redundancy": 1, "replicas": 0,
-                "stripes": 0, "stripe_size": 0}  # fmt: skip
+    expected = {
+        "bricks": 3,
+        "subvolumes": 1,
+        "shard_size": 4 * MIB,
+        "disperse": 3,
+        "redundancy": 1,
+        "replicas": 0,
+        "stripes": 0,
+        "stripe_size": 0,
+    }
     assert volume(lib, VOLUME) == expected
     assert volume(lib, VOLUME.replace(b"    option shard-block-size 4MB\n", b"")) == expected | {"shard_size": 64 * MIB}
     replicated = VOLUME.replace(b"cluster/disperse", b"cluster/replicate")
@@ -199,9 +262,20 @@ def test_not_a_volume_file(lib: ctypes.CDLL) -> None:
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [(b"4MB", 4 * MIB), (b"64KB\n", 65536), (b"131072", 131072), (b"1GB", 2**30), (b"1TB", 2**40), (b"7B", 7),
-     (b"1.5GB", -1), (b"", -1), (b"MB", -1), (b"9999999999TB", -1), (b"4 MB", -1)],
-)  # fmt: skip
+    [
+        (b"4MB", 4 * MIB),
+        (b"64KB\n", 65536),
+        (b"131072", 131072),
+        (b"1GB", 2**30),
+        (b"1TB", 2**40),
+        (b"7B", 7),
+        (b"1.5GB", -1),
+        (b"", -1),
+        (b"MB", -1),
+        (b"9999999999TB", -1),
+        (b"4 MB", -1),
+    ],
+)
 def test_gluster_sizes(lib: ctypes.CDLL, text: bytes, expected: int) -> None:
     assert lib.mpiox_layout_parse_gluster_size(text, size(text)) == expected
 
@@ -228,7 +302,11 @@ def test_mountinfo(lib: ctypes.CDLL) -> None:
         assert mount(lib, number) == ARGUMENT
     assert mount(lib, 27, b"27 1 254:0 / / rw - ext4") == (b"ext4", b"/", b"", b"")
     assert mount(lib, 27, b"27 1 254:0 / /" + b"n" * 5000 + b" rw - " + b"t" * 100 + b" s o") == (
-        b"t" * 63, b"/" + b"n" * 1022, b"s", b"o")  # fmt: skip
+        b"t" * 63,
+        b"/" + b"n" * 1022,
+        b"s",
+        b"o",
+    )
 
 
 def test_fdinfo(lib: ctypes.CDLL) -> None:
@@ -293,6 +371,11 @@ def test_mountstats(lib: ctypes.CDLL) -> None:
 def test_fuzzed(tmp_path: pathlib.Path) -> None:
     """libFuzzer with address and undefined-behaviour sanitizers, from the texts above, a fixed number of runs."""
     names = ("ceph", "gluster", "mounts", "span")
-    cbuild.fuzz("layout/fuzz_layout_texts.c", folder=tmp_path, runs=100_000, most=4096,
-                files=[cbuild.folder("layout") / f"mpiox_layout_{name}.c" for name in names],
-                corpus=[*CEPH, *NOT_CEPH, *PATHINFO, VOLUME, MOUNTINFO, MOUNTSTATS, b"mnt_id:\t27\n"])  # fmt: skip
+    cbuild.fuzz(
+        "layout/fuzz_layout_texts.c",
+        folder=tmp_path,
+        runs=100_000,
+        most=4096,
+        files=[cbuild.folder("layout") / f"mpiox_layout_{name}.c" for name in names],
+        corpus=[*CEPH, *NOT_CEPH, *PATHINFO, VOLUME, MOUNTINFO, MOUNTSTATS, b"mnt_id:\t27\n"],
+    )

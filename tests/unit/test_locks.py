@@ -79,10 +79,14 @@ def test_arrays_are_read_only() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"method": "odd"}, {"window_bytes": 0}, {"operation": "append"}, {"collectives": 0}, {"order_seed": -1},
+        {"method": "odd"},
+        {"window_bytes": 0},
+        {"operation": "append"},
+        {"collectives": 0},
+        {"order_seed": -1},
         {"collectives": 2**31 - 1},
     ],
-)  # fmt: skip
+)
 def test_bad_arguments(options: dict[str, object]) -> None:
     geometry = Geometry(end_bytes=2**61, stripe_size_bytes=MIB, servers=3, aggregators=6)
     given = {"method": "even", "file_system": lustre(), "window_bytes": 2**60, **options}
@@ -93,11 +97,18 @@ def test_bad_arguments(options: dict[str, object]) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"protocol": "flock"}, {"granularity_bytes": -1}, {"rpc_bytes": 0}, {"round_trip_s": -1.0},
-        {"commit_s": float("inf")}, {"dirty_server_bytes": -1}, {"dirty_client_bytes": 1.5},
-        {"enqueue_s": float("nan")}, {"server_bandwidth_bytes_s": 0.0}, {"client_bandwidth_bytes_s": float("inf")},
+        {"protocol": "flock"},
+        {"granularity_bytes": -1},
+        {"rpc_bytes": 0},
+        {"round_trip_s": -1.0},
+        {"commit_s": float("inf")},
+        {"dirty_server_bytes": -1},
+        {"dirty_client_bytes": 1.5},
+        {"enqueue_s": float("nan")},
+        {"server_bandwidth_bytes_s": 0.0},
+        {"client_bandwidth_bytes_s": float("inf")},
     ],
-)  # fmt: skip
+)
 def test_bad_file_systems(changes: dict[str, object]) -> None:
     with pytest.raises(ArgumentError):
         dataclasses.replace(lustre(), **changes)  # type: ignore[arg-type]

@@ -60,8 +60,9 @@ def test_variants() -> None:
 @pytest.mark.parametrize(("fs", "system"), [("lustre", lustre()), ("gpfs", gpfs())])
 @pytest.mark.parametrize("operation", ["write", "read"])
 def test_json_has_what_the_model_says(fs: str, system: object, operation: str) -> None:
-    result = run(*SMALL, "--fs", fs, "--aggregators", "3,4,6,12", "--operation", operation, "--collectives", "2",
-                 "--json")  # fmt: skip
+    result = run(
+        *SMALL, "--fs", fs, "--aggregators", "3,4,6,12", "--operation", operation, "--collectives", "2", "--json"
+    )
     assert result.exit_code == 0
     found = json.loads(result.stdout)
     assert (found["region_bytes"], found["stripe_size_bytes"], found["window_bytes"]) == (96 * MIB, MIB, 4 * MIB)
@@ -69,9 +70,14 @@ def test_json_has_what_the_model_says(fs: str, system: object, operation: str) -
     assert [r["aggregators"] for r in found["rows"][:: len(methods()) + 1]] == [3, 4, 6, 12]
     for row in found["rows"]:
         wanted = simulate(
-            Geometry.of_stripes(96, servers=6, aggregators=row["aggregators"]), row["method"], file_system=system,
-            window_bytes=4 * MIB, stripe_size_io=row["stripe_size_io"], operation=operation, collectives=2,
-        )  # fmt: skip
+            Geometry.of_stripes(96, servers=6, aggregators=row["aggregators"]),
+            row["method"],
+            file_system=system,
+            window_bytes=4 * MIB,
+            stripe_size_io=row["stripe_size_io"],
+            operation=operation,
+            collectives=2,
+        )
         assert row == {"relation": relation(row["aggregators"], 6), **json.loads(json.dumps(wanted.as_dict()))}
         assert row["data_bytes"] == 2 * 96 * MIB
 
@@ -79,8 +85,9 @@ def test_json_has_what_the_model_says(fs: str, system: object, operation: str) -
 def test_per_server_has_every_count_of_every_server() -> None:
     arguments = (*SMALL, "--aggregators", "4", "--method", "even", "--stripe-size-io", "no", "--json")
     (row,) = json.loads(run(*arguments, "--per-server").stdout)["rows"]
-    wanted = simulate(Geometry.of_stripes(96, servers=6, aggregators=4), "even", file_system=lustre(),
-                      window_bytes=4 * MIB)  # fmt: skip
+    wanted = simulate(
+        Geometry.of_stripes(96, servers=6, aggregators=4), "even", file_system=lustre(), window_bytes=4 * MIB
+    )
     found = row.pop("by_server")
     assert set(found) == {*COUNTERS, "mean_request_bytes"}
     for name, numbers in found.items():
@@ -129,8 +136,10 @@ def test_table_has_each_method_and_marks_the_fastest() -> None:
 def test_table_is_whole_in_a_pipe_and_on_a_narrow_terminal() -> None:
     arguments = ("--servers", "156", "--aggregators", "312,16384", "--region", "16G", "--method", "all")
     heads = {"to", "servers", "A", "method", "lock", "requests", "conflicts", "revo-", "cations", "seconds", "MiB/s"}
-    for environment, more in (({"COLUMNS": "80"}, {"shared", "units", "used"}),
-                              ({"COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "xterm"}, set())):  # fmt: skip
+    for environment, more in (
+        ({"COLUMNS": "80"}, {"shared", "units", "used"}),
+        ({"COLUMNS": "80", "FORCE_COLOR": "1", "TERM": "xterm"}, set()),
+    ):
         result = CliRunner().invoke(main, ["locks", *arguments], env=environment, catch_exceptions=False)
         lines = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", result.stdout).splitlines()
         assert lines[0] == "Lustre: 156 servers, write, window 16 MiB, 1 collective of 16 GiB in stripes of 1 MiB"
@@ -144,12 +153,14 @@ def test_table_is_whole_in_a_pipe_and_on_a_narrow_terminal() -> None:
 
 def test_times_and_rates_reach_the_model() -> None:
     given = {
-        ("--round-trip", "30us"): ("round_trip_s", 30e-6), ("--enqueue", "0.5 ms"): ("enqueue_s", 0.5e-3),
-        ("--lock-service", "1e-3"): ("lock_service_s", 1e-3), ("--request-overhead", "250µs"):
-        ("request_overhead_s", 250e-6), ("--rpc", "256k"): ("rpc_bytes", MIB // 4),
+        ("--round-trip", "30us"): ("round_trip_s", 30e-6),
+        ("--enqueue", "0.5 ms"): ("enqueue_s", 0.5e-3),
+        ("--lock-service", "1e-3"): ("lock_service_s", 1e-3),
+        ("--request-overhead", "250µs"): ("request_overhead_s", 250e-6),
+        ("--rpc", "256k"): ("rpc_bytes", MIB // 4),
         ("--server-bandwidth", "100MB/s"): ("server_bandwidth_bytes_s", 1e8),
         ("--client-bandwidth", "1.5GiB/s"): ("client_bandwidth_bytes_s", 1.5 * 2**30),
-    }  # fmt: skip
+    }
     system = lustre()
     arguments: list[str] = []
     geometry = Geometry.of_stripes(96, servers=6, aggregators=4)
@@ -166,10 +177,20 @@ def test_times_and_rates_reach_the_model() -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["--enqueue", "3parsec"], ["--enqueue", "-1s"], ["--enqueue", "20us/s/s"], ["--round-trip", ""],
-     ["--round-trip", "250MB"], ["--server-bandwidth", "20us"], ["--server-bandwidth", "x"],
-     ["--client-bandwidth", "0"], ["--lock-service", "1e999"], ["--rpc", "0"], ["--region", "0"]],
-)  # fmt: skip
+    [
+        ["--enqueue", "3parsec"],
+        ["--enqueue", "-1s"],
+        ["--enqueue", "20us/s/s"],
+        ["--round-trip", ""],
+        ["--round-trip", "250MB"],
+        ["--server-bandwidth", "20us"],
+        ["--server-bandwidth", "x"],
+        ["--client-bandwidth", "0"],
+        ["--lock-service", "1e999"],
+        ["--rpc", "0"],
+        ["--region", "0"],
+    ],
+)
 def test_what_is_no_time_or_rate_is_refused(arguments: list[str]) -> None:
     result = run(*SMALL, "--aggregators", "4", *arguments)
     assert result.exit_code == 2 and result.output.count("rror: ") + result.output.startswith("mpiio-ext: ") == 1
@@ -208,8 +229,14 @@ def test_requests_about_are_those_of_the_model() -> None:
         for number in (3, 6, 12):
             geometry = Geometry.of_stripes(96, servers=6, aggregators=number)
             for variant in variants(["all"], "aligned"):
-                o = simulate(geometry, variant.method, file_system=lustre(), window_bytes=window, collectives=2,
-                             stripe_size_io=variant.stripe_size_io)  # fmt: skip
+                o = simulate(
+                    geometry,
+                    variant.method,
+                    file_system=lustre(),
+                    window_bytes=window,
+                    collectives=2,
+                    stripe_size_io=variant.stripe_size_io,
+                )
                 about = requests_about([geometry], [variant], window, 2)
                 assert int(o.data_requests.sum()) <= about <= 3 * int(o.data_requests.sum())
 
@@ -220,9 +247,11 @@ def test_ctrl_c_ends_it_without_a_file(tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "mpiio_ext", "locks", *SMALL, "--aggregators", "4", "--method", "even"]
     files = ["--json", "-o", str(tmp_path / "l.json"), "--plot", str(tmp_path / "l.svg")]
     with subprocess.Popen(
-        [*command, "--collectives", "1000000000", "--force", *files], stderr=its, stdout=subprocess.PIPE,
+        [*command, "--collectives", "1000000000", "--force", *files],
+        stderr=its,
+        stdout=subprocess.PIPE,
         env={**os.environ, "TERM": "xterm", "COLUMNS": "100"},
-    ) as process:  # fmt: skip
+    ) as process:
         os.close(its)
         shown = b""
         while b"4: even" not in shown:
@@ -250,10 +279,12 @@ def read(terminal: int) -> bytes:
 def test_picture_joins_like_with_like_and_hides_nothing() -> None:
     """A line has aggregators that divide or are divided by the servers, or others; equal results differ in width."""
     outcomes = [
-        simulate(Geometry.of_stripes(120, servers=6, aggregators=number), method, file_system=lustre(),
-                 window_bytes=4 * MIB)
-        for number in (2, 3, 4, 5, 6, 7, 12) for method in ("even", "aligned", "static_cyclic")
-    ]  # fmt: skip
+        simulate(
+            Geometry.of_stripes(120, servers=6, aggregators=number), method, file_system=lustre(), window_bytes=4 * MIB
+        )
+        for number in (2, 3, 4, 5, 6, 7, 12)
+        for method in ("even", "aligned", "static_cyclic")
+    ]
     values = [o.total_conflicts for o in outcomes]
     panel = _figure._panel(outcomes, _figure._Panel(title="conflicts", values=values, counts=True))
     lines = [mark for mark in panel.marks if isinstance(mark, Line)]
@@ -274,10 +305,12 @@ def test_picture_joins_like_with_like_and_hides_nothing() -> None:
 
 def test_picture_compares_with_the_fastest_of_as_many_aggregators() -> None:
     outcomes = [
-        simulate(Geometry.of_stripes(96, servers=6, aggregators=number), method, file_system=lustre(),
-                 window_bytes=4 * MIB)
-        for number in (4, 6) for method in ("even", "transpose", "group_cyclic")
-    ]  # fmt: skip
+        simulate(
+            Geometry.of_stripes(96, servers=6, aggregators=number), method, file_system=lustre(), window_bytes=4 * MIB
+        )
+        for number in (4, 6)
+        for method in ("even", "transpose", "group_cyclic")
+    ]
     shares = _figure._share_of_fastest(outcomes)
     for some, of in ((shares[:3], outcomes[:3]), (shares[3:], outcomes[3:])):
         assert max(some) == 100
@@ -298,9 +331,7 @@ def test_picture_compares_with_the_fastest_of_as_many_aggregators() -> None:
         (["--aggregators", "4", "--json", "-o", "none/x.json"], "none/x.json: cannot be written: there is no folder"),
     ],
 )
-def test_errors(
-    arguments: list[str], message: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_errors(arguments: list[str], message: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = run(*SMALL, *arguments)
     assert result.exit_code == 2 and message in result.output

@@ -51,9 +51,12 @@ def test_aligned_has_fewer_conflicts_nearly_everywhere() -> None:
     for _ in range(100):
         start, stripes, servers = rng.randrange(1, 50 * MIB), rng.randint(30, 300), rng.randint(1, 12)
         geometry = Geometry(
-            start_bytes=start, end_bytes=start + stripes * MIB + rng.randrange(MIB), stripe_size_bytes=MIB,
-            servers=servers, aggregators=rng.randint(2, 24),
-        )  # fmt: skip
+            start_bytes=start,
+            end_bytes=start + stripes * MIB + rng.randrange(MIB),
+            stripe_size_bytes=MIB,
+            servers=servers,
+            aggregators=rng.randint(2, 24),
+        )
         for system in (uncached(lustre()), uncached(gpfs())):
             even, aligned = (
                 simulate(geometry, m, file_system=system, window_bytes=4 * MIB) for m in ("even", "aligned")

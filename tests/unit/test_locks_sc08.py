@@ -19,9 +19,7 @@ EACH = 64  # stripes of an aggregator
 def run(system: FileSystem, servers: int, aggregators: int, window_mib: int) -> dict[str, Outcome]:
     """Return the outcome of each method; one stripe more than a multiple, so that `even` cuts stripes."""
     geometry = Geometry.of_stripes(EACH * aggregators + 1, servers=servers, aggregators=aggregators)
-    return {
-        m.name: simulate(geometry, m.name, file_system=system, window_bytes=window_mib * MIB) for m in methods()
-    }
+    return {m.name: simulate(geometry, m.name, file_system=system, window_bytes=window_mib * MIB) for m in methods()}
 
 
 @pytest.mark.parametrize("window_mib", [4, 16])

@@ -33,8 +33,13 @@ def test_a_collective_has_no_conflicts(subfiles: int, capacity: int, system: Fil
     used = aggregators_of(subfiles, capacity)
     for units, window in ((subfiles * 8, MIB), (subfiles * 5 + 3, 4 * MIB), (1, MIB), (subfiles * 3 + 1, MIB // 2)):
         for start in (0, 3 * MIB + 17):
-            geometry = Geometry(start_bytes=start, end_bytes=start + units * MIB - 5, stripe_size_bytes=MIB,
-                                servers=subfiles, aggregators=used)  # fmt: skip
+            geometry = Geometry(
+                start_bytes=start,
+                end_bytes=start + units * MIB - 5,
+                stripe_size_bytes=MIB,
+                servers=subfiles,
+                aggregators=used,
+            )
             found = simulate(geometry, "static_cyclic", file_system=system, window_bytes=window, collectives=3)
             assert (found.total_conflicts, found.total_revocations) == (0, 0)
             assert found.aggregators.max() == 1 and not found.shared_units.any()
@@ -54,10 +59,20 @@ def test_the_same_collective_of_one_file_has_conflicts() -> None:
 
 def independent(ranks: int, piece: int, rounds: int, *, unit: int, objects: int) -> dict[str, int]:
     """Return counts of ranks that write pieces in turn, each on its own, to objects by units; by the obvious model."""
-    geometry = Geometry(start_bytes=0, end_bytes=ranks * piece * rounds, stripe_size_bytes=unit, servers=objects,
-                        aggregators=ranks)  # fmt: skip
-    model = Model(geometry, "even", PAGES, window_bytes=piece, stripe_size_io=False, operation="write", collectives=1,
-                  synchronise=False, order_seed=1)  # fmt: skip
+    geometry = Geometry(
+        start_bytes=0, end_bytes=ranks * piece * rounds, stripe_size_bytes=unit, servers=objects, aggregators=ranks
+    )
+    model = Model(
+        geometry,
+        "even",
+        PAGES,
+        window_bytes=piece,
+        stripe_size_io=False,
+        operation="write",
+        collectives=1,
+        synchronise=False,
+        order_seed=1,
+    )
     assert model.used == ranks
     for number in range(rounds):
         model.round([[((number * ranks + rank) * piece, piece)] for rank in range(ranks)])

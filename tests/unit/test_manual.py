@@ -60,8 +60,14 @@ def test_every_command_and_every_option_has_its_place() -> None:
         own = {
             name for item in command.params if isinstance(item, click.Option) and not item.hidden for name in item.opts
         }
-        inner = [command.get_command(click.Context(command), name) for name in command.list_commands(
-            click.Context(command))] if isinstance(command, click.Group) else []  # fmt: skip
+        inner = (
+            [
+                command.get_command(click.Context(command), name)
+                for name in command.list_commands(click.Context(command))
+            ]
+            if isinstance(command, click.Group)
+            else []
+        )
         return own.union(*(options(item) for item in inner if item is not None and not item.hidden))
 
     for name in NAMES:
@@ -91,8 +97,12 @@ def test_pages_render_without_a_warning(folder: pathlib.Path) -> None:
     if shutil.which("man") is None or shutil.which("groff") is None:
         pytest.skip("no man with groff")
     for path in sorted(folder.iterdir()):
-        done = subprocess.run(["man", "--warnings", "-E", "UTF-8", "-l", str(path)], capture_output=True, text=True,
-                              env=environment() | {"MANWIDTH": "100", "MANPAGER": "cat"})  # fmt: skip
+        done = subprocess.run(
+            ["man", "--warnings", "-E", "UTF-8", "-l", str(path)],
+            capture_output=True,
+            text=True,
+            env=environment() | {"MANWIDTH": "100", "MANPAGER": "cat"},
+        )
         assert done.returncode == 0 and done.stderr == "", path.name
         assert "NAME" in done.stdout and "\\" not in re.sub(r"\\b", "", done.stdout), path.name
 
@@ -100,8 +110,9 @@ def test_pages_render_without_a_warning(folder: pathlib.Path) -> None:
 def test_pages_pass_mandoc(folder: pathlib.Path) -> None:
     if shutil.which("mandoc") is None:
         pytest.skip("no mandoc")
-    done = subprocess.run(["mandoc", "-Tlint", "-Wwarning", *sorted(map(str, folder.iterdir()))], capture_output=True,
-                          text=True)  # fmt: skip
+    done = subprocess.run(
+        ["mandoc", "-Tlint", "-Wwarning", *sorted(map(str, folder.iterdir()))], capture_output=True, text=True
+    )
     assert done.stdout + done.stderr == ""
 
 
@@ -111,8 +122,13 @@ def test_pages_pass_mandoc(folder: pathlib.Path) -> None:
 def asked(words: str, shell: str = "bash") -> list[str]:
     """Return what the program answers to the shell's question, by click's protocol."""
     variables = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split(" ")) - 1)}
-    done = subprocess.run([BIN / "mpiio-ext"], capture_output=True, text=True, timeout=120,
-                          env=environment() | variables | {"_MPIIO_EXT_COMPLETE": f"{shell}_complete"})  # fmt: skip
+    done = subprocess.run(
+        [BIN / "mpiio-ext"],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        env=environment() | variables | {"_MPIIO_EXT_COMPLETE": f"{shell}_complete"},
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -143,10 +159,16 @@ def test_hints_are_completed() -> None:
 
 
 def test_names_are_completed_without_importing_them() -> None:
-    code = "import sys; from mpiio_ext.cli import main; import click; main.shell_complete(click.Context(main), ''); " \
+    code = (
+        "import sys; from mpiio_ext.cli import main; import click; main.shell_complete(click.Context(main), ''); "
         "print([name for name in sys.modules if name.startswith(('numpy', 'mpiio_ext.analytics', 'rich'))])"
-    done = subprocess.run([sys.executable, "-c", f"import sys; sys.argv = ['mpiio-ext']; {code}"], capture_output=True,
-                          text=True, env=environment())  # fmt: skip
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", f"import sys; sys.argv = ['mpiio-ext']; {code}"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+    )
     assert done.stdout.strip() == "[]", done.stderr
 
 
@@ -204,8 +226,13 @@ def test_a_shell_completes_what_is_typed(shell: str) -> None:
 def test_fish_completes() -> None:
     if shutil.which("fish") is None:
         pytest.skip("no fish")
-    asks = ("mpiio-ext doc", "mpiio-ext completion fi", "mpiio-ext run --dry", "mpiio-ext pioneer sh",
-            "mpiio-ext run -H mpiox_p")
+    asks = (
+        "mpiio-ext doc",
+        "mpiio-ext completion fi",
+        "mpiio-ext run --dry",
+        "mpiio-ext pioneer sh",
+        "mpiio-ext run -H mpiox_p",
+    )
     script = "mpiio-ext completion fish | source; " + "; ".join(f"complete -C '{words}'" for words in asks)
     done = subprocess.run(["fish", "--no-config", "-c", script], capture_output=True, text=True, env=environment())
     words = [line.partition("\t")[0] for line in done.stdout.splitlines()]

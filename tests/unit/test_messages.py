@@ -16,8 +16,17 @@ from support.documents import ROOT
 
 PAGE = ROOT / "docs" / "reference" / "messages.md"
 #: Modules whose texts are messages of `mpiio-ext run`; help and docstrings are left out.
-MODULES = ("_load.py", "abi.py", "cli/endings.py", "cli/logged.py", "cli/run.py", "cli/witness.py",
-           "common/extras.py", "common/files.py", "loadable.py")  # fmt: skip
+MODULES = (
+    "_load.py",
+    "abi.py",
+    "cli/endings.py",
+    "cli/logged.py",
+    "cli/run.py",
+    "cli/witness.py",
+    "common/extras.py",
+    "common/files.py",
+    "loadable.py",
+)
 _TEXT = r'"((?:[^"\\\n]|\\.)*)"'
 _LITERAL = re.compile(rf"{_TEXT}(?:\s*{_TEXT})*")
 _PRINTS = re.compile(r"\b(?:mpiox_process_notify|mpiox_storage_report)\(|\btell\(arbiter")

@@ -112,12 +112,12 @@ def test_bridges_are_not_offered() -> None:
     needed = [tool for tool in ("unshare", "ip") if shutil.which(tool) is None]
     if needed:
         pytest.skip(f"not installed: {', '.join(needed)}")
-    command = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", ONE_HOST, "sh",
-               str(checked("addresses"))]
+    command = ["unshare", "--map-root-user", "--net", "--mount", "sh", "-c", ONE_HOST, "sh", str(checked("addresses"))]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if done.returncode == 77 or done.stderr.startswith("unshare"):
         pytest.skip(f"no network namespaces here: {done.stderr.strip()}")
     assert done.returncode == 0, done.stderr
     found = [sorted(line.split()) for line in done.stdout.splitlines()]
-    assert found == [["10.9.1.1", "10.9.2.1"], ["10.9.2.1"], ["10.9.1.1", "10.9.3.1"], ["10.9.2.1"],
-                     ["19", "none:"]], done.stdout + done.stderr
+    assert found == [["10.9.1.1", "10.9.2.1"], ["10.9.2.1"], ["10.9.1.1", "10.9.3.1"], ["10.9.2.1"], ["19", "none:"]], (
+        done.stdout + done.stderr
+    )

@@ -105,8 +105,10 @@ ARBITER: dict[str, tuple[tuple[object, ...], tuple[object, ...]]] = {
     "floor": ((0, 0.5, 1), (-0.1, 1.1, float("nan"))),
     "migration_cost_s": ((0, 5.0, 600), (-1, 601, float("nan"))),
     "horizon_s": ((1e-300, 600.0, 1e300), (0, float("inf"), float("nan"))),
-    "weights": (({"app": 0.0}, {"app": 2.5}, {"app": 1e300}),
-                ({"app": -1.0}, {"app": float("inf")}, {"app": float("nan")})),
+    "weights": (
+        ({"app": 0.0}, {"app": 2.5}, {"app": 1e300}),
+        ({"app": -1.0}, {"app": float("inf")}, {"app": float("nan")}),
+    ),
     "hysteresis": ((0, 0.1, 1e300), (-0.1, float("inf"), float("nan"))),
 }
 #: The policy that a setting belongs to, where it is one's own.
@@ -115,8 +117,11 @@ OF_POLICY = {"compute_nodes": "static"}
 
 def test_every_number_of_the_arbiter_is_tried() -> None:
     kinds = typing.get_type_hints(Settings)
-    numbers = {item.name for item in dataclasses.fields(Settings)
-               if {int, float} & {kinds[item.name], *typing.get_args(kinds[item.name])}}
+    numbers = {
+        item.name
+        for item in dataclasses.fields(Settings)
+        if {int, float} & {kinds[item.name], *typing.get_args(kinds[item.name])}
+    }
     assert numbers == set(ARBITER)
 
 

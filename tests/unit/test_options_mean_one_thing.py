@@ -116,7 +116,7 @@ SHARED = {
     "--window": ("size", "bytes of a collective buffer"),
     "--within": ("duration", "how long before the newest or the chosen job"),
     "--without": ("text", "motifs that are left out"),
-}  # fmt: skip
+}
 _UNIT = re.compile(r"-(?:s|us|ms|seconds|secs|minutes|hours|days|bytes|kib|mib|gib|kb|mb|gb)$")
 _SECONDS = re.compile(r"\b(?:in|of|many) (?:seconds|minutes|hours|days|bytes|KiB|MiB|GiB)\b")
 
@@ -125,8 +125,15 @@ def kind_of(option: click.Option) -> str:
     """Return of which kind an option's values are."""
     if option.is_flag:
         return "flag"
-    kinds = {Size: "size", Duration: "duration", Bandwidth: "bandwidth", click.Path: "path", Counts: "number",
-             click.types.IntParamType: "number", click.types.FloatParamType: "number"}  # fmt: skip
+    kinds = {
+        Size: "size",
+        Duration: "duration",
+        Bandwidth: "bandwidth",
+        click.Path: "path",
+        Counts: "number",
+        click.types.IntParamType: "number",
+        click.types.FloatParamType: "number",
+    }
     for kind, name in kinds.items():
         if isinstance(option.type, kind):
             return name
@@ -136,8 +143,12 @@ def kind_of(option: click.Option) -> str:
     return known.get(type(option.type).__name__, "text")
 
 
-OPTIONS = [(words, option) for words, command in COMMANDS.items() for option in command.params
-           if isinstance(option, click.Option)]  # fmt: skip
+OPTIONS = [
+    (words, option)
+    for words, command in COMMANDS.items()
+    for option in command.params
+    if isinstance(option, click.Option)
+]
 BY_SPELLING: dict[str, list[tuple[str, click.Option]]] = {}
 for _words, _option in OPTIONS:
     for _spelling in () if _option.hidden else _option.opts:
@@ -152,15 +163,27 @@ def test_options_that_commands_share_have_one_kind_and_one_meaning() -> None:
 
 
 def test_a_letter_is_short_for_one_option() -> None:
-    letters = {name: {max(option.opts, key=len) for _, option in found}
-               for name, found in BY_SPELLING.items() if not name.startswith("--")}  # fmt: skip
+    letters = {
+        name: {max(option.opts, key=len) for _, option in found}
+        for name, found in BY_SPELLING.items()
+        if not name.startswith("--")
+    }
     assert len(letters) >= 8 and all(len(names) == 1 for names in letters.values()), letters
 
 
 def test_no_option_names_a_unit() -> None:
     """Sizes and durations are of the kinds that read units; none is a number whose unit only its name or help says."""
-    units = {name for name, found in BY_SPELLING.items() for _, option in found
-             if (_UNIT.search(name) and kind_of(option) not in ("size", "flag", "path"))
-             or (kind_of(option) == "number" and (_SECONDS.search(option.help or "")
-                 or re.fullmatch("US|DAYS|GIB|SECONDS|BYTES|TIME|SIZE", option.metavar or "")))}  # fmt: skip
+    units = {
+        name
+        for name, found in BY_SPELLING.items()
+        for _, option in found
+        if (_UNIT.search(name) and kind_of(option) not in ("size", "flag", "path"))
+        or (
+            kind_of(option) == "number"
+            and (
+                _SECONDS.search(option.help or "")
+                or re.fullmatch("US|DAYS|GIB|SECONDS|BYTES|TIME|SIZE", option.metavar or "")
+            )
+        )
+    }
     assert not units

@@ -16,8 +16,11 @@ from mpiio_ext import _load
 from support.cbuild import compiler
 
 #: ABI -> file name of its MPI library, and a symbol that tells it.
-LIBRARIES = {"openmpi": ("libmpi.so.40", "ompi_mpi_comm_world"), "mpich": ("libmpich.so.12", "MPIR_Err_return_comm"),
-             "mpiabi": ("libmpi_abi.so.1", "MPIR_Err_return_comm")}  # fmt: skip
+LIBRARIES = {
+    "openmpi": ("libmpi.so.40", "ompi_mpi_comm_world"),
+    "mpich": ("libmpich.so.12", "MPIR_Err_return_comm"),
+    "mpiabi": ("libmpi_abi.so.1", "MPIR_Err_return_comm"),
+}
 WORDS = {"openmpi": "Open MPI", "mpich": "MPICH or its kin", "mpiabi": "the standard ABI of MPI 5"}
 OTHERS = [name for name in LIBRARIES if name != _load.family()]
 PROGRAM = """
@@ -41,8 +44,10 @@ def build(folder: Path, abi: str) -> Path:
     library, symbol = LIBRARIES[abi]
     (folder / "mpi.c").write_text(f"int {symbol}; int PMPI_Init(void) {{ return 7; }}\n")
     (folder / "app.c").write_text(PROGRAM)
-    for words in (["-shared", "-fPIC", f"-Wl,-soname,{library}", "-o", library, "mpi.c"],
-                  [f"-Wl,-rpath,{folder}", "-o", "app", "app.c", library]):  # fmt: skip
+    for words in (
+        ["-shared", "-fPIC", f"-Wl,-soname,{library}", "-o", library, "mpi.c"],
+        [f"-Wl,-rpath,{folder}", "-o", "app", "app.c", library],
+    ):
         subprocess.run([compiler(), *words], cwd=folder, check=True, timeout=60)
     return folder / "app"
 
@@ -50,8 +55,9 @@ def build(folder: Path, abi: str) -> Path:
 def started(command: list[str], preload: Path, **more: str) -> subprocess.CompletedProcess[str]:
     marks = ("OMPI_", "PMI", "PMIX", "SLURM", "MPIIO_EXT", "LD_PRELOAD")
     kept = {name: value for name, value in os.environ.items() if not name.startswith(marks)}
-    return subprocess.run(command, env=kept | {"LD_PRELOAD": str(preload)} | more, capture_output=True, text=True,
-                          timeout=60, check=False)  # fmt: skip
+    return subprocess.run(
+        command, env=kept | {"LD_PRELOAD": str(preload)} | more, capture_output=True, text=True, timeout=60, check=False
+    )
 
 
 @pytest.mark.parametrize("name", ["libmpiio_ext.so", "libmpiio_ext_trace.so"])

@@ -15,9 +15,16 @@ import mpiio_ext
 from support.launch import ROOT
 from support.scripts import load
 
-FILES = ("mpiio_ext/__init__.py", "CITATION.cff", "pyproject.toml", "mpiio_ext/cli/manual.py", "CHANGELOG.md",
-         "scripts/packages/conda/recipe.yaml", "scripts/packages/conda/variants.yaml",
-         "scripts/packages/spack/spack_repo/mpiio_ext/packages/py_mpiio_ext/package.py")  # fmt: skip
+FILES = (
+    "mpiio_ext/__init__.py",
+    "CITATION.cff",
+    "pyproject.toml",
+    "mpiio_ext/cli/manual.py",
+    "CHANGELOG.md",
+    "scripts/packages/conda/recipe.yaml",
+    "scripts/packages/conda/variants.yaml",
+    "scripts/packages/spack/spack_repo/mpiio_ext/packages/py_mpiio_ext/package.py",
+)
 
 pytestmark = pytest.mark.skipif(
     not (ROOT / "scripts/packages").exists(), reason="a source archive has no recipes: they name its hash"
@@ -115,8 +122,13 @@ def test_a_release_is_ready(release: ModuleType, copy: pathlib.Path) -> None:
         ("CITATION.cff", "^version: .*\n", "", "same_date", "CITATION.cff has no"),
         (FILES[5], '  version: ".*"', '  version: "9.9"', "same_version", "recipe.yaml says 9.9"),
         (FILES[7], 'mpiio_ext-.*.tar.gz"', 'mpiio_ext-9.9.tar.gz"', "same_version", r"package.py \(pypi\) says 9.9"),
-        ("mpiio_ext/__init__.py", '^__version__ = .*', '__version__ = "9.9"',
-         "same_version", "the version is 9.9, but"),
+        (
+            "mpiio_ext/__init__.py",
+            "^__version__ = .*",
+            '__version__ = "9.9"',
+            "same_version",
+            "the version is 9.9, but",
+        ),
         ("CITATION.cff", "^date-released: .*", "date-released: 1999-01-01", "same_date", "CITATION.cff says 1999"),
         ("mpiio_ext/cli/manual.py", "^_DATE = .*", '_DATE = "1999-01-01"', "same_date", "manual.py says 1999"),
         ("CHANGELOG.md", "^## .*", "## Unreleased", "same_date", "no entry"),
@@ -124,12 +136,17 @@ def test_a_release_is_ready(release: ModuleType, copy: pathlib.Path) -> None:
         ("pyproject.toml", '^    "click>=8.1",\n', "", "same_dependencies", "recipe.yaml .* differ in click"),
         ("pyproject.toml", '^    "click>=8.1"', '    "click>=9"', "same_dependencies", "differ in click"),
         ("pyproject.toml", '^    "click>=8.1"', '    "click~=8.1"', "same_dependencies", "not of the form"),
-        (FILES[5], "^    - click >=8.1\n", "    - click >=8.1\n    - dask >=1\n", "same_dependencies",
-         "differ in dask"),
+        (
+            FILES[5],
+            "^    - click >=8.1\n",
+            "    - click >=8.1\n    - dask >=1\n",
+            "same_dependencies",
+            "differ in dask",
+        ),
         (FILES[7], '"py-click@8.1:"', '"py-click@8:"', "same_dependencies", "package.py .* differ in py-click"),
         ("CHANGELOG.md", "something", "else", "clean_tree", "not clean: M CHANGELOG.md"),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_agree_is_found(
     release: ModuleType, copy: pathlib.Path, name: str, old: str, new: str, check: str, words: str
 ) -> None:

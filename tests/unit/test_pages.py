@@ -43,10 +43,23 @@ from support.job_histories import history, steps
 from support.pioneer_traces import saved_table
 
 #: Labels that need no unit in brackets: numbers of things, and what names stand for.
-COUNTED = {"jobs", "files", "rank", "pairs of file and OST", "I/O nodes", "I/O nodes in the pool", "operations per bin",
-           "share of the operations", "share of time units", "stripes of the file",
-           "pattern, and R = files / processes", "processes of the job", "pattern and operation",
-           "storage target", "run"}  # fmt: skip
+COUNTED = {
+    "jobs",
+    "files",
+    "rank",
+    "pairs of file and OST",
+    "I/O nodes",
+    "I/O nodes in the pool",
+    "operations per bin",
+    "share of the operations",
+    "share of time units",
+    "stripes of the file",
+    "pattern, and R = files / processes",
+    "processes of the job",
+    "pattern and operation",
+    "storage target",
+    "run",
+}
 LOGS = ("sample-badost.darshan", "sample-dxt-simple.darshan")
 
 
@@ -60,9 +73,18 @@ def command(*words: object, status: tuple[int, ...] = (0,)) -> None:
 
 def bench(folder: pathlib.Path) -> pathlib.Path:
     path = report_results.write(folder / "results.json", report_results.large_document(kernels=4, repetitions=3))
-    jobs = {name: {"pattern": "shared,4KiB", "begin_s": 0.0, "end_s": 4.0, "data_bytes": 1 << 20, "slot_s": 0.1,
-                   "bandwidth_mb_per_s": 5.0, "slots": [{"time_s": 0.1 * k, "data_bytes": 9} for k in range(40)]}
-            for name in ("small", "large")}  # fmt: skip
+    jobs = {
+        name: {
+            "pattern": "shared,4KiB",
+            "begin_s": 0.0,
+            "end_s": 4.0,
+            "data_bytes": 1 << 20,
+            "slot_s": 0.1,
+            "bandwidth_mb_per_s": 5.0,
+            "slots": [{"time_s": 0.1 * k, "data_bytes": 9} for k in range(40)],
+        }
+        for name in ("small", "large")
+    }
     steps_of = [{"time_s": 0.0, "io_nodes": {"small": 1, "large": 3}}]
     runs = [{"policy": name, "jobs": jobs, "map": steps_of} for name in ("static", "mckp")]
     arbitrated.write(folder, arbitrated.document(runs, {}, {"ranks": 2, "io_nodes": 4}, {}))
@@ -82,10 +104,19 @@ def explore(folder: pathlib.Path) -> pathlib.Path:
         (spec,) = parse(text, total_bytes=1 << 20, stonewall_s=0.0)
         for count, repetition in itertools.product((0, 1, 2), (1, 2, 3)):
             took = 1 / (base * (1 + count) * (0.9 + 0.1 * repetition))
-            did = Measured(data_bytes=10**6, requests=9, stopped_ranks=0, open_s=0.1, data_s=took, close_s=0.0,
-                           delegated_bytes=10**6, bypass_bytes=0, serving_delegates=0, verified_bytes=9)  # fmt: skip
-            runs.append(Run(spec=spec, pattern=spec.pattern(1, 2), io_nodes=count, repetition=repetition,
-                            measured=did))  # fmt: skip
+            did = Measured(
+                data_bytes=10**6,
+                requests=9,
+                stopped_ranks=0,
+                open_s=0.1,
+                data_s=took,
+                close_s=0.0,
+                delegated_bytes=10**6,
+                bypass_bytes=0,
+                serving_delegates=0,
+                verified_bytes=9,
+            )
+            runs.append(Run(spec=spec, pattern=spec.pattern(1, 2), io_nodes=count, repetition=repetition, measured=did))
     explored.write(folder, explored.document(runs, {}, {}, None), runs, page=True)
     return folder / "index.html"
 
@@ -95,15 +126,29 @@ def forge(folder: pathlib.Path) -> pathlib.Path:
     lines = ["forwarders;clients;processes;layout;spatiality;request;operation;bandwidth"]
     for size in range(1, 31):
         nodes = int(random.choice([8, 16, 32]))
-        lines += [f"{count};{nodes};{nodes * 12};1;0;{size};write;{random.integers(1, 4000)}"
-                  for count in (0, 1, 2, 4, 8)]  # fmt: skip
+        lines += [
+            f"{count};{nodes};{nodes * 12};1;0;{size};write;{random.integers(1, 4000)}" for count in (0, 1, 2, 4, 8)
+        ]
     (folder / "forge.csv").write_text("\n".join(lines), encoding="utf-8")
     return folder / "forge.csv"
 
 
 def simulate(folder: pathlib.Path) -> pathlib.Path:
-    command("delegates", "arbitrate", "simulate", "--forge", forge(folder), "--sets", 40, "--apps", 6, "--io-nodes",
-            "0..48:16", "-o", folder / "out")  # fmt: skip
+    command(
+        "delegates",
+        "arbitrate",
+        "simulate",
+        "--forge",
+        forge(folder),
+        "--sets",
+        40,
+        "--apps",
+        6,
+        "--io-nodes",
+        "0..48:16",
+        "-o",
+        folder / "out",
+    )
     return folder / "out" / "index.html"
 
 
@@ -128,15 +173,32 @@ def tuned(verdict: str, *, works: bool = True) -> tuple[Result, Subject]:
     """Return a tuning of a program that a setting makes twice as fast, if it is confirmed."""
     best, other = (Setting((("cb_nodes", value),)) for value in ("2", "8"))
     order = [Setting(), other, best, *[Setting(), best] * 6]
-    records = [Record(number=number, phase="confirm" if number > 3 else "search", setting=setting, status="ok",
-                      reason="", exit_status=0, elapsed_s=2.0,
-                      cost=(1.0 if setting == best else 2.0) + number / 100 if works else None)
-               for number, setting in enumerate(order, 1)]  # fmt: skip
+    records = [
+        Record(
+            number=number,
+            phase="confirm" if number > 3 else "search",
+            setting=setting,
+            status="ok",
+            reason="",
+            exit_status=0,
+            elapsed_s=2.0,
+            cost=(1.0 if setting == best else 2.0) + number / 100 if works else None,
+        )
+        for number, setting in enumerate(order, 1)
+    ]
     costs = [[record.cost or 1.0 for record in records[3:] if record.setting == one] for one in (Setting(), best)]
     won = evidence(costs[0], costs[1], 0.95) if verdict == "wins" else None
-    result = Result(verdict=verdict, reason="" if won else "chance may explain it", candidate=best, evidence=won,
-                    records=tuple(records), baseline=None, interrupted=False, broken_status=0,
-                    spent_s=30.0)  # fmt: skip
+    result = Result(
+        verdict=verdict,
+        reason="" if won else "chance may explain it",
+        candidate=best,
+        evidence=won,
+        records=tuple(records),
+        baseline=None,
+        interrupted=False,
+        broken_status=0,
+        spent_s=30.0,
+    )
     return result, Subject(command=("mpirun", "./<app>"), metric=Elapsed(), glob="*", present=None, budget_s=60.0)
 
 
@@ -158,8 +220,18 @@ def climate(folder: pathlib.Path) -> pathlib.Path:
 
 
 def umami(folder: pathlib.Path) -> pathlib.Path:
-    command("analyze", "umami", "--history", table_of_jobs(folder), "--file-system", "scratch1", "--job", "1119",
-            "-o", folder / "umami.html")  # fmt: skip
+    command(
+        "analyze",
+        "umami",
+        "--history",
+        table_of_jobs(folder),
+        "--file-system",
+        "scratch1",
+        "--job",
+        "1119",
+        "-o",
+        folder / "umami.html",
+    )
     return folder / "umami.html"
 
 
@@ -198,10 +270,21 @@ def job(folder: pathlib.Path) -> pathlib.Path:
 
 
 PAGES: dict[str, Callable[[pathlib.Path], pathlib.Path]] = {
-    "bench": bench, "bench compare": peers, "explore": explore, "simulate": simulate, "curves": curves,
-    "pioneer compare": compare, "climate": climate, "umami": umami, "logs": logs, "job": job, "store": store,
-    "run": run_of_log, "tune": tune, "policies": policies,
-}  # fmt: skip
+    "bench": bench,
+    "bench compare": peers,
+    "explore": explore,
+    "simulate": simulate,
+    "curves": curves,
+    "pioneer compare": compare,
+    "climate": climate,
+    "umami": umami,
+    "logs": logs,
+    "job": job,
+    "store": store,
+    "run": run_of_log,
+    "tune": tune,
+    "policies": policies,
+}
 
 
 # ---- what they have --------------------------------------------------------------------------------------------------
@@ -251,8 +334,15 @@ def has_units(axis: Axis) -> bool:
     told = (axis.form(1.0) or "as beside it") if axis.form is not None else ""
     label = " ".join(axis.label.split())
     counted = label in COUNTED or label.startswith("operations in ")
-    return ("[" in label or counted or axis.date or any(not is_number(text.replace(",", "")) for text in words)
-            or bool(re.search(r"[A-Za-z%×]", told)) or axis.ticks == () or not axis.line)  # fmt: skip
+    return (
+        "[" in label
+        or counted
+        or axis.date
+        or any(not is_number(text.replace(",", "")) for text in words)
+        or bool(re.search(r"[A-Za-z%×]", told))
+        or axis.ticks == ()
+        or not axis.line
+    )
 
 
 @pytest.fixture
@@ -272,8 +362,9 @@ def charts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Chart, page.Figure]]:
 
 
 @pytest.mark.parametrize("make", PAGES.values(), ids=PAGES)
-def test_a_page(make: Callable[[pathlib.Path], pathlib.Path], tmp_path: pathlib.Path,
-                charts: list[tuple[Chart, page.Figure]]) -> None:
+def test_a_page(
+    make: Callable[[pathlib.Path], pathlib.Path], tmp_path: pathlib.Path, charts: list[tuple[Chart, page.Figure]]
+) -> None:
     """It begins with a sentence and a picture; every figure has a finding, units and numbers; nothing is fetched."""
     text = make(tmp_path).read_text(encoding="utf-8")
     assert len(text.encode()) <= page.MOST_BYTES and Page(text).problems == []

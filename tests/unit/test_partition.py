@@ -9,16 +9,7 @@ import numpy as np
 import pytest
 
 from mpiio_ext.errors import ArgumentError, MpiioExtError
-from mpiio_ext.partitioning import (
-    EXTENT_DTYPE,
-    MAX_OFFSET_BYTES,
-    SET_DTYPE,
-    Geometry,
-    StripeSet,
-    choose,
-    methods,
-    plan,
-)
+from mpiio_ext.partitioning import EXTENT_DTYPE, MAX_OFFSET_BYTES, SET_DTYPE, Geometry, StripeSet, choose, methods, plan
 
 NAMES = [m.name for m in methods()]
 EIB4 = 2**62
@@ -150,11 +141,18 @@ def test_windows_of_stripes_larger_than_the_buffer_are_cut_inside() -> None:
     geometry = Geometry(start_bytes=50, end_bytes=720, stripe_size_bytes=100, servers=2, aggregators=2)
     p = plan(geometry, "static_cyclic")
     assert [w.tolist() for w in p.windows(0, 40)] == [
-        [(50, 30)], [(80, 20)],  # [0, 40) is clipped away and not numbered
-        [(200, 40)], [(240, 40)], [(280, 20)],
-        [(400, 40)], [(440, 40)], [(480, 20)],
-        [(600, 40)], [(640, 40)], [(680, 20)],
-    ]  # fmt: skip
+        [(50, 30)],
+        [(80, 20)],  # [0, 40) is clipped away and not numbered
+        [(200, 40)],
+        [(240, 40)],
+        [(280, 20)],
+        [(400, 40)],
+        [(440, 40)],
+        [(480, 20)],
+        [(600, 40)],
+        [(640, 40)],
+        [(680, 20)],
+    ]
     assert [w.tolist() for w in p.windows(1, 40)][-1] == [(700, 20)]
 
 

@@ -45,8 +45,13 @@ def test_documentation_has_the_rules() -> None:
 def test_rules_are_complete_and_have_sources() -> None:
     found = rules()
     assert [t for i, t in enumerate(r.topic for r in found) if i == 0 or found[i - 1].topic != t] == [
-        "aggregators", "window", "method", "again", "estimate", "requests",
-    ]  # fmt: skip
+        "aggregators",
+        "window",
+        "method",
+        "again",
+        "estimate",
+        "requests",
+    ]
     for topic in ("aggregators", "window", "method", "again", "estimate", "requests"):
         assert [r.when for r in found if r.topic == topic][-1] == "otherwise"
         assert [r.when for r in found if r.topic == topic].count("otherwise") == 1
@@ -86,9 +91,22 @@ def test_aggregators_match_the_servers(servers: int, ranks: int, nodes: int, exp
     assert at_open(servers, ranks, nodes).aggregators == expected
 
 
-@pytest.mark.parametrize(("servers", "nics", "expected"), [
-    (1, 0, 6), (1, 1, 6), (1, 2, 6), (1, 8, 24), (1, 2**31 - 1, 64),  # two a node, or one a card
-    (4, 0, 4), (4, 2, 4), (4, 8, 16), (4, 16, 32), (4, 2**31 - 1, 64), (80, 8, 64)])  # while each has its own
+@pytest.mark.parametrize(
+    ("servers", "nics", "expected"),
+    [
+        (1, 0, 6),
+        (1, 1, 6),
+        (1, 2, 6),
+        (1, 8, 24),
+        (1, 2**31 - 1, 64),  # two a node, or one a card
+        (4, 0, 4),
+        (4, 2, 4),
+        (4, 8, 16),
+        (4, 16, 32),
+        (4, 2**31 - 1, 64),
+        (80, 8, 64),
+    ],
+)  # while each has its own
 def test_aggregators_match_the_network_cards(servers: int, nics: int, expected: int) -> None:
     """Of three nodes with 64 ranks; where one page cache serves all, no card is in the way."""
     assert at_open(servers, 64, 3, nics=nics).aggregators == expected
@@ -110,9 +128,14 @@ def test_hints_win() -> None:
         for method in methods():
             for wish in (True, False):
                 choice = choose(
-                    geometry, lock=lock, nodes=12, method=method.name, window_bytes=12345, aggregators=5,
+                    geometry,
+                    lock=lock,
+                    nodes=12,
+                    method=method.name,
+                    window_bytes=12345,
+                    aggregators=5,
                     stripe_size_io=wish,
-                )  # fmt: skip
+                )
                 assert (choice.method, choice.window_bytes, choice.aggregators) == (method.name, 12345, 5)
                 assert choice.stripe_size_io is wish
                 assert (choice.source, choice.alignment_bytes) == ("hint", 1 if method.name == "even" else MIB)
@@ -142,8 +165,9 @@ def test_the_line_says_what_is_known_and_no_more() -> None:
     line = described("server")
     assert re.fullmatch(
         re.escape(f"{head}server locks, aggregators divide servers: every server serves one aggregator (SDCI); ")
-        + r"estimated [\d.]+ ms, transpose [\d.]+ ms", line,
-    ), line  # fmt: skip
+        + r"estimated [\d.]+ ms, transpose [\d.]+ ms",
+        line,
+    ), line
     line = described("token")
     assert line.startswith(f"{head}distributed tokens: least time by busiest servers, links and token requests (model)")
     assert re.search(r"; estimated [\d.]+ ms, the rules' aligned [\d.]+ ms$", line), line
@@ -157,10 +181,14 @@ def test_the_line_says_what_is_known_and_no_more() -> None:
     assert described("token", method="even").endswith("; tokens, asked for by hint")
     assert "stripe 64 KiB (assumed), " in described("none", stripe_known=False)
     odd = Geometry(end_bytes=10**6, stripe_size_bytes=65537, servers=5, aggregators=3)
-    assert "(neither factor nor multiple), stripe 65537 bytes, window 5 KiB" in choose(
-        odd, lock="server", method="transpose", window_bytes=5120).reason  # fmt: skip
-    assert ": 1 of 1 aggregator for 1 server, stripe 1 MiB" in choose(
-        Geometry.of_stripes(3, servers=1, aggregators=1), lock="server").reason  # fmt: skip
+    assert (
+        "(neither factor nor multiple), stripe 65537 bytes, window 5 KiB"
+        in choose(odd, lock="server", method="transpose", window_bytes=5120).reason
+    )
+    assert (
+        ": 1 of 1 aggregator for 1 server, stripe 1 MiB"
+        in choose(Geometry.of_stripes(3, servers=1, aggregators=1), lock="server").reason
+    )
 
 
 def test_the_line_fits_its_buffer() -> None:
@@ -170,9 +198,28 @@ def test_the_line_fits_its_buffer() -> None:
     def line(room: int) -> str:
         buffer = ffi.new("char[]", b"\xff" * 1024)
         code = lib.mpiio_ext_partition_decide(
-            b"token", 0, 1, 0, 10**9 + 1, 65537, 2**23, 2**23, 0, 0, 1, ffi.NULL, 65536, 0, 1, b"transpose", 10**9,
-            numbers, texts, buffer, room,
-        )  # fmt: skip
+            b"token",
+            0,
+            1,
+            0,
+            10**9 + 1,
+            65537,
+            2**23,
+            2**23,
+            0,
+            0,
+            1,
+            ffi.NULL,
+            65536,
+            0,
+            1,
+            b"transpose",
+            10**9,
+            numbers,
+            texts,
+            buffer,
+            room,
+        )
         assert code == 0
         assert bytes(ffi.buffer(buffer))[room:1024] == b"\xff" * (1024 - room)
         return str(ffi.string(buffer).decode())
@@ -209,9 +256,7 @@ def test_what_a_file_holds_never_drives_its_method_away() -> None:
         written = choose(geometry, lock=lock, window_bytes=window).method
         first = choose(geometry, lock=lock, window_bytes=window, operation=operation)
         length = geometry.end_bytes - geometry.start_bytes
-        again = choose(
-            geometry, lock=lock, window_bytes=window, operation=operation, held=written, held_bytes=length
-        )  # fmt: skip
+        again = choose(geometry, lock=lock, window_bytes=window, operation=operation, held=written, held_bytes=length)
         if lock == "none":
             assert again == first
         elif first.method == written:
@@ -306,8 +351,9 @@ def test_without_locks_the_estimate_is_the_lock_model() -> None:
         if times is None:
             continue
         total += 1
-        near += times.time_s == pytest.approx(predicted(point, decided(point).method, decided(point).stripe_size_io),
-                                              rel=0.02)  # fmt: skip
+        near += times.time_s == pytest.approx(
+            predicted(point, decided(point).method, decided(point).stripe_size_io), rel=0.02
+        )
     assert total > 100 and near >= 0.9 * total, (near, total)
 
 
@@ -323,9 +369,7 @@ def test_the_same_region_further_on_is_decided_alike() -> None:
     for geometry, lock, window, operation in itertools.islice(draw(SEED + 2), 200):
         cycle = math.lcm(geometry.servers, geometry.aggregators) * geometry.stripe_size_bytes
         by = math.lcm(cycle, window) * 3
-        moved = dataclasses.replace(
-            geometry, start_bytes=geometry.start_bytes + by, end_bytes=geometry.end_bytes + by
-        )  # fmt: skip
+        moved = dataclasses.replace(geometry, start_bytes=geometry.start_bytes + by, end_bytes=geometry.end_bytes + by)
         first = choose(geometry, lock=lock, window_bytes=window, operation=operation)
         assert choose(moved, lock=lock, window_bytes=window, operation=operation) == first
 
@@ -399,9 +443,12 @@ def wide(seed: int) -> Iterator[Point]:
         stripes = aggregators * rng.choice((1, 1, 4, 16, 64))
         start = rng.choice((0, 12345))
         geometry = Geometry(
-            start_bytes=start, end_bytes=start + stripes * size, stripe_size_bytes=size, servers=servers,
+            start_bytes=start,
+            end_bytes=start + stripes * size,
+            stripe_size_bytes=size,
+            servers=servers,
             aggregators=aggregators,
-        )  # fmt: skip
+        )
         window = size * rng.choice((1, 1, 4, 16))
         yield Point(geometry, rng.choice(("server", "server", "token", "none")), window, rng.choice(("write", "read")))
 
@@ -413,9 +460,13 @@ def decided(point: Point) -> Choice:
 def predicted(point: Point, method: str, stripe_size_io: bool) -> float:
     """Return what the lock model, run whole, says."""
     return simulate(
-        point.geometry, method, file_system=FILE_SYSTEMS[point.lock], window_bytes=point.window_bytes,
-        stripe_size_io=stripe_size_io, operation=point.operation,
-    ).time_s  # fmt: skip
+        point.geometry,
+        method,
+        file_system=FILE_SYSTEMS[point.lock],
+        window_bytes=point.window_bytes,
+        stripe_size_io=stripe_size_io,
+        operation=point.operation,
+    ).time_s
 
 
 def test_the_rules_method_stays_unless_another_is_clearly_faster() -> None:
@@ -449,28 +500,81 @@ def test_even_is_passed_over_for_blocks() -> None:
 @pytest.mark.parametrize(
     ("point", "method"),
     [
-        (Point(Geometry(start_bytes=12345, end_bytes=12345 + 960 * 16 * 2**18, stripe_size_bytes=2**18, servers=480,
-                        aggregators=960), "server", 4 * MIB, "read"), "group_cyclic"),
-        (Point(Geometry.of_stripes(20_000, servers=20_000, aggregators=20_000), "server", MIB, "write"),
-         "static_cyclic"),
-        (Point(Geometry.of_stripes(140_000, servers=2000, aggregators=140_000), "server", MIB, "read"),
-         "group_cyclic"),
+        (
+            Point(
+                Geometry(
+                    start_bytes=12345,
+                    end_bytes=12345 + 960 * 16 * 2**18,
+                    stripe_size_bytes=2**18,
+                    servers=480,
+                    aggregators=960,
+                ),
+                "server",
+                4 * MIB,
+                "read",
+            ),
+            "group_cyclic",
+        ),
+        (
+            Point(Geometry.of_stripes(20_000, servers=20_000, aggregators=20_000), "server", MIB, "write"),
+            "static_cyclic",
+        ),
+        (Point(Geometry.of_stripes(140_000, servers=2000, aggregators=140_000), "server", MIB, "read"), "group_cyclic"),
         # 16 % slower by static_cyclic
-        (Point(Geometry(end_bytes=2_021_654_528, stripe_size_bytes=2**16, servers=480, aggregators=482), "server", MIB,
-               "read"), "group_cyclic"),
+        (
+            Point(
+                Geometry(end_bytes=2_021_654_528, stripe_size_bytes=2**16, servers=480, aggregators=482),
+                "server",
+                MIB,
+                "read",
+            ),
+            "group_cyclic",
+        ),
         # domains 20 bytes short of a stripe
-        (Point(Geometry(start_bytes=36_500_438, end_bytes=42_855_489, stripe_size_bytes=2**16, servers=97,
-                        aggregators=97), "server", 2**16, "read"), "even"),
+        (
+            Point(
+                Geometry(
+                    start_bytes=36_500_438, end_bytes=42_855_489, stripe_size_bytes=2**16, servers=97, aggregators=97
+                ),
+                "server",
+                2**16,
+                "read",
+            ),
+            "even",
+        ),
         # equal parts are as fast as whole blocks
-        (Point(Geometry(end_bytes=45_219_840, stripe_size_bytes=2**16, servers=7, aggregators=23), "server", MIB,
-               "write"), "aligned"),
-        (Point(Geometry(end_bytes=10_276_044_800, stripe_size_bytes=MIB, servers=256, aggregators=98), "server",
-               16 * MIB, "read"), "aligned"),
+        (
+            Point(
+                Geometry(end_bytes=45_219_840, stripe_size_bytes=2**16, servers=7, aggregators=23),
+                "server",
+                MIB,
+                "write",
+            ),
+            "aligned",
+        ),
+        (
+            Point(
+                Geometry(end_bytes=10_276_044_800, stripe_size_bytes=MIB, servers=256, aggregators=98),
+                "server",
+                16 * MIB,
+                "read",
+            ),
+            "aligned",
+        ),
         # static_cyclic is 4 % faster than what the rules say with requests of one stripe
-        (Point(Geometry(start_bytes=14_368_622, end_bytes=15_744_878, stripe_size_bytes=2**16, servers=1,
-                        aggregators=6), "token", 2**18, "write"), "aligned"),
+        (
+            Point(
+                Geometry(
+                    start_bytes=14_368_622, end_bytes=15_744_878, stripe_size_bytes=2**16, servers=1, aggregators=6
+                ),
+                "token",
+                2**18,
+                "write",
+            ),
+            "aligned",
+        ),
     ],
-)  # fmt: skip
+)
 def test_points_that_were_hard(point: Point, method: str) -> None:
     choice = decided(point)
     assert times_of(choice) is not None and choice.method == method, choice.reason
@@ -489,9 +593,15 @@ def test_the_short_call_of_c_decides_alike() -> None:
     for geometry, lock, _, _ in itertools.islice(draw(SEED + 9), 400):
         reason = ffi.new("char const **")
         method = lib.mpiio_ext_partition_choose(
-            lock.encode(), 0, geometry.start_bytes, geometry.end_bytes, geometry.stripe_size_bytes, geometry.servers,
-            geometry.aggregators, reason,
-        )  # fmt: skip
+            lock.encode(),
+            0,
+            geometry.start_bytes,
+            geometry.end_bytes,
+            geometry.stripe_size_bytes,
+            geometry.servers,
+            geometry.aggregators,
+            reason,
+        )
         choice = choose(geometry, lock=lock)
         methods_seen.add(choice.method)
         assert ffi.string(method).decode() == choice.method, choice.reason

@@ -71,8 +71,12 @@ def test_json() -> None:
     result = run(*FIGURE2, "--method", "static_cyclic", "--stripe-size", "64k", "--json")
     data = json.loads(result.output)
     assert data["geometry"] == {
-        "start_bytes": 0, "end_bytes": 36 * 65536, "stripe_size_bytes": 65536, "servers": 3, "aggregators": 6,
-    }  # fmt: skip
+        "start_bytes": 0,
+        "end_bytes": 36 * 65536,
+        "stripe_size_bytes": 65536,
+        "servers": 3,
+        "aggregators": 6,
+    }
     (only,) = data["plans"]
     assert only["method"] == "static_cyclic"
     assert only["domains"][3] == {

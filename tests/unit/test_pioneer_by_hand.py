@@ -38,8 +38,14 @@ def test_what_is_done_and_how_large_it_is_are_enough() -> None:
 
 
 def test_operations_are_dealt_to_sessions() -> None:
-    classes = profile_of(private={"files": 3, "opened": {"values": [2], "counts": [3]}, "size": always(8),
-                                  "inside": {"write0": 13, "fsync": 3}})  # fmt: skip
+    classes = profile_of(
+        private={
+            "files": 3,
+            "opened": {"values": [2], "counts": [3]},
+            "size": always(8),
+            "inside": {"write0": 13, "fsync": 3},
+        }
+    )
     found = parse(classes)
     assert found.classes["private"].duration.multiset().tolist() == [4, 4, 5, 5, 5, 5]
     assert found.classes["private"].access_mode == {"write": 6}
@@ -49,8 +55,12 @@ def test_operations_are_dealt_to_sessions() -> None:
 
 
 def test_modes_follow_from_the_operations() -> None:
-    modes = [({"read1": 2}, "read"), ({"write": 2}, "write"), ({"fread0": 1, "fwrite0": 1}, "read_write"),
-             ({"fsync": 1}, "none")]  # fmt: skip
+    modes = [
+        ({"read1": 2}, "read"),
+        ({"write": 2}, "write"),
+        ({"fread0": 1, "fwrite0": 1}, "read_write"),
+        ({"fsync": 1}, "none"),
+    ]
     for inside, mode in modes:
         found = parse(profile_of(root={"inside": inside, "size": always(1)}))
         assert found.classes["root"].access_mode == {mode: 1}
@@ -58,8 +68,13 @@ def test_modes_follow_from_the_operations() -> None:
 
 def test_lengths_of_mappings_and_files() -> None:
     """They are made for as long as the file is to be, and only where it is open for writing."""
-    item = {"inside": {"mmap": 2, "munmap": 2, "ftruncate": 2, "pread": 2}, "size": always(10),
-            "file_size": always(4096), "files": 2, "access_mode": {"read": 1, "read_write": 1}}  # fmt: skip
+    item = {
+        "inside": {"mmap": 2, "munmap": 2, "ftruncate": 2, "pread": 2},
+        "size": always(10),
+        "file_size": always(4096),
+        "files": 2,
+        "access_mode": {"read": 1, "read_write": 1},
+    }
     path = synthesize(parse(profile_of(private=item)), seed=1)
     assert find_violations(path) == []
     rows = list(zip(path.words("operation").tolist(), path.table["size_0"].to_pylist(), strict=True))
@@ -73,8 +88,9 @@ def test_the_example_of_the_docs_runs_through_the_commands(tmp_path: pathlib.Pat
     (tmp_path / "hand.json").write_text(example, encoding="utf-8")
     assert json.loads(example)["pioneer_profile"] == 2
     for words in (["check", "hand.json"], ["synthesize", "hand.json", "-o", "hand.parquet"], ["check", "hand.parquet"]):
-        result = CliRunner().invoke(main, ["pioneer", *(str(tmp_path / word) if "." in word else word
-                                                        for word in words)])  # fmt: skip
+        result = CliRunner().invoke(
+            main, ["pioneer", *(str(tmp_path / word) if "." in word else word for word in words)]
+        )
         assert result.exit_code == 0, result.output
     path = WorkloadPath.load(tmp_path / "hand.parquet")
     assert path.info.ranks == 64

@@ -39,8 +39,20 @@ BLOCK = 100
 
 def call(rank: int, operation: str, name: str, **values: Any) -> dict[str, Any]:
     extra = json.dumps(values.pop("extra")) if "extra" in values else None
-    return {"operation": operation, "file": name, "duration": 1, "rank": rank, "thread": 0, "layer": "mpiio",
-            "depth": 0, "result": 0, "handle": hash(name) % 1000, "line": 1, "extra": extra, **values}  # fmt: skip
+    return {
+        "operation": operation,
+        "file": name,
+        "duration": 1,
+        "rank": rank,
+        "thread": 0,
+        "layer": "mpiio",
+        "depth": 0,
+        "result": 0,
+        "handle": hash(name) % 1000,
+        "line": 1,
+        "extra": extra,
+        **values,
+    }
 
 
 def opened(rank: int, name: str, size: int | None, members: str | None = None) -> dict[str, Any]:
@@ -57,9 +69,21 @@ def table_of(rows: list[dict[str, Any]]) -> pa.Table:
 
 @pytest.mark.parametrize(
     ("text", "members"),
-    [("0-3,8", (0, 1, 2, 3, 8)), ("0-12:4", (0, 4, 8, 12)), ("3,2,1,0", (0, 1, 2, 3)), ("7", (7,)), ("", None),
-     ("1-", None), ("4-2", None), ("0-8:0", None), ("0-99999999999", None), ("a", None), (None, None), (5, None)],
-)  # fmt: skip
+    [
+        ("0-3,8", (0, 1, 2, 3, 8)),
+        ("0-12:4", (0, 4, 8, 12)),
+        ("3,2,1,0", (0, 1, 2, 3)),
+        ("7", (7,)),
+        ("", None),
+        ("1-", None),
+        ("4-2", None),
+        ("0-8:0", None),
+        ("0-99999999999", None),
+        ("a", None),
+        (None, None),
+        (5, None),
+    ],
+)
 def test_members(text: object, members: tuple[int, ...] | None) -> None:
     assert members_of(text) == members
 
@@ -80,7 +104,7 @@ def test_members(text: object, members: tuple[int, ...] | None) -> None:
         ([(0, 1, 5)], 8, {"ranks": [[0, 1, 5]]}),
         ([(0, 3), (1, 2)], 4, {"ranks": [[0, 3], [1, 2]]}),
     ],
-)  # fmt: skip
+)
 def test_the_rule_of_communicators(sets: list[tuple[int, ...]], ranks: int, document: Mapping[str, Any]) -> None:
     rule = Rule.of(sets, ranks, range(ranks))
     assert rule.to_json() == document
@@ -111,12 +135,14 @@ def test_members_agree_on_who_they_are(kind: str, size: int, ranks: int, rank: i
 
 @pytest.mark.parametrize(
     ("rule", "ranks", "members"),
-    [(Rule(kind="blocks", size=2), 5, [(0, 1), (0, 1), (2, 3), (2, 3), (4,)]),
-     (Rule(kind="every", size=2), 5, [(0, 2, 4), (1, 3), (0, 2, 4), (1, 3), (0, 2, 4)]),
-     (Rule(kind="every", size=2, which=(1,)), 4, [(), (1, 3), (), (1, 3)]),
-     (Rule(kind="from", size=1), 3, [(), (1, 2), (1, 2)]),
-     (Rule(kind="ranks", ranks=((0, 3),)), 6, [(0, 3, 4), (), (), (0, 3, 4), (0, 3, 4), ()])],
-)  # fmt: skip
+    [
+        (Rule(kind="blocks", size=2), 5, [(0, 1), (0, 1), (2, 3), (2, 3), (4,)]),
+        (Rule(kind="every", size=2), 5, [(0, 2, 4), (1, 3), (0, 2, 4), (1, 3), (0, 2, 4)]),
+        (Rule(kind="every", size=2, which=(1,)), 4, [(), (1, 3), (), (1, 3)]),
+        (Rule(kind="from", size=1), 3, [(), (1, 2), (1, 2)]),
+        (Rule(kind="ranks", ranks=((0, 3),)), 6, [(0, 3, 4), (), (), (0, 3, 4), (0, 3, 4), ()]),
+    ],
+)
 def test_other_numbers_of_ranks(rule: Rule, ranks: int, members: list[tuple[int, ...]]) -> None:
     assert [rule.members(rank, ranks, 4) for rank in range(ranks)] == members
 
@@ -136,10 +162,15 @@ def test_subgroups_have_one_role() -> None:
 
 @pytest.mark.parametrize(
     ("document", "what"),
-    [({}, "it has none of blocks, every, from, ranks"), ({"blocks": 1, "every": 2}, "it has blocks, every of"),
-     ({"blocks": 0}, "blocks of 0 ranks"), ({"ranks": []}, "there are no ranks"),
-     ({"ranks": [[]]}, "there are no ranks"), ({"ranks": [[0, 1], [1]]}, "one is in two communicators")],
-)  # fmt: skip
+    [
+        ({}, "it has none of blocks, every, from, ranks"),
+        ({"blocks": 1, "every": 2}, "it has blocks, every of"),
+        ({"blocks": 0}, "blocks of 0 ranks"),
+        ({"ranks": []}, "there are no ranks"),
+        ({"ranks": [[]]}, "there are no ranks"),
+        ({"ranks": [[0, 1], [1]]}, "one is in two communicators"),
+    ],
+)
 def test_what_is_no_rule(document: Mapping[str, Any], what: str) -> None:
     with pytest.raises(ValueError, match=what):
         Rule.from_json(document)
@@ -150,9 +181,14 @@ def test_what_is_no_rule(document: Mapping[str, Any], what: str) -> None:
 
 @pytest.mark.parametrize(
     ("template", "rank", "name"),
-    [("h.{rank//2}", 5, "h.2"), ("h.{rank//2*2:03}", 5, "h.004"), ("p.{rank%3+1}", 5, "p.3"),
-     ("h.{rank=5//2}", 0, "h.2"), ("h.{rank~1//2}", 1, "h.1")],
-)  # fmt: skip
+    [
+        ("h.{rank//2}", 5, "h.2"),
+        ("h.{rank//2*2:03}", 5, "h.004"),
+        ("p.{rank%3+1}", 5, "p.3"),
+        ("h.{rank=5//2}", 0, "h.2"),
+        ("h.{rank~1//2}", 1, "h.1"),
+    ],
+)
 def test_names_of_communicators(template: str, rank: int, name: str) -> None:
     assert Template(template).name(rank) == name
     assert Template(template).of_part
@@ -168,18 +204,32 @@ def test_what_is_no_field(text: str) -> None:
 def halves(names: list[str], ranks: int = 4) -> Communicators:
     """Return what is found where rank r opens `names` of its half; {h}: number of the half, {f}: its first rank."""
     half = ranks // 2
-    tables = {rank: table_of([opened(rank, name.format(h=rank // half, f=rank // half * half), half,
-                                     f"{rank // half * half}-{rank // half * half + half - 1}")
-                              for name in names]) for rank in range(ranks)}  # fmt: skip
+    tables = {
+        rank: table_of(
+            [
+                opened(
+                    rank,
+                    name.format(h=rank // half, f=rank // half * half),
+                    half,
+                    f"{rank // half * half}-{rank // half * half + half - 1}",
+                )
+                for name in names
+            ]
+        )
+        for rank in range(ranks)
+    }
     return find_communicators(tables, ranks)
 
 
 @pytest.mark.parametrize(
     ("names", "templates"),
-    [(["half.{h}"], {"half.{rank//2}"}), (["half.{f:03}.d"], {"half.{rank//2*2:03}.d"}),
-     (["/run/{h}/t{h}.7"], {"/run/{rank//2}/t{rank//2}.7"}),
-     (["h{h}.step0", "h{h}.step1"], {"h{rank//2}.step0", "h{rank//2}.step1"})],
-)  # fmt: skip
+    [
+        (["half.{h}"], {"half.{rank//2}"}),
+        (["half.{f:03}.d"], {"half.{rank//2*2:03}.d"}),
+        (["/run/{h}/t{h}.7"], {"/run/{rank//2}/t{rank//2}.7"}),
+        (["h{h}.step0", "h{h}.step1"], {"h{rank//2}.step0", "h{rank//2}.step1"}),
+    ],
+)
 def test_names_that_tell_the_communicator(names: list[str], templates: set[str]) -> None:
     found = halves(names)
     assert [rule.to_json() for rule in found.rules] == [{"blocks": 2}]
@@ -200,7 +250,9 @@ def test_names_that_tell_nothing_have_rules_of_their_own() -> None:
     tables = {rank: table_of([opened(rank, name, 2, "0-1" if rank < 2 else "2-3")]) for rank, name in names.items()}
     found = find_communicators(tables, 4)
     assert {name: found.rules[number].to_json() for (name, _), number in found.of.items()} == {
-        "ocean": {"blocks": 2, "which": [0]}, "ice": {"blocks": 2, "which": [1]}}  # fmt: skip
+        "ocean": {"blocks": 2, "which": [0]},
+        "ice": {"blocks": 2, "which": [1]},
+    }
 
 
 def test_communicators_that_overlap_have_rules_of_their_own() -> None:
@@ -225,13 +277,17 @@ def program(rank: int, ranks: int) -> list[dict[str, Any]]:
     """Return what a rank does: a file of its half by collectives, then one of the ranks that are equal modulo 2."""
     half, place = divmod(rank, 2)
     rows = [opened(rank, f"/d/half.{half}", 2, f"{2 * half}-{2 * half + 1}")]
-    rows += [call(rank, "MPI_File_write_at_all", f"/d/half.{half}", offset=(2 * step + place) * BLOCK, size=BLOCK,
-                  session=0) for step in range(3)]  # fmt: skip
+    rows += [
+        call(rank, "MPI_File_write_at_all", f"/d/half.{half}", offset=(2 * step + place) * BLOCK, size=BLOCK, session=0)
+        for step in range(3)
+    ]
     rows += [call(rank, "MPI_File_close", f"/d/half.{half}", session=0)]
     own, apart = rank % 2, rank // 2
     rows += [opened(rank, f"/d/odd.{own}", ranks // 2, ",".join(map(str, range(own, ranks, 2))))]
-    rows += [call(rank, "MPI_File_write_at_all", f"/d/odd.{own}", offset=apart * BLOCK, size=BLOCK),
-             call(rank, "MPI_File_close", f"/d/odd.{own}")]  # fmt: skip
+    rows += [
+        call(rank, "MPI_File_write_at_all", f"/d/odd.{own}", offset=apart * BLOCK, size=BLOCK),
+        call(rank, "MPI_File_close", f"/d/odd.{own}"),
+    ]
     for row in rows:
         row.pop("session", None)
     return rows
@@ -278,7 +334,9 @@ def test_every_rank_opens_its_files_with_the_right_ones(tmp_path: Path, ranks: i
 def test_with_few_ranks_a_file_of_a_part_is_one_ranks_own() -> None:
     found = expected_path(path_of(traced(), INFO), 2)
     assert dict(zip(found.words("file"), found.words("owner"), strict=True)) == {
-        "/d/half.{rank//2}": "shared", "/d/odd.{rank%2}": "private"}  # fmt: skip
+        "/d/half.{rank//2}": "shared",
+        "/d/odd.{rank%2}": "private",
+    }
     assert set(expected_path(path_of(traced(), INFO), 1).words("owner")) == {"root"}
 
 
@@ -334,9 +392,13 @@ def test_dependencies_of_communicators() -> None:
     assert {(item.id, item.group) for item in find_violations(torn)} == {(2, 0), (2, 2)}
     assert "group 1 does not make it, which has opened the file" in find_violations(torn)[0].why
     path.info.communicators[0].to_json()
-    other = WorkloadPath(path.table, type(path.info)(**{
-        name: getattr(path.info, name) for name in ("representatives", "members", "ranks")
-    } | {"communicators": (Rule(kind="every", size=2, which=(1,)),)}))  # fmt: skip
+    other = WorkloadPath(
+        path.table,
+        type(path.info)(
+            **{name: getattr(path.info, name) for name in ("representatives", "members", "ranks")}
+            | {"communicators": (Rule(kind="every", size=2, which=(1,)),)}
+        ),
+    )
     said = {item.why for item in find_violations(other)}
     assert "MPI_File_open: rank 0 is not in communicator 0" in said
     assert "MPI_File_open: the path has no communicator 1" in said
@@ -352,9 +414,17 @@ def test_a_profile_keeps_them() -> None:
 # ---- traces that do not tell ----------------------------------------------------------------------------------------
 
 
-TABLES = {rank: table_of([opened(rank, "/all", 4), opened(rank, f"/half.{rank // 2}", 2),
-                          opened(rank, "/own", 1), opened(rank, "/unknown", None)])
-          for rank in range(4)}  # fmt: skip
+TABLES = {
+    rank: table_of(
+        [
+            opened(rank, "/all", 4),
+            opened(rank, f"/half.{rank // 2}", 2),
+            opened(rank, "/own", 1),
+            opened(rank, "/unknown", None),
+        ]
+    )
+    for rank in range(4)
+}
 
 
 def test_only_files_of_a_part_are_found() -> None:

@@ -23,16 +23,32 @@ def checkpoint(seed: int = 1) -> WorkloadPath:
         pause = int(1e8 * (1 + random.pareto(2.5)))
         rows.append(("stat", None, None, pause, file))
         rows.append(("open", None, None, 1000, file))
-        rows += [("pwrite", at * 4096, 4096 if at % 3 else 8192, int(random.integers(500, 1500)), file)
-                 for at in range(WRITES)]  # fmt: skip
+        rows += [
+            ("pwrite", at * 4096, 4096 if at % 3 else 8192, int(random.integers(500, 1500)), file)
+            for at in range(WRITES)
+        ]
         rows.append(("close", None, None, 800, file))
     return made(rows)
 
 
 def made(rows: list[tuple[str, int | None, int | None, int, str]]) -> WorkloadPath:
-    return path_of([{"operation": operation, "file": file, "owner": "shared", "groups": 1, "layer": "posix",
-                     "offset_0": offset, "size_0": size, "duration_0": 10_000, "slack_0": slack}
-                    for operation, offset, size, slack, file in rows], groups=1)  # fmt: skip
+    return path_of(
+        [
+            {
+                "operation": operation,
+                "file": file,
+                "owner": "shared",
+                "groups": 1,
+                "layer": "posix",
+                "offset_0": offset,
+                "size_0": size,
+                "duration_0": 10_000,
+                "slack_0": slack,
+            }
+            for operation, offset, size, slack, file in rows
+        ],
+        groups=1,
+    )
 
 
 def with_column(path: WorkloadPath, name: str, values: object) -> WorkloadPath:
@@ -81,12 +97,18 @@ def test_uniform_offsets_fail() -> None:
 @pytest.mark.parametrize(("column", "metric"), [("offset_1", "offset"), ("size_1", "size")])
 def test_children_that_access_other_places_fail(column: str, metric: str) -> None:
     """The root's offsets and sizes are the program's; those of the others are not."""
-    rows = [row("open", "f", "shared"), *[row("pwrite", "f", "shared", at=at * 512, size=512, step=512 * WRITES)
-                                          for at in range(WRITES)], row("close", "f", "shared")]  # fmt: skip
+    rows = [
+        row("open", "f", "shared"),
+        *[row("pwrite", "f", "shared", at=at * 512, size=512, step=512 * WRITES) for at in range(WRITES)],
+        row("close", "f", "shared"),
+    ]
     path = path_of(rows)
     drawn = np.random.default_rng(6).integers(0, 10**9, path.table.num_rows)
-    spoilt = with_column(path, column, [None if old is None else int(new) for old, new in
-                                        zip(path.table[column].to_pylist(), drawn, strict=True)])  # fmt: skip
+    spoilt = with_column(
+        path,
+        column,
+        [None if old is None else int(new) for old, new in zip(path.table[column].to_pylist(), drawn, strict=True)],
+    )
     failed = set(compare_paths(path, spoilt).failed)
     assert f"shared.{metric}" in failed and failed <= {f"shared.{metric}", "shared.touched"}
 

@@ -45,8 +45,10 @@ def test_bytes_are_spread_over_the_time_that_they_take() -> None:
     assert found.tolist() == pytest.approx([500, 500 + 20, 60, 40])
 
 
-@given(st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)), max_size=40),
-       st.integers(1, 300))  # fmt: skip
+@given(
+    st.lists(st.tuples(st.integers(0, 10**9), st.integers(0, 10**9), st.integers(0, 10**9)), max_size=40),
+    st.integers(1, 300),
+)
 def test_bins_add_up(rows: list[tuple[int, int, int]], bins: int) -> None:
     one = activity(rows)
     width = max(1, one.makespan) / bins
@@ -94,8 +96,11 @@ def test_a_sanitized_table_is_read_in_place_of_the_trace(tmp_path: pathlib.Path)
     assert (info.format, info.ranks) == ("test", 3)
     rows = pa.Table.from_batches(list(batches), SANITIZED)
     again = pa.Table.from_batches(list(sanitized(rows.to_batches())), SANITIZED)
-    assert again.to_pylist() == rows.to_pylist() == pa.Table.from_batches(
-        list(sanitized(trace_batches())), SANITIZED).to_pylist()  # fmt: skip
+    assert (
+        again.to_pylist()
+        == rows.to_pylist()
+        == pa.Table.from_batches(list(sanitized(trace_batches())), SANITIZED).to_pylist()
+    )
     result = CliRunner().invoke(main, ["pioneer", "path", str(path), "-o", str(tmp_path / "path.parquet")])
     assert "88 operations" not in result.output and "44 operations of 3 ranks" in result.output
     assert not is_table(tmp_path / "path.parquet")
@@ -122,8 +127,9 @@ def test_figures_of_the_same_and_of_another_number_of_processes(tmp_path: pathli
         assert pair[0].tolist() == pytest.approx(pair[1].tolist())
     assert found.figures.arrival_distance == 0
     assert found.figures.throughput[0].size == BINS
-    assert found.figures.throughput[0].sum() * found.figures.bin_ns / 1e9 == pytest.approx(first.activity.total_bytes(
-        writes=True))  # fmt: skip
+    assert found.figures.throughput[0].sum() * found.figures.bin_ns / 1e9 == pytest.approx(
+        first.activity.total_bytes(writes=True)
+    )
     known = found.figures.data_ratio[0][~np.isnan(found.figures.data_ratio[0])]
     assert known.min() == 0 and known.max() == 1
 
@@ -146,12 +152,19 @@ def test_another_pace_is_not_judged_where_that_is_said(tmp_path: pathlib.Path) -
     assert {metric.name for metric in found.metrics if not metric.judged} == TIMED
 
 
-@pytest.mark.parametrize(("value", "passes", "text"), [
-    (0.7 - 0.65, True, "0.0500"),
-    (0.35 - 0.3, True, "0.0500"), (0.45 - 0.4, True, "0.0500"), (0.55 - 0.5, True, "0.0500"),  # 0.05000000000000004
-    (0.05004, False, "0.05004"), (0.0500001, False, "0.0500001"), (0.0499999, True, "0.0500"),
-    (0.0512, False, "0.0512"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "passes", "text"),
+    [
+        (0.7 - 0.65, True, "0.0500"),
+        (0.35 - 0.3, True, "0.0500"),
+        (0.45 - 0.4, True, "0.0500"),
+        (0.55 - 0.5, True, "0.0500"),  # 0.05000000000000004
+        (0.05004, False, "0.05004"),
+        (0.0500001, False, "0.0500001"),
+        (0.0499999, True, "0.0500"),
+        (0.0512, False, "0.0512"),
+    ],
+)
 def test_what_is_printed_agrees_with_the_judgment(value: float, passes: bool, text: str) -> None:
     metric = Metric(name="arrival", value=value, limit=LIMITS["arrival"])
     assert (metric.passed, shown(value, metric.limit)) == (passes, text)
@@ -201,9 +214,13 @@ def test_everything_is_left(tmp_path: pathlib.Path) -> None:
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
     assert {item.name for item in (tmp_path / "out").iterdir()} == {
-        "comparison.html", "comparison.json", "throughput.svg", "data-ratio.svg", "data-operations.svg",
+        "comparison.html",
+        "comparison.json",
+        "throughput.svg",
+        "data-ratio.svg",
+        "data-operations.svg",
         "arrival-rate.svg",
-    }  # fmt: skip
+    }
     text = (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
     page = _Page()
     page.feed(text)
@@ -257,7 +274,9 @@ def test_offsets_that_one_of_them_does_not_have(tmp_path: pathlib.Path, which: i
     assert why in result.output
     document = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
     assert {item["name"] for item in document["metrics"] if not item["judged"]} == {
-        "slack", *(f"{owner}.{name}" for owner in ("private", "root") for name in ("offset", "touched"))}
+        "slack",
+        *(f"{owner}.{name}" for owner in ("private", "root") for name in ("offset", "touched")),
+    }
     assert why.removeprefix("not judged: ") in document["choices"]["not_judged"]
     assert "Not judged: offsets in private files" in (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
 

@@ -26,9 +26,17 @@ def path_of(rows: list[Row], ids: list[int] | None = None) -> WorkloadPath:
     filled = []
     for number, row in enumerate(rows):
         operation, file, layer, groups, extra, session = (*row, *(None, "posix", 3, None, None)[len(row) - 1 :])
-        filled.append({"id": ids[number] if ids else number, "operation": operation, "file": file, "layer": layer,
-                       "session": session, "groups": groups,
-                       "extra": None if extra is None else json.dumps(extra)})  # fmt: skip
+        filled.append(
+            {
+                "id": ids[number] if ids else number,
+                "operation": operation,
+                "file": file,
+                "layer": layer,
+                "session": session,
+                "groups": groups,
+                "extra": None if extra is None else json.dumps(extra),
+            }
+        )
     return pioneer_paths.path_of(filled)
 
 
@@ -37,15 +45,36 @@ def said(rows: list[Row]) -> list[tuple[int, int, str]]:
 
 
 def test_what_holds() -> None:
-    assert said([
-        ("stat", "a"), ("open", "a", "posix", 3, {"flags": os.O_RDWR}), ("read", "a"), ("write", "a"), ("mmap", "a"),
-        ("munmap", "a"), ("open", "a", "posix", 3, {"flags": "O_RDONLY"}), ("read", "a"), ("close", "a"),
-        ("write", "a"), ("close", "a"), ("unlink", "a"), ("fopen", "a", "stdio"), ("fread", "a", "stdio"),
-        ("fclose", "a", "stdio"), ("MPI_File_open", "b", "mpiio", 3, {"amode": 9}),
-        ("MPI_File_write_all_begin", "b", "mpiio"), ("MPI_File_write_all_end", "b", "mpiio"),
-        ("MPI_File_iread", "b", "mpiio"), ("MPI_File_iread", "b", "mpiio"), ("MPI_Waitall", None, "mpi"),
-        ("MPI_File_close", "b", "mpiio"), ("write", None),
-    ]) == []  # fmt: skip
+    assert (
+        said(
+            [
+                ("stat", "a"),
+                ("open", "a", "posix", 3, {"flags": os.O_RDWR}),
+                ("read", "a"),
+                ("write", "a"),
+                ("mmap", "a"),
+                ("munmap", "a"),
+                ("open", "a", "posix", 3, {"flags": "O_RDONLY"}),
+                ("read", "a"),
+                ("close", "a"),
+                ("write", "a"),
+                ("close", "a"),
+                ("unlink", "a"),
+                ("fopen", "a", "stdio"),
+                ("fread", "a", "stdio"),
+                ("fclose", "a", "stdio"),
+                ("MPI_File_open", "b", "mpiio", 3, {"amode": 9}),
+                ("MPI_File_write_all_begin", "b", "mpiio"),
+                ("MPI_File_write_all_end", "b", "mpiio"),
+                ("MPI_File_iread", "b", "mpiio"),
+                ("MPI_File_iread", "b", "mpiio"),
+                ("MPI_Waitall", None, "mpi"),
+                ("MPI_File_close", "b", "mpiio"),
+                ("write", None),
+            ]
+        )
+        == []
+    )
 
 
 @pytest.mark.parametrize(
@@ -56,46 +85,135 @@ def test_what_holds() -> None:
         ([("open", "a"), ("fread", "a", "stdio")], 1, "fread: the file is not open"),
         ([("open", "a"), ("munmap", "a")], 1, "munmap: nothing is mapped"),
         ([("open", "a"), ("msync", "a")], 1, "msync: nothing is mapped"),
-        ([("open", "a", "posix", 3, None, 0), ("mmap", "a", "posix", 3, None, 0), ("close", "a", "posix", 3, None, 0),
-          ("msync", "a", "posix", 3, None, 0), ("munmap", "a", "posix", 3, None, 0),
-          ("munmap", "a", "posix", 3, None, 0)], 5, "munmap: the file is not open"),
-        ([("open", "a", "posix", 3, None, 0), ("mmap", "a", "posix", 3, None, 0), ("close", "a", "posix", 3, None, 0),
-          ("write", "a", "posix", 3, None, 0)], 3, "write: the file is not open"),
-        ([("fopen", "a", "stdio", 3, {"flags": os.O_RDONLY}), ("fwrite", "a", "stdio")], 1,
-         "fwrite: the file is open for reading only"),
-        ([("fopen", "a", "stdio", 3, {"flags": os.O_RDONLY}, 0), ("read", "a", "posix", 3, None, 0),
-          ("write", "a", "posix", 3, None, 0)], 2, "write: the file is open for reading only"),
-        ([("open", "a", "posix", 3, {"flags": os.O_RDONLY}), ("pwrite", "a")], 1,
-         "pwrite: the file is open for reading only"),
-        ([("open", "a", "posix", 3, {"flags": "O_WRONLY|O_CREAT"}), ("read", "a")], 1,
-         "read: the file is open for writing only"),
-        ([("MPI_File_open", "a", "mpiio", 3, {"amode": 2}), ("MPI_File_write_all_begin", "a", "mpiio")], 1,
-         "MPI_File_write_all_begin: the file is open for reading only"),
-        ([("MPI_File_open", "a", "mpiio", 3, {"amode": "MPI_MODE_WRONLY"}), ("MPI_File_read", "a", "mpiio")], 1,
-         "MPI_File_read: the file is open for writing only"),
-        ([("MPI_File_open", "a", "mpiio"), ("MPI_File_read_all_end", "a", "mpiio")], 1,
-         "MPI_File_read_all_end: it was not begun"),
-        ([("MPI_File_open", "a", "mpiio"), ("MPI_File_read_all_begin", "a", "mpiio"),
-          ("MPI_File_write_all_begin", "a", "mpiio")], 2,
-         "MPI_File_write_all_begin: MPI_File_read_all has been begun and not ended"),
+        (
+            [
+                ("open", "a", "posix", 3, None, 0),
+                ("mmap", "a", "posix", 3, None, 0),
+                ("close", "a", "posix", 3, None, 0),
+                ("msync", "a", "posix", 3, None, 0),
+                ("munmap", "a", "posix", 3, None, 0),
+                ("munmap", "a", "posix", 3, None, 0),
+            ],
+            5,
+            "munmap: the file is not open",
+        ),
+        (
+            [
+                ("open", "a", "posix", 3, None, 0),
+                ("mmap", "a", "posix", 3, None, 0),
+                ("close", "a", "posix", 3, None, 0),
+                ("write", "a", "posix", 3, None, 0),
+            ],
+            3,
+            "write: the file is not open",
+        ),
+        (
+            [("fopen", "a", "stdio", 3, {"flags": os.O_RDONLY}), ("fwrite", "a", "stdio")],
+            1,
+            "fwrite: the file is open for reading only",
+        ),
+        (
+            [
+                ("fopen", "a", "stdio", 3, {"flags": os.O_RDONLY}, 0),
+                ("read", "a", "posix", 3, None, 0),
+                ("write", "a", "posix", 3, None, 0),
+            ],
+            2,
+            "write: the file is open for reading only",
+        ),
+        (
+            [("open", "a", "posix", 3, {"flags": os.O_RDONLY}), ("pwrite", "a")],
+            1,
+            "pwrite: the file is open for reading only",
+        ),
+        (
+            [("open", "a", "posix", 3, {"flags": "O_WRONLY|O_CREAT"}), ("read", "a")],
+            1,
+            "read: the file is open for writing only",
+        ),
+        (
+            [("MPI_File_open", "a", "mpiio", 3, {"amode": 2}), ("MPI_File_write_all_begin", "a", "mpiio")],
+            1,
+            "MPI_File_write_all_begin: the file is open for reading only",
+        ),
+        (
+            [("MPI_File_open", "a", "mpiio", 3, {"amode": "MPI_MODE_WRONLY"}), ("MPI_File_read", "a", "mpiio")],
+            1,
+            "MPI_File_read: the file is open for writing only",
+        ),
+        (
+            [("MPI_File_open", "a", "mpiio"), ("MPI_File_read_all_end", "a", "mpiio")],
+            1,
+            "MPI_File_read_all_end: it was not begun",
+        ),
+        (
+            [
+                ("MPI_File_open", "a", "mpiio"),
+                ("MPI_File_read_all_begin", "a", "mpiio"),
+                ("MPI_File_write_all_begin", "a", "mpiio"),
+            ],
+            2,
+            "MPI_File_write_all_begin: MPI_File_read_all has been begun and not ended",
+        ),
         ([("MPI_Wait", None, "mpi")], 0, "MPI_Wait: nothing waits to be completed"),
-        ([("MPI_File_open", "a", "mpiio"), ("MPI_File_iwrite_at", "a", "mpiio", 3, {"request": 5}),
-          ("MPI_Waitall", "a", "mpi", 3, {"request": 5}), ("MPI_Waitall", "a", "mpi", 3, {"request": 5})], 3,
-         "MPI_Waitall: no operation with request 5 waits to be completed"),
-        ([("MPI_File_open", "a", "mpiio"), ("MPI_File_iread_at", "a", "mpiio", 3, {"request": 5, "complete": 1}),
-          ("MPI_Wait", None, "mpi")], 2, "MPI_Wait: nothing waits to be completed"),
-        ([("open", "a", "posix", 3, {"flags": os.O_WRONLY}, 0), ("open", "a", "posix", 3, {"flags": 0}, 1),
-          ("write", "a", "posix", 3, None, 0), ("write", "a", "posix", 3, None, 1)], 3,
-         "write: the file is open for reading only"),
-        ([("open", "a", "posix", 3, None, 0), ("open", "a", "posix", 3, None, 1), ("close", "a", "posix", 3, None, 0),
-          ("read", "a", "posix", 3, None, 0)], 3, "read: the file is not open in session 0"),
-        ([("open", "a", "posix", 3, None, 0), ("dup", "a", "posix", 3, None, 0), ("close", "a", "posix", 3, None, 0),
-          ("read", "a", "posix", 3, None, 0), ("close", "a", "posix", 3, None, 0), ("read", "a", "posix", 3, None, 0)],
-         5, "read: the file is not open"),
-        ([("fopen", "a", "stdio", 3, {"mode": "r"}), ("fwrite", "a", "stdio")], 1,
-         "fwrite: the file is open for reading only"),
+        (
+            [
+                ("MPI_File_open", "a", "mpiio"),
+                ("MPI_File_iwrite_at", "a", "mpiio", 3, {"request": 5}),
+                ("MPI_Waitall", "a", "mpi", 3, {"request": 5}),
+                ("MPI_Waitall", "a", "mpi", 3, {"request": 5}),
+            ],
+            3,
+            "MPI_Waitall: no operation with request 5 waits to be completed",
+        ),
+        (
+            [
+                ("MPI_File_open", "a", "mpiio"),
+                ("MPI_File_iread_at", "a", "mpiio", 3, {"request": 5, "complete": 1}),
+                ("MPI_Wait", None, "mpi"),
+            ],
+            2,
+            "MPI_Wait: nothing waits to be completed",
+        ),
+        (
+            [
+                ("open", "a", "posix", 3, {"flags": os.O_WRONLY}, 0),
+                ("open", "a", "posix", 3, {"flags": 0}, 1),
+                ("write", "a", "posix", 3, None, 0),
+                ("write", "a", "posix", 3, None, 1),
+            ],
+            3,
+            "write: the file is open for reading only",
+        ),
+        (
+            [
+                ("open", "a", "posix", 3, None, 0),
+                ("open", "a", "posix", 3, None, 1),
+                ("close", "a", "posix", 3, None, 0),
+                ("read", "a", "posix", 3, None, 0),
+            ],
+            3,
+            "read: the file is not open in session 0",
+        ),
+        (
+            [
+                ("open", "a", "posix", 3, None, 0),
+                ("dup", "a", "posix", 3, None, 0),
+                ("close", "a", "posix", 3, None, 0),
+                ("read", "a", "posix", 3, None, 0),
+                ("close", "a", "posix", 3, None, 0),
+                ("read", "a", "posix", 3, None, 0),
+            ],
+            5,
+            "read: the file is not open",
+        ),
+        (
+            [("fopen", "a", "stdio", 3, {"mode": "r"}), ("fwrite", "a", "stdio")],
+            1,
+            "fwrite: the file is open for reading only",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_does_not_hold(rows: list[Row], row: int, why: str) -> None:
     assert said(rows) == [(row, group, why) for group in (0, 1)]
 
@@ -108,7 +226,8 @@ def test_each_request_is_waited_for() -> None:
     assert said([*opens, *writes, *waits]) == []
     assert said([*opens, *writes, ("MPI_Wait", None, "mpi", 3, {"request": 7}), ("MPI_Wait", None, "mpi")]) == []
     assert said([*opens, *writes, ("MPI_Waitall", None, "mpi"), ("MPI_Waitall", None, "mpi")]) == [
-        (9, group, "MPI_Waitall: nothing waits to be completed") for group in (0, 1)]  # fmt: skip
+        (9, group, "MPI_Waitall: nothing waits to be completed") for group in (0, 1)
+    ]
 
 
 def check(path: pathlib.Path) -> tuple[int, str]:
@@ -140,8 +259,9 @@ def test_the_check_as_json(tmp_path: pathlib.Path) -> None:
     done = CliRunner().invoke(pioneer, ["check", str(path), "--json"])
     found = json.loads(done.stdout)
     assert (done.exit_code, found["fine"], found["operations"], found["kind"]) == (1, False, 4, "path")
-    assert found["violations"] == [{"operation": 3, "group": group, "why": "write: the file is open for reading only"}
-                                   for group in (0, 1)]  # fmt: skip
+    assert found["violations"] == [
+        {"operation": 3, "group": group, "why": "write: the file is open for reading only"} for group in (0, 1)
+    ]
     assert found["not_made"] == ["1 data operations have no size and move nothing: write; the first one is operation 3"]
     path_of([("write", "a")] * 30 + [("munmap", "a")] * 15).save(path)
     done = CliRunner().invoke(pioneer, ["check", str(path), "--json"])
@@ -174,17 +294,44 @@ def test_no_more_than_asked_for() -> None:
     assert len(find_violations(path_of([("read", "a")] * 50), most=7)) == 14
 
 
-_CALLS = [("open", "posix"), ("close", "posix"), ("read", "posix"), ("write", "posix"), ("mmap", "posix"),
-          ("munmap", "posix"), ("msync", "posix"), ("dup", "posix"), ("ftruncate", "posix"), ("stat", "posix"),
-          ("fopen", "stdio"), ("fwrite", "stdio"), ("fclose", "stdio"), ("MPI_File_open", "mpiio"),
-          ("MPI_File_write_all", "mpiio"), ("MPI_File_iwrite", "mpiio"), ("MPI_File_read_all_begin", "mpiio"),
-          ("MPI_File_read_all_end", "mpiio"), ("MPI_File_close", "mpiio"), ("MPI_Wait", "mpi")]  # fmt: skip
+_CALLS = [
+    ("open", "posix"),
+    ("close", "posix"),
+    ("read", "posix"),
+    ("write", "posix"),
+    ("mmap", "posix"),
+    ("munmap", "posix"),
+    ("msync", "posix"),
+    ("dup", "posix"),
+    ("ftruncate", "posix"),
+    ("stat", "posix"),
+    ("fopen", "stdio"),
+    ("fwrite", "stdio"),
+    ("fclose", "stdio"),
+    ("MPI_File_open", "mpiio"),
+    ("MPI_File_write_all", "mpiio"),
+    ("MPI_File_iwrite", "mpiio"),
+    ("MPI_File_read_all_begin", "mpiio"),
+    ("MPI_File_read_all_end", "mpiio"),
+    ("MPI_File_close", "mpiio"),
+    ("MPI_Wait", "mpi"),
+]
 _EXTRAS = [None, None, None, {"flags": "O_RDONLY"}, {"flags": "O_RDWR"}, {"errno": 9}, {"text": "errno"}, {"amode": 2}]
 
 
-@given(st.lists(st.tuples(
-    st.sampled_from(_CALLS), st.sampled_from(["a", "b", None]), st.sampled_from([1, 2, 3, 3]),
-    st.sampled_from(_EXTRAS), st.sampled_from([None, None, 0, 1])), max_size=40), st.integers(1, 5))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(_CALLS),
+            st.sampled_from(["a", "b", None]),
+            st.sampled_from([1, 2, 3, 3]),
+            st.sampled_from(_EXTRAS),
+            st.sampled_from([None, None, 0, 1]),
+        ),
+        max_size=40,
+    ),
+    st.integers(1, 5),
+)
 @settings(max_examples=300, deadline=None)
 def test_what_is_left_out_changes_nothing(
     calls: list[tuple[tuple[str, str], str | None, int, dict[str, Any] | None, int | None]], most: int

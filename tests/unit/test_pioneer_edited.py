@@ -31,12 +31,17 @@ def workload() -> WorkloadPath:
     for turn in range(12):
         for file in ("a", "b"):
             rows.append(row("open", file, "shared", slack=1000 * (1 + turn)))
-            rows += [row("pwrite", file, "shared", at=1000 * piece, size=1000 - 500 * (piece % 2), slack=10 + piece)
-                     for piece in range(4)]  # fmt: skip
+            rows += [
+                row("pwrite", file, "shared", at=1000 * piece, size=1000 - 500 * (piece % 2), slack=10 + piece)
+                for piece in range(4)
+            ]
             rows.append(row("close", file, "shared", slack=5))
         own = f"p{turn % 3}.{{rank}}"
-        rows += [row("open", own, "private", slack=7), row("write", own, "private", at=0, size=64, slack=3),
-                 row("close", own, "private", slack=2)]  # fmt: skip
+        rows += [
+            row("open", own, "private", slack=7),
+            row("write", own, "private", at=0, size=64, slack=3),
+            row("close", own, "private", slack=2),
+        ]
     rows += [row("rename", "p0.{rank}", "private", extra={"file2": "q.{rank}"})]
     return path_of(rows)
 
@@ -91,8 +96,16 @@ def test_sizes_keep_their_order_and_get_the_new_values(tmp_path: pathlib.Path) -
     found = synthesize(after(edit, tmp_path), seed=1)
     assert counts(found) == counts(workload())
     assert Counter(column(found, "size_0", "shared")) == {500: 48, 1000: 24, 4000: 24}
-    rows = [(at, size) for operation, at, size in zip(found.words("operation"), found.table["offset_0"].to_pylist(),
-            found.table["size_0"].to_pylist(), strict=True) if operation == "pwrite"]  # fmt: skip
+    rows = [
+        (at, size)
+        for operation, at, size in zip(
+            found.words("operation"),
+            found.table["offset_0"].to_pylist(),
+            found.table["size_0"].to_pylist(),
+            strict=True,
+        )
+        if operation == "pwrite"
+    ]
     assert {at for at, size in rows if size == 500} == {1000, 3000}  # as before: every second piece
 
 

@@ -38,25 +38,33 @@ def test_blocks_that_ranks_write_in_turn_have_copies_of_the_file(
     """Of 4 ranks that write 3 rounds: rank 4 would write what rank 0 writes in the next one. The header is of all."""
     firsts = [group[0] for group in members]
     header = {f"g{group}": (0, 100, 0) for group in range(len(members))}
-    rounds = [{f"g{group}": (100 + 400 * step + 100 * rank, 100, 0) for group, rank in enumerate(firsts)}
-              for step in range(3)]  # fmt: skip
-    rows = [{"operation": name, "file": "all", "owner": "shared", **data} for name, data in (
-        ("open", {}), ("pwrite", header), *(("pwrite", each) for each in rounds), ("close", {}))]  # fmt: skip
+    rounds = [
+        {f"g{group}": (100 + 400 * step + 100 * rank, 100, 0) for group, rank in enumerate(firsts)} for step in range(3)
+    ]
+    rows = [
+        {"operation": name, "file": "all", "owner": "shared", **data}
+        for name, data in (("open", {}), ("pwrite", header), *(("pwrite", each) for each in rounds), ("close", {}))
+    ]
     places = blocks_of_all(rows, members, ranks, tmp_path)
     assert places.count(0) == ranks
     own = [place for place in places if place]
     assert len(set(own)) == len(own) == 3 * ranks
-    copies = [own[12 * copy: 12 * copy + 12] for copy in range(-(-ranks // 4))]
+    copies = [own[12 * copy : 12 * copy + 12] for copy in range(-(-ranks // 4))]
     assert copies[0] == list(range(100, 1300, 100))
     assert all(set(copy) <= {number * 2**20 + place for place in copies[0]} for number, copy in enumerate(copies))
 
 
-@pytest.mark.parametrize(("rows", "expected"), [
-    ([{"g0": (0, 50, 0), "g1": (100, 50, 0)}, {"g0": (50, 50, 0), "g1": (150, 50, 0)}], list(range(0, 600, 50))),
-    ([{"g0": (0, 50, 0), "g1": (100, 50, 0)}, {"groups": 1, "g0": (400, 9, 0)}],
-     [0, 100, 200, 300, 400, 2**20, 2**20 + 100]),
-    ([{"groups": 2, "g1": (100, 50, 0)}, {"groups": 1, "g0": (0, 9, 0)}], [0, *[100] * 5]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([{"g0": (0, 50, 0), "g1": (100, 50, 0)}, {"g0": (50, 50, 0), "g1": (150, 50, 0)}], list(range(0, 600, 50))),
+        (
+            [{"g0": (0, 50, 0), "g1": (100, 50, 0)}, {"groups": 1, "g0": (400, 9, 0)}],
+            [0, 100, 200, 300, 400, 2**20, 2**20 + 100],
+        ),
+        ([{"groups": 2, "g1": (100, 50, 0)}, {"groups": 1, "g0": (0, 9, 0)}], [0, *[100] * 5]),
+    ],
+)
 def test_parts_behind_one_another_go_on_behind_them(
     tmp_path: pathlib.Path, rows: list[Row], expected: list[int]
 ) -> None:

@@ -32,9 +32,13 @@ from support.small_paths import KERNEL, path_of, row
 Draw = Callable[[np.random.Generator, int], np.ndarray[Any, Any]]
 
 PARAMETERS = {
-    "exponential": (40_000.0,), "uniform": (5_000.0, 90_000.0), "pareto": (1.8, 3_000.0), "lognormal": (1.2, 9_000.0),
-    "gamma": (2.5, 12_000.0), "weibull": (0.7, 20_000.0),
-}  # fmt: skip
+    "exponential": (40_000.0,),
+    "uniform": (5_000.0, 90_000.0),
+    "pareto": (1.8, 3_000.0),
+    "lognormal": (1.2, 9_000.0),
+    "gamma": (2.5, 12_000.0),
+    "weibull": (0.7, 20_000.0),
+}
 
 
 def drawn(name: str, count: int, seed: int) -> np.ndarray[Any, Any]:
@@ -88,10 +92,14 @@ def test_the_test_rejects_as_often_as_it_says(name: str) -> None:
 
 @pytest.mark.parametrize(
     "draw",
-    [lambda r, n: np.where(r.random(n) < 0.5, r.exponential(1e3, n), 1e6 + r.exponential(1e5, n)),
-     lambda r, n: r.choice([1, 2, 3, 1000], n), lambda r, n: r.normal(50_000, 500, n) * r.choice([1, 3], n),
-     lambda r, n: np.full(n, 7), lambda r, n: -r.exponential(1e5, n)],
-)  # fmt: skip
+    [
+        lambda r, n: np.where(r.random(n) < 0.5, r.exponential(1e3, n), 1e6 + r.exponential(1e5, n)),
+        lambda r, n: r.choice([1, 2, 3, 1000], n),
+        lambda r, n: r.normal(50_000, 500, n) * r.choice([1, 3], n),
+        lambda r, n: np.full(n, 7),
+        lambda r, n: -r.exponential(1e5, n),
+    ],
+)
 def test_what_no_family_fits(draw: Draw) -> None:
     assert find_fits(draw(np.random.default_rng(4), 2000).astype(np.int64)) == ()
 
@@ -133,8 +141,12 @@ def examples() -> list[dict[str, Any]]:
     """Return profiles: of a small kernel, with fits, with shapes, of nothing."""
     kernel = path_of(KERNEL)
     plain = to_json(characterize(kernel))
-    return [plain, to_json(characterize(slow_path(), fits=True)), to_json(with_shapes(characterize(kernel), kernel)),
-            to_json(characterize(path_of([])))]  # fmt: skip
+    return [
+        plain,
+        to_json(characterize(slow_path(), fits=True)),
+        to_json(with_shapes(characterize(kernel), kernel)),
+        to_json(characterize(path_of([]))),
+    ]
 
 
 EXAMPLES = examples()
@@ -193,32 +205,52 @@ def test_shapes_of_any_form(shapes: Any) -> None:
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(lambda d: d.pop("classes"), '/: "classes" is missing'),
-     (lambda d: d["classes"]["shared"].pop("inside"), '/classes/shared: "inside" is missing'),
-     (lambda d: (d["classes"]["shared"].update(inside={"pwrite": 1}), d["classes"]["shared"].pop("size")),
-      '/classes/shared: "size" is missing, and there are data operations'),
-     (lambda d: d.update(extra=1), "/extra: there is no such name; there are pioneer_profile, units, operations, "),
-     (lambda d: d.update(pioneer_profile=3), "/pioneer_profile: 3 is greater than 2"),
-     (lambda d: d.update(shapes=3), "/shapes: 3 is not an object or a list"),
-     (lambda d: d["classes"]["shared"].update(files=1.0), "/classes/shared/files: 1.0 is not a whole number"),
-     (lambda d: d["classes"]["shared"]["outside"].update({"a/b~c": True}),
-      "/classes/shared/outside/a~1b~0c: true is not a whole number"),
-     (lambda d: d["classes"]["shared"]["slack"]["values"].append(2**63), "/classes/shared/slack/values/"),
-     (lambda d: d["classes"]["shared"]["slack"]["fits"][0].update(family="normal"),
-      '/classes/shared/slack/fits/0/family: "normal" is not one of "exponential", '),
-     (lambda d: d["classes"]["shared"]["slack"]["fits"][0]["parameters"].update(shape=0),
-      "/classes/shared/slack/fits/0/parameters/shape: 0 is not greater than 0"),
-     (lambda d: d["classes"]["shared"]["slack"]["fits"][0]["parameters"].pop("shape"),
-      "/classes/shared/slack/fits/0/parameters: the family pareto has the parameters shape and scale"),
-     (lambda d: d["classes"]["shared"].update(size={"values": [-5, 8], "counts": [1, 1]}),
-      "/classes/shared/size/values/0: -5 is less than 0"),
-     (lambda d: d["classes"]["shared"].update(sequentiality={"values": [0, 5000], "counts": [1, 1]}),
-      "/classes/shared/sequentiality/values/1: 5000 is more than 1000"),
-     (lambda d: d["classes"]["shared"].update(opened={"values": [0], "counts": [7]}),
-      "/classes/shared/opened/values/0: 0 is less than 1"),
-     (lambda d: d["classes"]["shared"]["slack"]["fits"][0].update(p_value=math.nan),
-      "/classes/shared/slack/fits/0/p_value: NaN is not a number")],
-)  # fmt: skip
+    [
+        (lambda d: d.pop("classes"), '/: "classes" is missing'),
+        (lambda d: d["classes"]["shared"].pop("inside"), '/classes/shared: "inside" is missing'),
+        (
+            lambda d: (d["classes"]["shared"].update(inside={"pwrite": 1}), d["classes"]["shared"].pop("size")),
+            '/classes/shared: "size" is missing, and there are data operations',
+        ),
+        (lambda d: d.update(extra=1), "/extra: there is no such name; there are pioneer_profile, units, operations, "),
+        (lambda d: d.update(pioneer_profile=3), "/pioneer_profile: 3 is greater than 2"),
+        (lambda d: d.update(shapes=3), "/shapes: 3 is not an object or a list"),
+        (lambda d: d["classes"]["shared"].update(files=1.0), "/classes/shared/files: 1.0 is not a whole number"),
+        (
+            lambda d: d["classes"]["shared"]["outside"].update({"a/b~c": True}),
+            "/classes/shared/outside/a~1b~0c: true is not a whole number",
+        ),
+        (lambda d: d["classes"]["shared"]["slack"]["values"].append(2**63), "/classes/shared/slack/values/"),
+        (
+            lambda d: d["classes"]["shared"]["slack"]["fits"][0].update(family="normal"),
+            '/classes/shared/slack/fits/0/family: "normal" is not one of "exponential", ',
+        ),
+        (
+            lambda d: d["classes"]["shared"]["slack"]["fits"][0]["parameters"].update(shape=0),
+            "/classes/shared/slack/fits/0/parameters/shape: 0 is not greater than 0",
+        ),
+        (
+            lambda d: d["classes"]["shared"]["slack"]["fits"][0]["parameters"].pop("shape"),
+            "/classes/shared/slack/fits/0/parameters: the family pareto has the parameters shape and scale",
+        ),
+        (
+            lambda d: d["classes"]["shared"].update(size={"values": [-5, 8], "counts": [1, 1]}),
+            "/classes/shared/size/values/0: -5 is less than 0",
+        ),
+        (
+            lambda d: d["classes"]["shared"].update(sequentiality={"values": [0, 5000], "counts": [1, 1]}),
+            "/classes/shared/sequentiality/values/1: 5000 is more than 1000",
+        ),
+        (
+            lambda d: d["classes"]["shared"].update(opened={"values": [0], "counts": [7]}),
+            "/classes/shared/opened/values/0: 0 is less than 1",
+        ),
+        (
+            lambda d: d["classes"]["shared"]["slack"]["fits"][0].update(p_value=math.nan),
+            "/classes/shared/slack/fits/0/p_value: NaN is not a number",
+        ),
+    ],
+)
 def test_messages_name_the_place(change: Callable[[Any], Any], said: str) -> None:
     document = copy.deepcopy(EXAMPLES[1])
     change(document)
@@ -229,8 +261,9 @@ def test_messages_name_the_place(change: Callable[[Any], Any], said: str) -> Non
 
 def places(document: Any, parts: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Return the places in a document, but for those inside of shapes."""
-    inner = document.items() if isinstance(document, dict) else enumerate(document) if isinstance(
-        document, list) else ()  # fmt: skip
+    inner = (
+        document.items() if isinstance(document, dict) else enumerate(document) if isinstance(document, list) else ()
+    )
     found = [parts]
     for name, value in inner:
         if (*parts, name) != ("shapes",):
@@ -247,17 +280,28 @@ def at(document: Any, parts: tuple[Any, ...]) -> Any:
 STRICT = jsonschema.validators.extend(
     jsonschema.Draft202012Validator,
     type_checker=jsonschema.Draft202012Validator.TYPE_CHECKER.redefine(
-        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)),
-)  # fmt: skip
+        "integer", lambda _, value: isinstance(value, int) and not isinstance(value, bool)
+    ),
+)
 ANYTHING = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False, allow_infinity=False)
-    | st.text(max_size=5) | st.sampled_from(list(FAMILIES)),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3), max_leaves=5,
-)  # fmt: skip
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**70), 2**70)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=5)
+    | st.sampled_from(list(FAMILIES)),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner, max_size=3),
+    max_leaves=5,
+)
 
 
-@given(st.integers(0, len(EXAMPLES) - 1), st.integers(0, 2**32), st.sampled_from(["replace", "remove", "add"]),
-       ANYTHING, st.text(max_size=4))  # fmt: skip
+@given(
+    st.integers(0, len(EXAMPLES) - 1),
+    st.integers(0, 2**32),
+    st.sampled_from(["replace", "remove", "add"]),
+    ANYTHING,
+    st.text(max_size=4),
+)
 @settings(deadline=None, max_examples=250)
 def test_changed_documents_are_reported(number: int, seed: int, kind: str, value: Any, name: str) -> None:
     """A profile, or problems with places; never another error. What the reference refuses is refused."""

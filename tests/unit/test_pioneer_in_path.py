@@ -24,14 +24,32 @@ def tables(offset: Callable[[int, int], int], size: Callable[[int], int] = lambd
     found = {}
     for rank in range(RANKS):
         rows: list[dict[str, Any]] = [{"operation": "open", "file": "/d/all", "result": 3}]
-        rows += [{"operation": "pwrite", "file": "/d/all", "offset": offset(rank, step), "size": size(rank)}
-                 for step in range(CALLS)]  # fmt: skip
-        rows += [{"operation": "close", "file": "/d/all"}, {"operation": "open", "file": f"/d/own.{rank}", "result": 3},
-                 {"operation": "pwrite", "file": f"/d/own.{rank}", "offset": 0, "size": 7},
-                 {"operation": "close", "file": f"/d/own.{rank}"}]  # fmt: skip
+        rows += [
+            {"operation": "pwrite", "file": "/d/all", "offset": offset(rank, step), "size": size(rank)}
+            for step in range(CALLS)
+        ]
+        rows += [
+            {"operation": "close", "file": "/d/all"},
+            {"operation": "open", "file": f"/d/own.{rank}", "result": 3},
+            {"operation": "pwrite", "file": f"/d/own.{rank}", "offset": 0, "size": 7},
+            {"operation": "close", "file": f"/d/own.{rank}"},
+        ]
         found[rank] = pa.Table.from_pylist(
-            [{"timestamp": 10 * at, "duration": 1, "rank": rank, "thread": 0, "layer": "posix", "depth": 0, "line": at,
-              **row} for at, row in enumerate(rows)], SCHEMA)  # fmt: skip
+            [
+                {
+                    "timestamp": 10 * at,
+                    "duration": 1,
+                    "rank": rank,
+                    "thread": 0,
+                    "layer": "posix",
+                    "depth": 0,
+                    "line": at,
+                    **row,
+                }
+                for at, row in enumerate(rows)
+            ],
+            SCHEMA,
+        )
     return found
 
 
@@ -66,12 +84,25 @@ def test_reads_that_end_early_are_in_the_path() -> None:
     """They touch what they have read: lines by fgets, whose plan asks for no more, and a read at the file's end."""
     found = tables(lambda rank, step: (step * RANKS + rank) * SIZE)
     for rank, table in found.items():
-        rows = [{"operation": "fopen", "file": "/d/conf", "result": 0},
-                {"operation": "fgets", "file": "/d/conf", "offset": 0, "size": 99, "result": 7},
-                {"operation": "fread", "file": "/d/conf", "offset": 7, "size": 5000, "result": 20},
-                {"operation": "fclose", "file": "/d/conf"}]  # fmt: skip
-        lines = [{"timestamp": 10000 + at, "duration": 1, "rank": rank, "thread": 0, "layer": "stdio", "depth": 0,
-                  "line": 1000 + at, **row} for at, row in enumerate(rows)]  # fmt: skip
+        rows = [
+            {"operation": "fopen", "file": "/d/conf", "result": 0},
+            {"operation": "fgets", "file": "/d/conf", "offset": 0, "size": 99, "result": 7},
+            {"operation": "fread", "file": "/d/conf", "offset": 7, "size": 5000, "result": 20},
+            {"operation": "fclose", "file": "/d/conf"},
+        ]
+        lines = [
+            {
+                "timestamp": 10000 + at,
+                "duration": 1,
+                "rank": rank,
+                "thread": 0,
+                "layer": "stdio",
+                "depth": 0,
+                "line": 1000 + at,
+                **row,
+            }
+            for at, row in enumerate(rows)
+        ]
         found[rank] = pa.concat_tables([table, pa.Table.from_pylist(lines, SCHEMA)])
     assert differences_in_path(path_of(found, INFO), found) == {"private": 0.0, "shared": 0.0}
 

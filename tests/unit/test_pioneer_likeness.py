@@ -18,9 +18,21 @@ from mpiio_ext.pioneer.traces import not_represented, path_of
 
 def trace(rank: int, calls: list[tuple[str, str]]) -> pa.Table:
     return pa.Table.from_pylist(
-        [{"timestamp": 1000 + 100 * i, "operation": operation, "file": file.format(rank), "rank": rank, "thread": 0,
-          "layer": "posix", "duration": 10, "line": i + 1} for i, (operation, file) in enumerate(calls)], SCHEMA,
-    )  # fmt: skip
+        [
+            {
+                "timestamp": 1000 + 100 * i,
+                "operation": operation,
+                "file": file.format(rank),
+                "rank": rank,
+                "thread": 0,
+                "layer": "posix",
+                "duration": 10,
+                "line": i + 1,
+            }
+            for i, (operation, file) in enumerate(calls)
+        ],
+        SCHEMA,
+    )
 
 
 def calls(count: int, file: str, *, reads: int = 0) -> list[tuple[str, str]]:
@@ -60,8 +72,9 @@ def test_ranks_that_lack_something_are_told_together() -> None:
     whole: Counts = Counter({("write", "a"): 100, ("read", "a"): 100})
     less: Counts = Counter({("write", "a"): 100})
     said = lost_words([(0,), (1, 2, 3)], {0: whole, 1: whole, 2: less, 3: less})
-    assert said == ["ranks 2-3 do other things than rank 1, which stands for them: 100 operations less; "
-                    "--each-rank keeps them"]  # fmt: skip
+    assert said == [
+        "ranks 2-3 do other things than rank 1, which stands for them: 100 operations less; --each-rank keeps them"
+    ]
 
 
 def test_ranks_that_were_not_traced_are_not_judged() -> None:
@@ -71,11 +84,19 @@ def test_ranks_that_were_not_traced_are_not_judged() -> None:
 
 #: Table I of the paper: the children x1 to x4, then the root; MPI_Barrier and MPI_Wtime are no I/O.
 TABLE_I = {
-    "open": (195, 195, 195, 195, 257), "close": (82, 79, 76, 77, 126), "read": (10737, 10309, 10522, 10306, 11907),
-    "write": (9905, 9889, 9891, 9887, 21995), "fstat": (56, 56, 56, 56, 101), "fcntl": (102, 102, 96, 96, 334),
-    "statfs": (4, 4, 4, 4, 5), "MPI_File_seek": (18724,) * 5, "MPI_File_iwrite": (9362,) * 5,
-    "MPI_File_iread": (9362,) * 5, "MPI_Wait": (18724,) * 5, "MPI_File_close": (2,) * 5,
-}  # fmt: skip
+    "open": (195, 195, 195, 195, 257),
+    "close": (82, 79, 76, 77, 126),
+    "read": (10737, 10309, 10522, 10306, 11907),
+    "write": (9905, 9889, 9891, 9887, 21995),
+    "fstat": (56, 56, 56, 56, 101),
+    "fcntl": (102, 102, 96, 96, 334),
+    "statfs": (4, 4, 4, 4, 5),
+    "MPI_File_seek": (18724,) * 5,
+    "MPI_File_iwrite": (9362,) * 5,
+    "MPI_File_iread": (9362,) * 5,
+    "MPI_Wait": (18724,) * 5,
+    "MPI_File_close": (2,) * 5,
+}
 
 
 def test_no_rank_is_called_root_but_rank_0() -> None:
@@ -98,14 +119,16 @@ def test_the_root_and_the_children_of_table_1() -> None:
         numbers[rank] = names[np.argsort(np.concatenate(places), kind="stable")]  # evenly spread over the run
     groups = find_groups(numbers)
     assert groups == ((0,), (1, 2, 3, 4))
-    counts = {rank: Counter({(name, ""): row[column] for name, row in TABLE_I.items()})
-              for rank, column in by_rank.items()}  # fmt: skip
+    counts = {
+        rank: Counter({(name, ""): row[column] for name, row in TABLE_I.items()}) for rank, column in by_rank.items()
+    }
     assert split_by_likeness(groups, counts) == [(0,), (1, 2, 3, 4)]
     assert split_by_likeness([(5,), (0, 1, 2, 3, 4)], counts) == [(5,), (0,), (1, 2, 3, 4)]  # the root is no child
 
 
-counted = st.dictionaries(st.tuples(st.sampled_from(["read", "write"]), st.sampled_from(["a", "b", ""])),
-                          st.integers(1, 300), max_size=4)  # fmt: skip
+counted = st.dictionaries(
+    st.tuples(st.sampled_from(["read", "write"]), st.sampled_from(["a", "b", ""])), st.integers(1, 300), max_size=4
+)
 
 
 @given(st.lists(counted, min_size=2, max_size=12))

@@ -28,8 +28,11 @@ def written(name: str, *, before_close: int = 1) -> list[Row]:
 
 
 def read(name: str) -> list[Row]:
-    return [row("open", name, "root", extra=_READING, groups=1), row("read", name, "root", at=0, size=5, groups=1),
-            row("close", name, "root", groups=1)]  # fmt: skip
+    return [
+        row("open", name, "root", extra=_READING, groups=1),
+        row("read", name, "root", at=0, size=5, groups=1),
+        row("close", name, "root", groups=1),
+    ]
 
 
 def renamed(name: str, to: str) -> Row:
@@ -122,8 +125,15 @@ def test_generations() -> None:
 def test_what_cannot_be_repeated_is_refused_before_anything_is_written(tmp_path: pathlib.Path) -> None:
     path = path_of([*read("input"), other(), renamed("input", "input.done")])
     path.save(tmp_path / "path.parquet")
-    arguments = ["pioneer", "synthesize", str(tmp_path / "path.parquet"), "-o", str(tmp_path / "out.parquet"),
-                 "--mode", "tuned"]  # fmt: skip
+    arguments = [
+        "pioneer",
+        "synthesize",
+        str(tmp_path / "path.parquet"),
+        "-o",
+        str(tmp_path / "out.parquet"),
+        "--mode",
+        "tuned",
+    ]
     result = CliRunner().invoke(main, [*arguments, "--multiply", "opens=2"])
     assert result.exit_code != 0
     assert "scale of opens: input was there before the program, which removes or renames it" in result.output
@@ -139,7 +149,8 @@ def test_a_profile_keeps_what_is_linked(tmp_path: pathlib.Path) -> None:
     for scale in (None, Scale(opens=2), Scale(files=3)):
         mode = "sampled" if scale is None else "tuned"
         assert calls(synthesize(profile, mode=mode, seed=1, scale=scale)) == calls(
-            synthesize(path, mode=mode, seed=1, scale=scale))  # fmt: skip
+            synthesize(path, mode=mode, seed=1, scale=scale)
+        )
     path.save(tmp_path / "path.parquet")
     profile_file = str(tmp_path / "profile.json")
     made = CliRunner().invoke(main, ["pioneer", "profile", str(tmp_path / "path.parquet"), "-o", profile_file])
@@ -189,9 +200,21 @@ def programs(draw: st.DrawFn) -> list[Row]:
     return rows
 
 
-@given(rows=programs(), seed=st.integers(0, 99), scale=st.sampled_from([
-    Scale(), Scale(slack=2), Scale(opens=2), Scale(opens=3.4), Scale(opens=0.3), Scale(files=2),
-    Scale(files=3, opens=2)]))  # fmt: skip
+@given(
+    rows=programs(),
+    seed=st.integers(0, 99),
+    scale=st.sampled_from(
+        [
+            Scale(),
+            Scale(slack=2),
+            Scale(opens=2),
+            Scale(opens=3.4),
+            Scale(opens=0.3),
+            Scale(files=2),
+            Scale(files=3, opens=2),
+        ]
+    ),
+)
 @settings(max_examples=200, deadline=None)
 def test_programs_whose_calls_succeed_give_such_programs(rows: list[Row], seed: int, scale: Scale) -> None:
     path = path_of(rows)

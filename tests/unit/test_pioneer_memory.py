@@ -27,8 +27,21 @@ ROWS = 200_000
 class _Malloc(ctypes.Structure):
     """`struct mallinfo2` of glibc."""
 
-    _fields_ = [(name, ctypes.c_size_t) for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks",
-                                                     "fsmblks", "uordblks", "fordblks", "keepcost")]  # fmt: skip
+    _fields_ = [
+        (name, ctypes.c_size_t)
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
+    ]
 
 
 def allocated() -> Callable[[], int]:
@@ -49,15 +62,17 @@ def strace_lines(count: int) -> Iterator[str]:
     """Yield lines of ``strace -f -ttt -T -y``."""
     for i in range(count):
         at, place = f"{1600000000 + i * 4e-5:.6f}", 65536 * i
-        yield (f'2001 {at} openat(AT_FDCWD</data>, "/data/out.{i % 7}", O_RDWR|O_CREAT, 0644) = '
-               f"3</data/out.{i % 7}> <0.000021>",
-               f'2001 {at} pwrite64(3</data/out.1>, "\\1\\2\\3\\4\\5\\6\\7\\10"..., 65536, {place}) = 65536 <0.000034>',
-               f"200{i % 4 + 1} {at} lseek(3</data/out.1>, {place}, SEEK_SET) = {place} <0.000004>",
-               f'2002 {at} read(4</data/in.nc>, "CDF\\2\\0\\0"..., 4096) = 4096 <0.000011>',
-               f"2003 {at} fstat(4</data/in.nc>, {{st_mode=S_IFREG|0644, st_size=4096, ...}}) = 0 <0.000005>",
-               f'2004 {at} write(5</data/log>, "step {i}\\n", 9) = 9 <0.000009>',
-               f"2001 {at} fsync(3</data/out.1>) = 0 <0.000310>",
-               f"2001 {at} close(3</data/out.1>) = 0 <0.000006>")[i % 8]  # fmt: skip
+        yield (
+            f'2001 {at} openat(AT_FDCWD</data>, "/data/out.{i % 7}", O_RDWR|O_CREAT, 0644) = '
+            f"3</data/out.{i % 7}> <0.000021>",
+            f'2001 {at} pwrite64(3</data/out.1>, "\\1\\2\\3\\4\\5\\6\\7\\10"..., 65536, {place}) = 65536 <0.000034>',
+            f"200{i % 4 + 1} {at} lseek(3</data/out.1>, {place}, SEEK_SET) = {place} <0.000004>",
+            f'2002 {at} read(4</data/in.nc>, "CDF\\2\\0\\0"..., 4096) = 4096 <0.000011>',
+            f"2003 {at} fstat(4</data/in.nc>, {{st_mode=S_IFREG|0644, st_size=4096, ...}}) = 0 <0.000005>",
+            f'2004 {at} write(5</data/log>, "step {i}\\n", 9) = 9 <0.000009>',
+            f"2001 {at} fsync(3</data/out.1>) = 0 <0.000310>",
+            f"2001 {at} close(3</data/out.1>) = 0 <0.000006>",
+        )[i % 8]
 
 
 def _dftracer_call(i: int) -> tuple[str, str]:
@@ -67,30 +82,34 @@ def _dftracer_call(i: int) -> tuple[str, str]:
     """
     descriptor, place = 3 + i % 7, 4096 * i
     moves = f'"count":4096,"ret":4096,"fd":{descriptor}'
-    return (("open64", f'"flags":66,"mode":384,"ret":{descriptor}'),
-            ("read", moves),
-            ("lseek64", f'"fd":{descriptor},"whence":0,"offset":{place},"ret":{place}'),
-            ("write", moves),
-            ("close", f'"ret":0,"fd":{descriptor}'))[i // 7 % 5]  # fmt: skip
+    return (
+        ("open64", f'"flags":66,"mode":384,"ret":{descriptor}'),
+        ("read", moves),
+        ("lseek64", f'"fd":{descriptor},"whence":0,"offset":{place},"ret":{place}'),
+        ("write", moves),
+        ("close", f'"ret":0,"fd":{descriptor}'),
+    )[i // 7 % 5]
 
 
 def dftracer_lines(count: int) -> Iterator[str]:
     """Yield lines of DFTracer, in the schema of 2024."""
     yield "["
     for i in range(9):
-        yield (f'{{"id":{i},"name":"FH","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{{"hhash":5,'
-               f'"name":"/data/cm1out_00000{i}.dat","value":33{i}}}}}')  # fmt: skip
+        yield (
+            f'{{"id":{i},"name":"FH","cat":"dftracer","pid":70,"tid":70,"ph":"M","args":{{"hhash":5,'
+            f'"name":"/data/cm1out_00000{i}.dat","value":33{i}}}}}'
+        )
     for i in range(count - 10):
         name, arguments = _dftracer_call(i)
-        yield (f'{{"id":{i},"name":"{name}","cat":"POSIX","pid":70,"tid":{70 + i % 2},'
-               f'"ts":{1700000000000000 + 40 * i},"dur":{11 + i % 50},"ph":"X","args":{{"hhash":5,'
-               f'"p_idx":-1,"level":2,"fhash":{330 + (i // 35 * 7 + i % 7) % 9},{arguments}}}}}')  # fmt: skip
+        yield (
+            f'{{"id":{i},"name":"{name}","cat":"POSIX","pid":70,"tid":{70 + i % 2},'
+            f'"ts":{1700000000000000 + 40 * i},"dur":{11 + i % 50},"ph":"X","args":{{"hhash":5,'
+            f'"p_idx":-1,"level":2,"fhash":{330 + (i // 35 * 7 + i % 7) % 9},{arguments}}}}}'
+        )
 
 
 @pytest.mark.parametrize(("reader", "lines"), [("strace", strace_lines), ("dftracer", dftracer_lines)])
-def test_sanitizing_keeps_nothing_of_a_row(
-    reader: str, lines: Callable[[int], Iterator[str]], tmp_path: Path
-) -> None:
+def test_sanitizing_keeps_nothing_of_a_row(reader: str, lines: Callable[[int], Iterator[str]], tmp_path: Path) -> None:
     now = allocated()
     trace = tmp_path / ("a.pfw" if reader == "dftracer" else "trace.strace")
     with trace.open("w") as file:
@@ -140,11 +159,23 @@ def _records(rows: int, seed: int = 7) -> pa.Table:
     """Return what recorder2parquet makes of writes at offsets that nothing compresses."""
     places = np.random.default_rng(seed).integers(2**40, 2**62, (2, rows))
     times = np.arange(rows, dtype=np.float32)
-    texts = {"args_1": pa.array(["/data/out"] * rows), "args_2": pa.array(places[0]).cast(pa.string()),
-             "args_3": pa.array(["4096"] * rows), "args_4": pa.array(places[1]).cast(pa.string())}  # fmt: skip
-    return pa.table({"rank": np.zeros(rows, np.int32), "thread_id": np.zeros(rows, np.int32), "tstart": times,
-                     "tend": times, "func_id": pa.array(["pwrite"] * rows), "arg_count": np.full(rows, 4, np.int32),
-                     **texts})  # fmt: skip
+    texts = {
+        "args_1": pa.array(["/data/out"] * rows),
+        "args_2": pa.array(places[0]).cast(pa.string()),
+        "args_3": pa.array(["4096"] * rows),
+        "args_4": pa.array(places[1]).cast(pa.string()),
+    }
+    return pa.table(
+        {
+            "rank": np.zeros(rows, np.int32),
+            "thread_id": np.zeros(rows, np.int32),
+            "tstart": times,
+            "tend": times,
+            "func_id": pa.array(["pwrite"] * rows),
+            "arg_count": np.full(rows, 4, np.int32),
+            **texts,
+        }
+    )
 
 
 def test_tables_of_recorder_are_read_as_they_are_asked_for(tmp_path: Path) -> None:

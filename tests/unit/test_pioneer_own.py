@@ -81,7 +81,7 @@ def test_calls_under_way(drawn: tuple[pathlib.Path, list[list[int | None]]], tmp
         (7, 0): (1 | 9 << 8 | 9 << 16, last + 20, 77, 2),
         (8, 3): (1 | 9 << 8 | layers["mpi"] << 16, last + 30, -(1 << 63), 0),
         (known[8], known[9]): (1 | 9 << 8 | layers["mpiio"] << 16, known[0], 77, 2),
-    }  # fmt: skip
+    }
     region = bytearray(128 * 4 * 32)
     for (thread, depth), values in slots.items():
         struct.pack_into("<Qqqq", region, ((thread or 0) * 4 + (depth or 0)) * 32, *values)
@@ -94,7 +94,7 @@ def test_calls_under_way(drawn: tuple[pathlib.Path, list[list[int | None]]], tmp
     assert [tuple(row[name] for name in names) for row in table.to_pylist() if row["extra"] == '{"unfinished":1}'] == [
         (5, 1, last + 10, "/f1", 77, "mpiio", None, None, '{"unfinished":1}'),
         (8, 3, last + 30, None, None, "mpi", None, None, '{"unfinished":1}'),
-    ]  # fmt: skip
+    ]
     assert info.sources[0].loss.truncated
 
 
@@ -133,8 +133,10 @@ def test_a_file_that_was_cut(
     assert info.skipped > 0
     assert loss.truncated
     assert (loss.missing_bytes, loss.unread_bytes) == (cut, (there - HEADER) % BLOCK)
-    assert loss.problems[-1].why == (f"cut at byte {there:,} of {there + cut:,}: {cut:,} bytes are missing, and "
-                                     f"{(there - HEADER) % BLOCK:,} bytes before that could not be read")  # fmt: skip
+    assert loss.problems[-1].why == (
+        f"cut at byte {there:,} of {there + cut:,}: {cut:,} bytes are missing, and "
+        f"{(there - HEADER) % BLOCK:,} bytes before that could not be read"
+    )
 
 
 @pytest.mark.parametrize("content", [b"", b"MPIOXTRC", b"MPIOXTRC\2\0\0\0" + bytes(5000)])
@@ -174,6 +176,8 @@ def test_fuzzed(drawn: tuple[pathlib.Path, list[list[int | None]]], tmp_path: pa
     assert built.returncode == 0, built.stderr
     done = subprocess.run(
         [str(binary), "-max_total_time=10", "-seed=1", "-max_len=80000", f"-artifact_prefix={tmp_path}/", str(corpus)],
-        capture_output=True, text=True, timeout=240,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
     assert done.returncode == 0, done.stderr[-4000:]

@@ -37,10 +37,22 @@ def trace_of_handles(rank: int, calls: Sequence[Through]) -> pa.Table:
 def trace(rank: int, calls: Sequence[Call], *, every_ns: int = 100, takes_ns: int = 30) -> pa.Table:
     """Return the trace table of one rank."""
     return pa.Table.from_pylist(
-        [{"timestamp": 1000 + every_ns * i, "operation": call[0], "file": call[1], "duration": takes_ns, "rank": rank,
-          "offset": call[2] if len(call) > 2 else None, "thread": 0, "layer": "posix", "line": i + 1}
-         for i, call in enumerate(calls)], SCHEMA,
-    )  # fmt: skip
+        [
+            {
+                "timestamp": 1000 + every_ns * i,
+                "operation": call[0],
+                "file": call[1],
+                "duration": takes_ns,
+                "rank": rank,
+                "offset": call[2] if len(call) > 2 else None,
+                "thread": 0,
+                "layer": "posix",
+                "line": i + 1,
+            }
+            for i, call in enumerate(calls)
+        ],
+        SCHEMA,
+    )
 
 
 # ---- rank fields -----------------------------------------------------------------------------------------------------
@@ -117,10 +129,18 @@ def test_templates_give_the_names_back(ranks: list[int], parts: list[tuple[str, 
 
 @pytest.mark.parametrize(
     ("template", "rank", "ranks", "name"),
-    [("p.{rank~1+1:03}", 3, 4, "p.001"), ("p.{rank~-1}", 0, 8, "p.7"), ("p.{rank=5}", 0, 4, "p.1"),
-     ("p.{rank=5}", 2, None, "p.5"), ("p.{rank~1}", 3, None, "p.4"), ("p.{rank}", 3, 2, "p.3"),
-     ("p.{rank=3}", 0, 4, "p.3"), ("p.{rank=3}", 0, 5, "p.3"), ("p.{rank=3}", 9, 400, "p.3")],
-)  # fmt: skip
+    [
+        ("p.{rank~1+1:03}", 3, 4, "p.001"),
+        ("p.{rank~-1}", 0, 8, "p.7"),
+        ("p.{rank=5}", 0, 4, "p.1"),
+        ("p.{rank=5}", 2, None, "p.5"),
+        ("p.{rank~1}", 3, None, "p.4"),
+        ("p.{rank}", 3, 2, "p.3"),
+        ("p.{rank=3}", 0, 4, "p.3"),
+        ("p.{rank=3}", 0, 5, "p.3"),
+        ("p.{rank=3}", 9, 400, "p.3"),
+    ],
+)
 def test_references(template: str, rank: int, ranks: int | None, name: str) -> None:
     assert Template(template).name(rank, ranks) == name
     assert Template(template).refers == ("~" in template or "=" in template)
@@ -139,17 +159,28 @@ def test_files_that_others_look_at() -> None:
         names[rank] |= {"both.0": WRITTEN if rank < 2 else OPENED}
         names[rank].setdefault("own.0", WRITTEN if rank == 0 else OPENED)
         names[rank].setdefault(f"own.{rank}", WRITTEN)
-    found = {rank: {name: template.text for name, template in own.items()}
-             for rank, own in templates_by_rank(names, 6).items()}  # fmt: skip
+    found = {
+        rank: {name: template.text for name, template in own.items()}
+        for rank, own in templates_by_rank(names, 6).items()
+    }
     assert found[0] == {
-        "part.0": "part.{rank}", **{f"part.{rank}": f"part.{{rank={rank}}}" for rank in range(1, 6)},
-        "ring_01": "ring_{rank+1:02}", "ring_02": "ring_{rank~1+1:02}", "ring_06": "ring_{rank~-1+1:02}",
-        "both.0": "both.0", "own.0": "own.{rank}",
-    }  # fmt: skip
+        "part.0": "part.{rank}",
+        **{f"part.{rank}": f"part.{{rank={rank}}}" for rank in range(1, 6)},
+        "ring_01": "ring_{rank+1:02}",
+        "ring_02": "ring_{rank~1+1:02}",
+        "ring_06": "ring_{rank~-1+1:02}",
+        "both.0": "both.0",
+        "own.0": "own.{rank}",
+    }
     assert found[4] == {
-        "part.4": "part.{rank}", "ring_05": "ring_{rank+1:02}", "ring_06": "ring_{rank~1+1:02}",
-        "ring_04": "ring_{rank~-1+1:02}", "both.0": "both.0", "own.0": "own.{rank=0}", "own.4": "own.{rank}",
-    }  # fmt: skip
+        "part.4": "part.{rank}",
+        "ring_05": "ring_{rank+1:02}",
+        "ring_06": "ring_{rank~1+1:02}",
+        "ring_04": "ring_{rank~-1+1:02}",
+        "both.0": "both.0",
+        "own.0": "own.{rank=0}",
+        "own.4": "own.{rank}",
+    }
 
 
 # ---- differences -----------------------------------------------------------------------------------------------------
@@ -225,14 +256,32 @@ def paths_of(path: WorkloadPath) -> list[tuple[str, str | None, int]]:
 
 def test_path_of_root_and_child() -> None:
     """What the root does alone stays in its place, what the child does alone comes behind what precedes it."""
-    root = trace(0, [("open", "cfg"), ("read", "cfg"), ("close", "cfg"), ("open", "d.0"), ("write", "d.0", 0),
-                     ("stat", "all"), ("close", "d.0"), ("unlink", "cfg")])  # fmt: skip
+    root = trace(
+        0,
+        [
+            ("open", "cfg"),
+            ("read", "cfg"),
+            ("close", "cfg"),
+            ("open", "d.0"),
+            ("write", "d.0", 0),
+            ("stat", "all"),
+            ("close", "d.0"),
+            ("unlink", "cfg"),
+        ],
+    )
     child = trace(3, [("open", "d.3"), ("write", "d.3", 4096), ("access", "mine"), ("stat", "all"), ("close", "d.3")])
     path = extract({0: root, 3: child}, ((0,), (3,)), ranks=4)
     assert paths_of(path) == [
-        ("open", "cfg", 1), ("read", "cfg", 1), ("close", "cfg", 1), ("open", "d.{rank}", 3), ("write", "d.{rank}", 3),
-        ("access", "mine", 2), ("stat", "all", 3), ("close", "d.{rank}", 3), ("unlink", "cfg", 1),
-    ]  # fmt: skip
+        ("open", "cfg", 1),
+        ("read", "cfg", 1),
+        ("close", "cfg", 1),
+        ("open", "d.{rank}", 3),
+        ("write", "d.{rank}", 3),
+        ("access", "mine", 2),
+        ("stat", "all", 3),
+        ("close", "d.{rank}", 3),
+        ("unlink", "cfg", 1),
+    ]
     rows = path.table.to_pylist()
     assert [row["owner"] for row in rows] == ["root"] * 3 + ["private"] * 2 + ["child", "shared", "private", "root"]
     assert (rows[4]["offset_0"], rows[4]["offset_1"]) == (0, 4096)
@@ -254,9 +303,10 @@ def test_the_root_looks_at_all_files() -> None:
     tables[0] = tables[0].set_column(tables[0].schema.get_field_index("extra"), "extra", extras)
     path = extract(tables, ((0,), (1, 2, 3)), ranks=4)
     assert paths_of(path) == [
-        *[(name, "part.{rank}", 3) for name in ("open", "write", "close")], ("stat", "part.{rank}", 1),
+        *[(name, "part.{rank}", 3) for name in ("open", "write", "close")],
+        ("stat", "part.{rank}", 1),
         *[("stat", f"part.{{rank={other}}}", 1) for other in (1, 2, 3)],
-    ]  # fmt: skip
+    ]
     assert set(path.words("owner")) == {"private"}
     assert path.words("extra")[3:].tolist() == renamed
 
@@ -266,27 +316,56 @@ def test_path_of_several_subgroups() -> None:
     readers = trace(1, [("open", "a"), ("read", "a"), ("close", "a")])
     writers = trace(2, [("open", "a"), ("write", "a"), ("fsync", "a"), ("close", "a")])
     path = extract({0: root, 1: readers, 2: writers}, ((0,), (1,), (2,)))
-    open_, write, read, fsync, close = (("open", "a", 7), ("write", "a", 5), ("read", "a", 2), ("fsync", "a", 4),
-                                        ("close", "a", 7))  # fmt: skip
+    open_, write, read, fsync, close = (
+        ("open", "a", 7),
+        ("write", "a", 5),
+        ("read", "a", 2),
+        ("fsync", "a", 4),
+        ("close", "a", 7),
+    )
     assert paths_of(path) in ([open_, write, read, fsync, close], [open_, read, write, fsync, close])
 
 
 def test_handles_of_one_file() -> None:
     """The root has opened its reading handle first, the child its writing one, and no others correspond."""
-    root = trace_of_handles(0, [("open", "a", 5, 0), ("open", "a", 6, 1), ("write", "a", 6), ("read", "a", 5),
-                                ("fsync", "a", 6), ("close", "a", 5), ("close", "a", 6)])  # fmt: skip
+    root = trace_of_handles(
+        0,
+        [
+            ("open", "a", 5, 0),
+            ("open", "a", 6, 1),
+            ("write", "a", 6),
+            ("read", "a", 5),
+            ("fsync", "a", 6),
+            ("close", "a", 5),
+            ("close", "a", 6),
+        ],
+    )
     child = trace_of_handles(1, [("open", "a", 0, 1), ("write", "a", 0), ("fsync", "a", 0), ("close", "a", 0)])
     rows = extract({0: root, 1: child}, ((0,), (1,))).table.to_pylist()
     assert [(row["operation"], row["session"], row["groups"]) for row in rows] == [
-        ("open", 0, 1), ("open", 1, 3), ("write", 1, 3), ("read", 0, 1), ("fsync", 1, 3), ("close", 0, 1),
+        ("open", 0, 1),
+        ("open", 1, 3),
+        ("write", 1, 3),
+        ("read", 0, 1),
+        ("fsync", 1, 3),
+        ("close", 0, 1),
         ("close", 1, 3),
-    ]  # fmt: skip
+    ]
 
 
 def test_what_corresponds_is_in_one_session() -> None:
     """The root closes and opens again in between: its second session is its own, up to the close."""
-    root = trace_of_handles(0, [("open", "a", 0), ("write", "a", 0), ("close", "a", 0), ("open", "a", 1),
-                                ("fsync", "a", 1), ("close", "a", 1)])  # fmt: skip
+    root = trace_of_handles(
+        0,
+        [
+            ("open", "a", 0),
+            ("write", "a", 0),
+            ("close", "a", 0),
+            ("open", "a", 1),
+            ("fsync", "a", 1),
+            ("close", "a", 1),
+        ],
+    )
     child = trace_of_handles(1, [("open", "a", 0), ("write", "a", 0), ("fsync", "a", 0), ("close", "a", 0)])
     path = extract({0: root, 1: child}, ((0,), (1,)))
     rows = path.table.to_pylist()
@@ -303,7 +382,11 @@ def test_each_group_opens_by_its_own_call() -> None:
     child = trace_of_handles(1, [("open", "a", 4), *[("write", "a", 4)] * 3, ("close", "a", 4)])
     rows = extract({0: root, 1: child}, ((0,), (1,))).table.to_pylist()
     assert [(row["operation"], row["session"], row["groups"]) for row in rows] == [
-        ("open", 0, 2), ("creat", 0, 1), *[("write", 0, 3)] * 3, ("close", 0, 3)]  # fmt: skip
+        ("open", 0, 2),
+        ("creat", 0, 1),
+        *[("write", 0, 3)] * 3,
+        ("close", 0, 3),
+    ]
 
 
 def test_slack_is_what_lies_between() -> None:
@@ -357,8 +440,10 @@ def test_leaving_out_gives_each_trace_back(root: list[Call], one: list[Call], tw
     """Of every group, in order, with its own numbers."""
 
     def filled(rank: int, several: list[Call]) -> list[Call]:
-        return [(operation, None if file is None else str(file).format(rank), i)
-                for i, (operation, file, *_) in enumerate(several)]  # fmt: skip
+        return [
+            (operation, None if file is None else str(file).format(rank), i)
+            for i, (operation, file, *_) in enumerate(several)
+        ]
 
     given_calls = {0: filled(0, root), 1: filled(1, one), 2: filled(2, two)}
     path = extract({rank: trace(rank, list(several)) for rank, several in given_calls.items()}, ((0,), (1,), (2,)))

@@ -22,13 +22,33 @@ from mpiio_ext.pioneer.path.workload_path import COMMON, PER_GROUP
 
 def hand_written(**changes: Any) -> dict[str, Any]:
     """Return a path as a person writes it."""
-    rows = [{"operation": "open", "file": "a.{rank}", "owner": "private", "groups": 3, "layer": "posix",
-             "extra": {"flags": 66}},
-            {"operation": "write", "file": "a.{rank}", "owner": "private", "groups": 3, "layer": "posix",
-             "offset_0": 0, "size_0": 9, "size_1": 9, "slack_1": 5},
-            {"operation": "close", "file": "a.{rank}", "owner": "private", "groups": 3, "layer": "posix"}]
-    return {"pioneer-path": {"representatives": [0, 1], "members": [[0], [1]], "version": 1}, "operations": rows,
-            **changes}  # fmt: skip
+    rows = [
+        {
+            "operation": "open",
+            "file": "a.{rank}",
+            "owner": "private",
+            "groups": 3,
+            "layer": "posix",
+            "extra": {"flags": 66},
+        },
+        {
+            "operation": "write",
+            "file": "a.{rank}",
+            "owner": "private",
+            "groups": 3,
+            "layer": "posix",
+            "offset_0": 0,
+            "size_0": 9,
+            "size_1": 9,
+            "slack_1": 5,
+        },
+        {"operation": "close", "file": "a.{rank}", "owner": "private", "groups": 3, "layer": "posix"},
+    ]
+    return {
+        "pioneer-path": {"representatives": [0, 1], "members": [[0], [1]], "version": 1},
+        "operations": rows,
+        **changes,
+    }
 
 
 def written(document: Any, folder: pathlib.Path) -> pathlib.Path:
@@ -62,10 +82,8 @@ def test_what_a_person_writes(tmp_path: pathlib.Path) -> None:
         (0, "offset_0", 1.5, "/operations/0/offset_0: 1.5 is not a whole number"),
         (0, "size_0", 2**63, f"/operations/0/size_0: {2**63} is greater than {2**63 - 1}"),
     ],
-)  # fmt: skip
-def test_what_is_wrong_with_an_operation(
-    tmp_path: pathlib.Path, row: int, name: str, value: Any, said: str
-) -> None:
+)
+def test_what_is_wrong_with_an_operation(tmp_path: pathlib.Path, row: int, name: str, value: Any, said: str) -> None:
     document = hand_written()
     document["operations"][row][name] = value
     path = written(document, tmp_path)
@@ -81,20 +99,38 @@ def test_what_is_wrong_with_an_operation(
         ({"operations": []}, '/: "pioneer-path" is missing'),
         (hand_written(operations=7), "/operations: 7 is not a list"),
         (hand_written(operations=[{}]), '/operations/0: "operation" is missing'),
-        ({"pioneer-path": {"representatives": 5, "members": [], "version": 1}, "operations": []},
-         "/pioneer-path/representatives: 5 is not a list"),
-        ({"pioneer-path": {"representatives": [0, 1], "members": [[0]], "version": 1}, "operations": []},
-         "/pioneer-path/members: there are 1, and 2 representatives"),
-        ({"pioneer-path": {"representatives": [0], "members": [[0]], "starts": [0, 1], "version": 1}, "operations": []},
-         "/pioneer-path/starts: there are 2, and 1 representatives"),
-        ({"pioneer-path": {"representatives": [0], "members": [[0]], "starts": [-1], "version": 1}, "operations": []},
-         "/pioneer-path/starts/0: -1 is less than 0"),
-        ({"pioneer-path": {"representatives": [], "members": [], "version": 1}, "operations": []},
-         "/pioneer-path/representatives: there are 0; a path has 1 to 63 groups"),
-        ({"pioneer-path": {"representatives": [0], "members": [[0]], "version": 9}, "operations": []},
-         "/pioneer-path/version: 9; this release reads 1"),
+        (
+            {"pioneer-path": {"representatives": 5, "members": [], "version": 1}, "operations": []},
+            "/pioneer-path/representatives: 5 is not a list",
+        ),
+        (
+            {"pioneer-path": {"representatives": [0, 1], "members": [[0]], "version": 1}, "operations": []},
+            "/pioneer-path/members: there are 1, and 2 representatives",
+        ),
+        (
+            {
+                "pioneer-path": {"representatives": [0], "members": [[0]], "starts": [0, 1], "version": 1},
+                "operations": [],
+            },
+            "/pioneer-path/starts: there are 2, and 1 representatives",
+        ),
+        (
+            {
+                "pioneer-path": {"representatives": [0], "members": [[0]], "starts": [-1], "version": 1},
+                "operations": [],
+            },
+            "/pioneer-path/starts/0: -1 is less than 0",
+        ),
+        (
+            {"pioneer-path": {"representatives": [], "members": [], "version": 1}, "operations": []},
+            "/pioneer-path/representatives: there are 0; a path has 1 to 63 groups",
+        ),
+        (
+            {"pioneer-path": {"representatives": [0], "members": [[0]], "version": 9}, "operations": []},
+            "/pioneer-path/version: 9; this release reads 1",
+        ),
     ],
-)  # fmt: skip
+)
 def test_what_is_no_path(tmp_path: pathlib.Path, document: Any, said: str) -> None:
     path = written(document, tmp_path)
     with pytest.raises(ValueError, match=re.escape(f"{path}: {said}")):
@@ -108,10 +144,32 @@ def test_what_is_no_json(tmp_path: pathlib.Path, text: str) -> None:
         WorkloadPath.load(tmp_path / "path.json")
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-                    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-                        st.sampled_from(["pioneer-path", "operations", "representatives", "members", "version", "file",
-                                         "operation", "groups", "layer", "extra"]), inner), max_leaves=12))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(
+                    [
+                        "pioneer-path",
+                        "operations",
+                        "representatives",
+                        "members",
+                        "version",
+                        "file",
+                        "operation",
+                        "groups",
+                        "layer",
+                        "extra",
+                    ]
+                ),
+                inner,
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_any_document(document: Any) -> None:
     """It is a path, or it is said what is wrong, and where."""
     with contextlib.suppress(DocumentError):

@@ -53,8 +53,11 @@ def test_a_replay_that_fails_is_named_and_leaves_nothing_that_looks_whole(
 ) -> None:
     """The results of the steps before it are there and whole."""
     said: list[tuple[str, str]] = []
-    steps = pipeline(tmp_path, launcher("import sys; print('no node is free'); sys.exit(7)"),
-                     say=lambda step, text: said.append((step, text)))  # fmt: skip
+    steps = pipeline(
+        tmp_path,
+        launcher("import sys; print('no node is free'); sys.exit(7)"),
+        say=lambda step, text: said.append((step, text)),
+    )
     with pytest.raises(StepError, match=r"(?s)step 5 of 6, replay: .*status 7.*no node is free"):
         steps.run()
     out = tmp_path / "out"
@@ -73,10 +76,12 @@ def test_a_launcher_that_does_nothing_is_no_replay(tmp_path: pathlib.Path, launc
 
 
 def test_a_replay_that_hangs_is_ended_with_all_that_it_has_started(tmp_path: pathlib.Path, launcher: Fake) -> None:
-    program = launcher("import subprocess, sys, time, pathlib\n"
-                       "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
-                       f"pathlib.Path({str(tmp_path / 'child')!r}).write_text(str(child.pid))\n"
-                       "time.sleep(600)")  # fmt: skip
+    program = launcher(
+        "import subprocess, sys, time, pathlib\n"
+        "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(600)'])\n"
+        f"pathlib.Path({str(tmp_path / 'child')!r}).write_text(str(child.pid))\n"
+        "time.sleep(600)"
+    )
     begun = time.monotonic()
     with pytest.raises(StepError, match=r"(?s)replay: .*was ended after 10 s"):
         pipeline(tmp_path, program, limit_s=10.0).run()
@@ -114,15 +119,25 @@ def test_results_of_two_runs_are_never_mixed(tmp_path: pathlib.Path, launcher: F
     assert (out / "comparison.html").read_text(encoding="utf-8") == "old"
     result = CliRunner().invoke(main, [*words, "--replace", "-n", "2"])
     assert result.exit_code == 2 and "ended with status 4" in result.stderr and "-n 2" in result.stderr
-    assert names(out) == {"sanitized.parquet", "path.parquet", "profile.json", "synthetic.parquet", "run.failed",
-                          "mine.txt"}  # fmt: skip
+    assert names(out) == {
+        "sanitized.parquet",
+        "path.parquet",
+        "profile.json",
+        "synthetic.parquet",
+        "run.failed",
+        "mine.txt",
+    }
 
 
 @pytest.mark.parametrize(
     ("more", "said"),
-    [(["--multiply", "files=2"], "it is for --mode tuned"), (["--multiply", "file=2"], "'file=2' is not files=X"),
-     (["--mode", "tuned", "--multiply", "files=-1"], "scale of files"), (["--launcher", "/no/mpiexec"], "/no/mpiexec")],
-)  # fmt: skip
+    [
+        (["--multiply", "files=2"], "it is for --mode tuned"),
+        (["--multiply", "file=2"], "'file=2' is not files=X"),
+        (["--mode", "tuned", "--multiply", "files=-1"], "scale of files"),
+        (["--launcher", "/no/mpiexec"], "/no/mpiexec"),
+    ],
+)
 def test_options_that_make_no_sense(tmp_path: pathlib.Path, more: list[str], said: str) -> None:
     words = ["pioneer", "all", str(saved_table(tmp_path)), "-o", str(tmp_path / "out"), *more]
     result = CliRunner().invoke(main, words)
@@ -132,9 +147,14 @@ def test_options_that_make_no_sense(tmp_path: pathlib.Path, more: list[str], sai
 
 @pytest.mark.parametrize(
     ("mode", "scale", "operations", "size"),
-    [("faithful", None, 44, 1000), ("quota", None, 44, 1000), ("sampled", None, 44, 1000),
-     ("tuned", Scale(sizes=2), 44, 2000), ("tuned", Scale(files=3), 132, 1000)],
-)  # fmt: skip
+    [
+        ("faithful", None, 44, 1000),
+        ("quota", None, 44, 1000),
+        ("sampled", None, 44, 1000),
+        ("tuned", Scale(sizes=2), 44, 2000),
+        ("tuned", Scale(files=3), 132, 1000),
+    ],
+)
 def test_the_synthetic_path_is_of_the_mode(
     tmp_path: pathlib.Path, launcher: Fake, mode: str, scale: Scale | None, operations: int, size: int
 ) -> None:
@@ -148,16 +168,23 @@ def test_the_synthetic_path_is_of_the_mode(
 def strace_of(folder: pathlib.Path, *lines: str) -> pathlib.Path:
     """Return a trace of strace, whose calls are 100 us apart."""
     path = folder / "app.strace"
-    path.write_text("".join(f"1 1700000000.{100 * number:06} {line} <0.000010>\n" for number, line in enumerate(lines)),
-                    encoding="utf-8")  # fmt: skip
+    path.write_text(
+        "".join(f"1 1700000000.{100 * number:06} {line} <0.000010>\n" for number, line in enumerate(lines)),
+        encoding="utf-8",
+    )
     return path
 
 
 def test_a_file_that_no_replay_can_make_is_named_with_the_option_that_leaves_it_out(
     tmp_path: pathlib.Path, launcher: Fake
 ) -> None:
-    trace = strace_of(tmp_path, 'openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT, 0666) = 3</d/a>',
-                      'stat("../a b", {...}) = 0', 'stat("../c", {...}) = 0', "close(3</d/a>) = 0")
+    trace = strace_of(
+        tmp_path,
+        'openat(AT_FDCWD, "/d/a", O_RDWR|O_CREAT, 0666) = 3</d/a>',
+        'stat("../a b", {...}) = 0',
+        'stat("../c", {...}) = 0',
+        "close(3</d/a>) = 0",
+    )
     command = ["pioneer", "all", str(trace), "-o", str(tmp_path / "out"), "--launcher", str(launcher("exit(9)"))]
     result = CliRunner().invoke(main, command)
     assert result.exit_code == 2

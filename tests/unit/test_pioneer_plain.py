@@ -23,12 +23,45 @@ Row = dict[str, Any]
 MEMBERS = ((0,), (1, 2, 3))
 EACH = [{"displacement": 64 + 20 * group, "filetype": "V(4;1;40;10)"} for group in range(2)]
 VIEW = {**EACH[0], "groups": EACH}
-MPIIO = ("MPI_File_open", "MPI_File_close", "MPI_File_write_at", "MPI_File_read", "MPI_File_seek", "MPI_File_iwrite_at",
-         "MPI_File_write_shared", "MPI_File_set_view")  # fmt: skip
-POSIX = ("open", "close", "read", "write", "pread", "pwrite", "lseek", "dup", "ftruncate", "unlink", "stat", "sendfile",
-         "mmap", "munmap", "readdir", "nonsense")
-EXTRAS: tuple[Row | None, ...] = (None, None, None, {"whence": "SEEK_CUR"}, {"moved": 3}, {"file2": "b"}, {"errno": 2},
-                                  {"comm": "self"}, {"flags": 66, "amode": 5})  # fmt: skip
+MPIIO = (
+    "MPI_File_open",
+    "MPI_File_close",
+    "MPI_File_write_at",
+    "MPI_File_read",
+    "MPI_File_seek",
+    "MPI_File_iwrite_at",
+    "MPI_File_write_shared",
+    "MPI_File_set_view",
+)
+POSIX = (
+    "open",
+    "close",
+    "read",
+    "write",
+    "pread",
+    "pwrite",
+    "lseek",
+    "dup",
+    "ftruncate",
+    "unlink",
+    "stat",
+    "sendfile",
+    "mmap",
+    "munmap",
+    "readdir",
+    "nonsense",
+)
+EXTRAS: tuple[Row | None, ...] = (
+    None,
+    None,
+    None,
+    {"whence": "SEEK_CUR"},
+    {"moved": 3},
+    {"file2": "b"},
+    {"errno": 2},
+    {"comm": "self"},
+    {"flags": 66, "amode": 5},
+)
 
 
 @st.composite
@@ -43,11 +76,19 @@ def rows(draw: st.DrawFn) -> list[Row]:
         name = draw(st.sampled_from(names)) if begun or draw(st.integers(0, 5)) == 0 else names[0]
         extra = VIEW if name == "MPI_File_set_view" else draw(st.sampled_from(EXTRAS))
         per_group = {f"{column}_{group}": draw(number) for column in ("offset", "size", "slack") for group in (0, 1)}
-        found.append({"id": len(found), "layer": layer, "operation": name, "session": session,
-                      "file": draw(st.sampled_from(("a", "b", "p.{rank}", None))) if session > 1 else "c",
-                      "owner": draw(st.sampled_from(("shared", "private", "root"))),
-                      "groups": draw(st.sampled_from((3, 3, 3, 1, 2))),
-                      "extra": None if extra is None else json.dumps(extra), **per_group})  # fmt: skip
+        found.append(
+            {
+                "id": len(found),
+                "layer": layer,
+                "operation": name,
+                "session": session,
+                "file": draw(st.sampled_from(("a", "b", "p.{rank}", None))) if session > 1 else "c",
+                "owner": draw(st.sampled_from(("shared", "private", "root"))),
+                "groups": draw(st.sampled_from((3, 3, 3, 1, 2))),
+                "extra": None if extra is None else json.dumps(extra),
+                **per_group,
+            }
+        )
     return found
 
 
@@ -63,8 +104,10 @@ def content(found: Plan | str) -> dict[str, Any]:
     if isinstance(found, str):
         return {"error": found}
     values = {field.name: getattr(found, field.name) for field in dataclasses.fields(found)}
-    return {name: (value.dtype.name, value.tolist()) if isinstance(value, np.ndarray) else value
-            for name, value in values.items()}  # fmt: skip
+    return {
+        name: (value.dtype.name, value.tolist()) if isinstance(value, np.ndarray) else value
+        for name, value in values.items()
+    }
 
 
 @settings(max_examples=30, deadline=None)

@@ -38,10 +38,21 @@ def op(operation: str, file: str | None = None, owner: str | None = "shared", **
 
 @pytest.mark.parametrize(
     ("raw", "name"),
-    [("SYS_open", "open"), ("fopen64", "fopen"), ("pwrite64", "pwrite"), ("__fxstat64", "fstat"), ("__xstat", "stat"),
-     ("PMPI_File_open", "MPI_File_open"), ("MPI_File_write_at_c", "MPI_File_write_at"), ("__open64_2", "open"),
-     ("__read_chk", "read"), ("MPIO_Wait", "MPI_Wait"), ("newfstatat", "fstatat"), ("dup2", "dup2")],
-)  # fmt: skip
+    [
+        ("SYS_open", "open"),
+        ("fopen64", "fopen"),
+        ("pwrite64", "pwrite"),
+        ("__fxstat64", "fstat"),
+        ("__xstat", "stat"),
+        ("PMPI_File_open", "MPI_File_open"),
+        ("MPI_File_write_at_c", "MPI_File_write_at"),
+        ("__open64_2", "open"),
+        ("__read_chk", "read"),
+        ("MPIO_Wait", "MPI_Wait"),
+        ("newfstatat", "fstatat"),
+        ("dup2", "dup2"),
+    ],
+)
 def test_names_of_operations(raw: str, name: str) -> None:
     assert normal_name(raw) == name
 
@@ -61,17 +72,28 @@ def test_catalogue() -> None:
 
 def test_sessions_and_gaps() -> None:
     """Two files, as in the paper's Figure 2: what is done to the other one shows in the gaps."""
-    path = path_of([
-        op("stat", "A"),                                        # 0, outside
-        op("open", "A"), op("open", "B"), op("write", "A"),     # 1 2 3
-        op("read", "B"), op("close", "A"), op("read", "B"),     # 4 5 6
-        op("close", "B"), op("unlink", "A"), op("open", "A"),   # 7 8 9
-        op("write", "A"), op("close", "A"),                     # 10 11
-    ])  # fmt: skip
+    path = path_of(
+        [
+            op("stat", "A"),  # 0, outside
+            op("open", "A"),
+            op("open", "B"),
+            op("write", "A"),  # 1 2 3
+            op("read", "B"),
+            op("close", "A"),
+            op("read", "B"),  # 4 5 6
+            op("close", "B"),
+            op("unlink", "A"),
+            op("open", "A"),  # 7 8 9
+            op("write", "A"),
+            op("close", "A"),  # 10 11
+        ]
+    )
     found = find_sessions(path)
     assert [(item.file, item.members) for item in found.sessions] == [
-        ("A", [1, 3, 5]), ("B", [2, 4, 6, 7]), ("A", [9, 10, 11]),
-    ]  # fmt: skip
+        ("A", [1, 3, 5]),
+        ("B", [2, 4, 6, 7]),
+        ("A", [9, 10, 11]),
+    ]
     assert found.of.tolist() == [-1, 0, 1, 0, 1, 0, 1, 1, -1, 2, 2, 2]
     shared = characterize(path).classes["shared"]
     assert shared.files == 2
@@ -108,55 +130,109 @@ def test_sessions_of_figure_2() -> None:
 
 
 def test_sessions_without_opens_and_several_at_once() -> None:
-    path = path_of([op("pwrite", "X"), op("open", "X"), op("open", "X"), op("read", "X"), op("close", "X"),
-                    op("read", "X"), op("close", "X"), op("fread", "X", layer="stdio"), op("read", None)])  # fmt: skip
+    path = path_of(
+        [
+            op("pwrite", "X"),
+            op("open", "X"),
+            op("open", "X"),
+            op("read", "X"),
+            op("close", "X"),
+            op("read", "X"),
+            op("close", "X"),
+            op("fread", "X", layer="stdio"),
+            op("read", None),
+        ]
+    )
     found = find_sessions(path)
     assert [(item.layer, item.members, item.has_open, item.has_close) for item in found.sessions] == [
-        ("posix", [0], False, False), ("posix", [1, 5, 6], True, True), ("posix", [2, 3, 4], True, True),
+        ("posix", [0], False, False),
+        ("posix", [1, 5, 6], True, True),
+        ("posix", [2, 3, 4], True, True),
         ("stdio", [7], False, False),
-    ]  # fmt: skip
+    ]
     assert found.of[8] == -1
 
 
 def test_sessions_by_their_numbers() -> None:
     """Handles of one file that are open at a time; what has no number belongs to what was opened last."""
-    path = path_of([
-        op("open", "X", session=7), op("open", "X", session=3), op("write", "X", session=7), op("read", "X", session=3),
-        op("munmap", "X"), op("close", "X", session=3), op("dup", "X", session=7), op("close", "X", session=7),
-        op("write", "X", session=7), op("close", "X", session=7), op("munmap", "X"), op("fopen", "X", layer="stdio"),
-        op("fread", "X", layer="stdio"), op("open", "Y", session=7), op("open", "Y", session=2),
-        op("close", "Y", session=7), op("close", "Y", session=2),
-    ])  # fmt: skip
+    path = path_of(
+        [
+            op("open", "X", session=7),
+            op("open", "X", session=3),
+            op("write", "X", session=7),
+            op("read", "X", session=3),
+            op("munmap", "X"),
+            op("close", "X", session=3),
+            op("dup", "X", session=7),
+            op("close", "X", session=7),
+            op("write", "X", session=7),
+            op("close", "X", session=7),
+            op("munmap", "X"),
+            op("fopen", "X", layer="stdio"),
+            op("fread", "X", layer="stdio"),
+            op("open", "Y", session=7),
+            op("open", "Y", session=2),
+            op("close", "Y", session=7),
+            op("close", "Y", session=2),
+        ]
+    )
     found = find_sessions(path)
     assert found.of.tolist() == [0, 1, 0, 1, 1, 1, 0, 0, 0, 0, 2, 3, 3, 4, 5, 4, 5]
     assert [(item.has_open, item.has_close) for item in found.sessions] == [
-        (True, True), (True, True), (False, False), (True, False), (True, True), (True, True)]  # fmt: skip
+        (True, True),
+        (True, True),
+        (False, False),
+        (True, False),
+        (True, True),
+        (True, True),
+    ]
 
 
 def test_soft_dependencies() -> None:
     """A seek makes read1 of a read, a wait MPI_File_iread01; a seek that nothing follows stays."""
-    path = path_of([
-        op("open", "a"), op("lseek", "a"), op("read", "a"), op("read", "a"), op("pread", "a"), op("lseek", "a"),
-        op("close", "a"),
-        op("MPI_File_open", "b", layer="mpiio"), op("MPI_File_seek", "b", layer="mpiio"),
-        op("MPI_File_iread", "b", layer="mpiio"), op("MPI_File_iwrite_at", "b", layer="mpiio"),
-        op("MPI_Waitall", layer="mpi"), op("MPI_File_iread", "b", layer="mpiio"),
-        op("MPI_File_close", "b", layer="mpiio"),
-    ])  # fmt: skip
+    path = path_of(
+        [
+            op("open", "a"),
+            op("lseek", "a"),
+            op("read", "a"),
+            op("read", "a"),
+            op("pread", "a"),
+            op("lseek", "a"),
+            op("close", "a"),
+            op("MPI_File_open", "b", layer="mpiio"),
+            op("MPI_File_seek", "b", layer="mpiio"),
+            op("MPI_File_iread", "b", layer="mpiio"),
+            op("MPI_File_iwrite_at", "b", layer="mpiio"),
+            op("MPI_Waitall", layer="mpi"),
+            op("MPI_File_iread", "b", layer="mpiio"),
+            op("MPI_File_close", "b", layer="mpiio"),
+        ]
+    )
     profile = characterize(path)
     assert profile.classes["shared"].inside == {
-        "MPI_File_iread00": 1, "MPI_File_iread11": 1, "MPI_File_iwrite_at1": 1, "lseek": 1, "pread": 1, "read0": 1,
+        "MPI_File_iread00": 1,
+        "MPI_File_iread11": 1,
+        "MPI_File_iwrite_at1": 1,
+        "lseek": 1,
+        "pread": 1,
+        "read0": 1,
         "read1": 1,
-    }  # fmt: skip
+    }
     assert profile.classes["none"].outside == {"MPI_Waitall": 1}
 
 
 def test_sizes_offsets_and_sequentiality() -> None:
-    path = path_of([
-        op("open", "a", "private"), op("pwrite", "a", "private", offset=0, size=10, slack=5),
-        op("pwrite", "a", "private", offset=10, size=10, slack=7), op("pwrite", "a", "private", offset=50, size=4),
-        op("close", "a", "private"), op("open", "c", "root"), op("close", "c", "root"),
-    ])  # fmt: skip
+    path = path_of(
+        [
+            op("open", "a", "private"),
+            op("pwrite", "a", "private", offset=0, size=10, slack=5),
+            op("pwrite", "a", "private", offset=10, size=10, slack=7),
+            op("pwrite", "a", "private", offset=50, size=4),
+            op("close", "a", "private"),
+            op("open", "c", "root"),
+            op("close", "c", "root"),
+        ]
+    )
     private = characterize(path).classes["private"]
     assert private.sequentiality.multiset().tolist() == [500]
     assert private.file_size.multiset().tolist() == [54]
@@ -276,10 +352,18 @@ def test_what_is_no_profile(tmp_path: pathlib.Path, text: str) -> None:
         load(tmp_path / "profile.json")
 
 
-@given(st.recursive(st.none() | st.booleans() | st.integers() | st.text(max_size=5),
-                    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(
-                        st.sampled_from(["classes", "shared", "size", "values", "counts", "span", "inside"]), inner),
-                    max_leaves=12))  # fmt: skip
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=4)
+            | st.dictionaries(
+                st.sampled_from(["classes", "shared", "size", "values", "counts", "span", "inside"]), inner
+            )
+        ),
+        max_leaves=12,
+    )
+)
 def test_any_document(document: Any) -> None:
     """It is a profile, or it is said what is wrong."""
     if isinstance(document, dict):

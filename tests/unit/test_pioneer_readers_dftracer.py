@@ -99,14 +99,19 @@ def test_schema_of_2023(tmp_path: pathlib.Path) -> None:
     assert [row["file"] for row in rows] == ["testfile"] * 4 + ["12"]
     assert [row.get("handle") for row in rows] == [None, 15, 15, 15, 15]
     assert (rows[1]["timestamp"], rows[1]["duration"]) == (1698975745976978_000, 29_000)
-    assert (rows[2]["offset"], rows[2]["result"], json.loads(rows[2]["extra"])) == (262144, 262144,
-                                                                                    {"whence": "SEEK_SET"})  # fmt: skip
+    assert (rows[2]["offset"], rows[2]["result"], json.loads(rows[2]["extra"])) == (
+        262144,
+        262144,
+        {"whence": "SEEK_SET"},
+    )
     assert (rows[3]["size"], rows[3]["result"], "extra" in rows[3]) == (262144, 131072, False)
     assert json.loads(rows[4]["extra"]) == {"core_affinity": "[0,1]"}
 
 
-@pytest.mark.parametrize("broken", ['"count":"many"', '"count":1.5', '"ret":"0x"', '"fd":"stdin"', '"offset":[1]',
-                                    '"count":"99999999999999999999"'])  # fmt: skip
+@pytest.mark.parametrize(
+    "broken",
+    ['"count":"many"', '"count":1.5', '"ret":"0x"', '"fd":"stdin"', '"offset":[1]', '"count":"99999999999999999999"'],
+)
 def test_a_size_that_is_no_number_is_refused_with_its_line(tmp_path: pathlib.Path, broken: str) -> None:
     lines = FIRST.splitlines()
     lines[4] = lines[4].replace('"hostname"', f'{broken},"hostname"')
@@ -135,9 +140,14 @@ def test_names_and_categories_in_any_case(tmp_path: pathlib.Path) -> None:
     """No call is passed over for a capital letter, nor for the category that it stands in."""
     path = write(tmp_path, "a.pfw", CASES)
     assert [(row["layer"], row["operation"], row.get("size")) for row in rows_of(dftracer, path)] == [
-        ("stdio", "fopen", None), ("stdio", "fread", 64), ("stdio", "fread", 64), ("posix", "open", None),
-        ("posix", "pwrite", 9), ("mpiio", "MPI_File_sync", None), ("posix", "Frobnicate", None),
-    ]  # fmt: skip
+        ("stdio", "fopen", None),
+        ("stdio", "fread", 64),
+        ("stdio", "fread", 64),
+        ("posix", "open", None),
+        ("posix", "pwrite", 9),
+        ("mpiio", "MPI_File_sync", None),
+        ("posix", "Frobnicate", None),
+    ]
     info, _ = table_of(dftracer, path)
     assert [problem.why for problem in info.sources[0].loss.problems] == ["1 events of the category 'APP' are no calls"]
 
@@ -187,7 +197,12 @@ def test_vectors_and_second_names(tmp_path: pathlib.Path) -> None:
     path = write(tmp_path, "a.pfw", VECTORS)
     rows = rows_of(dftracer, path)
     assert [(row["operation"], row.get("size"), row.get("result")) for row in rows] == [
-        ("writev", 60, 60), ("preadv", 50, 50), ("readv", None, -1), ("rename", None, None), ("link", None, None)]
+        ("writev", 60, 60),
+        ("preadv", 50, 50),
+        ("readv", None, -1),
+        ("rename", None, None),
+        ("link", None, None),
+    ]
     assert [json.loads(row["extra"]) for row in rows[3:]] == [{"file2": "/d/y"}, {"newpath_hash": "ffff"}]
     info, _ = table_of(dftracer, path)
     assert [problem.text for problem in info.sources[0].loss.problems] == ["ffff"]
@@ -220,8 +235,11 @@ def test_how_many_bytes_were_not_read(tmp_path: pathlib.Path) -> None:
     line = len(cut) - cut.rfind("\n") - 1
     loss = table_of(dftracer, write(tmp_path, "a.pfw", cut))[0].sources[0].loss
     assert (loss.unread_bytes, loss.missing_bytes) == (line, 0)
-    assert any(f"the text ends at byte {len(cut):,}, in the middle of a line: its {line:,} bytes were not understood"
-               in problem.why for problem in loss.problems)  # fmt: skip
+    assert any(
+        f"the text ends at byte {len(cut):,}, in the middle of a line: its {line:,} bytes were not understood"
+        in problem.why
+        for problem in loss.problems
+    )
     first = gzip.compress(OLD.encode())
     damaged = first + b"\x1f\x8b" + b"no gzip" * 100
     loss = table_of(dftracer, write(tmp_path, "b.pfw.gz", damaged))[0].sources[0].loss
@@ -334,8 +352,11 @@ def test_either_inflater(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 
 def test_threads_that_take_turns(tmp_path: pathlib.Path) -> None:
     """Processes and threads by turns, some with the same numbers: each has its own, in the order of the lines."""
-    lines = [f'{{"id":{i},"name":"read","cat":"POSIX","pid":{7 + i % 2},"tid":{9 - i % 3},"ts":{100 + i},"dur":1,'
-             '"ph":"X"}\n' for i in range(6000)]  # fmt: skip
+    lines = [
+        f'{{"id":{i},"name":"read","cat":"POSIX","pid":{7 + i % 2},"tid":{9 - i % 3},"ts":{100 + i},"dur":1,'
+        '"ph":"X"}\n'
+        for i in range(6000)
+    ]
     path = write(tmp_path, "a.pfw", "".join(lines))
     info, table = table_of(dftracer, path)
     number = {0: {0: 0, 2: 1, 1: 2}, 1: {1: 0, 0: 1, 2: 2}}

@@ -76,11 +76,16 @@ def test_every_format_has_a_reader(tmp_path: pathlib.Path) -> None:
         reader_of("nope")
 
 
-@pytest.mark.parametrize(("name", "form", "line"), [
-    ("run-{}.pfw", "dftracer", '{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}\n'),
-    ("t.{}", "strace", '7  1700000000.5 close(3) = 0 <0.1>\n'), ("t.{}", "ltrace", "10:00:00.0 SYS_close(3) = 0\n"),
-    ("{}.txt", "recorder", TEXT),
-], ids=["dftracer", "strace", "ltrace", "recorder"])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "form", "line"),
+    [
+        ("run-{}.pfw", "dftracer", '{"id":1,"name":"read","cat":"POSIX","pid":1,"tid":1,"ts":1,"dur":1,"ph":"X"}\n'),
+        ("t.{}", "strace", "7  1700000000.5 close(3) = 0 <0.1>\n"),
+        ("t.{}", "ltrace", "10:00:00.0 SYS_close(3) = 0\n"),
+        ("{}.txt", "recorder", TEXT),
+    ],
+    ids=["dftracer", "strace", "ltrace", "recorder"],
+)
 def test_an_empty_file_that_sorts_first(tmp_path: pathlib.Path, name: str, form: str, line: str) -> None:
     """As a child leaves that has done nothing: plain, compressed, or a bracket alone. The others are read."""
     for number, empty in enumerate((b"", gzip.compress(b""), gzip.compress(b"[\n"), b"[\n]\n")):
@@ -107,10 +112,21 @@ def test_recorder_text(tmp_path: pathlib.Path) -> None:
     rows = rows_of(recorder, folder / "0.txt")
     assert (rows[0]["timestamp"], rows[0]["duration"], rows[0]["depth"]) == (3_608_800, 2_620_900, 0)
     assert [row.get("file") for row in rows] == [
-        "/scratch/shared.dat", "/scratch/shared.dat", None, "/scratch/shared.dat", None, "/scratch/shared.dat",
-        *["/scratch/own.0"] * 3, *["/scratch/log"] * 3]  # fmt: skip
+        "/scratch/shared.dat",
+        "/scratch/shared.dat",
+        None,
+        "/scratch/shared.dat",
+        None,
+        "/scratch/shared.dat",
+        *["/scratch/own.0"] * 3,
+        *["/scratch/log"] * 3,
+    ]
     assert [(row["operation"], row["size"]) for row in rows if "size" in row] == [
-        ("MPI_File_write_at_all", 65536), ("pwrite", 65536), ("writev", 30), ("vfprintf", 29)]  # fmt: skip
+        ("MPI_File_write_at_all", 65536),
+        ("pwrite", 65536),
+        ("writev", 30),
+        ("vfprintf", 29),
+    ]
     assert "results" in info.lacks
 
 
@@ -125,21 +141,35 @@ def test_recorder_calls_inside_of_others(tmp_path: pathlib.Path) -> None:
     """The level counts all calls; those of MPI make a row MPI-IO's own. Positions by the name of the file."""
     inside, shared, own, log = "inside MPI-IO", "/scratch/shared.dat", "/scratch/own.0", "/scratch/log"
     assert sanitized_text(tmp_path, TEXT) == [
-        ("MPI_File_open", shared, None, None), ("open", shared, None, inside),
-        ("MPI_File_write_at_all", shared, 0, None), ("pwrite", shared, 0, inside),
-        ("MPI_File_close", shared, None, None), ("close", shared, None, inside),
-        ("open", own, None, None), ("writev", own, 0, None), ("close", own, None, None),
-        ("fopen", log, None, None), ("vfprintf", log, 0, None), ("fclose", log, None, None),
-    ]  # fmt: skip
+        ("MPI_File_open", shared, None, None),
+        ("open", shared, None, inside),
+        ("MPI_File_write_at_all", shared, 0, None),
+        ("pwrite", shared, 0, inside),
+        ("MPI_File_close", shared, None, None),
+        ("close", shared, None, inside),
+        ("open", own, None, None),
+        ("writev", own, 0, None),
+        ("close", own, None, None),
+        ("fopen", log, None, None),
+        ("vfprintf", log, 0, None),
+        ("fclose", log, None, None),
+    ]
     opened = "".join(f"{line}\n" for line in TEXT.splitlines()[:2])
     assert sanitized_text(tmp_path, opened + MORE)[2:] == [
-        ("MPI_File_write_at", None, 8, None), ("pwrite", "/scratch/h", 8, inside),
+        ("MPI_File_write_at", None, 8, None),
+        ("pwrite", "/scratch/h", 8, inside),
         ("pwrite", "/scratch/h5", 0, None),
-        ("MPI_File_set_view", shared, None, None), ("MPI_File_seek", shared, 16, None),
-        ("MPI_File_write", shared, 16, None), ("write", shared, 0, inside), ("stat", "/scratch/a", None, None),
-        ("open", shared, None, None), ("lseek", shared, 100, None), ("write", shared, 100, None),
-        ("write", shared, 107, None), ("MPI_File_sync", None, None, None),
-    ]  # fmt: skip
+        ("MPI_File_set_view", shared, None, None),
+        ("MPI_File_seek", shared, 16, None),
+        ("MPI_File_write", shared, 16, None),
+        ("write", shared, 0, inside),
+        ("stat", "/scratch/a", None, None),
+        ("open", shared, None, None),
+        ("lseek", shared, 100, None),
+        ("write", shared, 100, None),
+        ("write", shared, 107, None),
+        ("MPI_File_sync", None, None, None),
+    ]
     info, _ = table_of(recorder, tmp_path / "0.txt")
     assert info.sources[0].loss.problems[0].why == "2 records are of other layers: 1 H5Dwrite, 1 H5Fflush"
 
@@ -185,10 +215,16 @@ def as_columns(lines: list[str]) -> dict[str, list[object]]:
     """Return lines of recorder2text as what recorder2parquet has of them."""
     words = [line.split() for line in lines]
     given = [one[6:-1] for one in words]
-    return {"rank": [4] * len(words), "thread_id": [7] * len(words), "tstart": [float(one[0]) for one in words],
-            "tend": [float(one[1]) for one in words], "func_id": [one[2] for one in words],
-            "level": [int(one[3]) for one in words], "arg_count": [len(one) for one in given],
-            **{f"args_{i + 1}": [one[i] if i < len(one) else "" for one in given] for i in range(10)}}  # fmt: skip
+    return {
+        "rank": [4] * len(words),
+        "thread_id": [7] * len(words),
+        "tstart": [float(one[0]) for one in words],
+        "tend": [float(one[1]) for one in words],
+        "func_id": [one[2] for one in words],
+        "level": [int(one[3]) for one in words],
+        "arg_count": [len(one) for one in given],
+        **{f"args_{i + 1}": [one[i] if i < len(one) else "" for one in given] for i in range(10)},
+    }
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -196,10 +232,16 @@ def as_columns(lines: list[str]) -> dict[str, list[object]]:
 def test_recorder_text_and_parquet_agree(tmp_path: pathlib.Path, data: st.DataObject) -> None:
     """The same records as text and as a table are the same rows."""
     names = ["open64", "pwrite", "lseek", "fwrite", "MPI_File_write_at", "MPI_File_set_view", "stat", "nobody", "H5F"]
-    words = st.sampled_from(["/data/x", "5", "0x7f", "-1", "MPI_INT", "MPI_DOUBLE_C", "4096", "0", "\"", "é", "9" * 30])
+    words = st.sampled_from(["/data/x", "5", "0x7f", "-1", "MPI_INT", "MPI_DOUBLE_C", "4096", "0", '"', "é", "9" * 30])
     times = st.integers(-(10**15), 10**15).map(lambda micro: f"{micro / 1e6:.6f}")
-    line = st.builds("{} {} {} {} 0 ( {} )".format, times, times, st.sampled_from(names), st.integers(0, 2),
-                     st.lists(words, max_size=7).map(" ".join))  # fmt: skip
+    line = st.builds(
+        "{} {} {} {} 0 ( {} )".format,
+        times,
+        times,
+        st.sampled_from(names),
+        st.integers(0, 2),
+        st.lists(words, max_size=7).map(" ".join),
+    )
     lines = data.draw(st.lists(line, min_size=1, max_size=12))
     (tmp_path / "4.txt").write_text("".join(f"{one}\n" for one in lines), encoding="utf-8")
     pq.write_table(pa.table(as_columns(lines)), tmp_path / "4.parquet")
@@ -263,9 +305,15 @@ def test_recorder_text_of_any_bytes(tmp_path: pathlib.Path, data: st.DataObject)
 
 
 @pytest.mark.parametrize(
-    "line", ["1 2 open " + "9" * 5000 + " 0 ( /x )", "1e999 2 open 0 0 ( /x )", "-3.9e9 3.9e9 open 0 0 ( /x )",
-             "-8e9 8e9 open 0 0 ( /x )", "1 2 pwrite 0 0 ( 5 0x7f " + "9" * 5000 + " 1 )"],
-)  # fmt: skip
+    "line",
+    [
+        "1 2 open " + "9" * 5000 + " 0 ( /x )",
+        "1e999 2 open 0 0 ( /x )",
+        "-3.9e9 3.9e9 open 0 0 ( /x )",
+        "-8e9 8e9 open 0 0 ( /x )",
+        "1 2 pwrite 0 0 ( 5 0x7f " + "9" * 5000 + " 1 )",
+    ],
+)
 def test_recorder_numbers_out_of_range(tmp_path: pathlib.Path, line: str) -> None:
     (tmp_path / "0.txt").write_text(line + "\n")
     info, table = table_of(recorder, tmp_path / "0.txt")
@@ -278,10 +326,17 @@ def test_recorder_parquet_of_any_values(tmp_path: pathlib.Path, data: st.DataObj
     """A column of another type, values out of range: every record is a row, counted as lost, or of another layer."""
     count = data.draw(st.integers(0, 4))
     usual: dict[str, list[object]] = {
-        "rank": [1] * count, "thread_id": [7] * count, "tstart": [0.5] * count, "tend": [0.75] * count,
-        "func_id": ["pwrite"] * count, "arg_count": [4] * count, "args_1": ["5"] * count, "args_2": ["0x1"] * count,
-        "args_3": ["800"] * count, "args_4": ["64"] * count,
-    }  # fmt: skip
+        "rank": [1] * count,
+        "thread_id": [7] * count,
+        "tstart": [0.5] * count,
+        "tend": [0.75] * count,
+        "func_id": ["pwrite"] * count,
+        "arg_count": [4] * count,
+        "args_1": ["5"] * count,
+        "args_2": ["0x1"] * count,
+        "args_3": ["800"] * count,
+        "args_4": ["64"] * count,
+    }
     for name in data.draw(st.lists(st.sampled_from(sorted(usual)), max_size=3)):
         kind = data.draw(st.sampled_from([st.integers(-(2**63), 2**63 - 1), st.floats(), st.text(max_size=5)]))
         usual[name] = [data.draw(st.one_of(st.none(), kind)) for _ in range(count)]
@@ -296,9 +351,18 @@ def test_recorder_parquet_of_any_values(tmp_path: pathlib.Path, data: st.DataObj
 @given(data=st.data())
 def test_recorder_parquet_of_any_bytes(tmp_path: pathlib.Path, data: st.DataObject) -> None:
     """Damaged files are told; pages have checksums, so that no value is another one."""
-    columns = {"rank": [1] * 9, "thread_id": [7] * 9, "tstart": [0.5] * 9, "tend": [0.75] * 9,
-               "func_id": ["pwrite"] * 9, "arg_count": [4] * 9, "args_1": [str(i) for i in range(9)],
-               "args_2": ["0x1"] * 9, "args_3": ["800"] * 9, "args_4": ["64"] * 9}  # fmt: skip
+    columns = {
+        "rank": [1] * 9,
+        "thread_id": [7] * 9,
+        "tstart": [0.5] * 9,
+        "tend": [0.75] * 9,
+        "func_id": ["pwrite"] * 9,
+        "arg_count": [4] * 9,
+        "args_1": [str(i) for i in range(9)],
+        "args_2": ["0x1"] * 9,
+        "args_3": ["800"] * 9,
+        "args_4": ["64"] * 9,
+    }
     path = tmp_path / "1.parquet"
     pq.write_table(pa.table(columns), path, write_page_checksum=True)
     content = path.read_bytes()
@@ -312,8 +376,14 @@ def test_recorder_parquet_of_any_bytes(tmp_path: pathlib.Path, data: st.DataObje
 
 
 def test_recorder_parquet_that_is_cut_says_how_much_was_not_read(tmp_path: pathlib.Path) -> None:
-    columns = {"rank": [1] * 9, "thread_id": [7] * 9, "tstart": [0.5] * 9, "tend": [0.75] * 9, "func_id": ["read"] * 9,
-               "arg_count": [0] * 9}  # fmt: skip
+    columns = {
+        "rank": [1] * 9,
+        "thread_id": [7] * 9,
+        "tstart": [0.5] * 9,
+        "tend": [0.75] * 9,
+        "func_id": ["read"] * 9,
+        "arg_count": [0] * 9,
+    }
     path = tmp_path / "1.parquet"
     pq.write_table(pa.table(columns), path)
     path.write_bytes(path.read_bytes()[:-50])
@@ -437,8 +507,11 @@ def test_dxt_of_releases_that_the_library_does_not_know() -> None:
     path = ROOT / "tests/samples/diagnosis/one_aggregator_rows-4-2-dxt.darshan"
     info, table = table_of(dxt, path)
     written = [row for row in table.to_pylist() if row["operation"] == "write"]
-    (row,) = [row for row in convert([path.name], str(path.parent)).tables["darshan_file"].to_pylist()
-              if row["mpiio_coll_writes"]]  # fmt: skip
+    (row,) = [
+        row
+        for row in convert([path.name], str(path.parent)).tables["darshan_file"].to_pylist()
+        if row["mpiio_coll_writes"]
+    ]
     own = [each for each in written if each["file"] == row["file"]]
     assert (sum(each["size"] for each in own), len(own)) == (row["bytes_written"], row["writes"])
     assert (info.ranks, info.skipped, is_sorted(table)) == (4, 0, True)
@@ -471,8 +544,9 @@ def test_ordering(times: list[int], window: int) -> None:
 
 @pytest.mark.parametrize("thread", ["", "4711 ", "[pid  4711] "])
 def test_strace_without_times(tmp_path: pathlib.Path, thread: str) -> None:
-    (tmp_path / "trace.0").write_text(f'{thread}openat(AT_FDCWD</d>, "/d/x", O_RDONLY) = 3</d/x>\n'
-                                      f'{thread}read(3</d/x>, "x", 1) = 1\n')  # fmt: skip
+    (tmp_path / "trace.0").write_text(
+        f'{thread}openat(AT_FDCWD</d>, "/d/x", O_RDONLY) = 3</d/x>\n{thread}read(3</d/x>, "x", 1) = 1\n'
+    )
     for path in (tmp_path, tmp_path / "trace.0"):
         with pytest.raises(ValueError, match=r"strace recorded no times: start it with `-ttt -T`"):
             find_reader(path)

@@ -51,8 +51,12 @@ def test_table_two_of_the_paper(tmp_path: pathlib.Path) -> None:
     assert rows[0]["timestamp"] == clock(10, 48, 52.404754)
     assert rows[0]["duration"] == 11_931_000
     assert json.loads(rows[0]["extra"]) == {
-        "comm": "MPI_COMM_SELF", "file": "0x807a7f8", "amode": 34, "info": "0x8078e38", "handle_address": "0xbf83b9e0"
-    }  # fmt: skip
+        "comm": "MPI_COMM_SELF",
+        "file": "0x807a7f8",
+        "amode": 34,
+        "info": "0x8078e38",
+        "handle_address": "0xbf83b9e0",
+    }
     assert "file" not in rows[0]
     assert rows[4]["file"] == NAME
     assert rows[4]["handle"] == rows[4]["result"] == 36
@@ -80,8 +84,14 @@ def test_forms_of_today(tmp_path: pathlib.Path) -> None:
     )
     rows = rows_of(ltrace, path)
     assert [row["operation"] for row in rows] == [
-        "MPI_File_write_at", "futex", "pwrite", "lseek", "fwrite", "exit_group", "read"
-    ]  # fmt: skip
+        "MPI_File_write_at",
+        "futex",
+        "pwrite",
+        "lseek",
+        "fwrite",
+        "exit_group",
+        "read",
+    ]
     assert (rows[0]["offset"], rows[0]["size"], rows[0]["handle"]) == (4096, 400, 0x30)
     assert [row["depth"] for row in rows] == [0, 0, 1, 0, 0, 0, 0]
     assert [row["thread"] for row in rows] == [0, 1, 0, 0, 0, 0, 1]
@@ -93,8 +103,10 @@ def test_forms_of_today(tmp_path: pathlib.Path) -> None:
     assert json.loads(rows[6]["extra"])["unfinished"] is True
 
 
-@pytest.mark.parametrize(("printed", "flags"), [("01102", 0o1102), ("0x442", 0x442), ("00", 0), ("577", 577),
-                                                ("O_RDWR|O_CREAT", "O_RDWR|O_CREAT")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("printed", "flags"),
+    [("01102", 0o1102), ("0x442", 0x442), ("00", 0), ("577", 577), ("O_RDWR|O_CREAT", "O_RDWR|O_CREAT")],
+)
 def test_flags_in_any_base_are_numbers(tmp_path: pathlib.Path, printed: str, flags: int | str) -> None:
     """Else an open is taken for one to read, and the writes behind it fail in a replay."""
     line = f'5 14:00:34.256804 SYS_openat(-100, "/d/a", {printed}, 0644) = 3 <0.000039>\n'
@@ -152,8 +164,11 @@ def test_lanl_trace_with_its_timing_file(tmp_path: pathlib.Path) -> None:
     assert info.sources[2].loss.problems[0].why.startswith("not read")
     assert table["rank"].to_pylist() == [0, 0, 1, 1]
     assert table["timestamp"].to_pylist() == [
-        clock(10, 0, 20), clock(10, 0, 21), clock(10, 0, 9.75), clock(10, 0, 10.75)
-    ]  # fmt: skip
+        clock(10, 0, 20),
+        clock(10, 0, 21),
+        clock(10, 0, 9.75),
+        clock(10, 0, 10.75),
+    ]
     assert info.ranks == 2
 
 
@@ -185,15 +200,35 @@ def test_relative_names_are_joined_to_the_working_folder(tmp_path: pathlib.Path)
     found = [row.get("file") for row in rows_of(strace, write(tmp_path, "t", NAMES_OF_ONE_FILE))]
     here, sub = "/home/me", "/home/me/sub"
     assert found == [
-        "x", "/etc/ld.so.cache", f"{here}/x", f"{here}/x", f"{here}/x", sub, f"{here}/no", sub, f"{here}/x", None, None,
-        f"{sub}/a", here, f"{here}/a", f"{sub}/a", f"{here}/x", f"{here}/x/a", "",
-    ]  # fmt: skip
+        "x",
+        "/etc/ld.so.cache",
+        f"{here}/x",
+        f"{here}/x",
+        f"{here}/x",
+        sub,
+        f"{here}/no",
+        sub,
+        f"{here}/x",
+        None,
+        None,
+        f"{sub}/a",
+        here,
+        f"{here}/a",
+        f"{sub}/a",
+        f"{here}/x",
+        f"{here}/x/a",
+        "",
+    ]
 
 
 def test_a_new_descriptor_tells_the_working_folder(tmp_path: pathlib.Path) -> None:
     """Older releases of strace have nothing beside AT_FDCWD."""
-    path = write(tmp_path, "t", '12 1795249976.1 openat(AT_FDCWD, "a/x", O_RDWR) = 3</home/me/a/x> <0.1>\n'
-                 '12 1795249976.2 stat("a/x", {...}) = 0 <0.1>\n12 1795249976.3 unlink("/home/me/a/x") = 0 <0.1>\n')
+    path = write(
+        tmp_path,
+        "t",
+        '12 1795249976.1 openat(AT_FDCWD, "a/x", O_RDWR) = 3</home/me/a/x> <0.1>\n'
+        '12 1795249976.2 stat("a/x", {...}) = 0 <0.1>\n12 1795249976.3 unlink("/home/me/a/x") = 0 <0.1>\n',
+    )
     assert [row["file"] for row in rows_of(strace, path)] == ["/home/me/a/x"] * 3
 
 
@@ -367,8 +402,10 @@ def render(calls: list[tuple[Any, ...]]) -> tuple[str, list[dict[str, Any]]]:
 
 @settings(deadline=None, max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(calls=st.lists(CALL, min_size=1, max_size=30), compressed=st.booleans())
-@example(calls=[(1, "openat", 0, 0, 0, False, name) for name in ("0/", "a//b/./c/", ".", "./", "/", "//", "../x", "")],
-         compressed=False)
+@example(
+    calls=[(1, "openat", 0, 0, 0, False, name) for name in ("0/", "a//b/./c/", ".", "./", "/", "//", "../x", "")],
+    compressed=False,
+)
 def test_round_trip(tmp_path: pathlib.Path, calls: list[tuple[Any, ...]], compressed: bool) -> None:
     text, expected = render(calls)
     path = write(tmp_path, "t", gzip.compress(text.encode()) if compressed else text)

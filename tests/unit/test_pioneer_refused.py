@@ -47,14 +47,17 @@ def test_what_is_accepted_can_be_planned(tmp_path: pathlib.Path, seed: int) -> N
             assert (plan.together[:, :3] == plans[0].together[:, :3]).all()
 
 
-@pytest.mark.parametrize(("spoilt", "why"), [
-    (row("open", "a", "shared", extra={"flags": 2**40}), "operation 1: open: flags, offset or size are beyond"),
-    (row("mmap", "all", "shared", at=0, size=9, extra={"protection": "x"}), "operation 1: mmap: "),
-    (row("stat", "../../x", "shared"), "operation 1: stat: '../../x' has no place"),
-    (row("stat", "a{rank", "shared"), "operation 1: stat: 'a{rank' is no file name with rank fields"),
-    (row("rename", "a", "shared", extra={"file2": "../x"}), "operation 1: rename: '../x' has no place"),
-    (row("pwrite", "all", "shared", at=2**62, size=9), "operation 1: pwrite: offset_"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("spoilt", "why"),
+    [
+        (row("open", "a", "shared", extra={"flags": 2**40}), "operation 1: open: flags, offset or size are beyond"),
+        (row("mmap", "all", "shared", at=0, size=9, extra={"protection": "x"}), "operation 1: mmap: "),
+        (row("stat", "../../x", "shared"), "operation 1: stat: '../../x' has no place"),
+        (row("stat", "a{rank", "shared"), "operation 1: stat: 'a{rank' is no file name with rank fields"),
+        (row("rename", "a", "shared", extra={"file2": "../x"}), "operation 1: rename: '../x' has no place"),
+        (row("pwrite", "all", "shared", at=2**62, size=9), "operation 1: pwrite: offset_"),
+    ],
+)
 def test_what_makes_no_sense_is_refused_with_its_operation(spoilt: dict[str, Any], why: str) -> None:
     rows = [row("open", "all", "shared"), spoilt, row("close", "all", "shared")]
     found = refusals(path_of(rows))
@@ -63,9 +66,11 @@ def test_what_makes_no_sense_is_refused_with_its_operation(spoilt: dict[str, Any
 
 def test_a_collective_that_a_group_does_not_make() -> None:
     """The others would wait for it for ever; of a file that each opens alone it is nobody's matter."""
-    rows = [row("MPI_File_open", "a", "shared", "mpiio"),
-            row("MPI_File_write_all", "a", "shared", "mpiio", size=9, groups=2),
-            row("MPI_File_close", "a", "shared", "mpiio")]  # fmt: skip
+    rows = [
+        row("MPI_File_open", "a", "shared", "mpiio"),
+        row("MPI_File_write_all", "a", "shared", "mpiio", size=9, groups=2),
+        row("MPI_File_close", "a", "shared", "mpiio"),
+    ]
     (line,) = refusals(path_of(rows))
     assert line.startswith("operation 1, group 1: MPI_File_write_all is collective, and group 0 does not make it")
     rows[0]["extra"] = '{"comm":"self"}'
@@ -74,8 +79,12 @@ def test_a_collective_that_a_group_does_not_make() -> None:
 
 def test_calls_without_a_name_are_left_out_with_a_reason(tmp_path: pathlib.Path) -> None:
     """Such paths come from traces without names; `check` says which operation it is."""
-    rows = [row("unlink", None, None), row("rename", "a", "shared"), row("open", None, None),
-            row("stat", "b", "shared")]  # fmt: skip
+    rows = [
+        row("unlink", None, None),
+        row("rename", "a", "shared"),
+        row("open", None, None),
+        row("stat", "b", "shared"),
+    ]
     path = path_of(rows)
     plan = make_plan(path, 0, 2, Places(tmp_path))
     assert plan.ids.tolist() == [3]

@@ -48,27 +48,39 @@ def test_the_lines_of_table_2(tmp_path: Path) -> None:
     rows = lines_of(TABLE_2.replace("NAME", name), tmp_path)
     first = rows[0]
     assert (first["operation"], first["file"], first["offset"], first["duration"]) == (
-        "MPI_File_open", name, None, 11931000)  # fmt: skip
+        "MPI_File_open",
+        name,
+        None,
+        11931000,
+    )
     extra = json.loads(first["extra"])
     assert (extra["comm"], extra["amode"]) == ("MPI_COMM_SELF", 34)
     assert [(row["operation"], row["file"], row["offset"], row["mask"], row["parent"]) for row in rows[5:]] == [
-        ("MPI_File_write", name, 0, None, None), ("write", name, 0, "inside MPI-IO", 7),
-        ("write", None, None, "no I/O on files", None), ("MPI_File_close", name, None, None, None),
-        ("close", name, None, "inside MPI-IO", 11), ("open", "/mine", None, None, None),
+        ("MPI_File_write", name, 0, None, None),
+        ("write", name, 0, "inside MPI-IO", 7),
+        ("write", None, None, "no I/O on files", None),
+        ("MPI_File_close", name, None, None, None),
+        ("close", name, None, "inside MPI-IO", 11),
+        ("open", "/mine", None, None, None),
         ("write", "/mine", 0, None, None),
-    ]  # fmt: skip
+    ]
     assert [row["parent"] for row in rows[1:5]] == [1, 1, 1, 1]
 
 
 def test_a_nameless_open_waits_for_its_end() -> None:
     """In batches of any size, and when the trace ends inside of it."""
     inner = [call("stat", file="/d", depth=1) for _ in range(5)]
-    rows = [call("MPI_File_open", "mpiio", result=0, extra={"handle_address": "0x10"}),
-            call("open", file="/etc/x", result=8, depth=1), *inner, call("open", file="/d/lock", result=9, depth=1),
-            call("close", handle=9, result=0, depth=1), call("open", file="/d/f", result=9, depth=1),
-            call("MPI_File_sync", "mpiio", handle=77),
-            call("MPI_File_close", "mpiio", extra={"handle_address": "0x10"}),
-            call("MPI_File_sync", "mpiio", handle=77)]  # fmt: skip
+    rows = [
+        call("MPI_File_open", "mpiio", result=0, extra={"handle_address": "0x10"}),
+        call("open", file="/etc/x", result=8, depth=1),
+        *inner,
+        call("open", file="/d/lock", result=9, depth=1),
+        call("close", handle=9, result=0, depth=1),
+        call("open", file="/d/f", result=9, depth=1),
+        call("MPI_File_sync", "mpiio", handle=77),
+        call("MPI_File_close", "mpiio", extra={"handle_address": "0x10"}),
+        call("MPI_File_sync", "mpiio", handle=77),
+    ]
     for size in (0, 1, 2, 3, 7):
         found = run(rows, size)
         assert [row["line"] for row in found] == list(range(1, len(rows) + 1))
@@ -79,15 +91,18 @@ def test_a_nameless_open_waits_for_its_end() -> None:
 
 def test_two_opens_whose_handles_are_not_told() -> None:
     """Which of them a handle belongs to is not known, and not guessed; closes name the variable."""
-    rows = [call("MPI_File_open", "mpiio", file="a", result=0, extra={"handle_address": "0x10"}),
-            call("MPI_File_open", "mpiio", file="b", result=0, extra={"handle_address": "0x20"}),
-            call("MPI_File_sync", "mpiio", handle=5),
-            call("MPI_File_close", "mpiio", extra={"handle_address": "0x20"}),
-            call("MPI_File_sync", "mpiio", handle=5),
-            call("MPI_File_open", "mpiio", file="c", result=0, extra={"handle_address": "0x20"}),
-            call("MPI_File_sync", "mpiio", handle=6), call("MPI_File_sync", "mpiio", handle=5),
-            call("MPI_File_close", "mpiio", extra={"handle_address": "0x10"}),
-            call("MPI_File_sync", "mpiio", handle=5)]  # fmt: skip
+    rows = [
+        call("MPI_File_open", "mpiio", file="a", result=0, extra={"handle_address": "0x10"}),
+        call("MPI_File_open", "mpiio", file="b", result=0, extra={"handle_address": "0x20"}),
+        call("MPI_File_sync", "mpiio", handle=5),
+        call("MPI_File_close", "mpiio", extra={"handle_address": "0x20"}),
+        call("MPI_File_sync", "mpiio", handle=5),
+        call("MPI_File_open", "mpiio", file="c", result=0, extra={"handle_address": "0x20"}),
+        call("MPI_File_sync", "mpiio", handle=6),
+        call("MPI_File_sync", "mpiio", handle=5),
+        call("MPI_File_close", "mpiio", extra={"handle_address": "0x10"}),
+        call("MPI_File_sync", "mpiio", handle=5),
+    ]
     assert [row["file"] for row in run(rows)] == ["a", "b", None, "b", "a", "c", "c", "a", "a", None]
 
 
@@ -115,24 +130,51 @@ def test_waits_for_messages_are_no_io() -> None:
         call("MPI_Waitall", "mpi", extra={"requests": "[ 0x44, 0x43 ]"}),
         call("MPI_Test", "mpi", extra={"request": "[ 0x55 ]", "flag": "[ 0 ]"}),
         call("MPI_Waitall", "mpi", extra={"requests": "[ 0x44, 0x55 ]"}),
-        call("MPI_Wait", "mpi", extra={"request": "[ 0x55 ]"}), call("MPI_Barrier", "mpi"),
-    ]  # fmt: skip
+        call("MPI_Wait", "mpi", extra={"request": "[ 0x55 ]"}),
+        call("MPI_Barrier", "mpi"),
+    ]
     assert seen(rows, "file", "mask") == [
-        ("/f", None), ("/f", None), (None, "no I/O on files"), ("/f", "no I/O on files"), ("/f", None),
-        (None, "no I/O on files"), (None, "no I/O on files")]  # fmt: skip
+        ("/f", None),
+        ("/f", None),
+        (None, "no I/O on files"),
+        ("/f", "no I/O on files"),
+        ("/f", None),
+        (None, "no I/O on files"),
+        (None, "no I/O on files"),
+    ]
 
 
 def test_what_is_no_file() -> None:
     """Sockets, standard streams, memory, calls of the system: kept and marked; unknown descriptors are not."""
-    rows = [call("socket", result=5), call("write", handle=5, size=1), call("futex"),
-            call("mmap", handle=-1, size=4096),
-            call("munmap", size=4096), call("write", handle=2, size=1), call("write", handle=9, size=1),
-            call("read", handle=8, extra={"object": "pipe:[7]"}), call("read", handle=12, depth=1),
-            call("read", handle=12), call("close", handle=5, result=0), call("write", handle=5, size=1)]  # fmt: skip
+    rows = [
+        call("socket", result=5),
+        call("write", handle=5, size=1),
+        call("futex"),
+        call("mmap", handle=-1, size=4096),
+        call("munmap", size=4096),
+        call("write", handle=2, size=1),
+        call("write", handle=9, size=1),
+        call("read", handle=8, extra={"object": "pipe:[7]"}),
+        call("read", handle=12, depth=1),
+        call("read", handle=12),
+        call("close", handle=5, result=0),
+        call("write", handle=5, size=1),
+    ]
     no_io = "no I/O on files"
     assert [row[0] for row in seen(rows, "mask")] == [
-        no_io, no_io, no_io, no_io, no_io, no_io, None, no_io, "inside MPI-IO", "descriptor of MPI-IO", no_io, None,
-    ]  # fmt: skip
+        no_io,
+        no_io,
+        no_io,
+        no_io,
+        no_io,
+        no_io,
+        None,
+        no_io,
+        "inside MPI-IO",
+        "descriptor of MPI-IO",
+        no_io,
+        None,
+    ]
 
 
 #: What tar and h5py do with a pipe; calls with an empty name, of which only those on a descriptor can succeed.
@@ -166,11 +208,15 @@ def test_descriptors_that_are_no_files(tmp_path: Path, told: bool) -> None:
 
 
 def test_names_of_the_functions_that_programs_call() -> None:
-    rows = [call("openat", file="/a", result=3), call("newfstatat", handle=3, extra={"dir": 3}),
-            call("newfstatat", file="/a"), call("unlinkat", file="/a", extra={"flags": 0}),
-            call("unlinkat", file="/d", extra={"flags": "AT_REMOVEDIR"}),
-            call("unlinkat", file="/d", extra={"flags": 512}),
-            call("renameat2", file="/a")]  # fmt: skip
+    rows = [
+        call("openat", file="/a", result=3),
+        call("newfstatat", handle=3, extra={"dir": 3}),
+        call("newfstatat", file="/a"),
+        call("unlinkat", file="/a", extra={"flags": 0}),
+        call("unlinkat", file="/d", extra={"flags": "AT_REMOVEDIR"}),
+        call("unlinkat", file="/d", extra={"flags": 512}),
+        call("renameat2", file="/a"),
+    ]
     found = run(rows)
     assert [row["operation"] for row in found] == ["open", "fstat", "stat", "unlink", "rmdir", "rmdir", "rename"]
     assert found[1]["file"] == "/a"
@@ -184,13 +230,29 @@ def test_a_link_whose_names_are_not_told_is_io_on_files() -> None:
 
 def test_no_word_stands_twice_in_a_dictionary() -> None:
     """pandas takes no such column: two functions of the kernel may be one of programs."""
-    rows = [call("open", file="/d/a", handle=3, result=3), call("openat", file="/d/b", handle=4, result=4),
-            call("newfstatat", file="/d/a"), call("newfstatat", file="/d/a", handle=3), call("fstat", handle=3),
-            call("unlink", file="/d/a"), call("unlinkat", file="/d/b"),
-            call("unlinkat", file="/d", extra={"flags": "AT_REMOVEDIR"}), call("rmdir", file="/d")]  # fmt: skip
+    rows = [
+        call("open", file="/d/a", handle=3, result=3),
+        call("openat", file="/d/b", handle=4, result=4),
+        call("newfstatat", file="/d/a"),
+        call("newfstatat", file="/d/a", handle=3),
+        call("fstat", handle=3),
+        call("unlink", file="/d/a"),
+        call("unlinkat", file="/d/b"),
+        call("unlinkat", file="/d", extra={"flags": "AT_REMOVEDIR"}),
+        call("rmdir", file="/d"),
+    ]
     (batch,) = sanitize([batch_of(rows)])
-    assert batch["operation"].to_pylist() == ["open", "open", "stat", "fstat", "fstat", "unlink", "unlink", "rmdir",
-                                              "rmdir"]  # fmt: skip
+    assert batch["operation"].to_pylist() == [
+        "open",
+        "open",
+        "stat",
+        "fstat",
+        "fstat",
+        "unlink",
+        "unlink",
+        "rmdir",
+        "rmdir",
+    ]
     words = batch["operation"].dictionary.to_pylist()
     assert len(set(words)) == len(words)
 
@@ -198,7 +260,10 @@ def test_no_word_stands_twice_in_a_dictionary() -> None:
 def test_large_counts_are_read_as_their_plain_forms(tmp_path: Path) -> None:
     rows = lines_of(
         '10:48:52.4 prog->MPI_File_open(0x1, "/f", 9, 0, [ 0x10 ]) = 0 <0.1>\n'
-        "10:48:53.4 prog->MPI_File_write_at_all_c(0x10, 8, 0x2, 5, 0x4c000405, 0) = 0 <0.1>\n", tmp_path,
-    )  # fmt: skip
+        "10:48:53.4 prog->MPI_File_write_at_all_c(0x10, 8, 0x2, 5, 0x4c000405, 0) = 0 <0.1>\n",
+        tmp_path,
+    )
     assert [(row["operation"], row["file"], row["offset"], row["size"]) for row in rows] == [
-        ("MPI_File_open", "/f", None, None), ("MPI_File_write_at_all", "/f", 8, 20)]  # fmt: skip
+        ("MPI_File_open", "/f", None, None),
+        ("MPI_File_write_at_all", "/f", 8, 20),
+    ]

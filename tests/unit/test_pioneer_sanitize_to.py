@@ -38,10 +38,20 @@ def clocks_apart(_: Path) -> list[pa.RecordBatch]:
         for k in range(5):
             at = 1_700_000_000_000_000_000 + (k * 10 + rank * 2.5) * 1e9
             same = {"rank": rank, "thread": 0, "depth": 0, "line": 2 * k + 1, "duration": 1000}
-            rows += [same | {"operation": "MPI_Barrier", "layer": "mpi", "timestamp": int(at),
-                             "extra": '{"comm":"world"}'},
-                     same | {"operation": "write", "layer": "posix", "timestamp": int(at) + 5000, "handle": 3,
-                             "file": "/s/f", "size": 8, "result": 8, "line": 2 * k + 2}]  # fmt: skip
+            rows += [
+                same | {"operation": "MPI_Barrier", "layer": "mpi", "timestamp": int(at), "extra": '{"comm":"world"}'},
+                same
+                | {
+                    "operation": "write",
+                    "layer": "posix",
+                    "timestamp": int(at) + 5000,
+                    "handle": 3,
+                    "file": "/s/f",
+                    "size": 8,
+                    "result": 8,
+                    "line": 2 * k + 2,
+                },
+            ]
     return pa.Table.from_pylist(rows, SCHEMA).to_batches(max_chunksize=3)
 
 

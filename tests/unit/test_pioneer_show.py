@@ -36,20 +36,57 @@ session s2    f2   posix  private  ids 10..12  3 operations  0 reads  1 writes
 """
 
 FOLDED = [
-    ("op 0", "root-exclusive", "s0", "1/3", "open", "-", "-", "2.5", "1.0", "f0:log",
-     "flags=O_WRONLY|O_CREAT|O_TRUNC", "mode=0o666"),
+    (
+        "op 0",
+        "root-exclusive",
+        "s0",
+        "1/3",
+        "open",
+        "-",
+        "-",
+        "2.5",
+        "1.0",
+        "f0:log",
+        "flags=O_WRONLY|O_CREAT|O_TRUNC",
+        "mode=0o666",
+    ),
     ("op 1", "root-exclusive", "s0", "2/3", "write", "0", "5", "2.5", "1.0", "f0:log"),
     ("op 2", "root-exclusive", "s0", "3/3", "close", "-", "-", "2.5", "1.0", "f0:log"),
-    ("op 3", "mimicked", "s1", "1/7", "MPI_File_open", "-", "-", "2.5", "1.0", "f1:all.dat", "amode=CREATE|RDWR",
-     "comm=world"),
-    ("op 4..8", "mimicked", "s1", "2-6/7", "MPI_File_write_at_all", "0", "1000", "2.5", "1.0", "f1:all.dat",
-     "times=5", "step=+4000", "+1000/rank"),
+    (
+        "op 3",
+        "mimicked",
+        "s1",
+        "1/7",
+        "MPI_File_open",
+        "-",
+        "-",
+        "2.5",
+        "1.0",
+        "f1:all.dat",
+        "amode=CREATE|RDWR",
+        "comm=world",
+    ),
+    (
+        "op 4..8",
+        "mimicked",
+        "s1",
+        "2-6/7",
+        "MPI_File_write_at_all",
+        "0",
+        "1000",
+        "2.5",
+        "1.0",
+        "f1:all.dat",
+        "times=5",
+        "step=+4000",
+        "+1000/rank",
+    ),
     ("op 9", "mimicked", "s1", "7/7", "MPI_File_close", "-", "-", "2.5", "1.0", "f1:all.dat"),
     ("op 10", "mimicked", "s2", "1/3", "open", "-", "-", "2.5", "1.0", "f2:own.{rank:03}"),
     ("op 11", "mimicked", "s2", "2/3", "pwrite", "8", "7", "2.5", "1.0", "f2:own.{rank:03}", "g1:offset=9"),
     ("op 12", "mimicked", "s2", "3/3", "close", "-", "-", "2.5", "1.0", "f2:own.{rank:03}"),
     ("op 13", "child-exclusive", "-", "stat", "-", "-", "2.5", "1.0", "f3:else"),
-]  # fmt: skip
+]
 
 
 def operations(lines: list[str]) -> list[str]:
@@ -63,13 +100,23 @@ def words(line: str) -> tuple[str, ...]:
 
 def test_flags_have_the_names_of_their_calls() -> None:
     """Those of fopen are numbers in our trace; those of mmap, msync and unlinkat are none of open's."""
-    rows = [row(name, "f", "root", layer, extra=extra) for name, layer, extra in (
-        ("fopen", "stdio", {"flags": 577}), ("mmap", "posix", {"protection": 3, "flags": 1}),
-        ("msync", "posix", {"flags": 4}), ("unlinkat", "posix", {"flags": 0x200}))]  # fmt: skip
+    rows = [
+        row(name, "f", "root", layer, extra=extra)
+        for name, layer, extra in (
+            ("fopen", "stdio", {"flags": 577}),
+            ("mmap", "posix", {"protection": 3, "flags": 1}),
+            ("msync", "posix", {"flags": 4}),
+            ("unlinkat", "posix", {"flags": 0x200}),
+        )
+    ]
     lines = operations(list(show(path_of(rows), "flags")))
     told = [[word for word in line.split() if "=" in word] for line in lines]
-    assert told == [["flags=O_WRONLY|O_CREAT|O_TRUNC"], ["protection=PROT_READ|PROT_WRITE", "flags=MAP_SHARED"],
-                    ["flags=MS_SYNC"], ["flags=AT_REMOVEDIR"]]  # fmt: skip
+    assert told == [
+        ["flags=O_WRONLY|O_CREAT|O_TRUNC"],
+        ["protection=PROT_READ|PROT_WRITE", "flags=MAP_SHARED"],
+        ["flags=MS_SYNC"],
+        ["flags=AT_REMOVEDIR"],
+    ]
 
 
 def test_a_small_kernel() -> None:
@@ -83,11 +130,20 @@ def test_a_small_kernel() -> None:
     assert [line.split()[6] for line in every[4:9]] == ["0", "4000", "8000", "12000", "16000"]
 
 
-@pytest.mark.parametrize(("numbers", "text"), [
-    ([], "-"), ([0], "0"), ([1, 2, 3], "1-3"), ([7, 1, 2, 3], "1-3,7"), (list(range(1, 512)), "1-511"), ([1, 3], "1,3"),
-    (list(range(1, 512, 2)), "1-511:2"), ([1, 3, 5, 6, 7, 9], "1-5:2,6-7,9"),
-    ([at * at for at in range(20)], "0-1,4,9,16,25,36,49,… (20 in all)"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("numbers", "text"),
+    [
+        ([], "-"),
+        ([0], "0"),
+        ([1, 2, 3], "1-3"),
+        ([7, 1, 2, 3], "1-3,7"),
+        (list(range(1, 512)), "1-511"),
+        ([1, 3], "1,3"),
+        (list(range(1, 512, 2)), "1-511:2"),
+        ([1, 3, 5, 6, 7, 9], "1-5:2,6-7,9"),
+        ([at * at for at in range(20)], "0-1,4,9,16,25,36,49,… (20 in all)"),
+    ],
+)
 def test_ranges(numbers: list[int], text: str) -> None:
     assert ranges(numbers) == text
 
@@ -132,12 +188,23 @@ def test_columns_stand_below_their_names() -> None:
 
 @pytest.mark.parametrize(
     ("selection", "ids"),
-    [(Selection(first=4, last=6), [4, 5, 6]), (Selection(first=12), [12, 13]), (Selection(last=1), [0, 1]),
-     (Selection(file="own"), [10, 11, 12]), (Selection(file="*.dat"), list(range(3, 10))), (Selection(file="x"), []),
-     (Selection(rank=0), list(range(13))), (Selection(rank=2), list(range(3, 14))),
-     (Selection(rank=9, file="own"), [10, 11, 12]), (Selection(head=3), [0, 1, 2]), (Selection(tail=2), [12, 13]),
-     (Selection(file="*.dat", head=3, tail=1), [5]), (Selection(head=0), []), (Selection(tail=99), list(range(14)))],
-)  # fmt: skip
+    [
+        (Selection(first=4, last=6), [4, 5, 6]),
+        (Selection(first=12), [12, 13]),
+        (Selection(last=1), [0, 1]),
+        (Selection(file="own"), [10, 11, 12]),
+        (Selection(file="*.dat"), list(range(3, 10))),
+        (Selection(file="x"), []),
+        (Selection(rank=0), list(range(13))),
+        (Selection(rank=2), list(range(3, 14))),
+        (Selection(rank=9, file="own"), [10, 11, 12]),
+        (Selection(head=3), [0, 1, 2]),
+        (Selection(tail=2), [12, 13]),
+        (Selection(file="*.dat", head=3, tail=1), [5]),
+        (Selection(head=0), []),
+        (Selection(tail=99), list(range(14))),
+    ],
+)
 def test_selections(selection: Selection, ids: list[int]) -> None:
     """What is left out changes no other line, and files and sessions are those of what is shown."""
     lines = list(show(path_of(KERNEL), "kernel", selection))
@@ -183,8 +250,10 @@ def unfolded(lines: list[str]) -> list[tuple[int, str, int | None]]:
             assert int(parts[2] or parts[1]) == turn[-1][0] + (turn[-1][4] - 1) * every
         assert len({item[-1] for item in turn}) == 1
         for number in range(turn[0][-1]):
-            found += [(first + number * every, name, None if offset is None else offset + number * step)
-                      for first, name, offset, step, _ in turn]  # fmt: skip
+            found += [
+                (first + number * every, name, None if offset is None else offset + number * step)
+                for first, name, offset, step, _ in turn
+            ]
         at += every
     return found
 
@@ -200,8 +269,10 @@ def loops(draw: st.DrawFn) -> list[tuple[str, int | None]]:
         turn = draw(st.lists(_CALL, min_size=1, max_size=10))
         steps = draw(st.lists(st.integers(-1, 2), min_size=len(turn), max_size=len(turn)))
         for number in range(draw(st.integers(1, 6))):
-            found += [(name, 9 + at + number * step if known else None)
-                      for (name, at, known), step in zip(turn, steps, strict=True)]  # fmt: skip
+            found += [
+                (name, 9 + at + number * step if known else None)
+                for (name, at, known), step in zip(turn, steps, strict=True)
+            ]
     return found
 
 
@@ -253,11 +324,11 @@ def test_what_is_folded_does_not_depend_on_what_is_looked_at(keys: list[int], st
 
 @given(
     rows=st.lists(st.tuples(st.sampled_from(["pwrite", "stat"]), st.integers(0, 1), st.integers(2, 3)), max_size=30),
-    length=st.integers(1, 9), fold=st.booleans(), by=st.integers(0, 2),
-)  # fmt: skip
-def test_lines_do_not_depend_on_chunks(
-    rows: list[tuple[str, int, int]], length: int, fold: bool, by: int
-) -> None:  # fmt: skip
+    length=st.integers(1, 9),
+    fold=st.booleans(),
+    by=st.integers(0, 2),
+)
+def test_lines_do_not_depend_on_chunks(rows: list[tuple[str, int, int]], length: int, fold: bool, by: int) -> None:
     """Runs go on from one chunk to the next."""
     path = path_of([row(name, "a", "shared", at=at, step=by, groups=groups) for name, at, groups in rows])
     with pytest.MonkeyPatch.context() as patch:
@@ -298,10 +369,22 @@ def test_the_extension_of_the_output_says_its_form(tmp_path: pathlib.Path, comma
     """Text, JSON and Parquet; anything else is refused before something is written."""
     path_of(KERNEL).save(tmp_path / "kernel.parquet")
     table = pa.Table.from_pylist(
-        [{"timestamp": 10 * at, "operation": name, "file": "/d/a", "rank": 0, "thread": 0, "layer": "posix",
-          "line": 1 + at, "duration": 1, "depth": 0} for at, name in enumerate(("open", "write", "close"))],
+        [
+            {
+                "timestamp": 10 * at,
+                "operation": name,
+                "file": "/d/a",
+                "rank": 0,
+                "thread": 0,
+                "layer": "posix",
+                "line": 1 + at,
+                "duration": 1,
+                "depth": 0,
+            }
+            for at, name in enumerate(("open", "write", "close"))
+        ],
         SCHEMA,
-    )  # fmt: skip
+    )
     pq.write_table(table.cast(with_info(SCHEMA, TraceInfo(format="made", ranks=1))), tmp_path / "trace.parquet")
     source = tmp_path / ("trace.parquet" if command == "path" else "kernel.parquet")
 

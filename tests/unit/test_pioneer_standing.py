@@ -25,7 +25,8 @@ def test_descriptions(plan: Plan) -> None:
         "waits for all ranks to meet before operation 0 of the path, open of /replay/a; 0 of 3 are behind it",
         "in the slack time before operation 1 of the path, write of /replay/a; 1 of 3 are behind it",
         "in operation 2 of the path, close of /replay/a; 2 of 3 are behind it",
-        "waits for all ranks to meet behind its last operation"]  # fmt: skip
+        "waits for all ranks to meet behind its last operation",
+    ]
 
 
 def test_only_what_stands_is_said(plan: Plan, capsys: pytest.CaptureFixture[str]) -> None:

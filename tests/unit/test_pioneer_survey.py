@@ -26,7 +26,13 @@ def batches_of(rows: list[Row], size: int = 1000) -> list[pa.RecordBatch]:
 
 
 def trace_of(
-    ranks: int, moments: int, offset_ns: list[int], drift: list[float], noise_ns: float, seed: int = 1, *,
+    ranks: int,
+    moments: int,
+    offset_ns: list[int],
+    drift: list[float],
+    noise_ns: float,
+    seed: int = 1,
+    *,
     late_share: float = 0.05,
 ) -> list[Row]:
     """Return barriers, which all ranks leave together but for noise, and a write of each rank at the same moment."""
@@ -39,11 +45,26 @@ def trace_of(
             waited = int(random.integers(1_000_000, 900_000_000))
             begin, end = leave - waited, leave + late
             own = [round(when + offset_ns[rank] + drift[rank] * (when - START)) for when in (begin, end)]
-            rows.append({"operation": "MPI_Barrier", "layer": "mpi", "rank": rank, "timestamp": own[0],
-                         "duration": own[1] - own[0], "extra": '{"comm":"world"}'})  # fmt: skip
+            rows.append(
+                {
+                    "operation": "MPI_Barrier",
+                    "layer": "mpi",
+                    "rank": rank,
+                    "timestamp": own[0],
+                    "duration": own[1] - own[0],
+                    "extra": '{"comm":"world"}',
+                }
+            )
             when = leave + 5 * SECOND
-            rows.append({"operation": "write", "rank": rank, "duration": 1000, "file": "f",
-                         "timestamp": round(when + offset_ns[rank] + drift[rank] * (when - START))})  # fmt: skip
+            rows.append(
+                {
+                    "operation": "write",
+                    "rank": rank,
+                    "duration": 1000,
+                    "file": "f",
+                    "timestamp": round(when + offset_ns[rank] + drift[rank] * (when - START)),
+                }
+            )
     return rows
 
 
@@ -62,8 +83,10 @@ def test_offset_and_drift_are_found(seed: int) -> None:
     assert abs(survey.clocks[3].offset_ns) < 20_000
     assert info.clocks[0].offset_ns == 0
     fixed = pa.Table.from_batches(list(survey.apply(batches_of(rows)))).to_pylist()
-    writes: dict[int, list[int]] = {rank: [row["timestamp"] for row in fixed if row["rank"] == rank
-                                           and row["operation"] == "write"] for rank in range(4)}  # fmt: skip
+    writes: dict[int, list[int]] = {
+        rank: [row["timestamp"] for row in fixed if row["rank"] == rank and row["operation"] == "write"]
+        for rank in range(4)
+    }
     for rank in range(1, 4):
         assert max(abs(a - b) for a, b in zip(writes[rank], writes[0], strict=True)) < 20_000
     assert [row["duration"] for row in fixed if row["operation"] == "write"] == [1000] * 400
@@ -93,8 +116,11 @@ def test_ranks_of_one_host_have_one_clock() -> None:
 def test_nothing_is_made_up() -> None:
     """No barrier, one rank, or ranks with different numbers of barriers: no clock is corrected."""
     rows = trace_of(2, 5, [0, 10**9], [0.0, 0.0], 0.0)
-    for kept in ([row for row in rows if row.get("layer") != "mpi"], [row for row in rows if row["rank"] == 0],
-                 rows[:-2] + rows[-1:]):  # fmt: skip
+    for kept in (
+        [row for row in rows if row.get("layer") != "mpi"],
+        [row for row in rows if row["rank"] == 0],
+        rows[:-2] + rows[-1:],
+    ):
         info = TraceInfo(format="test")
         survey = take_survey(info, iter(batches_of(kept)))
         assert survey.clocks == {}
@@ -160,14 +186,22 @@ def test_cut_names_are_found_whole_or_reported() -> None:
         {"operation": "open", "file": "/scratch/run/part", "extra": cut, "rank": 1},
         {"operation": "write", "file": "/scratch/run/part.0002", "rank": 1},
         {"operation": "open", "file": "/s/many", "extra": cut, "rank": 1},
-        {"operation": "stat", "file": "/s/many1", "rank": 1}, {"operation": "stat", "file": "/s/many2", "rank": 1},
+        {"operation": "stat", "file": "/s/many1", "rank": 1},
+        {"operation": "stat", "file": "/s/many2", "rank": 1},
         {"operation": "open", "file": "/alone", "extra": cut},
-    ]  # fmt: skip
+    ]
     survey = take_survey(TraceInfo(format="test"), iter(batches_of(rows, 3)))
     found = pa.Table.from_batches(list(survey.apply(batches_of(rows, 3)))).to_pylist()
     assert [row["file"] for row in found] == [
-        "/scratch/run/part.0001", "/scratch/run/part.0001", "/scratch/run/part.0002", "/scratch/run/part.0002",
-        "/s/many", "/s/many1", "/s/many2", "/alone"]  # fmt: skip
+        "/scratch/run/part.0001",
+        "/scratch/run/part.0001",
+        "/scratch/run/part.0002",
+        "/scratch/run/part.0002",
+        "/s/many",
+        "/s/many1",
+        "/s/many2",
+        "/alone",
+    ]
     assert survey.cut == [(0, "/alone"), (1, "/s/many")]
     lines = list(survey.report())
     assert lines[0] == "2 names that the tracer had cut were found whole"

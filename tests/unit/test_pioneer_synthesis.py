@@ -52,21 +52,47 @@ def multiset(path: WorkloadPath, *names: str) -> Counter[tuple[Any, ...]]:
 
 
 def test_units_keep_together_what_belongs_together() -> None:
-    path = made([
-        op("stat", "a"), op("open", "a"), op("write", "a"), op("stat", "b"), op("open", "b"), op("write", "a"),
-        op("stat", "a"), op("close", "a"), op("mkdir", "d"), op("mkdir", "d"), op("umask"), op("close", "b"),
-        op("MPI_File_iwrite_at", "m", layer="mpiio"), op("MPI_Wait", layer="mpi"),
-    ])  # fmt: skip
+    path = made(
+        [
+            op("stat", "a"),
+            op("open", "a"),
+            op("write", "a"),
+            op("stat", "b"),
+            op("open", "b"),
+            op("write", "a"),
+            op("stat", "a"),
+            op("close", "a"),
+            op("mkdir", "d"),
+            op("mkdir", "d"),
+            op("umask"),
+            op("close", "b"),
+            op("MPI_File_iwrite_at", "m", layer="mpiio"),
+            op("MPI_Wait", layer="mpi"),
+        ]
+    )
     found = [(unit.file, unit.session, unit.rows.tolist(), unit.first, unit.last) for unit in find_units(path)]
     assert found == [
-        ("a", True, [0, 1, 2, 5, 6, 7], 1, 5), ("b", True, [3, 4, 11], 1, 2), ("d", False, [8, 9], 0, 1),
-        (None, False, [10], 0, 0), ("m", True, [12, 13], 0, 0),
-    ]  # fmt: skip
+        ("a", True, [0, 1, 2, 5, 6, 7], 1, 5),
+        ("b", True, [3, 4, 11], 1, 2),
+        ("d", False, [8, 9], 0, 1),
+        (None, False, [10], 0, 0),
+        ("m", True, [12, 13], 0, 0),
+    ]
 
 
 def test_every_operation_is_in_one_unit() -> None:
-    path = made([op("open", "a"), op("open", "a"), op("write", "a"), op("close", "a"), op("read", "a"),
-                 op("close", "a"), op("MPI_Wait", layer="mpi"), op("write", "x")])  # fmt: skip
+    path = made(
+        [
+            op("open", "a"),
+            op("open", "a"),
+            op("write", "a"),
+            op("close", "a"),
+            op("read", "a"),
+            op("close", "a"),
+            op("MPI_Wait", layer="mpi"),
+            op("write", "x"),
+        ]
+    )
     rows = np.concatenate([unit.rows for unit in find_units(path)])
     assert sorted(rows.tolist()) == list(range(path.table.num_rows))
 
@@ -86,9 +112,18 @@ def paths(draw: st.DrawFn) -> WorkloadPath:
         rows = []
         for _ in range(draw(st.integers(1, 3))):
             rows.append(op("open", name, extra='{"flags": "O_RDWR"}', **about))
-            rows += [op(random.choice(["pwrite", "pread", "fsync"]), name, offset_0=512 * random.randrange(9),
-                        size_0=random.choice([1, 512]), slack_0=random.randrange(10**6), duration_0=at, **about)
-                     for at in range(draw(st.integers(0, 5)))]  # fmt: skip
+            rows += [
+                op(
+                    random.choice(["pwrite", "pread", "fsync"]),
+                    name,
+                    offset_0=512 * random.randrange(9),
+                    size_0=random.choice([1, 512]),
+                    slack_0=random.randrange(10**6),
+                    duration_0=at,
+                    **about,
+                )
+                for at in range(draw(st.integers(0, 5)))
+            ]
             rows.append(op("close", name, **about))
             rows += [op("stat", name, **about)] * random.randrange(2)
         pending.append(rows)
@@ -108,8 +143,13 @@ def test_what_is_drawn_has_the_multisets_of_its_path(path: WorkloadPath, seed: i
     found = synthesize(path, mode=mode, seed=seed)
     assert found.table["id"].to_pylist() == list(range(path.table.num_rows))
     assert find_violations(found) == []
-    for columns in (("operation", "owner", "groups"), ("offset_0", "size_0", "operation"), ("slack_0",),
-                    ("file", "operation"), ("extra",)):  # fmt: skip
+    for columns in (
+        ("operation", "owner", "groups"),
+        ("offset_0", "size_0", "operation"),
+        ("slack_0",),
+        ("file", "operation"),
+        ("extra",),
+    ):
         if columns[0] != "file" or mode == "quota":
             assert multiset(found, *columns) == multiset(path, *columns)
     values = compare_paths(path, found).values
@@ -149,8 +189,10 @@ def periodic() -> WorkloadPath:
             rows.append(op("stat", file, owner=owner, slack_0=int(random.integers(1000, 2000))))
             pause = int(random.integers(10**8, 2 * 10**8)) if file == "a" else 1000
             rows.append(op("open", file, owner=owner, slack_0=pause))
-            rows += [op("pwrite", file, owner=owner, offset_0=4096 * at, size_0=4096 + at % 2, slack_0=500 + at)
-                     for at in range(count)]  # fmt: skip
+            rows += [
+                op("pwrite", file, owner=owner, offset_0=4096 * at, size_0=4096 + at % 2, slack_0=500 + at)
+                for at in range(count)
+            ]
             rows.append(op("close", file, owner=owner, slack_0=300))
     return made(rows)
 
@@ -221,19 +263,42 @@ def by_hand() -> Profile:
     """Return a profile as a person writes it: ten private files written once, a shared one that is read."""
     none: Distribution = Distribution.of([])
     private = ClassProfile(
-        files=10, opened=exactly(1), first=exactly(5, 100), session_gap=none, request_gap=exactly(1, 1, 1, 8),
-        duration=exactly(12), file_size=exactly(40960), inside={"write0": 90, "write1": 5, "fsync": 5},
-        outside={"stat": 20, "unlink": 10}, offset=exactly(0, 8192), size=exactly(4096), sequentiality=exactly(900),
-        access_mode={"write": 10}, slack=exactly(1000, 2000),
-    )  # fmt: skip
+        files=10,
+        opened=exactly(1),
+        first=exactly(5, 100),
+        session_gap=none,
+        request_gap=exactly(1, 1, 1, 8),
+        duration=exactly(12),
+        file_size=exactly(40960),
+        inside={"write0": 90, "write1": 5, "fsync": 5},
+        outside={"stat": 20, "unlink": 10},
+        offset=exactly(0, 8192),
+        size=exactly(4096),
+        sequentiality=exactly(900),
+        access_mode={"write": 10},
+        slack=exactly(1000, 2000),
+    )
     shared = ClassProfile(
-        files=1, opened=exactly(2), first=exactly(0), session_gap=exactly(50), request_gap=exactly(3),
-        duration=exactly(7), file_size=exactly(1 << 20),
-        inside={"MPI_File_read_at_all": 6, "MPI_File_iread_at1": 2, "MPI_File_write_all_begin": 4,
-                "MPI_File_write_all_end": 4},
-        outside={}, offset=none, size=exactly(1 << 16), sequentiality=exactly(500), access_mode={"read": 2},
+        files=1,
+        opened=exactly(2),
+        first=exactly(0),
+        session_gap=exactly(50),
+        request_gap=exactly(3),
+        duration=exactly(7),
+        file_size=exactly(1 << 20),
+        inside={
+            "MPI_File_read_at_all": 6,
+            "MPI_File_iread_at1": 2,
+            "MPI_File_write_all_begin": 4,
+            "MPI_File_write_all_end": 4,
+        },
+        outside={},
+        offset=none,
+        size=exactly(1 << 16),
+        sequentiality=exactly(500),
+        access_mode={"read": 2},
         slack=none,
-    )  # fmt: skip
+    )
     return Profile(operations=0, span=0, ranks=8, classes={"private": private, "shared": shared})
 
 
@@ -265,10 +330,21 @@ def test_holes_are_filled_by_what_is_outside_of_sessions() -> None:
     """Figure 4: sessions leave IDs free, and operations of column 1 take them."""
     none: Distribution = Distribution.of([])
     item = ClassProfile(
-        files=1, opened=exactly(1), first=exactly(0), session_gap=none, request_gap=exactly(1, 1, 3, 3),
-        duration=exactly(9), file_size=none, inside={"write0": 7}, outside={"stat": 8}, offset=none, size=exactly(1),
-        sequentiality=none, access_mode={"write": 1}, slack=none,
-    )  # fmt: skip
+        files=1,
+        opened=exactly(1),
+        first=exactly(0),
+        session_gap=none,
+        request_gap=exactly(1, 1, 3, 3),
+        duration=exactly(9),
+        file_size=none,
+        inside={"write0": 7},
+        outside={"stat": 8},
+        offset=none,
+        size=exactly(1),
+        sequentiality=none,
+        access_mode={"write": 1},
+        slack=none,
+    )
     found = synthesize(Profile(operations=17, span=17, ranks=1, classes={"root": item}), seed=0)
     words = found.table["operation"].to_pylist()
     assert words[0] == "open"
@@ -282,10 +358,21 @@ def test_holes_of_figure_4() -> None:
     """The merged stream [1, 2, 3, 6, 7, 8, 12, 13, 14, 15] lacks [4, 5] and [9, 10, 11]: column 1 gets these."""
     none: Distribution = Distribution.of([])
     item = ClassProfile(
-        files=1, opened=exactly(1), first=exactly(0), session_gap=none, request_gap=exactly(1, 1, 3, 1, 1, 4, 1, 1, 1),
-        duration=exactly(10), file_size=none, inside={"read0": 8}, outside={"stat": 5}, offset=none, size=exactly(1),
-        sequentiality=none, access_mode={"read": 1}, slack=none,
-    )  # fmt: skip
+        files=1,
+        opened=exactly(1),
+        first=exactly(0),
+        session_gap=none,
+        request_gap=exactly(1, 1, 3, 1, 1, 4, 1, 1, 1),
+        duration=exactly(10),
+        file_size=none,
+        inside={"read0": 8},
+        outside={"stat": 5},
+        offset=none,
+        size=exactly(1),
+        sequentiality=none,
+        access_mode={"read": 1},
+        slack=none,
+    )
     for seed in range(20):
         found = synthesize(Profile(operations=15, span=15, ranks=1, classes={"root": item}), seed=seed)
         words = found.table["operation"].to_pylist()
@@ -296,20 +383,29 @@ def test_holes_of_figure_4() -> None:
 
 def test_ranks_write_parts_of_their_own() -> None:
     """Of shared files: as far apart as the profile says, else behind each other."""
-    path = made([op("open", "a"), *[op("pwrite", "a", offset_0=100 * at, size_0=100, offset_1=400 + 100 * at,
-                                       size_1=100) for at in range(4)], op("close", "a")])  # fmt: skip
+    path = made(
+        [
+            op("open", "a"),
+            *[op("pwrite", "a", offset_0=100 * at, size_0=100, offset_1=400 + 100 * at, size_1=100) for at in range(4)],
+            op("close", "a"),
+        ]
+    )
     profile = characterize(path)
     assert profile.classes["shared"].rank_step == 400
     for step, wanted in ((400, 400), (50, 50), (None, 400)):
         shared = dataclasses.replace(profile.classes["shared"], rank_step=step)
         found = synthesize(dataclasses.replace(profile, classes={"shared": shared}))
-        offsets = [[value for value in found.table[f"offset_{group}"].to_pylist() if value is not None]
-                   for group in (0, 1)]  # fmt: skip
+        offsets = [
+            [value for value in found.table[f"offset_{group}"].to_pylist() if value is not None] for group in (0, 1)
+        ]
         assert len(offsets[0]) == 4
         assert [two - one for one, two in zip(*offsets, strict=True)] == [wanted] * 4
     twice = synthesize(dataclasses.replace(profile, shapes=None), mode="tuned", scale=Scale(sizes=2.0))
-    apart = [two - one for one, two in zip(twice.table["offset_0"].to_pylist(), twice.table["offset_1"].to_pylist(),
-                                           strict=True) if one is not None]  # fmt: skip
+    apart = [
+        two - one
+        for one, two in zip(twice.table["offset_0"].to_pylist(), twice.table["offset_1"].to_pylist(), strict=True)
+        if one is not None
+    ]
     assert apart == [800] * 4
 
 
@@ -362,8 +458,11 @@ def test_edited_characteristics_are_drawn_independently(tmp_path: pathlib.Path) 
     profile = load(tmp_path / "edited.json")
     assert not fits(profile)
     found = synthesize(profile)
-    shared = [size for size, owner in zip(found.table["size_0"].to_pylist(), found.table["owner"].to_pylist(),
-                                          strict=True) if owner == "shared" and size is not None]  # fmt: skip
+    shared = [
+        size
+        for size, owner in zip(found.table["size_0"].to_pylist(), found.table["owner"].to_pylist(), strict=True)
+        if owner == "shared" and size is not None
+    ]
     assert set(shared) == {77}
 
 
@@ -404,19 +503,26 @@ def test_spoilt_shapes_are_refused_or_still_give_a_path(data: st.DataObject) -> 
     assert not fits(profile)
 
 
-@pytest.mark.parametrize(("place", "value", "said"), [
-    (("kinds", 0, 2), 4, "/kinds/0/2: not a whole number from 1 to 3"),
-    (("shapes", 0, "kinds", 0, 0), 9, "/shapes/0/kinds: there are 4 kinds"),
-    (("shapes", 0, "places"), [[1, 1, 6]], "/shapes/0: kinds and places: none, not equally many, or places do not"),
-    (("shapes", 0, "session"), [0, 6], "/shapes/0/session: there are 6 operations"),
-    (("shapes", 0, "accesses", 0, "columns", 1), [[-1, 0, 5]], "/shapes/0/accesses/0/columns/1: 5 numbers, not 6"),
-    (("archetypes", 0, "track", "overlapping"), [[0, 0, 1]], "/archetypes/0/track/overlapping: not from 1 to"),
-    (("archetypes", 0, "track", "shapes", 0, 2), 1 << 40, "/archetypes/0/track/shapes/0/2: 1099511627776 is not less"),
-    (("archetypes", 0, "gaps"), [], "/archetypes/0/gaps: there is none for the shapes"),
-    (("archetypes", 0, "owner"), "me", '/archetypes/0/owner: "me" is not one of "root", "shared"'),
-    (("times", 0, "slices", 0), [], "/times/0/slices/0: the distributions have no values"),
-    (("operations",), None, "/operations: null is not a whole number"),
-])
+@pytest.mark.parametrize(
+    ("place", "value", "said"),
+    [
+        (("kinds", 0, 2), 4, "/kinds/0/2: not a whole number from 1 to 3"),
+        (("shapes", 0, "kinds", 0, 0), 9, "/shapes/0/kinds: there are 4 kinds"),
+        (("shapes", 0, "places"), [[1, 1, 6]], "/shapes/0: kinds and places: none, not equally many, or places do not"),
+        (("shapes", 0, "session"), [0, 6], "/shapes/0/session: there are 6 operations"),
+        (("shapes", 0, "accesses", 0, "columns", 1), [[-1, 0, 5]], "/shapes/0/accesses/0/columns/1: 5 numbers, not 6"),
+        (("archetypes", 0, "track", "overlapping"), [[0, 0, 1]], "/archetypes/0/track/overlapping: not from 1 to"),
+        (
+            ("archetypes", 0, "track", "shapes", 0, 2),
+            1 << 40,
+            "/archetypes/0/track/shapes/0/2: 1099511627776 is not less",
+        ),
+        (("archetypes", 0, "gaps"), [], "/archetypes/0/gaps: there is none for the shapes"),
+        (("archetypes", 0, "owner"), "me", '/archetypes/0/owner: "me" is not one of "root", "shared"'),
+        (("times", 0, "slices", 0), [], "/times/0/slices/0: the distributions have no values"),
+        (("operations",), None, "/operations: null is not a whole number"),
+    ],
+)
 def test_spoilt_shapes_are_told_with_their_place(place: tuple[Any, ...], value: object, said: str) -> None:
     document = parent = json.loads(DOCUMENT)
     for name in place[:-1]:

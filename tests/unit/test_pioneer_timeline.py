@@ -40,10 +40,16 @@ def test_calls_that_overlap_get_tracks_of_their_own(tmp_path: pathlib.Path) -> N
     rows = []
     for number in range(2000):
         start = rng.randrange(20_000)
-        values = {"rank": rng.randrange(2), "thread": rng.randrange(2), "size": rng.choice([None, 0, 9]),
-                  "file": rng.choice([None, "/a", "/b/a"])}  # fmt: skip
-        rows.append(row(rng.choice(["MPI_File_write", "pwrite", "close"]), start, rng.randrange(300), **values)
-                    | {"line": number})  # fmt: skip
+        values = {
+            "rank": rng.randrange(2),
+            "thread": rng.randrange(2),
+            "size": rng.choice([None, 0, 9]),
+            "file": rng.choice([None, "/a", "/b/a"]),
+        }
+        rows.append(
+            row(rng.choice(["MPI_File_write", "pwrite", "close"]), start, rng.randrange(300), **values)
+            | {"line": number}
+        )
     rows.sort(key=lambda one: one["timestamp"])
     found, written = line_of(tmp_path, rows)
     timelines.check(found, rows)
@@ -70,19 +76,29 @@ def test_equal_times_nest_in_the_order_of_the_rows(tmp_path: pathlib.Path) -> No
 
 def test_calls_without_an_end(tmp_path: pathlib.Path) -> None:
     """One that was under way has none; where a format knows no durations, calls are moments."""
-    rows = [row("MPI_File_write", 1, None, extra='{"unfinished":1}'), row("pwrite", 2, 3, size=1, file='/"\u2028\\'),
-            row("close", 9, None)]  # fmt: skip
+    rows = [
+        row("MPI_File_write", 1, None, extra='{"unfinished":1}'),
+        row("pwrite", 2, 3, size=1, file='/"\u2028\\'),
+        row("close", 9, None),
+    ]
     found, _ = line_of(tmp_path, rows)
     assert [(one["name"], one["start"], one["end"]) for one in found.of_group("rank ")] == [
-        ("MPI_File_write", 1 - 1, timelines.ENDLESS), ("pwrite", 1, 4), ("close", 8, 8)]  # fmt: skip
+        ("MPI_File_write", 1 - 1, timelines.ENDLESS),
+        ("pwrite", 1, 4),
+        ("close", 8, 8),
+    ]
     assert found.of_group("file ")[0]["args"]["file"] == '/"\u2028\\'
 
 
 def test_only_files_with_data_have_tracks(tmp_path: pathlib.Path) -> None:
     """Those that the MPI library keeps for itself have none."""
-    rows = [row("stat", 1, 1, file="/looked/at"), row("ftruncate", 3, 1, size=7, file="/cut"),
-            row("open", 5, 1, file="/data"), row("fwrite", 7, 1, layer="stdio", size=7, file="/data"),
-            row("write", 9, 1, size=8, file="/tmp/ompi.host.0/pid.7/1/data_cid-0-7.sm")]  # fmt: skip
+    rows = [
+        row("stat", 1, 1, file="/looked/at"),
+        row("ftruncate", 3, 1, size=7, file="/cut"),
+        row("open", 5, 1, file="/data"),
+        row("fwrite", 7, 1, layer="stdio", size=7, file="/data"),
+        row("write", 9, 1, size=8, file="/tmp/ompi.host.0/pid.7/1/data_cid-0-7.sm"),
+    ]
     found, _ = line_of(tmp_path, rows)
     assert {name for name in found.groups.values() if name.startswith("file")} == {"file data (/data)"}
     assert [event["name"] for event in found.of_group("file ")] == ["open", "fwrite"]

@@ -30,9 +30,13 @@ Extents = list[tuple[int, int]]
 
 def touched(*several: tuple[str, int, bool, Extents]) -> Touched:
     """Return what (class, rank, writes, extents) say."""
-    extents = {(owner, rank, writes): (np.array([at for at, _ in found], np.int64),
-                                       np.array([end for _, end in found], np.int64))
-               for owner, rank, writes, found in several}  # fmt: skip
+    extents = {
+        (owner, rank, writes): (
+            np.array([at for at, _ in found], np.int64),
+            np.array([end for _, end in found], np.int64),
+        )
+        for owner, rank, writes, found in several
+    }
     return Touched((0, 1), extents)
 
 
@@ -52,8 +56,9 @@ def test_by_hand() -> None:
     assert first.distance(child, "shared") == 0  # rank 2 is in one of them only
 
 
-several_extents = st.lists(st.tuples(st.integers(0, 60), st.integers(0, 20)).map(lambda pair: (pair[0], sum(pair))),
-                           max_size=12)  # fmt: skip
+several_extents = st.lists(
+    st.tuples(st.integers(0, 60), st.integers(0, 20)).map(lambda pair: (pair[0], sum(pair))), max_size=12
+)
 
 
 @given(several_extents, several_extents)
@@ -67,9 +72,22 @@ def test_against_counting(first: Extents, second: Extents) -> None:
     assert distance == (apart / whole if whole else float(apart > 0))
 
 
-@pytest.mark.parametrize("text", ["A(6,4;3,2;3,2;0;8)", "A(6,4;3,2;3,2;1;8)", "V(3;2;40;4)", "V(3;2;40;V(2;1;8;4))",
-                                  "R(0;64;8)", "S(2,1;0,64;4;V(2;3;16;4))", "I(1,2;0,40;4)", "B(2;0,40;4)",
-                                  "C(3;R(0;8;4))", "D(4;1;8,8;1,2;-1,2;2,2;0;4)", "C(0;4)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A(6,4;3,2;3,2;0;8)",
+        "A(6,4;3,2;3,2;1;8)",
+        "V(3;2;40;4)",
+        "V(3;2;40;V(2;1;8;4))",
+        "R(0;64;8)",
+        "S(2,1;0,64;4;V(2;3;16;4))",
+        "I(1,2;0,40;4)",
+        "B(2;0,40;4)",
+        "C(3;R(0;8;4))",
+        "D(4;1;8,8;1,2;-1,2;2,2;0;4)",
+        "C(0;4)",
+    ],
+)
 def test_joined_pieces_are_the_same_bytes(text: str) -> None:
     def bytes_of(offsets: Any, lengths: Any) -> list[int]:
         return [at + byte for at, size in zip(offsets.tolist(), lengths.tolist(), strict=True) for byte in range(size)]
@@ -101,9 +119,24 @@ def tiles(order: list[int], *, told: bool = True) -> list[pa.RecordBatch]:
             ("MPI_File_write_all", TILE, {"count": 6, "type_size": 8}),
             ("MPI_File_close", None, {}),
         ]
-        rows += [{"timestamp": 1000 * line, "operation": name, "file": "/d/array", "size": size, "duration": 500,
-                  "rank": rank, "thread": 0, "layer": "mpiio", "depth": 0, "result": 0, "handle": 7, "line": line,
-                  "extra": json.dumps(extra)} for line, (name, size, extra) in enumerate(calls, 1)]  # fmt: skip
+        rows += [
+            {
+                "timestamp": 1000 * line,
+                "operation": name,
+                "file": "/d/array",
+                "size": size,
+                "duration": 500,
+                "rank": rank,
+                "thread": 0,
+                "layer": "mpiio",
+                "depth": 0,
+                "result": 0,
+                "handle": 7,
+                "line": line,
+                "extra": json.dumps(extra),
+            }
+            for line, (name, size, extra) in enumerate(calls, 1)
+        ]
     return pa.Table.from_pylist(rows, SCHEMA).to_batches()
 
 
@@ -145,8 +178,10 @@ def test_a_rank_that_writes_another_tile(tmp_path: pathlib.Path, order: list[int
 
 def test_representatives_are_compared_where_ranks_are_not(tmp_path: pathlib.Path) -> None:
     """Of two paths, and of other numbers of ranks: a view of a representative that is wrong shows."""
-    four, wrong = load_workload(saved(tmp_path / "a.parquet", [0, 1, 2, 3])), load_workload(
-        saved(tmp_path / "b.parquet", [0, 2, 1, 3]))  # fmt: skip
+    four, wrong = (
+        load_workload(saved(tmp_path / "a.parquet", [0, 1, 2, 3])),
+        load_workload(saved(tmp_path / "b.parquet", [0, 2, 1, 3])),
+    )
     two = load_workload(saved(tmp_path / "c.parquet", [0, 1]))
     assert compare_paths(four.path, wrong.path).failed == {"shared.touched": 1.0}
     assert touched_by_groups(four.path).members == (0, 1)
@@ -157,9 +192,13 @@ def test_representatives_are_compared_where_ranks_are_not(tmp_path: pathlib.Path
 def test_views_that_all_groups_have_in_common_are_expected_of_fewer_ranks() -> None:
     """Of a path by one rank: the view stands for the groups that are left, and not in itself."""
     view = {"displacement": 0, "filetype": "8", "filetype_size": 8, "filetype_extent": 8}
-    path = path_of([row("MPI_File_open", "f", "shared", "mpiio"),
-                    row("MPI_File_set_view", "f", "shared", "mpiio", extra=view),
-                    row("MPI_File_write_all", "f", "shared", "mpiio", at=0, size=8),
-                    row("MPI_File_close", "f", "shared", "mpiio")])  # fmt: skip
+    path = path_of(
+        [
+            row("MPI_File_open", "f", "shared", "mpiio"),
+            row("MPI_File_set_view", "f", "shared", "mpiio", extra=view),
+            row("MPI_File_write_all", "f", "shared", "mpiio", at=0, size=8),
+            row("MPI_File_close", "f", "shared", "mpiio"),
+        ]
+    )
     found = json.loads(expected_path(path, 1).table["extra"].to_pylist()[1])
     assert found["displacement"] == 0 and all(item is None or "groups" not in item for item in found.get("groups", []))

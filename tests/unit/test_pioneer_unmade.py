@@ -20,13 +20,19 @@ from support.pioneer_paths import EVERYTHING, path_of, row, save
 
 
 def test_nothing_else_is_said_of_a_path_that_is_made() -> None:
-    assert unmade(path_of(EVERYTHING)) == ["1 no such operation (posix) is no operation that is known: a replay leaves "
-                                           "it out"]  # fmt: skip
+    assert unmade(path_of(EVERYTHING)) == [
+        "1 no such operation (posix) is no operation that is known: a replay leaves it out"
+    ]
 
 
 def test_typing_errors_are_named_with_what_was_meant() -> None:
-    rows = [row("MPI_File_open", "a", "shared", "mpiio"), row("MPI_File_writ_at_all", "a", "shared", "mpiio", size=1),
-            row("fopen", "b", "shared"), row("frobnicate", "b", "shared"), row("dup", "b", "shared")]  # fmt: skip
+    rows = [
+        row("MPI_File_open", "a", "shared", "mpiio"),
+        row("MPI_File_writ_at_all", "a", "shared", "mpiio", size=1),
+        row("fopen", "b", "shared"),
+        row("frobnicate", "b", "shared"),
+        row("dup", "b", "shared"),
+    ]
     assert unmade(path_of(rows)) == [
         "1 MPI_File_writ_at_all (mpiio) is no operation that is known; MPI_File_write_at_all is known: a replay leaves "
         "it out",
@@ -38,10 +44,17 @@ def test_typing_errors_are_named_with_what_was_meant() -> None:
 def test_what_is_said_is_what_the_engine_does(tmp_path: pathlib.Path) -> None:
     """One table for both: every name of the catalogue, under every layer, and some that are in none."""
     names = sorted({name for _, name in CATALOG} | {"frobnicate"})
-    rows = [row("open", "a", "shared"), row("fopen", "b", "shared", "stdio"), row("opendir", "d", "shared"),
-            row("MPI_File_open", "c", "shared", "mpiio")]  # fmt: skip
-    rows += [row(name, {"stdio": "b", "mpiio": "c"}.get(layer, "a"), "shared", layer, size=1, at=0,
-                 extra={"file2": "e"}) for layer in ("posix", "stdio", "mpiio", "mpi") for name in names]  # fmt: skip
+    rows = [
+        row("open", "a", "shared"),
+        row("fopen", "b", "shared", "stdio"),
+        row("opendir", "d", "shared"),
+        row("MPI_File_open", "c", "shared", "mpiio"),
+    ]
+    rows += [
+        row(name, {"stdio": "b", "mpiio": "c"}.get(layer, "a"), "shared", layer, size=1, at=0, extra={"file2": "e"})
+        for layer in ("posix", "stdio", "mpiio", "mpi")
+        for name in names
+    ]
     path = path_of(rows)
     said = {match[1] for line in unmade(path) if (match := re.match(r"1 (\S+ \(\w+\)).*a replay leaves it out", line))}
     for layer in ("posix", "stdio", "mpiio", "mpi"):
@@ -55,10 +68,16 @@ def test_what_is_said_is_what_the_engine_does(tmp_path: pathlib.Path) -> None:
 
 
 def test_data_without_sizes() -> None:
-    rows = [row("open", "a", "shared"), row("write", "a", "shared"), row("read", "a", "shared", size=3),
-            row("pwrite", "a", "shared", at=4), row("close", "a", "shared")]  # fmt: skip
-    assert unmade(path_of(rows)) == ["2 data operations have no size and move nothing: pwrite, write; the first one is "
-                                     "operation 1"]  # fmt: skip
+    rows = [
+        row("open", "a", "shared"),
+        row("write", "a", "shared"),
+        row("read", "a", "shared", size=3),
+        row("pwrite", "a", "shared", at=4),
+        row("close", "a", "shared"),
+    ]
+    assert unmade(path_of(rows)) == [
+        "2 data operations have no size and move nothing: pwrite, write; the first one is operation 1"
+    ]
 
 
 @pytest.mark.parametrize("name", ["../../etc/x", "{rank}/../../x"])
@@ -75,8 +94,11 @@ def test_the_command_says_it_and_fails_for_dependencies_only(tmp_path: pathlib.P
 
 
 def test_what_is_open_for_reading_is_not_resized() -> None:
-    rows = [row("open", "a", "shared", extra={"flags": 0}), row("ftruncate", "a", "shared", size=3),
-            row("close", "a", "shared")]  # fmt: skip
+    rows = [
+        row("open", "a", "shared", extra={"flags": 0}),
+        row("ftruncate", "a", "shared", size=3),
+        row("close", "a", "shared"),
+    ]
     assert [item.why for item in find_violations(path_of(rows))] == ["ftruncate: the file is open for reading only"] * 2
     rows[1] = row("ftruncate", "a", "shared", size=3, extra={"errno": 22})
     assert find_violations(path_of(rows)) == []

@@ -41,20 +41,31 @@ def subarray(
     """Return the same of a subarray of two dimensions."""
     if order:
         sizes, counts, starts = sizes[::-1], counts[::-1], starts[::-1]
-    elements = [row * sizes[1] + column for row in range(starts[0], starts[0] + counts[0])
-                for column in range(starts[1], starts[1] + counts[1])]  # fmt: skip
+    elements = [
+        row * sizes[1] + column
+        for row in range(starts[0], starts[0] + counts[0])
+        for column in range(starts[1], starts[1] + counts[1])
+    ]
     return [element * inner.extent + byte for element in elements for byte in places(inner)]
 
 
 @pytest.mark.parametrize(
     ("text", "extent"),
     [
-        ("8", 8), ("C(3;4)", 12), ("V(3;2;20;4)", 48), ("V(2;1;-8;4)", 12), ("R(0;100;V(2;1;8;4))", 100),
-        ("B(2;4,40,20;4)", 44), ("I(1,3,2;30,0,100;2)", 104), ("S(2,1;0,10;4;8)", 18),
-        ("A(4,6;2,3;1,2;0;8)", 192), ("A(4,6;2,3;1,2;1;8)", 192), ("C(2;R(0;16;A(2,2;1,2;1,0;0;2)))", 32),
+        ("8", 8),
+        ("C(3;4)", 12),
+        ("V(3;2;20;4)", 48),
+        ("V(2;1;-8;4)", 12),
+        ("R(0;100;V(2;1;8;4))", 100),
+        ("B(2;4,40,20;4)", 44),
+        ("I(1,3,2;30,0,100;2)", 104),
+        ("S(2,1;0,10;4;8)", 18),
+        ("A(4,6;2,3;1,2;0;8)", 192),
+        ("A(4,6;2,3;1,2;1;8)", 192),
+        ("C(2;R(0;16;A(2,2;1,2;1,0;0;2)))", 32),
         ("S(1,1;4,64;C(2;2);V(2;1;6;2))", 68),
     ],
-)  # fmt: skip
+)
 def test_what_is_told_of_a_type(text: str, extent: int) -> None:
     kind = parse(text)
     found = places(kind)
@@ -80,8 +91,9 @@ def test_a_darray() -> None:
     assert bytes_of(*kind.pieces()) == found
 
 
-@pytest.mark.parametrize("text", ["", "C(3;4", "C(3)", "X(1;2)", "V(1;2;4)", "S(1,2;0,8;4)", "-3", "8 8", "C(a;4)",
-                                  "I(1,2;0;4)", "C(3;4)4"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text", ["", "C(3;4", "C(3)", "X(1;2)", "V(1;2;4)", "S(1,2;0,8;4)", "-3", "8 8", "C(a;4)", "I(1,2;0;4)", "C(3;4)4"]
+)
 def test_texts_that_are_no_type(text: str) -> None:
     with pytest.raises(ViewError, match="no file type"):
         parse(text)
@@ -117,7 +129,9 @@ def test_ranks_get_the_tiles_of_an_array_in_its_order() -> None:
         kind = next_tile(child, None, 1, rank)
         assert kind is not None
         assert [part.text for part in kind.inner] == [
-            f"A(8,8;4,4;{row // 5},{column // 5};0;8)", f"A(3,40,40;3,20,20;0,{row},{column};0;8)"]  # fmt: skip
+            f"A(8,8;4,4;{row // 5},{column // 5};0;8)",
+            f"A(3,40,40;3,20,20;0,{row},{column};0;8)",
+        ]
     assert begins_of([next_tile(child.inner[0], None, 1, rank) for rank in range(4)]) == list(range(0, 8 * 8 * 8, 8))
 
 
@@ -126,9 +140,9 @@ def begins_of(kinds: list[FileType | None]) -> list[int]:
     return sorted(np.concatenate([kind.pieces()[0] for kind in kinds if kind is not None]).tolist())
 
 
-@pytest.mark.parametrize(("sizes", "starts", "other"), [
-    ("6,4", "3,0", 1), ("6,4", "0,2", 1), ("6,4", "3,2", 3), ("9,6", "3,0", 1),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("sizes", "starts", "other"), [("6,4", "3,0", 1), ("6,4", "0,2", 1), ("6,4", "3,2", 3), ("9,6", "3,0", 1)]
+)
 def test_each_tile_has_one_rank(sizes: str, starts: str, other: int) -> None:
     """Also where ranks are dealt along the columns: there are gaps between the tiles of successive ranks."""
     child = parse(f"A({sizes};3,2;{starts};0;8)")
@@ -139,8 +153,11 @@ def test_each_tile_has_one_rank(sizes: str, starts: str, other: int) -> None:
 
 
 #: File types of NAS BT on four ranks: rank r has tiles r and 7 - r of 2 x 2 x 2, here of one element.
-BT = [f"S(1,1;0,0;A(2,2,2;1,1,1;0,{row},{column};0;8);A(2,2,2;1,1,1;1,{1 - row},{1 - column};0;8))"
-      for row in (0, 1) for column in (0, 1)]  # fmt: skip
+BT = [
+    f"S(1,1;0,0;A(2,2,2;1,1,1;0,{row},{column};0;8);A(2,2,2;1,1,1;1,{1 - row},{1 - column};0;8))"
+    for row in (0, 1)
+    for column in (0, 1)
+]
 
 
 @pytest.mark.parametrize("other", [1, 2, 3])
@@ -154,15 +171,26 @@ def test_tiles_that_would_not_ascend() -> None:
     """MPI refuses such a file type: on one rank alone, for which all others wait."""
     root, child = (parse(f"S(1,1;0,0;A(8;1;{first};0;8);A(8;1;{second};0;8))") for first, second in ((0, 4), (2, 5)))
     assert [kind and kind.text for kind in (next_tile(child, root, 1, rank) for rank in (2, 4))] == [
-        "S(1,1;0,0;A(8;1;4;0;8);A(8;1;6;0;8))", None]  # fmt: skip
+        "S(1,1;0,0;A(8;1;4;0;8);A(8;1;6;0;8))",
+        None,
+    ]
     assert next_tile(child, root, 1, 3) is not None
     assert next_tile(parse("S(1,1;0,0;A(8;1;2;0;8);A(8;2;3;0;8))"), root, 1, 2) is None  # the second one is no tile
 
 
-@pytest.mark.parametrize("text", [
-    "8", "C(3;V(2;1;16;8))", "A(8,6;3,2;2,1;0;8)", "A(8,6;3,2;2,1;1;8)", "D(4;1;8,9;1,2;-1,2;2,2;0;8)",
-    "S(1,2,0;100,0,900;8;V(2;1;16;4);8)", "R(-8;64;I(1,2;40,8;4))", "V(3;2;-40;8)",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "8",
+        "C(3;V(2;1;16;8))",
+        "A(8,6;3,2;2,1;0;8)",
+        "A(8,6;3,2;2,1;1;8)",
+        "D(4;1;8,9;1,2;-1,2;2,2;0;8)",
+        "S(1,2,0;100,0,900;8;V(2;1;16;4);8)",
+        "R(-8;64;I(1,2;40,8;4))",
+        "V(3;2;-40;8)",
+    ],
+)
 def test_where_a_type_ends(text: str) -> None:
     kind = parse(text)
     offsets, lengths = kind.pieces()

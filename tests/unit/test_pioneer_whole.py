@@ -60,8 +60,10 @@ def rows_of_a_trace(broken: OSError | None = None) -> Iterator[pa.RecordBatch]:
     """Yield sanitized rows, more than there is room for; then an error of the trace, if there is to be one."""
     numbers = np.random.default_rng(1).integers(0, 1 << 60, 4000)
     for part in np.split(numbers, 4):
-        rows = [{"timestamp": int(number), "operation": "pwrite", "rank": 0, "thread": 0, "layer": "posix", "line": 1}
-                for number in part.tolist()]  # fmt: skip
+        rows = [
+            {"timestamp": int(number), "operation": "pwrite", "rank": 0, "thread": 0, "layer": "posix", "line": 1}
+            for number in part.tolist()
+        ]
         yield from pa.Table.from_pylist(rows, SANITIZED).to_batches()
     if broken is not None:
         raise broken
@@ -94,8 +96,7 @@ def test_a_folder_whose_mark_cannot_be_written() -> None:
 
 
 def test_a_trace_whose_mark_cannot_be_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A rank of a launcher that names its job marks the folder: an error that says what to do, no traceback.
-    """
+    """A rank of a launcher that names its job marks the folder: an error that says what to do, no traceback."""
     monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "0")
     monkeypatch.setenv("PMIX_NAMESPACE", "job.1")
     done = CliRunner().invoke(main, ["trace", "-o", "/proc/self", "--", "true"])

@@ -33,8 +33,13 @@ MARKS: dict[str, plots.Mark] = {
 
 
 def _chart(*marks: plots.Mark, **rest: object) -> Chart:
-    return Chart(name="c", title="A <chart>", panels=[[Panel(marks=marks, x=Axis(label="time [s]", grid=True))]],
-                 legend="above", **rest)  # type: ignore[arg-type]  # fmt: skip
+    return Chart(
+        name="c",
+        title="A <chart>",
+        panels=[[Panel(marks=marks, x=Axis(label="time [s]", grid=True))]],
+        legend="above",
+        **rest,
+    )  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
@@ -105,8 +110,10 @@ def test_an_interactive_chart_carries_its_values_and_series() -> None:
     panel = Panel(marks=[line], x=Axis(label="time [s]"), y=Axis(label="MB/s", form=lambda value: f"{value:g} MB/s"))
     text = plots.svg(Chart(name="c", panels=[[panel]], legend="above"), interactive=True)
     marks = json.loads(ET.fromstring(text).get("data-marks", ""))
-    assert [mark[2:] for mark in marks] == [[0, "reads\ntime [s]: 1\nMB/s: 10 MB/s"],
-                                            [0, "reads\ntime [s]: 2\nMB/s: 20 MB/s"]]
+    assert [mark[2:] for mark in marks] == [
+        [0, "reads\ntime [s]: 1\nMB/s: 10 MB/s"],
+        [0, "reads\ntime [s]: 2\nMB/s: 20 MB/s"],
+    ]
     path = re.search(r'class="series-0">\s*<path d="M([\d.]+) ([\d.]+)', text)
     assert path is not None and [float(word) for word in path.groups()] == pytest.approx(marks[0][:2], abs=0.06)
     assert text.count('class="key-0"') == 2 and "data-marks" not in plots.svg(_chart(line))
@@ -121,23 +128,56 @@ def test_steps_and_distributions() -> None:
 
 
 def test_a_page_says_all_and_fetches_nothing() -> None:
-    grid = page.Grid(columns=("name", "n"), rows=[("a_<b>", "1"), ("c", page.Cell("✖ FAILED", "dn"))],
-                     numbers=(False, True), note="a note")  # fmt: skip
+    grid = page.Grid(
+        columns=("name", "n"),
+        rows=[("a_<b>", "1"), ("c", page.Cell("✖ FAILED", "dn"))],
+        numbers=(False, True),
+        note="a note",
+    )
     found = page.Finding(title="slow & odd", evidence=["seen"], advice=["mend it"], weight="warning")
     drawing = plots.svg(_chart(*MARKS.values()), interactive=True)
-    figures = [page.Figure(title="fig", drawing=drawing, caption="what"),
-               page.Figure(drawing="<svg onload='x()'/>", caption="of a file", image=True)]  # fmt: skip
-    section = page.Section(anchor="one", title="One <1>", sentences=["s & t"], facts=[("name", "value")],
-                           findings=[found], figures=figures, grids=[grid])  # fmt: skip
+    figures = [
+        page.Figure(title="fig", drawing=drawing, caption="what"),
+        page.Figure(drawing="<svg onload='x()'/>", caption="of a file", image=True),
+    ]
+    section = page.Section(
+        anchor="one",
+        title="One <1>",
+        sentences=["s & t"],
+        facts=[("name", "value")],
+        findings=[found],
+        figures=figures,
+        grids=[grid],
+    )
     last = page.Section(anchor="two", title="Two")
-    text = page.document("T <t>", [section, last], lead=["first `code`"], picture="No picture: none.", head="below",
-                         notices=[found], foot="by X.", interactive=True)  # fmt: skip
+    text = page.document(
+        "T <t>",
+        [section, last],
+        lead=["first `code`"],
+        picture="No picture: none.",
+        head="below",
+        notices=[found],
+        foot="by X.",
+        interactive=True,
+    )
     read = Page(text)
     assert read.problems == [] and [one[:15] for one in read.data] == ["data:image/svg+"]
     assert "onload" not in text and read.elements["script"] == 1
     assert read.of_class("plain") == [[["name", "n"], ["a_<b>", "1"], ["c", "✖ FAILED"]]]
-    for words in ("T <t>", "first code", "No picture: none.", "below", "One <1>", "s & t", "value", "slow & odd",
-                  "→ mend it", "what", "a note", "by X."):
+    for words in (
+        "T <t>",
+        "first code",
+        "No picture: none.",
+        "below",
+        "One <1>",
+        "s & t",
+        "value",
+        "slow & odd",
+        "→ mend it",
+        "what",
+        "a note",
+        "by X.",
+    ):
         assert words in read.text, words
     assert "prefers-color-scheme: dark" in read.raw and "@media print" in read.raw
 
@@ -158,11 +198,17 @@ def test_one_place_draws_and_one_makes_pages() -> None:
             if re.search(pattern, text, re.MULTILINE):
                 places.add(path.relative_to(ROOT).as_posix())
     own = {"mpiio_ext/common/plots/draw.py", "mpiio_ext/common/plots/files.py"}
-    assert found == {"matplotlib": own, "jinja2": {"mpiio_ext/common/page/__init__.py"}, "plotly": set(),
-                     "<!DOCTYPE": {"mpiio_ext/common/page/base.html"}}  # fmt: skip
+    assert found == {
+        "matplotlib": own,
+        "jinja2": {"mpiio_ext/common/page/__init__.py"},
+        "plotly": set(),
+        "<!DOCTYPE": {"mpiio_ext/common/page/base.html"},
+    }
 
 
 def test_describing_a_chart_or_a_page_imports_no_library() -> None:
-    program = ("import sys; import mpiio_ext.common.page, mpiio_ext.common.plots; "
-               "print([name for name in ('matplotlib', 'numpy', 'jinja2') if name in sys.modules])")
+    program = (
+        "import sys; import mpiio_ext.common.page, mpiio_ext.common.plots; "
+        "print([name for name in ('matplotlib', 'numpy', 'jinja2') if name in sys.modules])"
+    )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -60,8 +60,10 @@ def test_what_is_no_text_is_escaped(capsys: pytest.CaptureFixture[str]) -> None:
 NAME = "/scratch/a\x1b]0;title\x07b"
 
 
-@pytest.mark.parametrize("words", [["analyze", "logs"], ["layout"], ["analyze", "summarize-job", "--all"], ["bad"],
-                                   ["analyze", "connector", "show"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [["analyze", "logs"], ["layout"], ["analyze", "summarize-job", "--all"], ["bad"], ["analyze", "connector", "show"]],
+)
 def test_names_reach_no_terminal_raw(words: list[str], tmp_path: Path) -> None:
     log = tmp_path / "job\x1b[2J\x9b.darshan"
     log.write_bytes(make_log(Job(exe=f"{NAME} -x"), {1: NAME}, {"POSIX": (4, posix(1, 0, {0: 1}))}))
@@ -71,9 +73,17 @@ def test_names_reach_no_terminal_raw(words: list[str], tmp_path: Path) -> None:
     assert not {"\x1b", "\x07", "\x9b"} & set(text), text
 
 
-@pytest.mark.parametrize("words", [["subfiles", "check"], ["layout"], ["pioneer", "path", "-o", "x.json"],
-                                   ["pioneer", "show"], ["analyze", "connector", "show"],
-                                   ["report", "-o", "x"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["subfiles", "check"],
+        ["layout"],
+        ["pioneer", "path", "-o", "x.json"],
+        ["pioneer", "show"],
+        ["analyze", "connector", "show"],
+        ["report", "-o", "x"],
+    ],
+)
 def test_a_name_begins_no_line_of_ours(words: list[str], tmp_path: Path) -> None:
     """Of files that are there, and of others."""
     name = tmp_path / "evil\nmpiio-ext: all is well\nx.dat"

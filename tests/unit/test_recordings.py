@@ -23,8 +23,29 @@ from support.recorded_calls import Call, Told, counted, record, recorder
 
 SINCE = 1000
 NAMES = ["/data/a", "/data/b", "/data/sub/c", "/usr/left/out", "/data/new name"]
-SIZES = (0, 1, 100, 101, 1024, 1025, 4096, 10240, 10241, 102400, 102401, 1 << 20, (1 << 20) + 1, 4 << 20,
-         (4 << 20) + 1, 10 << 20, (10 << 20) + 1, 100 << 20, (100 << 20) + 1, 1 << 30, (1 << 30) + 1)  # fmt: skip
+SIZES = (
+    0,
+    1,
+    100,
+    101,
+    1024,
+    1025,
+    4096,
+    10240,
+    10241,
+    102400,
+    102401,
+    1 << 20,
+    (1 << 20) + 1,
+    4 << 20,
+    (4 << 20) + 1,
+    10 << 20,
+    (10 << 20) + 1,
+    100 << 20,
+    (100 << 20) + 1,
+    1 << 30,
+    (1 << 30) + 1,
+)
 MINUTE = 60 * 10**9
 
 
@@ -57,9 +78,13 @@ def drawn(random_: random.Random, number: int, start: int) -> Call:
     failed = random_.random() < 0.05
     offset = random_.choice((-1, 0, 4096, 4095, 512 * random_.randrange(99), random_.randrange(1 << 40)))
     return Call(
-        operation=operation, start=start, duration=random_.randrange(1, 5000), depth=int(random_.random() < 0.1),
+        operation=operation,
+        start=start,
+        duration=random_.randrange(1, 5000),
+        depth=int(random_.random() < 0.1),
         file=random_.randrange(1, len(NAMES) + 1) if number % 50 else 0,
-        offset=offset if moves else -1, size=size if moves else -1,
+        offset=offset if moves else -1,
+        size=size if moves else -1,
         result=-1 if failed else 0 if mpi or not moves else size // 8 if operation in ("fread", "fwrite") else size,
         count=size // 8 if operation in ("fread", "fwrite") else -1,
         mode=0o640 if operation == "open" else 9 if operation == "MPI_File_open" else -1,
@@ -69,12 +94,10 @@ def drawn(random_: random.Random, number: int, start: int) -> Call:
         offset2=random_.choice((-1, 0, 4096, random_.randrange(1 << 40))) if copies else -1,
         comm_size=random_.choice((1, 4)) if operation == "MPI_File_open" else -1,
         hints=1 if operation in ("MPI_File_open", "MPI_File_set_view") and random_.random() < 0.5 else -1,
-    )  # fmt: skip
+    )
 
 
-def check_times(
-    found: recordings.Recording, module: str, places: dict[int, int], heat: Heat, accesses: Calls
-) -> None:
+def check_times(found: recordings.Recording, module: str, places: dict[int, int], heat: Heat, accesses: Calls) -> None:
     """Compare bytes by time, and accesses one by one, with those of a trace."""
     mine, kept = Heat(), Segments()
     recorded.warm(found, module, mine, found.since_ns + SINCE)
@@ -94,12 +117,17 @@ def test_the_counters_are_those_of_a_trace(tmp_path: pathlib.Path) -> None:
     for case in range(fuzz.examples(24, 3)):
         random_ = random.Random(f"{fuzz.seed()} {case}")
         starts = sorted(random_.randrange(1, 10**9) for _ in range(random_.choice((30, 300, 2000))))
-        calls = [Call(operation=each, start=0, duration=1, file=file) for file in range(1, len(NAMES) + 1)
-                 for each in ("open", "fopen", "MPI_File_open")]  # fmt: skip
+        calls = [
+            Call(operation=each, start=0, duration=1, file=file)
+            for file in range(1, len(NAMES) + 1)
+            for each in ("open", "fopen", "MPI_File_open")
+        ]
         calls += [drawn(random_, number, start) for number, start in enumerate(starts)]
         ends = np.maximum.accumulate([call.start + call.duration for call in calls])  # as they are committed
-        calls = [Call(**{name: getattr(call, name) for name in Call.__slots__} | {"duration": int(end) - call.start})
-                 for call, end in zip(calls, ends, strict=True)]  # fmt: skip
+        calls = [
+            Call(**{name: getattr(call, name) for name in Call.__slots__} | {"duration": int(end) - call.start})
+            for call, end in zip(calls, ends, strict=True)
+        ]
         folder = tmp_path / str(case)
         folder.mkdir()
         done = record(folder, NAMES, calls, since=SINCE)
@@ -202,8 +230,11 @@ def test_a_week_keeps_its_hours(tmp_path: pathlib.Path) -> None:
 def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     """Two ranks: seconds in reads, writes and metadata calls by time, as the calls were."""
     second = 10**9
-    calls = [Call(operation="open", start=0, duration=second // 2, result=3), write(2 * second, 8, duration=second),
-             Call(operation="pread", start=6 * second, duration=2 * second, offset=0, size=4, result=4)]  # fmt: skip
+    calls = [
+        Call(operation="open", start=0, duration=second // 2, result=3),
+        write(2 * second, 8, duration=second),
+        Call(operation="pread", start=6 * second, duration=2 * second, offset=0, size=4, result=4),
+    ]
     for rank, some in enumerate((calls, calls[:2])):
         assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
     assert [head.rank for head in recordings.heads([tmp_path])] == [0, 1]
@@ -230,8 +261,10 @@ def test_the_parts_of_a_call(tmp_path: pathlib.Path) -> None:
     own = write(3 * second, 8, duration=2 * second)
     removed = Call(operation="unlink", start=7 * second, duration=second)
     begin = Call(operation="stat", start=0, duration=1)
-    told = [Told(waiting=True, start=5 * second, duration=second // 2),
-            Told(waiting=False, start=11 * second // 2, duration=second // 4)]  # fmt: skip
+    told = [
+        Told(waiting=True, start=5 * second, duration=second // 2),
+        Told(waiting=False, start=11 * second // 2, duration=second // 4),
+    ]
     for library, more in ((False, []), (True, told)):
         folder = tmp_path / str(library)
         folder.mkdir()
@@ -261,9 +294,11 @@ def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:
     names = [f"/data/folder/file.{number:06d}" for number in range(100_000)]
     calls = []
     for number in range(1, 100_001):
-        calls += [Call(operation="open", start=number * 10, duration=1, file=number, result=3),
-                  write(number * 10 + 2, 10, file=number),
-                  Call(operation="close", start=number * 10 + 4, duration=1, file=number)]  # fmt: skip
+        calls += [
+            Call(operation="open", start=number * 10, duration=1, file=number, result=3),
+            write(number * 10 + 2, 10, file=number),
+            Call(operation="close", start=number * 10 + 4, duration=1, file=number),
+        ]
     assert record(tmp_path, names, calls, variables={"MPIOX_RECORDING_BYTES": str(1 << 20)}).returncode == 0
     found = only(tmp_path)
     assert next(tmp_path.glob("*.mpioxrec")).stat().st_size <= 1 << 20
@@ -381,8 +416,11 @@ def use(path: pathlib.Path) -> None:
 
 
 @hypothesis.given(st.data())
-@hypothesis.settings(max_examples=fuzz.examples(400), deadline=None,
-                     suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture])  # fmt: skip
+@hypothesis.settings(
+    max_examples=fuzz.examples(400),
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.function_scoped_fixture],
+)
 def test_damaged_bytes_are_read_or_refused(good: bytes, tmp_path: pathlib.Path, data: st.DataObject) -> None:
     changed = bytearray(good[: data.draw(st.integers(0, len(good)))])
     for _ in range(data.draw(st.integers(0, 8))):

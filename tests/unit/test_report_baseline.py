@@ -21,8 +21,11 @@ FIGURES = st.lists(st.floats(0.001, 1e6), min_size=3, max_size=6)
 
 
 def runs_of(figures: dict[str, list[float]], **more) -> list[dict]:
-    return [results.run(strategy, repetition=k, bandwidth=value, **more)
-            for strategy, values in figures.items() for k, value in enumerate(values)]
+    return [
+        results.run(strategy, repetition=k, bandwidth=value, **more)
+        for strategy, values in figures.items()
+        for k, value in enumerate(values)
+    ]
 
 
 def sets_of(folder, name: str, *documents: dict):
@@ -74,8 +77,9 @@ def test_two_repetitions_are_not_judged(single, figures):
 @given(old=FIGURES, new=FIGURES, limit=st.floats(0.01, 10))
 def test_limit(old, new, limit, tmp_path_factory):
     folder = tmp_path_factory.mktemp("limit")
-    (match,) = compared(folder, results.document(runs_of({"auto": old})),
-                        results.document(runs_of({"auto": new}))).matches
+    (match,) = compared(
+        folder, results.document(runs_of({"auto": old})), results.document(runs_of({"auto": new}))
+    ).matches
     assert match.ratio_low <= match.ratio <= match.ratio_high
     assert falls_below(match, limit) == (max(new) / min(old) < limit)
     assert falls_below(match, 1.0) == (match.judgment == "slower") or max(new) / min(old) == 1.0
@@ -83,8 +87,11 @@ def test_limit(old, new, limit, tmp_path_factory):
 
 
 def test_rows_of_the_mpi_library_never_fall_below(tmp_path):
-    (match,) = compared(tmp_path, results.document(runs_of({"native": [100, 100, 101]})),
-                        results.document(runs_of({"native": [10, 10, 11]}))).matches
+    (match,) = compared(
+        tmp_path,
+        results.document(runs_of({"native": [100, 100, 101]})),
+        results.document(runs_of({"native": [10, 10, 11]})),
+    ).matches
     assert match.judgment == "slower"
     assert not falls_below(match, 1.0)
 
@@ -107,23 +114,31 @@ def test_rows_are_matched_by_what_they_are(tmp_path):
 
 
 def test_rows_without_fields_that_may_lack_match(tmp_path):
-    found = compared(tmp_path, results.document(runs_of({"auto": [1, 2]})),
-                     results.document(runs_of({"auto": [1, 2]}, phase="", kind="pattern", files=1)))
+    found = compared(
+        tmp_path,
+        results.document(runs_of({"auto": [1, 2]})),
+        results.document(runs_of({"auto": [1, 2]}, phase="", kind="pattern", files=1)),
+    )
     assert len(found.matches) == 1
-    found = compared(tmp_path, results.document(runs_of({"auto": [1, 2]})),
-                     results.document(runs_of({"auto": [1, 2]}, phase="S")))
+    found = compared(
+        tmp_path, results.document(runs_of({"auto": [1, 2]})), results.document(runs_of({"auto": [1, 2]}, phase="S"))
+    )
     assert (len(found.matches), len(found.only_old), len(found.only_new)) == (0, 1, 1)
 
 
 def test_other_size_is_told(tmp_path):
-    found = compared(tmp_path, results.document(runs_of({"auto": [1, 2]})),
-                     results.document(runs_of({"auto": [1, 2]}, data_bytes=1)))
+    found = compared(
+        tmp_path, results.document(runs_of({"auto": [1, 2]})), results.document(runs_of({"auto": [1, 2]}, data_bytes=1))
+    )
     assert found.matches[0].other_size
 
 
 def test_no_bandwidth_in_the_baseline_is_no_division_by_zero(tmp_path):
-    (match,) = compared(tmp_path, results.document(runs_of({"auto": [1, 1]}, bandwidth_mb_per_s=0.0)),
-                        results.document(runs_of({"auto": [1, 2]}))).matches
+    (match,) = compared(
+        tmp_path,
+        results.document(runs_of({"auto": [1, 1]}, bandwidth_mb_per_s=0.0)),
+        results.document(runs_of({"auto": [1, 2]})),
+    ).matches
     assert (match.ratio, match.ratio_low, match.ratio_high) == (None, None, None)
     assert not falls_below(match, 1.0)
 
@@ -131,11 +146,17 @@ def test_no_bandwidth_in_the_baseline_is_no_division_by_zero(tmp_path):
 # ---- environments ----
 
 
-@pytest.mark.parametrize("key, value, what", [
-    ("ranks", 8, "Ranks"), ("mpi_library", "MPICH 5", "MPI library"), ("file_system_type", "lustre", "File system"),
-    ("cpu_model", "Other", "Processor"), ("variables", {"MPIOX_RANKS_PER_NODE": "4"}, "MPIOX_RANKS_PER_NODE"),
-    ("versions", {"hdf5": "1.14"}, "Version of hdf5"),
-])
+@pytest.mark.parametrize(
+    "key, value, what",
+    [
+        ("ranks", 8, "Ranks"),
+        ("mpi_library", "MPICH 5", "MPI library"),
+        ("file_system_type", "lustre", "File system"),
+        ("cpu_model", "Other", "Processor"),
+        ("variables", {"MPIOX_RANKS_PER_NODE": "4"}, "MPIOX_RANKS_PER_NODE"),
+        ("versions", {"hdf5": "1.14"}, "Version of hdf5"),
+    ],
+)
 def test_environments_that_differ(key, value, what):
     old = results.ENVIRONMENT
     found = differences(old, copy.deepcopy(old) | {key: value}, {}, {})
@@ -144,9 +165,14 @@ def test_environments_that_differ(key, value, what):
 
 def test_environments_that_differ_only_in_what_is_meant_to():
     old = results.ENVIRONMENT
-    new = old | {"started": "later", "git_revision": "other", "hosts": ["node9"], "command_line": "other",
-                 "variables": old["variables"] | {"OMPI_MCA_ess": "other", "OMPI_MCA_orte_tmpdir_base": "/t"},
-                 "versions": old["versions"] | {"mpiio_ext": "0.2.0"}}
+    new = old | {
+        "started": "later",
+        "git_revision": "other",
+        "hosts": ["node9"],
+        "command_line": "other",
+        "variables": old["variables"] | {"OMPI_MCA_ess": "other", "OMPI_MCA_orte_tmpdir_base": "/t"},
+        "versions": old["versions"] | {"mpiio_ext": "0.2.0"},
+    }
     assert differences(old, new, results.CONFIGURATION, copy.deepcopy(results.CONFIGURATION)) == []
     sizes = results.CONFIGURATION["sizes"] | {"file_bytes": 1}
     (found,) = differences(old, new, results.CONFIGURATION, results.CONFIGURATION | {"sizes": sizes})
@@ -205,10 +231,14 @@ def test_a_limit_that_judges_nothing_does_not_pass(folders):
     assert "nothing to judge" in result.stderr
 
 
-@pytest.mark.parametrize("arguments, message", [
-    (("--json",), "give --baseline too"), (("--fail-below", "0.9"), "give --baseline too"),
-    (("--fail-below", "0", "--baseline", "x"), "not in the range"),
-])
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        (("--json",), "give --baseline too"),
+        (("--fail-below", "0.9"), "give --baseline too"),
+        (("--fail-below", "0", "--baseline", "x"), "not in the range"),
+    ],
+)
 def test_options_that_need_a_baseline(folders, arguments, message):
     result = invoke(folders, *arguments)
     assert result.exit_code == 2

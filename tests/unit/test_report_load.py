@@ -45,30 +45,33 @@ def refused(folder: Path, *arguments: object) -> str:
 # ---- files ----
 
 
-@pytest.mark.parametrize("content, message", [
-    (b"", "the file is empty"),
-    (b"  \n", "the file is empty"),
-    (b"hello", "is not JSON"),
-    (b"\xff\xfe\x00bad", "not a text file in UTF-8"),
-    (json.dumps(GOOD).encode()[:-1], "cut off"),
-    (json.dumps(GOOD).encode()[:700], "cut off"),
-    (b"[1, 2]", "a list at the top"),
-    (b'{"a": 1}', "it has no schema_version"),
-    (b'{"schema_version": 2}', "without runs"),
-    (b'{"schema_version": 99, "runs": []}', "schema_version is 99, and this mpiio_ext reads 2"),
-    (b'{"schema_version": "2", "runs": []}', "and this mpiio_ext reads 2"),
-    (b'{"schema_version": true, "runs": []}', "and this mpiio_ext reads 2"),
-    (b'{"schema_version": 2, "runs": []}', "recorded no run"),
-    (b'{"schema_version": 2, "runs": [], "failure": "killed"}', "recorded no run: killed"),
-    (b'{"schema_version": 2, "runs": {}}', "/runs: an object of 0 is not a list"),
-    (b'{"schema_version": 2, "runs": [3]}', "/runs/0: 3 is not an object"),
-    (b'{"schema_version": 2, "runs": [{}]}', '/runs/0: "workload" is missing'),
-    (b'{"schema_version": 2, "runs": [NaN]}', "NaN is no number in JSON"),
-    (b"[" * 100_000, "is not JSON"),
-    (b'{"peers": {}, "units": {}, "results": []}', "bench scaling"),
-    (b'{"peers": {}, "results": []}', "holds no result"),
-    (b'{"peers": {}, "results": [{}]}', '/results/0: "pattern" is missing'),
-])
+@pytest.mark.parametrize(
+    "content, message",
+    [
+        (b"", "the file is empty"),
+        (b"  \n", "the file is empty"),
+        (b"hello", "is not JSON"),
+        (b"\xff\xfe\x00bad", "not a text file in UTF-8"),
+        (json.dumps(GOOD).encode()[:-1], "cut off"),
+        (json.dumps(GOOD).encode()[:700], "cut off"),
+        (b"[1, 2]", "a list at the top"),
+        (b'{"a": 1}', "it has no schema_version"),
+        (b'{"schema_version": 2}', "without runs"),
+        (b'{"schema_version": 99, "runs": []}', "schema_version is 99, and this mpiio_ext reads 2"),
+        (b'{"schema_version": "2", "runs": []}', "and this mpiio_ext reads 2"),
+        (b'{"schema_version": true, "runs": []}', "and this mpiio_ext reads 2"),
+        (b'{"schema_version": 2, "runs": []}', "recorded no run"),
+        (b'{"schema_version": 2, "runs": [], "failure": "killed"}', "recorded no run: killed"),
+        (b'{"schema_version": 2, "runs": {}}', "/runs: an object of 0 is not a list"),
+        (b'{"schema_version": 2, "runs": [3]}', "/runs/0: 3 is not an object"),
+        (b'{"schema_version": 2, "runs": [{}]}', '/runs/0: "workload" is missing'),
+        (b'{"schema_version": 2, "runs": [NaN]}', "NaN is no number in JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'{"peers": {}, "units": {}, "results": []}', "bench scaling"),
+        (b'{"peers": {}, "results": []}', "holds no result"),
+        (b'{"peers": {}, "results": [{}]}', '/results/0: "pattern" is missing'),
+    ],
+)
 def test_unusable_file(content, message, tmp_path):
     path = tmp_path / "results.json"
     path.write_bytes(content)
@@ -77,20 +80,23 @@ def test_unusable_file(content, message, tmp_path):
     assert message in line
 
 
-@pytest.mark.parametrize("field, value, message", [
-    ("bandwidth_mb_per_s", "fast", '/runs/1/bandwidth_mb_per_s: "fast" is not a number'),
-    ("bandwidth_mb_per_s", None, "/runs/1/bandwidth_mb_per_s: null is not a number"),
-    ("bandwidth_mb_per_s", -1.0, "-1.0 is less than 0"),
-    ("bandwidth_mb_per_s", True, "not a number"),
-    ("bandwidth_mb_per_s", 10**400, "not a number"),
-    ("ranks", 4.5, "not a whole number"),
-    ("ranks", True, "not a whole number"),
-    ("label", 7, "not a text"),
-    ("scaled", 1, "not true or false"),
-    ("request_size_log2", [1, -1], "request_size_log2/1: -1 is less than 0"),
-    ("request_size_log2", [0] * 1000, "more than 64"),
-    ("noncontiguous", "yes", "not true or false"),
-])
+@pytest.mark.parametrize(
+    "field, value, message",
+    [
+        ("bandwidth_mb_per_s", "fast", '/runs/1/bandwidth_mb_per_s: "fast" is not a number'),
+        ("bandwidth_mb_per_s", None, "/runs/1/bandwidth_mb_per_s: null is not a number"),
+        ("bandwidth_mb_per_s", -1.0, "-1.0 is less than 0"),
+        ("bandwidth_mb_per_s", True, "not a number"),
+        ("bandwidth_mb_per_s", 10**400, "not a number"),
+        ("ranks", 4.5, "not a whole number"),
+        ("ranks", True, "not a whole number"),
+        ("label", 7, "not a text"),
+        ("scaled", 1, "not true or false"),
+        ("request_size_log2", [1, -1], "request_size_log2/1: -1 is less than 0"),
+        ("request_size_log2", [0] * 1000, "more than 64"),
+        ("noncontiguous", "yes", "not true or false"),
+    ],
+)
 def test_wrong_value_is_named_with_its_place(field, value, message, tmp_path):
     document = copy.deepcopy(GOOD)
     document["runs"][1][field] = value
@@ -138,8 +144,13 @@ def test_a_file_that_is_cut_off_anywhere_is_refused(cut, tmp_path):
 
 
 _VALUES = st.one_of(
-    st.none(), st.booleans(), st.integers(-(2**70), 2**70), st.floats(allow_nan=False), st.text(max_size=5),
-    st.lists(st.integers(-1, 3), max_size=3), st.dictionaries(st.text(max_size=3), st.none(), max_size=2),
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**70), 2**70),
+    st.floats(allow_nan=False),
+    st.text(max_size=5),
+    st.lists(st.integers(-1, 3), max_size=3),
+    st.dictionaries(st.text(max_size=3), st.none(), max_size=2),
 )
 
 
@@ -172,8 +183,12 @@ def test_output_that_cannot_be(tmp_path):
     before = source.read_bytes()
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    for target, message in ((tmp_path, "is a folder"), (tmp_path / "no" / "report.html", "there is no folder"),
-                            (source, "is one of the inputs"), (pipe, "not a regular file")):
+    for target, message in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "no" / "report.html", "there is no folder"),
+        (source, "is one of the inputs"),
+        (pipe, "not a regular file"),
+    ):
         result = invoke(source, "-o", target)
         assert result.exit_code == 2
         assert message in result.stderr
@@ -190,7 +205,10 @@ def test_no_space_leaves_the_old_page_and_nothing_else(tmp_path):
     (out / "report.html").write_text("old")
     result = subprocess.run(
         [sys.executable, "-m", "mpiio_ext", "bench", "report", str(source), "-o", str(out / "report.html")],
-        capture_output=True, text=True, timeout=60, check=False,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096)),
     )
     assert result.returncode == 2

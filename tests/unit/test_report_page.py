@@ -36,25 +36,30 @@ def page_of(
 
 
 def small_document(**more) -> dict:
-    runs = [results.run(strategy, operation, repetition, 100.0 * factor * (1 + repetition / 10),
-                        ratio_to_native=factor)
-            for strategy, factor in (("native", 1.0), ("native_tuned", 0.9), ("auto", 4.0), ("even", 0.5))
-            for operation in ("write", "read") for repetition in range(3)]
+    runs = [
+        results.run(strategy, operation, repetition, 100.0 * factor * (1 + repetition / 10), ratio_to_native=factor)
+        for strategy, factor in (("native", 1.0), ("native_tuned", 0.9), ("auto", 4.0), ("even", 0.5))
+        for operation in ("write", "read")
+        for repetition in range(3)
+    ]
     return results.document(runs, **more)
 
 
 # ---- form ----
 
 
-@pytest.mark.parametrize("documents, baseline", [
-    ((small_document(),), None),
-    ((small_document(), small_document(schema=2)), None),
-    ((results.large_document(kernels=5, repetitions=2),), None),
-    ((results.COMPARE,), None),
-    ((small_document(), results.COMPARE), small_document()),
-    ((results.document([results.run("auto")]),), None),
-    ((results.document([results.run("native", environment={})], environment={}, configuration={}),), None),
-])
+@pytest.mark.parametrize(
+    "documents, baseline",
+    [
+        ((small_document(),), None),
+        ((small_document(), small_document(schema=2)), None),
+        ((results.large_document(kernels=5, repetitions=2),), None),
+        ((results.COMPARE,), None),
+        ((small_document(), results.COMPARE), small_document()),
+        ((results.document([results.run("auto")]),), None),
+        ((results.document([results.run("native", environment={})], environment={}, configuration={}),), None),
+    ],
+)
 def test_page_is_well_formed_and_needs_nothing_else(documents, baseline, tmp_path):
     page, html = page_of(*documents, folder=tmp_path, baseline=baseline)
     assert page.problems == []
@@ -74,12 +79,20 @@ def test_thirty_kernels_under_eight_methods_stay_below_a_megabyte(tmp_path):
     assert sum(len(rows) - 1 for rows in page.of_class("speed")) == 480
 
 
-@pytest.mark.parametrize("kernels, left_out, speeds, explained", [
-    (36, "drawings of request sizes", 8, 8),
-    (62, "drawings of request sizes; times and explanations of methods other than native and auto", 8, 2),
-    (90, "drawings of request sizes; times and explanations of methods other than native and auto; bandwidths of "
-         "methods other than native and auto", 2, 2),
-])
+@pytest.mark.parametrize(
+    "kernels, left_out, speeds, explained",
+    [
+        (36, "drawings of request sizes", 8, 8),
+        (62, "drawings of request sizes; times and explanations of methods other than native and auto", 8, 2),
+        (
+            90,
+            "drawings of request sizes; times and explanations of methods other than native and auto; bandwidths of "
+            "methods other than native and auto",
+            2,
+            2,
+        ),
+    ],
+)
 def test_a_page_that_would_be_larger_leaves_details_out_and_says_so(kernels, left_out, speeds, explained, tmp_path):
     document = results.large_document(kernels=kernels, repetitions=2)
     sets, _ = load_all([results.write(tmp_path / "results.json", document)])
@@ -100,8 +113,14 @@ def test_phone_print_and_dark(tmp_path):
     assert '<meta name="viewport" content="width=device-width, initial-scale=1">' in html
     style = html.split("<style>")[1].split("</style>")[0]
     assert style.count("{") == style.count("}")
-    for rule in ("@media print", "print-color-adjust: exact", "details::details-content", "prefers-color-scheme: dark",
-                 "@media screen and (max-width", "overflow-x: auto"):
+    for rule in (
+        "@media print",
+        "print-color-adjust: exact",
+        "details::details-content",
+        "prefers-color-scheme: dark",
+        "@media screen and (max-width",
+        "overflow-x: auto",
+    ):
         assert rule in style
     script = html.split("<script>")[1].split("</script>")[0]
     assert "beforeprint" in script
@@ -124,8 +143,14 @@ def written(tmp_path_factory) -> tuple[list[Row], Path]:
     """Rows that the bench itself wrote."""
     folder = tmp_path_factory.mktemp("bench")
     rows = bench_rows()
-    write_results(folder, environment=results.ENVIRONMENT, configuration=results.CONFIGURATION, rows=rows,
-                  absent=[Absent(what="HDF5 of s3d", reason="serial h5py")], failure=None)
+    write_results(
+        folder,
+        environment=results.ENVIRONMENT,
+        configuration=results.CONFIGURATION,
+        rows=rows,
+        absent=[Absent(what="HDF5 of s3d", reason="serial h5py")],
+        failure=None,
+    )
     return rows, folder
 
 
@@ -168,8 +193,10 @@ def test_tables_hold_the_input(written):
 
 
 def test_what_was_not_run_and_what_failed_is_told(tmp_path):
-    page, _ = page_of(small_document(absent=[{"what": "HDF5 variants", "reason": "serial h5py"}],
-                                     failure="wrong data at offset 17"), folder=tmp_path)
+    page, _ = page_of(
+        small_document(absent=[{"what": "HDF5 variants", "reason": "serial h5py"}], failure="wrong data at offset 17"),
+        folder=tmp_path,
+    )
     assert "HDF5 variants: serial h5py" in page.text
     assert "wrong data at offset 17" in page.text
 
@@ -178,8 +205,10 @@ def test_footnotes_are_those_in_use(tmp_path):
     page, html = page_of(small_document(), folder=tmp_path)
     notes = html.split('<ul class="notes">')[1].split("</ul>")[0]
     assert [mark in notes for mark in ("<b>~", "<b>*", "<b>°", "<b>!")] == [True, False, False, False]
-    runs = [results.run("native", scaled=True, gaps_written=True, requests_source="", ratio_to_native=1.0),
-            results.run("even", collectives_taken_over=0, native_calls=4, ratio_to_native=1.5)]
+    runs = [
+        results.run("native", scaled=True, gaps_written=True, requests_source="", ratio_to_native=1.0),
+        results.run("even", collectives_taken_over=0, native_calls=4, ratio_to_native=1.5),
+    ]
     page, html = page_of(results.document(runs), folder=tmp_path)
     notes = html.split('<ul class="notes">')[1].split("</ul>")[0]
     assert [mark in notes for mark in ("<b>~", "<b>*", "<b>°", "<b>!")] == [False, True, True, True]
@@ -220,11 +249,23 @@ def test_nothing_from_the_results_becomes_markup(tmp_path):
     run = results.run("auto", ratio_to_native=2.0, **dict.fromkeys(names, HOSTILE))
     other = run | {"strategy": HOSTILE}
     document = results.document(
-        [run, other], failure=HOSTILE, absent=[{"what": HOSTILE, "reason": HOSTILE}],
-        environment={HOSTILE: HOSTILE, "mpi_library": HOSTILE, "variables": {HOSTILE: HOSTILE}, "path": HOSTILE,
-                     "versions": {HOSTILE: HOSTILE}, "hosts": [HOSTILE]},
-        configuration={"sizes": {HOSTILE: HOSTILE}, "strategies": {HOSTILE: {HOSTILE: HOSTILE}},
-                       "hints": {HOSTILE: HOSTILE}, "workloads": {HOSTILE: {HOSTILE: HOSTILE}}},
+        [run, other],
+        failure=HOSTILE,
+        absent=[{"what": HOSTILE, "reason": HOSTILE}],
+        environment={
+            HOSTILE: HOSTILE,
+            "mpi_library": HOSTILE,
+            "variables": {HOSTILE: HOSTILE},
+            "path": HOSTILE,
+            "versions": {HOSTILE: HOSTILE},
+            "hosts": [HOSTILE],
+        },
+        configuration={
+            "sizes": {HOSTILE: HOSTILE},
+            "strategies": {HOSTILE: {HOSTILE: HOSTILE}},
+            "hints": {HOSTILE: HOSTILE},
+            "workloads": {HOSTILE: {HOSTILE: HOSTILE}},
+        },
     )
     peers = json.loads(json.dumps(results.COMPARE))
     peers["peers"]["ompio"] = HOSTILE
@@ -255,8 +296,8 @@ def test_command_of_a_pattern_is_one_that_the_bench_understands():
     words = words_of([results.run("group_cyclic+cb_nodes=2")])
     start = words.index("mpirun")
     assert words[:start] == ["MPIOX_RANKS_PER_NODE=2", "OMPI_MCA_io=romio321"]
-    assert words[start:start + 6] == ["mpirun", "-n", "4", "python", "-m", "mpiio_ext.bench"]
-    options = bench_command.main(args=words[start + 6:], standalone_mode=False)
+    assert words[start : start + 6] == ["mpirun", "-n", "4", "python", "-m", "mpiio_ext.bench"]
+    options = bench_command.main(args=words[start + 6 :], standalone_mode=False)
     assert options.patterns == ("interleaved",)
     assert options.sizes.file_bytes == 8388608
     assert options.sizes.blocks_bytes == (512,)
@@ -266,15 +307,22 @@ def test_command_of_a_pattern_is_one_that_the_bench_understands():
     assert str(options.path) == "/scratch/with space"
 
 
-@pytest.mark.parametrize("workload, option, value", [
-    ("contiguous", "transfer_bytes", 4096), ("tiles2d", "ghost", 7), ("btio", "steps", 3), ("random", "seed", 9),
-    ("random", "piece_bytes", 77),
-])
+@pytest.mark.parametrize(
+    "workload, option, value",
+    [
+        ("contiguous", "transfer_bytes", 4096),
+        ("tiles2d", "ghost", 7),
+        ("btio", "steps", 3),
+        ("random", "seed", 9),
+        ("random", "piece_bytes", 77),
+    ],
+)
 def test_sizes_on_which_a_pattern_depends_are_in_its_command(workload, option, value):
     sizes = results.CONFIGURATION["sizes"] | {option: value}
-    words = words_of([results.run("auto", workload=workload, variant=workload)], sizes=sizes, repetitions=5,
-                     native_limit_s=0.5)
-    options = bench_command.main(args=words[words.index("mpiio_ext.bench") + 1:], standalone_mode=False)
+    words = words_of(
+        [results.run("auto", workload=workload, variant=workload)], sizes=sizes, repetitions=5, native_limit_s=0.5
+    )
+    options = bench_command.main(args=words[words.index("mpiio_ext.bench") + 1 :], standalone_mode=False)
     assert getattr(options.sizes, option) == value
     assert options.repetitions == 5
     assert options.native_limit_s == 0.5
@@ -282,10 +330,10 @@ def test_sizes_on_which_a_pattern_depends_are_in_its_command(workload, option, v
 
 def test_command_of_a_kernel():
     words = words_of([results.run("even", kind="kernel", workload="flash", variant="flash", interface="pnetcdf")])
-    tail = words[words.index("mpiio_ext.bench") + 1:]
+    tail = words[words.index("mpiio_ext.bench") + 1 :]
     assert tail[:8] == ["--kernel", "flash", "--scale", "0.25", "-i", "pnetcdf", "-m", "native,even"]
     words = words_of([results.run("native", kind="kernel", workload="bt", variant="bt")])
-    tail = words[words.index("mpiio_ext.bench") + 1:]
+    tail = words[words.index("mpiio_ext.bench") + 1 :]
     assert tail[:8] == ["--kernel", "bt", "--class", "A", "-i", "mpiio", "-m", "native"]
 
 
@@ -298,8 +346,22 @@ def test_words_of_what_was_done():
         "carried out 4 collective calls; file domains: even; two-phase: pieces are small or interleave; 8 rounds of "
         "the busiest aggregator; 16 requests of 500 kB on average; 10 messages between nodes of 2,048 B on average"
     )
-    (row,) = measure([load_run(results.run("auto", collectives_taken_over=0, independents_taken_over=1, native_calls=2,
-                                           requests=None, rounds=0, partition="", reason=""))])
+    (row,) = measure(
+        [
+            load_run(
+                results.run(
+                    "auto",
+                    collectives_taken_over=0,
+                    independents_taken_over=1,
+                    native_calls=2,
+                    requests=None,
+                    rounds=0,
+                    partition="",
+                    reason="",
+                )
+            )
+        ]
+    )
     assert done_by_extension(row) == "carried out 1 access by a single rank, passed on 2"
     (row,) = measure([load_run(results.run("native"))])
     assert done_by_extension(row) == "the MPI library alone; ~16 system calls of 500 kB on average"
@@ -318,12 +380,26 @@ def shown_ratio(value: float) -> float:
 
 
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(st.lists(st.tuples(st.sampled_from(["native", "auto", "even"]), st.sampled_from([True, False, None]),
-                          st.lists(st.floats(0.01, 100), min_size=1, max_size=4)), max_size=12))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["native", "auto", "even"]),
+            st.sampled_from([True, False, None]),
+            st.lists(st.floats(0.01, 100), min_size=1, max_size=4),
+        ),
+        max_size=12,
+    )
+)
 def test_tally_counts_what_it_says(cases):
-    runs = [load_run(results.run(strategy, repetition=k, variant=f"v{number}", noncontiguous=noncontiguous,
-                                 ratio_to_native=value))
-            for number, (strategy, noncontiguous, ratios) in enumerate(cases) for k, value in enumerate(ratios)]
+    runs = [
+        load_run(
+            results.run(
+                strategy, repetition=k, variant=f"v{number}", noncontiguous=noncontiguous, ratio_to_native=value
+            )
+        )
+        for number, (strategy, noncontiguous, ratios) in enumerate(cases)
+        for k, value in enumerate(ratios)
+    ]
     found = {item.title: item for item in tally(measure(runs))}
     ours = [case for case in cases if case[0] != "native"]
     default = [case for case in ours if case[0] == "auto"]
@@ -334,8 +410,11 @@ def test_tally_counts_what_it_says(cases):
         item = found[title]
         assert item.rows == len(chosen)
         assert item.unjudged == sum(len(ratios) < 3 for _, _, ratios in chosen)
-        shown = [sorted(map(shown_ratio, (*ratios, statistics.median(ratios)))) for _, _, ratios in chosen
-                 if len(ratios) >= 3]
+        shown = [
+            sorted(map(shown_ratio, (*ratios, statistics.median(ratios))))
+            for _, _, ratios in chosen
+            if len(ratios) >= 3
+        ]
         assert item.faster <= sum(ratios[0] > 1 for ratios in shown)
         assert item.slower <= sum(ratios[-1] < 1 for ratios in shown)
         assert item.faster + item.level + item.slower + item.unjudged == item.rows
@@ -345,65 +424,104 @@ def test_tally_counts_what_it_says(cases):
         assert item.noncontiguous_median == (statistics.median(medians) if medians else None)
         assert item.noncontiguous_at_goal == sum(shown_ratio(value) >= 1.3 for value in medians)
         ends = [None if row is None else row.ratio.median for row in (item.worst, item.best)]
-        assert ends == ([min(median for _, median in judged), max(median for _, median in judged)] if judged
-                        else [None, None])
+        assert ends == (
+            [min(median for _, median in judged), max(median for _, median in judged)] if judged else [None, None]
+        )
         assert sentences(item)[0].startswith(f"{item.faster:,} of {item.rows:,} rows are faster than native beyond")
         assert f", {item.slower:,} slower; of {item.level:,} the noise" in sentences(item)[0]
         assert any("not judged" in line for line in sentences(item)) == (item.unjudged > 0)
         assert any(line.startswith("Worst row") for line in sentences(item)) == bool(judged)
 
 
-@pytest.mark.parametrize("figures, word", [
-    ([9.0], "not judged"), ([0.1, 0.1], "not judged"), ([1.3, 1.4, 1.5], "faster"), ([1.05, 1.1, 1.9], "level"),
-    ([0.9, 1.1, 1.1], "level"), ([1.0, 1.0, 1.0], "level"), ([0.5, 0.52, 0.53], "slower"), ([0.5, 0.9, 0.99], "level"),
-    ([1.004, 1.5, 1.5], "level"), ([0.9, 0.9, 0.996], "level"), ([0.9, 0.9, 0.994], "slower"),
-    ([1.9, 2.0, 3.0], "faster"), ([1.9, 2.0, 3.9], "level"),
-])
+@pytest.mark.parametrize(
+    "figures, word",
+    [
+        ([9.0], "not judged"),
+        ([0.1, 0.1], "not judged"),
+        ([1.3, 1.4, 1.5], "faster"),
+        ([1.05, 1.1, 1.9], "level"),
+        ([0.9, 1.1, 1.1], "level"),
+        ([1.0, 1.0, 1.0], "level"),
+        ([0.5, 0.52, 0.53], "slower"),
+        ([0.5, 0.9, 0.99], "level"),
+        ([1.004, 1.5, 1.5], "level"),
+        ([0.9, 0.9, 0.996], "level"),
+        ([0.9, 0.9, 0.994], "slower"),
+        ([1.9, 2.0, 3.0], "faster"),
+        ([1.9, 2.0, 3.9], "level"),
+    ],
+)
 def test_judgment_against_native(figures, word):
     assert judge(Spread.of(figures)) == word
 
 
 def test_more_repetitions_do_not_make_a_slow_row_count_as_fast():
-    rows = measure([load_run(results.run("auto", repetition=k, ratio_to_native=value))
-                    for k, value in enumerate([0.45, 0.28, 0.45, 0.4, 1.97])])
+    rows = measure(
+        [
+            load_run(results.run("auto", repetition=k, ratio_to_native=value))
+            for k, value in enumerate([0.45, 0.28, 0.45, 0.4, 1.97])
+        ]
+    )
     (item,) = tally(rows)
     assert (item.faster, item.level, item.slower) == (0, 1, 0)
     assert sentences(item)[0].startswith("0 of 1 rows")
 
 
 def row_of(variant: str, ratios: Sequence[float], **said: object) -> list[Row]:
-    return [load_run(results.run("auto", variant=variant, repetition=k, ratio_to_native=value, **said))
-            for k, value in enumerate(ratios)]
+    return [
+        load_run(results.run("auto", variant=variant, repetition=k, ratio_to_native=value, **said))
+        for k, value in enumerate(ratios)
+    ]
 
 
 def test_the_first_sentence_says_for_which_access_it_is_worth_it():
-    rows = [*row_of("a", [2.0, 2.1, 2.2], noncontiguous=True), *row_of("b", [3.0, 3.1, 3.2], noncontiguous=True),
-            *row_of("c", [0.9, 1.0, 1.1], noncontiguous=True), *row_of("d", [0.5, 0.5, 0.5], noncontiguous=False),
-            *row_of("e", [0.9, 1.0, 1.1], noncontiguous=False, operation="read"),
-            *row_of("f", [7.0, 7.0], noncontiguous=None)]
+    rows = [
+        *row_of("a", [2.0, 2.1, 2.2], noncontiguous=True),
+        *row_of("b", [3.0, 3.1, 3.2], noncontiguous=True),
+        *row_of("c", [0.9, 1.0, 1.1], noncontiguous=True),
+        *row_of("d", [0.5, 0.5, 0.5], noncontiguous=False),
+        *row_of("e", [0.9, 1.0, 1.1], noncontiguous=False, operation="read"),
+        *row_of("f", [7.0, 7.0], noncontiguous=None),
+    ]
     assert worth(kinds(measure(rows))) == (
         "Worth it on this machine: yes, for noncontiguous writes (2.10×: 2 of 3 rows faster); not for contiguous "
         "writes (0.50×: 0 of 1 rows faster, 1 slower), which it slows down; no clear answer for contiguous reads "
         "(1.00×: 0 of 1 rows faster); measured too few times: writes. Times native’s speed, 3 repetitions of each "
-        "judged row.")
+        "judged row."
+    )
 
 
-@pytest.mark.parametrize(("ratios", "said"), [
-    ([9.0, 9.0], "not known, for no row was measured 3 times."), ([0.5, 0.5, 0.5], "no; not for"),
-    ([0.9, 1.0, 1.1], "no difference seen; no clear answer for "),
-])
+@pytest.mark.parametrize(
+    ("ratios", "said"),
+    [
+        ([9.0, 9.0], "not known, for no row was measured 3 times."),
+        ([0.5, 0.5, 0.5], "no; not for"),
+        ([0.9, 1.0, 1.1], "no difference seen; no clear answer for "),
+    ],
+)
 def test_it_is_worth_nothing_where_nothing_is_faster(ratios, said):
     assert worth(kinds(measure(row_of("a", ratios)))).startswith(f"Worth it on this machine: {said}")
     assert worth(kinds(measure([load_run(results.run("native"))]))) == ""
 
 
 def test_the_page_begins_with_a_sentence_and_a_picture(tmp_path):
-    page, html = page_of(results.document([run for number in range(3) for run in (
-        results.run("native", repetition=number, ratio_to_native=1.0),
-        results.run("auto", repetition=number, ratio_to_native=2.0 + number / 10))]), folder=tmp_path)
+    page, html = page_of(
+        results.document(
+            [
+                run
+                for number in range(3)
+                for run in (
+                    results.run("native", repetition=number, ratio_to_native=1.0),
+                    results.run("auto", repetition=number, ratio_to_native=2.0 + number / 10),
+                )
+            ]
+        ),
+        folder=tmp_path,
+    )
     assert page.problems == []
-    first, picture, numbers = (html.index(text) for text in ("Worth it on this machine: yes", 'class="strip"',
-                                                             '<section id="verdict"'))
+    first, picture, numbers = (
+        html.index(text) for text in ("Worth it on this machine: yes", 'class="strip"', '<section id="verdict"')
+    )
     assert first < picture < numbers
 
 

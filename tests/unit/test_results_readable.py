@@ -28,8 +28,14 @@ def rows() -> list[Row]:
 
 
 def test_written_again_they_are_the_same_files(tmp_path):
-    write_results(tmp_path, environment=DOCUMENT["environment"], configuration=DOCUMENT["configuration"], rows=rows(),
-                  absent=[Absent(**item) for item in DOCUMENT["absent"]], failure=None)
+    write_results(
+        tmp_path,
+        environment=DOCUMENT["environment"],
+        configuration=DOCUMENT["configuration"],
+        rows=rows(),
+        absent=[Absent(**item) for item in DOCUMENT["absent"]],
+        failure=None,
+    )
     assert (tmp_path / "results.json").read_bytes() == (SAMPLE / "results.json").read_bytes()
     for name in ("runs.parquet", "summary.parquet"):
         new, old = pq.read_table(tmp_path / name), pq.read_table(SAMPLE / name)
@@ -45,16 +51,28 @@ def test_ratios_and_table_are_the_same():
     assert console.file.getvalue() == (SAMPLE / "table.txt").read_text(encoding="utf-8")  # type: ignore[attr-defined]
 
 
-@pytest.mark.parametrize(("text", "places"), [
-    ("bandwidth_total_mb_per_s: float", ["mpiio_ext/common/results.py"]),
-    ("class Spread", ["mpiio_ext/common/results.py"]),
-    ("start_new_session=True", ["mpiio_ext/bench/execution/last_words.py", "mpiio_ext/bench/interrupted.py",
-                                "mpiio_ext/common/children.py"]),
-    ("from rich.progress", ["mpiio_ext/common/progress.py", "pioneer/cli_all.py"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "places"),
+    [
+        ("bandwidth_total_mb_per_s: float", ["mpiio_ext/common/results.py"]),
+        ("class Spread", ["mpiio_ext/common/results.py"]),
+        (
+            "start_new_session=True",
+            [
+                "mpiio_ext/bench/execution/last_words.py",
+                "mpiio_ext/bench/interrupted.py",
+                "mpiio_ext/common/children.py",
+            ],
+        ),
+        ("from rich.progress", ["mpiio_ext/common/progress.py", "pioneer/cli_all.py"]),
+    ],
+)
 def test_one_place_has_the_schema_the_children_and_the_bar(text, places):
     """Helpers that outlive their process, and the steps of a pipeline beside each other, are other ideas."""
-    found = [path.relative_to(ROOT).as_posix()
-             for folder in ("analytics", "delegates", "mpiio_ext", "partitioning", "pioneer")
-             for path in sorted((ROOT / folder).rglob("*.py")) if text in path.read_text(encoding="utf-8")]
+    found = [
+        path.relative_to(ROOT).as_posix()
+        for folder in ("analytics", "delegates", "mpiio_ext", "partitioning", "pioneer")
+        for path in sorted((ROOT / folder).rglob("*.py"))
+        if text in path.read_text(encoding="utf-8")
+    ]
     assert found == places

@@ -13,8 +13,10 @@ def test_a_gain_by_counts() -> None:
     spent = opening.Spent(io_s=16.0, run_s=20.0, files=[row], waiting_s=4.0)
     small: dict[str, Any] = {"cause": "small_requests", "time": {"value": 10.0}, "files": ["/d/a"]}
     step = gains.gain("Use collective calls (…).", small, "write", spent, 4)
-    assert step == ("59 % to 60 % of the run, if all can be collected and the file system moves 1 MiB in 10 to 1 ms:"
-                    " 100,000 requests of 512 B would become 49")  # fmt: skip
+    assert step == (
+        "59 % to 60 % of the run, if all can be collected and the file system moves 1 MiB in 10 to 1 ms:"
+        " 100,000 requests of 512 B would become 49"
+    )
     assert gains.gain("Other.", small, "write", spent, 4) == "at most 60 % of the run, the time in these calls"
     row["written_bytes"] = 1 << 40  # large ones
     assert gains.gain("Use collective calls (…).", small, "write", spent, 4).startswith("at most 60 %")

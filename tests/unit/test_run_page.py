@@ -60,7 +60,11 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     assert repr(found).startswith("RunReport:\n  Your program spent 9") and "<table>" in found._repr_html_()
     (row,) = found.files.rows()
     assert (row["file"], row["writes"], row["mean_write_bytes"], row["write_pattern"]) == (
-        "/scratch/out.h5", 80, 512.0, "strided")  # fmt: skip
+        "/scratch/out.h5",
+        80,
+        512.0,
+        "strided",
+    )
     assert row["write_sizes"] == "100 % of 100 B to 1 KiB" and row["read_sizes"] is None
     assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
     assert {"time-line-ranks", "bandwidth", "heat"} == set(found.figures)
@@ -114,12 +118,15 @@ def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
     assert "<code>mpiio-ext doctor -- PROGRAM</code>" in text and "<figure>" not in text and not Page(text).problems
 
 
-@pytest.mark.parametrize(("uses_mpiio", "there", "unclosed", "words"), [
-    (False, False, [], "No call reached the library"),
-    (False, True, [], "The library was under the program, and no file was opened with MPI-IO"),
-    (True, True, ["a", "b"], "ended without closing `a` and 1 more file: what the library did is not known"),
-    (True, False, [], "this tells whether it is under the program, and whether its statistics are on: `"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("uses_mpiio", "there", "unclosed", "words"),
+    [
+        (False, False, [], "No call reached the library"),
+        (False, True, [], "The library was under the program, and no file was opened with MPI-IO"),
+        (True, True, ["a", "b"], "ended without closing `a` and 1 more file: what the library did is not known"),
+        (True, False, [], "this tells whether it is under the program, and whether its statistics are on: `"),
+    ],
+)
 def test_why_the_library_has_reported_on_no_file(
     uses_mpiio: bool, there: bool, unclosed: list[str], words: str
 ) -> None:
@@ -172,7 +179,8 @@ def test_waiting_has_a_place_in_the_time_line() -> None:
     chart = rank_chart(Activity("HEATMAP", 2, 8.0), line)
     assert chart is not None and chart.data["levels"]["waiting"] == [[0] * 120, [24] * 120]
     assert chart.data["caption"].endswith(
-        " Of MPI-IO calls, waiting: for other ranks, in calls that this library carries out.")  # fmt: skip
+        " Of MPI-IO calls, waiting: for other ranks, in calls that this library carries out."
+    )
     assert chart.title == "Ranks over time: waiting 50 %, writes 25 % of their time"
     assert draw(chart).count("waiting") >= 1
 
@@ -191,9 +199,25 @@ def test_bandwidth_of_files() -> None:
 
 
 def test_a_page_that_is_too_large_leaves_things_out() -> None:
-    document = {"kind": "mpiio_ext run", "program": "./app", "sentence": "s", "help": None, "notices": [], "lacks": [],
-                "facts": [["a", "b"]], "findings": [], "conclusions": [], "unknown": [], "files": [], "files_in_all": 0,
-                "library": [], "hints": [], "storage": [], "charts": [], "ballast": "x" * MOST_BYTES}  # fmt: skip
+    document = {
+        "kind": "mpiio_ext run",
+        "program": "./app",
+        "sentence": "s",
+        "help": None,
+        "notices": [],
+        "lacks": [],
+        "facts": [["a", "b"]],
+        "findings": [],
+        "conclusions": [],
+        "unknown": [],
+        "files": [],
+        "files_in_all": 0,
+        "library": [],
+        "hints": [],
+        "storage": [],
+        "charts": [],
+        "ballast": "x" * MOST_BYTES,
+    }
     text = page(document)
     assert len(text.encode()) <= MOST_BYTES and "left out, to keep the page below 1 MB" in text
 
@@ -209,18 +233,30 @@ def test_what_a_program_is_called_cannot_harm_its_page(tmp_path: pathlib.Path) -
 # ---- sentences -------------------------------------------------------------------------------------------------------
 
 
-def told(cause: str, title: str, *, confidence: str = "high", at_most: bool = False, time: float = 9.0,
-         **evidence: float) -> list[dict[str, Any]]:  # fmt: skip
-    finding = {"cause": cause, "title": title, "time": {"value": time}, "confidence": confidence, "at_most": at_most,
-               "files": ["/a/out.h5", "/a/b", "and 3 more"], "advice": [],
-               "evidence": [{"meaning": name.replace("_", " "), "value": value} for name, value in evidence.items()]}
+def told(
+    cause: str, title: str, *, confidence: str = "high", at_most: bool = False, time: float = 9.0, **evidence: float
+) -> list[dict[str, Any]]:
+    finding = {
+        "cause": cause,
+        "title": title,
+        "time": {"value": time},
+        "confidence": confidence,
+        "at_most": at_most,
+        "files": ["/a/out.h5", "/a/b", "and 3 more"],
+        "advice": [],
+        "evidence": [{"meaning": name.replace("_", " "), "value": value} for name, value in evidence.items()],
+    }
     return [{"findings": [finding], "direction": "write", "low_bandwidth": True, "conclusion": "", "facts": []}]
 
 
 def side(direction: str, moved: float, rate: float, *, low: bool) -> dict[str, Any]:
     """Return a diagnosis without a cause: bytes, and bandwidth from the first to the last access and in calls."""
-    return {"findings": [], "direction": direction, "low_bandwidth": low, "facts": [
-        {"unit": "B", "value": moved}, {"unit": "B/s", "value": 1.0}, {"unit": "B/s", "value": rate}]}  # fmt: skip
+    return {
+        "findings": [],
+        "direction": direction,
+        "low_bandwidth": low,
+        "facts": [{"unit": "B", "value": moved}, {"unit": "B/s", "value": 1.0}, {"unit": "B/s", "value": rate}],
+    }
 
 
 SPENT = opening.Spent(io_s=10.0, run_s=26.3)
@@ -233,30 +269,50 @@ def said(one: list[dict[str, Any]], io_s: float = 10.0, run_s: float = 26.3, *, 
 @pytest.mark.parametrize(
     ("one", "words"),
     [
-        (told("small_requests", "Small and not consecutive (independent calls).", mean_request=4096.0, at_most=True),
-         "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4,096 B independent writes to `out.h5` "
-         "and 4 more files."),
-        (told("few_aggregators", "Too few aggregators: one rank writes all.", time=12.0),
-         "Your program spent 38 % of its time in I/O; all of these 10 s were collective writes to `out.h5` and 4 more "
-         "files that too few aggregators carry out."),
-        (told("serialised", "Files are written one after the other.", confidence="medium"),
-         "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; possibly 9 s of 10 s were "
-         "writes to `out.h5` and 4 more files, one file after the other."),
-        (told("exchange", "Collective calls are not in requests for most of their time.", confidence="medium"),
-         "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; possibly 9 s of 10 s were "
-         "collective writes to `out.h5` and 4 more files in which no rank was in a request: ranks exchanged data, or "
-         "waited for one that came late."),
+        (
+            told("small_requests", "Small and not consecutive (independent calls).", mean_request=4096.0, at_most=True),
+            "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4,096 B independent writes to `out.h5` "
+            "and 4 more files.",
+        ),
+        (
+            told("few_aggregators", "Too few aggregators: one rank writes all.", time=12.0),
+            "Your program spent 38 % of its time in I/O; all of these 10 s were collective writes to "
+            "`out.h5` and 4 more "
+            "files that too few aggregators carry out.",
+        ),
+        (
+            told("serialised", "Files are written one after the other.", confidence="medium"),
+            "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; "
+            "possibly 9 s of 10 s were "
+            "writes to `out.h5` and 4 more files, one file after the other.",
+        ),
+        (
+            told("exchange", "Collective calls are not in requests for most of their time.", confidence="medium"),
+            "Your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; "
+            "possibly 9 s of 10 s were "
+            "collective writes to `out.h5` and 4 more files in which no rank was in a request: ranks "
+            "exchanged data, or "
+            "waited for one that came late.",
+        ),
         ([], "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
-        ([side("write", 18e9, 2e9, low=False)],
-         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 18 GB were "
-         "written at 2 GB/s, which is not low; nothing to change."),
-        ([side("read", 1.6e9, 1.6e10, low=False), side("write", 1.6e9, 2e8, low=True)],  # the reads took no time
-         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 1.6 GB were "
-         "written at 200 MB/s."),
-        (told("small_requests", "Small.", mean_request=512.0, time=1.0),  # a tenth of the time is not worth a sentence
-         "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out."),
+        (
+            [side("write", 18e9, 2e9, low=False)],
+            "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 18 GB were "
+            "written at 2 GB/s, which is not low; nothing to change.",
+        ),
+        (
+            [side("read", 1.6e9, 1.6e10, low=False), side("write", 1.6e9, 2e8, low=True)],  # the reads took no time
+            "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out: 1.6 GB were "
+            "written at 200 MB/s.",
+        ),
+        (
+            told(
+                "small_requests", "Small.", mean_request=512.0, time=1.0
+            ),  # a tenth of the time is not worth a sentence
+            "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out.",
+        ),
     ],
-)  # fmt: skip
+)
 def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
     assert said(one) == words
 
@@ -303,7 +359,8 @@ def test_of_recordings_that_lack_something_no_cause_is_certain() -> None:
     one = told("metadata", "Metadata storm.", opens_of_a_process=3.0)
     assert said(one, whole=False) == (
         "As far as was recorded, your program spent 38 % of its time in I/O (10 s of 26.3 s). No cause is certain; "
-        "possibly 9 s of 10 s were metadata calls (open, stat, seek, sync), with 3 opens by each rank.")  # fmt: skip
+        "possibly 9 s of 10 s were metadata calls (open, stat, seek, sync), with 3 opens by each rank."
+    )
 
 
 def test_little_io_is_said_to_be_little() -> None:
@@ -341,12 +398,15 @@ def test_time_in_delegates_is_told_where_it_is_most_of_it() -> None:
 def test_a_gain_has_a_basis() -> None:
     """What the library has measured comes first; else it is at most the time that the finding is about."""
     small = told("small_requests", "Small (independent calls).", mean_request=64.0)
-    small[0]["findings"][0]["advice"] = [{"text": "Many files: Do.", "command": ""},
-                                         {"text": "Sort: Use it.", "command": "mpiio-ext run -H a=1 -- app"}]
+    small[0]["findings"][0]["advice"] = [
+        {"text": "Many files: Do.", "command": ""},
+        {"text": "Sort: Use it.", "command": "mpiio-ext run -H a=1 -- app"},
+    ]
     plain = gains.help_of(small, SPENT, None, "./app", 4)
     assert opening.help_sentence(plain) == (
         "What would help: use it: `mpiio-ext run -H a=1 -- app`. Gain: at most 38 % of the run, the time in these"
-        " calls; `mpiio-ext tune -- mpirun -n 4 ./app` measures it.")  # fmt: skip
+        " calls; `mpiio-ext tune -- mpirun -n 4 ./app` measures it."
+    )
     says = "would pay here: about 2.8 to 11 times for these accesses, if …; try mpiox_delegates=2"
     paying = opening.paying([{"delegation": says}], "./app", 4)
     measured = gains.help_of(small, SPENT, paying, "./app", 4)
@@ -358,7 +418,10 @@ def test_a_gain_has_a_basis() -> None:
     finding, way = gains.found(small, "Small (independent calls).")
     at_most = "Gain: at most 38 % of the run, the time in these calls."
     assert gains.with_gains(steps, finding, way, SPENT, 4, None) == [
-        f"Sort. {at_most}", f"Let delegates collect them. {at_most}", steps[0]]  # fmt: skip
+        f"Sort. {at_most}",
+        f"Let delegates collect them. {at_most}",
+        steps[0],
+    ]
     with_both = gains.with_gains(steps, finding, way, SPENT, 4, paying)
     assert "mpiox_delegates=2 -- ./app` Gain: up to 35 % of the run" in with_both[0] and with_both[2] == steps[0]
 
@@ -373,11 +436,24 @@ def test_columns_without_values_are_left_out(tmp_path: pathlib.Path) -> None:
 
 
 def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
-    line = {"kind": "file", "path": "a", "ranks": 4, "write_requests": 3, "write_request_bytes": 300, "rounds": 1,
-            "collective_writes": 2, "exchange_s": 4.0, "slowest_rank": 3, "slowest_s": 2.5, "write_partition": "even",
-            "write_reason": "why: 2 of 4 aggregators for 1 server",
-            "hints": {"cb_nodes": {"value": "4", "source": "MPI_Info"},
-                      "mpiox_stats": {"value": "true", "source": "MPIOX_REPORT_STATS"}}}  # fmt: skip
+    line = {
+        "kind": "file",
+        "path": "a",
+        "ranks": 4,
+        "write_requests": 3,
+        "write_request_bytes": 300,
+        "rounds": 1,
+        "collective_writes": 2,
+        "exchange_s": 4.0,
+        "slowest_rank": 3,
+        "slowest_s": 2.5,
+        "write_partition": "even",
+        "write_reason": "why: 2 of 4 aggregators for 1 server",
+        "hints": {
+            "cb_nodes": {"value": "4", "source": "MPI_Info"},
+            "mpiox_stats": {"value": "true", "source": "MPIOX_REPORT_STATS"},
+        },
+    }
     again = {**line, "ranks": 2, "slowest_rank": 1, "slowest_s": 0.5}
     every = [line, again, {**line, "path": "b", "hints": {}}, {"kind": "run"}]
     (tmp_path / STATISTICS).write_text("".join(f"{json.dumps(one)}\n" for one in every) + '{"kind": "fi')
@@ -386,9 +462,13 @@ def test_statistics_of_a_file_are_added_up(tmp_path: pathlib.Path) -> None:
     assert there and (first["file"], first["requests"], first["ranks"], first["mean_request_bytes"]) == ("a", 6, 4, 100)
     assert [first[name] for name in ("aggregators", "exchange_s", "slowest_rank")] == ["2 of 4 ranks", 2.0, 3]
     assert (second["requests"], second["method"], second["why"]) == (
-        3, "two-phase, file domains even", "why: 2 of 4 aggregators for 1 server")  # fmt: skip
-    assert library.hints(files) == [{"hint": "cb_nodes", "value": "4", "set_by": "MPI_Info", "files": 1,
-                                     "for_example": "a"}]  # fmt: skip
+        3,
+        "two-phase, file domains even",
+        "why: 2 of 4 aggregators for 1 server",
+    )
+    assert library.hints(files) == [
+        {"hint": "cb_nodes", "value": "4", "set_by": "MPI_Info", "files": 1, "for_example": "a"}
+    ]
     many = "".join(f"{json.dumps({**line, 'path': str(at), 'write_request_bytes': at})}\n" for at in range(1000))
     (tmp_path / STATISTICS).write_text(many)
     files, _ = library.read(tmp_path / STATISTICS)
@@ -417,9 +497,10 @@ def test_a_full_disk_keeps_the_recordings(
     assert not recording.folder.exists() and (tmp_path / "io.html").is_file()
 
 
-@pytest.mark.parametrize(("status", "words"), [
-    (b"3", "the program ended with status 3"), (b"-9", "the program was ended by signal SIGKILL"), (b"0", ""),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("status", "words"),
+    [(b"3", "the program ended with status 3"), (b"-9", "the program was ended by signal SIGKILL"), (b"0", "")],
+)
 def test_how_the_program_ended_is_told(
     status: bytes, words: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -439,14 +520,23 @@ def test_how_the_program_ended_is_told(
 def test_the_recorder_leaves_its_own_folder_out(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MPIOX_TRACE_SKIP", "*.tmp")
     recording = logged.Recording.of([logged.RunPage(tmp_path / "io.html")])
-    assert re.fullmatch(rf"\*\.tmp\n{re.escape(str(tmp_path))}/\.io\.html\.[0-9a-f]{{16}}\.run/\*",
-                        recording.settings({})["MPIOX_TRACE_SKIP"])  # fmt: skip
+    assert re.fullmatch(
+        rf"\*\.tmp\n{re.escape(str(tmp_path))}/\.io\.html\.[0-9a-f]{{16}}\.run/\*",
+        recording.settings({})["MPIOX_TRACE_SKIP"],
+    )
 
 
-@pytest.mark.parametrize(("command", "name"), [
-    ("./app -n 4", "app"), ("/usr/bin/python3.11 -u /a/solve.py x.py", "solve.py"), ("python -c 'a b'", "python"),
-    ("bash ./job.sh", "job.sh"), ("./it's", "it's"), ("", "a run"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("./app -n 4", "app"),
+        ("/usr/bin/python3.11 -u /a/solve.py x.py", "solve.py"),
+        ("python -c 'a b'", "python"),
+        ("bash ./job.sh", "job.sh"),
+        ("./it's", "it's"),
+        ("", "a run"),
+    ],
+)
 def test_a_page_is_called_by_its_program(command: str, name: str, tmp_path: pathlib.Path) -> None:
     assert f"<h1>I/O of {name}</h1>" in html.unescape(page(of_folder(tmp_path) | {"program": command}))
 
@@ -456,13 +546,16 @@ def test_chart_kinds_of_a_document_are_known() -> None:
     assert set(Chart.__dataclass_fields__) == {"kind", "name", "title", "data"}
 
 
-@pytest.mark.parametrize(("program", "shown"), [
-    ("./app 'a b' -n 3", "./app 'a b' -n 3"),
-    ("./app $(touch b)", "PROGRAM"),  # of a log: Darshan does not quote
-    ("./app it's", "PROGRAM"),
-    ("./app …", "PROGRAM"),
-    ("./app " + "x" * 200, "PROGRAM"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("program", "shown"),
+    [
+        ("./app 'a b' -n 3", "./app 'a b' -n 3"),
+        ("./app $(touch b)", "PROGRAM"),  # of a log: Darshan does not quote
+        ("./app it's", "PROGRAM"),
+        ("./app …", "PROGRAM"),
+        ("./app " + "x" * 200, "PROGRAM"),
+    ],
+)
 def test_a_command_can_be_pasted_or_is_none(program: str, shown: str) -> None:
     assert opening.concrete("mpiio-ext run -- PROGRAM", program, 1) == f"mpiio-ext run -- {shown}"
 
@@ -485,8 +578,10 @@ def test_each_cause_leads_to_what_to_do(tmp_path: pathlib.Path) -> None:
     (names,) = re.findall(r"foreach\(page ([^)]*)\)\s+install\(FILES docs/howto/", build)
     assert names.split() == list(howto.PAGES)
     assert all(howto.links(cause) for cause in causes())
-    every = [pages.Finding(title=cause, links=howto.links(cause, ["a.h5"], ["docs/explanation/delegates.md"]))
-             for cause in causes()]  # fmt: skip
+    every = [
+        pages.Finding(title=cause, links=howto.links(cause, ["a.h5"], ["docs/explanation/delegates.md"]))
+        for cause in causes()
+    ]
     (section,) = howto.section([*every, pages.Finding(title="twice", links=howto.links("syncs"))])
     anchors = {anchor for one in every for anchor, _ in one.links}
     assert len(section.folds) == len({fold.anchor for fold in section.folds} | anchors) == 8 + 3

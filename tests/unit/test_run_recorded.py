@@ -54,7 +54,9 @@ def test_a_run_lasts_as_long_as_its_program(tmp_path: pathlib.Path) -> None:
     note_launch(tmp_path, began_ns, began_ns + 20 * SECOND)
     document = of_folder(tmp_path)
     assert (facts(document)["run time"], facts(document)["time in I/O"]) == (
-        "20 s", "2 s (10 % of the run time), of the rank with most of it")  # fmt: skip
+        "20 s",
+        "2 s (10 % of the run time), of the rank with most of it",
+    )
     chart = next(one for one in document["charts"] if one["name"] == "bandwidth")
     moved = [at for at, rate in zip(chart["data"]["x"], chart["data"]["series"][0]["y"], strict=True) if rate > 0]
     assert 4.8 < moved[0] < 5.2 and 6.7 < moved[-1] < 7.1
@@ -148,8 +150,10 @@ def test_opens_are_the_calls_of_the_ranks_not_of_one_of_them(tmp_path: pathlib.P
             at = 10**7 * number
             calls.append(Call(operation="MPI_File_open", start=at, duration=6 * 10**6, comm_size=4, mode=9))
             if rank == 0:
-                calls += [Call(operation=name, start=at + 10**6 * step, duration=10**6, depth=1, result=3 * (step < 2))
-                          for step, name in enumerate(("open", "open", "fsync"), 1)]  # fmt: skip
+                calls += [
+                    Call(operation=name, start=at + 10**6 * step, duration=10**6, depth=1, result=3 * (step < 2))
+                    for step, name in enumerate(("open", "open", "fsync"), 1)
+                ]
             calls.append(Call(operation="pwrite", start=at + 6 * 10**6 + 200, depth=1, offset=rank, size=1, result=1))
             calls.append(Call(operation="MPI_File_write_at", start=at + 6 * 10**6, duration=2000, offset=rank, size=1))
             calls.append(Call(operation="MPI_File_close", start=at + 7 * 10**6, duration=10**6))
@@ -164,8 +168,12 @@ def test_time_of_opening_is_that_of_the_rank_with_most_time(tmp_path: pathlib.Pa
     """Rank 0 opens for 3 s and writes for 1 s, rank 1 opens for 1 s and writes for 5 s: 1 s of 6 s."""
     for rank, (opens_s, writes_s) in enumerate(((3, 1), (1, 5))):
         opened = Call(operation="MPI_File_open", start=1000, duration=opens_s * SECOND, comm_size=2)
-        record(tmp_path, ["/d/a"], [opened, *writes([1], opens_s + 0.1, writes_s, within="MPI_File_write_at")],
-               begin=f"RANK {rank} 2")  # fmt: skip
+        record(
+            tmp_path,
+            ["/d/a"],
+            [opened, *writes([1], opens_s + 0.1, writes_s, within="MPI_File_write_at")],
+            begin=f"RANK {rank} 2",
+        )
     document = of_folder(tmp_path)
     (row,) = document["files"]
     assert (row["time_s"], row["opening_s"]) == (pytest.approx(6, abs=0.05), pytest.approx(1, abs=0.05))
@@ -200,8 +208,14 @@ def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path
     assert row["asked"] == "written: 16 collective calls of 1 MiB each, strided"
     assert row["who"] == "both ranks" and row["asked_written_bytes"] == 16 * SIZE
     assert row["reached"] == "written: 64 requests of 128 KiB on average, random places"
-    line = {"kind": "file", "path": "/d/a", "ranks": 2, "collective_writes": 16, "write_requests": 40,
-            "write_request_bytes": 40 * SIZE}  # fmt: skip
+    line = {
+        "kind": "file",
+        "path": "/d/a",
+        "ranks": 2,
+        "collective_writes": 16,
+        "write_requests": 40,
+        "write_request_bytes": 40 * SIZE,
+    }
     (tmp_path / STATISTICS).write_text(json.dumps(line) + "\n")
     document = of_folder(tmp_path)
     assert document["files"][0]["reached"].startswith("40 requests of 1 MiB on average, some of them through mapped")
@@ -213,8 +227,12 @@ def test_waiting_for_a_cpu_is_no_cause(tmp_path: pathlib.Path) -> None:
     """Collective calls that take longer than their requests, on a machine with room, and on one without."""
     for rank in range(2):
         calls = writes([1], 0.1, 1.0, within="MPI_File_write_at_all")
-        calls = [dataclasses.replace(call, duration=call.duration * (10 if call.depth == 0 else 1)) if call.size > 0
-                 else call for call in calls]  # fmt: skip
+        calls = [
+            dataclasses.replace(call, duration=call.duration * (10 if call.depth == 0 else 1))
+            if call.size > 0
+            else call
+            for call in calls
+        ]
         calls = [dataclasses.replace(call, start=call.start * 10, offset=call.offset + rank * SIZE) for call in calls]
         record(tmp_path, ["/d/a"], calls, begin=f"RANK {rank} 2")
     quiet = of_folder(tmp_path)
@@ -237,8 +255,12 @@ def test_what_the_library_has_chosen_is_not_advised_against(tmp_path: pathlib.Pa
     """Small collective calls that it carries out as they are; a program that has asked for that is told to let it."""
     for rank in range(2):
         calls = writes([1], 0.1, 2.0, count=400, within="MPI_File_write_at_all")
-        small = [dataclasses.replace(one, size=64, offset=one.offset + 64 * rank, result=64 if one.depth else 0)
-                 if "write" in one.operation else one for one in calls]  # fmt: skip
+        small = [
+            dataclasses.replace(one, size=64, offset=one.offset + 64 * rank, result=64 if one.depth else 0)
+            if "write" in one.operation
+            else one
+            for one in calls
+        ]
         record(tmp_path, ["/d/a"], small, begin=f"RANK {rank} 2")
     line: dict[str, Any] = {"kind": "file", "path": "/d/a", "ranks": 2, "collective_writes": 400}
     for hints in ({}, {"romio_cb_write": {"value": "disable", "source": "MPI_Info"}}):
@@ -265,7 +287,8 @@ def test_a_run_that_ended_badly_may_be_whole(tmp_path: pathlib.Path) -> None:
     note_failure(tmp_path, Failure(whole="the program ended with status 3", moment_ns=began_ns + 3 * SECOND))
     document = of_folder(tmp_path)
     assert document["sentence"].startswith(
-        "The job failed after 3 s: the program ended with status 3. Your program spent")  # fmt: skip
+        "The job failed after 3 s: the program ended with status 3. Your program spent"
+    )
     assert document["lacks"] == [] and document["ended"] == "the program ended with status 3"
     text = page(document)
     until = "calls that had ended had read 0 B and written 41.9 MB"
@@ -288,9 +311,11 @@ def test_a_call_in_which_a_rank_was_killed_counts(tmp_path: pathlib.Path) -> Non
     place = {"offset": 0, "size": SIZE}
     done = Call(operation="MPI_File_write_at_all", start=0, duration=SECOND, **place)
     begun = [Line(words="ENTER MPI_File_write_at_all {at} 0 1", at=SECOND)]
-    calls = {0: [done, *begun, Told(waiting=True, start=SECOND + SECOND // 2, duration=0)],
-             1: [done, *begun, Line(words="ENTER pwrite {at} 1 1", at=2 * SECOND)],
-             2: [done, *begun, Line(words="LEAVE 0")]}  # fmt: skip
+    calls = {
+        0: [done, *begun, Told(waiting=True, start=SECOND + SECOND // 2, duration=0)],
+        1: [done, *begun, Line(words="ENTER pwrite {at} 1 1", at=2 * SECOND)],
+        2: [done, *begun, Line(words="LEAVE 0")],
+    }
     for rank, some in calls.items():
         record(tmp_path, ["/d/a"], some, begin=f"RANK {rank} 3", end="KILL")
     heads = recordings.heads([tmp_path])
@@ -308,7 +333,8 @@ def test_a_call_in_which_a_rank_was_killed_counts(tmp_path: pathlib.Path) -> Non
     assert document["at_end"][:3] == [
         "rank 0 was in MPI_File_write_at_all of `a` for 5 s, waiting for other ranks",
         "rank 1 was in MPI_File_write_at_all of `a` for 5 s, in a request to the file system",
-        "rank 2 was in no call on files and in none of MPI-IO"]  # fmt: skip
+        "rank 2 was in no call on files and in none of MPI-IO",
+    ]
     parts = {row["part"]: row for row in document["parts"]}
     assert (parts["waiting"]["rank"], parts["waiting"]["most_s"]) == (0, pytest.approx(4.5, abs=0.01))
     assert (parts["file_system"]["rank"], parts["file_system"]["most_s"]) == (1, pytest.approx(4.0, abs=0.01))
@@ -338,7 +364,9 @@ def test_an_open_that_never_ended_reached_the_library(tmp_path: pathlib.Path) ->
     note_launch(tmp_path, began_ns, began_ns + 3 * SECOND)
     document = of_folder(tmp_path)
     assert document["at_end"][:2] == [
-        "rank 0 was in MPI_File_open of `new.h5` for 2 s", "rank 1 was in MPI_Barrier for 2 s"]  # fmt: skip
+        "rank 0 was in MPI_File_open of `new.h5` for 2 s",
+        "rank 1 was in MPI_Barrier for 2 s",
+    ]
     assert "<li>rank 0 was in MPI_File_open of <code>new.h5</code> for 2 s</li>" in page(document)
     assert "were in MPI_File_open of `new.h5`, which had not ended." in document["sentence"]
     assert document["notices"] == []

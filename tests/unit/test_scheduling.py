@@ -118,8 +118,15 @@ class Checked:
         assert self.queue.next(self.now) == ((), NEVER)
 
 
-USUAL = {"quantum": 4, "window": 10, "patience": 40, "batch_bytes": 1000, "batch_requests": 64, "first_server": 0,
-         "clock_offset": 0}  # fmt: skip
+USUAL = {
+    "quantum": 4,
+    "window": 10,
+    "patience": 40,
+    "batch_bytes": 1000,
+    "batch_requests": 64,
+    "first_server": 0,
+    "clock_offset": 0,
+}
 
 
 def added(offset: int, flow: int = 0) -> tuple[str, Request]:
@@ -190,8 +197,12 @@ def test_to_agg_takes_along_what_continues_the_oldest() -> None:
 def test_batches_are_as_large_as_may_be_and_no_larger(policy: str) -> None:
     """Ten pages that follow each other: batches of the bytes, and of the requests, that the options allow."""
     requests = [at(0, page) for page in range(10)]
-    for limits, sizes in (({"batch_bytes": 3 * KIB}, [3, 3, 3, 1]), ({"batch_bytes": 4 * KIB - 1}, [3, 3, 3, 1]),
-                          ({"batch_requests": 4}, [4, 4, 2]), ({}, [10])):
+    for limits, sizes in (
+        ({"batch_bytes": 3 * KIB}, [3, 3, 3, 1]),
+        ({"batch_bytes": 4 * KIB - 1}, [3, 3, 3, 1]),
+        ({"batch_requests": 4}, [4, 4, 2]),
+        ({}, [10]),
+    ):
         found = order(Queue(policy, quantum=100 * KIB, **limits), requests)
         assert [len(batch) for batch in found] == sizes, limits
 
@@ -228,7 +239,13 @@ def test_aioli_keeps_to_a_file_for_its_quantum_and_raises_it() -> None:
     requests = [at(file, 2 * page) for page in range(8) for file in (0, 1)]
     found = [batch[0] % 2 for batch in order(Queue("aioli", quantum=2 * KIB, window=5), requests)]
     assert [(file, len(list(turn))) for file, turn in itertools.groupby(found)] == [
-        (0, 2), (1, 2), (0, 4), (1, 4), (0, 2), (1, 2)]
+        (0, 2),
+        (1, 2),
+        (0, 4),
+        (1, 4),
+        (0, 2),
+        (1, 2),
+    ]
 
 
 def test_aioli_waits_for_what_is_missing_but_once() -> None:
@@ -306,8 +323,9 @@ def test_twins_does_not_wait_where_only_one_server_is_met() -> None:
 
 def test_wfq_shares_by_weight() -> None:
     queue = Queue("wfq", quantum=KIB, capacity=1000)
-    requests = [at(flow, 2 * page, flow=flow, weight=weight)
-                for page in range(60) for flow, weight in ((0, 1), (1, 2), (2, 3))]
+    requests = [
+        at(flow, 2 * page, flow=flow, weight=weight) for page in range(60) for flow, weight in ((0, 1), (1, 2), (2, 3))
+    ]
     found = [batch[0] % 3 for batch in order(queue, requests)][:60]
     assert [found.count(flow) for flow in range(3)] == [10, 20, 30]
 
@@ -317,8 +335,11 @@ def test_wfq_shares_by_weight() -> None:
 def test_wfq_keeps_its_bound(flows: list[tuple[int, int]], quantum: int) -> None:
     """Bytes by weight of two flows that always wait differ by one batch of each, by weight, in any interval."""
     queue = Queue("wfq", quantum=quantum, capacity=4096)
-    names = {queue.add(Request(flow, k * length, length, flow=flow, weight=weight), 0): flow
-             for k in range(200) for flow, (weight, length) in enumerate(flows)}
+    names = {
+        queue.add(Request(flow, k * length, length, flow=flow, weight=weight), 0): flow
+        for k in range(200)
+        for flow, (weight, length) in enumerate(flows)
+    }
     total = [[0.0] for _ in flows]
     for _ in range(150):
         if not (batch := queue.next(0).ids):
@@ -329,8 +350,10 @@ def test_wfq_keeps_its_bound(flows: list[tuple[int, int]], quantum: int) -> None
         for name in batch:
             queue.done(name)
     largest = [max(quantum, length) / weight for weight, length in flows]
-    backlogged = min(next((i for i, t in enumerate(each) if t * flows[k][0] > 150 * flows[k][1]), len(each))
-                     for k, each in enumerate(total))
+    backlogged = min(
+        next((i for i, t in enumerate(each) if t * flows[k][0] > 150 * flows[k][1]), len(each))
+        for k, each in enumerate(total)
+    )
     for one, other in itertools.combinations(range(len(flows)), 2):
         differences = [total[one][i] - total[other][i] for i in range(backlogged)]
         assert max(differences) - min(differences) <= largest[one] + largest[other] + 1e-9
@@ -374,8 +397,19 @@ def test_wfq_bounds_the_wait_by_the_weights() -> None:
     assert 64 * 4 <= served <= 2 * (64 * 4 + 1)
 
 
-@pytest.mark.parametrize(("policy", "starves"), [("sjf", True), ("fifo", False), ("to_agg", False), ("wfq", False),
-                                                 ("mlf", False), ("aioli", False), ("hbrr", False), ("twins", False)])
+@pytest.mark.parametrize(
+    ("policy", "starves"),
+    [
+        ("sjf", True),
+        ("fifo", False),
+        ("to_agg", False),
+        ("wfq", False),
+        ("mlf", False),
+        ("aioli", False),
+        ("hbrr", False),
+        ("twins", False),
+    ],
+)
 def test_who_would_starve_without_patience(policy: str, starves: bool) -> None:
     assert (serve_against(policy, 0, weight=4) is None) == starves
 
@@ -463,8 +497,13 @@ def test_hundreds_of_files_share_lanes() -> None:
 
 
 def test_bad_arguments() -> None:
-    for policy, options in (("elevator", {}), ("fifo", {"quantum": 0}), ("fifo", {"capacity": 0}),
-                            ("wfq", {"patience": -1}), ("sjf", {"batch_requests": 0})):
+    for policy, options in (
+        ("elevator", {}),
+        ("fifo", {"quantum": 0}),
+        ("fifo", {"capacity": 0}),
+        ("wfq", {"patience": -1}),
+        ("sjf", {"batch_requests": 0}),
+    ):
         with pytest.raises(ArgumentError, match="choose one of fifo, sjf, to_agg"):
             Queue(policy, **options)
     queue = Queue("fifo", capacity=1)

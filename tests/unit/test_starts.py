@@ -18,13 +18,17 @@ exit 1
 """
 
 
-@pytest.mark.parametrize(("message", "failures", "calls", "succeeds"), [
-    ("ORTE has lost communication with a remote daemon.", 1, 2, True),
-    ("ORTE has lost communication with a remote daemon.", 2, 2, False),
-    ("mpiio_ext: rank 1: an error", 1, 1, False),
-])
-def test_a_lost_launch_is_started_once_more(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, message: str,
-                                            failures: int, calls: int, succeeds: bool) -> None:
+@pytest.mark.parametrize(
+    ("message", "failures", "calls", "succeeds"),
+    [
+        ("ORTE has lost communication with a remote daemon.", 1, 2, True),
+        ("ORTE has lost communication with a remote daemon.", 2, 2, False),
+        ("mpiio_ext: rank 1: an error", 1, 1, False),
+    ],
+)
+def test_a_lost_launch_is_started_once_more(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, message: str, failures: int, calls: int, succeeds: bool
+) -> None:
     script, count = tmp_path / "mpiexec", tmp_path / "count"
     script.write_text(LAUNCHER.format(count=count, message=message, failures=failures))
     script.chmod(0o755)

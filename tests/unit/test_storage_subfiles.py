@@ -47,6 +47,11 @@ def indexes(folder: pathlib.Path) -> list[bytes]:
 
 def test_index_fuzzed(tmp_path: pathlib.Path) -> None:
     """libFuzzer with address and undefined-behaviour sanitizers, from good indexes on."""
-    cbuild.fuzz("storage/fuzz_subfiles.c", folder=tmp_path, runs=100_000, most=1024,
-                files=[cbuild.folder("storage") / "mpiox_storage_subfiles_index.c"],
-                corpus=indexes(tmp_path))  # fmt: skip
+    cbuild.fuzz(
+        "storage/fuzz_subfiles.c",
+        folder=tmp_path,
+        runs=100_000,
+        most=1024,
+        files=[cbuild.folder("storage") / "mpiox_storage_subfiles_index.c"],
+        corpus=indexes(tmp_path),
+    )

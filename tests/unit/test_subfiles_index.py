@@ -46,27 +46,31 @@ def test_what_is_written_is_read(name: str, unit: int, count: int, size: int | N
     assert found.subfiles == tuple(pathlib.Path(f"{name}.subfiles/{IDENT}.{one}") for one in range(count))
 
 
-@pytest.mark.parametrize(("text", "words"), [
-    (b"", "is no index of subfiles"),
-    (b"\x89HDF\r\n\x1a\n", "is no index of subfiles"),
-    (GOOD.replace(b"subfiles 1\n", b"subfiles 2\n", 1), "is an index of version 2; this release knows 1 alone"),
-    (GOOD[:-1], "a line is missing, unknown or not in its place"),
-    (GOOD + b"\n", "a line is missing, unknown or not in its place"),
-    (GOOD.replace(b"size 1000", b"size 1001"), "its checksum is"),
-    (GOOD.replace(b"\n", b"\r\n"), "a damaged index"),
-    (sealed(GOOD.replace(b"unit 64", b"unit 064").rpartition(b"checksum")[0]), "a line is missing, unknown or"),
-    (index_text("f", 0, 3, 5), "its unit is 0"),
-    (index_text("f", 2**62 + 1, 3, 5), "its unit is"),
-    (index_text("f", 64, 3, 2**63), "its size is"),
-    (index_text("f", 64, 0, 5), "it counts 0 subfiles"),
-    (index_text("f", 64, 4097, 5), "it counts 4097 subfiles"),
-    (index_text("f", 64, 2, 5, subfiles=["a.0"]), "it counts 2 subfiles and names 1"),
-    (index_text("f", 64, 2, 5, subfiles=["a.0", "a.0"]), "two subfiles have one name"),
-    (index_text("f", 64, 1, 5, subfiles=["a\0b"]), "a name has a byte 0"),
-    (writers(b"1"), "a line is missing, unknown or not in its place"),
-    (sealed(GOOD.replace(b"size 1000", b"writers 2").rpartition(b"checksum")[0]), "has a size where"),
-    (sealed(index_text("f", 1, 1, 5).replace(b"whole", b"writing").rpartition(b"checksum")[0]), "has a size where"),
-], ids=lambda one: one[:30] if isinstance(one, str) else "text")  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (b"", "is no index of subfiles"),
+        (b"\x89HDF\r\n\x1a\n", "is no index of subfiles"),
+        (GOOD.replace(b"subfiles 1\n", b"subfiles 2\n", 1), "is an index of version 2; this release knows 1 alone"),
+        (GOOD[:-1], "a line is missing, unknown or not in its place"),
+        (GOOD + b"\n", "a line is missing, unknown or not in its place"),
+        (GOOD.replace(b"size 1000", b"size 1001"), "its checksum is"),
+        (GOOD.replace(b"\n", b"\r\n"), "a damaged index"),
+        (sealed(GOOD.replace(b"unit 64", b"unit 064").rpartition(b"checksum")[0]), "a line is missing, unknown or"),
+        (index_text("f", 0, 3, 5), "its unit is 0"),
+        (index_text("f", 2**62 + 1, 3, 5), "its unit is"),
+        (index_text("f", 64, 3, 2**63), "its size is"),
+        (index_text("f", 64, 0, 5), "it counts 0 subfiles"),
+        (index_text("f", 64, 4097, 5), "it counts 4097 subfiles"),
+        (index_text("f", 64, 2, 5, subfiles=["a.0"]), "it counts 2 subfiles and names 1"),
+        (index_text("f", 64, 2, 5, subfiles=["a.0", "a.0"]), "two subfiles have one name"),
+        (index_text("f", 64, 1, 5, subfiles=["a\0b"]), "a name has a byte 0"),
+        (writers(b"1"), "a line is missing, unknown or not in its place"),
+        (sealed(GOOD.replace(b"size 1000", b"writers 2").rpartition(b"checksum")[0]), "has a size where"),
+        (sealed(index_text("f", 1, 1, 5).replace(b"whole", b"writing").rpartition(b"checksum")[0]), "has a size where"),
+    ],
+    ids=lambda one: one[:30] if isinstance(one, str) else "text",
+)
 def test_what_is_wrong_is_said(text: bytes, words: str, tmp_path: pathlib.Path) -> None:
     path = tmp_path / "f"
     path.write_bytes(text)
@@ -100,8 +104,14 @@ def test_damaged_ones_are_refused(data: st.DataObject) -> None:
     except SubfilesError as error:
         assert str(error).startswith("index: is ")
     else:
-        again = index_text("x", found.striping.unit, found.striping.count, found.size, ident=found.ident,
-                           subfiles=list(map(str, found.subfiles)))  # fmt: skip
+        again = index_text(
+            "x",
+            found.striping.unit,
+            found.striping.count,
+            found.size,
+            ident=found.ident,
+            subfiles=list(map(str, found.subfiles)),
+        )
         ours, kept = (text.split(b"\n")[2:-2] for text in (again, damaged))
         assert list(map(plain, ours)) == [plain(line) for line in kept if not line.startswith(b"writers ")]
 

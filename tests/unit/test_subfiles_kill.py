@@ -22,11 +22,7 @@ from support import fuzz, tiers
 from support.made_subfiles import IDENT, child, command, make
 
 SIZE, UNIT, COUNT = (24 << 20) + 77, 1 << 16, 3
-WORK = {
-    "merge": ["merge", "f", "-o", "g"],
-    "merge in place": ["merge", "f", "--in-place"],
-    "rm": ["rm", "f"],
-}
+WORK = {"merge": ["merge", "f", "-o", "g"], "merge in place": ["merge", "f", "--in-place"], "rm": ["rm", "f"]}
 
 
 @pytest.fixture(autouse=True)
@@ -82,9 +78,10 @@ def judge_all(folder: pathlib.Path, work: str, data: bytes) -> None:
 
 #: What a folder has at the end of each command, and what the target is then.
 ENDS = {
-    "merge": ({"f", "f.subfiles", "g"}, "g", "plain"), "merge in place": ({"f"}, "f", "plain"),
+    "merge": ({"f", "f.subfiles", "g"}, "g", "plain"),
+    "merge in place": ({"f"}, "f", "plain"),
     "rm": (set(), "f", "none"),
-}  # fmt: skip
+}
 
 
 def end(folder: pathlib.Path, work: str, data: bytes) -> None:

@@ -73,10 +73,9 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "fsync", lambda _: None)
 
 
-@pytest.mark.parametrize(("unit", "count"), [
-    (1, 1), (1, 4096), (1 << 30, 1), (1 << 30, 4096),
-    *tiers.slow((4 * K, 4096), (64 * K, 4096)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("unit", "count"), [(1, 1), (1, 4096), (1 << 30, 1), (1 << 30, 4096), *tiers.slow((4 * K, 4096), (64 * K, 4096))]
+)
 def test_the_extremes(unit: int, count: int, tmp_path: pathlib.Path) -> None:
     size = (3 << 20) + 1
     data = fuzz.data(min(1 << 20, 3000 * unit))
@@ -103,9 +102,9 @@ def test_a_sparse_file_stays_sparse(unit: int, count: int, tmp_path: pathlib.Pat
         assert os.pread(stream.fileno(), 5, (1 << 40) + 2) == bytes(5)
 
 
-@pytest.mark.parametrize("name", [
-    "a b", "50%", "%41", "line\nbreak", "tab\t\x01", "\udcff\udcfe", "-o", "é", "n" * 240
-], ids=ascii)  # fmt: skip
+@pytest.mark.parametrize(
+    "name", ["a b", "50%", "%41", "line\nbreak", "tab\t\x01", "\udcff\udcfe", "-o", "é", "n" * 240], ids=ascii
+)
 def test_names_with_special_bytes(name: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     path, data = pathlib.Path(name), b"0123456789" * 1000
@@ -158,17 +157,20 @@ def damage(tmp_path: pathlib.Path, what: str) -> pathlib.Path:
     return one
 
 
-@pytest.mark.parametrize(("what", "kind", "words"), [
-    ("missing", "missing", "is missing"),
-    ("short", "short", "is too short: 9 B; its share of 600 B is 192 B"),
-    ("too long", "too long", "is too long: 500 B; its share of 600 B is 192 B"),
-    ("link", "foreign", "is a link, a folder or a device"),
-    ("folder", "foreign", "is a link, a folder or a device"),
-    ("pipe", "foreign", "is a link, a folder or a device"),
-    ("same", "foreign", "is the same file as"),
-    ("foreign", "foreign", "is a subfile of another file"),
-    ("swapped", "foreign", f"subfile 0 is called {IDENT}.0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("what", "kind", "words"),
+    [
+        ("missing", "missing", "is missing"),
+        ("short", "short", "is too short: 9 B; its share of 600 B is 192 B"),
+        ("too long", "too long", "is too long: 500 B; its share of 600 B is 192 B"),
+        ("link", "foreign", "is a link, a folder or a device"),
+        ("folder", "foreign", "is a link, a folder or a device"),
+        ("pipe", "foreign", "is a link, a folder or a device"),
+        ("same", "foreign", "is the same file as"),
+        ("foreign", "foreign", "is a subfile of another file"),
+        ("swapped", "foreign", f"subfile 0 is called {IDENT}.0"),
+    ],
+)
 def test_what_is_wrong_with_a_subfile_is_said(what: str, kind: str, words: str, tmp_path: pathlib.Path) -> None:
     make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
     one = damage(tmp_path, what)
@@ -240,11 +242,14 @@ def test_a_file_that_is_not_whole(tmp_path: pathlib.Path) -> None:
 def test_a_file_that_is_being_written(tmp_path: pathlib.Path) -> None:
     """A writer holds a lock of the first subfile; it is another process."""
     make(tmp_path / "f", {0: b"abc"}, 600, 64, 3, whole=False)
-    code = ("import fcntl, os, struct, sys\nend = os.open(sys.argv[1], os.O_RDWR)\n"
-            "fcntl.fcntl(end, 37, struct.pack('@hhqqi4x', fcntl.F_RDLCK, 0, 2**62 + 1, 1, 0))\nprint(1, flush=True)\n"
-            "sys.stdin.read()")  # fmt: skip
-    with subprocess.Popen(["python3", "-c", code, tmp_path / "f.subfiles" / f"{IDENT}.0"], stdin=subprocess.PIPE,
-                          stdout=subprocess.PIPE) as writer:  # fmt: skip
+    code = (
+        "import fcntl, os, struct, sys\nend = os.open(sys.argv[1], os.O_RDWR)\n"
+        "fcntl.fcntl(end, 37, struct.pack('@hhqqi4x', fcntl.F_RDLCK, 0, 2**62 + 1, 1, 0))\nprint(1, flush=True)\n"
+        "sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        ["python3", "-c", code, tmp_path / "f.subfiles" / f"{IDENT}.0"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as writer:
         assert writer.stdout is not None and writer.stdout.readline() == b"1\n"
         for words in (["merge"], ["merge", "--unfinished"], ["rm"]):
             done = command(*words, tmp_path / "f")
@@ -297,9 +302,13 @@ def test_targets_that_are_refused(tmp_path: pathlib.Path) -> None:
     make(tmp_path / "f", {0: b"x" * 600}, 600, 64, 3)
     make(tmp_path / "g", {}, 600, 64, 3)
     first = tmp_path / "f.subfiles" / f"{IDENT}.0"
-    for target, words in ((tmp_path / "f", "is one of the inputs"), (first, "is one of the inputs"),
-                          (tmp_path / "g", "is an index"), (tmp_path, "is a folder"),
-                          (tmp_path / "no" / "x", "there is no folder")):  # fmt: skip
+    for target, words in (
+        (tmp_path / "f", "is one of the inputs"),
+        (first, "is one of the inputs"),
+        (tmp_path / "g", "is an index"),
+        (tmp_path, "is a folder"),
+        (tmp_path / "no" / "x", "there is no folder"),
+    ):
         done = command("merge", tmp_path / "f", "-o", target)
         assert done.exit_code == 2 and words in done.stderr, done.output
     assert command("check", tmp_path / "f", tmp_path / "g").exit_code == 0
@@ -372,8 +381,10 @@ def test_another_user_may_not(tmp_path: pathlib.Path) -> None:
     os.chown(tmp_path / "open", strangers.NOBODY, strangers.NOBODY)
     change = "import difflib, os; import mpiio_ext.subfiles.merge, mpiio_ext.subfiles.cli, mpiio_ext.cli; "
     change += f"os.setuid({strangers.NOBODY})"
-    for target, words in ((tmp_path / "open" / "g", f"{IDENT}.1: cannot be read: Permission denied"),
-                          (tmp_path / "g", "g: cannot be written: the folder")):  # fmt: skip
+    for target, words in (
+        (tmp_path / "open" / "g", f"{IDENT}.1: cannot be read: Permission denied"),
+        (tmp_path / "g", "g: cannot be written: the folder"),
+    ):
         with child("merge", tmp_path / "f", "-o", target, before=change) as process:
             err = process.communicate(timeout=60)[1].decode()
         assert process.returncode == 2 and words in err, err

@@ -68,8 +68,18 @@ def shown(folder: pathlib.Path, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 def test_what_is_in_it(shown: pathlib.Path, folder: pathlib.Path) -> None:
     assert {one.name for one in shown.iterdir()} == {
-        "f", "deep", "writing", "short", "empty", "huge", "plain", "damaged", "link",
-        "name with \udcff\n", "odd.subfiles"}  # fmt: skip
+        "f",
+        "deep",
+        "writing",
+        "short",
+        "empty",
+        "huge",
+        "plain",
+        "damaged",
+        "link",
+        "name with \udcff\n",
+        "odd.subfiles",
+    }
     whole = content(RUNS, SIZE)
     assert (shown / "f").read_bytes() == (shown / "link").read_bytes() == whole
     assert (shown / "deep" / "small").read_bytes() == b"0123456789" * 100
@@ -89,10 +99,17 @@ def test_what_is_in_it(shown: pathlib.Path, folder: pathlib.Path) -> None:
 
 def test_nothing_can_be_changed(shown: pathlib.Path, folder: pathlib.Path) -> None:
     before = {one: one.stat().st_mtime_ns for one in folder.rglob("*")}
-    for change in (lambda: (shown / "new").write_bytes(b""), lambda: (shown / "f").open("r+b"),
-                   lambda: (shown / "f").unlink(), lambda: (shown / "d").mkdir(), lambda: os.truncate(shown / "f", 0),
-                   lambda: (shown / "f").rename(shown / "g"), lambda: os.utime(shown / "f"),
-                   lambda: (shown / "f").chmod(0o777), lambda: (shown / "s").symlink_to("f")):  # fmt: skip
+    for change in (
+        lambda: (shown / "new").write_bytes(b""),
+        lambda: (shown / "f").open("r+b"),
+        lambda: (shown / "f").unlink(),
+        lambda: (shown / "d").mkdir(),
+        lambda: os.truncate(shown / "f", 0),
+        lambda: (shown / "f").rename(shown / "g"),
+        lambda: os.utime(shown / "f"),
+        lambda: (shown / "f").chmod(0o777),
+        lambda: (shown / "s").symlink_to("f"),
+    ):
         with pytest.raises(OSError) as raised:
             change()
         assert raised.value.errno == errno.EROFS
@@ -140,9 +157,10 @@ def test_in_the_foreground(folder: pathlib.Path, tmp_path: pathlib.Path) -> None
 
 def test_what_cannot_be_mounted(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     for path, at, words in (
-        (folder / "plain", tmp_path, "Directory"), (folder, folder / "deep", "is in the folder that is to be shown"),
+        (folder / "plain", tmp_path, "Directory"),
+        (folder, folder / "deep", "is in the folder that is to be shown"),
         (folder, folder, "is in the folder that is to be shown"),
-    ):  # fmt: skip
+    ):
         done = command("mount", path, at)
         assert done.exit_code == 2 and words in done.stderr, done.output
     assert command("mount", folder / "none", tmp_path).exit_code == 2
@@ -175,8 +193,9 @@ def test_programs_that_know_nothing_of_it(tmp_path: pathlib.Path) -> None:
             assert file["v"][...].sum() == 1000 * 999 / 2
         for program, words, said in (
             ("h5dump", ["-d", "/x", "-s", "99999", "-c", "1"], "99999"),
-            ("ncdump", ["-h"], "double v(t)"), ("ncmpidump", ["-h"], "double v(t)"),
-        ):  # fmt: skip
+            ("ncdump", ["-h"], "double v(t)"),
+            ("ncmpidump", ["-h"], "double v(t)"),
+        ):
             name = at / ("a.h5" if program == "h5dump" else "b.nc")
             if shutil.which(program) is not None:
                 done = subprocess.run([program, *words, name], capture_output=True, text=True, timeout=60)

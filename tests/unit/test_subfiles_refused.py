@@ -16,9 +16,11 @@ from support.made_subfiles import IDENT, child, command, make
 
 IS_ROOT = os.geteuid() == 0
 #: What a command runs first to be another user, who cannot read the modules of this one.
-AS_ANOTHER = ("import difflib, encodings.ascii, fractions, os, textwrap; import mpiio_ext.subfiles.cli, "
-              "mpiio_ext.subfiles.merge, mpiio_ext.cli; os.setgroups([]); "
-              f"os.setgid({strangers.NOBODY}); os.setuid({strangers.NOBODY})")  # fmt: skip
+AS_ANOTHER = (
+    "import difflib, encodings.ascii, fractions, os, textwrap; import mpiio_ext.subfiles.cli, "
+    "mpiio_ext.subfiles.merge, mpiio_ext.cli; os.setgroups([]); "
+    f"os.setgid({strangers.NOBODY}); os.setuid({strangers.NOBODY})"
+)
 
 
 @pytest.fixture
@@ -103,8 +105,9 @@ def test_a_merge_in_place_that_cannot_end(folder: pathlib.Path, stubborn: set[st
     assert (folder / "f").read_bytes() == b"x" * 600 and len(list((folder / "f.subfiles").iterdir())) == 3
 
 
-@pytest.mark.parametrize("words", [
-    ["merge", "f", "-o", "l"], ["merge", "f", "-o", "l/g"], ["merge", "l", "--in-place"], ["rm", "l"]])  # fmt: skip
+@pytest.mark.parametrize(
+    "words", [["merge", "f", "-o", "l"], ["merge", "f", "-o", "l/g"], ["merge", "l", "--in-place"], ["rm", "l"]]
+)
 def test_links_that_lead_in_a_circle(words: list[str], folder: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     pathlib.Path("l").symlink_to("l")

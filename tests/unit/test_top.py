@@ -58,8 +58,10 @@ def test_the_page_in_c(files: int, threads: int) -> None:
     assert out[-1].endswith(" 0 failures")
 
 
-@pytest.mark.parametrize(("value", "seen"), [("0", False), ("false", False), ("OFF", False), ("disabled", False),
-                                             ("1", True), ("", True), ("00", True)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("value", "seen"),
+    [("0", False), ("false", False), ("OFF", False), ("disabled", False), ("1", True), ("", True), ("00", True)],
+)
 def test_the_variable_leaves_it_out(value: str, seen: bool) -> None:
     out = cbuild.check(cbuild.program("live/test_live.c", "common", "stats", "live"), "3", "2", MPIOX_LIVE=value)
     assert out.startswith("page " if seen else "no page\n")
@@ -70,8 +72,9 @@ def test_the_variable_leaves_it_out(value: str, seen: bool) -> None:
 def test_where_files_may_not_be_large(blocks: int, line: str) -> None:
     """Under ulimit -f the page is smaller, or there is none; no signal ends the process."""
     program = cbuild.program("live/test_live.c", "common", "stats", "live")
-    done = subprocess.run(["sh", "-c", f'ulimit -f {blocks} && exec "$0" 100 2', program], capture_output=True,
-                          text=True, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        ["sh", "-c", f'ulimit -f {blocks} && exec "$0" 100 2', program], capture_output=True, text=True, timeout=60
+    )
     assert (done.returncode, done.stdout.splitlines()[0]) == (0, line), done.stderr
 
 
@@ -147,8 +150,9 @@ while True:  # a file is closed and opened: what it counted is in its entry, or 
 def test_totals_are_those_of_one_moment() -> None:
     """A file that is being closed is counted once, never twice or not at all."""
     environment = {**os.environ, "PYTHONPATH": str(cbuild.ROOT / "tests")}
-    with subprocess.Popen([sys.executable, "-c", TURNING], stdout=subprocess.PIPE, text=True,
-                          env=environment) as process:  # fmt: skip
+    with subprocess.Popen(
+        [sys.executable, "-c", TURNING], stdout=subprocess.PIPE, text=True, env=environment
+    ) as process:
         assert process.stdout is not None
         path = f"/proc/{process.pid}/fd/{int(process.stdout.readline())}"
         seen = [pages.read(path) for _ in range(2000)]
@@ -272,14 +276,20 @@ def test_sizes(ranks: int) -> None:
     assert took_s < 60
 
 
-@pytest.mark.parametrize(("worlds", "expected"), [
-    (("0/1", "0/1"), [[0], [0]]),  # two programs that one shell has started, each alone
-    (("0/2", "1/2"), [[0, 1]]),  # two ranks of a launcher that is not known
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("worlds", "expected"),
+    [
+        (("0/1", "0/1"), [[0], [0]]),  # two programs that one shell has started, each alone
+        (("0/2", "1/2"), [[0, 1]]),  # two ranks of a launcher that is not known
+    ],
+)
 def test_processes_without_a_launcher(worlds: tuple[str, str], expected: list[list[int]]) -> None:
     with holding(1, 1, worlds[0]) as one, holding(1, 1, worlds[1]) as other:
-        found = [[rank.page.rank for rank in job.ranks] for job in jobs.Watch().look()
-                 if {rank.pid for rank in job.ranks} & {one.pid, other.pid}]  # fmt: skip
+        found = [
+            [rank.page.rank for rank in job.ranks]
+            for job in jobs.Watch().look()
+            if {rank.pid for rank in job.ranks} & {one.pid, other.pid}
+        ]
     assert found == expected
 
 
@@ -311,29 +321,41 @@ def test_the_command_without_a_job() -> None:
         assert (done.exit_code, json.loads(done.stdout)["jobs"]) == (1, [])
 
 
-@pytest.mark.parametrize(("command", "name"), [
-    ("/usr/bin/python3.11 -u /home/me/long.py 20 /scratch/x", "long.py 20 /scratch/x"),
-    ("python -W error -m mpi4py.run many.py", "many.py"),
-    ("python -m package.solver --n 3", "package.solver --n 3"),
-    ("python -c pass", "python -c pass"),
-    ("python", "python"),
-    ("./lmp -in in.melt", "lmp -in in.melt"),
-    ("bash job.sh", "job.sh"),
-    ("", "app"),
-    (f"./app {'x' * 100}", f"app {'x' * 43}…"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("/usr/bin/python3.11 -u /home/me/long.py 20 /scratch/x", "long.py 20 /scratch/x"),
+        ("python -W error -m mpi4py.run many.py", "many.py"),
+        ("python -m package.solver --n 3", "package.solver --n 3"),
+        ("python -c pass", "python -c pass"),
+        ("python", "python"),
+        ("./lmp -in in.melt", "lmp -in in.melt"),
+        ("bash job.sh", "job.sh"),
+        ("", "app"),
+        (f"./app {'x' * 100}", f"app {'x' * 43}…"),
+    ],
+)
 def test_what_a_job_is_called(command: str, name: str) -> None:
     assert names.name_of(command, "app") == name
 
 
 def test_jobs_are_found_by_words_of_their_commands() -> None:
     """A number of a job means it alone, also where it is a word of another."""
-    with holding(1, 1, command="python /home/long.py 20") as one, \
-            holding(1, 1, command=f"python many.py {one.pid}") as other:
+    with (
+        holding(1, 1, command="python /home/long.py 20") as one,
+        holding(1, 1, command=f"python many.py {one.pid}") as other,
+    ):
         seen = snapshot.Watch().look()
         both = {str(one.pid), str(other.pid)}
-        for word, found in (("long.py", {one}), ("/home/long.py", {one}), ("m*.py", {other}), ("20", {one}),
-                            ("python", {one, other}), (str(one.pid), {one}), ("long", set())):
+        for word, found in (
+            ("long.py", {one}),
+            ("/home/long.py", {one}),
+            ("m*.py", {other}),
+            ("20", {one}),
+            ("python", {one, other}),
+            (str(one.pid), {one}),
+            ("long", set()),
+        ):
             means = {each.job.name for each in seen.only(word).jobs}
             assert means & both == {str(process.pid) for process in found}, word
         status, text = run("python", "--once", "--interval", "0.1s")
@@ -356,10 +378,18 @@ def test_the_command_shows_a_job() -> None:
     ]
 
 
-@pytest.mark.parametrize("words", [
-    ("--interval", "0"), ("--interval", "0.01s"), ("--interval", "-1s"), ("--interval", "inf"), ("--interval", "nan"),
-    ("--interval", "86401s"), ("--interval", "1000000000h"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--interval", "0"),
+        ("--interval", "0.01s"),
+        ("--interval", "-1s"),
+        ("--interval", "inf"),
+        ("--interval", "nan"),
+        ("--interval", "86401s"),
+        ("--interval", "1000000000h"),
+    ],
+)
 def test_what_cannot_be_used_is_refused(words: tuple[str, ...]) -> None:
     status, text = run(*words)
     assert status == 2
@@ -369,8 +399,14 @@ def test_what_cannot_be_used_is_refused(words: tuple[str, ...]) -> None:
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_output_that_cannot_be_written(unbuffered: str) -> None:
     with open("/dev/full", "w") as full:
-        done = subprocess.run([sys.executable, "-m", "mpiio_ext", "top", "--once"], stdout=full, stderr=subprocess.PIPE,
-                              env={**os.environ, "PYTHONUNBUFFERED": unbuffered}, text=True, timeout=60)  # fmt: skip
+        done = subprocess.run(
+            [sys.executable, "-m", "mpiio_ext", "top", "--once"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            text=True,
+            timeout=60,
+        )
     assert (done.returncode, done.stderr) == (1, "mpiio-ext: the output cannot be written: No space left on device\n")
 
 
@@ -391,10 +427,17 @@ def test_a_screen_fits_its_height() -> None:
     assert sum("/scratch/file." in line for line in screen.lines(seen)) == 40
 
 
-@pytest.mark.parametrize(("needs", "room", "given"), [
-    ([8, 1], 40, [8, 1]), ([50, 1], 20, [19, 1]), ([1, 50, 50], 21, [1, 10, 10]), ([5, 5], 0, [0, 0]), ([], 5, []),
-    ([9, 2, 9], -3, [0, 0, 0]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("needs", "room", "given"),
+    [
+        ([8, 1], 40, [8, 1]),
+        ([50, 1], 20, [19, 1]),
+        ([1, 50, 50], 21, [1, 10, 10]),
+        ([5, 5], 0, [0, 0]),
+        ([], 5, []),
+        ([9, 2, 9], -3, [0, 0, 0]),
+    ],
+)
 def test_lines_are_shared_out(needs: list[int], room: int, given: list[int]) -> None:
     assert fitting.shares(needs, room) == given
 
@@ -402,19 +445,27 @@ def test_lines_are_shared_out(needs: list[int], room: int, given: list[int]) -> 
 PATH = "/scratch/of/a/user/with/a/long/name.h5"  # 38 characters
 
 
-@pytest.mark.parametrize(("width", "heads", "cells", "spared"), [
-    (None, "file ranks written read mean~size read~so~far", (PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"), []),
-    (79, "file ranks written read size so~far", (PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"), []),
-    (66, "file ranks written size", (PATH, "4", "1.29 GB/s", "65.5 kB"), []),
-    (51, "file ranks written size", (f"…{PATH[-23:]}", "4", "1.29 GB/s", "65.5 kB"), []),
-    (42, "file ranks written", (f"…{PATH[-23:]}", "4", "1.29 GB/s"), ["mean size"]),
-    (30, "file written", (f"…{PATH[-18:]}", "1.29 GB/s"), ["ranks", "mean size"]),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("width", "heads", "cells", "spared"),
+    [
+        (None, "file ranks written read mean~size read~so~far", (PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"), []),
+        (79, "file ranks written read size so~far", (PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"), []),
+        (66, "file ranks written size", (PATH, "4", "1.29 GB/s", "65.5 kB"), []),
+        (51, "file ranks written size", (f"…{PATH[-23:]}", "4", "1.29 GB/s", "65.5 kB"), []),
+        (42, "file ranks written", (f"…{PATH[-23:]}", "4", "1.29 GB/s"), ["mean size"]),
+        (30, "file written", (f"…{PATH[-18:]}", "1.29 GB/s"), ["ranks", "mean size"]),
+    ],
+)
 def test_a_table_fits_its_width(width: int | None, heads: str, cells: tuple[str, ...], spared: list[str]) -> None:
     """Names of files stay to be read: they come first, and a long path loses its start."""
-    table = tables.Table(title="", columns=("file", "ranks", "written", "read", "mean size", "read so far"),
-                         long="file", cut_at_start=True, spare=("mean size", "ranks"),
-                         rows=((PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"),))  # fmt: skip
+    table = tables.Table(
+        title="",
+        columns=("file", "ranks", "written", "read", "mean size", "read so far"),
+        long="file",
+        cut_at_start=True,
+        spare=("mean size", "ranks"),
+        rows=((PATH, "4", "1.29 GB/s", "–", "65.5 kB", "0 B"),),
+    )
     found, left_out = fitting.fitted(table, table.rows, width)
     assert re.split(" {2,}", found[-1]) == list(cells)
     assert re.split(" {2,}", found[-2]) == [name.replace("~", " ") for name in heads.split()]
@@ -425,10 +476,25 @@ def test_a_terminal_is_drawn_until_ctrl_c() -> None:
     """The screen is left as it was, and the status is 0; a window of another size is drawn at once."""
     own_end, its_end = pty.openpty()
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 20, 60, 0, 0))
-    words = ["env", "--default-signal=INT", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "mpiio_ext", "top",
-             "--interval", "1h"]  # fmt: skip
-    with (holding(1, 1) as job, open(own_end, "rb", 0) as out,
-          subprocess.Popen([*words, str(job.pid)], stdin=its_end, stdout=its_end, stderr=its_end) as process):
+    words = [
+        "env",
+        "--default-signal=INT",
+        "-u",
+        "COLUMNS",
+        "-u",
+        "LINES",
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "top",
+        "--interval",
+        "1h",
+    ]
+    with (
+        holding(1, 1) as job,
+        open(own_end, "rb", 0) as out,
+        subprocess.Popen([*words, str(job.pid)], stdin=its_end, stdout=its_end, stderr=its_end) as process,
+    ):
         os.close(its_end)
         shown = b""
         for columns in (60, 30):  # as wide as the window are lines that tell of the window's width
@@ -449,10 +515,24 @@ def test_the_last_numbers_of_a_job_stay_on_the_terminal() -> None:
     own_end, its_end = pty.openpty()
     fcntl.ioctl(its_end, termios.TIOCSWINSZ, struct.pack("4H", 24, 200, 0, 0))
     with holding(2, 1) as job:
-        words = ["env", "-u", "COLUMNS", "-u", "LINES", sys.executable, "-m", "mpiio_ext", "top", str(job.pid),
-                 "--interval", "0.2s"]  # fmt: skip
-        with (subprocess.Popen(words, stdin=its_end, stdout=its_end, stderr=its_end) as process,
-              open(own_end, "rb", 0) as out):
+        words = [
+            "env",
+            "-u",
+            "COLUMNS",
+            "-u",
+            "LINES",
+            sys.executable,
+            "-m",
+            "mpiio_ext",
+            "top",
+            str(job.pid),
+            "--interval",
+            "0.2s",
+        ]
+        with (
+            subprocess.Popen(words, stdin=its_end, stdout=its_end, stderr=its_end) as process,
+            open(own_end, "rb", 0) as out,
+        ):
             os.close(its_end)
             shown = b""
             with contextlib.suppress(OSError):  # of a terminal whose other end is closed

@@ -86,8 +86,9 @@ def traced(
     compiler = [os.environ.get("CC", "cc"), "-w", "-U_FORTIFY_SOURCE", *request.param, "-O2", "-x", "c", "-", "-o"]
     subprocess.run([*compiler, program], input=PROGRAM, text=True, check=True)
     environment = os.environ | tracing(folder / "trace")
-    done = subprocess.run([program, folder / "file", folder], env=environment, check=True, capture_output=True,
-                          text=True, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        [program, folder / "file", folder], env=environment, check=True, capture_output=True, text=True, timeout=60
+    )
     info, batches = own.read([folder / "trace"])
     rows = pa.Table.from_batches(list(sanitize(batches))).to_pylist()
     assert info.skipped == 0
@@ -98,10 +99,32 @@ def test_every_call_is_recorded_with_its_file(traced: tuple[list[dict[str, Any]]
     rows, folder, made = traced
     found = [row["operation"] for row in rows if row["file"] == str(folder / "file")]
     assert found == [
-        "open", "flock", "flock", "posix_fadvise", "readahead", "dprintf", "fchmod", "fchown", "futimens", "fstatfs",
-        "fstatvfs", "fsetxattr", "fgetxattr", "close", "chown", "lchown", "utime", "utimes", "utimensat", "statfs",
-        "statvfs", "setxattr", "getxattr", "readlink", "readlink",
-    ]  # fmt: skip
+        "open",
+        "flock",
+        "flock",
+        "posix_fadvise",
+        "readahead",
+        "dprintf",
+        "fchmod",
+        "fchown",
+        "futimens",
+        "fstatfs",
+        "fstatvfs",
+        "fsetxattr",
+        "fgetxattr",
+        "close",
+        "chown",
+        "lchown",
+        "utime",
+        "utimes",
+        "utimensat",
+        "statfs",
+        "statvfs",
+        "setxattr",
+        "getxattr",
+        "readlink",
+        "readlink",
+    ]
     named = {row["operation"]: row for row in rows}
     assert (named["posix_fadvise"]["offset"], named["posix_fadvise"]["size"]) == (10, 20)
     assert (named["dprintf"]["offset"], named["dprintf"]["size"]) == (0, 12)
@@ -115,7 +138,10 @@ def test_temporary_files_have_their_names(traced: tuple[list[dict[str, Any]], pa
     """And what is done on their descriptors; one that was not made is not there."""
     rows, _, made = traced
     assert [(row["operation"], row["offset"], row["size"]) for row in rows if row["file"] == made[0]] == [
-        ("mkstemp", None, None), ("write", 0, 3), ("close", None, None)]  # fmt: skip
+        ("mkstemp", None, None),
+        ("write", 0, 3),
+        ("close", None, None),
+    ]
     assert [row["operation"] for row in rows if row["file"] == made[1]] == ["mkstemp", "close"]
     opened = next(row for row in rows if row["operation"] == "mkstemp")
     assert opened["duration"] >= 0

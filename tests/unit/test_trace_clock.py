@@ -78,8 +78,12 @@ CLOSE_NS = 20_000
 @pytest.mark.parametrize("clock", ["", "system"], ids=["counter", "system"])
 def test_times_are_those_of_the_system(clock: str, tmp_path: pathlib.Path) -> None:
     program = tmp_path / "clock"
-    subprocess.run([os.environ.get("CC", "cc"), "-O1", "-pthread", "-x", "c", "-", "-o", str(program)], input=PROGRAM,
-                   text=True, check=True)  # fmt: skip
+    subprocess.run(
+        [os.environ.get("CC", "cc"), "-O1", "-pthread", "-x", "c", "-", "-o", str(program)],
+        input=PROGRAM,
+        text=True,
+        check=True,
+    )
     variables = os.environ | tracing(tmp_path / "trace") | {"MPIOX_TRACE_CLOCK": clock}
     done = subprocess.run([program, tmp_path / "file"], env=variables, check=True, capture_output=True, text=True)
     told: dict[int, list[tuple[int, int]]] = {}
@@ -91,8 +95,11 @@ def test_times_are_those_of_the_system(clock: str, tmp_path: pathlib.Path) -> No
         (file,) = (tmp_path / "trace").glob(f"*.{process}.mpioxtrace")
         _, batches = own.read([file])
         table = pa.Table.from_batches(list(batches), SCHEMA)
-        rows = [row for row in table.select(["operation", "thread", "timestamp", "duration"]).to_pylist()
-                if row["operation"] == "lseek"]  # fmt: skip
+        rows = [
+            row
+            for row in table.select(["operation", "thread", "timestamp", "duration"]).to_pylist()
+            if row["operation"] == "lseek"
+        ]
         apart = unix_minus_monotonic(file)
         by_thread: dict[int, list[dict[str, int]]] = {}
         for row in rows:

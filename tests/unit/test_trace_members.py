@@ -39,8 +39,17 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     folder = tmp_path_factory.mktemp("members")
     (folder / "program.c").write_text(PROGRAM, encoding="utf-8")
     source = ROOT / "csrc" / "tools" / "trace"
-    command = [os.environ.get("CC", "cc"), "-O1", "-g", "-fsanitize=address,undefined", f"-I{source}",
-               folder / "program.c", source / "mpiox_trace_members.c", "-o", folder / "program"]  # fmt: skip
+    command = [
+        os.environ.get("CC", "cc"),
+        "-O1",
+        "-g",
+        "-fsanitize=address,undefined",
+        f"-I{source}",
+        folder / "program.c",
+        source / "mpiox_trace_members.c",
+        "-o",
+        folder / "program",
+    ]
     subprocess.run(command, check=True)
     return folder / "program"
 
@@ -56,9 +65,17 @@ def text_of(program: pathlib.Path, ranks: list[int], room: int = 4000) -> str | 
 
 @pytest.mark.parametrize(
     ("ranks", "text"),
-    [([0, 1, 2, 3, 8], "0-3,8"), ([0, 4, 8, 12], "0-12:4"), ([0, 2], "0,2"), ([1, 2], "1-2"), ([7], "7"),
-     ([3, 2, 1, 0], "3,2,1,0"), ([0, 1, 3, 5, 7, 8], "0-1,3-7:2,8"), ([], "")],
-)  # fmt: skip
+    [
+        ([0, 1, 2, 3, 8], "0-3,8"),
+        ([0, 4, 8, 12], "0-12:4"),
+        ([0, 2], "0,2"),
+        ([1, 2], "1-2"),
+        ([7], "7"),
+        ([3, 2, 1, 0], "3,2,1,0"),
+        ([0, 1, 3, 5, 7, 8], "0-1,3-7:2,8"),
+        ([], ""),
+    ],
+)
 def test_ranges(program: pathlib.Path, ranks: list[int], text: str) -> None:
     assert text_of(program, ranks) == text
 

@@ -91,15 +91,36 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return path
 
 
-@pytest.mark.parametrize("steps", [
-    "wwww", "wW" * 300, "wwLwwLLw", "wwuwwuuw", "wUwUwwUUw", "wUUUUUUUUw", "wwfwwfffw", "wwswwswW", "nwwwLw",
-    "wwdwwddw", "wwDwwDDw", "wwtwwttww", "wwkwwkkw", "wtWsUwdWuwLkwDw",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "steps",
+    [
+        "wwww",
+        "wW" * 300,
+        "wwLwwLLw",
+        "wwuwwuuw",
+        "wUwUwwUUw",
+        "wUUUUUUUUw",
+        "wwfwwfffw",
+        "wwswwswW",
+        "nwwwLw",
+        "wwdwwddw",
+        "wwDwwDDw",
+        "wwtwwttww",
+        "wwkwwkkw",
+        "wtWsUwdWuwLkwDw",
+    ],
+)
 @pytest.mark.parametrize("mode", ["w", "w+"])
 def test_offsets_of_a_stream(program: pathlib.Path, tmp_path: pathlib.Path, steps: str, mode: str) -> None:
     environment = os.environ | tracing(tmp_path / "trace")
-    done = subprocess.run([program, mode, tmp_path / "file", steps], env=environment, check=True, capture_output=True,
-                          text=True, timeout=60)  # fmt: skip
+    done = subprocess.run(
+        [program, mode, tmp_path / "file", steps],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
     info, rows = read(tmp_path / "trace")
     found = [(row["offset"], row["size"]) for row in rows if row["operation"] == "fwrite"]
     assert info.skipped == 0
@@ -145,8 +166,9 @@ def test_descriptors_of_fcntl(tmp_path: pathlib.Path) -> None:
     names = ["open", "fcntl", "fcntl", "write", "close", "write", "write", "close", "close"]
     assert [row["operation"] for row in kept] == names
     assert [row["offset"] for row in kept if row["operation"] == "write"] == [0, 3, 7]
-    clean = [row for row in pa.Table.from_batches(list(sanitize(raw))).to_pylist()
-             if row["file"] == str(tmp_path / "file")]  # fmt: skip
+    clean = [
+        row for row in pa.Table.from_batches(list(sanitize(raw))).to_pylist() if row["file"] == str(tmp_path / "file")
+    ]
     assert [row["operation"] for row in clean] == [name.replace("fcntl", "dup") for name in names]
     assert [row["offset"] for row in clean if row["operation"] == "write"] == [0, 3, 7]
     assert len({row["session"] for row in clean}) == 1

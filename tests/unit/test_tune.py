@@ -69,13 +69,24 @@ class Program:
         return Outcome(status="ok", elapsed_s=elapsed_s, ranks=4, files=self.files)
 
 
-def tune(program: Program, budget_s: float = 400.0, trials: int | None = 25, seed: int = 1,
-         start_s: Callable[[Setting], float] = lambda _: 0.0) -> Result:  # fmt: skip
+def tune(
+    program: Program,
+    budget_s: float = 400.0,
+    trials: int | None = 25,
+    seed: int = 1,
+    start_s: Callable[[Setting], float] = lambda _: 0.0,
+) -> Result:
     defaults = registry_defaults()
     space = build(Usage(ranks=4, independent=False), Options(), defaults=defaults, in_force=defaults)
     plan = Plan(budget_s=budget_s, trials=trials, seed=seed)
-    return Tuner(runner=program, metric=Elapsed(), plan=plan, space_of=lambda outcome: space, clock=program.clock,
-                 start_s=start_s).run()  # fmt: skip
+    return Tuner(
+        runner=program,
+        metric=Elapsed(),
+        plan=plan,
+        space_of=lambda outcome: space,
+        clock=program.clock,
+        start_s=start_s,
+    ).run()
 
 
 def flat(hints: dict[str, str]) -> float:
@@ -103,7 +114,6 @@ def test_the_better_setting_is_found_and_only_what_matters_is_kept() -> None:
 
 def test_the_numbers_of_the_decision_are_those_of_the_confirmation_alone() -> None:
     """A program that is quick until the confirmation, as lucky times are, must not be kept."""
-
 
     class Lucky(Program):
         until = 10**9
@@ -277,8 +287,14 @@ def test_a_chosen_metric_decides_unless_the_whole_gets_slower(whole_s: float, ve
         judged.append(outcome)
         return Inner()
 
-    result = Tuner(runner=program, metric=Elapsed(), plan=Plan(budget_s=2000), space_of=lambda outcome: space,
-                   judge=judge, clock=program.clock).run()  # fmt: skip
+    result = Tuner(
+        runner=program,
+        metric=Elapsed(),
+        plan=Plan(budget_s=2000),
+        space_of=lambda outcome: space,
+        judge=judge,
+        clock=program.clock,
+    ).run()
     assert judged == [result.baseline] and result.records[0].cost == pytest.approx(1.0, rel=0.2)
     assert result.verdict == verdict and result.evidence.gain == pytest.approx(2, rel=0.1)
     assert ("makes the whole command take 1.1" in result.reason) == (verdict == "nothing")
@@ -290,8 +306,15 @@ def test_a_chosen_metric_decides_unless_the_whole_gets_slower(whole_s: float, ve
 def finish(output: Path, put: Callable[[dict[str, Any]], None]) -> list[str]:
     result = tune(Program(one_is_best))
     present = Present(values=registry_defaults(), sources={})
-    job = Job(command=("app",), glob="*", options=Options(), metric=Elapsed(), own=OwnHints(), present=present,
-               why_metric="because")  # fmt: skip
+    job = Job(
+        command=("app",),
+        glob="*",
+        options=Options(),
+        metric=Elapsed(),
+        own=OwnHints(),
+        present=present,
+        why_metric="because",
+    )
     return finish_job(result, job, 400.0, output, put)
 
 
@@ -403,8 +426,13 @@ def test_a_small_budget_is_enough_for_a_clear_gain() -> None:
     program = Program(lambda hints: 0.2 if hints else 1.0, noise=0.02)
     defaults = registry_defaults()
     space = build(Usage(ranks=4, independent=False), Options(), defaults=defaults, in_force=defaults)
-    result = Tuner(runner=program, metric=Elapsed(), plan=Plan(budget_s=16, may_fall=True), space_of=lambda _: space,
-                   clock=program.clock).run()  # fmt: skip
+    result = Tuner(
+        runner=program,
+        metric=Elapsed(),
+        plan=Plan(budget_s=16, may_fall=True),
+        space_of=lambda _: space,
+        clock=program.clock,
+    ).run()
     assert result.verdict == "wins" and result.evidence.confidence < 0.95 and result.evidence.pairs >= 3
 
 
@@ -417,8 +445,19 @@ def test_a_budget_that_ends_before_anything_was_tried_is_no_verdict() -> None:
 def test_what_the_counters_say_of_delegates_is_told() -> None:
     """Unless a setting with delegates has won, which has shown it."""
     would = "would pay here: about 8 to 20 times for these accesses"
-    use = FileUse(path="/data/file", ranks=4, bytes_moved=1, written=True, collective_calls=0, independent_calls=9,
-                  direct_calls=0, native_calls=0, collective_s=0.0, independent_s=1.0, delegation=would)  # fmt: skip
+    use = FileUse(
+        path="/data/file",
+        ranks=4,
+        bytes_moved=1,
+        written=True,
+        collective_calls=0,
+        independent_calls=9,
+        direct_calls=0,
+        native_calls=0,
+        collective_s=0.0,
+        independent_s=1.0,
+        delegation=would,
+    )
     job = report.Subject(command=("a",), metric=Elapsed(), glob="*", present=None, budget_s=1.0)
     note = f"note: by the statistics of a run, delegates of /data/file: {would}"
     for text, told in ((would, True), ("2 delegates, spawn: as asked for", False), ("", False)):
@@ -430,6 +469,7 @@ def test_what_the_counters_say_of_delegates_is_told() -> None:
 
 def test_a_start_that_does_not_fit_takes_no_time_from_the_decision() -> None:
     """Settings that need a start of their own, as those with delegates do, are passed over in a short budget."""
+
     def is_dear(setting: Setting) -> bool:
         return setting.as_dict().get("mpiox_partition") == "static_cyclic"
 

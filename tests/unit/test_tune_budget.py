@@ -20,8 +20,10 @@ from mpiio_ext.tune.evidence import least_pairs
 
 COSTS = st.builds(
     lambda start_s, io_s, pauses_s: Costs(start_s=start_s, io_s=io_s, run_s=io_s + pauses_s),
-    st.floats(0.01, 100), st.floats(1e-4, 1e4), st.floats(0, 1e4),
-)  # fmt: skip
+    st.floats(0.01, 100),
+    st.floats(1e-4, 1e4),
+    st.floats(0, 1e4),
+)
 
 
 @settings(deadline=None, max_examples=300, derandomize=True)
@@ -58,8 +60,15 @@ def test_what_is_given_up_first() -> None:
     for budget_s in (300, 60, 30, 20, 10, 5.4, 4):
         found = choose_runs(budget_s, costs, 0.95, may_fall=True)
         seen.append((found.pauses, found.share, found.confidence) if isinstance(found, Runs) else found.needed_s)
-    assert seen == [(True, 1.0, 0.95), (True, 1.0, 0.95), (False, 1.0, 0.95), (False, 0.5, 0.95), (False, 0.25, 0.95),
-                    (False, 0.125, 0.9), pytest.approx(3 + 0.125 * (4 + 9))]  # fmt: skip
+    assert seen == [
+        (True, 1.0, 0.95),
+        (True, 1.0, 0.95),
+        (False, 1.0, 0.95),
+        (False, 0.5, 0.95),
+        (False, 0.25, 0.95),
+        (False, 0.125, 0.9),
+        pytest.approx(3 + 0.125 * (4 + 9)),
+    ]
     wide, narrow = (choose_runs(budget_s, costs, 0.95, may_fall=True) for budget_s in (300, 60))
     assert isinstance(wide, Runs) and isinstance(narrow, Runs) and wide.candidates > narrow.candidates
 

@@ -32,8 +32,18 @@ SIZE = 3_000_000
 
 
 def use(path: pathlib.Path) -> FileUse:
-    return FileUse(path=str(path), ranks=4, bytes_moved=SIZE, written=True, collective_calls=1, independent_calls=0,
-                   direct_calls=0, native_calls=0, collective_s=1.0, independent_s=0.0)  # fmt: skip
+    return FileUse(
+        path=str(path),
+        ranks=4,
+        bytes_moved=SIZE,
+        written=True,
+        collective_calls=1,
+        independent_calls=0,
+        direct_calls=0,
+        native_calls=0,
+        collective_s=1.0,
+        independent_s=0.0,
+    )
 
 
 def runner_of(path: pathlib.Path, data: bytes, *, status: str = "ok", anew: bool = True, whole: bool = True):
@@ -137,9 +147,13 @@ def tuned(run_s: float, merge_s: float, *, merges: bool = True) -> Result:
         nonlocal now_s
         del number, limit_s, keep
         several = asks(setting)
-        outcome = Outcome(status="ok", elapsed_s=run_s if several else 1.0, ranks=4,
-                          merge_s=merge_s if several else 0.0,
-                          merged_by="copy_file_range" if several else "")  # fmt: skip
+        outcome = Outcome(
+            status="ok",
+            elapsed_s=run_s if several else 1.0,
+            ranks=4,
+            merge_s=merge_s if several else 0.0,
+            merged_by="copy_file_range" if several else "",
+        )
         now_s += outcome.elapsed_s + outcome.merge_s
         return dataclasses.replace(outcome, elapsed_s=outcome.elapsed_s * (1 + now_s % 0.01))
 
@@ -182,8 +196,12 @@ def test_subfiles_are_tried_only_where_they_are_allowed() -> None:
     defaults = registry_defaults()
 
     def values(written: bool, **options: object) -> list[tuple[str, ...]]:
-        space = build(Usage(ranks=6, written=written), Options(**options), defaults=defaults,  # type: ignore[arg-type]
-                      in_force=defaults)  # fmt: skip
+        space = build(
+            Usage(ranks=6, written=written),
+            Options(**options),
+            defaults=defaults,  # type: ignore[arg-type]
+            in_force=defaults,
+        )
         found = [item for item in space.parameters if item.hint == "mpiox_subfiles"]
         assert all("native" not in item.ways for item in found)
         tried = [space.setting_of(point).as_dict().get("mpiox_subfiles") for point in space.starting_points()]

@@ -86,8 +86,14 @@ def test_known_points_exist_whatever_the_user_has_set(removable: bool) -> None:
     for present in [values, *({name: value} for name, value in values.items())]:
         user = frozenset(present)
         for options in (Options(), Options(striping=True, direct_io=True, native=False)):
-            space = build(Usage(ranks=4), options, defaults=defaults, in_force=defaults | present, user=user,
-                          removable=user if removable else frozenset())  # fmt: skip
+            space = build(
+                Usage(ranks=4),
+                options,
+                defaults=defaults,
+                in_force=defaults | present,
+                user=user,
+                removable=user if removable else frozenset(),
+            )
             points = space.starting_points()
             assert drawn(space, len(points)) == [space.setting_of(point) for point in points]
             zeros = {item.hint for item in space.parameters if "0" in item.values}
@@ -153,8 +159,12 @@ def test_delegates_are_a_way_of_their_own(ranks: int, numbers: list[str]) -> Non
     assert list(below["mpiox_delegates"]) == numbers
     assert below["mpiox_delegate_mode"] == ("spawn", "thread")
     assert "romio_ds_write" not in below and "ind_wr_buffer_size" not in below
-    assert not any(name.startswith("mpiox_delegate") for way in space.ways if way != "delegates"
-                   for name in (item.hint for item in space.below(way)))
+    assert not any(
+        name.startswith("mpiox_delegate")
+        for way in space.ways
+        if way != "delegates"
+        for name in (item.hint for item in space.below(way))
+    )
     point = space.point("delegates", {})
     assert space.setting_of(point).as_dict()["mpiox_delegates"] == numbers[0]
     texts = [space.setting_of(point).as_dict() for point in space.starting_points()]
@@ -207,10 +217,7 @@ def test_usage_is_read_from_the_statistics() -> None:
 
 def test_hints_of_the_variable_become_sections(tmp_path, monkeypatch) -> None:
     (tmp_path / "own").write_text("cb_nodes = 2\n", encoding="utf-8")
-    environment = {
-        "MPIOX_HINTS": "*.h5:mpiox_buffers=4,cb_buffer_size=1m",
-        "MPIOX_HINTS_FILE": str(tmp_path / "own"),
-    }
+    environment = {"MPIOX_HINTS": "*.h5:mpiox_buffers=4,cb_buffer_size=1m", "MPIOX_HINTS_FILE": str(tmp_path / "own")}
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     own = own_hints(["/d/f", "/d/x.h5"], environment)

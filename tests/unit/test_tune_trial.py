@@ -156,8 +156,16 @@ def test_time_inside_data_access_counts_direct_collectives_once() -> None:
     direct = FileUse.of(line(collective_writes=2, direct_calls=2, independent_writes=8, total_s=8.0, independent_s=6.0))
     alone = FileUse.of(line(independent_writes=8, independent_s=6.0, independent_bytes_written=5))
     behind = FileUse.of(line(independent_writes=8, independent_s=2.0, flush_barrier_s=6.0, delegated_writes=8))
-    through = FileUse.of(line(collective_writes=2, delegated_calls=2, independent_writes=8, independent_s=6.0,
-                              bytes_written=5, independent_bytes_written=5))
+    through = FileUse.of(
+        line(
+            collective_writes=2,
+            delegated_calls=2,
+            independent_writes=8,
+            independent_s=6.0,
+            bytes_written=5,
+            independent_bytes_written=5,
+        )
+    )
     assert through.bytes_moved == 5
     for use, expected in ((two_phase, 2.0), (direct, 2.0), (alone, 1.5), (behind, 2.0), (through, 1.5)):
         outcome = Outcome(status="ok", elapsed_s=9.0, files=(use,))

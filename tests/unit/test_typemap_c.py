@@ -10,8 +10,7 @@ from support import cbuild, fuzz
 
 
 @pytest.mark.parametrize(
-    ("name", "cases"),
-    [("random_operations", 1500), ("fuzz_blob", 20000), ("lists", 2000), ("runs", 5000)],
+    ("name", "cases"), [("random_operations", 1500), ("fuzz_blob", 20000), ("lists", 2000), ("runs", 5000)]
 )
 def test_random_input_under_sanitizers(name: str, cases: int) -> None:
     count = fuzz.examples(cases)

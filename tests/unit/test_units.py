@@ -61,11 +61,23 @@ def test_quantities_of_a_kind() -> None:
 @pytest.mark.parametrize(
     ("text", "size_bytes"),
     [
-        ("0", 0), ("4096", 4096), ("64k", 65536), ("64K", 65536), ("64KiB", 65536), ("64Ki", 65536), ("64kB", 64000),
-        ("1M", 2**20), ("1MB", 10**6), ("1.5GiB", 3 * 2**29), ("1.5GB", 1_500_000_000), ("2t", 2**41), ("1_000", 1000),
-        ("7e", 7 * 2**60), ("1e3", 1000),
+        ("0", 0),
+        ("4096", 4096),
+        ("64k", 65536),
+        ("64K", 65536),
+        ("64KiB", 65536),
+        ("64Ki", 65536),
+        ("64kB", 64000),
+        ("1M", 2**20),
+        ("1MB", 10**6),
+        ("1.5GiB", 3 * 2**29),
+        ("1.5GB", 1_500_000_000),
+        ("2t", 2**41),
+        ("1_000", 1000),
+        ("7e", 7 * 2**60),
+        ("1e3", 1000),
     ],
-)  # fmt: skip
+)
 def test_sizes_of_options(text: str, size_bytes: int) -> None:
     assert Size().convert(text, None, None) == size_bytes == units.size(text)
 
@@ -87,10 +99,21 @@ def test_bounds_of_sizes() -> None:
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("90", 90), ("90s", 90), ("5m", 300), ("5min", 300), ("2h", 7200), ("1h30m", 5400), ("1h 30min 5s", 5405),
-        ("0.5", 0.5), ("20us", 2e-5), ("20µs", 2e-5), ("3ns", 3e-9), ("1.5ms", 0.0015), ("1d", 86400),
+        ("90", 90),
+        ("90s", 90),
+        ("5m", 300),
+        ("5min", 300),
+        ("2h", 7200),
+        ("1h30m", 5400),
+        ("1h 30min 5s", 5405),
+        ("0.5", 0.5),
+        ("20us", 2e-5),
+        ("20µs", 2e-5),
+        ("3ns", 3e-9),
+        ("1.5ms", 0.0015),
+        ("1d", 86400),
     ],
-)  # fmt: skip
+)
 def test_durations_of_options(text: str, seconds: float) -> None:
     assert Duration().convert(text, None, None) == pytest.approx(seconds, rel=1e-12)
 
@@ -125,9 +148,19 @@ def test_hints_mean_the_same(extension: str) -> None:
 
 @pytest.mark.parametrize(
     ("count", "text"),
-    [(0, "0 B"), (8, "8 B"), (1000, "1,000 B"), (1023, "1,023 B"), (1024, "1 KiB"), (1536, "1,536 B"),
-     (16 << 20, "16 MiB"), (2**40, "1 TiB"), (3 * 2**50, "3 PiB"), (2**40 + 1, "1,099,511,627,777 B")],
-)  # fmt: skip
+    [
+        (0, "0 B"),
+        (8, "8 B"),
+        (1000, "1,000 B"),
+        (1023, "1,023 B"),
+        (1024, "1 KiB"),
+        (1536, "1,536 B"),
+        (16 << 20, "16 MiB"),
+        (2**40, "1 TiB"),
+        (3 * 2**50, "3 PiB"),
+        (2**40 + 1, "1,099,511,627,777 B"),
+    ],
+)
 def test_exact_sizes(count: int, text: str) -> None:
     assert size_text(count, exact=True) == text
 
@@ -144,9 +177,16 @@ def test_rounded_sizes_are_read_back(count: float) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(1.5, "1.5 s"), (0.012, "12 ms"), (3.14e-6, "3.14 µs"), (0.0, "0 µs"), (59.94, "59.9 s"), (12345.6, "12,346 s"),
-     (0.99951, "1 s")],
-)  # fmt: skip
+    [
+        (1.5, "1.5 s"),
+        (0.012, "12 ms"),
+        (3.14e-6, "3.14 µs"),
+        (0.0, "0 µs"),
+        (59.94, "59.9 s"),
+        (12345.6, "12,346 s"),
+        (0.99951, "1 s"),
+    ],
+)
 def test_times(value: float, text: str) -> None:
     assert seconds_text(value) == text
 

@@ -20,9 +20,13 @@ _MOST_ROWS = 16
 
 
 def months_chart(
-    name: str, system: str, every: Sequence[History], watched: Mapping[tuple[str, str], Watched], target: str,
+    name: str,
+    system: str,
+    every: Sequence[History],
+    watched: Mapping[tuple[str, str], Watched],
+    target: str,
     zone: datetime.tzinfo,
-) -> Chart:  # fmt: skip
+) -> Chart:
     """Return the distribution of performance over months: a panel for each history of a file system.
 
     Parameters
@@ -39,20 +43,37 @@ def months_chart(
     one = metric(target)
     panels = []
     for history in every:
-        boxes = [[places[month], *(one.factor * value for value in box.numbers)]
-                 for month, box in sorted(month_boxes(history, target, zone).items())]  # fmt: skip
+        boxes = [
+            [places[month], *(one.factor * value for value in box.numbers)]
+            for month, box in sorted(month_boxes(history, target, zone).items())
+        ]
         found = watched.get((history.motif, history.scale))
-        changes = [[_within(shift.time, zone, places), "▼" if shift.change.after < shift.change.before else "▲"]
-                   for shift in (found.shifts if found else ())]  # fmt: skip
+        changes = [
+            [_within(shift.time, zone, places), "▼" if shift.change.after < shift.change.before else "▲"]
+            for shift in (found.shifts if found else ())
+        ]
         panels.append({"title": kind_of(history.motif, history.scale), "boxes": boxes, "changes": changes})
-    names = [datetime.date(year, month, 1).strftime("%b %y" if month == 1 or at == 0 else "%b")
-             for at, (year, month) in enumerate(months)]  # fmt: skip
+    names = [
+        datetime.date(year, month, 1).strftime("%b %y" if month == 1 or at == 0 else "%b")
+        for at, (year, month) in enumerate(months)
+    ]
     moved = sum(bool(panel["changes"]) for panel in panels)
-    told = f"{moved} of {count_words(len(panels), 'history', 'histories')} changed level" if moved else (
-        "no change of level")  # fmt: skip
-    return Chart(kind="months", name=name, title=f"{one.label}{_on(system)} by month: {told}",
-                 data={"panels": panels, "months": names, "quantity": one.unit,
-                       "dates": [f"{year}-{month:02}" for year, month in months]})  # fmt: skip
+    told = (
+        f"{moved} of {count_words(len(panels), 'history', 'histories')} changed level"
+        if moved
+        else ("no change of level")
+    )
+    return Chart(
+        kind="months",
+        name=name,
+        title=f"{one.label}{_on(system)} by month: {told}",
+        data={
+            "panels": panels,
+            "months": names,
+            "quantity": one.unit,
+            "dates": [f"{year}-{month:02}" for year, month in months],
+        },
+    )
 
 
 def _on(system: str) -> str:
@@ -71,20 +92,32 @@ def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Ru
     panels = []
     for found in every:
         times = found.history.jobs.times().tolist()
-        spans = [[times[region.begin], times[region.end - 1], "low" if region.regime == LONG_LOW else "high"]
-                 for region in found.regions if region.regime != NORMAL]  # fmt: skip
+        spans = [
+            [times[region.begin], times[region.end - 1], "low" if region.regime == LONG_LOW else "high"]
+            for region in found.regions
+            if region.regime != NORMAL
+        ]
         outliers = [at for at, regime in enumerate(found.regimes.tolist()) if regime.startswith("transient")]
-        panels.append({
-            "title": kind_of(found.history.motif, found.history.scale), "times": times,
-            "values": (found.values * one.factor).tolist(),
-            "short": (found.short * one.factor).tolist(), "long": (found.long * one.factor).tolist(), "spans": spans,
-            "outliers": outliers, "apart": longest_interval(found.history.jobs.times()),
-        })  # fmt: skip
+        panels.append(
+            {
+                "title": kind_of(found.history.motif, found.history.scale),
+                "times": times,
+                "values": (found.values * one.factor).tolist(),
+                "short": (found.short * one.factor).tolist(),
+                "long": (found.long * one.factor).tolist(),
+                "spans": spans,
+                "outliers": outliers,
+                "apart": longest_interval(found.history.jobs.times()),
+            }
+        )
     regions, alone = (sum(len(panel[what]) for panel in panels) for what in ("spans", "outliers"))
     told = f"{count_words(regions, 'long-term region')}, {count_words(alone, 'transient')}"
-    return Chart(kind="averages", name=name, title=f"Regimes of {one.label.lower()}{_on(system)}: {told}",
-                 data={"panels": panels, "quantity": one.unit, "short_days": rules.short_days,
-                       "long_days": rules.long_days})  # fmt: skip
+    return Chart(
+        kind="averages",
+        name=name,
+        title=f"Regimes of {one.label.lower()}{_on(system)}: {told}",
+        data={"panels": panels, "quantity": one.unit, "short_days": rules.short_days, "long_days": rules.long_days},
+    )
 
 
 def correlation_chart(found: Sequence[Correlation], level: float) -> Chart | None:
@@ -104,10 +137,18 @@ def correlation_chart(found: Sequence[Correlation], level: float) -> Chart | Non
     rows = [[cells.get((name, group)) for group in groups] for name in names]
     labels = [metric(name).label + (" †" if metric(name).extensive else "") for name in names]
     most = max((one for one in mine if one.metric == names[0]), key=lambda one: abs(one.coefficient))
-    title = (f"Performance and {metric(names[0]).label} correlate most: Spearman's coefficient "
-             f"{most.coefficient:+.2f} on {most.group}")  # fmt: skip
-    return Chart(kind="correlations", name="correlations", title=title, data={
-        "rows": labels, "columns": groups,
-        "values": [[None if cell is None else cell.coefficient for cell in row] for row in rows],
-        "sure": [[cell is not None and cell.p_corrected <= level for cell in row] for row in rows],
-    })  # fmt: skip
+    title = (
+        f"Performance and {metric(names[0]).label} correlate most: Spearman's coefficient "
+        f"{most.coefficient:+.2f} on {most.group}"
+    )
+    return Chart(
+        kind="correlations",
+        name="correlations",
+        title=title,
+        data={
+            "rows": labels,
+            "columns": groups,
+            "values": [[None if cell is None else cell.coefficient for cell in row] for row in rows],
+            "sure": [[cell is not None and cell.p_corrected <= level for cell in row] for row in rows],
+        },
+    )

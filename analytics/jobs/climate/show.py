@@ -72,8 +72,10 @@ def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
         own = shift.own.get(item.metric)
         when = f"; its own change: {_day(own, zone)}" if own is not None else ""
         when += "; contradicts: the other direction" if contradicts(item, worse=shift.worse) else ""
-        out.append(f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
-                   f"(effect {_signed(item.effect)}{when})")  # fmt: skip
+        out.append(
+            f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
+            f"(effect {_signed(item.effect)}{when})"
+        )
     return out
 
 
@@ -85,21 +87,28 @@ def _moved_in_short(item: Moved, shift: Shift) -> str:
 def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
     change = shift.change
     share = "" if change.ratio != change.ratio else f", {100 * (change.ratio - 1):+.0f} %"
-    return (f"{name_of(found.motif, found.system, found.scale)}: since {_day(shift.time, zone)} "
-            f"{_value(target, change.before)} → {_value(target, change.after)}{share} "
-            f"(p {_p(shift.p_corrected)})")  # fmt: skip
+    return (
+        f"{name_of(found.motif, found.system, found.scale)}: since {_day(shift.time, zone)} "
+        f"{_value(target, change.before)} → {_value(target, change.after)}{share} "
+        f"(p {_p(shift.p_corrected)})"
+    )
 
 
 def _together(made: Study, zone: datetime.tzinfo) -> list[str]:
     """Return a line for each fall of several histories of a file system."""
     lines = []
     for fall in falls(made.watched):
-        span = "" if _day(fall.first, zone) == _day(fall.last, zone) else (
-            f" (found from {_day(fall.first, zone)} to {_day(fall.last, zone)})")  # fmt: skip
+        span = (
+            ""
+            if _day(fall.first, zone) == _day(fall.last, zone)
+            else (f" (found from {_day(fall.first, zone)} to {_day(fall.last, zone)})")
+        )
         share = "" if fall.ratio != fall.ratio else f", median {100 * (fall.ratio - 1):+.0f} %"
         where = f" of {fall.system}" if fall.system else ""
-        lines.append(f"{fall.fallen:,} of {fall.watched:,} histories{where} changed for the worse together on "
-                     f"{_day(fall.middle, zone)}{span}{share}")  # fmt: skip
+        lines.append(
+            f"{fall.fallen:,} of {fall.watched:,} histories{where} changed for the worse together on "
+            f"{_day(fall.middle, zone)}{span}{share}"
+        )
     return lines
 
 
@@ -107,13 +116,21 @@ def _recent_outliers(made: Study, zone: datetime.tzinfo) -> list[str]:
     """Return a line for each slow job of the last days, the newest first."""
     newest = max((one.newest for one in made.watched), default=0.0)
     days = made.options.within_days
-    slow = sorted(((one, job) for one in made.watched for job in one.outliers
-                   if job.worse and (days is None or newest - job.time <= days * 86400)),
-                  key=lambda pair: -pair[1].time)  # fmt: skip
+    slow = sorted(
+        (
+            (one, job)
+            for one in made.watched
+            for job in one.outliers
+            if job.worse and (days is None or newest - job.time <= days * 86400)
+        ),
+        key=lambda pair: -pair[1].time,
+    )
     target = made.options.target
-    lines = [f"outlier: job {job.job} of {kind_of(one.motif, one.scale)}{f' on {one.system}' if one.system else ''}, "
-             f"{_day(job.time, zone)}: {_value(target, job.value)}, expected {_value(target, job.expected)}"
-             for one, job in slow[:_MOST_OUTLIERS]]  # fmt: skip
+    lines = [
+        f"outlier: job {job.job} of {kind_of(one.motif, one.scale)}{f' on {one.system}' if one.system else ''}, "
+        f"{_day(job.time, zone)}: {_value(target, job.value)}, expected {_value(target, job.expected)}"
+        for one, job in slow[:_MOST_OUTLIERS]
+    ]
     more = len(slow) - len(lines)
     return [*lines, *([f"and {more:,} more slow jobs; --json has all"] if more > 0 else [])]
 
@@ -121,15 +138,16 @@ def _recent_outliers(made: Study, zone: datetime.tzinfo) -> list[str]:
 def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
     """Return what the watch cannot see: a history without new jobs, or with too few for two levels."""
     quiet = stopped(made.every)
-    lines = [f"no run of {one.name} since {_day(one.time, zone)}, while others went on"
-             for one in quiet[:_MOST_QUIET]]  # fmt: skip
+    lines = [f"no run of {one.name} since {_day(one.time, zone)}, while others went on" for one in quiet[:_MOST_QUIET]]
     if len(quiet) > _MOST_QUIET:
         lines.append(f"no run of {len(quiet) - _MOST_QUIET:,} more since earlier days; --json names all")
     few = too_few(made.every, made.watched, made.options)
     if few:
         verb, least = "has" if few == 1 else "have", 2 * made.options.least
-        lines.append(f"{few:,} of {count_words(len(made.every), 'history', 'histories')} {verb} too few jobs: "
-                     f"a change needs {least}")  # fmt: skip
+        lines.append(
+            f"{few:,} of {count_words(len(made.every), 'history', 'histories')} {verb} too few jobs: "
+            f"a change needs {least}"
+        )
     if made.unknown:
         lines.append(f"{count_words(made.unknown, 'job')} of no history: file system, motif or processes not known")
     return lines
@@ -144,13 +162,18 @@ def text(made: Study, zone: datetime.tzinfo) -> str:
         lines += [f"  {line}" for line in _moved_words(found.regression, zone)]
     lines += [*_newest_changes(made, zone), *_recent_outliers(made, zone), *_silence(made, zone)]
     changes = sum(len(one.shifts) for one in made.watched)
-    span = "" if not len(made.table) else (
-        f" of {_day(made.table.times()[0], zone)} to {_day(made.table.times()[-1], zone)}")  # fmt: skip
+    span = (
+        ""
+        if not len(made.table)
+        else (f" of {_day(made.table.times()[0], zone)} to {_day(made.table.times()[-1], zone)}")
+    )
     outliers = sum(len(one.outliers) for one in made.watched)
-    lines.append(f"{count_words(len(made.table), 'job')}{span} in "
-                 f"{count_words(len(made.watched), 'history', 'histories')}: "
-                 f"{count_words(changes, 'change of level', 'changes of level')}, "
-                 f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}")
+    lines.append(
+        f"{count_words(len(made.table), 'job')}{span} in "
+        f"{count_words(len(made.watched), 'history', 'histories')}: "
+        f"{count_words(changes, 'change of level', 'changes of level')}, "
+        f"{count_words(len(made.regressions), 'regression')}, {count_words(outliers, 'outlier')}"
+    )
     note = [_LONGER] if any("†" in line for line in lines) else []
     return "\n".join([*lines, *left_out(made.steps), *in_words(made.table), *_hints(made), *note])
 
@@ -161,24 +184,39 @@ def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
     target, rows = made.options.target, []
     for one, shift in found[:_MOST_CHANGES]:
         ratio = shift.change.ratio
-        rows.append((name_of(one.motif, one.system, one.scale), _day(shift.time, zone),
-                     f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
-                     "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
-                     _moved_in_short(shift.moved[0], shift) if shift.moved else "–"))  # fmt: skip
+        rows.append(
+            (
+                name_of(one.motif, one.system, one.scale),
+                _day(shift.time, zone),
+                f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
+                "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
+                _moved_in_short(shift.moved[0], shift) if shift.moved else "–",
+            )
+        )
     if not rows:
         return []
     more = len(found) - len(rows)
-    return ["newest change of each history:", "",
-            *aligned(("history", "since", "median before → after", "change", "moved most"), rows),
-            *([f"and {more:,} more; --json has all"] if more > 0 else []), ""]  # fmt: skip
+    return [
+        "newest change of each history:",
+        "",
+        *aligned(("history", "since", "median before → after", "change", "moved most"), rows),
+        *([f"and {more:,} more; --json has all"] if more > 0 else []),
+        "",
+    ]
 
 
 def _hints(made: Study) -> list[str]:
     """Return which options show more, where there is more."""
     within = made.options.within_days
     old = sum(one.regression is None and bool(one.shifts) and one.shifts[-1].worse for one in made.watched)
-    hints = [f"{count_words(old, 'history', 'histories')} fell more than {within:g} days before the newest job: "
-             "--within 0 counts them as regressions"] if old and within is not None else []  # fmt: skip
+    hints = (
+        [
+            f"{count_words(old, 'history', 'histories')} fell more than {within:g} days before the newest job: "
+            "--within 0 counts them as regressions"
+        ]
+        if old and within is not None
+        else []
+    )
     shown = any(one.shifts for one in made.watched)
     return [*hints, *(["-o FILE.html shows months, regimes and correlations"] if shown else [])]
 
@@ -206,8 +244,11 @@ def charts_of(made: Study, zone: datetime.tzinfo) -> list[Chart]:
         if not places:
             continue
         watched = {(one.motif, one.scale): one for one in made.watched if one.system == system}
-        charts.append(months_chart(f"months-{number}", system, [made.every[at] for at in places], watched,
-                                   made.options.target, zone))  # fmt: skip
+        charts.append(
+            months_chart(
+                f"months-{number}", system, [made.every[at] for at in places], watched, made.options.target, zone
+            )
+        )
         if made.partitions:
             parts = [made.partitions[at] for at in places]
             charts.append(averages_chart(f"regimes-{number}", system, parts, made.rules))
@@ -220,8 +261,13 @@ def _grid(
 ) -> Grid:
     left = len(rows) - _MOST_ROWS
     more = f"{left:,} more rows are not shown; --json has all. " if left > 0 else ""
-    return Grid(columns=columns, numbers=[at >= texts for at in range(len(columns))], rows=list(rows[:_MOST_ROWS]),
-                note=more + note, folded=folded)  # fmt: skip
+    return Grid(
+        columns=columns,
+        numbers=[at >= texts for at in range(len(columns))],
+        rows=list(rows[:_MOST_ROWS]),
+        note=more + note,
+        folded=folded,
+    )
 
 
 def _changes(made: Study, zone: datetime.tzinfo) -> Section:
@@ -229,20 +275,45 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
     findings: list[Finding] = []
     for one in made.regressions:
         assert one.regression is not None
-        findings.append(Finding(weight="warning", title=_headline(one, one.regression, target, zone),
-                                evidence=_moved_words(one.regression, zone)))  # fmt: skip
+        findings.append(
+            Finding(
+                weight="warning",
+                title=_headline(one, one.regression, target, zone),
+                evidence=_moved_words(one.regression, zone),
+            )
+        )
     shifts = sorted(((one, shift) for one in made.watched for shift in one.shifts), key=lambda pair: -pair[1].time)
-    rows = [(kind_of(one.motif, one.scale), one.system,
-             "; ".join(_moved_in_short(item, shift) for item in shift.moved[:2]) or "–",
-             _day(shift.time, zone), _value(target, shift.change.before), _value(target, shift.change.after),
-             "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
-             _p(shift.p_corrected)) for one, shift in shifts]  # fmt: skip
-    grids = [_grid(("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"), rows, 3,
-                   _LONGER, folded=True)] if rows else []  # fmt: skip
+    rows = [
+        (
+            kind_of(one.motif, one.scale),
+            one.system,
+            "; ".join(_moved_in_short(item, shift) for item in shift.moved[:2]) or "–",
+            _day(shift.time, zone),
+            _value(target, shift.change.before),
+            _value(target, shift.change.after),
+            "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
+            _p(shift.p_corrected),
+        )
+        for one, shift in shifts
+    ]
+    grids = (
+        [
+            _grid(
+                ("motif", "file system", "what moved with it", "since", "before", "after", "change", "p"),
+                rows,
+                3,
+                _LONGER,
+                folded=True,
+            )
+        ]
+        if rows
+        else []
+    )
     unseen = [f"{line[0].upper()}{line[1:]}." for line in _silence(made, zone)]
     together = [f"{line}." for line in _together(made, zone)]
-    return Section(anchor="changes", title="What changed", findings=findings, grids=grids,
-                   sentences=[*together, *unseen])  # fmt: skip
+    return Section(
+        anchor="changes", title="What changed", findings=findings, grids=grids, sentences=[*together, *unseen]
+    )
 
 
 def _quartiles(one: Box | None) -> str:
@@ -256,16 +327,33 @@ def _quartiles(one: Box | None) -> str:
 def _coverage_section(made: Study) -> Section:
     every = coverage(made.every)
     names = [name for name in COVERAGE if any(name in found for _, found in every)]
-    rows = [(kind_of(history.motif, history.scale), history.system, *(_quartiles(found.get(name)) for name in names))
-            for history, found in every]  # fmt: skip
+    rows = [
+        (kind_of(history.motif, history.scale), history.system, *(_quartiles(found.get(name)) for name in names))
+        for history, found in every
+    ]
     grids = [_grid(("motif", "file system", *(metric(name).label for name in names)), rows, 2)] if rows else []
     none = [] if rows else ["The table has no columns of what the servers moved."]
     unused = [f"{metric(name).label.rpartition(', ')[2]} ({count:,})" for name, count in beyond(made.table).items()]
-    limit = [f"Beyond {MOST_COVERAGE:g} a factor is not used, as samples of the servers are missing or a cache "
-             f"answered: {', '.join(unused)}."] if unused else []  # fmt: skip
-    return Section(anchor="coverage", title="Coverage and contention", grids=grids, sentences=[
-        "Coverage factor: the job's own bytes over those that all servers of the file system moved meanwhile; 1 minus "
-        "it is the contention. Median, and middle half of the jobs.", *limit, *none])  # fmt: skip
+    limit = (
+        [
+            f"Beyond {MOST_COVERAGE:g} a factor is not used, as samples of the servers are missing or a cache "
+            f"answered: {', '.join(unused)}."
+        ]
+        if unused
+        else []
+    )
+    return Section(
+        anchor="coverage",
+        title="Coverage and contention",
+        grids=grids,
+        sentences=[
+            "Coverage factor: the job's own bytes over those that all servers of the file system "
+            "moved meanwhile; 1 minus "
+            "it is the contention. Median, and middle half of the jobs.",
+            *limit,
+            *none,
+        ],
+    )
 
 
 def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
@@ -279,12 +367,17 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
         cells = []
         for method in ("pearson", "spearman"):
             cell = both.get(method)
-            cells += ["–", "–", "–"] if cell is None else [
-                _signed(cell.coefficient), f"{_signed(cell.low)} to {_signed(cell.high)}",
-                _p(cell.p_corrected)]  # fmt: skip
+            cells += (
+                ["–", "–", "–"]
+                if cell is None
+                else [_signed(cell.coefficient), f"{_signed(cell.low)} to {_signed(cell.high)}", _p(cell.p_corrected)]
+            )
         last = both.get("spearman")
-        inside = "–" if last is None or last.within != last.within else (
-            f"{last.within:+.2f}{' ≠' if last.reversed_within else ''}")  # fmt: skip
+        inside = (
+            "–"
+            if last is None or last.within != last.within
+            else (f"{last.within:+.2f}{' ≠' if last.reversed_within else ''}")
+        )
         rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells, inside))
     return rows
 
@@ -292,42 +385,80 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
 def _correlation_section(made: Study, figures: Sequence[Figure]) -> Section:
     rows = _correlation_rows(made.correlations)
     columns = ("metric", "file system", "jobs", "Pearson", "95 %", "p", "Spearman", "95 %", "p", "within histories")
-    return Section(anchor="correlation", title="Correlation with performance", figures=figures, sentences=[
-        "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
-        "system. p-values are corrected by Benjamini and Hochberg's procedure over the table. Last: the mean of "
-        "Spearman's coefficients within the histories; ≠: its sign is the opposite: what correlates is the kind of "
-        "I/O."],
-        grids=[_grid(columns, rows, 2, _LONGER)] if rows else [])  # fmt: skip
+    return Section(
+        anchor="correlation",
+        title="Correlation with performance",
+        figures=figures,
+        sentences=[
+            "Of the normalised performance (over the best job of its kind) with each metric, over all jobs of a file "
+            "system. p-values are corrected by Benjamini and Hochberg's procedure over the table. Last: the mean of "
+            "Spearman's coefficients within the histories; ≠: its sign is the opposite: what correlates is the kind of "
+            "I/O."
+        ],
+        grids=[_grid(columns, rows, 2, _LONGER)] if rows else [],
+    )
 
 
 def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
-    counts = [(kind_of(one.history.motif, one.history.scale), one.history.system,
-               *(f"{int((one.regimes == regime).sum()):,}" for regime in REGIMES))
-              for one in made.partitions]  # fmt: skip
-    rows = [(kind_of(one.motif, one.scale), one.system, one.regime, _label(one.moved.metric), f"{one.jobs:,}",
-             _value(one.moved.metric, one.moved.before), _value(one.moved.metric, one.moved.after),
-             _signed(one.moved.effect), _p(one.moved.p_corrected))
-            for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))]  # fmt: skip
+    counts = [
+        (
+            kind_of(one.history.motif, one.history.scale),
+            one.history.system,
+            *(f"{int((one.regimes == regime).sum()):,}" for regime in REGIMES),
+        )
+        for one in made.partitions
+    ]
+    rows = [
+        (
+            kind_of(one.motif, one.scale),
+            one.system,
+            one.regime,
+            _label(one.moved.metric),
+            f"{one.jobs:,}",
+            _value(one.moved.metric, one.moved.before),
+            _value(one.moved.metric, one.moved.after),
+            _signed(one.moved.effect),
+            _p(one.moved.p_corrected),
+        )
+        for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))
+    ]
     grids = [_grid(("motif", "file system", *REGIMES), counts, 2)]
     if rows:
         columns = ("motif", "file system", "regime", "metric", "jobs", "normal", "in the regime", "effect", "p")
         grids.append(_grid(columns, rows, 4, _LONGER))
     rules = made.rules
-    return Section(anchor="regimes", title="Variation explained", figures=figures, grids=grids, sentences=[
-        f"A history changes its region where the moving averages over {rules.short_days:g} and {rules.long_days:g} "
-        "days cross. A region that lasts and differs from the jobs around it is long-term; a single job far from those "
-        "around it is transient; the rest is normal. The second table names the metrics that differ from the normal "
-        "jobs beside them.",
-    ])  # fmt: skip
+    return Section(
+        anchor="regimes",
+        title="Variation explained",
+        figures=figures,
+        grids=grids,
+        sentences=[
+            f"A history changes its region where the moving averages over {rules.short_days:g} and {rules.long_days:g} "
+            "days cross. A region that lasts and differs from the jobs around it is long-term; a "
+            "single job far from those "
+            "around it is transient; the rest is normal. The second table names the metrics that "
+            "differ from the normal "
+            "jobs beside them."
+        ],
+    )
 
 
 def _rows_section(made: Study) -> Section:
-    steps = [(step.name, f"{step.dropped:,}", f"{step.left:,}", step.why if step.dropped else "–")
-             for step in made.steps]  # fmt: skip
+    steps = [
+        (step.name, f"{step.dropped:,}", f"{step.left:,}", step.why if step.dropped else "–") for step in made.steps
+    ]
     sentences = [f"Of {made.table.source}.", *(f"{line[0].upper()}{line[1:]}." for line in in_words(made.table))]
-    return Section(anchor="rows", title="Rows that count", sentences=sentences, grids=[
-        Grid(columns=("filter", "rows left out", "rows left", "why"), numbers=(False, True, True, False), rows=steps),
-        _known_grid(made)])  # fmt: skip
+    return Section(
+        anchor="rows",
+        title="Rows that count",
+        sentences=sentences,
+        grids=[
+            Grid(
+                columns=("filter", "rows left out", "rows left", "why"), numbers=(False, True, True, False), rows=steps
+            ),
+            _known_grid(made),
+        ],
+    )
 
 
 def _known_grid(made: Study) -> Grid:
@@ -339,19 +470,21 @@ def _known_grid(made: Study) -> Grid:
         row = rows.setdefault((one.file, one.system), [one.system or UNKNOWN_SYSTEM, f"{one.rows:,}"])
         row.append(f"{100 * one.known / one.rows:.3g} %" + (f" ({one.gaps:,} gaps)" if one.gaps else ""))
     several = any(file for file, _ in rows)
-    return _grid(("file system", *(("file",) if several else ()), "rows", *sources),
-                 [(row[0], *((file or "–",) if several else ()), *row[1:]) for (file, _), row in rows.items()],
-                 2 if several else 1,
-                 "Share of the rows in which each source has a value. A gap is a value that is stored and not used: "
-                 "the servers saw less than the job itself moved, or a 0 that cannot be.")  # fmt: skip
+    return _grid(
+        ("file system", *(("file",) if several else ()), "rows", *sources),
+        [(row[0], *((file or "–",) if several else ()), *row[1:]) for (file, _), row in rows.items()],
+        2 if several else 1,
+        "Share of the rows in which each source has a value. A gap is a value that is stored and not used: "
+        "the servers saw less than the job itself moved, or a 0 that cannot be.",
+    )
 
 
 _CAPTIONS = {
     "months": "Box from the first to the third quartile with the median, whiskers at the 5th and the 95th percentile; "
-              "dashed: a change of level, to more (▲) or to less (▼).",
+    "dashed: a change of level, to more (▲) or to less (▼).",
     "averages": "Shaded: long-term regions, orange low, blue high. Crosses: transients.",
     "correlations": f"Coloured and bold: sure after correction for all tests of the table. {_LONGER}",
-}  # fmt: skip
+}
 
 
 def _lead(made: Study, zone: datetime.tzinfo) -> list[str]:
@@ -382,8 +515,10 @@ def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
         _correlation_section(made, figures["correlations"]),
         _regimes_section(made, figures["averages"]),
         _rows_section(made),
-    ]  # fmt: skip
-    head = (f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
-            "same application, file system, motif and processes.")  # fmt: skip
+    ]
+    head = (
+        f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
+        "same application, file system, motif and processes."
+    )
     picture = first[0] if first else "No picture: no history has two jobs."
     return pages.document(title, sections, lead=_lead(made, zone), picture=picture, head=head)

@@ -56,6 +56,7 @@ def stopped(every: Sequence[History]) -> list[Stopped]:
         times = history.jobs.times()
         usual = longest_interval(times)
         if last is not None and usual is not None and last - float(np.nanmax(times)) > usual:
-            out.append(Stopped(system=history.system, motif=history.motif, scale=history.scale,
-                               time=float(np.nanmax(times))))  # fmt: skip
+            out.append(
+                Stopped(system=history.system, motif=history.motif, scale=history.scale, time=float(np.nanmax(times)))
+            )
     return sorted(out, key=lambda one: -one.time)

@@ -67,14 +67,7 @@ class Study:
         return len(self.table) - sum(len(history.jobs) for history in self.every)
 
 
-def study(
-    table: Jobs,
-    steps: Sequence[Step],
-    options: Options,
-    rules: Rules,
-    *,
-    whole: bool = True,
-) -> Study:
+def study(table: Jobs, steps: Sequence[Step], options: Options, rules: Rules, *, whole: bool = True) -> Study:
     """Make the study of a table.
 
     Parameters
@@ -84,7 +77,7 @@ def study(
     options : of the watch.
     rules : of the regimes.
     whole : also correlations and regimes, which the watch alone does not need.
-    """  # fmt: skip
+    """
     every = histories(table)
     target = NORMALISED if options.target == PERFORMANCE else options.target
     partitions = []
@@ -93,12 +86,24 @@ def study(
         for history in every if whole else ():
             advance(f"regimes of {name_of(history.motif, history.system, history.scale)}")
             partitions.append(partition(history, rules))
-    made = Study(table=table, steps=steps, every=every, watched=watched, partitions=partitions, correlations=[],
-                 differences=[], options=options, rules=rules)  # fmt: skip
+    made = Study(
+        table=table,
+        steps=steps,
+        every=every,
+        watched=watched,
+        partitions=partitions,
+        correlations=[],
+        differences=[],
+        options=options,
+        rules=rules,
+    )
     if not whole:
         return made
-    return dataclasses.replace(made, correlations=correlation_table(table, options.metrics, target=target),
-                               differences=named(explain(partitions, options.metrics), options.level))  # fmt: skip
+    return dataclasses.replace(
+        made,
+        correlations=correlation_table(table, options.metrics, target=target),
+        differences=named(explain(partitions, options.metrics), options.level),
+    )
 
 
 def coverage(every: Sequence[History]) -> list[tuple[History, dict[str, Box]]]:
@@ -118,33 +123,60 @@ def _quartiles(made: Study) -> list[dict[str, Any]]:
     out = []
     for history in made.every:
         boxes = {name: box(history.jobs.numbers(name)) for name in metrics if name in history.jobs}
-        out.append({"file_system": history.system, "motif": history.motif, "processes": history.scale or None,
-                    "metrics": {name: one.as_json() for name, one in boxes.items() if one is not None}})
+        out.append(
+            {
+                "file_system": history.system,
+                "motif": history.motif,
+                "processes": history.scale or None,
+                "metrics": {name: one.as_json() for name, one in boxes.items() if one is not None},
+            }
+        )
     return out
 
 
 def document(made: Study) -> dict[str, Any]:
     """Return a study as JSON can hold it; values are in the units of the columns, times in s since 1970 UTC."""
-    regimes = [{
-        "file_system": one.history.system, "motif": one.history.motif, "processes": one.history.scale or None,
-        "jobs": {regime: int((one.regimes == regime).sum()) for regime in REGIMES},
-        "regions": [dataclasses.asdict(region) | {"from": float(one.history.jobs.times()[region.begin]),
-                                                  "until": float(one.history.jobs.times()[region.end - 1])}
-                    for region in one.regions],
-    } for one in made.partitions]  # fmt: skip
+    regimes = [
+        {
+            "file_system": one.history.system,
+            "motif": one.history.motif,
+            "processes": one.history.scale or None,
+            "jobs": {regime: int((one.regimes == regime).sum()) for regime in REGIMES},
+            "regions": [
+                dataclasses.asdict(region)
+                | {
+                    "from": float(one.history.jobs.times()[region.begin]),
+                    "until": float(one.history.jobs.times()[region.end - 1]),
+                }
+                for region in one.regions
+            ],
+        }
+        for one in made.partitions
+    ]
     return {
-        "source": made.table.source, "rows": len(made.table), "rows_of_no_history": made.unknown,
+        "source": made.table.source,
+        "rows": len(made.table),
+        "rows_of_no_history": made.unknown,
         "filters": [dataclasses.asdict(step) for step in made.steps],
         "falls": [dataclasses.asdict(fall) for fall in falls(made.watched)],
         "regressions": [name_of(one.motif, one.system, one.scale) for one in made.regressions],
-        "too_few_jobs": too_few(made.every, made.watched, made.options), "newest": newest(made.every),
+        "too_few_jobs": too_few(made.every, made.watched, made.options),
+        "newest": newest(made.every),
         "stopped": [dataclasses.asdict(one) for one in stopped(made.every)],
-        "histories": [as_json(one) for one in made.watched], "quartiles": _quartiles(made),
+        "histories": [as_json(one) for one in made.watched],
+        "quartiles": _quartiles(made),
         "correlations": [dataclasses.asdict(one) for one in made.correlations],
-        "regimes": regimes, "differences": [dataclasses.asdict(one) for one in made.differences],
+        "regimes": regimes,
+        "differences": [dataclasses.asdict(one) for one in made.differences],
         "coverage_beyond_limit": beyond(made.table),
         "completeness": [dataclasses.asdict(one) for one in completeness(made.table)],
-        "coverage": [{"file_system": history.system, "motif": history.motif, "processes": history.scale or None,
-                      **{name: dataclasses.asdict(one) for name, one in found.items()}}
-                     for history, found in coverage(made.every)],
-    }  # fmt: skip
+        "coverage": [
+            {
+                "file_system": history.system,
+                "motif": history.motif,
+                "processes": history.scale or None,
+                **{name: dataclasses.asdict(one) for name, one in found.items()},
+            }
+            for history, found in coverage(made.every)
+        ],
+    }

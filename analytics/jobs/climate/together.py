@@ -50,7 +50,15 @@ def falls(every: Sequence[Watched]) -> list[Fall]:
         for places in np.split(np.arange(len(fallen)), np.flatnonzero(np.diff(times) > _APART) + 1):
             if len(places) > 1:
                 ratio = float(np.median([fallen[at].change.ratio for at in places.tolist()]))
-                out.append(Fall(system=system, first=float(times[places[0]]), middle=float(np.median(times[places])),
-                                last=float(times[places[-1]]), fallen=len(places), watched=len(mine),
-                                ratio=ratio))  # fmt: skip
+                out.append(
+                    Fall(
+                        system=system,
+                        first=float(times[places[0]]),
+                        middle=float(np.median(times[places])),
+                        last=float(times[places[-1]]),
+                        fallen=len(places),
+                        watched=len(mine),
+                        ratio=ratio,
+                    )
+                )
     return sorted(out, key=lambda fall: -fall.fallen)

@@ -145,9 +145,16 @@ def _outliers(one: _Series, changes: Sequence[Change], target: str) -> list[Outl
         part = one.values[begin:end]
         scores = sided_z(part - np.median(part))
         for at in np.flatnonzero(np.abs(scores) > LIMIT).tolist():
-            out.append(Outlier(time=float(one.times[begin + at]), job=str(names[begin + at]), value=float(part[at]),
-                               expected=float(np.median(part)), score=float(scores[at]),
-                               worse=bool(scores[at] < 0) is good))  # fmt: skip
+            out.append(
+                Outlier(
+                    time=float(one.times[begin + at]),
+                    job=str(names[begin + at]),
+                    value=float(part[at]),
+                    expected=float(np.median(part)),
+                    score=float(scores[at]),
+                    worse=bool(scores[at] < 0) is good,
+                )
+            )
     return out
 
 
@@ -169,9 +176,15 @@ def watch(every: Sequence[History], options: Options | None = None) -> list[Watc
     series = [one for one in series if len(one.values)]
     found = sure_changes([one.values for one in series], least=options.least, level=options.level, step=options.step)
     jobs = [(one, pair) for one, pairs in zip(series, found, strict=True) for pair in pairs]
-    company = iter(in_company([(one.history.jobs, change) for one, (change, _) in jobs], least=options.least,
-                              level=options.level, metrics=options.metrics,
-                              big_is_good=metric(options.target).big_is_good is not False))  # fmt: skip
+    company = iter(
+        in_company(
+            [(one.history.jobs, change) for one, (change, _) in jobs],
+            least=options.least,
+            level=options.level,
+            metrics=options.metrics,
+            big_is_good=metric(options.target).big_is_good is not False,
+        )
+    )
     newest = max((float(one.times[-1]) for one in series), default=0.0)
     out = []
     for one, pairs in zip(series, found, strict=True):
@@ -182,10 +195,15 @@ def watch(every: Sequence[History], options: Options | None = None) -> list[Watc
 
 def _shift(one: _Series, change: Change, p: float, company: dict[str, tuple[Moved, int]], options: Options) -> Shift:
     good = metric(options.target).big_is_good is not False
-    return Shift(time=float(one.times[change.place]), job=str(one.history.jobs.texts(ID)[change.place]), change=change,
-                 p_corrected=p, moved=[item for item, _ in company.values()],
-                 own={name: float(one.times[place]) for name, (_, place) in company.items()},
-                 worse=(change.after < change.before) is good)  # fmt: skip
+    return Shift(
+        time=float(one.times[change.place]),
+        job=str(one.history.jobs.texts(ID)[change.place]),
+        change=change,
+        p_corrected=p,
+        moved=[item for item, _ in company.values()],
+        own={name: float(one.times[place]) for name, (_, place) in company.items()},
+        worse=(change.after < change.before) is good,
+    )
 
 
 def _watched(one: _Series, shifts: Sequence[Shift], newest: float, options: Options) -> Watched:
@@ -193,25 +211,46 @@ def _watched(one: _Series, shifts: Sequence[Shift], newest: float, options: Opti
     recent = last is not None and (options.within_days is None or newest - last.time <= options.within_days * _DAY)
     begin = last.change.place if last else 0
     return Watched(
-        system=one.history.system, motif=one.history.motif, scale=one.history.scale, jobs=len(one.values),
-        newest=float(one.times[-1]), level=float(np.median(one.values[begin:])), shifts=shifts,
+        system=one.history.system,
+        motif=one.history.motif,
+        scale=one.history.scale,
+        jobs=len(one.values),
+        newest=float(one.times[-1]),
+        level=float(np.median(one.values[begin:])),
+        shifts=shifts,
         outliers=_outliers(one, [shift.change for shift in shifts], options.target),
         regression=last if last is not None and recent and last.worse else None,
-    )  # fmt: skip
+    )
 
 
 def as_json(found: Watched) -> dict[str, Any]:
     """Return what was found of a history as JSON can hold it; values are in the units of the columns."""
-    shifts = [{
-        "since": shift.time, "job": shift.job, "before": shift.change.before, "after": shift.change.after,
-        "ratio": shift.change.ratio, "p": shift.change.p, "p_corrected": shift.p_corrected, "worse": shift.worse,
-        "moved": [dataclasses.asdict(item) | {"own_change": shift.own.get(item.metric),
-                                              "contradicts": contradicts(item, worse=shift.worse)}
-                  for item in shift.moved],
-    } for shift in found.shifts]  # fmt: skip
+    shifts = [
+        {
+            "since": shift.time,
+            "job": shift.job,
+            "before": shift.change.before,
+            "after": shift.change.after,
+            "ratio": shift.change.ratio,
+            "p": shift.change.p,
+            "p_corrected": shift.p_corrected,
+            "worse": shift.worse,
+            "moved": [
+                dataclasses.asdict(item)
+                | {"own_change": shift.own.get(item.metric), "contradicts": contradicts(item, worse=shift.worse)}
+                for item in shift.moved
+            ],
+        }
+        for shift in found.shifts
+    ]
     return {
-        "file_system": found.system, "motif": found.motif, "processes": found.scale or None, "jobs": found.jobs,
-        "newest": found.newest, "level": found.level,
+        "file_system": found.system,
+        "motif": found.motif,
+        "processes": found.scale or None,
+        "jobs": found.jobs,
+        "newest": found.newest,
+        "level": found.level,
         "regression_since": found.regression.time if found.regression else None,
-        "changes": shifts, "outliers": [dataclasses.asdict(one) for one in found.outliers],
-    }  # fmt: skip
+        "changes": shifts,
+        "outliers": [dataclasses.asdict(one) for one in found.outliers],
+    }

@@ -75,11 +75,25 @@ def explain(every: Sequence[Partition], metrics: Sequence[str] | None = None) ->
     """
     pairs = [(one, regime) for one in every for regime in REGIMES if regime != NORMAL]
     beside = [_beside(one.regimes, regime) for one, regime in pairs]
-    tests = adjusted([compared(one.history.jobs.take(normal), one.history.jobs.take(one.regimes == regime), metrics)
-                      for (one, regime), normal in zip(pairs, beside, strict=True)])  # fmt: skip
-    return [Difference(system=one.history.system, motif=one.history.motif, scale=one.history.scale, regime=regime,
-                       jobs=int(np.sum(one.regimes == regime)), normal_jobs=int(np.sum(normal)), moved=moved)
-            for (one, regime), normal, found in zip(pairs, beside, tests, strict=True) for moved in found]  # fmt: skip
+    tests = adjusted(
+        [
+            compared(one.history.jobs.take(normal), one.history.jobs.take(one.regimes == regime), metrics)
+            for (one, regime), normal in zip(pairs, beside, strict=True)
+        ]
+    )
+    return [
+        Difference(
+            system=one.history.system,
+            motif=one.history.motif,
+            scale=one.history.scale,
+            regime=regime,
+            jobs=int(np.sum(one.regimes == regime)),
+            normal_jobs=int(np.sum(normal)),
+            moved=moved,
+        )
+        for (one, regime), normal, found in zip(pairs, beside, tests, strict=True)
+        for moved in found
+    ]
 
 
 def named(found: Sequence[Difference], level: float = 0.01) -> list[Difference]:

@@ -151,16 +151,26 @@ def _regions(times: Numbers, values: Numbers, short: Numbers, long: Numbers, rul
     cuts = crossings(short, long).tolist()
     bounds = list(zip([0, *cuts], [*cuts, len(values)], strict=True)) if len(values) else []
     around = [_around(times, values, begin, end, rules) for begin, end in bounds]
-    tests = [_effect(times[begin:end], values[begin:end], others, rules)
-             for (begin, end), others in zip(bounds, around, strict=True)]  # fmt: skip
+    tests = [
+        _effect(times[begin:end], values[begin:end], others, rules)
+        for (begin, end), others in zip(bounds, around, strict=True)
+    ]
     adjusted = corrected([p for _, p in tests])
     out = []
     for (begin, end), others, (effect, _), p in zip(bounds, around, tests, adjusted, strict=True):
         above = bool(short[begin] > long[begin])
         lasting = p <= rules.level and (effect > 0) == above and _far(values[begin:end], others, rules.step)
-        out.append(Region(begin=begin, end=end, above=above, bounded=begin > 0 and end < len(values),
-                          regime=(LONG_HIGH if above else LONG_LOW) if lasting else NORMAL, effect=effect,
-                          p_corrected=p))  # fmt: skip
+        out.append(
+            Region(
+                begin=begin,
+                end=end,
+                above=above,
+                bounded=begin > 0 and end < len(values),
+                regime=(LONG_HIGH if above else LONG_LOW) if lasting else NORMAL,
+                effect=effect,
+                p_corrected=p,
+            )
+        )
     return out
 
 

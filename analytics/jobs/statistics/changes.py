@@ -199,8 +199,10 @@ def _placed(values: Numbers, changes: list[Change], least: int) -> list[Change]:
         begin, place, end = places[at - 1 : at + 2]
         near = range(max(begin + least, place - least), min(end - least, place + least) + 1)
         places[at] = min(near, key=lambda k: (_deviation(values[begin:k]) + _deviation(values[k:end]), abs(k - place)))
-    return [_change(values, begin, place, end, change.p, change.tested)
-            for change, begin, place, end in zip(changes, places, places[1:], places[2:], strict=False)]  # fmt: skip
+    return [
+        _change(values, begin, place, end, change.p, change.tested)
+        for change, begin, place, end in zip(changes, places, places[1:], places[2:], strict=False)
+    ]
 
 
 def _deviation(values: Numbers) -> float:
@@ -210,8 +212,15 @@ def _deviation(values: Numbers) -> float:
 def _change(
     values: Numbers, begin: int, place: int, end: int, p: float, tested: tuple[int, int] | None = None
 ) -> Change:
-    return Change(place=place, begin=begin, end=end, before=float(np.median(values[begin:place])),
-                  after=float(np.median(values[place:end])), p=p, tested=tested or (begin, end))  # fmt: skip
+    return Change(
+        place=place,
+        begin=begin,
+        end=end,
+        before=float(np.median(values[begin:place])),
+        after=float(np.median(values[place:end])),
+        p=p,
+        tested=tested or (begin, end),
+    )
 
 
 def _small(change: Change, step: float) -> bool:

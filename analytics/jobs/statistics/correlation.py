@@ -124,8 +124,19 @@ def _tested(table: Jobs, group: str, metrics: Sequence[str], target: str, confid
         for method in ("pearson", "spearman"):
             r, low, high, p = correlate(values[both], performance[both], method, confidence)
             within = _within(values[both], performance[both], [rows[both] for rows in every], method)
-            out.append(Correlation(group=group, metric=name, method=method, pairs=pairs, coefficient=r, low=low,
-                                   high=high, p=p, within=within))  # fmt: skip
+            out.append(
+                Correlation(
+                    group=group,
+                    metric=name,
+                    method=method,
+                    pairs=pairs,
+                    coefficient=r,
+                    low=low,
+                    high=high,
+                    p=p,
+                    within=within,
+                )
+            )
     return out
 
 
@@ -145,8 +156,9 @@ def correlation_table(
     out: list[Correlation] = []
     for system in sorted(set(systems.tolist())):
         mine = table.take(systems == system)
-        names = [name for name in (EXPLAINING if metrics is None else metrics)
-                 if not np.isnan(mine.numbers(name)).all()]  # fmt: skip
+        names = [
+            name for name in (EXPLAINING if metrics is None else metrics) if not np.isnan(mine.numbers(name)).all()
+        ]
         out += _tested(mine, system, names, target, confidence)
     adjusted = corrected([one.p for one in out])
     return [dataclasses.replace(one, p_corrected=p) for one, p in zip(out, adjusted, strict=True)]

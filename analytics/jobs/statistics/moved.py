@@ -69,8 +69,16 @@ def compared(first: Jobs, second: Jobs, metrics: Sequence[str] | None = None) ->
         if min(len(one), len(two)) >= _LEAST and not (np.ptp(one) == np.ptp(two) == 0 and one[0] == two[0]):
             pairs[name] = (one, two)
     found = _effects(pairs)
-    out = [Moved(metric=name, before=float(np.median(one)), after=float(np.median(two)), effect=found[name][0],
-                 p=found[name][1]) for name, (one, two) in pairs.items()]  # fmt: skip
+    out = [
+        Moved(
+            metric=name,
+            before=float(np.median(one)),
+            after=float(np.median(two)),
+            effect=found[name][0],
+            p=found[name][1],
+        )
+        for name, (one, two) in pairs.items()
+    ]
     return sorted(out, key=lambda moved: -abs(moved.effect))
 
 

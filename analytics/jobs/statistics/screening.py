@@ -44,11 +44,15 @@ def sure_changes(
         ruptures is not installed.
     """
     phis = dependences(every)
-    found = [change_points(values, least=least, level=level, step=step, dependence=phi)
-             for values, phi in zip(every, phis, strict=True)]  # fmt: skip
-    others = [whole(values, least=least, dependence=phi)
-              for values, phi, changes in zip(every, phis, found, strict=True)
-              if not changes and len(values) >= 2 * least]  # fmt: skip
+    found = [
+        change_points(values, least=least, level=level, step=step, dependence=phi)
+        for values, phi in zip(every, phis, strict=True)
+    ]
+    others = [
+        whole(values, least=least, dependence=phi)
+        for values, phi, changes in zip(every, phis, found, strict=True)
+        if not changes and len(values) >= 2 * least
+    ]
     owners = [at for at, changes in enumerate(found) for _ in changes]
     changes = [change for mine in found for change in mine]
     target = level

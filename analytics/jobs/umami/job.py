@@ -58,11 +58,18 @@ def find(table: Jobs, job: str = LAST, *, motif: str | None = None, system: str 
     if not len(places):
         raise HistoryError(f"{table.source}: no row is of this job, motif and file system together")
     if job != LAST:
-        names = sorted({f"{one} on {where}" for one, where in zip(table.texts(MOTIF)[places].tolist(),
-                                                                  table.texts(SYSTEM)[places].tolist(), strict=True)})
+        names = sorted(
+            {
+                f"{one} on {where}"
+                for one, where in zip(
+                    table.texts(MOTIF)[places].tolist(), table.texts(SYSTEM)[places].tolist(), strict=True
+                )
+            }
+        )
         if len(names) > 1:
-            raise HistoryError(f"{table.source}: job {job} has several rows; choose one by --motif or --file-system:"
-                                 f"{_listed(names)}")
+            raise HistoryError(
+                f"{table.source}: job {job} has several rows; choose one by --motif or --file-system:{_listed(names)}"
+            )
     return int(places[-1])
 
 
@@ -148,9 +155,7 @@ def _listed(names: Sequence[str]) -> str:
     return "".join(f"\n  {name}" for name in [*(name or "(not known)" for name in names[:_MOST_NAMES]), *more])
 
 
-def history_of(
-    table: Jobs, place: int, *, later: bool = False, days: float | None = None
-) -> tuple[Jobs, int]:
+def history_of(table: Jobs, place: int, *, later: bool = False, days: float | None = None) -> tuple[Jobs, int]:
     """Return the jobs of the same file system, motif and scale, by start, and the place of the job among them.
 
     A job of which one of these is not known, while that of others is, has no history.
@@ -179,14 +184,19 @@ def history_of(
 def other_scales(table: Jobs, place: int) -> dict[str, int]:
     """Return processes -> jobs of the same file system and motif that are of another history than this one."""
     system, motif, scale = (str(table.texts(name)[place]) for name in (SYSTEM, MOTIF, SCALE))
-    return {key[2]: len(rows) for key, rows in groups_of(table).items()
-            if key[:2] == (system, motif) and key[2] != scale}  # fmt: skip
+    return {
+        key[2]: len(rows) for key, rows in groups_of(table).items() if key[:2] == (system, motif) and key[2] != scale
+    }
 
 
 def of_job(
-    history: str | Path, job: str = LAST, *, motif: str | None = None, system: str | None = None,
+    history: str | Path,
+    job: str = LAST,
+    *,
+    motif: str | None = None,
+    system: str | None = None,
     metrics: Sequence[str] | None = None,
-) -> Umami:  # fmt: skip
+) -> Umami:
     """Return a job of a table against the jobs like it that began before.
 
     Parameters

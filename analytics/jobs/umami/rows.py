@@ -146,10 +146,18 @@ class Umami(Shown):
 
     def rows(self) -> list[dict[str, object]]:
         """Return the metrics, in the units of their columns, beside quantiles of the other jobs."""
-        return [{"metric": row.metric.name, "value": row.value, "verdict": row.verdict, "share_below": row.below,
-                 **dict(zip(("p5", "q1", "median", "q3", "p95"), row.box.numbers if row.box else (None,) * 5,
-                            strict=True))}
-                for row in self.metrics]  # fmt: skip
+        return [
+            {
+                "metric": row.metric.name,
+                "value": row.value,
+                "verdict": row.verdict,
+                "share_below": row.below,
+                **dict(
+                    zip(("p5", "q1", "median", "q3", "p95"), row.box.numbers if row.box else (None,) * 5, strict=True)
+                ),
+            }
+            for row in self.metrics
+        ]
 
 
 def quarter_of(value: float, found: Box, metric: Metric) -> int | None:
@@ -176,8 +184,14 @@ def _row(name: str, values: Numbers, place: int) -> Row:
     below = None
     if there and len(known):
         below = float(((known < own).sum() + 0.5 * (known == own).sum()) / len(known))
-    return Row(metric=one, values=values, value=own if there else None, box=found, below=below,
-               quarter=quarter_of(own, found, one) if there and found is not None else None)  # fmt: skip
+    return Row(
+        metric=one,
+        values=values,
+        value=own if there else None,
+        box=found,
+        below=below,
+        quarter=quarter_of(own, found, one) if there and found is not None else None,
+    )
 
 
 def umami(history: Jobs, place: int, metrics: Sequence[str] | None = None) -> Umami:
@@ -204,12 +218,18 @@ def umami(history: Jobs, place: int, metrics: Sequence[str] | None = None) -> Um
     if not known:
         raise HistoryError(f"{history.source}: neither the job nor its history has a value of {', '.join(every)}")
     return Umami(
-        job=str(history.texts(ID)[place]), system=str(history.texts(SYSTEM)[place]),
-        motif=str(history.texts(MOTIF)[place]), scale=str(history.texts(SCALE)[place]), times=history.times(),
+        job=str(history.texts(ID)[place]),
+        system=str(history.texts(SYSTEM)[place]),
+        motif=str(history.texts(MOTIF)[place]),
+        scale=str(history.texts(SCALE)[place]),
+        times=history.times(),
         place=place,
         metrics=[_row(name, values, place) for name, values in known.items()],
         absent=[] if metrics is None else [name for name in every if name not in known],
         beyond=[name for name in beyond(history.take(np.array([place]))) if name in every],
-        gaps=[name for name, values in every.items()
-              if np.isnan(values[place]) and not np.isnan(history.stored(name)[place])],
-    )  # fmt: skip
+        gaps=[
+            name
+            for name, values in every.items()
+            if np.isnan(values[place]) and not np.isnan(history.stored(name)[place])
+        ],
+    )

@@ -47,19 +47,32 @@ def chart(found: Umami, *, heading: bool = False) -> Chart:
     rows = []
     for row in found.metrics:
         factor, box = row.metric.factor, row.box
-        rows.append({
-            "label": row.metric.label, "values": _plain(row.values, factor),
-            "value": None if row.value is None else row.value * factor,
-            "box": box and [factor * value for value in box.numbers],
-            "quarter": None if row.quarter is None else row.quarter - 1,
-            "judged": row.metric.big_is_good is not None, "words": _words(row.value, row),
-            "verdict": row.verdict or ("not known" if box else "no history"), "quantity": row.metric.unit,
-        })  # fmt: skip
+        rows.append(
+            {
+                "label": row.metric.label,
+                "values": _plain(row.values, factor),
+                "value": None if row.value is None else row.value * factor,
+                "box": box and [factor * value for value in box.numbers],
+                "quarter": None if row.quarter is None else row.quarter - 1,
+                "judged": row.metric.big_is_good is not None,
+                "words": _words(row.value, row),
+                "verdict": row.verdict or ("not known" if box else "no history"),
+                "quantity": row.metric.unit,
+            }
+        )
     title = f"Job {found.job}: {_finding(found)}"
-    return Chart(kind="umami", name="umami", title=title,
-                 data={"rows": rows, "times": found.times.tolist(), "place": found.place,
-                       "apart": longest_interval(found.times),
-                       "heading": f"Job {found.job}: {found.about}" if heading else ""})  # fmt: skip
+    return Chart(
+        kind="umami",
+        name="umami",
+        title=title,
+        data={
+            "rows": rows,
+            "times": found.times.tolist(),
+            "place": found.place,
+            "apart": longest_interval(found.times),
+            "heading": f"Job {found.job}: {found.about}" if heading else "",
+        },
+    )
 
 
 def _finding(found: Umami) -> str:
@@ -75,17 +88,32 @@ def document(found: Umami) -> dict[str, Any]:
     rows = []
     for row in found.metrics:
         box = row.box
-        rows.append({
-            "metric": row.metric.name, "label": row.metric.label, "big_is_good": row.metric.big_is_good,
-            "value": row.value, "quarter": row.quarter, "verdict": row.verdict, "share_below": row.below,
-            "history": box and box.as_json(),
-        })  # fmt: skip
-    return {"job": found.job, "file_system": found.system, "motif": found.motif,
-            "processes": found.scale or None, "start": float(found.times[found.place]),
-            "history_jobs": len(found.times) - 1, "metrics": rows,
-            "without_values": list(found.absent), "beyond_limit": list(found.beyond),
-            "gaps": list(found.gaps), "other_processes": dict(found.other_scales),
-            "filters": [dataclasses.asdict(step) for step in found.left_out]}  # fmt: skip
+        rows.append(
+            {
+                "metric": row.metric.name,
+                "label": row.metric.label,
+                "big_is_good": row.metric.big_is_good,
+                "value": row.value,
+                "quarter": row.quarter,
+                "verdict": row.verdict,
+                "share_below": row.below,
+                "history": box and box.as_json(),
+            }
+        )
+    return {
+        "job": found.job,
+        "file_system": found.system,
+        "motif": found.motif,
+        "processes": found.scale or None,
+        "start": float(found.times[found.place]),
+        "history_jobs": len(found.times) - 1,
+        "metrics": rows,
+        "without_values": list(found.absent),
+        "beyond_limit": list(found.beyond),
+        "gaps": list(found.gaps),
+        "other_processes": dict(found.other_scales),
+        "filters": [dataclasses.asdict(step) for step in found.left_out],
+    }
 
 
 def _table(found: Umami) -> list[tuple[str, ...]]:
@@ -93,8 +121,16 @@ def _table(found: Umami) -> list[tuple[str, ...]]:
     for row in found.metrics:
         below = "–" if row.below is None else f"{100 * row.below:.0f} %"
         spread = "–" if row.box is None else f"{_words(row.box.first, row)} to {_words(row.box.third, row)}"
-        rows.append((row.metric.label, _words(row.value, row), row.verdict or "–",
-                     _words(row.box.median if row.box else None, row), spread, below))  # fmt: skip
+        rows.append(
+            (
+                row.metric.label,
+                _words(row.value, row),
+                row.verdict or "–",
+                _words(row.box.median if row.box else None, row),
+                spread,
+                below,
+            )
+        )
     return rows
 
 
@@ -109,11 +145,16 @@ def text(found: Umami) -> str:
 
 def _unused(found: Umami) -> list[str]:
     """Return which values of the job are not used, and which rows are not compared."""
-    names = {"Not used, as a factor above {0:g} means that samples of the servers are missing or a cache answered: "
-             "{1}.": found.beyond,
-             "Not used, as the servers saw less than the job itself moved or nothing at all: {1}.": found.gaps}
-    lines = [words.format(MOST_COVERAGE, ", ".join(metric(name).label for name in some))
-             for words, some in names.items() if some]  # fmt: skip
+    names = {
+        "Not used, as a factor above {0:g} means that samples of the servers are missing or a cache answered: "
+        "{1}.": found.beyond,
+        "Not used, as the servers saw less than the job itself moved or nothing at all: {1}.": found.gaps,
+    }
+    lines = [
+        words.format(MOST_COVERAGE, ", ".join(metric(name).label for name in some))
+        for words, some in names.items()
+        if some
+    ]
     others = [f"{count:,} of {scale} processes" for scale, count in found.other_scales.items()]
     lines += [f"Not compared: jobs of the same motif on the same file system, {', '.join(others)}."] if others else []
     return [*lines, *(f"{line}." for line in left_out(found.left_out))]
@@ -124,12 +165,20 @@ def page(found: Umami) -> str:
     grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
     from mpiio_ext.analytics.report.drawing import figure
 
-    missing = ([f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else [])
+    missing = [f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else []
     sections = [
-        Section(anchor="weather", title="Weather during the job", grids=[grid],
-                sentences=["Each metric while this job ran, beside all other jobs of the history.", *_unused(found),
-                           *missing]),
-    ]  # fmt: skip
+        Section(
+            anchor="weather",
+            title="Weather during the job",
+            grids=[grid],
+            sentences=[
+                "Each metric while this job ran, beside all other jobs of the history.",
+                *_unused(found),
+                *missing,
+            ],
+        )
+    ]
     head = f"{found.about}: one job against the history of its application, file system, motif and processes."
-    return pages.document(f"Job {found.job}", sections, lead=[found.summary], picture=figure(chart(found), _CAPTION),
-                          head=head)  # fmt: skip
+    return pages.document(
+        f"Job {found.job}", sections, lead=[found.summary], picture=figure(chart(found), _CAPTION), head=head
+    )

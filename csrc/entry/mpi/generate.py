@@ -81,10 +81,20 @@ def _out_handle(c: str, null: str, convert: str) -> Type:
     return _through(c, null, f"{_IF_WELL}*{{n}} = {convert}(c_{{n}});")
 
 
-_IN_STRING = Type("const char *", "const char *{n}", "c_{n}",
-                  "char *c_{n} = mpiox_fortran_string({n}, {n}_length);" + _OR_NO_MEMORY, "free(c_{n});")
-_OUT_STRING = Type("char *", "char *{n}", "c_{n}", 'char c_{n}[MPI_MAX_DATAREP_STRING + 1] = "";',
-                   _IF_WELL + "mpiox_fortran_pad(c_{n}, {n}, {n}_length);")
+_IN_STRING = Type(
+    "const char *",
+    "const char *{n}",
+    "c_{n}",
+    "char *c_{n} = mpiox_fortran_string({n}, {n}_length);" + _OR_NO_MEMORY,
+    "free(c_{n});",
+)
+_OUT_STRING = Type(
+    "char *",
+    "char *{n}",
+    "c_{n}",
+    'char c_{n}[MPI_MAX_DATAREP_STRING + 1] = "";',
+    _IF_WELL + "mpiox_fortran_pad(c_{n}, {n}, {n}_length);",
+)
 
 TYPES: dict[str, Type] = {
     "comm": _in_handle("MPI_Comm", "PMPI_Comm_f2c"),
@@ -106,17 +116,30 @@ TYPES: dict[str, Type] = {
     "count": Type("int", "MPI_Fint *{n}", "(int) *{n}", large="MPI_Count"),
     "request_in": _in_handle("MPI_Request", "PMPI_Request_f2c"),
     "request_ref": _through("MPI_Request", "PMPI_Request_f2c(*{n})", "*{n} = PMPI_Request_c2f(c_{n});"),
-    "requests": Type("MPI_Request *", "MPI_Fint *{n}", "c_{n}",
-                     "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});" + _OR_NO_MEMORY,
-                     "mpiox_fortran_requests_back(c_{n}, {n}, *{count});"),
+    "requests": Type(
+        "MPI_Request *",
+        "MPI_Fint *{n}",
+        "c_{n}",
+        "MPI_Request *c_{n} = mpiox_fortran_requests({n}, *{count});" + _OR_NO_MEMORY,
+        "mpiox_fortran_requests_back(c_{n}, {n}, *{count});",
+    ),
     "requests_in": Type("const MPI_Request *"),
-    "statuses": Type("MPI_Status *", "MPI_Fint *{n}", "c_{n}",
-                     "MPI_Status *c_{n} = mpiox_fortran_statuses({n}, *{count});",
-                     "mpiox_fortran_statuses_back(c_{n}, {n}, *{count});"),
+    "statuses": Type(
+        "MPI_Status *",
+        "MPI_Fint *{n}",
+        "c_{n}",
+        "MPI_Status *c_{n} = mpiox_fortran_statuses({n}, *{count});",
+        "mpiox_fortran_statuses_back(c_{n}, {n}, *{count});",
+    ),
     "index_out": _through("int", "MPI_UNDEFINED", "*{n} = mpiox_fortran_index(c_{n});"),
-    "indices_out": Type("int *", "MPI_Fint *{n}", "{n}", "",
-                        "for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)\n"
-                        "        {n}[i] = mpiox_fortran_index({n}[i]);"),
+    "indices_out": Type(
+        "int *",
+        "MPI_Fint *{n}",
+        "{n}",
+        "",
+        "for (int i = 0; c_outcount != MPI_UNDEFINED && i < c_outcount; i++)\n"
+        "        {n}[i] = mpiox_fortran_index({n}[i]);",
+    ),
     "length": _in("int", "(int) *{n}"),
     "number_out": _through("int", "0", "*{n} = (MPI_Fint) c_{n};"),
     "logical": _in("int", "*{n} != 0"),
@@ -130,9 +153,12 @@ TYPES: dict[str, Type] = {
     "string": _IN_STRING,
     "string_out": _OUT_STRING,
     "status": Type(
-        "MPI_Status *", "MPI_Fint *{n}", "mpiox_fortran_status_ignored({n}) ? MPI_STATUS_IGNORE : &c_{n}",
+        "MPI_Status *",
+        "MPI_Fint *{n}",
+        "mpiox_fortran_status_ignored({n}) ? MPI_STATUS_IGNORE : &c_{n}",
         "MPI_Status c_{n};\n\n    if (!mpiox_fortran_status_ignored({n}))\n        PMPI_Status_f2c({n}, &c_{n});",
-        "if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored({n}))\n        PMPI_Status_c2f(&c_{n}, {n});"),
+        "if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored({n}))\n        PMPI_Status_c2f(&c_{n}, {n});",
+    ),
     "errhandler_fn": Type("MPI_File_errhandler_function *"),
     "datarep_fn": Type("MPI_Datarep_conversion_function *", large="MPI_Datarep_conversion_function_c *"),
     "extent_fn": Type("MPI_Datarep_extent_function *"),
@@ -266,7 +292,7 @@ def calls_header(functions: list[Function]) -> str:
     return (
         f"{NOTE}#ifndef MPIOX_CALLS_IMPL_H\n#define MPIOX_CALLS_IMPL_H\n\n#include <stdatomic.h>\n\n"
         "enum {\n" + names + "    CALLS\n};\n\n"
-        "extern atomic_int_least64_t mpiox_calls[CALLS] __attribute__((visibility(\"hidden\")));\n"
+        'extern atomic_int_least64_t mpiox_calls[CALLS] __attribute__((visibility("hidden")));\n'
         "#define COUNT(name) atomic_fetch_add_explicit(&mpiox_calls[CALL_##name], 1, memory_order_relaxed)\n\n#endif\n"
     )
 

@@ -191,38 +191,68 @@ def recording(names: list[str]) -> str:
     """Text of mpiox_recording_calls.h; `names`: the operations of MPI."""
     meanings = _loaded(PIONEER / "darshan" / "meanings.py")
     listed = (HERE / "mpiox_trace_operations.h").read_text(encoding="utf-8")
-    layers = {name: re.findall(r"^    X\((\w+)\)", text, re.M) for name, text in re.findall(
-        r"#define MPIOX_TRACE_(POSIX|STDIO)\(X\)(.*?)\n\n", listed, re.S)}  # fmt: skip
-    rows = [_meaning(meanings, module, name) for module, layer in (("POSIX", "POSIX"), ("STDIO", "STDIO"))
-            for name in layers[layer]] + [_meaning(meanings, "MPI-IO", name) for name in names]  # fmt: skip
+    layers = {
+        name: re.findall(r"^    X\((\w+)\)", text, re.M)
+        for name, text in re.findall(r"#define MPIOX_TRACE_(POSIX|STDIO)\(X\)(.*?)\n\n", listed, re.S)
+    }
+    rows = [
+        _meaning(meanings, module, name)
+        for module, layer in (("POSIX", "POSIX"), ("STDIO", "STDIO"))
+        for name in layers[layer]
+    ] + [_meaning(meanings, "MPI-IO", name) for name in names]
     counters = {module: meanings.COUNTERS[module] for module in MODULES}
-    numbers = [f"    MPIOX_COUNT_{MODULES[module]}_{name} = {number}," for module, some in counters.items()
-               for number, name in enumerate(some)]  # fmt: skip
+    numbers = [
+        f"    MPIOX_COUNT_{MODULES[module]}_{name} = {number},"
+        for module, some in counters.items()
+        for number, name in enumerate(some)
+    ]
     texts = ", ".join(f'"{" ".join(some)}"' for some in counters.values())
     note = NOTE.replace("csrc/entry", "pioneer/darshan/meanings.py and csrc/entry")
-    return "\n".join([
-        f"/* {note} */", "#ifndef MPIOX_RECORDING_CALLS_H", "#define MPIOX_RECORDING_CALLS_H", "",
-        '#include "mpiox_recording_format.h"', '#include "mpiox_trace_operations.h"', "",
-        "/* What a call is to its record; 0: its module does not count it. */", "enum {",
-        *(f"    MPIOX_KIND_{kind.name} = {int(kind)}," for kind in meanings.Kind), "};", "",
-        "/* Places of the counters of each module. */", "enum {", *numbers,
-        "    MPIOX_RECORDING_NO_COUNTER = 255", "};", "",
-        f"#define MPIOX_RECORDING_COUNTERS {{{texts}}}",
-        "",
-        "/* makes: a record of the file is made when it has none. */",
-        "typedef struct mpiox_recording_meaning {", "    uint8_t module, kind, counter, class, makes;",
-        "} mpiox_recording_meaning;", "",
-        "static const mpiox_recording_meaning mpiox_recording_meanings[MPIOX_TRACE_EVENTS] = {", *rows, "};", "",
-        "#endif", "",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            f"/* {note} */",
+            "#ifndef MPIOX_RECORDING_CALLS_H",
+            "#define MPIOX_RECORDING_CALLS_H",
+            "",
+            '#include "mpiox_recording_format.h"',
+            '#include "mpiox_trace_operations.h"',
+            "",
+            "/* What a call is to its record; 0: its module does not count it. */",
+            "enum {",
+            *(f"    MPIOX_KIND_{kind.name} = {int(kind)}," for kind in meanings.Kind),
+            "};",
+            "",
+            "/* Places of the counters of each module. */",
+            "enum {",
+            *numbers,
+            "    MPIOX_RECORDING_NO_COUNTER = 255",
+            "};",
+            "",
+            f"#define MPIOX_RECORDING_COUNTERS {{{texts}}}",
+            "",
+            "/* makes: a record of the file is made when it has none. */",
+            "typedef struct mpiox_recording_meaning {",
+            "    uint8_t module, kind, counter, class, makes;",
+            "} mpiox_recording_meaning;",
+            "",
+            "static const mpiox_recording_meaning mpiox_recording_meanings[MPIOX_TRACE_EVENTS] = {",
+            *rows,
+            "};",
+            "",
+            "#endif",
+            "",
+        ]
+    )
 
 
 def system_files() -> str:
     """Text of mpiox_trace_system_files.h."""
     files = _loaded(PIONEER / "sanitize" / "system_files.py")
     rules = "".join(f'        "{rule}",'.ljust(119) + "\\\n" for rule in files.expanded(files.RULES))
-    guard, note = "MPIOX_TRACE_SYSTEM_FILES_H", NOTE.replace("csrc/entry/mpi/mpi_file_functions.txt",
-                                                             "pioneer/sanitize/system_files.py")  # fmt: skip
+    guard, note = (
+        "MPIOX_TRACE_SYSTEM_FILES_H",
+        NOTE.replace("csrc/entry/mpi/mpi_file_functions.txt", "pioneer/sanitize/system_files.py"),
+    )
     first = "#define MPIOX_TRACE_SYSTEM_FILES {".ljust(119) + "\\"
     return f"/* {note} */\n#ifndef {guard}\n#define {guard}\n\n{first}\n{rules}    }}\n\n#endif\n"
 

@@ -85,14 +85,20 @@ class Scheduler:
         """
         self._look()
         by_id = {job.id: job for job in self._jobs}
-        living = [self._completed(job, by_id.get(job.scheduler_job)) for job in announced
-                  if not self._has_ended(job, by_id.get(job.scheduler_job))]
+        living = [
+            self._completed(job, by_id.get(job.scheduler_job))
+            for job in announced
+            if not self._has_ended(job, by_id.get(job.scheduler_job))
+        ]
         running = {job.id for job in self._jobs if job.phase == "running"}
         self._announced = (self._announced & running) | {job.scheduler_job for job in living}
         now = time.monotonic()
         self._first = {job: self._first.get(job, now) for job in running}
-        waited = [job for job in self._jobs if job.id in running and job.id not in self._announced
-                  and now - self._first[job.id] < reserve_s]
+        waited = [
+            job
+            for job in self._jobs
+            if job.id in running and job.id not in self._announced and now - self._first[job.id] < reserve_s
+        ]
         return [*living, *(_reserved(job, io_nodes) for job in waited)]
 
     def _has_ended(self, announcement: Announcement, job: SlurmJob | None) -> bool:
@@ -111,5 +117,17 @@ class Scheduler:
 def _reserved(job: SlurmJob, io_nodes: int) -> Announcement:
     """Return what a job will announce, as far as the scheduler knows."""
     return Announcement(
-        job=f"slurm-{job.id}", host="-", pid=1, boot="", processes=0, ranks=job.processes or job.nodes or 1,
-        nodes=job.nodes, delegates=io_nodes, program=job.name, scheduler_job=job.id, applied=0, touched_ns=0, age_s=0.0)
+        job=f"slurm-{job.id}",
+        host="-",
+        pid=1,
+        boot="",
+        processes=0,
+        ranks=job.processes or job.nodes or 1,
+        nodes=job.nodes,
+        delegates=io_nodes,
+        program=job.name,
+        scheduler_job=job.id,
+        applied=0,
+        touched_ns=0,
+        age_s=0.0,
+    )

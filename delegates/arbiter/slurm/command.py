@@ -61,15 +61,31 @@ class _Watch:
 
 @click.command("slurm-watch", context_settings=HELP)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-@click.option("--interval", type=Duration(least=1), default="10s", show_default=True,
-              help="Time between two looks. Each asks the controller: not too often.")
+@click.option(
+    "--interval",
+    type=Duration(least=1),
+    default="10s",
+    show_default=True,
+    help="Time between two looks. Each asks the controller: not too often.",
+)
 @click.option("--once", is_flag=True, help="Look once, and leave.")
-@click.option("--command", "words", metavar="TEXT", help="What is run instead of squeue: whatever prints a list of "
-              "jobs with the names of its columns, separated by |, or JSON.")
-@click.option("--input", "source", type=_FOLDER, metavar="FILE", help="Read a list from a file, or from - (standard "
-              "input), and leave.")
-@click.option("--part", is_flag=True, help="The list is not of all jobs: nothing is said of those that it does not "
-              "name.")
+@click.option(
+    "--command",
+    "words",
+    metavar="TEXT",
+    help="What is run instead of squeue: whatever prints a list of "
+    "jobs with the names of its columns, separated by |, or JSON.",
+)
+@click.option(
+    "--input",
+    "source",
+    type=_FOLDER,
+    metavar="FILE",
+    help="Read a list from a file, or from - (standard input), and leave.",
+)
+@click.option(
+    "--part", is_flag=True, help="The list is not of all jobs: nothing is said of those that it does not name."
+)
 def watch(folder: Path, interval: float, once: bool, words: str | None, source: Path | None, part: bool) -> None:
     """Tell the arbiter which jobs Slurm runs, and which have ended, until interrupted.
 
@@ -150,9 +166,13 @@ def _check(folder: Path) -> str:
 @click.command("slurm-script", context_settings=HELP)
 @click.argument("which", type=click.Choice(list(_SCRIPTS)), required=False)
 @click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-@click.option("--permissions", "check", is_flag=True,
-              help="Say whether the user who asks could write what the script writes; as Slurm's user, and as that of "
-                   "slurm-watch.")
+@click.option(
+    "--permissions",
+    "check",
+    is_flag=True,
+    help="Say whether the user who asks could write what the script writes; as Slurm's user, and as that of "
+    "slurm-watch.",
+)
 def script(which: str | None, folder: Path, check: bool) -> None:
     """Print a shell script for PrologSlurmctld or EpilogSlurmctld (or Prolog and Epilog) of slurm.conf.
 
@@ -178,5 +198,7 @@ def script(which: str | None, folder: Path, check: bool) -> None:
         raise click.UsageError("say prolog or epilog, or --permissions")
     text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("tell.sh").read_text(encoding="utf-8")
     full = folder.absolute()
-    echo(text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which])
-               .replace("@WHICH@", which), nl=False)
+    echo(
+        text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which]).replace("@WHICH@", which),
+        nl=False,
+    )

@@ -22,7 +22,7 @@ _PHASES: dict[Phase, str] = {
     "paused": "SUSPENDED S STOPPED ST",
     "ending": "COMPLETING CG STAGE_OUT SO",
     "ended": "BOOT_FAIL BF CANCELLED CA COMPLETED CD DEADLINE DL FAILED F NODE_FAIL NF OUT_OF_MEMORY OOM PREEMPTED PR "
-             "REVOKED RV TIMEOUT TO LAUNCH_FAILED RECONFIG_FAIL",
+    "REVOKED RV TIMEOUT TO LAUNCH_FAILED RECONFIG_FAIL",
     "unlisted": "UNLISTED",  # not Slurm's: lists that should name the job do not, see connector.py
 }
 _PHASE_OF: dict[str, Phase] = {word: phase for phase, words in _PHASES.items() for word in words.split()}
@@ -80,8 +80,9 @@ class _Jobs:
         def first(names: Sequence[str]) -> object:
             return next((values[name] for name in names if name in values), None)
 
-        self._add(job, str(first(_STATE) or ""), count(first(_NODES)), count(first(_TASKS)), first(_PROCESSORS),
-                  first(_NAME))
+        self._add(
+            job, str(first(_STATE) or ""), count(first(_NODES)), count(first(_TASKS)), first(_PROCESSORS), first(_NAME)
+        )
 
     def add_entry(self, job: JobId, item: Mapping[str, object]) -> None:
         """Add an entry of JSON."""
@@ -90,11 +91,18 @@ class _Jobs:
         state = next((word for word in words if phase(word) == "ending"), words[0] if words else "")
         required = item.get("required")
         processors = item.get("cpus", required.get("CPUs") if isinstance(required, Mapping) else None)
-        self._add(job, state, count(item.get("node_count", item.get("allocation_nodes"))), slurm.tasks(item),
-                  processors, item.get("name"))
+        self._add(
+            job,
+            state,
+            count(item.get("node_count", item.get("allocation_nodes"))),
+            slurm.tasks(item),
+            processors,
+            item.get("name"),
+        )
 
-    def _add(self, job: JobId, state: str, nodes: int | None, tasks: int | None, processors: object, name: object
-             ) -> None:
+    def _add(
+        self, job: JobId, state: str, nodes: int | None, tasks: int | None, processors: object, name: object
+    ) -> None:
         key = job.number
         if job.step is not None:
             self.tasks[key] = max(self.tasks.get(key, 0), tasks or 0)
@@ -102,8 +110,7 @@ class _Jobs:
         if not state:
             raise SlurmError(f"job {key} has no state")
         processes = tasks or count(processors) or None
-        new = SlurmJob(id=str(key), state=state, nodes=nodes or None, processes=processes,
-                       name=str(name or "").strip())
+        new = SlurmJob(id=str(key), state=state, nodes=nodes or None, processes=processes, name=str(name or "").strip())
         if tasks:
             self.said.add(key)
         known = self.found.get(key)
@@ -113,8 +120,10 @@ class _Jobs:
 
     def jobs(self) -> list[SlurmJob]:
         """Return them, with the tasks of steps where the job itself does not say them."""
-        return [replace(job, processes=self.tasks[key]) if key not in self.said and self.tasks.get(key) else job
-                for key, job in self.found.items()]
+        return [
+            replace(job, processes=self.tasks[key]) if key not in self.said and self.tasks.get(key) else job
+            for key, job in self.found.items()
+        ]
 
 
 def _sum(a: int | None, b: int | None) -> int | None:

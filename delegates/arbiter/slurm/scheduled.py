@@ -36,8 +36,10 @@ def _nodes_of(text: str) -> int | None:
 def encode(job: SlurmJob) -> str:
     """Return a file's content."""
     name = _NAME.sub("_", job.name)[:63]
-    return (f"mpiox-scheduled 1\nid {job.id}\nstate {job.state.split()[0]}\nnodes {job.nodes or '-'}\n"
-            f"processes {job.processes or '-'}\nname {name or '-'}\n")
+    return (
+        f"mpiox-scheduled 1\nid {job.id}\nstate {job.state.split()[0]}\nnodes {job.nodes or '-'}\n"
+        f"processes {job.processes or '-'}\nname {name or '-'}\n"
+    )
 
 
 def write(folder: Path, job: SlurmJob) -> None:
@@ -58,8 +60,9 @@ def _parse(name: str, text: str) -> SlurmJob | None:
         return None
     nodes = count("nodes") or _nodes_of(words.get("nodelist", "-"))
     label = words.get("name", "-")
-    return SlurmJob(id=name, state=words["state"], nodes=nodes, processes=count("processes"),
-                    name="" if label == "-" else label)
+    return SlurmJob(
+        id=name, state=words["state"], nodes=nodes, processes=count("processes"), name="" if label == "-" else label
+    )
 
 
 def read_all(folder: Path) -> tuple[list[SlurmJob], list[str]]:

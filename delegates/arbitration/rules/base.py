@@ -79,8 +79,9 @@ class Policy(ABC):
             jobs = sets.jobs(row)
             for column, pool in enumerate(sets.pools.tolist()):
                 most = int(sets.data.counts[-1])
-                found = self.allocate(jobs, Machine(io_nodes=pool, compute_nodes=sets.system_nodes, divisible=False,
-                                                    most=most or None))
+                found = self.allocate(
+                    jobs, Machine(io_nodes=pool, compute_nodes=sets.system_nodes, divisible=False, most=most or None)
+                )
                 bandwidth[row, column], given[row, column] = found.bandwidth, found.io_nodes
         return bandwidth, given
 
@@ -134,8 +135,10 @@ class Formula(Policy):
         nodes = np.array([job.compute_nodes for job in jobs], np.int64)
         total = int(nodes.sum()) if machine.compute_nodes is None else machine.compute_nodes
         wanted = self.wanted(Sizes(nodes, np.array([job.processes for job in jobs], np.int64), machine.io_nodes, total))
-        grants = {job.name: grant_of(job, fitted(count, options(job, machine, limited=self.limited)))
-                  for job, count in zip(jobs, wanted.tolist(), strict=True)}
+        grants = {
+            job.name: grant_of(job, fitted(count, options(job, machine, limited=self.limited)))
+            for job, count in zip(jobs, wanted.tolist(), strict=True)
+        }
         return Allocation(policy=self.name, grants=grants, pool=machine.io_nodes)
 
     def simulate(self, sets: Sets) -> tuple[Floats, Ints]:

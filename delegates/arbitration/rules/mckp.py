@@ -76,8 +76,10 @@ class Mckp(Policy):
         if not 0 <= self.floor <= 1:
             raise ArgumentError(f"floor must be from 0 to 1, not {self.floor}")
         if not 0 <= self.migration_cost_s <= self.horizon_s or not 0 < self.horizon_s < float("inf"):
-            raise ArgumentError("migration_cost_s must be from 0 to horizon_s, and horizon_s a finite time above 0: "
-                                f"not {self.migration_cost_s} and {self.horizon_s}")
+            raise ArgumentError(
+                "migration_cost_s must be from 0 to horizon_s, and horizon_s a finite time above 0: "
+                f"not {self.migration_cost_s} and {self.horizon_s}"
+            )
         if not 0 <= self.hysteresis < float("inf"):
             raise ArgumentError(f"hysteresis must be a finite number >= 0, not {self.hysteresis}")
 
@@ -90,8 +92,9 @@ class Mckp(Policy):
         shared = self.shared_node and machine.io_nodes > 0
         pool = machine.io_nodes - shared
         worth = Worth(confidence=self.confidence, moved=1 - self.migration_cost_s / self.horizon_s)
-        classes, floor = _with_floor(classes_of(ordered, machine, pool, worth, shared=shared), self.floor, len(jobs),
-                                     pool)
+        classes, floor = _with_floor(
+            classes_of(ordered, machine, pool, worth, shared=shared), self.floor, len(jobs), pool
+        )
         notes: list[str] = []
         if floor < self.floor:
             notes.append(f"floor lowered from {self.floor:g} to {floor:.3g}: the pool is too small for more")
@@ -101,9 +104,14 @@ class Mckp(Policy):
         found = classes.where(chosen)
         notes += _note_of_unknown(ordered, machine, classes, found, current, pool)
         grants = dict(zip((job.name for job in ordered), _grants(found), strict=True))
-        return Allocation(policy=self.name, grants={job.name: grants[job.name] for job in jobs}, pool=machine.io_nodes,
-                          value=float(found.worth.sum()), bound=_bound(classes, current, best, pool),
-                          notes=tuple(notes))
+        return Allocation(
+            policy=self.name,
+            grants={job.name: grants[job.name] for job in jobs},
+            pool=machine.io_nodes,
+            value=float(found.worth.sum()),
+            bound=_bound(classes, current, best, pool),
+            notes=tuple(notes),
+        )
 
     def simulate(self, sets: Sets) -> tuple[Floats, None]:
         """Decide for all sets at once, without settings: one table of the knapsack has every size of the pool.
@@ -187,8 +195,9 @@ def _bound(classes: Classes, current: Ints, best: _Choice, pool: int) -> float:
     return _solve(fixed, current, pool).bound + float(fixed.penalty.sum())
 
 
-def _note_of_unknown(jobs: Sequence[Job], machine: Machine, classes: Classes, found: Classes, current: Ints,
-                     pool: int) -> list[str]:
+def _note_of_unknown(
+    jobs: Sequence[Job], machine: Machine, classes: Classes, found: Classes, current: Ints, pool: int
+) -> list[str]:
     """Return what jobs without a curve, which come first, cost the others; [] where it is nothing."""
     unknown = [place for place, job in enumerate(jobs) if job.curve is None]
     known = np.array([place for place, job in enumerate(jobs) if job.curve is not None], np.int64)
@@ -206,15 +215,18 @@ def _note_of_unknown(jobs: Sequence[Job], machine: Machine, classes: Classes, fo
     if lost <= _SAME * max(had, 1.0):
         return []
     names = ", ".join(jobs[place].name for place in unknown[:_NAMED]) + (", ..." if len(unknown) > _NAMED else "")
-    return [f"jobs without a curve get {given} I/O nodes, the default ({names}): with {least} for them the others "
-            f"would have {lost:.1f} MB/s more than {had:.1f}"]
+    return [
+        f"jobs without a curve get {given} I/O nodes, the default ({names}): with {least} for them the others "
+        f"would have {lost:.1f} MB/s more than {had:.1f}"
+    ]
 
 
 def _grants(found: Classes) -> list[Grant]:
     return [
         Grant(io_nodes=count, bandwidth=None if bandwidth != bandwidth else bandwidth, shared=shared)
-        for count, bandwidth, shared in zip(found.counts.tolist(), found.bandwidth.tolist(), found.shared.tolist(),
-                                            strict=True)
+        for count, bandwidth, shared in zip(
+            found.counts.tolist(), found.bandwidth.tolist(), found.shared.tolist(), strict=True
+        )
     ]
 
 

@@ -31,8 +31,9 @@ class Oracle(Policy):
                 return fitted(static_share(job.compute_nodes, machine.io_nodes, total), usable)
             return max(usable, key=lambda count: (curve.bandwidth(count), -count))
 
-        return Allocation(policy=self.name, grants={job.name: grant_of(job, best(job)) for job in jobs},
-                          pool=machine.io_nodes)
+        return Allocation(
+            policy=self.name, grants={job.name: grant_of(job, best(job)) for job in jobs}, pool=machine.io_nodes
+        )
 
     def simulate(self, sets: Sets) -> tuple[Floats, None]:
         """Decide for all sets at once; see :class:`Policy`."""

@@ -29,8 +29,9 @@ def _newest(archive: Path) -> Path:
     """Return the folder of the newest results below a folder."""
     found = [path for path in archive.rglob("results.json") if '"schema_version"' in path.read_text("utf-8")[:200]]
     if not found:
-        raise SetupError(f"{archive}: there are no results of the bench to add to; name them by --into, or run the "
-                         "bench first")
+        raise SetupError(
+            f"{archive}: there are no results of the bench to add to; name them by --into, or run the bench first"
+        )
     return max(found, key=lambda path: path.stat().st_mtime_ns).parent
 
 
@@ -67,24 +68,53 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
 
 
 @click.command(context_settings={**HELP, "show_default": True})
-@click.option("--into", type=_FOLDER, metavar="FOLDER", show_default="the newest below --archive",
-              help="Folder of the results; where it holds results of the bench, their report shows this run too.")
+@click.option(
+    "--into",
+    type=_FOLDER,
+    metavar="FOLDER",
+    show_default="the newest below --archive",
+    help="Folder of the results; where it holds results of the bench, their report shows this run too.",
+)
 @click.option("--archive", type=_FOLDER, default="bench-results", metavar="FOLDER", help="Where the newest are sought.")
-@click.option("--path", type=_FOLDER, default="/dev/shm", metavar="FOLDER",
-              help="Folder on the file system to measure. Jobs write as fast as they can: a disk's journal may stall "
-                   "them, and the arbiter's folder, for seconds.")
-@click.option("--policy", "policies", type=PolicyType(), multiple=True, default=("static", "mckp"),
-              help="May be repeated.")
+@click.option(
+    "--path",
+    type=_FOLDER,
+    default="/dev/shm",
+    metavar="FOLDER",
+    help="Folder on the file system to measure. Jobs write as fast as they can: a disk's journal may stall "
+    "them, and the arbiter's folder, for seconds.",
+)
+@click.option(
+    "--policy", "policies", type=PolicyType(), multiple=True, default=("static", "mckp"), help="May be repeated."
+)
 @click.option("--ranks", type=click.IntRange(1), default=2, help="Of each of the two jobs.")
 @click.option("--io-nodes", type=click.IntRange(1, 240), default=4, help="In the pool: delegates of each job.")
-@click.option("--together", "seconds", type=Duration(least=0.5), default="4s",
-              help="That both jobs write at the same time.")
-@click.option("--lead", type=Duration(zero=True), default="1.5s",
-              help="Time that one of them writes alone, before and after that.")
-@click.option("--delegate-mode", type=click.Choice(["spawn", "thread"]), default="thread",
-              help="How delegates are started; threads of the ranks need no further processors.")
-def command(into: Path | None, archive: Path, path: Path, policies: tuple[str, ...], ranks: int, io_nodes: int,
-            seconds: float, lead: float, delegate_mode: str) -> None:
+@click.option(
+    "--together", "seconds", type=Duration(least=0.5), default="4s", help="That both jobs write at the same time."
+)
+@click.option(
+    "--lead",
+    type=Duration(zero=True),
+    default="1.5s",
+    help="Time that one of them writes alone, before and after that.",
+)
+@click.option(
+    "--delegate-mode",
+    type=click.Choice(["spawn", "thread"]),
+    default="thread",
+    help="How delegates are started; threads of the ranks need no further processors.",
+)
+def command(
+    into: Path | None,
+    archive: Path,
+    path: Path,
+    policies: tuple[str, ...],
+    ranks: int,
+    io_nodes: int,
+    seconds: float,
+    lead: float,
+    delegate_mode: str,
+) -> None:
     """Run two small jobs under a live arbiter, once for each policy, and show their bandwidth over time.
 
     Not an MPI program: it explores the patterns of the jobs for their curves, and starts arbiter and jobs itself.

@@ -116,10 +116,16 @@ def _carry_out(comm: MPI.Intracomm, path: Path, stop: Path, spec: Spec) -> dict[
         for slot, size in part.items():
             slots[slot] = slots.get(slot, 0) + size
     marks = comm.allgather((begin_s, end_s))
-    return {"begin_s": min(begin for begin, _ in marks), "end_s": max(end for _, end in marks), "slot_s": SLOT_S,
-            "slots": sorted(slots.items()), "data_bytes": sum(slots.values()),
-            "verified_bytes": comm.allreduce(compared), "delegation": own.delegation,
-            "remapped_ranges": comm.allreduce(own.remapped_ranges)}
+    return {
+        "begin_s": min(begin for begin, _ in marks),
+        "end_s": max(end for _, end in marks),
+        "slot_s": SLOT_S,
+        "slots": sorted(slots.items()),
+        "data_bytes": sum(slots.values()),
+        "verified_bytes": comm.allreduce(compared),
+        "delegation": own.delegation,
+        "remapped_ranges": comm.allreduce(own.remapped_ranges),
+    }
 
 
 def main() -> None:

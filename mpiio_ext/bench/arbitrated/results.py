@@ -18,16 +18,27 @@ FORMAT = 1
 _SMOOTH = 3
 
 
-def document(runs: Sequence[Mapping[str, Any]], curves: Mapping[str, Curve], configuration: Mapping[str, Any],
-             environment: Mapping[str, Any]) -> dict[str, Any]:
+def document(
+    runs: Sequence[Mapping[str, Any]],
+    curves: Mapping[str, Curve],
+    configuration: Mapping[str, Any],
+    environment: Mapping[str, Any],
+) -> dict[str, Any]:
     """Return the results as plain data; `runs` as `run_policy` returns them."""
     return {
-        "what": "arbitration run", "format": FORMAT,
+        "what": "arbitration run",
+        "format": FORMAT,
         "units": {"_mb_per_s": "MB/s (10^6 bytes)", "_bytes": "bytes", "_s": "s"},
-        "environment": dict(environment), "configuration": dict(configuration),
+        "environment": dict(environment),
+        "configuration": dict(configuration),
         "curves": {name: plain(curve) for name, curve in curves.items()},
-        "policies": {str(run["policy"]): {**{key: value for key, value in run.items() if key != "policy"},
-                                          "bandwidth_mb_per_s": _together(run)} for run in runs},
+        "policies": {
+            str(run["policy"]): {
+                **{key: value for key, value in run.items() if key != "policy"},
+                "bandwidth_mb_per_s": _together(run),
+            }
+            for run in runs
+        },
     }
 
 
@@ -44,8 +55,10 @@ def lines(found: Mapping[str, Any]) -> list[str]:
     for policy, run in found["policies"].items():
         for name, job in run["jobs"].items():
             counts = _counts(run["map"], name)
-            out.append(f"{policy.upper()}: {name}: {job['bandwidth_mb_per_s']:,.0f} MB/s, I/O nodes "
-                       f"{' → '.join(map(str, counts))}")
+            out.append(
+                f"{policy.upper()}: {name}: {job['bandwidth_mb_per_s']:,.0f} MB/s, I/O nodes "
+                f"{' → '.join(map(str, counts))}"
+            )
         out.append(f"{policy.upper()}: together {run['bandwidth_mb_per_s']:,.0f} MB/s")
     return out
 
@@ -88,16 +101,37 @@ def draw(found: Mapping[str, Any]) -> Chart:
             for marks, (x, y) in ((lines, _points(job)), (counts, _steps_of(run, name, end))):
                 marks.append(Line(x=x, y=y, look=own, name=name))
         first = not above
-        above.append(Panel(marks=lines, title=policy.upper(), x=Axis(low=0),
-                           y=Axis(label="bandwidth [MB/s]" if first else "", low=0, grid=True)))
-        below.append(Panel(marks=counts, x=Axis(label="time [s]", low=0),
-                           y=Axis(label="I/O nodes" if first else "", low=0, grid=True,
-                                  ticks=[(n, str(n)) for n in range(nodes + 1)])))
-    together = ", ".join(f"{run['bandwidth_mb_per_s']:,.0f} MB/s under {policy.upper()}"
-                         for policy, run in policies.items())  # fmt: skip
-    return Chart(name="arbitration", title=f"All jobs together: {together}, one run each",
-                 panels=[above, below], width=4.2 * len(policies), height=4.2, heights=(3, 1),
-                 legend="above", columns=SERIES, share=True)
+        above.append(
+            Panel(
+                marks=lines,
+                title=policy.upper(),
+                x=Axis(low=0),
+                y=Axis(label="bandwidth [MB/s]" if first else "", low=0, grid=True),
+            )
+        )
+        below.append(
+            Panel(
+                marks=counts,
+                x=Axis(label="time [s]", low=0),
+                y=Axis(
+                    label="I/O nodes" if first else "", low=0, grid=True, ticks=[(n, str(n)) for n in range(nodes + 1)]
+                ),
+            )
+        )
+    together = ", ".join(
+        f"{run['bandwidth_mb_per_s']:,.0f} MB/s under {policy.upper()}" for policy, run in policies.items()
+    )
+    return Chart(
+        name="arbitration",
+        title=f"All jobs together: {together}, one run each",
+        panels=[above, below],
+        width=4.2 * len(policies),
+        height=4.2,
+        heights=(3, 1),
+        legend="above",
+        columns=SERIES,
+        share=True,
+    )
 
 
 def write(folder: Path, found: Mapping[str, Any]) -> list[Path]:
@@ -109,8 +143,10 @@ def write(folder: Path, found: Mapping[str, Any]) -> list[Path]:
         The file system fails.
     """
     paths = []
-    for name, text in (("arbitration.svg", svg_file(draw(found))),
-                       ("arbitration.json", json.dumps(found, indent=1) + "\n")):
+    for name, text in (
+        ("arbitration.svg", svg_file(draw(found))),
+        ("arbitration.json", json.dumps(found, indent=1) + "\n"),
+    ):
         write_whole(folder / name, text)
         paths.append(folder / name)
     return paths

@@ -33,8 +33,12 @@ from mpiio_ext.errors import MpiioExtError
 JOBS = {"small-pieces": "shared,strided,4KiB,16MiB", "large-pieces": "shared,contiguous,256KiB,16MiB"}
 #: Hints of both jobs, explored or running. The caches together are smaller than a file, so that what is written at last
 #: waits for the file system; small units, so that each delegate has some.
-_HINTS = {"mpiox_delegate_cache": "2m", "mpiox_delegate_page": "64k", "striping_unit": "64k",
-          "mpiox_delegate_bypass": "0"}
+_HINTS = {
+    "mpiox_delegate_cache": "2m",
+    "mpiox_delegate_page": "64k",
+    "striping_unit": "64k",
+    "mpiox_delegate_bypass": "0",
+}
 _PATIENCE_S = 180.0
 _LOOK_S = 0.02
 #: Not mpi_yield_when_idle: a rank that waits by yielding was starved for a minute by another job's (Linux 6.18).
@@ -79,8 +83,14 @@ def _environment(hints: str) -> dict[str, str]:
 @contextlib.contextmanager
 def _process(command: list[str], hints: str = "") -> Iterator[subprocess.Popen[str]]:
     """Start a program in a session of its own, and end it with all its ranks."""
-    with launched(command, _environment(hints), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                  stderr=subprocess.PIPE, text=True) as process:
+    with launched(
+        command,
+        _environment(hints),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
         yield process
     process.communicate()
 
@@ -110,25 +120,62 @@ def explore(setting: Setting, repetitions: int = 2) -> dict[str, Curve]:
     counts = sorted({1, 2, setting.io_nodes, *([3] if setting.io_nodes > 3 else [])})
     words = [word for pattern in setting.jobs.values() for word in ("--pattern", pattern)]
     words += [word for name, value in _HINTS.items() for word in ("-H", f"{name}={value}")]
-    command = [_launcher(), "-n", str(setting.ranks), sys.executable, "-m", "mpiio_ext.bench", "explore", *words,
-               "--io-nodes", ",".join(str(count) for count in counts if count <= setting.io_nodes), "--stonewall", "1",
-               "-r", str(repetitions), "--path", str(setting.folder), "--output", str(output), "--delegate-mode",
-               setting.mode, "--no-page", "--no-progress"]
+    command = [
+        _launcher(),
+        "-n",
+        str(setting.ranks),
+        sys.executable,
+        "-m",
+        "mpiio_ext.bench",
+        "explore",
+        *words,
+        "--io-nodes",
+        ",".join(str(count) for count in counts if count <= setting.io_nodes),
+        "--stonewall",
+        "1",
+        "-r",
+        str(repetitions),
+        "--path",
+        str(setting.folder),
+        "--output",
+        str(output),
+        "--delegate-mode",
+        setting.mode,
+        "--no-page",
+        "--no-progress",
+    ]
     with _process(command) as process:
         _output(process, "exploring the jobs' patterns")
     store = Store(output / "curves.json")
-    return {name: store.load(parse(pattern, total_bytes=1, stonewall_s=0.0)[0].pattern(1, setting.ranks).name)
-            for name, pattern in setting.jobs.items()}
+    return {
+        name: store.load(parse(pattern, total_bytes=1, stonewall_s=0.0)[0].pattern(1, setting.ranks).name)
+        for name, pattern in setting.jobs.items()
+    }
 
 
 @contextlib.contextmanager
 def _arbiter(setting: Setting, policy: str, curves: Path) -> Iterator[Path]:
     """Run one, and yield its folder."""
     folder = setting.folder / f"arbiter-{policy}"
-    command = [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter", "--dir", str(folder),
-               "--io-nodes", str(setting.io_nodes),
-               "--policy", policy, "--curves", str(curves), "--compute-nodes", str(len(setting.jobs)), "--interval",
-               "0.02"]
+    command = [
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "delegates",
+        "arbiter",
+        "--dir",
+        str(folder),
+        "--io-nodes",
+        str(setting.io_nodes),
+        "--policy",
+        policy,
+        "--curves",
+        str(curves),
+        "--compute-nodes",
+        str(len(setting.jobs)),
+        "--interval",
+        "0.02",
+    ]
     with _process(command) as process:
         end = time.monotonic() + _PATIENCE_S
         while mapfile.read(folder).generation == 0:
@@ -145,10 +192,21 @@ def _stop(setting: Setting, name: str) -> Path:
 
 
 def _start(setting: Setting, stack: contextlib.ExitStack, folder: Path, name: str) -> subprocess.Popen[str]:
-    hints = (f"*:mpiox_delegates={setting.io_nodes}:mpiox_delegate_mode={setting.mode}:mpiox_arbiter={folder}:"
-             f"mpiox_arbiter_name={name}:" + ":".join(f"{hint}={value}" for hint, value in _HINTS.items()))
-    command = [_launcher(), "-n", str(setting.ranks), sys.executable, "-m", "mpiio_ext.bench.arbitrated.job",
-               str(setting.folder / name), str(_stop(setting, name)), setting.jobs[name]]
+    hints = (
+        f"*:mpiox_delegates={setting.io_nodes}:mpiox_delegate_mode={setting.mode}:mpiox_arbiter={folder}:"
+        f"mpiox_arbiter_name={name}:" + ":".join(f"{hint}={value}" for hint, value in _HINTS.items())
+    )
+    command = [
+        _launcher(),
+        "-n",
+        str(setting.ranks),
+        sys.executable,
+        "-m",
+        "mpiio_ext.bench.arbitrated.job",
+        str(setting.folder / name),
+        str(_stop(setting, name)),
+        setting.jobs[name],
+    ]
     return stack.enter_context(_process(command, hints))
 
 
@@ -227,8 +285,14 @@ def run_policy(setting: Setting, policy: str, curves: Mapping[str, Curve]) -> di
         A program failed, or a job was not in the arbiter's map.
     """
     file = setting.folder / "curves.json"
-    file.write_text(json.dumps({name: {str(count): list(_repetitions(curve, count)) for count in curve.counts}
-                                for name, curve in curves.items()}))
+    file.write_text(
+        json.dumps(
+            {
+                name: {str(count): list(_repetitions(curve, count)) for count in curve.counts}
+                for name, curve in curves.items()
+            }
+        )
+    )
     with contextlib.ExitStack() as stack:
         folder = stack.enter_context(_arbiter(setting, policy, file))
         jobs, seen = _follow(setting, folder, stack)
@@ -236,8 +300,11 @@ def run_policy(setting: Setting, policy: str, curves: Mapping[str, Curve]) -> di
         (setting.folder / name).unlink(missing_ok=True)
         _stop(setting, name).unlink(missing_ok=True)
     zero = min(job["begin_s"] for job in jobs.values())
-    return {"policy": policy, "jobs": {name: _told(job, zero, setting.jobs[name]) for name, job in jobs.items()},
-            "map": [{"time_s": at - zero, "io_nodes": step} for at, step in seen.steps]}
+    return {
+        "policy": policy,
+        "jobs": {name: _told(job, zero, setting.jobs[name]) for name, job in jobs.items()},
+        "map": [{"time_s": at - zero, "io_nodes": step} for at, step in seen.steps],
+    }
 
 
 def _repetitions(curve: Curve, count: int) -> tuple[float, ...]:
@@ -252,9 +319,16 @@ def _told(job: Mapping[str, Any], zero: float, pattern: str) -> dict[str, Any]:
     first, last = int(job["begin_s"] / job["slot_s"]), int(job["end_s"] / job["slot_s"])
     sizes = {int(slot): int(size) for slot, size in job["slots"]}
     seconds = job["end_s"] - job["begin_s"]
-    return {"pattern": pattern, "begin_s": job["begin_s"] - zero, "end_s": job["end_s"] - zero,
-            "data_bytes": job["data_bytes"], "verified_bytes": job["verified_bytes"],
-            "bandwidth_mb_per_s": job["data_bytes"] / 1e6 / max(seconds, 1e-9),
-            "remapped_ranges": job["remapped_ranges"], "slot_s": job["slot_s"],
-            "slots": [{"time_s": slot * job["slot_s"] - zero, "data_bytes": sizes.get(slot, 0)}
-                      for slot in range(first, last + 1)]}
+    return {
+        "pattern": pattern,
+        "begin_s": job["begin_s"] - zero,
+        "end_s": job["end_s"] - zero,
+        "data_bytes": job["data_bytes"],
+        "verified_bytes": job["verified_bytes"],
+        "bandwidth_mb_per_s": job["data_bytes"] / 1e6 / max(seconds, 1e-9),
+        "remapped_ranges": job["remapped_ranges"],
+        "slot_s": job["slot_s"],
+        "slots": [
+            {"time_s": slot * job["slot_s"] - zero, "data_bytes": sizes.get(slot, 0)} for slot in range(first, last + 1)
+        ],
+    }

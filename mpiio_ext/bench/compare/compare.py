@@ -40,15 +40,7 @@ from mpiio_ext.bench.compare.launches import (
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations, with_delegates
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import (
-    HELP,
-    Put,
-    interruptible,
-    json_file_option,
-    json_option,
-    json_result,
-    said,
-)
+from mpiio_ext.common.commands import HELP, Put, interruptible, json_file_option, json_option, json_result, said
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
@@ -58,8 +50,9 @@ from mpiio_ext.common.units import amount_text
 #: Name in the results -> a form of one of the bench's patterns; those with gaps are last.
 PATTERNS: dict[str, MicroForm] = {
     form.name: form
-    for form in sorted((form for kind in kernels.PATTERNS.values() for form in kind.micro_forms),
-                       key=lambda form: form.gaps)
+    for form in sorted(
+        (form for kind in kernels.PATTERNS.values() for form in kind.micro_forms), key=lambda form: form.gaps
+    )
 }
 #: A new file, the same file again (its blocks exist), and back.
 OPERATIONS = ("write", "rewrite", "read")
@@ -97,8 +90,9 @@ class Measurement:
 
     def figures(self, operation: str) -> list[float]:
         """Return the figures of "write", "rewrite" or "read"."""
-        return {"write": self.write_mbytes_per_s, "rewrite": self.rewrite_mbytes_per_s,
-                "read": self.read_mbytes_per_s}[operation]
+        return {"write": self.write_mbytes_per_s, "rewrite": self.rewrite_mbytes_per_s, "read": self.read_mbytes_per_s}[
+            operation
+        ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,9 +127,18 @@ Run = Callable[[Peer, Case], Outcome]
 
 def _case(pattern: str, options: Options, *, file_bytes: int, repeats: int, limit_s: float) -> Case:
     form = PATTERNS[pattern]
-    return Case(title=form.title, pattern=tuple(form.arguments), ranks=options.ranks, file_bytes=file_bytes,
-                file=options.file, repeats=repeats, access=options.access, sync=options.sync, rewrite=True,
-                limit_s=limit_s)
+    return Case(
+        title=form.title,
+        pattern=tuple(form.arguments),
+        ranks=options.ranks,
+        file_bytes=file_bytes,
+        file=options.file,
+        repeats=repeats,
+        access=options.access,
+        sync=options.sync,
+        rewrite=True,
+        limit_s=limit_s,
+    )
 
 
 def _fitting_bytes(peer: Peer, pattern: str, options: Options, run: Run) -> tuple[int, str]:
@@ -167,8 +170,14 @@ def _record(into: Measurement, records: Sequence[dict[str, Any]], *, until_close
         into.memory_growth_bytes = max(into.memory_growth_bytes, record["memory_growth_bytes"])
 
 
-def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], None], run: Run = run_benchmark,
-            found: Measurements | None = None, keep: Callable[[str], None] = lambda _: None) -> Measurements:
+def measure(
+    peers: Sequence[Peer],
+    options: Options,
+    advance: Callable[[str], None],
+    run: Run = run_benchmark,
+    found: Measurements | None = None,
+    keep: Callable[[str], None] = lambda _: None,
+) -> Measurements:
     """Run everything.
 
     Parameters
@@ -197,8 +206,16 @@ def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], No
                 advance(f"{PATTERNS[pattern].title}: {peer.title}")
                 if measurement.reason:
                     continue
-                outcome = run(peer, _case(pattern, options, file_bytes=measurement.file_bytes, repeats=options.repeats,
-                                          limit_s=4 * options.limit_s))
+                outcome = run(
+                    peer,
+                    _case(
+                        pattern,
+                        options,
+                        file_bytes=measurement.file_bytes,
+                        repeats=options.repeats,
+                        limit_s=4 * options.limit_s,
+                    ),
+                )
                 measurement.reason = outcome.reason
                 _record(measurement, outcome.records, until_close=peer.until_close)
         keep(pattern)
@@ -207,8 +224,11 @@ def measure(peers: Sequence[Peer], options: Options, advance: Callable[[str], No
 
 def _begun(found: Measurements, peers: Sequence[Peer], options: Options) -> list[str]:
     """Return the patterns that have figures; peers that were not reached have a reason."""
-    patterns = [pattern for pattern in options.patterns
-                if any(found[key].write_mbytes_per_s for key in found if key[0] == pattern)]
+    patterns = [
+        pattern
+        for pattern in options.patterns
+        if any(found[key].write_mbytes_per_s for key in found if key[0] == pattern)
+    ]
     for pattern in patterns:
         for peer in peers:
             one = found.setdefault((pattern, peer.name), Measurement(file_bytes=options.file_bytes))
@@ -232,56 +252,79 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
     results = []
     for pattern in patterns:
         for operation in OPERATIONS:
-            spreads = {peer.name: Spread.of(figures) for peer in peers
-                       if (figures := found[pattern, peer.name].figures(operation))}
+            spreads = {
+                peer.name: Spread.of(figures)
+                for peer in peers
+                if (figures := found[pattern, peer.name].figures(operation))
+            }
             speed = {name: spread.median for name, spread in spreads.items()}
             native = {peer.name: speed[peer.name] for peer in peers if peer.native and peer.name in speed}
             best = max(native, key=lambda name: native[name], default=None)
             mine = speed.get(ours)
-            results.append({
-                "pattern": pattern,
-                "op": operation,
-                "present": list(speed),
-                "mbytes_per_s": speed,
-                "spread_mbytes_per_s": {name: [spread.low, spread.high] for name, spread in spreads.items()},
-                "ours": ours,
-                "best_native": best,
-                "ratio_native": mine / native[best] if mine and best else None,
-                "ratio_raw": mine / speed["raw"] if mine and "raw" in speed else None,
-                "ratio_native_by_peer": {peer.name: speed[peer.name] / native[best] for peer in peers
-                                         if peer.ours and best and peer.name in speed},
-                "memory_growth_bytes": {peer.name: found[pattern, peer.name].memory_growth_bytes for peer in peers
-                                        if peer.name in speed},
-                "open_close_s": {peer.name: statistics.median(found[pattern, peer.name].open_close_s) for peer in peers
-                                 if peer.name in speed and not peer.raw},
-                "scaled_bytes": {peer.name: found[pattern, peer.name].file_bytes for peer in peers
-                                 if found[pattern, peer.name].scaled},
-                **_network(found, peers, pattern, operation),
-                "absent": {peer.name: found[pattern, peer.name].reason for peer in peers
-                           if found[pattern, peer.name].reason},
-            })
+            results.append(
+                {
+                    "pattern": pattern,
+                    "op": operation,
+                    "present": list(speed),
+                    "mbytes_per_s": speed,
+                    "spread_mbytes_per_s": {name: [spread.low, spread.high] for name, spread in spreads.items()},
+                    "ours": ours,
+                    "best_native": best,
+                    "ratio_native": mine / native[best] if mine and best else None,
+                    "ratio_raw": mine / speed["raw"] if mine and "raw" in speed else None,
+                    "ratio_native_by_peer": {
+                        peer.name: speed[peer.name] / native[best]
+                        for peer in peers
+                        if peer.ours and best and peer.name in speed
+                    },
+                    "memory_growth_bytes": {
+                        peer.name: found[pattern, peer.name].memory_growth_bytes for peer in peers if peer.name in speed
+                    },
+                    "open_close_s": {
+                        peer.name: statistics.median(found[pattern, peer.name].open_close_s)
+                        for peer in peers
+                        if peer.name in speed and not peer.raw
+                    },
+                    "scaled_bytes": {
+                        peer.name: found[pattern, peer.name].file_bytes
+                        for peer in peers
+                        if found[pattern, peer.name].scaled
+                    },
+                    **_network(found, peers, pattern, operation),
+                    "absent": {
+                        peer.name: found[pattern, peer.name].reason
+                        for peer in peers
+                        if found[pattern, peer.name].reason
+                    },
+                }
+            )
     return results
 
 
 def _network(found: Measurements, peers: Sequence[Peer], pattern: str, operation: str) -> dict[str, Any]:
     """Return what a result has of the network: nothing where the launches were on one host."""
-    there = {peer.name: found[pattern, peer.name] for peer in peers
-             if not peer.raw and found[pattern, peer.name].sent_bytes.get(operation)}
+    there = {
+        peer.name: found[pattern, peer.name]
+        for peer in peers
+        if not peer.raw and found[pattern, peer.name].sent_bytes.get(operation)
+    }
     if not there:
         return {}
     sent = {name: statistics.median(one.sent_bytes[operation]) for name, one in there.items()}
     return {
         "sent_bytes": sent,
         "cross_bytes": {name: one.cross_bytes for name, one in there.items()},
-        "ratio_sent_cross": {name: sent[name] / one.cross_bytes["least"] for name, one in there.items()
-                             if one.cross_bytes["least"]},
+        "ratio_sent_cross": {
+            name: sent[name] / one.cross_bytes["least"] for name, one in there.items() if one.cross_bytes["least"]
+        },
     }
 
 
 def _print_network(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[Peer]) -> None:
     shown = [peer for peer in peers if not peer.raw]
-    table = Table(title="bytes sent over the network, MB (medians; in brackets of what must cross)", box=None,
-                  header_style="bold")
+    table = Table(
+        title="bytes sent over the network, MB (medians; in brackets of what must cross)", box=None, header_style="bold"
+    )
     for name in ("pattern", "op", "must cross", "even domains"):
         table.add_column(name, justify="right" if name in ("must cross", "even domains") else "left")
     for peer in shown:
@@ -301,15 +344,24 @@ def _print_network(console: Console, results: Sequence[dict[str, Any]], peers: S
 
 def _title(options: Options) -> str:
     """Return the words over the table."""
-    words = [f"{options.access.replace('_', ' ')} bandwidth, MB/s (medians; * on a smaller file)",
-             f"{options.ranks} ranks", f"{amount_text(options.file_bytes)}"]
+    words = [
+        f"{options.access.replace('_', ' ')} bandwidth, MB/s (medians; * on a smaller file)",
+        f"{options.ranks} ranks",
+        f"{amount_text(options.file_bytes)}",
+    ]
     words += [f"mpiio_ext on {options.nodes} pretended nodes"] if options.nodes else []
-    words += [f"{options.hosts} hosts x {options.ranks_per_host}" + (f" at {options.rate}" if options.rate else "")
-              ] if options.hosts else []
+    words += (
+        [f"{options.hosts} hosts x {options.ranks_per_host}" + (f" at {options.rate}" if options.rate else "")]
+        if options.hosts
+        else []
+    )
     words += ["writes end with MPI_File_sync"] if options.sync else []
     words += [f"mpiio_ext with {name}={value}" for name, value in options.hints.items()]
-    words += [f"with {options.delegates} delegates ({options.delegate_mode}) until the file is closed"
-              ] if options.delegates else []
+    words += (
+        [f"with {options.delegates} delegates ({options.delegate_mode}) until the file is closed"]
+        if options.delegates
+        else []
+    )
     return ", ".join(words)
 
 
@@ -321,8 +373,9 @@ def _print(console: Console, results: Sequence[dict[str, Any]], peers: Sequence[
         table.add_column(peer.title, justify="right")
     ours = [peer for peer in peers if peer.ours]
     for peer in ours:
-        table.add_column("÷ best native" if len(ours) == 1 else f"{peer.installation.family} ÷ best native",
-                         justify="right")
+        table.add_column(
+            "÷ best native" if len(ours) == 1 else f"{peer.installation.family} ÷ best native", justify="right"
+        )
     table.add_column("÷ raw", justify="right")
     for result in results:
         cells = []
@@ -358,29 +411,59 @@ def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) 
         rows = [result for result in results if result["op"] == operation]
         marks = []
         for k, title in enumerate(titles):
-            bars = [(x, ours, value) for x, row in enumerate(rows)
-                    for name, ours, value in _drawn(row, peers) if name == title]
-            marks.append(Bars(at=[x - 0.42 + (k + 0.5) * width for x, _, _ in bars], width=width, edge="ink", thin=0.3,
-                              values=[value for _, _, value in bars], name=title,
-                              look=Look(look(k).colour, hatch="//" if any(ours for _, ours, _ in bars) else "")))
+            bars = [
+                (x, ours, value)
+                for x, row in enumerate(rows)
+                for name, ours, value in _drawn(row, peers)
+                if name == title
+            ]
+            marks.append(
+                Bars(
+                    at=[x - 0.42 + (k + 0.5) * width for x, _, _ in bars],
+                    width=width,
+                    edge="ink",
+                    thin=0.3,
+                    values=[value for _, _, value in bars],
+                    name=title,
+                    look=Look(look(k).colour, hatch="//" if any(ours for _, ours, _ in bars) else ""),
+                )
+            )
         names = [textwrap.fill(PATTERNS[row["pattern"]].title, 12) for row in rows]
-        panels.append([Panel(marks=marks, x=Axis(ticks=list(enumerate(names))),
-                             y=Axis(label=f"{operation}, MB/s", scale="log", grid=True))])
+        panels.append(
+            [
+                Panel(
+                    marks=marks,
+                    x=Axis(ticks=list(enumerate(names))),
+                    y=Axis(label=f"{operation}, MB/s", scale="log", grid=True),
+                )
+            ]
+        )
     save(Chart(name="compare", panels=panels, width=10, height=8, legend="above"), path)
 
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
     return describe_environment(
-        installations, options.file.parent, ranks=options.ranks, file_bytes=options.file_bytes,
-        rounds=options.rounds, repeats_per_round=options.repeats, access=options.access, sync=options.sync,
-        pretended_nodes=options.nodes or None, delegates=options.delegates or None,
-        delegate_mode=options.delegate_mode if options.delegates else None, hosts=options.hosts or None,
-        ranks_per_host=options.ranks_per_host or None, rate=options.rate or None, hints=options.hints or None,
+        installations,
+        options.file.parent,
+        ranks=options.ranks,
+        file_bytes=options.file_bytes,
+        rounds=options.rounds,
+        repeats_per_round=options.repeats,
+        access=options.access,
+        sync=options.sync,
+        pretended_nodes=options.nodes or None,
+        delegates=options.delegates or None,
+        delegate_mode=options.delegate_mode if options.delegates else None,
+        hosts=options.hosts or None,
+        ranks_per_host=options.ranks_per_host or None,
+        rate=options.rate or None,
+        hints=options.hints or None,
     )
 
 
-def run_compare(options: Options, *, put: Put | None, plot_path: Path | None,
-                place: Place | None = None) -> list[dict[str, Any]]:
+def run_compare(
+    options: Options, *, put: Put | None, plot_path: Path | None, place: Place | None = None
+) -> list[dict[str, Any]]:
     """Measure, print, and write the files; returns the results list. `place`: where to launch, None: this machine.
 
     Interrupted, also by SIGTERM, it prints and writes what is there, and raises KeyboardInterrupt.
@@ -395,8 +478,11 @@ def run_compare(options: Options, *, put: Put | None, plot_path: Path | None,
     found: Measurements = {}
 
     def store(results: Sequence[dict[str, Any]], **end: Any) -> None:
-        document = {"environment": _environment(installations, options), "peers": {p.name: p.title for p in peers},
-                    "results": results}
+        document = {
+            "environment": _environment(installations, options),
+            "peers": {p.name: p.title for p in peers},
+            "results": results,
+        }
         if put is not None:
             put(json.dumps(document, indent=1), **end)
 
@@ -405,9 +491,10 @@ def run_compare(options: Options, *, put: Put | None, plot_path: Path | None,
             echo(line, err=True)
         store(summarize(found, peers, _begun(found, peers, options)), done=False)
 
-    with interruptible() as interrupted, progress(
-        len(peers) * len(options.patterns) * options.rounds, name="mpiio-ext bench compare"
-    ) as advance:
+    with (
+        interruptible() as interrupted,
+        progress(len(peers) * len(options.patterns) * options.rounds, name="mpiio-ext bench compare") as advance,
+    ):
         measure(peers, options, advance, place.run if place else run_benchmark, found, keep)
     results = summarize(found, peers, _begun(found, peers, options) if interrupted else options.patterns)
     _print(console, results, peers, _title(options) + (": interrupted" if interrupted else ""))
@@ -440,34 +527,92 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.option("--rounds", type=click.IntRange(1), help="Launches per pattern and peer.  [default: 3]")
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Repetitions inside a launch.")
 @click.option("--pattern", "patterns", multiple=True, type=click.Choice(list(PATTERNS)), help="Only these; repeatable.")
-@click.option("--path", type=click.Path(path_type=Path),
-              help="Folder on the file system to measure.  [default: /dev/shm; on hosts one in memory that they share]")
+@click.option(
+    "--path",
+    type=click.Path(path_type=Path),
+    help="Folder on the file system to measure.  [default: /dev/shm; on hosts one in memory that they share]",
+)
 @click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
 @click.option("--sync", is_flag=True, help="Writes end with MPI_File_sync (raw: fsync), inside their time.")
-@click.option("--nodes", default=0, show_default="the real ones", type=click.IntRange(0),
-              help="Let mpiio_ext pretend that the ranks lie on so many nodes.")
-@click.option("--hosts", "host_count", default=0, show_default="this machine", type=click.IntRange(0),
-              help="Spread the ranks over so many hosts, which are namespaces of this machine with a network of their "
-                   "own, and count what they send.")
+@click.option(
+    "--nodes",
+    default=0,
+    show_default="the real ones",
+    type=click.IntRange(0),
+    help="Let mpiio_ext pretend that the ranks lie on so many nodes.",
+)
+@click.option(
+    "--hosts",
+    "host_count",
+    default=0,
+    show_default="this machine",
+    type=click.IntRange(0),
+    help="Spread the ranks over so many hosts, which are namespaces of this machine with a network of their "
+    "own, and count what they send.",
+)
 @click.option("--ranks-per-host", default=2, show_default=True, type=click.IntRange(1), help="With --hosts.")
-@click.option("--rate", default="", show_default="no limit",
-              help="With --hosts: bandwidth of each host's link, as 1gbit.")
-@click.option("--delegates", default="", show_default="none", metavar="N", callback=_delegates,
-              help="Run mpiio_ext with so many I/O delegates, too: N, N% of the ranks, or per_node=N. Their times "
-                   "count closing the file.")
-@click.option("--delegate-mode", type=click.Choice(["spawn", "thread", "auto"]), default="spawn", show_default=True,
-              help="How delegates are started.")
-@click.option("-H", "--hint", "hints", type=HintType(), multiple=True, metavar="NAME=VALUE",
-              help="A hint for mpiio_ext; repeatable.")
-@click.option("--native-limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
-              help="Time that a native peer may take per launch; otherwise its file is made smaller and marked.")
+@click.option(
+    "--rate", default="", show_default="no limit", help="With --hosts: bandwidth of each host's link, as 1gbit."
+)
+@click.option(
+    "--delegates",
+    default="",
+    show_default="none",
+    metavar="N",
+    callback=_delegates,
+    help="Run mpiio_ext with so many I/O delegates, too: N, N% of the ranks, or per_node=N. Their times "
+    "count closing the file.",
+)
+@click.option(
+    "--delegate-mode",
+    type=click.Choice(["spawn", "thread", "auto"]),
+    default="spawn",
+    show_default=True,
+    help="How delegates are started.",
+)
+@click.option(
+    "-H",
+    "--hint",
+    "hints",
+    type=HintType(),
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="A hint for mpiio_ext; repeatable.",
+)
+@click.option(
+    "--native-limit",
+    "limit_s",
+    default="20s",
+    show_default=True,
+    type=Duration(least=1),
+    help="Time that a native peer may take per launch; otherwise its file is made smaller and marked.",
+)
 @json_option("Print the results as JSON; the table goes to standard error.")
 @json_file_option()
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
-def command(*, quick: bool, ranks: int | None, file_bytes: int | None, rounds: int | None, repeats: int,
-            patterns: tuple[str, ...], path: Path | None, access: str, sync: bool, nodes: int, host_count: int,
-            ranks_per_host: int, rate: str, delegates: str, delegate_mode: str, hints: tuple[tuple[str, str], ...],
-            limit_s: float, as_json: bool, output: Path | None, plot_path: Path | None) -> None:
+def command(
+    *,
+    quick: bool,
+    ranks: int | None,
+    file_bytes: int | None,
+    rounds: int | None,
+    repeats: int,
+    patterns: tuple[str, ...],
+    path: Path | None,
+    access: str,
+    sync: bool,
+    nodes: int,
+    host_count: int,
+    ranks_per_host: int,
+    rate: str,
+    delegates: str,
+    delegate_mode: str,
+    hints: tuple[tuple[str, str], ...],
+    limit_s: float,
+    as_json: bool,
+    output: Path | None,
+    plot_path: Path | None,
+) -> None:
     """Parse the options and run; ends the process with one line on an error."""
     with json_result(as_json, output) as put, said(), contextlib.ExitStack() as stack:
         place = None
@@ -478,11 +623,24 @@ def command(*, quick: bool, ranks: int | None, file_bytes: int | None, rounds: i
         elif rate:
             raise ArgumentError("--rate is of hosts' links: it needs --hosts")
         file = stack.enter_context(scratch_file(path or (place.folder if place else Path("/dev/shm")), "compare"))
-        options = Options(ranks=ranks or 4, file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
-                          rounds=rounds or (1 if quick else 3), repeats=repeats, patterns=patterns or tuple(PATTERNS),
-                          file=file, limit_s=limit_s, access=access, sync=sync, nodes=nodes, delegates=delegates,
-                          delegate_mode=delegate_mode, hosts=host_count,
-                          ranks_per_host=ranks_per_host if host_count else 0, rate=rate, hints=dict(hints))
+        options = Options(
+            ranks=ranks or 4,
+            file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
+            rounds=rounds or (1 if quick else 3),
+            repeats=repeats,
+            patterns=patterns or tuple(PATTERNS),
+            file=file,
+            limit_s=limit_s,
+            access=access,
+            sync=sync,
+            nodes=nodes,
+            delegates=delegates,
+            delegate_mode=delegate_mode,
+            hosts=host_count,
+            ranks_per_host=ranks_per_host if host_count else 0,
+            rate=rate,
+            hints=dict(hints),
+        )
         run_compare(options, put=put if as_json else None, plot_path=plot_path, place=place)
 
 

@@ -34,8 +34,9 @@ class HostsError(BenchError):
 def _module(name: str) -> ModuleType:
     """Return a module of the cluster, which is loaded from its files: the path of imports stays as it is."""
     if "cluster" not in sys.modules:
-        spec = importlib.util.spec_from_file_location("cluster", _CLUSTER / "__init__.py",
-                                                      submodule_search_locations=[str(_CLUSTER)])
+        spec = importlib.util.spec_from_file_location(
+            "cluster", _CLUSTER / "__init__.py", submodule_search_locations=[str(_CLUSTER)]
+        )
         if spec is None or spec.loader is None or not (_CLUSTER / "client.py").exists():
             raise HostsError("--hosts: the cluster of namespaces is part of the source checkout, which this is not")
         sys.modules["cluster"] = package = importlib.util.module_from_spec(spec)
@@ -64,8 +65,9 @@ class Place:
         """Return the command line of one launch: the peer's launcher on the first host, ranks in blocks."""
         launchers = _module("launchers")
         places = launchers.places_of(case.ranks, len(self._cluster.hosts()), self._each)
-        words = launchers.start_of(peer.installation.family, peer.installation.mpiexec, self._cluster.agent, places,
-                                   case.ranks)
+        words = launchers.start_of(
+            peer.installation.family, peer.installation.mpiexec, self._cluster.agent, places, case.ranks
+        )
         return [str(word) for word in self._cluster.on(1, [*words, *peer.program([*case.arguments(), "--wire"])])]
 
     def run(self, peer: Peer, case: Case) -> Outcome:

@@ -77,9 +77,21 @@ class Case:
 
     def arguments(self) -> list[str]:
         """Return the micro-benchmark's arguments."""
-        words = [*self.pattern, "--bytes", str(self.file_bytes), "--repeats", str(self.repeats), "--file",
-                 str(self.file), "--access", self.access, "--calls", self.calls, "--time-limit",
-                 str(int(self.limit_s) + _GRACE_S)]
+        words = [
+            *self.pattern,
+            "--bytes",
+            str(self.file_bytes),
+            "--repeats",
+            str(self.repeats),
+            "--file",
+            str(self.file),
+            "--access",
+            self.access,
+            "--calls",
+            self.calls,
+            "--time-limit",
+            str(int(self.limit_s) + _GRACE_S),
+        ]
         words += ["--sync"] if self.sync else []
         words += ["--rewrite"] if self.rewrite else []
         words += ["--memory"] if self.memory else []
@@ -114,8 +126,9 @@ def parse_output(output: str) -> tuple[list[dict[str, Any]], dict[str, str]]:
     return records, hints
 
 
-def run_benchmark(peer: Peer, case: Case, command: Sequence[str] = (),
-                  environment: Mapping[str, str] | None = None) -> Outcome:
+def run_benchmark(
+    peer: Peer, case: Case, command: Sequence[str] = (), environment: Mapping[str, str] | None = None
+) -> Outcome:
     """Run the micro-benchmark once under a peer.
 
     Parameters
@@ -128,8 +141,12 @@ def run_benchmark(peer: Peer, case: Case, command: Sequence[str] = (),
         when this library wrote or read wrong bytes; of another peer that is a reason like others
     """
     try:
-        ended = run(command or peer.command(case.ranks, case.arguments()), limit_s=case.limit_s, job=True,
-                    environment=environment or peer.variables())
+        ended = run(
+            command or peer.command(case.ranks, case.arguments()),
+            limit_s=case.limit_s,
+            job=True,
+            environment=environment or peer.variables(),
+        )
     finally:
         case.file.unlink(missing_ok=True)
     if ended.stopped:
@@ -154,8 +171,9 @@ def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
     if nodes > ranks or ranks % nodes:
         raise ArgumentError(f"--nodes: {ranks} ranks cannot be dealt evenly to {nodes} nodes")
     pretended = {"MPIOX_RANKS_PER_NODE": str(ranks // nodes)}
-    return [dataclasses.replace(peer, environment=peer.environment | pretended) if peer.ours else peer
-            for peer in peers]
+    return [
+        dataclasses.replace(peer, environment=peer.environment | pretended) if peer.ours else peer for peer in peers
+    ]
 
 
 # ---- the rest --------------------------------------------------------------------------------------------------------
@@ -164,9 +182,12 @@ def on_nodes(peers: Sequence[Peer], ranks: int, nodes: int) -> list[Peer]:
 def describe_environment(installations: Sequence[Installation], folder: Path, **configuration: Any) -> dict[str, Any]:
     """Return where the numbers come from, JSON-compatible; `configuration` is added as it is."""
     return {
-        **here(folder), "host": platform.node(), "cpus": len(os.sched_getaffinity(0)),
-        "mpi": {installation.family: installation.version for installation in installations}, **configuration,
-    }  # fmt: skip
+        **here(folder),
+        "host": platform.node(),
+        "cpus": len(os.sched_getaffinity(0)),
+        "mpi": {installation.family: installation.version for installation in installations},
+        **configuration,
+    }
 
 
 def console_of_results() -> Console:

@@ -142,8 +142,12 @@ def _ask(python: Path) -> Installation | None:
         match = re.search(r"MCA io: (romio\d+)", run([info], limit_s=60, environment=environment).output)
         romio = match.group(1) if match else ""
     return Installation(
-        family=found["family"], version=f"{name} {number.group() if number else '(unknown version)'}",
-        mpiexec=Path(launcher), program=program, library=Path(found["library"]), romio=romio,
+        family=found["family"],
+        version=f"{name} {number.group() if number else '(unknown version)'}",
+        mpiexec=Path(launcher),
+        program=program,
+        library=Path(found["library"]),
+        romio=romio,
     )
 
 
@@ -166,8 +170,11 @@ def with_delegates(peers: Iterable[Peer], delegates: str, mode: str) -> list[Pee
         found.append(peer)
         if peer.ours and delegates:
             hints = {**peer.hints, "mpiox_delegates": delegates, "mpiox_delegate_mode": mode}
-            found.append(replace(peer, name=f"{peer.name}_delegates", title=f"{peer.title}, delegates",
-                                 until_close=True, hints=hints))
+            found.append(
+                replace(
+                    peer, name=f"{peer.name}_delegates", title=f"{peer.title}, delegates", until_close=True, hints=hints
+                )
+            )
     return found
 
 
@@ -183,15 +190,21 @@ def peers_of(installation: Installation, ranks: int) -> list[Peer]:
     ompio = {"OMPI_MCA_io": "ompio"}
     peers = [
         Peer(name="ompio", title="Open MPI OMPIO", installation=installation, environment=ompio),
-        Peer(name="ompio_tuned", title="Open MPI OMPIO tuned", installation=installation, environment=ompio,
-             hints=tuned),
+        Peer(
+            name="ompio_tuned", title="Open MPI OMPIO tuned", installation=installation, environment=ompio, hints=tuned
+        ),
     ]
     if installation.romio:
         romio = {"OMPI_MCA_io": installation.romio}
         peers += [
             Peer(name="ompi_romio", title="Open MPI ROMIO", installation=installation, environment=romio),
-            Peer(name="ompi_romio_tuned", title="Open MPI ROMIO tuned", installation=installation, environment=romio,
-                 hints=tuned),
+            Peer(
+                name="ompi_romio_tuned",
+                title="Open MPI ROMIO tuned",
+                installation=installation,
+                environment=romio,
+                hints=tuned,
+            ),
         ]
     return [*peers, Peer(name="ours_openmpi", title="mpiio_ext on Open MPI", installation=installation, ours=True)]
 
@@ -200,6 +213,8 @@ def some_installations() -> list[Installation]:
     """Return them; raises BenchError where there is none."""
     found = find_installations()
     if not found:
-        raise BenchError("no MPI installation with this library and its benchmark program in C was found: run `make "
-                         "build` in a source tree first (a wheel has no such program)")  # fmt: skip
+        raise BenchError(
+            "no MPI installation with this library and its benchmark program in C was found: run `make "
+            "build` in a source tree first (a wheel has no such program)"
+        )
     return found

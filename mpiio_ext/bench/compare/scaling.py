@@ -29,14 +29,7 @@ from mpiio_ext.bench.compare.launches import (
     scratch_file,
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations
-from mpiio_ext.common.commands import (
-    HELP,
-    Put,
-    interruptible,
-    json_file_option,
-    json_option,
-    json_result,
-)
+from mpiio_ext.common.commands import HELP, Put, interruptible, json_file_option, json_option, json_result
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
@@ -158,26 +151,41 @@ def plan(options: Options) -> list[Point]:
     for series in options.series:
         pattern, block, _ = SERIES[series]
         if block:
-            points += [Point(series=series, pattern=pattern, ranks=ranks, block_bytes=block,
-                             file_bytes=options.rank_series_bytes // (block * ranks) * block * ranks)
-                       for ranks in options.rank_counts]
+            points += [
+                Point(
+                    series=series,
+                    pattern=pattern,
+                    ranks=ranks,
+                    block_bytes=block,
+                    file_bytes=options.rank_series_bytes // (block * ranks) * block * ranks,
+                )
+                for ranks in options.rank_counts
+            ]
             continue
         most = min(options.pieces_most, _RANDOM_PIECES_MOST) if pattern == "random" else options.pieces_most
         pieces = 1000
         while pieces <= min(most, options.pieces_series_bytes):
             size = options.pieces_series_bytes // pieces
-            points.append(Point(series=series, pattern=pattern, ranks=options.ranks, block_bytes=size,
-                                file_bytes=size * pieces))
+            points.append(
+                Point(series=series, pattern=pattern, ranks=options.ranks, block_bytes=size, file_bytes=size * pieces)
+            )
             pieces *= 10
     return points
 
 
 def _case(point: Point, peer: Peer, options: Options, *, memory: bool) -> Case:
-    return Case(title=point.title, pattern=("--pattern", point.pattern, "--block", str(point.block_bytes)),
-                ranks=point.ranks, file_bytes=point.file_bytes, file=options.file, access=options.access,
-                repeats=1 if memory else options.repeats, memory=memory,
-                limit_s=options.limit_s if peer.native else 10 * options.limit_s,
-                memory_limit_bytes=options.memory_limit_bytes if peer.native else 0)
+    return Case(
+        title=point.title,
+        pattern=("--pattern", point.pattern, "--block", str(point.block_bytes)),
+        ranks=point.ranks,
+        file_bytes=point.file_bytes,
+        file=options.file,
+        access=options.access,
+        repeats=1 if memory else options.repeats,
+        memory=memory,
+        limit_s=options.limit_s if peer.native else 10 * options.limit_s,
+        memory_limit_bytes=options.memory_limit_bytes if peer.native else 0,
+    )
 
 
 def _largest(into: dict[str, int], records: Iterable[dict[str, Any]]) -> None:
@@ -204,9 +212,15 @@ def launches_of(points: Sequence[Point], peers: Callable[[int], list[Peer]], opt
     return sum(len(peers(point.ranks)) * (options.rounds + point.series.startswith("pieces")) for point in points)
 
 
-def measure(points: Sequence[Point], peers: Callable[[int], list[Peer]], options: Options,
-            advance: Callable[[str], None], run: Run = run_benchmark, found: Found | None = None,
-            keep: Callable[[Point], None] = lambda _: None) -> Found:
+def measure(
+    points: Sequence[Point],
+    peers: Callable[[int], list[Peer]],
+    options: Options,
+    advance: Callable[[str], None],
+    run: Run = run_benchmark,
+    found: Found | None = None,
+    keep: Callable[[Point], None] = lambda _: None,
+) -> Found:
     """Run everything.
 
     Parameters
@@ -253,8 +267,9 @@ def collective_buffers_bytes(hints: dict[str, str]) -> int | None:
         return None
 
 
-def _ratios(samples: dict[str, Samples], speed: dict[str, float], peers: Sequence[Peer], operation: str,
-            rounds: int) -> dict[str, Any]:
+def _ratios(
+    samples: dict[str, Samples], speed: dict[str, float], peers: Sequence[Peer], operation: str, rounds: int
+) -> dict[str, Any]:
     native = [peer.name for peer in peers if peer.native]
     ours = [peer.name for peer in peers if peer.ours and peer.name in speed]
     best = max((name for name in native if name in speed), key=lambda name: speed[name], default=None)
@@ -276,18 +291,22 @@ def _ratios(samples: dict[str, Samples], speed: dict[str, float], peers: Sequenc
 
 def _memory(samples: dict[str, Samples], peers: Sequence[Peer], pattern: str) -> dict[str, Any]:
     """Return the columns on memory; nothing is claimed of irregular patterns, whose datatypes are lists themselves."""
-    entry: dict[str, Any] = {kind: {name: s.memory_bytes[kind] for name, s in samples.items() if kind in s.memory_bytes}
-                             for kind in _KINDS}
-    buffers = {peer.name: size for peer in peers
-               if peer.ours and (size := collective_buffers_bytes(samples[peer.name].hints)) is not None}
+    entry: dict[str, Any] = {
+        kind: {name: s.memory_bytes[kind] for name, s in samples.items() if kind in s.memory_bytes} for kind in _KINDS
+    }
+    buffers = {
+        peer.name: size
+        for peer in peers
+        if peer.ours and (size := collective_buffers_bytes(samples[peer.name].hints)) is not None
+    }
     entry["collective_buffers_bytes"] = buffers
-    entry["memory_claim_bytes"] = {name: size + CLAIM_BYTES for name, size in buffers.items()
-                                   if pattern != "random"}
+    entry["memory_claim_bytes"] = {name: size + CLAIM_BYTES for name, size in buffers.items() if pattern != "random"}
     return entry
 
 
-def summarize(found: Found, points: Sequence[Point], peers: Callable[[int], list[Peer]],
-              rounds: int) -> list[dict[str, Any]]:
+def summarize(
+    found: Found, points: Sequence[Point], peers: Callable[[int], list[Peer]], rounds: int
+) -> list[dict[str, Any]]:
     """Return the `results` list: one entry per point and operation; UNITS says what each column is."""
     results = []
     for point in points:
@@ -296,21 +315,23 @@ def summarize(found: Found, points: Sequence[Point], peers: Callable[[int], list
         for operation in ("write", "read"):
             spreads = {name: Spread.of(s.mbytes_per_s(operation)) for name, s in samples.items() if s.rounds}
             speed = {name: spread.median for name, spread in spreads.items()}
-            results.append({
-                "series": point.series,
-                "pattern": point.pattern,
-                "ranks": point.ranks,
-                "pieces": point.pieces,
-                "block_bytes": point.block_bytes,
-                "file_bytes": point.file_bytes,
-                "op": operation,
-                "seconds": {name: statistics.median(samples[name].seconds(operation)) for name in speed},
-                "mbytes_per_s": speed,
-                "spread_mbytes_per_s": {name: [spread.low, spread.high] for name, spread in spreads.items()},
-                **_ratios(samples, speed, there, operation, rounds),
-                **_memory(samples, there, point.pattern),
-                "absent": {name: s.reason for name, s in samples.items() if s.reason},
-            })
+            results.append(
+                {
+                    "series": point.series,
+                    "pattern": point.pattern,
+                    "ranks": point.ranks,
+                    "pieces": point.pieces,
+                    "block_bytes": point.block_bytes,
+                    "file_bytes": point.file_bytes,
+                    "op": operation,
+                    "seconds": {name: statistics.median(samples[name].seconds(operation)) for name in speed},
+                    "mbytes_per_s": speed,
+                    "spread_mbytes_per_s": {name: [spread.low, spread.high] for name, spread in spreads.items()},
+                    **_ratios(samples, speed, there, operation, rounds),
+                    **_memory(samples, there, point.pattern),
+                    "absent": {name: s.reason for name, s in samples.items() if s.reason},
+                }
+            )
     return results
 
 
@@ -320,20 +341,31 @@ def above_claim(results: Sequence[dict[str, Any]]) -> list[str]:
     for row in results:
         for name, most in row["memory_claim_bytes"].items() if row["op"] == "write" else ():
             if row["memory_growth_bytes"][name] > most:
-                lines.append(f"{name}, {SERIES[row['series']][2]}, {row['pieces']:,} pieces: "
-                             f"{row['memory_growth_bytes'][name]:,} B a rank where {most:,} B are claimed")
+                lines.append(
+                    f"{name}, {SERIES[row['series']][2]}, {row['pieces']:,} pieces: "
+                    f"{row['memory_growth_bytes'][name]:,} B a rank where {most:,} B are claimed"
+                )
     return lines
 
 
 def _print(results: Sequence[dict[str, Any]], peers: Sequence[Peer]) -> None:
     console = console_of_results()
     ours = [peer for peer in peers if peer.ours]
-    table = Table(title="collective bandwidth, MB/s (medians), and memory beyond the buffers, MiB a rank", box=None,
-                  header_style="bold")
+    table = Table(
+        title="collective bandwidth, MB/s (medians), and memory beyond the buffers, MiB a rank",
+        box=None,
+        header_style="bold",
+    )
     for heading in ("pattern", "ranks", "pieces", "block, B", "op"):
         table.add_column(heading, justify="left" if heading in ("pattern", "op") else "right", no_wrap=True)
-    for heading in ["best native", "", *(peer.title for peer in ours), *("÷ native" for _ in ours),
-                    *("MiB" for _ in ours), "MiB, native"]:
+    for heading in [
+        "best native",
+        "",
+        *(peer.title for peer in ours),
+        *("÷ native" for _ in ours),
+        *("MiB" for _ in ours),
+        "MiB, native",
+    ]:
         table.add_column(heading, justify="right" if heading else "left")
     for row in results:
         best, speed, memory = row["best_native"], row["mbytes_per_s"], row["memory_growth_bytes"]
@@ -342,16 +374,24 @@ def _print(results: Sequence[dict[str, Any]], peers: Sequence[Peer]) -> None:
         ratios = row["ratio_native_by_peer"]
         cells += [f"{ratios[peer.name]:.2f}" if peer.name in ratios else "–" for peer in ours]
         cells += [f"{memory[name] / 2**20:.1f}" if name in memory else "–" for name in [p.name for p in ours] + [best]]
-        table.add_row(SERIES[row["series"]][2], str(row["ranks"]), f"{row['pieces']:,}", f"{row['block_bytes']:,}",
-                      row["op"], *cells)
+        table.add_row(
+            SERIES[row["series"]][2],
+            str(row["ranks"]),
+            f"{row['pieces']:,}",
+            f"{row['block_bytes']:,}",
+            row["op"],
+            *cells,
+        )
     console.print(table)
-    for line in dict.fromkeys(f"{name}, {row['series']}: {reason}" for row in results
-                              for name, reason in row["absent"].items()):
+    for line in dict.fromkeys(
+        f"{name}, {row['series']}: {reason}" for row in results for name, reason in row["absent"].items()
+    ):
         console.print(line, highlight=False)
     if any(row["memory_claim_bytes"] for row in results):
         above = above_claim(results)
-        for line in above or [f"memory: interleaved, at any number of pieces at most the collective buffers and "
-                              f"{CLAIM_BYTES:,} B a rank"]:
+        for line in above or [
+            f"memory: interleaved, at any number of pieces at most the collective buffers and {CLAIM_BYTES:,} B a rank"
+        ]:
             console.print(line, highlight=False)
 
 
@@ -374,8 +414,13 @@ def run_scaling(options: Options, *, put: Put | None, plot_path: Path | None) ->
         return summarize(found, there, peers, options.rounds)
 
     def store(results: Sequence[dict[str, Any]], **end: Any) -> None:
-        document = {"environment": _environment(installations, options), "units": UNITS, "peers": titles,
-                    "series": {name: SERIES[name][2] for name in options.series}, "results": results}
+        document = {
+            "environment": _environment(installations, options),
+            "units": UNITS,
+            "peers": titles,
+            "series": {name: SERIES[name][2] for name in options.series},
+            "results": results,
+        }
         if put is not None:
             put(json.dumps(document, indent=1), **end)
 
@@ -385,9 +430,10 @@ def run_scaling(options: Options, *, put: Put | None, plot_path: Path | None) ->
             echo(f"{point.title}, {one['op']}, MB/s: {speeds or '–'}", err=True)
         store(begun(), done=False)
 
-    with interruptible() as interrupted, progress(
-        launches_of(points, peers, options), name="mpiio-ext bench scaling"
-    ) as advance:
+    with (
+        interruptible() as interrupted,
+        progress(launches_of(points, peers, options), name="mpiio-ext bench scaling") as advance,
+    ):
         measure(points, peers, options, advance, run_benchmark, found, keep)
     results = begun() if interrupted else summarize(found, points, peers, options.rounds)
     _print(results, peers(options.ranks))
@@ -403,8 +449,12 @@ def run_scaling(options: Options, *, put: Put | None, plot_path: Path | None) ->
 
 def _environment(installations: Sequence[Installation], options: Options) -> dict[str, Any]:
     return describe_environment(
-        installations, options.file.parent, rounds=options.rounds, repeats_per_round=options.repeats,
-        access=options.access, native_limit_s=options.limit_s,
+        installations,
+        options.file.parent,
+        rounds=options.rounds,
+        repeats_per_round=options.repeats,
+        access=options.access,
+        native_limit_s=options.limit_s,
         native_memory_limit_bytes=options.memory_limit_bytes,
     )
 
@@ -412,40 +462,80 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
 @click.command(name="scaling", context_settings=HELP, help=__doc__)
 @click.option("--quick", is_flag=True, help="Smaller files, 1, 2 and 4 ranks, up to 10^6 pieces, one round: minutes.")
 @click.option("--series", multiple=True, type=click.Choice(list(SERIES)), help="Only these; repeatable.")
-@click.option("--rank-counts", type=Counts(least=1),
-              help="Ranks of the series over ranks.  [default: 1,2,3,4,6,8,12,16]")
+@click.option(
+    "--rank-counts", type=Counts(least=1), help="Ranks of the series over ranks.  [default: 1,2,3,4,6,8,12,16]"
+)
 @click.option("--ranks", default=4, show_default=True, type=click.IntRange(1), help="Ranks of the series over pieces.")
-@click.option("--bytes", "rank_bytes", type=Size(1 << 16),
-              help="Size of the file of the series over ranks.  [default: 96MiB]")
-@click.option("--pieces-bytes", type=Size(1000),
-              help="Size of the file of the series over pieces.  [default: 100MB]")
+@click.option(
+    "--bytes", "rank_bytes", type=Size(1 << 16), help="Size of the file of the series over ranks.  [default: 96MiB]"
+)
+@click.option("--pieces-bytes", type=Size(1000), help="Size of the file of the series over pieces.  [default: 100MB]")
 @click.option("--pieces", "pieces_most", type=click.IntRange(1000), help="Most pieces.  [default: 100000000]")
 @click.option("--rounds", type=click.IntRange(1), help="Launches per point and peer.  [default: 2]")
 @click.option("--repeats", type=click.IntRange(1), help="Repetitions inside a launch.  [default: 2]")
 @click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
-@click.option("--path", type=click.Path(path_type=Path), default=Path("/dev/shm"), show_default=True,
-              help="Folder on the file system to measure.")
-@click.option("--native-limit", "limit_s", default="20s", show_default=True, type=Duration(least=1),
-              help="Time that a native peer may take per launch; otherwise it is dropped from there on.")
-@click.option("--memory-limit", "memory_limit_bytes", default="2GiB", show_default=True, type=Size(1 << 20),
-              help="Bytes that a rank of a native peer may allocate; otherwise it is dropped from there on.")
+@click.option(
+    "--path",
+    type=click.Path(path_type=Path),
+    default=Path("/dev/shm"),
+    show_default=True,
+    help="Folder on the file system to measure.",
+)
+@click.option(
+    "--native-limit",
+    "limit_s",
+    default="20s",
+    show_default=True,
+    type=Duration(least=1),
+    help="Time that a native peer may take per launch; otherwise it is dropped from there on.",
+)
+@click.option(
+    "--memory-limit",
+    "memory_limit_bytes",
+    default="2GiB",
+    show_default=True,
+    type=Size(1 << 20),
+    help="Bytes that a rank of a native peer may allocate; otherwise it is dropped from there on.",
+)
 @json_option("Print the results as JSON; the table goes to standard error.")
 @json_file_option()
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
-def command(*, quick: bool, series: tuple[str, ...], rank_counts: tuple[int, ...] | None, ranks: int,
-            rank_bytes: int | None, pieces_bytes: int | None, pieces_most: int | None, rounds: int | None,
-            repeats: int | None, access: str, path: Path, limit_s: float, memory_limit_bytes: int,
-            as_json: bool, output: Path | None, plot_path: Path | None) -> None:
+def command(
+    *,
+    quick: bool,
+    series: tuple[str, ...],
+    rank_counts: tuple[int, ...] | None,
+    ranks: int,
+    rank_bytes: int | None,
+    pieces_bytes: int | None,
+    pieces_most: int | None,
+    rounds: int | None,
+    repeats: int | None,
+    access: str,
+    path: Path,
+    limit_s: float,
+    memory_limit_bytes: int,
+    as_json: bool,
+    output: Path | None,
+    plot_path: Path | None,
+) -> None:
     """Parse the options and run; ends the process with one line on an error."""
     with json_result(as_json, output) as put, scratch_file(path, "scaling") as file:
         run_scaling(
             Options(
-                series=series or tuple(SERIES), rank_counts=rank_counts or ((1, 2, 4) if quick else RANKS), ranks=ranks,
+                series=series or tuple(SERIES),
+                rank_counts=rank_counts or ((1, 2, 4) if quick else RANKS),
+                ranks=ranks,
                 rank_series_bytes=rank_bytes or 3 << (22 if quick else 25),
                 pieces_series_bytes=pieces_bytes or (10**7 if quick else 10**8),
-                pieces_most=pieces_most or (10**6 if quick else 10**8), rounds=rounds or (1 if quick else 2),
-                repeats=repeats or (1 if quick else 2), access=access, limit_s=limit_s,
-                memory_limit_bytes=memory_limit_bytes, file=file,
+                pieces_most=pieces_most or (10**6 if quick else 10**8),
+                rounds=rounds or (1 if quick else 2),
+                repeats=repeats or (1 if quick else 2),
+                access=access,
+                limit_s=limit_s,
+                memory_limit_bytes=memory_limit_bytes,
+                file=file,
             ),
-            put=put if as_json else None, plot_path=plot_path,
+            put=put if as_json else None,
+            plot_path=plot_path,
         )

@@ -92,24 +92,43 @@ class EnginePlayer:
         agree(self._comm, _failure(plan, outcome), doing)
         calls.append(extension.system_calls())
         after = extension.delegate_statistics() if self._delegated else {}
-        counted = Counted(extension=change(extension.process_statistics(), before), system_calls=tuple(calls),
-                          delegates=change_of_each(after, delegates))  # fmt: skip
+        counted = Counted(
+            extension=change(extension.process_statistics(), before),
+            system_calls=tuple(calls),
+            delegates=change_of_each(after, delegates),
+        )
         total = sum(self._comm.allgather(outcome.bytes_written + outcome.bytes_read))
-        return Played(times=self._times(plan, outcome, span_of(marks)), period=period, data_bytes=total,
-                      counted=counted, fault=None)  # fmt: skip
+        return Played(
+            times=self._times(plan, outcome, span_of(marks)),
+            period=period,
+            data_bytes=total,
+            counted=counted,
+            fault=None,
+        )
 
     def _times(self, plan: Plan, outcome: Outcome, elapsed_s: float) -> PhaseTimes:
         """Return where the time went on the rank that took longest."""
-        inside = [float(outcome.duration[np.isin(plan.operation, _numbers(names))].sum()) / 1e9
-                  for names in (_OPENS, _VIEWS, _CLOSES)]  # fmt: skip
+        inside = [
+            float(outcome.duration[np.isin(plan.operation, _numbers(names))].sum()) / 1e9
+            for names in (_OPENS, _VIEWS, _CLOSES)
+        ]
         _, longest = max(self._comm.allgather((outcome.seconds, inside)), key=lambda item: item[0])
         open_s, view_s, close_s = longest
-        return PhaseTimes(elapsed_s=elapsed_s, access_s=elapsed_s, open_s=open_s, define_s=view_s,
-                          data_s=max(elapsed_s - open_s - view_s - close_s, 0.0), close_s=close_s)  # fmt: skip
+        return PhaseTimes(
+            elapsed_s=elapsed_s,
+            access_s=elapsed_s,
+            open_s=open_s,
+            define_s=view_s,
+            data_s=max(elapsed_s - open_s - view_s - close_s, 0.0),
+            close_s=close_s,
+        )
 
 
-_OPENS, _VIEWS, _CLOSES = ("open", "fopen", "MPI_File_open"), ("MPI_File_set_view",), ("close", "fclose",
-                                                                                      "MPI_File_close")  # fmt: skip
+_OPENS, _VIEWS, _CLOSES = (
+    ("open", "fopen", "MPI_File_open"),
+    ("MPI_File_set_view",),
+    ("close", "fclose", "MPI_File_close"),
+)
 
 
 def _numbers(names: tuple[str, ...]) -> list[int]:

@@ -64,7 +64,8 @@ def _all_delegates(counted: Sequence[Counted]) -> list[dict[str, Any]]:
         for index, counters in item.delegates.items():
             known = newest.setdefault(index, counters)
             newest[index] = {
-                name: max(known[name], value) if isinstance(value, int)
+                name: max(known[name], value)
+                if isinstance(value, int)
                 else tuple(max(pair) for pair in zip(known[name], value, strict=True))
                 for name, value in counters.items()
             }
@@ -150,13 +151,13 @@ def with_counters(row: Row, counted: Sequence[Counted]) -> Row:
             )
     calls = [(before, after) for before, after in (item.system_calls for item in counted) if before and after]
     if len(calls) == len(counted):
+
         def moved(name: str) -> int:
             return sum(
                 int(getattr(after, name.format(kind)) - getattr(before, name.format(kind)))
-                for before, after in calls for kind in kinds
+                for before, after in calls
+                for kind in kinds
             )
 
-        row = replace(
-            row, requests=moved("{}_requests"), request_bytes=moved("{}_bytes"), requests_source="kernel"
-        )
+        row = replace(row, requests=moved("{}_requests"), request_bytes=moved("{}_bytes"), requests_source="kernel")
     return row

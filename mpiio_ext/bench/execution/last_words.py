@@ -54,8 +54,9 @@ class LastWords:
         seconds = PATIENCE_S + self.phase_bytes // SLOWEST_BYTES_PER_S + _STEP_S * min(self._rank, _MOST_STEPS)
         words = ["/bin/sh", "-c", _HELPER, "sh", str(seconds), str(os.getpid()), text]
         with contextlib.suppress(OSError):  # no process left to be had: then the rank just waits
-            self._helper = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                            start_new_session=True)
+            self._helper = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, start_new_session=True
+            )
 
     def dismiss(self) -> None:
         """Send the helper away; harmless without one."""

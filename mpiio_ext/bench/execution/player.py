@@ -161,8 +161,12 @@ class Player:
 
     def _request(self, access: Access, room: Bytes | None) -> Request:
         layout = self._content.files[access.file]
-        return Request(access=access, variable=layout.variable(access.variable), memory=self._memory(access, room),
-                       shared=layout.owner is None)
+        return Request(
+            access=access,
+            variable=layout.variable(access.variable),
+            memory=self._memory(access, room),
+            shared=layout.owner is None,
+        )
 
     def _rooms(self, accesses: Sequence[Access]) -> Iterator[Bytes | None]:
         """Yield for each access its part of the kept buffer, one behind the other; None where nothing is kept."""
@@ -189,11 +193,16 @@ class Player:
 
     def _file(self, step: Open) -> OpenFile:
         layout = self._content.files[step.file]
-        return self._case.interface.file(Where(
-            comm=self._comm if layout.owner is None else self._self,
-            path=self._case.interface.path(self._folder, layout),
-            layout=layout, mode=step.mode, hints=self._hints, independent=self._independent,
-        ))
+        return self._case.interface.file(
+            Where(
+                comm=self._comm if layout.owner is None else self._self,
+                path=self._case.interface.path(self._folder, layout),
+                layout=layout,
+                mode=step.mode,
+                hints=self._hints,
+                independent=self._independent,
+            )
+        )
 
     # ---- a phase in parts ----
 
@@ -237,11 +246,24 @@ class Player:
         agree(self._comm, error, self._doing)
         parts.append(timed(self._comm, file.close, self._doing))
         period = watch.begin_unix_s, watch.now_unix_s()
-        counted = Counted(extension=statistics, system_calls=tuple(calls),
-                          delegates=change_of_each(self._delegate_statistics(), delegates))
+        counted = Counted(
+            extension=statistics,
+            system_calls=tuple(calls),
+            delegates=change_of_each(self._delegate_statistics(), delegates),
+        )
         access_s = sum(parts[1:] if self._delegated else parts[1:3])
-        return PhaseTimes(elapsed_s=sum(parts), access_s=access_s, open_s=parts[0], define_s=parts[1],
-                          data_s=parts[2], close_s=parts[3]), period, counted
+        return (
+            PhaseTimes(
+                elapsed_s=sum(parts),
+                access_s=access_s,
+                open_s=parts[0],
+                define_s=parts[1],
+                data_s=parts[2],
+                close_s=parts[3],
+            ),
+            period,
+            counted,
+        )
 
     # ---- a phase of an application ----
 
@@ -267,8 +289,11 @@ class Player:
             self._open.clear()  # files that an error has left open: closing is collective, and others may be past it
         agree(self._comm, error, self._doing)
         calls.append(extension.system_calls())
-        counted = Counted(extension=change(extension.process_statistics(), before), system_calls=tuple(calls),
-                          delegates=change_of_each(self._delegate_statistics(), delegates))
+        counted = Counted(
+            extension=change(extension.process_statistics(), before),
+            system_calls=tuple(calls),
+            delegates=change_of_each(self._delegate_statistics(), delegates),
+        )
         return self._phase_times(gathered), period, counted
 
     def _delegate_statistics(self) -> dict[int, dict[str, Any]]:
@@ -279,8 +304,14 @@ class Player:
         elapsed = span_of([marks for marks, _ in gathered])
         _, longest = max(gathered, key=lambda item: item[0][2] - item[0][1])
         known = longest["open"] + longest["define"] + longest["close"]
-        return PhaseTimes(elapsed_s=elapsed, access_s=elapsed, open_s=longest["open"], define_s=longest["define"],
-                          data_s=max(elapsed - known, 0.0), close_s=longest["close"])
+        return PhaseTimes(
+            elapsed_s=elapsed,
+            access_s=elapsed,
+            open_s=longest["open"],
+            define_s=longest["define"],
+            data_s=max(elapsed - known, 0.0),
+            close_s=longest["close"],
+        )
 
     def _do(self, item: _Prepared) -> None:
         begin = time.perf_counter()
@@ -300,8 +331,10 @@ class Player:
                 self._use(item)
         except Exception as error:
             self._first_error = self._first_error or error
-            self._last_words.prepare(f"{self._doing}: {error}{_space(self._folder)} (rank {self._comm.rank}; the "
-                                     "other ranks do not come back)")
+            self._last_words.prepare(
+                f"{self._doing}: {error}{_space(self._folder)} (rank {self._comm.rank}; the "
+                "other ranks do not come back)"
+            )
         self._times[kind] += time.perf_counter() - begin
 
     def _failure(self) -> Exception | None:

@@ -193,8 +193,10 @@ class Runner:
                 row = with_delegates(row, gathered) if method.delegated else row
             foreign = self._verify(group, case, method, cast.content, phase, written)
             if method.native and group.bcast(row.collectives_taken_over or row.independents_taken_over):
-                raise BenchError(f"the extension was active under '{method.name}': MPIOX_HINTS or MPIOX_HINTS_FILE "
-                                 "overrides mpiox_enable=false")
+                raise BenchError(
+                    f"the extension was active under '{method.name}': MPIOX_HINTS or MPIOX_HINTS_FILE "
+                    "overrides mpiox_enable=false"
+                )
             if phase.parts:  # the write and the read of a pattern are told apart by their rows, not by their file
                 foreign = foreign or any(known.gaps_written for known in rows)
             rows.append(replace(row, gaps_written=foreign))
@@ -212,8 +214,9 @@ class Runner:
 
     # ---- checks ----
 
-    def _verify(self, group: Any, case: Case, method: Method, content: Content, phase: Phase,
-                written: set[tuple[int, str]]) -> bool:
+    def _verify(
+        self, group: Any, case: Case, method: Method, content: Content, phase: Phase, written: set[tuple[int, str]]
+    ) -> bool:
         """Check the files that a phase has written; return whether a native method left bytes of its own in them.
 
         MPI leaves bytes of a new file that no rank writes undefined, and ROMIO's read-modify-write fills them with what
@@ -226,8 +229,9 @@ class Runner:
         error: Exception | None = None
         found = FileFaults()
         try:
-            found = check_files(content, case.interface, self.folder, versions, rank=group.rank, ranks=group.size,
-                                complete=complete)
+            found = check_files(
+                content, case.interface, self.folder, versions, rank=group.rank, ranks=group.size, complete=complete
+            )
         except Exception as caught:
             error = caught
         where = f"{case.label}, {method.name}, phase {phase.name}"
@@ -243,8 +247,10 @@ class Runner:
         found = [(item, rank) for rank, item in enumerate(group.allgather(fault)) if item is not None]
         if found:
             first, rank = min(found)
-            raise VerificationError(f"{where} {what}: {first} (found by rank {rank}, wrong data by {len(found)} of "
-                                    f"{group.size} ranks; the files are left there)")
+            raise VerificationError(
+                f"{where} {what}: {first} (found by rank {rank}, wrong data by {len(found)} of "
+                f"{group.size} ranks; the files are left there)"
+            )
 
     def _compare(self, group: Any, case: Case, reference: Path, *, first: bool) -> str:
         """Keep the first method's files, compare the others' with them; return how they were compared."""
@@ -266,8 +272,7 @@ class Runner:
         agree(group, error, f"comparing files ({case.label})")
         difference = group.bcast(difference)
         if difference is not None:
-            raise VerificationError(f"{case.label}: files of two methods differ: {difference} "
-                                    f"(left in {self.folder})")
+            raise VerificationError(f"{case.label}: files of two methods differ: {difference} (left in {self.folder})")
         return str(group.bcast(how))
 
 

@@ -103,6 +103,4 @@ class Schedule(Generic[Case]):
         if not self.repeated:
             return False
         promised = done < ENOUGH  # what was chosen is measured often enough, also where the machine has become slower
-        return promised or bool(
-            self.comm.bcast(not self.budget_s or elapsed_s + sum(self._seconds) <= self.budget_s)
-        )
+        return promised or bool(self.comm.bcast(not self.budget_s or elapsed_s + sum(self._seconds) <= self.budget_s))

@@ -56,8 +56,14 @@ def _chunks(files: Iterable[tuple[int, list[tuple[Variable, int]]]]) -> Iterator
 
 
 def check_files(
-    content: Content, interface: Interface, folder: Path, versions: dict[tuple[int, str], int], *, rank: int,
-    ranks: int, complete: bool,
+    content: Content,
+    interface: Interface,
+    folder: Path,
+    versions: dict[tuple[int, str], int],
+    *,
+    rank: int,
+    ranks: int,
+    complete: bool,
 ) -> FileFaults:
     """Compare this rank's chunks with what must be there; local.
 
@@ -107,8 +113,11 @@ def _whole_file(content: Content, reader: Reader, number: int, path: Path) -> Fi
     behind = (len(layout.variables), layout.end_bytes)
 
     def fault(text: str | None) -> Fault | None:
-        return None if text is None else Fault(file=number, array=behind[0], offset_bytes=behind[1],
-                                               text=f"{text} ({path})")
+        return (
+            None
+            if text is None
+            else Fault(file=number, array=behind[0], offset_bytes=behind[1], text=f"{text} ({path})")
+        )
 
     if layout.exact and (wrong_size := reader.wrong_size()) is not None:
         return FileFaults(data=fault(wrong_size))
@@ -128,8 +137,7 @@ def _chunk_faults(
     n = min(found.size, expected.size)
     data, foreign = _differences(found[:n], expected[:n], None if mask is None else mask[:n])
     if data is None and found.size != expected.size and expected[n:].any():
-        data = (n + int(np.flatnonzero(expected[n:])[0]),
-                "the file ends, or the array has another shape or type")
+        data = (n + int(np.flatnonzero(expected[n:])[0]), "the file ends, or the array has another shape or type")
 
     def fault(wrong: tuple[int, str] | None) -> Fault | None:
         if wrong is None:
@@ -173,11 +181,16 @@ def check_memory(content: Content, access: Access, memory: Bytes, path: Path) ->
     i = int(wrong[0])
     expected = int(content.memory(access)[i])
     position = content.position(access, i)
-    where = (f"byte {i} of the memory, which is no part of the read" if position is None
-             else f"byte {position} (byte {i} of the memory)")
+    where = (
+        f"byte {i} of the memory, which is no part of the read"
+        if position is None
+        else f"byte {position} (byte {i} of the memory)"
+    )
     layout = content.files[access.file]
     return Fault(
-        file=access.file, array=layout.variables.index(layout.variable(access.variable)), offset_bytes=position or 0,
+        file=access.file,
+        array=layout.variables.index(layout.variable(access.variable)),
+        offset_bytes=position or 0,
         text=f"{path}, array {access.variable}, {where}: expected 0x{expected:02x}, found 0x{memory[i]:02x}, "
-             f"{wrong.size} bytes are wrong",
+        f"{wrong.size} bytes are wrong",
     )

@@ -56,8 +56,9 @@ class _Asked:
 
     def add(self, text: str) -> None:
         if not text.endswith(".json"):
-            self.specs += parse(text, total_bytes=int(self._defaults["total_bytes"]),
-                                stonewall_s=float(self._defaults["stonewall_s"]))
+            self.specs += parse(
+                text, total_bytes=int(self._defaults["total_bytes"]), stonewall_s=float(self._defaults["stonewall_s"])
+            )
             return
         from mpiio_ext.bench.explore import forge  # with pydantic, which no rank needs otherwise
 
@@ -65,41 +66,96 @@ class _Asked:
         self.specs += found.specs
         self.path = self.path or found.path
         if self.threads not in (None, found.threads) and found.threads is not None:
-            raise ArgumentError(f"{text}: dispatchers {found.threads}, and {self.threads} in another file: the "
-                                "delegates of a run are started once; explore them in runs of their own")
+            raise ArgumentError(
+                f"{text}: dispatchers {found.threads}, and {self.threads} in another file: the "
+                "delegates of a run are started once; explore them in runs of their own"
+            )
         self.threads = found.threads or self.threads
         self.notes += [f"{text}: {note}" for note in found.notes]
 
 
-@click.command(name="mpiio-ext bench explore", epilog=_EPILOG,
-               context_settings={**HELP, "max_content_width": 110, "show_default": True})
-@click.option("--io-nodes", type=Counts(), metavar="LIST", callback=_counts, show_default="forwarders of FORGE's files",
-              help=f"Numbers of I/O delegates up to {MOST_NODES}, as 0,1,2,4 or 0..8 or 0..64:16; 0 = without.")
-@click.option("--pattern", "patterns", multiple=True, required=True, metavar="WORDS|FILE.json",
-              help="What is measured, see below; may be repeated.")
-@click.option("--total", type=Size(), default="64MiB", metavar="SIZE",
-              help="Of all ranks together, where the pattern does not say.")
-@click.option("--stonewall", type=Duration(zero=True), default="0", metavar="TIME",
-              help="Where the pattern does not say: each rank stops then; 0 = no limit.")
-@click.option("-r", "--repetitions", type=click.IntRange(min=1), default=3, metavar="N",
-              help="The numbers of delegates alternate inside each.")
-@click.option("--path", type=_FOLDER, metavar="FOLDER", show_default="that of FORGE's file, or .",
-              help="Existing folder on the file system to measure; a temporary folder is made in it.")
-@output_option(type=_FOLDER, metavar="FOLDER", show_default="./bench-results/explore-<date>",
-               help="Where results go.")
-@click.option("--store", type=_FOLDER, metavar="FILE",
-              help="Add the curves to this store, each as a new version, as `arbitrate curves` does.")
-@click.option("--program", default="", metavar="NAME", show_default="none",
-              help="Store the curve of all patterns together under this name, too: for `arbiter --curves`.")
-@click.option("--delegate-mode", type=click.Choice(["spawn", "split", "thread", "auto"]), default="spawn",
-              help="How delegates are started.")
-@click.option("-H", "--hint", type=HintType(), multiple=True, metavar="NAME=VALUE",
-              help="Hint for every file; may be repeated.")
+@click.command(
+    name="mpiio-ext bench explore",
+    epilog=_EPILOG,
+    context_settings={**HELP, "max_content_width": 110, "show_default": True},
+)
+@click.option(
+    "--io-nodes",
+    type=Counts(),
+    metavar="LIST",
+    callback=_counts,
+    show_default="forwarders of FORGE's files",
+    help=f"Numbers of I/O delegates up to {MOST_NODES}, as 0,1,2,4 or 0..8 or 0..64:16; 0 = without.",
+)
+@click.option(
+    "--pattern",
+    "patterns",
+    multiple=True,
+    required=True,
+    metavar="WORDS|FILE.json",
+    help="What is measured, see below; may be repeated.",
+)
+@click.option(
+    "--total",
+    type=Size(),
+    default="64MiB",
+    metavar="SIZE",
+    help="Of all ranks together, where the pattern does not say.",
+)
+@click.option(
+    "--stonewall",
+    type=Duration(zero=True),
+    default="0",
+    metavar="TIME",
+    help="Where the pattern does not say: each rank stops then; 0 = no limit.",
+)
+@click.option(
+    "-r",
+    "--repetitions",
+    type=click.IntRange(min=1),
+    default=3,
+    metavar="N",
+    help="The numbers of delegates alternate inside each.",
+)
+@click.option(
+    "--path",
+    type=_FOLDER,
+    metavar="FOLDER",
+    show_default="that of FORGE's file, or .",
+    help="Existing folder on the file system to measure; a temporary folder is made in it.",
+)
+@output_option(type=_FOLDER, metavar="FOLDER", show_default="./bench-results/explore-<date>", help="Where results go.")
+@click.option(
+    "--store",
+    type=_FOLDER,
+    metavar="FILE",
+    help="Add the curves to this store, each as a new version, as `arbitrate curves` does.",
+)
+@click.option(
+    "--program",
+    default="",
+    metavar="NAME",
+    show_default="none",
+    help="Store the curve of all patterns together under this name, too: for `arbiter --curves`.",
+)
+@click.option(
+    "--delegate-mode",
+    type=click.Choice(["spawn", "split", "thread", "auto"]),
+    default="spawn",
+    help="How delegates are started.",
+)
+@click.option(
+    "-H", "--hint", type=HintType(), multiple=True, metavar="NAME=VALUE", help="Hint for every file; may be repeated."
+)
 @click.option("--sync", is_flag=True, show_default=False, help="Bring the data to stable storage inside the time.")
 @click.option("--verify/--no-verify", default=True, help="Compare every byte, outside the time.")
 @click.option("--page/--no-page", "report", default=True, help="Draw the curves and make index.html.")
-@click.option("--progress/--no-progress", default=None, show_default="a bar on a terminal, elsewhere lines",
-              help="Show progress: the row, of how many, and the time that is left.")
+@click.option(
+    "--progress/--no-progress",
+    default=None,
+    show_default="a bar on a terminal, elsewhere lines",
+    help="Show progress: the row, of how many, and the time that is left.",
+)
 def command(**values: Any) -> Options:
     """Measure access patterns with different numbers of I/O delegates, and write bandwidth curves for arbitration.
 
@@ -121,7 +177,18 @@ def command(**values: Any) -> Options:
     if values["program"] and not re.fullmatch(r"[A-Za-z0-9._+-]{1,63}", values["program"]):
         raise click.BadParameter("letters, digits and ._+- only, 63 at most", param_hint="'--program'")
     return Options(
-        specs=tuple(dict.fromkeys(asked.specs)), io_nodes=values["io_nodes"], repetitions=values["repetitions"],
-        path=values["path"] or asked.path or Path(), output=values["output"], hints=hints,
-        delegate_mode=values["delegate_mode"], sync=values["sync"], verify=values["verify"], store=values["store"],
-        program=values["program"], progress=values["progress"], report=values["report"], notes=tuple(asked.notes))
+        specs=tuple(dict.fromkeys(asked.specs)),
+        io_nodes=values["io_nodes"],
+        repetitions=values["repetitions"],
+        path=values["path"] or asked.path or Path(),
+        output=values["output"],
+        hints=hints,
+        delegate_mode=values["delegate_mode"],
+        sync=values["sync"],
+        verify=values["verify"],
+        store=values["store"],
+        program=values["program"],
+        progress=values["progress"],
+        report=values["report"],
+        notes=tuple(asked.notes),
+    )

@@ -94,8 +94,12 @@ class Options:
     @property
     def job_hints(self) -> dict[str, str]:
         """Hints that start the delegates."""
-        return {"mpiox_enable": "true", **self.hints, "mpiox_delegates": str(self.most),
-                "mpiox_delegate_mode": self.delegate_mode}
+        return {
+            "mpiox_enable": "true",
+            **self.hints,
+            "mpiox_delegates": str(self.most),
+            "mpiox_delegate_mode": self.delegate_mode,
+        }
 
 
 # ---- before anything runs ----
@@ -117,8 +121,10 @@ def _check(options: Options, ranks: int, compute_nodes: int) -> dict[Pattern, Sp
         except ArgumentError as error:
             raise SetupError(f"--pattern: {error}") from error
         if pattern in found and found[pattern] != spec:
-            raise SetupError(f"--pattern: two patterns are both {pattern.name} to a curve, and differ in size or "
-                             "stonewall: explore them in runs of their own")
+            raise SetupError(
+                f"--pattern: two patterns are both {pattern.name} to a curve, and differ in size or "
+                "stonewall: explore them in runs of their own"
+            )
         if not options.counts(spec):
             raise SetupError(f"--io-nodes is missing, and {pattern.name} does not say forwarders")
         found[pattern] = spec
@@ -155,8 +161,9 @@ def _start(comm: MPI.Intracomm, options: Options, folder: Path) -> str:
 
     group = current()
     there = len(group.delegates) if group is not None else 0
-    error = SetupError(f"--io-nodes {options.most}: there are {there} delegates ({text})") if there < options.most \
-        else None
+    error = (
+        SetupError(f"--io-nodes {options.most}: there are {there} delegates ({text})") if there < options.most else None
+    )
     agree(comm, error, "starting delegates")
     return text
 
@@ -194,9 +201,15 @@ class _Explorer:
         self._number = 0
 
     def _place(self, step: _Step, run: int) -> Place:
-        return Place(spec=step.spec, path=self.folder / step.pattern.name, io_nodes=step.count, run=run,
-                     hints=self.options.file_hints(step.spec, step.count), sync=self.options.sync,
-                     verify=self.options.verify)
+        return Place(
+            spec=step.spec,
+            path=self.folder / step.pattern.name,
+            io_nodes=step.count,
+            run=run,
+            hints=self.options.file_hints(step.spec, step.count),
+            sync=self.options.sync,
+            verify=self.options.verify,
+        )
 
     def _prepare(self) -> None:
         """Write what is read; it lies there to the end."""
@@ -218,15 +231,30 @@ class _Explorer:
             self._number += 1
             run = order.index(step.pattern) if step.spec.operation == "read" else len(order) + self._number
             measured = measure(self.comm, self._place(step, run))
-            self.runs.append(Run(spec=step.spec, pattern=step.pattern, io_nodes=step.count,
-                                 repetition=step.repetition, measured=measured))
+            self.runs.append(
+                Run(
+                    spec=step.spec,
+                    pattern=step.pattern,
+                    io_nodes=step.count,
+                    repetition=step.repetition,
+                    measured=measured,
+                )
+            )
             advance(f"{step.pattern.name}, {step.count}: {measured.bandwidth_mb_per_s:,.0f} MB/s")
 
 
 def _configuration(options: Options, text: str) -> dict[str, Any]:
-    return {"io_nodes": list(options.io_nodes), "repetitions": options.repetitions, "hints": options.hints,
-            "delegate_mode": options.delegate_mode, "delegates": text, "sync": options.sync, "verify": options.verify,
-            "program": options.program, "notes": list(options.notes)}
+    return {
+        "io_nodes": list(options.io_nodes),
+        "repetitions": options.repetitions,
+        "hints": options.hints,
+        "delegate_mode": options.delegate_mode,
+        "delegates": text,
+        "sync": options.sync,
+        "verify": options.verify,
+        "program": options.program,
+        "notes": list(options.notes),
+    }
 
 
 def _store(options: Options, output: Path, runs: Sequence[Run]) -> list[Path]:
@@ -303,8 +331,9 @@ def _run(comm: MPI.Intracomm, options: Options, folder: Path, patterns: dict[Pat
 
     def keep() -> None:
         if comm.rank == 0:
-            results.write(output, found("the exploration had not ended when this was written"), explorer.runs,
-                          page=False)
+            results.write(
+                output, found("the exploration had not ended when this was written"), explorer.runs, page=False
+            )
 
     steps = sum(len(options.counts(spec)) * options.times(spec) for spec in patterns.values())
     with progress_of_rank_0(comm, options.progress, steps) as advance:

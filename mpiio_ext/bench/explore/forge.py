@@ -137,8 +137,12 @@ class _Patterns:
             for index, phase in enumerate(phases["phases"]):
                 for number, step in enumerate(phase["patterns"]):
                     if step is not None:
-                        self.pattern(pointer("phases", index, "patterns", number), step, phases,
-                                     max(phase.get("repetitions", 1), 1))
+                        self.pattern(
+                            pointer("phases", index, "patterns", number),
+                            step,
+                            phases,
+                            max(phase.get("repetitions", 1), 1),
+                        )
         else:
             single = documents.parse(_Single, value)
             self.common(place, single)
@@ -159,11 +163,19 @@ class _Patterns:
         # The first form did both, and says nothing of it.
         for operation in found.get("operation", found.get("operations", ("write", "read"))):
             try:
-                self.add(Spec(
-                    layout=_LAYOUTS[found["number_of_files"]], spatiality=found["spatiality"],
-                    request_bytes=found["request_size"], total_bytes=found["total_size"], operation=operation,
-                    stonewall_s=float(found.get("stone_wall", 0)), direct=found.get("direct_io", 0) > 0,
-                    io_nodes=(both["forwarders"],) if "forwarders" in both else (), repetitions=repetitions))
+                self.add(
+                    Spec(
+                        layout=_LAYOUTS[found["number_of_files"]],
+                        spatiality=found["spatiality"],
+                        request_bytes=found["request_size"],
+                        total_bytes=found["total_size"],
+                        operation=operation,
+                        stonewall_s=float(found.get("stone_wall", 0)),
+                        direct=found.get("direct_io", 0) > 0,
+                        io_nodes=(both["forwarders"],) if "forwarders" in both else (),
+                        repetitions=repetitions,
+                    )
+                )
             except ArgumentError as error:
                 raise DocumentError([(place, str(error))]) from error
 
@@ -181,14 +193,25 @@ class _Patterns:
             raise DocumentError([("", "there is no pattern that writes or reads")])
         if len(self.threads) > 1:
             (one, first), (two, second) = list(self.threads.items())[:2]
-            raise DocumentError([(f"{second}/dispatchers", f"is {two}, and {one} at {first or 'the top'}: the "
-                                  "delegates of a run are started once; explore them in runs of their own")])
+            raise DocumentError(
+                [
+                    (
+                        f"{second}/dispatchers",
+                        f"is {two}, and {one} at {first or 'the top'}: the "
+                        "delegates of a run are started once; explore them in runs of their own",
+                    )
+                ]
+            )
         threads = next(iter(self.threads), None) or None
         if threads is not None and threads > MOST_THREADS:
             self.notes[f"dispatchers {threads}: a delegate has {MOST_THREADS} I/O threads at most"] = None
             threads = MOST_THREADS
-        return Forge(specs=tuple(self.specs), path=self.paths[0] if self.paths else None, threads=threads,
-                     notes=tuple(self.notes))
+        return Forge(
+            specs=tuple(self.specs),
+            path=self.paths[0] if self.paths else None,
+            threads=threads,
+            notes=tuple(self.notes),
+        )
 
 
 def read(file: Path) -> Forge:

@@ -155,8 +155,10 @@ class _Rank:
         said = str((extension.file_statistics(self.file) or {}).get("delegation", ""))
         if (self.place.io_nodes > 0) != (bool(said) and not said.startswith("none")):
             why = said or "no delegates serve the file"
-            raise BenchError(f"{self.place.io_nodes} delegates were asked for, and: {why}; hints in MPIOX_HINTS, "
-                             "MPIOX_HINTS_FILE and the site file are stronger than the bench's")
+            raise BenchError(
+                f"{self.place.io_nodes} delegates were asked for, and: {why}; hints in MPIOX_HINTS, "
+                "MPIOX_HINTS_FILE and the site file are stronger than the bench's"
+            )
 
     def data(self) -> None:
         write, clock = self.spec.operation == "write", time.perf_counter
@@ -187,8 +189,10 @@ class _Rank:
         wrong = np.flatnonzero(found != expected[: found.size])
         at = int(wrong[0]) if wrong.size else found.size
         what = f"found 0x{found[at]:02x}" if at < found.size else "the file ends"
-        return VerificationError(f"{path}, byte {offset + at}: expected 0x{expected[at]:02x}, {what} "
-                                 f"({self.place.io_nodes} delegates, {self.spec.operation})")
+        return VerificationError(
+            f"{path}, byte {offset + at}: expected 0x{expected[at]:02x}, {what} "
+            f"({self.place.io_nodes} delegates, {self.spec.operation})"
+        )
 
     def compare_read(self) -> int:
         """Compare what was read; returns how many bytes. The file is open."""
@@ -236,8 +240,9 @@ class _Rank:
             rest = np.frombuffer(os.pread(descriptor, size, at), np.uint8)
             if rest.any():
                 wrong = int(np.flatnonzero(rest)[0])
-                raise VerificationError(f"{path}, byte {at + wrong}: expected 0x00 (no rank writes this byte), found "
-                                        f"0x{rest[wrong]:02x}")
+                raise VerificationError(
+                    f"{path}, byte {at + wrong}: expected 0x00 (no rank writes this byte), found 0x{rest[wrong]:02x}"
+                )
 
 
 @contextlib.contextmanager
@@ -299,13 +304,23 @@ def measure(comm: MPI.Intracomm, place: Place) -> Measured:
         _remove(comm, place)
     way = "written" if place.spec.operation == "write" else "read"
     own = rank.statistics or {}
-    sums = np.array([rank.stopped, own.get(f"delegated_bytes_{way}", 0), own.get(f"bypass_bytes_{way}", 0), verified],
-                    np.int64)
+    sums = np.array(
+        [rank.stopped, own.get(f"delegated_bytes_{way}", 0), own.get(f"bypass_bytes_{way}", 0), verified], np.int64
+    )
     total = np.empty_like(sums)
     comm.Allreduce(sums, total)
-    return Measured(data_bytes=sum(done) * place.spec.request_bytes, requests=sum(done), stopped_ranks=int(total[0]),
-                    open_s=open_s, data_s=data_s, close_s=close_s, delegated_bytes=int(total[1]),
-                    bypass_bytes=int(total[2]), serving_delegates=serving, verified_bytes=int(total[3]))
+    return Measured(
+        data_bytes=sum(done) * place.spec.request_bytes,
+        requests=sum(done),
+        stopped_ranks=int(total[0]),
+        open_s=open_s,
+        data_s=data_s,
+        close_s=close_s,
+        delegated_bytes=int(total[1]),
+        bypass_bytes=int(total[2]),
+        serving_delegates=serving,
+        verified_bytes=int(total[3]),
+    )
 
 
 def prepare(comm: MPI.Intracomm, place: Place) -> None:

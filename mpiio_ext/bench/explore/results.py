@@ -24,8 +24,23 @@ from mpiio_ext.delegates.arbitration.pattern import Pattern
 
 #: Version of the JSON.
 FORMAT = 1
-_COLUMNS = ("forwarders", "clients", "processes", "layout", "spatiality", "odirect", "stonewall", "request", "total",
-            "operation", "time", "transfered", "bandwidth", "request_bytes", "repetition")
+_COLUMNS = (
+    "forwarders",
+    "clients",
+    "processes",
+    "layout",
+    "spatiality",
+    "odirect",
+    "stonewall",
+    "request",
+    "total",
+    "operation",
+    "time",
+    "transfered",
+    "bandwidth",
+    "request_bytes",
+    "repetition",
+)
 _MB = 1e6
 
 
@@ -56,8 +71,10 @@ def curves_of(runs: Sequence[Run]) -> dict[Pattern, Curve]:
         points = found.setdefault(run.pattern, {})
         points.setdefault(run.io_nodes, []).append(run.measured.bandwidth_mb_per_s)
     sources = {run.pattern: _source(run.spec) for run in runs}
-    return {pattern: Curve({count: Point.of(values) for count, values in points.items()}, source=sources[pattern])
-            for pattern, points in found.items()}
+    return {
+        pattern: Curve({count: Point.of(values) for count, values in points.items()}, source=sources[pattern])
+        for pattern, points in found.items()
+    }
 
 
 def _source(spec: Spec) -> str:
@@ -80,8 +97,13 @@ def joint_curve(runs: Sequence[Run]) -> Curve:
 
 
 def _run(run: Run) -> dict[str, Any]:
-    return {"pattern": run.pattern.name, "io_nodes": run.io_nodes, "repetition": run.repetition,
-            **asdict(run.measured), "bandwidth_mb_per_s": run.measured.bandwidth_mb_per_s}
+    return {
+        "pattern": run.pattern.name,
+        "io_nodes": run.io_nodes,
+        "repetition": run.repetition,
+        **asdict(run.measured),
+        "bandwidth_mb_per_s": run.measured.bandwidth_mb_per_s,
+    }
 
 
 def _summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
@@ -91,12 +113,20 @@ def _summary(runs: Sequence[Run]) -> list[dict[str, Any]]:
     out = []
     for (name, count), group in groups.items():
         spread = Spread.of([run.measured.bandwidth_mb_per_s for run in group])
-        out.append({"pattern": name, "io_nodes": count, "repetitions": spread.count,
-                    "median_mb_per_s": spread.median, "smallest_mb_per_s": spread.low,
-                    "largest_mb_per_s": spread.high, "data_bytes": max(run.measured.data_bytes for run in group),
-                    "stopped_ranks": max(run.measured.stopped_ranks for run in group),
-                    "serving_delegates": max(run.measured.serving_delegates or 0 for run in group),
-                    "delegated_part": _part(group)})
+        out.append(
+            {
+                "pattern": name,
+                "io_nodes": count,
+                "repetitions": spread.count,
+                "median_mb_per_s": spread.median,
+                "smallest_mb_per_s": spread.low,
+                "largest_mb_per_s": spread.high,
+                "data_bytes": max(run.measured.data_bytes for run in group),
+                "stopped_ranks": max(run.measured.stopped_ranks for run in group),
+                "serving_delegates": max(run.measured.serving_delegates or 0 for run in group),
+                "delegated_part": _part(group),
+            }
+        )
     return out
 
 
@@ -107,14 +137,19 @@ def _part(group: Sequence[Run]) -> float | None:
     return sum(r.measured.delegated_bytes for r in group) / max(sum(r.measured.data_bytes for r in group), 1)
 
 
-def document(runs: Sequence[Run], environment: Mapping[str, Any], configuration: Mapping[str, Any],
-             failure: str | None) -> dict[str, Any]:
+def document(
+    runs: Sequence[Run], environment: Mapping[str, Any], configuration: Mapping[str, Any], failure: str | None
+) -> dict[str, Any]:
     """Return the results as plain data."""
     return {
-        "what": "arbitration exploration", "format": FORMAT,
+        "what": "arbitration exploration",
+        "format": FORMAT,
         "units": {"_mb_per_s": "MB/s (10^6 bytes)", "_bytes": "bytes", "_s": "s"},
-        "environment": dict(environment), "configuration": dict(configuration), "failure": failure,
-        "patterns": {run.pattern.name: asdict(run.spec) for run in runs}, "summary": _summary(runs),
+        "environment": dict(environment),
+        "configuration": dict(configuration),
+        "failure": failure,
+        "patterns": {run.pattern.name: asdict(run.spec) for run in runs},
+        "summary": _summary(runs),
         "runs": [_run(run) for run in runs],
     }
 
@@ -126,12 +161,25 @@ def table(runs: Sequence[Run]) -> str:
     writer.writerow(_COLUMNS)
     for run in runs:
         spec, measured = run.spec, run.measured
-        writer.writerow([
-            run.io_nodes, run.pattern.compute_nodes, run.pattern.processes, int(spec.layout == "shared"),
-            int(spec.spatiality == "strided"), int(spec.direct), f"{spec.stonewall_s:g}",
-            f"{spec.request_bytes / 1024:g}", f"{spec.total_bytes / 2**20:g}", spec.operation,
-            f"{measured.data_s + measured.close_s:.6f}", f"{measured.data_bytes / _MB:.6f}",
-            f"{measured.bandwidth_mb_per_s:.6f}", spec.request_bytes, run.repetition])
+        writer.writerow(
+            [
+                run.io_nodes,
+                run.pattern.compute_nodes,
+                run.pattern.processes,
+                int(spec.layout == "shared"),
+                int(spec.spatiality == "strided"),
+                int(spec.direct),
+                f"{spec.stonewall_s:g}",
+                f"{spec.request_bytes / 1024:g}",
+                f"{spec.total_bytes / 2**20:g}",
+                spec.operation,
+                f"{measured.data_s + measured.close_s:.6f}",
+                f"{measured.data_bytes / _MB:.6f}",
+                f"{measured.bandwidth_mb_per_s:.6f}",
+                spec.request_bytes,
+                run.repetition,
+            ]
+        )
     return out.getvalue()
 
 
@@ -139,11 +187,15 @@ def lines(summary: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a sentence for each pattern and number of delegates."""
     out = []
     for row in summary:
-        text = (f"{row['pattern']}, {row['io_nodes']}: {row['median_mb_per_s']:,.1f} MB/s "
-                f"[{row['smallest_mb_per_s']:,.1f} to {row['largest_mb_per_s']:,.1f}], {row['repetitions']} times")
+        text = (
+            f"{row['pattern']}, {row['io_nodes']}: {row['median_mb_per_s']:,.1f} MB/s "
+            f"[{row['smallest_mb_per_s']:,.1f} to {row['largest_mb_per_s']:,.1f}], {row['repetitions']} times"
+        )
         if row["delegated_part"] is not None and row["delegated_part"] < 0.5:
-            text += (f"; {100 * (1 - row['delegated_part']):.0f} % of the bytes went past the delegates "
-                     "(mpiox_delegate_bypass)")
+            text += (
+                f"; {100 * (1 - row['delegated_part']):.0f} % of the bytes went past the delegates "
+                "(mpiox_delegate_bypass)"
+            )
         if 0 < row["serving_delegates"] < row["io_nodes"]:
             text += f"; {row['serving_delegates']} of the delegates had pages of it"
         out.append(text)
@@ -155,8 +207,10 @@ def _lead(summary: Sequence[Mapping[str, Any]]) -> str:
     patterns = len({row["pattern"] for row in summary})
     counts, times = ([row[key] for row in summary] for key in ("io_nodes", "repetitions"))
     ends = f"{min(times)}" if min(times) == max(times) else f"{min(times)} to {max(times)}"
-    return (f"{patterns} pattern{'' if patterns == 1 else 's'} measured with {min(counts)} to {max(counts)} delegates, "
-            f"{ends} time{'' if ends == '1' else 's'} each.")
+    return (
+        f"{patterns} pattern{'' if patterns == 1 else 's'} measured with {min(counts)} to {max(counts)} delegates, "
+        f"{ends} time{'' if ends == '1' else 's'} each."
+    )
 
 
 def _caches(runs: Sequence[Run]) -> str:
@@ -182,13 +236,19 @@ def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: 
 
         chart = draw.draw_curves({pattern.name: curve for pattern, curve in curves_of(runs).items()})
         texts["curves.svg"] = plots.svg_file(chart)
-        figure = pages.drawn(chart, caption="Bandwidth by number of delegates, with the standard deviation of a "
-                             f"repetition; {_caches(runs)}.")
+        figure = pages.drawn(
+            chart,
+            caption=f"Bandwidth by number of delegates, with the standard deviation of a repetition; {_caches(runs)}.",
+        )
         section = pages.Section(anchor="results", title="Results", sentences=lines(found["summary"]))
         failed = [pages.Finding(title="The exploration ended early.", evidence=[found["failure"]], weight="warning")]
         texts["index.html"] = pages.document(
-            "Exploration: bandwidth by number of delegates", [section], lead=[_lead(found["summary"])], picture=figure,
-            notices=failed if found["failure"] else [])
+            "Exploration: bandwidth by number of delegates",
+            [section],
+            lead=[_lead(found["summary"])],
+            picture=figure,
+            notices=failed if found["failure"] else [],
+        )
     paths = []
     for name, text in texts.items():
         write_whole(folder / name, text)

@@ -22,10 +22,17 @@ from mpiio_ext.errors import ArgumentError
 PAPER = "paper"
 _PAPER_KIB = (32, 128, 512, 1024, 4096, 6144, 8192)
 _PAPER_KINDS: tuple[tuple[Layout, Spatiality], ...] = (
-    ("file-per-process", "contiguous"), ("shared", "contiguous"), ("shared", "strided"))
+    ("file-per-process", "contiguous"),
+    ("shared", "contiguous"),
+    ("shared", "strided"),
+)
 
-_LAYOUTS: dict[str, Layout] = {"shared": "shared", "individual": "file-per-process",
-                               "file-per-process": "file-per-process", "fpp": "file-per-process"}
+_LAYOUTS: dict[str, Layout] = {
+    "shared": "shared",
+    "individual": "file-per-process",
+    "file-per-process": "file-per-process",
+    "fpp": "file-per-process",
+}
 _SPATIALITIES: dict[str, Spatiality] = {"contiguous": "contiguous", "strided": "strided"}
 _SECONDS = re.compile(r"(\d+(?:\.\d+)?)s")
 
@@ -62,8 +69,9 @@ class Spec:
         if not 1 <= self.request_bytes < 2**31:
             raise ArgumentError(f"a request must have 1 byte to 2 GiB, not {self.request_bytes}")
         if self.total_bytes < self.request_bytes:
-            raise ArgumentError(f"the total of {self.total_bytes} bytes is less than one request of "
-                                f"{self.request_bytes}")
+            raise ArgumentError(
+                f"the total of {self.total_bytes} bytes is less than one request of {self.request_bytes}"
+            )
         if self.operation not in ("write", "read"):
             raise ArgumentError(f"operation must be write or read, not {self.operation!r}")
         if not 0 <= self.stonewall_s < 1e6:
@@ -71,9 +79,15 @@ class Spec:
 
     def pattern(self, compute_nodes: int, processes: int) -> Pattern:
         """Return what its curve is told by."""
-        return Pattern(layout=self.layout, spatiality=self.spatiality, request_bytes=self.request_bytes,
-                       compute_nodes=compute_nodes, processes=processes, operation=self.operation,
-                       direct=self.direct)
+        return Pattern(
+            layout=self.layout,
+            spatiality=self.spatiality,
+            request_bytes=self.request_bytes,
+            compute_nodes=compute_nodes,
+            processes=processes,
+            operation=self.operation,
+            direct=self.direct,
+        )
 
     def requests(self, processes: int) -> int:
         """Return how many requests each rank makes.
@@ -85,8 +99,10 @@ class Spec:
         """
         count = self.total_bytes // (self.request_bytes * processes)
         if count < 1:
-            raise ArgumentError(f"a total of {self.total_bytes} bytes leaves {processes} ranks without a request of "
-                                f"{self.request_bytes} each: raise the total")
+            raise ArgumentError(
+                f"a total of {self.total_bytes} bytes leaves {processes} ranks without a request of "
+                f"{self.request_bytes} each: raise the total"
+            )
         return count
 
     def offset(self, rank: int, index: int, processes: int, requests: int) -> int:
@@ -143,9 +159,11 @@ def parse(text: str, *, total_bytes: int, stonewall_s: float) -> list[Spec]:
         elif size is not None:
             put("the request size" if "the request size" not in found else "the total size", size)
         else:
-            raise ArgumentError(f"pattern {text!r}: {word!r} is not understood: shared or individual, contiguous or "
-                                "strided, write or read, the size of a request, that of all, seconds as in 5s, direct; "
-                                f"or {PAPER}")
+            raise ArgumentError(
+                f"pattern {text!r}: {word!r} is not understood: shared or individual, contiguous or "
+                "strided, write or read, the size of a request, that of all, seconds as in 5s, direct; "
+                f"or {PAPER}"
+            )
     return _made(text, found, total_bytes, stonewall_s)
 
 
@@ -164,7 +182,15 @@ def _made(text: str, found: dict[str, Any], total_bytes: int, stonewall_s: float
             raise ArgumentError(f"pattern {text!r} does not say the size of a request, as 64KiB")
         kinds = [(found.get("the layout", "shared"), found.get("the spatiality", "contiguous"), sizes[0])]
         total = sizes[1] if len(sizes) > 1 else total_bytes
-    return [Spec(layout=layout, spatiality=spatiality, request_bytes=request, total_bytes=total,
-                 operation=found.get("the operation", "write"), direct="direct" in found,
-                 stonewall_s=found.get("the stonewall", stonewall_s))
-            for layout, spatiality, request in kinds]
+    return [
+        Spec(
+            layout=layout,
+            spatiality=spatiality,
+            request_bytes=request,
+            total_bytes=total,
+            operation=found.get("the operation", "write"),
+            direct="direct" in found,
+            stonewall_s=found.get("the stonewall", stonewall_s),
+        )
+        for layout, spatiality, request in kinds
+    ]

@@ -155,8 +155,9 @@ class RawReader(Reader):
     layout : given for files that hold nothing but these arrays, whose size and gaps are then judged too
     """
 
-    def __init__(self, path: Path, offsets: dict[str, int], *, big_endian: bool = False,
-                 layout: FileLayout | None = None) -> None:
+    def __init__(
+        self, path: Path, offsets: dict[str, int], *, big_endian: bool = False, layout: FileLayout | None = None
+    ) -> None:
         self._file = path.open("rb")
         self._path, self._offsets, self._big_endian, self._layout = path, offsets, big_endian, layout
 

@@ -44,8 +44,15 @@ def info_of(hints: dict[str, str]) -> MPI.Info:
 def _element(variable: Variable) -> MPI.Datatype:
     from mpi4py import MPI
 
-    kinds = {"u1": MPI.UNSIGNED_CHAR, "i2": MPI.SHORT, "u2": MPI.UNSIGNED_SHORT, "i4": MPI.INT, "i8": MPI.LONG_LONG,
-             "f4": MPI.FLOAT, "f8": MPI.DOUBLE}
+    kinds = {
+        "u1": MPI.UNSIGNED_CHAR,
+        "i2": MPI.SHORT,
+        "u2": MPI.UNSIGNED_SHORT,
+        "i4": MPI.INT,
+        "i8": MPI.LONG_LONG,
+        "f4": MPI.FLOAT,
+        "f8": MPI.DOUBLE,
+    }
     return kinds[np.dtype(variable.dtype).str[1:]]
 
 
@@ -166,8 +173,10 @@ class MpiIoFile(OpenFile):
         from mpi4py import MPI
 
         mode = {
-            "create": MPI.MODE_RDWR | MPI.MODE_CREATE, "write": MPI.MODE_WRONLY | MPI.MODE_CREATE,
-            "read": MPI.MODE_RDONLY, "update": MPI.MODE_RDWR,
+            "create": MPI.MODE_RDWR | MPI.MODE_CREATE,
+            "write": MPI.MODE_WRONLY | MPI.MODE_CREATE,
+            "read": MPI.MODE_RDONLY,
+            "update": MPI.MODE_RDWR,
         }[self.where.mode]
         self._file = MPI.File.Open(self.where.comm, str(self.where.path), mode, self._info)
 

@@ -31,8 +31,9 @@ class Netcdf4File(OpenFile):
         import netCDF4
 
         mode: Any = {"create": "w", "write": "w", "read": "r", "update": "r+"}[self.where.mode]
-        self._file = netCDF4.Dataset(self.where.path, mode, format="NETCDF4", parallel=True, comm=self.where.comm,
-                                     info=self._info)
+        self._file = netCDF4.Dataset(
+            self.where.path, mode, format="NETCDF4", parallel=True, comm=self.where.comm, info=self._info
+        )
         self._file.set_auto_maskandscale(False)
 
     def define(self) -> None:

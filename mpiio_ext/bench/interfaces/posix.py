@@ -23,8 +23,12 @@ class PosixFile(OpenFile):
 
     def open(self) -> None:
         """Open without truncation: the ranks of a shared file come one after the other."""
-        flags = {"create": os.O_RDWR | os.O_CREAT, "write": os.O_WRONLY | os.O_CREAT, "read": os.O_RDONLY,
-                 "update": os.O_RDWR}[self.where.mode]
+        flags = {
+            "create": os.O_RDWR | os.O_CREAT,
+            "write": os.O_WRONLY | os.O_CREAT,
+            "read": os.O_RDONLY,
+            "update": os.O_RDWR,
+        }[self.where.mode]
         self._descriptor = os.open(self.where.path, flags, 0o644)
 
     def define(self) -> None:

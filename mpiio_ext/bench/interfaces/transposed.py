@@ -70,8 +70,10 @@ class _Row:
     def counts(self) -> tuple[list[int], list[int]]:
         """Return the bytes of this rank's block for each rank, and of each rank's block for this one."""
         mine, ranks = self.comm.rank, range(self.comm.size)
-        return ([len(self.dealt(other)) * self.part_bytes(mine) for other in ranks],
-                [len(self.dealt(mine)) * self.part_bytes(other) for other in ranks])
+        return (
+            [len(self.dealt(other)) * self.part_bytes(mine) for other in ranks],
+            [len(self.dealt(mine)) * self.part_bytes(other) for other in ranks],
+        )
 
     def extent_shape(self) -> tuple[int, ...]:
         """Return the elements of one extent per direction."""
@@ -112,8 +114,13 @@ def _row(comm: MPI.Intracomm, request: Request) -> _Row:
     split = max(comm.allgather(_split(variable.shape, access.slabs[0][1], variable.item_bytes)))
     fixed = [tuple(zip(start[: split + 1], count[: split + 1], strict=True)) for start, count in slabs]
     row = [rank for rank in range(comm.size) if fixed[rank] == fixed[comm.rank]]
-    return _Row(comm=comm.Split(row[0], comm.rank), split=split, slabs=[slabs[rank] for rank in row],
-                shape=variable.shape, item_bytes=variable.item_bytes)
+    return _Row(
+        comm=comm.Split(row[0], comm.rank),
+        split=split,
+        slabs=[slabs[rank] for rank in row],
+        shape=variable.shape,
+        item_bytes=variable.item_bytes,
+    )
 
 
 class TransposedFile(PosixFile):

@@ -34,8 +34,20 @@ from mpiio_ext.bench.kernels.tiles2d import Tiles2D
 from mpiio_ext.bench.kernels.vpic import BdCats, Vpic
 from mpiio_ext.errors import ArgumentError
 
-__all__ = ["KERNELS", "LARGEST_SCALE", "PATTERNS", "WITH_FILE", "Kernel", "Pattern", "Program", "Sizes", "create",
-           "create_patterns", "kernel_name", "kind_of"]
+__all__ = [
+    "KERNELS",
+    "LARGEST_SCALE",
+    "PATTERNS",
+    "WITH_FILE",
+    "Kernel",
+    "Pattern",
+    "Program",
+    "Sizes",
+    "create",
+    "create_patterns",
+    "kernel_name",
+    "kind_of",
+]
 
 #: Pattern name -> class, in the order in which the bench runs them.
 #:
@@ -51,14 +63,29 @@ PATTERNS: dict[str, type[Pattern]] = {
 KERNELS: dict[str, type[Kernel]] = {
     kernel.name: kernel
     for kernel in (
-        IorShared, IorFilePerProcess, IorHard, IorRandom,
-        MpiIoTestStrided, MpiIoTestSegmented, MpiIoTestNToN,
+        IorShared,
+        IorFilePerProcess,
+        IorHard,
+        IorRandom,
+        MpiIoTestStrided,
+        MpiIoTestSegmented,
+        MpiIoTestNToN,
         CollPerf,
-        Vpic, BdCats,
-        Hacc, HaccShared,
-        S3aSim, S3aSimCollective,
-        S3d, Flash, NasBtio, NasBtioSimple, Madbench, Ipic3d,
-        E3smF, E3smG, E3smI,
+        Vpic,
+        BdCats,
+        Hacc,
+        HaccShared,
+        S3aSim,
+        S3aSimCollective,
+        S3d,
+        Flash,
+        NasBtio,
+        NasBtioSimple,
+        Madbench,
+        Ipic3d,
+        E3smF,
+        E3smG,
+        E3smI,
         Lattice4d,
     )
 }

@@ -40,8 +40,10 @@ class Block3D(Pattern):
         while edge**3 * 8 > sizes.file_bytes:
             edge -= 1
         if edge < max(balanced_grid(ranks, 3)):
-            raise ArgumentError(f"block3d: {sizes.file_bytes} bytes hold a cube of {edge} elements a side, too few for "
-                                f"the {balanced_grid(ranks, 3)} grid of {ranks} ranks")
+            raise ArgumentError(
+                f"block3d: {sizes.file_bytes} bytes hold a cube of {edge} elements a side, too few for "
+                f"the {balanced_grid(ranks, 3)} grid of {ranks} ranks"
+            )
         return [cls(ranks=ranks, edge=edge)]
 
     @property
@@ -56,12 +58,7 @@ class Block3D(Pattern):
         if part.size_bytes == 0:
             return idle_plan(DOUBLE, calls=1)
         memory = Contiguous(element=DOUBLE, count=part.size_bytes // 8)
-        return Plan(
-            element=DOUBLE,
-            displacement_bytes=0,
-            file=part,
-            calls=(Call(offset_elements=0, memory=memory),),
-        )
+        return Plan(element=DOUBLE, displacement_bytes=0, file=part, calls=(Call(offset_elements=0, memory=memory),))
 
     @property
     def array_shape(self) -> tuple[int, ...]:  # noqa: D102

@@ -51,8 +51,10 @@ class BTIO(Pattern):
         while grid**3 * 40 * sizes.steps > sizes.file_bytes:
             grid -= 1
         if grid < side:
-            raise ArgumentError(f"btio: {sizes.file_bytes} bytes in {sizes.steps} steps are a grid of {grid} points a "
-                                f"side, too few for {side} × {side} ranks")
+            raise ArgumentError(
+                f"btio: {sizes.file_bytes} bytes in {sizes.steps} steps are a grid of {grid} points a "
+                f"side, too few for {side} × {side} ranks"
+            )
         return [cls(ranks=side * side, grid=grid, time_steps=sizes.steps, ranks_there=ranks)]
 
     @property
@@ -110,16 +112,8 @@ class BTIO(Pattern):
             )
         )
         points = file.size_bytes // _POINT.size_bytes
-        calls = tuple(
-            Call(offset_elements=step * points, memory=memory)
-            for step in range(self.time_steps)
-        )
-        return Plan(
-            element=_POINT,
-            displacement_bytes=0,
-            file=file,
-            calls=calls,
-        )
+        calls = tuple(Call(offset_elements=step * points, memory=memory) for step in range(self.time_steps))
+        return Plan(element=_POINT, displacement_bytes=0, file=file, calls=calls)
 
     @property
     def array_shape(self) -> tuple[int, ...]:  # noqa: D102

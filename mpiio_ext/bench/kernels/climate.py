@@ -33,9 +33,12 @@ class ClimateFlush(Pattern):
     name: ClassVar[str] = "climate"
     title: ClassVar[str] = "flush of a climate model"
     micro_forms: ClassVar[tuple[MicroForm, ...]] = tuple(
-        MicroForm(name=f"climate_{case}{'_apart' if apart else ''}", pattern=f"climate_{case}",
-                  title=f"climate flush, {CASES[case].title}{', memory apart' if apart else ''}",
-                  more=("--apart", str(_APART_BYTES)) if apart else ())
+        MicroForm(
+            name=f"climate_{case}{'_apart' if apart else ''}",
+            pattern=f"climate_{case}",
+            title=f"climate flush, {CASES[case].title}{', memory apart' if apart else ''}",
+            more=("--apart", str(_APART_BYTES)) if apart else (),
+        )
         for case, apart in (("tiny", False), ("long", False), ("mixed", False), ("mixed", True))
     )
 
@@ -56,13 +59,19 @@ class ClimateFlush(Pattern):
                     break
                 divisor *= 2
             if cells < 1:
-                raise ArgumentError(f"climate: the file size of {sizes.file_bytes} bytes is less than one cell of each "
-                                    f"variable of the case '{name}'")
+                raise ArgumentError(
+                    f"climate: the file size of {sizes.file_bytes} bytes is less than one cell of each "
+                    f"variable of the case '{name}'"
+                )
             if cells > MOST_CELLS:
-                raise ArgumentError(f"climate: {cells:,} cells in a file of {sizes.file_bytes} bytes make more than "
-                                    f"{MOST_CELLS:,} runs, which every rank holds: give a smaller --size")
-            made += [cls(ranks=ranks, case=name, divisor=divisor, cells=cells, apart=apart, seed=sizes.seed)
-                     for apart in ((False, True) if name == "mixed" else (False,))]
+                raise ArgumentError(
+                    f"climate: {cells:,} cells in a file of {sizes.file_bytes} bytes make more than "
+                    f"{MOST_CELLS:,} runs, which every rank holds: give a smaller --size"
+                )
+            made += [
+                cls(ranks=ranks, case=name, divisor=divisor, cells=cells, apart=apart, seed=sizes.seed)
+                for apart in ((False, True) if name == "mixed" else (False,))
+            ]
         return made
 
     @property

@@ -62,8 +62,10 @@ class CollPerf(Kernel):
         for size, processes in zip(self.array_of_gsizes, self._grid, strict=True):
             # netCDF4-python leaves out empty accesses, on which the other ranks would wait
             if size < 1 or (processes - 1) * math.ceil(size / processes) >= size:
-                raise ArgumentError(f"{self.name}: array_of_gsizes: blocks of {size} elements over {processes} "
-                                    "processes leave some without any")
+                raise ArgumentError(
+                    f"{self.name}: array_of_gsizes: blocks of {size} elements over {processes} "
+                    "processes leave some without any"
+                )
 
     def scaled(self, factor: float) -> Self:  # noqa: D102
         edge = factor ** (1 / 3)

@@ -36,8 +36,9 @@ class ContiguousSegments(Pattern):
     def create(cls, sizes: Sizes, ranks: int) -> list[Pattern]:  # noqa: D102
         segment = sizes.file_bytes // (8 * ranks)
         if segment < 1:
-            raise ArgumentError(f"contiguous: {sizes.file_bytes} bytes are too few for {ranks} ranks, give at least "
-                                f"{8 * ranks}")
+            raise ArgumentError(
+                f"contiguous: {sizes.file_bytes} bytes are too few for {ranks} ranks, give at least {8 * ranks}"
+            )
         transfer = min(segment, max(1, sizes.transfer_bytes // 8)) if sizes.transfer_bytes else segment
         return [cls(ranks=ranks, segment=segment, transfer=transfer)]
 

@@ -69,8 +69,14 @@ class Case:
     def reduced(self, divisor: int) -> tuple[Group, ...]:
         """Return the groups with so many times fewer variables, at least one each."""
         return tuple(
-            Group(name=group.name, number=max(1, group.number // divisor), levels=group.levels, cells=group.cells,
-                  dtype=group.dtype, inner=group.inner)
+            Group(
+                name=group.name,
+                number=max(1, group.number // divisor),
+                levels=group.levels,
+                cells=group.cells,
+                dtype=group.dtype,
+                inner=group.inner,
+            )
             for group in self.groups
         )
 

@@ -61,8 +61,10 @@ class _E3sm(Kernel):
             if getattr(self, name) < least:
                 raise ArgumentError(f"{self.name}: {name} must be at least {least}, not {getattr(self, name)}")
         if max(math.prod(self.grid(group)) for group in self.groups()) > MOST_CELLS:
-            raise ArgumentError(f"{self.name}: {self.cells:,} cells make a decomposition of more than {MOST_CELLS:,} "
-                                "runs, which every rank holds: fewer cells or a smaller --scale")
+            raise ArgumentError(
+                f"{self.name}: {self.cells:,} cells make a decomposition of more than {MOST_CELLS:,} "
+                "runs, which every rank holds: fewer cells or a smaller --scale"
+            )
 
     def scaled(self, factor: float) -> Self:
         cells = max(2, round(self.cells * factor))
@@ -83,8 +85,11 @@ class _E3sm(Kernel):
         return self._case.reduced(self.divisor)
 
     def files(self) -> tuple[FileLayout, ...]:
-        parts = ((f"{group.name}_{number}", group.dtype, self.shape(group))
-                 for group in self.groups() for number in range(group.number))
+        parts = (
+            (f"{group.name}_{number}", group.dtype, self.shape(group))
+            for group in self.groups()
+            for number in range(group.number)
+        )
         return (FileLayout(name=self.key, variables=packed_variables(*parts)),)
 
     def phases(self) -> tuple[Phase, ...]:
@@ -95,8 +100,14 @@ class _E3sm(Kernel):
         write = phase == "history"
         yield Open(file=0, mode="create" if write else "read")
         for group in self.groups():
-            slabs = _slabs(self.shape(group), self.grid(group), group.inner, self.ranks,
-                           self.longest or self._case.longest, self.seed + group.cells)[rank]
+            slabs = _slabs(
+                self.shape(group),
+                self.grid(group),
+                group.inner,
+                self.ranks,
+                self.longest or self._case.longest,
+                self.seed + group.cells,
+            )[rank]
             for number in range(group.number):
                 yield Access(file=0, variable=f"{group.name}_{number}", write=write, slabs=slabs, nonblocking=True)
         yield Wait(file=0)
@@ -104,8 +115,9 @@ class _E3sm(Kernel):
 
 
 @lru_cache(maxsize=32)
-def _slabs(shape: tuple[int, ...], grid: tuple[int, ...], inner: bool, ranks: int, longest: int, seed: int
-           ) -> tuple[tuple[Slab, ...], ...]:
+def _slabs(
+    shape: tuple[int, ...], grid: tuple[int, ...], inner: bool, ranks: int, longest: int, seed: int
+) -> tuple[tuple[Slab, ...], ...]:
     """Return for each rank its parts of a variable, in the order of the array; runs end with their row of the grid."""
     cells = 1
     for length in grid:

@@ -81,8 +81,10 @@ class Flash(Kernel):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
         if self.nguard < 0 or self.nvar <= len(_HYDRO):
-            raise ArgumentError(f"{self.name}: nguard must not be negative, nvar must be at least {len(_HYDRO) + 1}, "
-                                f"not {self.nguard} and {self.nvar}")
+            raise ArgumentError(
+                f"{self.name}: nguard must not be negative, nvar must be at least {len(_HYDRO) + 1}, "
+                f"not {self.nguard} and {self.nvar}"
+            )
 
     def scaled(self, factor: float) -> Self:  # noqa: D102
         return self.replace(local_blocks=max(1, round(self.local_blocks * factor)))
@@ -109,8 +111,11 @@ class Flash(Kernel):
             checkpoint = phase == "checkpoint"
             real = "<f8" if checkpoint else "<f4"
             parts: list[tuple[str, str, tuple[int, ...]]] = [
-                ("lrefine", "<i4", (total,)), ("nodetype", "<i4", (total,)), ("gid", "<i4", (total, _GID)),
-                ("coordinates", real, (total, _DIMENSIONS)), ("blocksize", real, (total, _DIMENSIONS)),
+                ("lrefine", "<i4", (total,)),
+                ("nodetype", "<i4", (total,)),
+                ("gid", "<i4", (total, _GID)),
+                ("coordinates", real, (total, _DIMENSIONS)),
+                ("blocksize", real, (total, _DIMENSIONS)),
                 ("bndbox", real, (total, _DIMENSIONS, 2)),
             ]
             names = self.unknowns if checkpoint else _PLOTTED
@@ -132,8 +137,13 @@ class Flash(Kernel):
             slab = ((below, *(0,) * len(inner)), (own, *inner))
             in_unk = variable.name in self.unknowns and not copied
             yield Access(
-                file=file, variable=variable.name, write=True, slabs=(slab,), nonblocking=nonblocking,
-                boxes=(self._place(variable.name, own),) if in_unk else None, memory="unk" if in_unk else "",
+                file=file,
+                variable=variable.name,
+                write=True,
+                slabs=(slab,),
+                nonblocking=nonblocking,
+                boxes=(self._place(variable.name, own),) if in_unk else None,
+                memory="unk" if in_unk else "",
             )
         if nonblocking:
             yield Wait(file=file)

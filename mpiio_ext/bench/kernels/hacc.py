@@ -66,21 +66,28 @@ class Hacc(Kernel):
         if self.numparticles < 1:
             raise ArgumentError(f"{self.name}: numparticles must be at least 1, not {self.numparticles}")
         if self.header_size < _HEADER_ITEM_BYTES or self.header_size % _HEADER_ITEM_BYTES:
-            raise ArgumentError(f"{self.name}: header_size must be a multiple of {_HEADER_ITEM_BYTES}, not "
-                                f"{self.header_size}")
+            raise ArgumentError(
+                f"{self.name}: header_size must be a multiple of {_HEADER_ITEM_BYTES}, not {self.header_size}"
+            )
 
     def scaled(self, factor: float) -> Self:  # noqa: D102
         items = max(1, round(self.header_size * factor / _HEADER_ITEM_BYTES))
-        return self.replace(numparticles=max(1, round(self.numparticles * factor)),
-                            header_size=items * _HEADER_ITEM_BYTES)
+        return self.replace(
+            numparticles=max(1, round(self.numparticles * factor)), header_size=items * _HEADER_ITEM_BYTES
+        )
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         if self.shared:
             name = f"{self.key}-Part{0:08d}-of-{1:08d}"
             return (FileLayout(name=name, variables=self._arrays(range(self.ranks))),)
-        return tuple(FileLayout(name=f"{self.key}-Part{rank:08d}-of-{self.ranks:08d}",
-                                variables=self._arrays(range(rank, rank + 1)), owner=rank)
-                     for rank in range(self.ranks))
+        return tuple(
+            FileLayout(
+                name=f"{self.key}-Part{rank:08d}-of-{self.ranks:08d}",
+                variables=self._arrays(range(rank, rank + 1)),
+                owner=rank,
+            )
+            for rank in range(self.ranks)
+        )
 
     def _arrays(self, ranks: range) -> tuple[Variable, ...]:
         """Return what a file of these ranks holds."""

@@ -44,8 +44,9 @@ class InterleavedBlocks(Pattern):
             blocks = sizes.file_bytes // (block_bytes * ranks)
             if blocks < 1:
                 block, whole = (size_text(count, exact=True) for count in (block_bytes, sizes.file_bytes))
-                raise ArgumentError(f"interleaved: one block of {block} for each of {ranks} ranks is more than the "
-                                    f"file size of {whole}")
+                raise ArgumentError(
+                    f"interleaved: one block of {block} for each of {ranks} ranks is more than the file size of {whole}"
+                )
             variants.append(cls(ranks=ranks, block_bytes=block_bytes, blocks=blocks))
         return variants
 

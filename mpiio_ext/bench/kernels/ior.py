@@ -81,8 +81,13 @@ class Ior(Kernel):
 
     @property
     def key(self) -> str:  # noqa: D102
-        flags = {"F": self.file_per_process, "c": self.collective, "z": self.random_offset, "C": self.reorder_tasks,
-                 "e": self.fsync}
+        flags = {
+            "F": self.file_per_process,
+            "c": self.collective,
+            "z": self.random_offset,
+            "C": self.reorder_tasks,
+            "e": self.fsync,
+        }
         sizes = f"s{self.segment_count}-b{self.block_size}-t{self.transfer_size}"
         return "-".join([self.name, sizes, *(flag for flag, given in flags.items() if given)])
 
@@ -91,11 +96,13 @@ class Ior(Kernel):
             if getattr(self, field) < 1:
                 raise ArgumentError(f"{self.name}: {field} must be at least 1, not {getattr(self, field)}")
         if self.transfer_size % _ITEM_BYTES:
-            raise ArgumentError(f"{self.name}: transfer_size must be a multiple of {_ITEM_BYTES}, not "
-                                f"{self.transfer_size}")
+            raise ArgumentError(
+                f"{self.name}: transfer_size must be a multiple of {_ITEM_BYTES}, not {self.transfer_size}"
+            )
         if self.block_size % self.transfer_size:
-            raise ArgumentError(f"{self.name}: block_size {self.block_size} is not a multiple of transfer_size "
-                                f"{self.transfer_size}")
+            raise ArgumentError(
+                f"{self.name}: block_size {self.block_size} is not a multiple of transfer_size {self.transfer_size}"
+            )
         if self.random_offset and self.collective:
             raise ArgumentError(f"{self.name}: random_offset is not available with collective")
         if self.file_per_process and self.collective:
@@ -111,8 +118,9 @@ class Ior(Kernel):
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         arrays = self._arrays()
         if self.file_per_process:
-            return tuple(FileLayout(name=f"{self.key}.{rank:08d}", variables=arrays, owner=rank)
-                         for rank in range(self.ranks))
+            return tuple(
+                FileLayout(name=f"{self.key}.{rank:08d}", variables=arrays, owner=rank) for rank in range(self.ranks)
+            )
         return (FileLayout(name=self.key, variables=arrays),)
 
     @property
@@ -174,16 +182,36 @@ class IorShared(Ior):
     interfaces: ClassVar[tuple[str, ...]] = ("mpiio", "posix", "hdf5")
     #: "published" is IOR-MPI of Table 3, "posix_s" its POSIX-S; the TOKIO ones are read in the order of writing.
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
-        "quick": {"segment_count": 4, "block_size": _MIB, "transfer_size": 256 * _KIB, "collective": True,
-                  "reorder_tasks": True},
-        "laptop": {"segment_count": 16, "block_size": 4 * _MIB, "transfer_size": 4 * _MIB, "collective": True,
-                   "reorder_tasks": True},
+        "quick": {
+            "segment_count": 4,
+            "block_size": _MIB,
+            "transfer_size": 256 * _KIB,
+            "collective": True,
+            "reorder_tasks": True,
+        },
+        "laptop": {
+            "segment_count": 16,
+            "block_size": 4 * _MIB,
+            "transfer_size": 4 * _MIB,
+            "collective": True,
+            "reorder_tasks": True,
+        },
         "published": {"block_size": 128 * _MIB},
         "posix_s": {"block_size": 128 * _MIB},
-        "tokio_mira": {"segment_count": 16, "block_size": 4 * _MIB, "transfer_size": 4 * _MIB, "collective": True,
-                       "fsync": True},
-        "tokio_edison": {"segment_count": 64, "block_size": 4 * _MIB, "transfer_size": 4 * _MIB, "collective": True,
-                         "fsync": True},
+        "tokio_mira": {
+            "segment_count": 16,
+            "block_size": 4 * _MIB,
+            "transfer_size": 4 * _MIB,
+            "collective": True,
+            "fsync": True,
+        },
+        "tokio_edison": {
+            "segment_count": 64,
+            "block_size": 4 * _MIB,
+            "transfer_size": 4 * _MIB,
+            "collective": True,
+            "fsync": True,
+        },
     }
 
 
@@ -199,10 +227,20 @@ class IorFilePerProcess(Ior):
         "quick": {"segment_count": 4, "block_size": _MIB, "transfer_size": _MIB},
         "laptop": {"segment_count": 16, "block_size": 4 * _MIB, "transfer_size": 4 * _MIB},
         "published": {"block_size": 64 * _MIB},
-        "tokio_mira": {"segment_count": 16, "block_size": 4 * _MIB, "transfer_size": 4 * _MIB, "reorder_tasks": True,
-                       "fsync": True},
-        "tokio_edison": {"segment_count": 256, "block_size": 4 * _MIB, "transfer_size": 4 * _MIB,
-                         "reorder_tasks": True, "fsync": True},
+        "tokio_mira": {
+            "segment_count": 16,
+            "block_size": 4 * _MIB,
+            "transfer_size": 4 * _MIB,
+            "reorder_tasks": True,
+            "fsync": True,
+        },
+        "tokio_edison": {
+            "segment_count": 256,
+            "block_size": 4 * _MIB,
+            "transfer_size": 4 * _MIB,
+            "reorder_tasks": True,
+            "fsync": True,
+        },
     }
 
     file_per_process: bool = True

@@ -111,9 +111,9 @@ class Ipic3d(Kernel):
         nodes = (z * self.nzc + 1, y * self.nyc + 1, x * self.nxc + 1)
         fields = packed_variables(*((f"Step#0/Block/{name}/0", "<f8", nodes) for name in self._moments()))
         totals = [sum(self.particles(rank, species) for rank in range(self.ranks)) for species in range(self.ns)]
-        particles = packed_variables(*(
-            (f"Step#0/{name}_{species}", "<f8", (n,)) for species, n in enumerate(totals) for name in _PROPERTIES
-        ))
+        particles = packed_variables(
+            *((f"Step#0/{name}_{species}", "<f8", (n,)) for species, n in enumerate(totals) for name in _PROPERTIES)
+        )
         return (
             *(FileLayout(name=f"GEM-Fields_{n:06d}", variables=fields) for n in range(self.outputs)),
             *(FileLayout(name=f"GEM-Partcl_{n:06d}", variables=particles) for n in range(self.outputs)),
@@ -133,9 +133,12 @@ class Ipic3d(Kernel):
         return FileLayout(name=f"restart{rank}", variables=variables, owner=rank)
 
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return (Phase(name="fields", operation="write"), Phase(name="particles", operation="write", contiguous=True),
-                Phase(name="restart", operation="write", contiguous=True),
-                Phase(name="resume", operation="read", contiguous=True))
+        return (
+            Phase(name="fields", operation="write"),
+            Phase(name="particles", operation="write", contiguous=True),
+            Phase(name="restart", operation="write", contiguous=True),
+            Phase(name="resume", operation="read", contiguous=True),
+        )
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         del interface

@@ -74,8 +74,9 @@ class Lattice4d(Kernel):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
         if min(self.processes) < 1 or math.prod(self.processes) != self.ranks:
-            raise ArgumentError(f"{self.name}: px·py·pz·pt = {math.prod(self.processes)} is not the number of ranks, "
-                                f"{self.ranks}")
+            raise ArgumentError(
+                f"{self.name}: px·py·pz·pt = {math.prod(self.processes)} is not the number of ranks, {self.ranks}"
+            )
 
     def scaled(self, factor: float) -> Self:  # noqa: D102
         lt, lz, ly, lx = (max(1, round(n * factor ** (1 / 4))) for n in self.block)

@@ -85,8 +85,9 @@ class FileLayout:
         return next(variable for variable in self.variables if variable.name == name)
 
 
-def packed_variables(*parts: tuple[str, str, tuple[int, ...]], start_bytes: int = 0, align_bytes: int = 1,
-                     **common: Any) -> tuple[Variable, ...]:
+def packed_variables(
+    *parts: tuple[str, str, tuple[int, ...]], start_bytes: int = 0, align_bytes: int = 1, **common: Any
+) -> tuple[Variable, ...]:
     """Return arrays (name, dtype, shape) that follow each other in a raw file, each at a multiple of `align_bytes`."""
     variables, offset = [], start_bytes
     for name, dtype, shape in parts:
@@ -119,13 +120,13 @@ def slab_pieces(shape: tuple[int, ...], slabs: tuple[Slab, ...], item_bytes: int
         inner = len(shape)  # dimensions from here on are whole: they and the one before are one run
         while inner > 1 and count[inner - 1] == shape[inner - 1]:
             inner -= 1
-        strides = [math.prod(shape[d + 1:]) for d in range(len(shape))]
+        strides = [math.prod(shape[d + 1 :]) for d in range(len(shape))]
         rows = np.zeros(1, np.int64)
         for d in range(inner - 1):
             rows = (rows[:, None] + (start[d] + np.arange(count[d], dtype=np.int64)) * strides[d]).reshape(-1)
         rows = rows + sum(start[d] * strides[d] for d in range(inner - 1, len(shape)))
         offsets.append(rows * item_bytes)
-        lengths.append(np.full(rows.size, math.prod(count[inner - 1:]) * item_bytes, np.int64))
+        lengths.append(np.full(rows.size, math.prod(count[inner - 1 :]) * item_bytes, np.int64))
     if not offsets:
         return np.zeros(0, np.int64), np.zeros(0, np.int64)
     return coalesce(np.concatenate(offsets), np.concatenate(lengths))

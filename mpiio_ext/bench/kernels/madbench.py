@@ -38,6 +38,7 @@ def local_elements(no_pix: int, block: int, side: int, process: int) -> int:
 
     ScaLAPACK's NUMROC for rows and columns; process = column · side + row.
     """
+
     def extent(coordinate: int) -> int:
         blocks, rest = divmod(no_pix, block)
         rounds, over = divmod(blocks, side)
@@ -115,27 +116,37 @@ class Madbench(Kernel):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
         if self.filetype not in ("SHARED", "UNIQUE") or self.iomode not in ("SYNC", "ASYNC"):
-            raise ArgumentError(f"{self.name}: filetype must be SHARED or UNIQUE, iomode SYNC or ASYNC, not "
-                                f"{self.filetype} and {self.iomode}")
+            raise ArgumentError(
+                f"{self.name}: filetype must be SHARED or UNIQUE, iomode SYNC or ASYNC, not "
+                f"{self.filetype} and {self.iomode}"
+            )
         if self.fblocksize < _DOUBLE_BYTES or self.fblocksize % _DOUBLE_BYTES:
             raise ArgumentError(f"{self.name}: fblocksize must be a positive multiple of 8, not {self.fblocksize}")
         if math.ceil(self.no_pix / self.sblocksize) < self.side:
-            raise ArgumentError(f"{self.name}: {self.no_pix} rows in blocks of {self.sblocksize} are too few for "
-                                f"{self.side} × {self.side} processes")
+            raise ArgumentError(
+                f"{self.name}: {self.no_pix} rows in blocks of {self.sblocksize} are too few for "
+                f"{self.side} × {self.side} processes"
+            )
         self._check_gangs()
 
     def _check_gangs(self) -> None:
         gang = self.active // self.no_gang
         if math.isqrt(self.no_gang) ** 2 != self.no_gang or self.active % self.no_gang or self.no_bin % self.no_gang:
-            raise ArgumentError(f"{self.name}: no_gang must be a square number that divides no_bin ({self.no_bin}) and "
-                                f"the processes ({self.active}), not {self.no_gang}")
+            raise ArgumentError(
+                f"{self.name}: no_gang must be a square number that divides no_bin ({self.no_bin}) and "
+                f"the processes ({self.active}), not {self.no_gang}"
+            )
         if gang % self.r_mod or gang % self.w_mod:
-            raise ArgumentError(f"{self.name}: r_mod and w_mod must divide the {gang} processes of a gang, not "
-                                f"{self.r_mod} and {self.w_mod}")
+            raise ArgumentError(
+                f"{self.name}: r_mod and w_mod must divide the {gang} processes of a gang, not "
+                f"{self.r_mod} and {self.w_mod}"
+            )
         even = self.no_pix % (self.sblocksize * self.side) == 0 and self._stride == self._part(0)
         if self.no_gang > 1 and not even:
-            raise ArgumentError(f"{self.name}: with gangs no_pix must be a multiple of sblocksize times {self.side}, "
-                                f"and a process's {self._part(0) * _DOUBLE_BYTES} bytes of a matrix one of fblocksize")
+            raise ArgumentError(
+                f"{self.name}: with gangs no_pix must be a multiple of sblocksize times {self.side}, "
+                f"and a process's {self._part(0) * _DOUBLE_BYTES} bytes of a matrix one of fblocksize"
+            )
 
     def scaled(self, factor: float) -> Self:  # noqa: D102
         unit = self.sblocksize * self.side
@@ -155,18 +166,25 @@ class Madbench(Kernel):
         parts = []
         for rank in range(self.active):
             first = 0 if self.filetype == "UNIQUE" else rank * self.no_bin
-            parts.append(tuple(
-                Variable(name=f"pe{rank}/W{group}", dtype="<f8", shape=(self.no_gang * self._part(rank),),
-                         offset_bytes=(first + group * self.no_gang) * self._stride * _DOUBLE_BYTES)
-                for group in range(self.no_bin // self.no_gang)
-            ))
+            parts.append(
+                tuple(
+                    Variable(
+                        name=f"pe{rank}/W{group}",
+                        dtype="<f8",
+                        shape=(self.no_gang * self._part(rank),),
+                        offset_bytes=(first + group * self.no_gang) * self._stride * _DOUBLE_BYTES,
+                    )
+                    for group in range(self.no_bin // self.no_gang)
+                )
+            )
         if self.filetype == "UNIQUE":
             return tuple(FileLayout(name=f"madbench_{rank}", variables=v, owner=rank) for rank, v in enumerate(parts))
         return (FileLayout(name="madbench", variables=tuple(v for part in parts for v in part)),)
 
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return tuple(Phase(name=name, operation=operation)
-                     for name, operation in (("S", "write"), ("W", "both"), ("C", "read")))
+        return tuple(
+            Phase(name=name, operation=operation) for name, operation in (("S", "write"), ("W", "both"), ("C", "read"))
+        )
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         file = rank if self.filetype == "UNIQUE" else 0
@@ -199,15 +217,28 @@ class Madbench(Kernel):
         """Move a rank's part of one of the matrices of S."""
         group, place = divmod(number, self.no_gang)
         part = self._part(rank)
-        access = Access(file=file, variable=f"pe{rank}/W{group}", write=write, slabs=(((place * part,), (part,)),),
-                        collective=False, nonblocking=later)
+        access = Access(
+            file=file,
+            variable=f"pe{rank}/W{group}",
+            write=write,
+            slabs=(((place * part,), (part,)),),
+            collective=False,
+            nonblocking=later,
+        )
         return self._in_turn(access, rank)
 
     def _product(self, file: int, rank: int, group: int, *, write: bool, later: bool) -> Iterator[Step]:
         """Move a rank's part of its gang's matrix of W."""
         slab = ((0,), (self.no_gang * self._part(rank),))
-        access = Access(file=file, variable=f"pe{rank}/W{group}", write=write, slabs=(slab,), collective=False,
-                        nonblocking=later, version=1)
+        access = Access(
+            file=file,
+            variable=f"pe{rank}/W{group}",
+            write=write,
+            slabs=(slab,),
+            collective=False,
+            nonblocking=later,
+            version=1,
+        )
         return self._in_turn(access, rank % (self.active // self.no_gang))
 
     def _in_turn(self, access: Access, process: int) -> Iterator[Step]:

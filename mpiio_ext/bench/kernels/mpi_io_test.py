@@ -83,8 +83,12 @@ class MpiIoTest(Kernel):
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         own = self.nobj * self.size
         if self.test_type == _N_TO_N:
-            return tuple(FileLayout(name=f"{self.key}.{rank}", variables=packed_variables(("objects", "|u1", (own,))),
-                                    owner=rank) for rank in range(self.ranks))
+            return tuple(
+                FileLayout(
+                    name=f"{self.key}.{rank}", variables=packed_variables(("objects", "|u1", (own,))), owner=rank
+                )
+                for rank in range(self.ranks)
+            )
         return (FileLayout(name=self.key, variables=packed_variables(("objects", "|u1", (own * self.ranks,)))),)
 
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
@@ -97,8 +101,14 @@ class MpiIoTest(Kernel):
         file = place if self.test_type == _N_TO_N else 0
         yield Open(file=file, mode="create" if write else "read")
         for i in range(self.nobj):
-            yield Access(file=file, variable="objects", write=write, slabs=(((self._offset(place, i),), (self.size,)),),
-                         collective=self.collective, nonblocking=not self.collective)
+            yield Access(
+                file=file,
+                variable="objects",
+                write=write,
+                slabs=(((self._offset(place, i),), (self.size,)),),
+                collective=self.collective,
+                nonblocking=not self.collective,
+            )
             if not self.collective:
                 yield Wait(file=file, collective=False)
         if write and self.sync:

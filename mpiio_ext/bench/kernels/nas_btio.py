@@ -101,11 +101,14 @@ class NasBtio(Kernel):
 
     def check(self) -> None:  # noqa: D102
         if self.wr_interval < 1 or self.niter < self.wr_interval:
-            raise ArgumentError(f"{self.name}: wr_interval must be at least 1 and at most niter, not "
-                                f"{self.wr_interval} with niter {self.niter}")
+            raise ArgumentError(
+                f"{self.name}: wr_interval must be at least 1 and at most niter, not "
+                f"{self.wr_interval} with niter {self.niter}"
+            )
         if self.problem_size < self.side:
-            raise ArgumentError(f"{self.name}: a problem_size of {self.problem_size} is too small for {self.side} × "
-                                f"{self.side} ranks")
+            raise ArgumentError(
+                f"{self.name}: a problem_size of {self.problem_size} is too small for {self.side} × {self.side} ranks"
+            )
 
     def scaled(self, factor: float) -> Self:  # noqa: D102
         return self.replace(problem_size=max(self.side, round(self.problem_size * factor ** (1 / 3))))
@@ -132,8 +135,9 @@ class NasBtio(Kernel):
             yield Access(file=0, variable="var", write=write, slabs=slabs, boxes=(self._box(),) * len(slabs))
             return
         for slab in slabs:
-            yield Access(file=0, variable="var", write=write, slabs=(slab,), boxes=(self._box(),),
-                         nonblocking=self.nonblocking)
+            yield Access(
+                file=0, variable="var", write=write, slabs=(slab,), boxes=(self._box(),), nonblocking=self.nonblocking
+            )
         if self.nonblocking:
             yield Wait(file=0)
 

@@ -160,7 +160,8 @@ class Pattern(Program):
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         shape = self.array_shape
         array = (
-            Variable(name=_ARRAY, dtype="|u1", shape=(self.extent_bytes,)) if shape is None
+            Variable(name=_ARRAY, dtype="|u1", shape=(self.extent_bytes,))
+            if shape is None
             else Variable(name=_ARRAY, dtype="<f8", shape=shape)
         )
         return (FileLayout(name=self.key, variables=(array,), written_end_bytes=self.written_end_bytes, exact=True),)

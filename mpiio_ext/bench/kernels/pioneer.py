@@ -40,6 +40,7 @@ _LONGEST_NAME = 100
 #: What the engine writes repeats itself after so many bytes.
 PATTERN = 251
 
+
 def file_name(name: str) -> str:
     """Return the name that a file of a path has in the bench's folder, where all files lie side by side."""
     plain = "".join(letter if letter.isalnum() or letter in "._-" else "_" for letter in name)
@@ -193,8 +194,10 @@ class Pioneer(Kernel):
         raise ArgumentError(f"{self.name}: the volume is that of the path, which --scale {factor:g} cannot change")
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
-        return tuple(FileLayout(name=file, variables=(Variable(name=_ARRAY, dtype="|u1", shape=(size,)),))
-                     for file, size in _extents(self.path, self.ranks))  # fmt: skip
+        return tuple(
+            FileLayout(name=file, variables=(Variable(name=_ARRAY, dtype="|u1", shape=(size,)),))
+            for file, size in _extents(self.path, self.ranks)
+        )
 
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
         moved = [_moved_of(self.plan(rank, Path("/"), "")) for rank in range(self.ranks)]
@@ -212,8 +215,13 @@ class Pioneer(Kernel):
         moved = _moved_of(plan)
         for row in np.flatnonzero((moved.reads | moved.writes) & (plan.file >= 0)):
             slabs = (((max(0, int(plan.stream[row])),), (int(plan.size[row]),)),)
-            yield Access(file=numbers[Path(plan.paths[plan.file[row]]).name], variable=_ARRAY,
-                         write=bool(moved.writes[row]), slabs=slabs, collective=False)  # fmt: skip
+            yield Access(
+                file=numbers[Path(plan.paths[plan.file[row]]).name],
+                variable=_ARRAY,
+                write=bool(moved.writes[row]),
+                slabs=slabs,
+                collective=False,
+            )
 
     def versions(self, phase: str, interface: str) -> dict[tuple[int, str], int]:
         """Return nothing: what is written is what the engine writes, and is compared between methods."""

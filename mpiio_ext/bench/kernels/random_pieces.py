@@ -59,11 +59,14 @@ class RandomPieces(Pattern):
     def create(cls, sizes: Sizes, ranks: int) -> list[Pattern]:  # noqa: D102
         slots = sizes.file_bytes // sizes.piece_bytes
         if slots < 1:
-            raise ArgumentError(f"random: the file size of {sizes.file_bytes} bytes is less than one piece of "
-                                f"{sizes.piece_bytes} bytes")
+            raise ArgumentError(
+                f"random: the file size of {sizes.file_bytes} bytes is less than one piece of {sizes.piece_bytes} bytes"
+            )
         if slots > _MOST_SLOTS:
-            raise ArgumentError(f"random: a file of {sizes.file_bytes} bytes has {slots:,} pieces of "
-                                f"{sizes.piece_bytes} bytes, at most {_MOST_SLOTS:,} are drawn: give a larger --piece")
+            raise ArgumentError(
+                f"random: a file of {sizes.file_bytes} bytes has {slots:,} pieces of "
+                f"{sizes.piece_bytes} bytes, at most {_MOST_SLOTS:,} are drawn: give a larger --piece"
+            )
         return [cls(ranks=ranks, slot_bytes=sizes.piece_bytes, slots=slots, seed=sizes.seed)]
 
     @property
@@ -84,12 +87,7 @@ class RandomPieces(Pattern):
             return idle_plan(BYTE, calls=1)
         file = Indexed(offsets_bytes=offset[mine], lengths_bytes=length[mine], whole_bytes=self.extent_bytes)
         memory = Contiguous(element=BYTE, count=file.size_bytes)
-        return Plan(
-            element=BYTE,
-            displacement_bytes=0,
-            file=file,
-            calls=(Call(offset_elements=0, memory=memory),),
-        )
+        return Plan(element=BYTE, displacement_bytes=0, file=file, calls=(Call(offset_elements=0, memory=memory),))
 
     def mask(self, begin: int, end: int) -> Mask:  # noqa: D102
         _, offset, length = self._pieces

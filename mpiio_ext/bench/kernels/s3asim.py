@@ -41,14 +41,19 @@ class _Query:
 
 
 @functools.lru_cache(maxsize=8)
-def _searched(queries: int, fragments: int, results: tuple[int, int], sizes: tuple[int, int], seed: int
-              ) -> tuple[_Query, ...]:
+def _searched(
+    queries: int, fragments: int, results: tuple[int, int], sizes: tuple[int, int], seed: int
+) -> tuple[_Query, ...]:
     generator = np.random.Generator(np.random.PCG64(seed))
     found = []
     for _ in range(queries):
         count = int(generator.integers(*results, endpoint=True))
-        found.append(_Query(sizes=tuple(generator.integers(*sizes, count, endpoint=True).tolist()),
-                            fragments=tuple(generator.integers(0, fragments, count).tolist())))
+        found.append(
+            _Query(
+                sizes=tuple(generator.integers(*sizes, count, endpoint=True).tolist()),
+                fragments=tuple(generator.integers(0, fragments, count).tolist()),
+            )
+        )
     return tuple(found)
 
 
@@ -86,8 +91,10 @@ class S3aSim(Kernel):
 
     @property
     def key(self) -> str:  # noqa: D102
-        return (f"{self.name}-{self.queries}-{self.fragments}-{self.results_min}-{self.results_max}-{self.size_min}-"
-                f"{self.size_max}-{self.seed}")
+        return (
+            f"{self.name}-{self.queries}-{self.fragments}-{self.results_min}-{self.results_max}-{self.size_min}-"
+            f"{self.size_max}-{self.seed}"
+        )
 
     @property
     def note(self) -> str:  # noqa: D102
@@ -105,8 +112,13 @@ class S3aSim(Kernel):
         return self.replace(size_max=max(self.size_min, round(self.size_max * factor)))
 
     def _results(self) -> tuple[_Query, ...]:
-        return _searched(self.queries, self.fragments, (self.results_min, self.results_max),
-                         (self.size_min, self.size_max), self.seed)
+        return _searched(
+            self.queries,
+            self.fragments,
+            (self.results_min, self.results_max),
+            (self.size_min, self.size_max),
+            self.seed,
+        )
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         parts = ((_array(number), "|u1", (sum(query.sizes),)) for number, query in enumerate(self._results()))

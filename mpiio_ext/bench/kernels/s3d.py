@@ -90,11 +90,13 @@ class S3d(Kernel):
             if getattr(self, name) < 1:
                 raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
         if self.nsc < 0 or self.method not in (0, 1):
-            raise ArgumentError(f"{self.name}: nsc must not be negative, method must be 0 or 1, not {self.nsc} and "
-                                f"{self.method}")
+            raise ArgumentError(
+                f"{self.name}: nsc must not be negative, method must be 0 or 1, not {self.nsc} and {self.method}"
+            )
         if math.prod(self.processes) != self.ranks:
-            raise ArgumentError(f"{self.name}: npx·npy·npz = {math.prod(self.processes)} is not the number of ranks, "
-                                f"{self.ranks}")
+            raise ArgumentError(
+                f"{self.name}: npx·npy·npz = {math.prod(self.processes)} is not the number of ranks, {self.ranks}"
+            )
 
     def scaled(self, factor: float) -> Self:  # noqa: D102
         nx, ny, nz = (max(1, round(n * factor ** (1 / 3))) for n in (self.nx, self.ny, self.nz))
@@ -104,7 +106,9 @@ class S3d(Kernel):
         npx, npy, npz = self.processes
         grid = (self.nz * npz, self.ny * npy, self.nx * npx)
         variables = packed_variables(
-            ("yspecies", "<f8", (self.nsc + 1, *grid)), ("u", "<f8", (3, *grid)), ("pressure", "<f8", grid),
+            ("yspecies", "<f8", (self.nsc + 1, *grid)),
+            ("u", "<f8", (3, *grid)),
+            ("pressure", "<f8", grid),
             ("temp", "<f8", grid),
         )
         return tuple(FileLayout(name=f"s3d.{n + 1}", variables=variables) for n in range(self.checkpoints))

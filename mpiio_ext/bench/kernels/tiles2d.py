@@ -41,8 +41,9 @@ class Tiles2D(Pattern):
         edge = math.isqrt(sizes.file_bytes // 8)
         tile = ((edge - 2 * ghost) // rows, (edge - 2 * ghost) // columns)
         if min(tile) < 1:
-            raise ArgumentError(f"tiles2d: {sizes.file_bytes} bytes are too few for {rows} × {columns} tiles with "
-                                f"{ghost} ghost cells")
+            raise ArgumentError(
+                f"tiles2d: {sizes.file_bytes} bytes are too few for {rows} × {columns} tiles with {ghost} ghost cells"
+            )
         return [cls(ranks=ranks, tile=tile, ghost=ghost)]
 
     @property
@@ -85,12 +86,7 @@ class Tiles2D(Pattern):
             starts=tuple(memory_starts),
         )
         file = Block(element=DOUBLE, sizes=self._file_sizes, subsizes=tuple(counts), starts=tuple(file_starts))
-        return Plan(
-            element=DOUBLE,
-            displacement_bytes=0,
-            file=file,
-            calls=(Call(offset_elements=0, memory=memory),),
-        )
+        return Plan(element=DOUBLE, displacement_bytes=0, file=file, calls=(Call(offset_elements=0, memory=memory),))
 
     def write_plan(self, rank: int) -> Plan:  # noqa: D102
         return self._plan(rank, 0)

@@ -72,8 +72,9 @@ class Plan:
         for call in self.calls:
             memory = Contiguous(element=self.element, count=call.memory.size_bytes // self.element.size_bytes)
             calls.append(Call(offset_elements=call.offset_elements, memory=memory))
-        return Plan(element=self.element, displacement_bytes=self.displacement_bytes, file=self.file,
-                    calls=tuple(calls))
+        return Plan(
+            element=self.element, displacement_bytes=self.displacement_bytes, file=self.file, calls=tuple(calls)
+        )
 
 
 def idle_plan(element: Element, calls: int) -> Plan:

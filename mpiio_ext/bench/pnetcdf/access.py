@@ -49,9 +49,15 @@ def blocking(name: str) -> Callable[..., None]:
     """
 
     def access(
-        file: File, variable: Variable, first: npt.ArrayLike, counts: npt.ArrayLike | None, data: Array, *,
-        bufcount: int | None = None, buftype: MPI.Datatype | None = None,
-    ) -> None:  # fmt: skip
+        file: File,
+        variable: Variable,
+        first: npt.ArrayLike,
+        counts: npt.ArrayLike | None,
+        data: Array,
+        *,
+        bufcount: int | None = None,
+        buftype: MPI.Datatype | None = None,
+    ) -> None:
         place = _place(file._pnetcdf, name, variable, first, counts)
         items = memory(file._pnetcdf, variable, place, data, bufcount=bufcount, buftype=buftype, changed=True)
         with classic(file._pnetcdf, items.datatype) as kind:
@@ -72,9 +78,15 @@ def posted(name: str) -> Callable[..., int]:
     buffered = name.startswith("bput")
 
     def post(
-        file: File, variable: Variable, first: npt.ArrayLike, counts: npt.ArrayLike | None, data: Array, *,
-        bufcount: int | None = None, buftype: MPI.Datatype | None = None,
-    ) -> int:  # fmt: skip
+        file: File,
+        variable: Variable,
+        first: npt.ArrayLike,
+        counts: npt.ArrayLike | None,
+        data: Array,
+        *,
+        bufcount: int | None = None,
+        buftype: MPI.Datatype | None = None,
+    ) -> int:
         place = _place(file._pnetcdf, name, variable, first, counts)
         items = memory(file._pnetcdf, variable, place, data, bufcount=bufcount, buftype=buftype, changed=not buffered)
         with classic(file._pnetcdf, items.datatype) as kind:

@@ -70,8 +70,11 @@ def write_results(
     """
     import pyarrow.parquet as pq
 
-    paths = [write_document(folder, environment=environment, configuration=configuration, rows=rows, absent=absent,
-                            failure=failure)]
+    paths = [
+        write_document(
+            folder, environment=environment, configuration=configuration, rows=rows, absent=absent, failure=failure
+        )
+    ]
     metadata: dict[bytes | str, bytes | str] = {
         "mpiio_ext.bench.schema_version": str(SCHEMA_VERSION),
         "mpiio_ext.bench.environment": json.dumps(environment),

@@ -33,8 +33,10 @@ def _label(rows: Sequence[Measured], phase: str) -> str:
 
 def _clusters(rows: Sequence[Measured]) -> list[_Cluster]:
     return [
-        _Cluster(_label(group, phase),
-                 {(row.key.strategy, "read" if row.key.operation == "read" else "write"): row for row in group})
+        _Cluster(
+            _label(group, phase),
+            {(row.key.strategy, "read" if row.key.operation == "read" else "write"): row for row in group},
+        )
         for (_, _, phase), group in parts(rows).items()
     ]
 
@@ -45,11 +47,22 @@ def _bars(clusters: Sequence[_Cluster], methods: Sequence[str], operation: str) 
     for k, method in enumerate(methods):
         rows = [(x, cluster.rows.get((method, operation))) for x, cluster in enumerate(clusters)]
         ratios = [(x, row.ratio) for x, row in rows if row is not None and row.ratio is not None]
-        marks.append(Bars(
-            at=[x - 0.42 + (k + 0.5) * width for x, _ in ratios], values=[ratio.median - 1 for _, ratio in ratios],
-            foot=1, width=width, name=method, look=look(k), edge="ink", thin=0.4,
-            errors=([ratio.median - ratio.low for _, ratio in ratios],
-                    [ratio.high - ratio.median for _, ratio in ratios])))  # fmt: skip
+        marks.append(
+            Bars(
+                at=[x - 0.42 + (k + 0.5) * width for x, _ in ratios],
+                values=[ratio.median - 1 for _, ratio in ratios],
+                foot=1,
+                width=width,
+                name=method,
+                look=look(k),
+                edge="ink",
+                thin=0.4,
+                errors=(
+                    [ratio.median - ratio.low for _, ratio in ratios],
+                    [ratio.high - ratio.median for _, ratio in ratios],
+                ),
+            )
+        )
     return marks
 
 
@@ -58,11 +71,20 @@ def _band(clusters: Sequence[_Cluster], methods: Sequence[str], places: int) -> 
     rows = []
     for operation in ("write", "read"):
         names = [cluster.label if operation == "read" else "" for cluster in clusters]
-        rows.append([Panel(
-            marks=[*_bars(clusters, methods, operation), Rule(at=1, across=True, width=1)],
-            x=Axis(low=-0.6, high=places - 0.4, ticks=list(enumerate(names))),
-            y=Axis(label=f"{operation}: bandwidth\nrelative to native", scale="log2", grid=True,
-                   form=lambda value: f"{value:g}×"))])
+        rows.append(
+            [
+                Panel(
+                    marks=[*_bars(clusters, methods, operation), Rule(at=1, across=True, width=1)],
+                    x=Axis(low=-0.6, high=places - 0.4, ticks=list(enumerate(names))),
+                    y=Axis(
+                        label=f"{operation}: bandwidth\nrelative to native",
+                        scale="log2",
+                        grid=True,
+                        form=lambda value: f"{value:g}×",
+                    ),
+                )
+            ]
+        )
     return rows
 
 
@@ -74,9 +96,15 @@ def plot_ratios(summaries: Sequence[Measured], folder: Path) -> list[Path]:
     clusters = _clusters(rows)
     methods = list(dict.fromkeys(row.key.strategy for row in rows))
     bands = [clusters[k : k + _PER_BAND] for k in range(0, len(clusters), _PER_BAND)]
-    chart = Chart(name="ratios", title="Bandwidth relative to native", width=max(7.0, 1.6 * len(bands[0])),
-                  height=6.4 * len(bands), legend="above", columns=5,
-                  panels=[row for band in bands for row in _band(band, methods, len(bands[0]))])  # fmt: skip
+    chart = Chart(
+        name="ratios",
+        title="Bandwidth relative to native",
+        width=max(7.0, 1.6 * len(bands[0])),
+        height=6.4 * len(bands),
+        legend="above",
+        columns=5,
+        panels=[row for band in bands for row in _band(band, methods, len(bands[0]))],
+    )
     paths = [folder / "ratios.svg", folder / "ratios.png"]
     for path in paths:
         save(chart, path, dots_per_inch=150 if len(bands) == 1 else 100)

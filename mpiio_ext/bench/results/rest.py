@@ -42,10 +42,18 @@ def write_page(console: Console, output: Path, title: str) -> Path | None:
 def _finish(output: Path, title: str) -> None:
     """Make all that there is of results until then: rows, medians, table, page."""
     document = json.loads((output / "results.json").read_text(encoding="utf-8"))
-    rows = rows_of({name: tuple(value) if isinstance(value, list) else value for name, value in run.items()}
-                   for run in document["runs"])  # fmt: skip
-    write_results(output, environment=document["environment"], configuration=document["configuration"], rows=rows,
-                  absent=[Absent(**item) for item in document["absent"]], failure=document["failure"])
+    rows = rows_of(
+        {name: tuple(value) if isinstance(value, list) else value for name, value in run.items()}
+        for run in document["runs"]
+    )
+    write_results(
+        output,
+        environment=document["environment"],
+        configuration=document["configuration"],
+        rows=rows,
+        absent=[Absent(**item) for item in document["absent"]],
+        failure=document["failure"],
+    )
     with Path(os.devnull).open("w", encoding="utf-8") as nowhere:
         table = make_console(file=nowhere, width=WIDTH, record=True)
         print_table(table, measure(rows))

@@ -87,8 +87,9 @@ def _notes(summaries: Sequence[Measured]) -> list[str]:
         notes.append("° wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.")
     if any(row.taken_over is False and not row.native for row in summaries):
         notes.append("! the extension passed these calls on to the MPI library.")
-    without = [why_without_delegates(row.last.delegation, row.last.reason)
-               for row in summaries if row.delegated_accesses == 0]
+    without = [
+        why_without_delegates(row.last.delegation, row.last.reason) for row in summaries if row.delegated_accesses == 0
+    ]
     if without:
         notes.append(f"† no access went through delegates: {'; '.join(dict.fromkeys(without))}.")
     if any(row.delegated_accesses for row in summaries):
@@ -145,7 +146,8 @@ def _own_ways(summaries: Sequence[Measured]) -> list[str]:
             best = max(others, key=lambda other: other.bandwidth.median)
             name = best.key.strategy if best.key.interface == "mpiio" else interface_title(best.key.interface)
             found.setdefault(row.last.label, []).append(
-                f"{row.key.phase or row.key.operation} {row.bandwidth.median / best.bandwidth.median:.2f} ({name})")
+                f"{row.key.phase or row.key.operation} {row.bandwidth.median / best.bandwidth.median:.2f} ({name})"
+            )
     return [f"auto ÷ the fastest other way, {label}: {', '.join(ratios)}" for label, ratios in found.items()]
 
 

@@ -43,8 +43,11 @@ def write_surroundings(folder: Path, suite: Suite, environment: dict[str, Any]) 
 
     Variables whose names sound like secrets are left out.
     """
-    variables = {name: value for name, value in sorted(os.environ.items())
-                 if name.startswith(_JOB_PREFIXES) and not _SECRET.search(name)}
+    variables = {
+        name: value
+        for name, value in sorted(os.environ.items())
+        if name.startswith(_JOB_PREFIXES) and not _SECRET.search(name)
+    }
     document = {
         "environment": environment,
         "modules": [name for name in os.environ.get("LOADEDMODULES", "").split(":") if name],
@@ -66,8 +69,9 @@ def _candidates(started: datetime.datetime) -> list[Path]:
     if not base:
         return []
     today = datetime.datetime.now().astimezone()
-    folders = dict.fromkeys([Path(base), *(Path(base, str(day.year), str(day.month), str(day.day))
-                                           for day in (started, today))])
+    folders = dict.fromkeys(
+        [Path(base), *(Path(base, str(day.year), str(day.month), str(day.day)) for day in (started, today))]
+    )
     return [path for folder in folders for path in sorted(folder.glob("*.darshan"))]
 
 

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
 _toml: Any = importlib.import_module("tomllib" if sys.version_info >= (3, 11) else "tomli")
 
 
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Suite:
     """A parameter file.
@@ -122,6 +121,13 @@ def load(name: str) -> Suite:
         found = parse(SuiteForm, document)
     except DocumentError as error:
         raise ArgumentError(f"{where}: {'; '.join(error.problems)}") from error
-    return Suite(name=short, where=where, text=text, title=found.get("title", short), source=found.get("source", ""),
-                 about=found.get("about", ""), options=found.get("options", {}),
-                 entries=tuple(found.get("kernels", ())))
+    return Suite(
+        name=short,
+        where=where,
+        text=text,
+        title=found.get("title", short),
+        source=found.get("source", ""),
+        about=found.get("about", ""),
+        options=found.get("options", {}),
+        entries=tuple(found.get("kernels", ())),
+    )

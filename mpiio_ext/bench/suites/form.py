@@ -23,8 +23,20 @@ from mpiio_ext.common.documents import CLOSED, DocumentError, made_of, pointer
 #: What names of suites and of entries are made of.
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}"
 #: Options that belong to one run rather than to a suite, or that would have the suite begin itself.
-_NOT_IN_FILES = {"path", "output", "archive", "suite", "quick", "dry_run", "list_kernels", "ranks", "keep", "progress",
-                 "param", "help"}
+_NOT_IN_FILES = {
+    "path",
+    "output",
+    "archive",
+    "suite",
+    "quick",
+    "dry_run",
+    "list_kernels",
+    "ranks",
+    "keep",
+    "progress",
+    "param",
+    "help",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,9 +65,14 @@ class KernelEntry:
         """
         wanted = self.interfaces or kernels.kind_of(self.kernel).interfaces
         return KernelRequest(
-            kernel=self.kernel, name=self.name, preset=preset or self.preset or fallback or DEFAULT_PRESET,
+            kernel=self.kernel,
+            name=self.name,
+            preset=preset or self.preset or fallback or DEFAULT_PRESET,
             interfaces=tuple(way for way in wanted if not interfaces or way in interfaces),
-            parameters=self.parameters, scale=self.scale * scale, required=False, about=self.about,
+            parameters=self.parameters,
+            scale=self.scale * scale,
+            required=False,
+            about=self.about,
         )
 
 
@@ -89,9 +106,15 @@ def _entry(found: _Entry) -> KernelEntry:
         parameters = {key: convert_parameter(kind, key, value) for key, value in found.get("parameters", {}).items()}
     except ValueError as error:
         raise DocumentError([(place, str(error))]) from error
-    return KernelEntry(kernel=found["kernel"], name=found.get("name", ""), preset=preset, parameters=parameters,
-                       interfaces=tuple(found.get("interfaces", ())), scale=found.get("scale", 1.0),
-                       about=found.get("about", ""))
+    return KernelEntry(
+        kernel=found["kernel"],
+        name=found.get("name", ""),
+        preset=preset,
+        parameters=parameters,
+        interfaces=tuple(found.get("interfaces", ())),
+        scale=found.get("scale", 1.0),
+        about=found.get("about", ""),
+    )
 
 
 def _options(found: dict[str, Any]) -> dict[str, Any]:

@@ -81,8 +81,10 @@ def _hold_exclusive(archive: Path, suite: str) -> Iterator[None]:
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
     except FileExistsError:
-        raise LockedError(f"one suite at a time: {_holder(path)} is running (this file system has no flock: if that "
-                          f"one is gone, remove {path})") from None
+        raise LockedError(
+            f"one suite at a time: {_holder(path)} is running (this file system has no flock: if that "
+            f"one is gone, remove {path})"
+        ) from None
     try:
         os.write(descriptor, (_who(suite) + "\n").encode())
         yield

@@ -73,8 +73,14 @@ def drawn(chart: Chart, *, caption: str = "", interactive: bool = False, narrow:
     from mpiio_ext.common import plots
 
     form = plots.phone(chart) if narrow is True else narrow
-    return Figure(title=chart.title, caption=caption, drawing=plots.svg(chart, interactive=interactive),
-                  narrow=plots.svg(form) if form else "", name=f"{chart.name}.csv", data=plots.csv(chart))
+    return Figure(
+        title=chart.title,
+        caption=caption,
+        drawing=plots.svg(chart, interactive=interactive),
+        narrow=plots.svg(form) if form else "",
+        name=f"{chart.name}.csv",
+        data=plots.csv(chart),
+    )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -173,8 +179,12 @@ def _coded(text: str) -> Markup:
 
     parts = [str(escape(part)) for part in text.split("`")]
     whole = len(parts) % 2 == 1  # else the last backtick has no partner
-    return Markup("".join(f"<code>{part}</code>" if at % 2 and (whole or at < len(parts) - 1) else part
-                          for at, part in enumerate(parts)))  # fmt: skip
+    return Markup(
+        "".join(
+            f"<code>{part}</code>" if at % 2 and (whole or at < len(parts) - 1) else part
+            for at, part in enumerate(parts)
+        )
+    )
 
 
 def _data(values: object) -> Markup:
@@ -205,9 +215,12 @@ def _templates(folder: Path) -> jinja2.Environment:
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, _FOLDER]), autoescape=True, undefined=jinja2.StrictUndefined,
-        trim_blocks=True, lstrip_blocks=True,
-    )  # fmt: skip
+        loader=jinja2.FileSystemLoader([folder, _FOLDER]),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     environment.filters.update(breakable=_breakable, coded=_coded, data=_data, image=_image, saved=_saved)
     return environment
 
@@ -269,15 +282,26 @@ def document(
     scripts = [script()] if interactive else []
     scripts += [_OPEN] if any(part.folds for part in sections) else []
     while True:
-        content = {"title": title, "head": head, "sections": sections, "notices": notices, "foot": foot,
-                   "lead": [text for text in lead if text], "picture": picture, "data": data}
+        content = {
+            "title": title,
+            "head": head,
+            "sections": sections,
+            "notices": notices,
+            "foot": foot,
+            "lead": [text for text in lead if text],
+            "picture": picture,
+            "data": data,
+        }
         text = fill(_FOLDER / "document.html", content, script="\n".join(scripts))
-        figures = [one for one in (picture, *(one for part in sections for one in part.figures))
-                   if not isinstance(one, str)]  # fmt: skip
+        figures = [
+            one for one in (picture, *(one for part in sections for one in part.figures)) if not isinstance(one, str)
+        ]
         largest = max(figures, key=lambda one: len(one.narrow), default=None)
         if len(text.encode("utf-8", "replace")) <= MOST_BYTES or largest is None or not largest.narrow:
             return text
         lighter = dataclasses.replace(largest, narrow="")
         picture = lighter if picture is largest else picture
-        sections = [dataclasses.replace(part, figures=[lighter if one is largest else one for one in part.figures])
-                    for part in sections]  # fmt: skip
+        sections = [
+            dataclasses.replace(part, figures=[lighter if one is largest else one for one in part.figures])
+            for part in sections
+        ]

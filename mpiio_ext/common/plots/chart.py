@@ -21,6 +21,7 @@ from mpiio_ext.common.plots.theme import Look
 Number = float | None
 _PLAIN = Look()
 
+
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Axis:
     """An axis.

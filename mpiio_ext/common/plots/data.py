@@ -52,8 +52,14 @@ def _bars(mark: Bars, panel: Panel) -> Iterator[_Row]:
     base, length = (panel.y, panel.x) if mark.across else (panel.x, panel.y)
     names = ("y", "x") if mark.across else ("x", "y")
     for at, value, foot, below, above, note in zip(mark.at, mark.values, feet, low, high, notes, strict=True):
-        yield {names[0]: _told(base, at, 0.5), names[1]: _told(length, foot + value, 1e-9), "words": note,
-               "foot": _told(length, foot, 1e-9) if foot else "", "below": below, "above": above}  # fmt: skip
+        yield {
+            names[0]: _told(base, at, 0.5),
+            names[1]: _told(length, foot + value, 1e-9),
+            "words": note,
+            "foot": _told(length, foot, 1e-9) if foot else "",
+            "below": below,
+            "above": above,
+        }
 
 
 def _rows(mark: Mark, panel: Panel) -> Iterator[_Row]:
@@ -65,21 +71,33 @@ def _rows(mark: Mark, panel: Panel) -> Iterator[_Row]:
     elif isinstance(mark, Segments):
         for number, line in enumerate(mark.lines):
             words = mark.words[number] if number < len(mark.words) else [""] * len(line)
-            yield from ({"part": number, "x": _told(x, a, 1e-9), "y": _told(y, b, 1e-9), "words": text}
-                        for (a, b), text in zip(line, words, strict=False))  # fmt: skip
+            yield from (
+                {"part": number, "x": _told(x, a, 1e-9), "y": _told(y, b, 1e-9), "words": text}
+                for (a, b), text in zip(line, words, strict=False)
+            )
     elif isinstance(mark, Area):
-        yield from ({"x": _told(x, a, 1e-9), "low": low, "high": high}
-                    for a, low, high in zip(mark.x, mark.low, mark.high, strict=True))  # fmt: skip
+        yield from (
+            {"x": _told(x, a, 1e-9), "low": low, "high": high}
+            for a, low, high in zip(mark.x, mark.low, mark.high, strict=True)
+        )
     elif isinstance(mark, Boxes):
         names = ("low", "first quartile", "median", "third quartile", "high")
-        yield from ({"x": _told(x, at, 0.5), **dict(zip(names, five, strict=True))}
-                    for at, five in zip(mark.at, mark.numbers, strict=True))  # fmt: skip
+        yield from (
+            {"x": _told(x, at, 0.5), **dict(zip(names, five, strict=True))}
+            for at, five in zip(mark.at, mark.numbers, strict=True)
+        )
     elif isinstance(mark, Spans):
         yield from ({"x": _told(x, start, 1e-9), "x end": _told(x, end, 1e-9)} for start, end in mark.spans)
     elif isinstance(mark, Tiles):
-        yield from ({"x": _told(x, left, 1e-9), "x end": _told(x, left + width, 1e-9), "y": _told(y, low, 0.5),
-                     "y end": _told(y, low + height, 0.5)}
-                    for left, low, width, height in mark.places)  # fmt: skip
+        yield from (
+            {
+                "x": _told(x, left, 1e-9),
+                "x end": _told(x, left + width, 1e-9),
+                "y": _told(y, low, 0.5),
+                "y end": _told(y, low + height, 0.5),
+            }
+            for left, low, width, height in mark.places
+        )
 
 
 def _label(axes: Sequence[Axis], name: str) -> str:
@@ -111,7 +129,10 @@ def csv(chart: Chart) -> str:
         for mark in panel.marks:
             common = {"panel": " ".join(title.split()) if len(panels) > 1 else "", "series": getattr(mark, "name", "")}
             rows += [common | row for row in _rows(mark, panel)]
-    kept = [name for name in ("panel", "series", "part", "x", "x end", "y", "y end", *_REST)
-            if any(row.get(name, "") not in ("", None) for row in rows)]  # fmt: skip
+    kept = [
+        name
+        for name in ("panel", "series", "part", "x", "x end", "y", "y end", *_REST)
+        if any(row.get(name, "") not in ("", None) for row in rows)
+    ]
     names = {"x": _label([panel.x for panel in panels], "x"), "y": _label([panel.y for panel in panels], "y")}
     return _text([names.get(name, name) for name in kept], [[row.get(name, "") for name in kept] for row in rows])

@@ -46,23 +46,44 @@ def style(theme: Theme, chart: Chart) -> Any:
 
     return {
         "axes.prop_cycle": cycler(color=[theme.ink]),  # no colour that is not of the theme
-        "svg.fonttype": "none", "svg.hashsalt": chart.name, "font.family": "sans-serif", "font.size": size,
+        "svg.fonttype": "none",
+        "svg.hashsalt": chart.name,
+        "font.family": "sans-serif",
+        "font.size": size,
         "font.sans-serif": ["DejaVu Sans"],  # each text of an SVG names all of them
-        "axes.edgecolor": theme.soft, "axes.labelcolor": theme.ink, "axes.facecolor": theme.page,
-        "xtick.color": theme.soft, "ytick.color": theme.soft, "xtick.labelsize": small, "ytick.labelsize": small,
-        "text.color": theme.ink, "figure.facecolor": theme.page, "savefig.facecolor": theme.page,
-        "axes.titlesize": size, "axes.titlelocation": "left", "axes.axisbelow": True, "grid.color": theme.line,
-        "grid.linewidth": 0.5, "axes.spines.top": False, "axes.spines.right": False, "hatch.linewidth": 0.5,
+        "axes.edgecolor": theme.soft,
+        "axes.labelcolor": theme.ink,
+        "axes.facecolor": theme.page,
+        "xtick.color": theme.soft,
+        "ytick.color": theme.soft,
+        "xtick.labelsize": small,
+        "ytick.labelsize": small,
+        "text.color": theme.ink,
+        "figure.facecolor": theme.page,
+        "savefig.facecolor": theme.page,
+        "axes.titlesize": size,
+        "axes.titlelocation": "left",
+        "axes.axisbelow": True,
+        "grid.color": theme.line,
+        "grid.linewidth": 0.5,
+        "axes.spines.top": False,
+        "axes.spines.right": False,
+        "hatch.linewidth": 0.5,
         "path.simplify_threshold": 1 / 9 if chart.scale == 1 else 0.5,  # of a phone most of a long line is not seen
-        "legend.frameon": False, "legend.fontsize": small, "text.parse_math": False,  # names of files may hold dollars
-    }  # fmt: skip
+        "legend.frameon": False,
+        "legend.fontsize": small,
+        "text.parse_math": False,  # names of files may hold dollars
+    }
 
 
 def series(chart: Chart) -> list[str]:
     """Return the names of the series in the order of the legend."""
     marks = [mark for row in chart.panels for panel in row if panel for mark in panel.marks]
-    return list(dict.fromkeys(mark.name for mark in marks if isinstance(mark, (Area, Bars, Line, Segments, Tiles))
-                              and mark.name))  # fmt: skip
+    return list(
+        dict.fromkeys(
+            mark.name for mark in marks if isinstance(mark, (Area, Bars, Line, Segments, Tiles)) and mark.name
+        )
+    )
 
 
 # ---- marks -----------------------------------------------------------------------------------------------------------
@@ -76,39 +97,85 @@ def _line(axes: Axes, mark: Line, theme: Theme) -> list[Artist]:
     colour, y = theme.colour(mark.look.colour), _numbers(mark.y)
     ground: dict[str, Any] = {"markerfacecolor": "none"} if mark.hollow else {}
     rim: dict[str, Any] = {"markeredgecolor": theme.colour(mark.edge), "markeredgewidth": 0.6} if mark.edge else {}
-    return [*axes.plot(mark.x, y, color=colour, linestyle=mark.look.dash or "", linewidth=mark.width,
-                       marker=mark.look.marker, markersize=mark.size, clip_on=mark.clip, zorder=mark.layer,
-                       label=mark.name or None, **ground, **rim)]  # fmt: skip
+    return [
+        *axes.plot(
+            mark.x,
+            y,
+            color=colour,
+            linestyle=mark.look.dash or "",
+            linewidth=mark.width,
+            marker=mark.look.marker,
+            markersize=mark.size,
+            clip_on=mark.clip,
+            zorder=mark.layer,
+            label=mark.name or None,
+            **ground,
+            **rim,
+        )
+    ]
 
 
 def _bars(axes: Axes, mark: Bars, theme: Theme) -> list[Artist]:
     draw: Any
-    draw, length, width, foot, spread = ((axes.barh, "width", "height", "left", "xerr") if mark.across else
-                                         (axes.bar, "height", "width", "bottom", "yerr"))  # fmt: skip
-    rest: dict[str, Any] = {} if mark.errors is None else {
-        spread: mark.errors, "error_kw": {"elinewidth": 0.8, "capsize": 1.5, "ecolor": theme.ink}}  # fmt: skip
-    drawn = draw(mark.at, **{length: mark.values, width: mark.width, foot: mark.foot}, hatch=mark.look.hatch or None,
-                 facecolor=theme.colour(mark.look.colour), edgecolor=theme.colour(mark.edge or "page"),
-                 linewidth=mark.thin, label=mark.name or None, **rest)  # fmt: skip
+    draw, length, width, foot, spread = (
+        (axes.barh, "width", "height", "left", "xerr")
+        if mark.across
+        else (axes.bar, "height", "width", "bottom", "yerr")
+    )
+    rest: dict[str, Any] = (
+        {}
+        if mark.errors is None
+        else {spread: mark.errors, "error_kw": {"elinewidth": 0.8, "capsize": 1.5, "ecolor": theme.ink}}
+    )
+    drawn = draw(
+        mark.at,
+        **{length: mark.values, width: mark.width, foot: mark.foot},
+        hatch=mark.look.hatch or None,
+        facecolor=theme.colour(mark.look.colour),
+        edgecolor=theme.colour(mark.edge or "page"),
+        linewidth=mark.thin,
+        label=mark.name or None,
+        **rest,
+    )
     if mark.notes:
         from matplotlib import rcParams
 
-        axes.bar_label(drawn, list(mark.notes), padding=3 if mark.across else 2, color=theme.soft,
-                       fontsize=rcParams["xtick.labelsize"])  # fmt: skip
+        axes.bar_label(
+            drawn,
+            list(mark.notes),
+            padding=3 if mark.across else 2,
+            color=theme.soft,
+            fontsize=rcParams["xtick.labelsize"],
+        )
     return list(drawn)
 
 
 def _area(axes: Axes, mark: Area, theme: Theme) -> list[Artist]:
-    return [axes.fill_between(mark.x, mark.low, mark.high, facecolor=theme.colour(mark.look.colour), linewidth=0,
-                              alpha=mark.alpha, label=mark.name or None)]  # fmt: skip
+    return [
+        axes.fill_between(
+            mark.x,
+            mark.low,
+            mark.high,
+            facecolor=theme.colour(mark.look.colour),
+            linewidth=0,
+            alpha=mark.alpha,
+            label=mark.name or None,
+        )
+    ]
 
 
 def _segments(axes: Axes, mark: Segments, theme: Theme) -> list[Artist]:
     from matplotlib.collections import LineCollection
 
-    lines = LineCollection(list(mark.lines), colors=theme.colour(mark.look.colour), linewidths=mark.width,
-                           linestyles=[mark.look.dash], alpha=mark.alpha, label=mark.name,
-                           zorder=mark.layer)  # fmt: skip
+    lines = LineCollection(
+        list(mark.lines),
+        colors=theme.colour(mark.look.colour),
+        linewidths=mark.width,
+        linestyles=[mark.look.dash],
+        alpha=mark.alpha,
+        label=mark.name,
+        zorder=mark.layer,
+    )
     axes.add_collection(lines)
     return [lines]
 
@@ -131,10 +198,21 @@ def _boxes(axes: Axes, mark: Boxes, theme: Theme) -> list[Artist]:
         whiskers += [((at, at), numbers[:2]), ((at, at), numbers[3:])]
         whiskers += [((at - half / 2, at + half / 2), (end, end)) for end in (low, high)]
     _joined(axes, whiskers, color=theme.soft, linewidth=0.9)
-    axes.bar(mark.at, [b - a for a, b in zip(first, third, strict=True)], mark.width, first, facecolor=theme.line,
-             edgecolor=theme.soft, linewidth=0.8)  # fmt: skip
-    _joined(axes, [((at - half, at + half), (end, end)) for at, end in zip(mark.at, median, strict=True)],
-            color=theme.colour(mark.look.colour), linewidth=1.5)  # fmt: skip
+    axes.bar(
+        mark.at,
+        [b - a for a, b in zip(first, third, strict=True)],
+        mark.width,
+        first,
+        facecolor=theme.line,
+        edgecolor=theme.soft,
+        linewidth=0.8,
+    )
+    _joined(
+        axes,
+        [((at - half, at + half), (end, end)) for at, end in zip(mark.at, median, strict=True)],
+        color=theme.colour(mark.look.colour),
+        linewidth=1.5,
+    )
     return []
 
 
@@ -145,8 +223,9 @@ def _spans(axes: Axes, mark: Spans, theme: Theme) -> list[Artist]:
 
 
 def _rule(axes: Axes, mark: Rule, theme: Theme) -> list[Artist]:
-    (axes.axhline if mark.across else axes.axvline)(mark.at, color=theme.colour(mark.look.colour),
-                                                    linewidth=mark.width, linestyle=mark.look.dash)
+    (axes.axhline if mark.across else axes.axvline)(
+        mark.at, color=theme.colour(mark.look.colour), linewidth=mark.width, linestyle=mark.look.dash
+    )
     return []
 
 
@@ -155,9 +234,13 @@ def _tiles(axes: Axes, mark: Tiles, theme: Theme) -> list[Artist]:
     from matplotlib.patches import Rectangle
 
     patches = [Rectangle((left, low), width, height) for left, low, width, height in mark.places]
-    cells = PatchCollection(patches, facecolor=theme.colour(mark.look.colour), linewidth=mark.thin,
-                            edgecolor=theme.colour(mark.edge) if mark.edge else "none",
-                            hatch=mark.look.hatch or None)  # fmt: skip
+    cells = PatchCollection(
+        patches,
+        facecolor=theme.colour(mark.look.colour),
+        linewidth=mark.thin,
+        edgecolor=theme.colour(mark.edge) if mark.edge else "none",
+        hatch=mark.look.hatch or None,
+    )
     cells.set_in_layout(False)  # the ends of the axes say all; measuring every patch takes seconds
     axes.add_collection(cells, autolim=False)
     return [cells]
@@ -167,17 +250,35 @@ def _text(axes: Axes, mark: Text, theme: Theme) -> list[Artist]:
     place: Any = {"data": "data", "axes": "axes fraction", "x": ("data", "axes fraction")}[mark.inside]
     box = {"boxstyle": "round,pad=0.15", "facecolor": theme.page, "edgecolor": "none", "alpha": 0.85}
     text = axes.annotate(
-        mark.text, (mark.x, mark.y), xycoords=place, xytext=mark.shift, textcoords="offset points",
-        ha=mark.align[0], va=mark.align[1], fontsize=mark.size, color=theme.colour(mark.colour), rotation=mark.turn,
-        fontweight="bold" if mark.bold else "normal", bbox=box if mark.boxed else None, annotation_clip=False)
+        mark.text,
+        (mark.x, mark.y),
+        xycoords=place,
+        xytext=mark.shift,
+        textcoords="offset points",
+        ha=mark.align[0],
+        va=mark.align[1],
+        fontsize=mark.size,
+        color=theme.colour(mark.colour),
+        rotation=mark.turn,
+        fontweight="bold" if mark.bold else "normal",
+        bbox=box if mark.boxed else None,
+        annotation_clip=False,
+    )
     text.set_in_layout(False)
     return []
 
 
 _MARKS: dict[type, Callable[[Axes, Any, Theme], list[Artist]]] = {
-    Area: _area, Bars: _bars, Boxes: _boxes, Line: _line, Rule: _rule, Segments: _segments, Spans: _spans,
-    Text: _text, Tiles: _tiles,
-}  # fmt: skip
+    Area: _area,
+    Bars: _bars,
+    Boxes: _boxes,
+    Line: _line,
+    Rule: _rule,
+    Segments: _segments,
+    Spans: _spans,
+    Text: _text,
+    Tiles: _tiles,
+}
 
 
 def _named(mark: Mark, artists: Sequence[Artist], names: Sequence[str]) -> None:
@@ -209,8 +310,11 @@ def _axis(axes: Axes, which: str, axis: Axis) -> None:
         one.set_minor_formatter(NullFormatter())
         one.set_minor_locator(NullLocator())  # a tenth of the time of a drawing
     elif axis.most or axis.whole:
-        one.set_major_locator(MaxNLocator(nbins=axis.most or "auto", integer=axis.whole,
-                                          steps=[1, 2, 5, 10] if axis.whole else [1, 2, 2.5, 5, 10]))
+        one.set_major_locator(
+            MaxNLocator(
+                nbins=axis.most or "auto", integer=axis.whole, steps=[1, 2, 5, 10] if axis.whole else [1, 2, 2.5, 5, 10]
+            )
+        )
     form = axis.form or (None if axis.scale == "linear" else "{:,.12g}".format)  # not a power, which is a formula
     if form is not None:
         one.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
@@ -253,10 +357,17 @@ def _places(figure: Figure, chart: Chart) -> Any:
         left, right, above, below = chart.margins
         across = (wide - left - right - chart.gaps[0] * (columns - 1)) / columns
         upright = (tall - above - below - chart.gaps[1] * (rows - 1)) / rows
-        place = {"left": left / wide, "right": 1 - right / wide, "top": 1 - above / tall, "bottom": below / tall,
-                 "wspace": chart.gaps[0] / across, "hspace": chart.gaps[1] / upright}  # fmt: skip
-    grid = figure.add_gridspec(rows, columns, width_ratios=chart.widths or None, height_ratios=chart.heights or None,
-                               **place)  # fmt: skip
+        place = {
+            "left": left / wide,
+            "right": 1 - right / wide,
+            "top": 1 - above / tall,
+            "bottom": below / tall,
+            "wspace": chart.gaps[0] / across,
+            "hspace": chart.gaps[1] / upright,
+        }
+    grid = figure.add_gridspec(
+        rows, columns, width_ratios=chart.widths or None, height_ratios=chart.heights or None, **place
+    )
     return grid.subplots(squeeze=False, sharex="col" if chart.share else False, sharey="row" if chart.share else False)
 
 
@@ -270,15 +381,27 @@ def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], names: Sequence
     dash: Any
     for name, look, width in chart.keys:
         dash = look.dash
-        found[name] = Line2D([], [], color=theme.colour(look.colour), linewidth=width, linestyle=dash,
-                             marker=look.marker, markerfacecolor="none")  # fmt: skip
+        found[name] = Line2D(
+            [],
+            [],
+            color=theme.colour(look.colour),
+            linewidth=width,
+            linestyle=dash,
+            marker=look.marker,
+            markerfacecolor="none",
+        )
     if not found:
         return
     where: Any = {"above": "upper left", "below": "lower center", "right": "upper right"}[chart.legend]
     if chart.margins is None:  # room is made for it
         where = f"outside {where}"
-    legend = figure.legend(list(found.values()), list(found), loc=where,
-                           ncols=1 if chart.legend == "right" else chart.columns, borderaxespad=0.3)  # fmt: skip
+    legend = figure.legend(
+        list(found.values()),
+        list(found),
+        loc=where,
+        ncols=1 if chart.legend == "right" else chart.columns,
+        borderaxespad=0.3,
+    )
     for number, entry in enumerate(zip(legend.legend_handles, legend.get_texts(), strict=True)):
         name = list(found)[number]
         for artist in entry if name in names else ():
@@ -290,8 +413,9 @@ def figure(chart: Chart, theme: Theme = LIGHT) -> Figure:
     """Return a chart as a figure of Matplotlib, to be drawn within the settings of `style`."""
     from matplotlib.figure import Figure
 
-    drawn = Figure(figsize=(chart.width, chart.height), facecolor=theme.page,
-                   layout=None if chart.margins else "constrained")  # fmt: skip
+    drawn = Figure(
+        figsize=(chart.width, chart.height), facecolor=theme.page, layout=None if chart.margins else "constrained"
+    )
     names, every = series(chart), []
     for row, places in zip(chart.panels, _places(drawn, chart), strict=True):
         for panel, axes in zip([*row, *[None] * (len(places) - len(row))], places, strict=True):

@@ -72,6 +72,7 @@ def _steps(path: str) -> str:
 
     Steps are differences of rounded places, so that no error grows along a line.
     """
+
     def short(value: int) -> str:
         return f"{value / 100:.2f}".rstrip("0").rstrip(".").replace("0.", ".", 1 if abs(value) < 100 else 0)
 
@@ -115,26 +116,34 @@ def _grouped(text: str) -> str:
 
 def _told(panel: Panel, mark: Bars | Line | Segments) -> list[tuple[float, float, str]]:
     """Return the points of a mark in units of the axes, and what each one is."""
+
     def words(x: float, y: float) -> str:
         def one(value: float, axis: Axis) -> str:
             named = [text for place, text in axis.ticks or () if text and abs(place - value) < reach]
             return named[0] if named else axis.form(value) if axis.form else f"{value:,.6g}"
 
-        told = [f"{axis.label}: {one(value, axis)}" if axis.label else one(value, axis)
-                for value, axis in ((x, panel.x), (y, panel.y))]  # fmt: skip
+        told = [
+            f"{axis.label}: {one(value, axis)}" if axis.label else one(value, axis)
+            for value, axis in ((x, panel.x), (y, panel.y))
+        ]
         return "\n".join([*([mark.name] if mark.name else []), *told])
 
     reach = 0.5 if isinstance(mark, Bars) else 1e-9  # bars of several series stand around their place
     if isinstance(mark, Segments):
-        return [(x, y, f"{mark.name}\n{text}") for line, texts in zip(mark.lines, mark.words, strict=False)
-                for (x, y), text in zip(line, texts, strict=False)]  # fmt: skip
+        return [
+            (x, y, f"{mark.name}\n{text}")
+            for line, texts in zip(mark.lines, mark.words, strict=False)
+            for (x, y), text in zip(line, texts, strict=False)
+        ]
     if isinstance(mark, Line):
         pairs = [(x, y) for x, y in zip(mark.x, mark.y, strict=True) if y is not None and y == y]
         told = mark.words if len(mark.words) == len(pairs) else [words(x, y) for x, y in pairs]
         return [(x, y, text) for (x, y), text in zip(pairs, told, strict=True)]
     feet = [mark.foot] * len(mark.at) if isinstance(mark.foot, (int, float)) else mark.foot
-    ends = [(foot + value, at) if mark.across else (at, foot + value)
-            for at, value, foot in zip(mark.at, mark.values, feet, strict=True)]  # fmt: skip
+    ends = [
+        (foot + value, at) if mark.across else (at, foot + value)
+        for at, value, foot in zip(mark.at, mark.values, feet, strict=True)
+    ]
     return [(x, y, words(x, y)) for x, y in ends]
 
 
@@ -180,7 +189,8 @@ def svg_file(chart: Chart) -> str:
     """Return a chart as an SVG file that is dark where the reader prefers that."""
     head, _, rest = svg(chart).partition(">")
     return head.replace("<svg ", '<svg class="drawing" ', 1) + (
-        f">\n<style>\n{dark_style('.drawing')}\n</style>{rest}\n")  # fmt: skip
+        f">\n<style>\n{dark_style('.drawing')}\n</style>{rest}\n"
+    )
 
 
 def script() -> str:

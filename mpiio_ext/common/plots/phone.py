@@ -61,8 +61,14 @@ def _panel(panel: Panel, first: Panel, last: Panel) -> Panel:
     y = panel.y if panel.y.label else dataclasses.replace(panel.y, label=first.y.label)
     x = panel.x if panel.x.label or panel.x.ticks else dataclasses.replace(panel.x, label=last.x.label)
     above = any(isinstance(mark, Text) and mark.inside != "data" and mark.y >= 1 for mark in panel.marks)
-    return dataclasses.replace(panel, marks=[_mark(mark) for mark in panel.marks], legend=False, x=_below(x),
-                               y=_beside(y), title=_broken(panel.title, _ACROSS) or " " * above)  # fmt: skip
+    return dataclasses.replace(
+        panel,
+        marks=[_mark(mark) for mark in panel.marks],
+        legend=False,
+        x=_below(x),
+        y=_beside(y),
+        title=_broken(panel.title, _ACROSS) or " " * above,
+    )
 
 
 def phone(chart: Chart) -> Chart:
@@ -84,6 +90,19 @@ def phone(chart: Chart) -> Chart:
     legends = chart.legend or any(panel.legend for row in chart.panels for panel in row if panel)
     keys = [(shortened(name, _KEY), look, width) for name, look, width in chart.keys]
     return dataclasses.replace(
-        chart, name=f"{chart.name}-narrow", panels=found, width=WIDTH / 72, height=sum(tall) + 0.5 * bool(legends),
-        heights=tall, widths=(), margins=None, gaps=(0, 0), legend="below" if legends else "", keys=keys, columns=1,
-        heading="", share=False, scale=SCALE)  # fmt: skip
+        chart,
+        name=f"{chart.name}-narrow",
+        panels=found,
+        width=WIDTH / 72,
+        height=sum(tall) + 0.5 * bool(legends),
+        heights=tall,
+        widths=(),
+        margins=None,
+        gaps=(0, 0),
+        legend="below" if legends else "",
+        keys=keys,
+        columns=1,
+        heading="",
+        share=False,
+        scale=SCALE,
+    )

@@ -19,8 +19,16 @@ import dataclasses
 
 Dash = str | tuple[int, tuple[float, ...]]
 #: Line styles and marks of series, in their order. Dots stand for what is not known, and are of no series.
-_DASHES: tuple[Dash, ...] = ("-", "--", "-.", (0, (9, 2)), (0, (2, 1)), (0, (6, 1, 1, 1, 1, 1)), (0, (4, 4)),
-                             (0, (1, 1)))  # fmt: skip
+_DASHES: tuple[Dash, ...] = (
+    "-",
+    "--",
+    "-.",
+    (0, (9, 2)),
+    (0, (2, 1)),
+    (0, (6, 1, 1, 1, 1, 1)),
+    (0, (4, 4)),
+    (0, (1, 1)),
+)
 _MARKS, _HATCHES = "osv^DPX*", ("", "///", "\\\\\\", "xx", "--", "||", "++", "..")
 #: Series that look different from each other.
 SERIES = 8
@@ -93,15 +101,33 @@ class Theme:
 
 
 LIGHT = Theme(
-    page="#ffffff", ink="#16191d", soft="#555c66", line="#d5d9df", data="#0072b3", average="#2d0a50", changed="#c2185b",
-    neutral="#6a7078", low="#fbe3d3", high="#dceefa", quarter=("#8f2d00", "#c07830", "#2490d0", "#004a80"),
+    page="#ffffff",
+    ink="#16191d",
+    soft="#555c66",
+    line="#d5d9df",
+    data="#0072b3",
+    average="#2d0a50",
+    changed="#c2185b",
+    neutral="#6a7078",
+    low="#fbe3d3",
+    high="#dceefa",
+    quarter=("#8f2d00", "#c07830", "#2490d0", "#004a80"),
     series=("#0072b2", "#d55e00", "#69965a", "#872d5a", "#1e96ff", "#4b4b0f", "#878787", "#3c00e1"),
-)  # fmt: skip
+)
 DARK = Theme(
-    page="#14171a", ink="#e8eaed", soft="#a8afb8", line="#3a4047", data="#5ab4ea", average="#9a6ab4", changed="#ff7a8a",
-    neutral="#d0d4da", low="#4a2a17", high="#17374d", quarter=("#e0705a", "#f0d800", "#3c8cb4", "#a8d8f0"),
+    page="#14171a",
+    ink="#e8eaed",
+    soft="#a8afb8",
+    line="#3a4047",
+    data="#5ab4ea",
+    average="#9a6ab4",
+    changed="#ff7a8a",
+    neutral="#d0d4da",
+    low="#4a2a17",
+    high="#17374d",
+    quarter=("#e0705a", "#f0d800", "#3c8cb4", "#a8d8f0"),
     series=("#4aa8e0", "#f08a42", "#c3f0c3", "#ffd2ff", "#697896", "#96693c", "#a5a5a5", "#964be1"),
-)  # fmt: skip
+)
 THEMES = {"light": LIGHT, "dark": DARK}
 
 
@@ -112,6 +138,9 @@ def dark_style(scope: str) -> str:
     ----------
     scope : selector of the elements around, or of, the charts, such as ``.drawing``.
     """
-    rules = [f'{scope} :is([style*="{kind}: {light}"], [{kind}="{light}"]) {{ {kind}: {dark} !important }}'
-             for light, dark in zip(LIGHT.colours(), DARK.colours(), strict=True) for kind in ("fill", "stroke")]
+    rules = [
+        f'{scope} :is([style*="{kind}: {light}"], [{kind}="{light}"]) {{ {kind}: {dark} !important }}'
+        for light, dark in zip(LIGHT.colours(), DARK.colours(), strict=True)
+        for kind in ("fill", "stroke")
+    ]
     return "@media screen and (prefers-color-scheme: dark) {\n" + "\n".join(rules) + "\n}"
