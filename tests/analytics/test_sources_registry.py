@@ -27,8 +27,11 @@ NAME = "beegfs"
 MEANING = "BeeGFS: free space of targets"
 ROLE = "fullness"
 PATTERNS = ("beegfs-df*.txt",)
-TABLES = (Table("targets", "one row a target", (
-    Column("target", "int64", "", "ID"), Column("free", "int64", "B", "free space"))),)
+TABLES = (
+    Table(
+        "targets", "one row a target", (Column("target", "int64", "", "ID"), Column("free", "int64", "B", "free space"))
+    ),
+)
 
 
 def recognizes(head):
