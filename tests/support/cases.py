@@ -18,7 +18,7 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from support.launch import PROGRAMS, LaunchError, python_run
+from support.launch import PATIENCE, PROGRAMS, LaunchError, python_run
 
 START_S = 120.0
 
@@ -35,7 +35,7 @@ class Case:
     environment : variables that are set while it runs; ``{folder}`` as above.
     files : files in its folder before it starts, name -> content.
     thread_level : what the launch asks MPI for ("serialized", "multiple"; "": mpi4py's default).
-    limit_s : seconds after which the case has failed.
+    limit_s : the case has failed after PATIENCE times this many seconds.
     """
 
     text: str
@@ -111,7 +111,7 @@ class Cases:
                     "environment": {
                         key: value.replace("{folder}", str(folder)) for key, value in case.environment.items()
                     },
-                    "limit_s": case.limit_s,
+                    "limit_s": PATIENCE * case.limit_s,
                 }
             )
         (place / "cases.json").write_text(json.dumps(listed), encoding="utf-8")
