@@ -29,7 +29,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpiio_ext.elf import Elf, ElfError, read
+from mpiio_ext.elf import ElfError, listed, read
 from mpiio_ext.errors import LoadError
 
 #: ABI -> whose it is.
@@ -44,7 +44,6 @@ FROM_SOURCE = (
     "install it from source for that MPI, by `MPICC=mpicc pip install .` in the source tree, or with the path of "
     "mpiio_ext-VERSION.tar.gz in place of `.`"
 )
-_LISTING_S = 20
 _PATTERNS = (
     ("mpiabi", re.compile(r"libmpi\w*_abi\.so(\.\d+)*")),
     ("openmpi", re.compile(r"libmpi\w*\.so\.40(\.\d+)*")),
@@ -82,28 +81,20 @@ def _misfit(what: str, mpi: str) -> LoadError:
 # ---- programs --------------------------------------------------------------------------------------------------------
 
 
-def _listed(path: str, interpreter: str) -> list[str]:
-    """Return the libraries that the dynamic linker would load for a program, by name."""
-    from mpiio_ext.common.children import run  # here: every rank that imports the package would load it
-
-    listed = run([interpreter, "--list", path], limit_s=_LISTING_S).output
-    return [line.split()[0] for line in listed.splitlines() if line.split()]
-
-
 def of_file(path: str) -> str | None:
     """Return the ABI of the MPI library that an executable or a shared library needs, itself or through others.
 
     None: it is no ELF file or needs no MPI library. Raises `LoadError` when it needs one of an unknown ABI.
     """
-    try:
-        elf = read(path)
-    except (ElfError, OSError):
-        return None
-    return _of_names(path, list(elf.needed)) or _of_names(path, _through_others(path, elf))
-
-
-def _through_others(path: str, elf: Elf) -> list[str]:
-    return _listed(path, elf.interpreter) if elf.interpreter and elf.dynamic else []
+    names = listed(path)
+    if names is None:
+        try:
+            elf = read(path)
+        except (ElfError, OSError):
+            return None
+        others = listed(path, elf.interpreter) if elf.interpreter and elf.dynamic else None
+        names = [*elf.needed, *(others or [])]
+    return _of_names(path, names)
 
 
 def _of_names(path: str, names: Sequence[str]) -> str | None:

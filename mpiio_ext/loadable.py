@@ -1,10 +1,11 @@
-"""Whether a program can have this library under it, and what has to be loaded before: read from its file, not tried.
+"""Whether a program can have this library under it, and what has to be loaded before: asked, not tried.
 
 Problem. A program of another C library (musl) ends with a line for every function that it lacks. The run-time library
 of the address sanitizer refuses to work where another library was loaded before it.
 
-Algorithm. Behind a launcher, its options and ``env`` the first word that is an ELF program is the program. Its dynamic
-linker names its C library, its list of libraries the sanitizer's. A script hides its program: that is left alone.
+Algorithm. Behind a launcher, its options and ``env`` the first word that is an ELF program is the program. glibc's
+dynamic linker lists its libraries, the sanitizer's among them. Where it cannot, the file names a dynamic linker, and by
+it the C library. A script hides its program: that is left alone.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from mpiio_ext.elf import Elf, ElfError, read
+from mpiio_ext.elf import Elf, ElfError, listed, read
 from mpiio_ext.errors import LoadError
 
 #: Run-time libraries that have to be the first ones of a process.
@@ -28,15 +29,6 @@ def _elf(path: str) -> Elf | None:
         return read(path)
     except (ElfError, OSError):
         return None
-
-
-def _program(words: Sequence[str]) -> tuple[str, Elf] | None:
-    for word in words:
-        path = None if word.startswith("-") or Path(word).name == "env" else shutil.which(word)
-        elf = _elf(path) if path else None
-        if elf is not None:
-            return word, elf
-    return None
 
 
 def first_libraries(command: Sequence[str], launched: bool) -> tuple[str, ...]:
@@ -52,15 +44,23 @@ def first_libraries(command: Sequence[str], launched: bool) -> tuple[str, ...]:
     LoadError
         The program is of another C library.
     """
-    found = _program(command[1:] if launched else command)
-    if found is None:
-        return ()
-    word, elf = found
-    if Path(elf.interpreter).name.startswith(_MUSL):
+    for word in command[1:] if launched else command:
+        path = None if word.startswith("-") or Path(word).name == "env" else shutil.which(word)
+        names = _libraries(word, path) if path else None
+        if names is not None:
+            return tuple(name for name in names if FIRST.fullmatch(name))
+    return ()
+
+
+def _libraries(word: str, path: str) -> Sequence[str] | None:
+    """Return the names of a program's libraries; None: it is no ELF program. `LoadError`: of another C library."""
+    names = listed(path)
+    elf = _elf(path) if names is None else None
+    if elf is not None and Path(elf.interpreter).name.startswith(_MUSL):
         own = _elf(sys.executable)
         if own is not None and _MUSL not in own.interpreter:
             raise LoadError(
                 f"{word} is built with the C library musl ({elf.interpreter}), and this library with glibc:"
                 " build the program with glibc, or start it without `mpiio-ext run`"
             )
-    return tuple(name for name in elf.needed if FIRST.fullmatch(name))
+    return names if elf is None else elf.needed

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 import mpiio_ext
 from mpiio_ext import _load, abi
 from mpiio_ext.cli import main
-from mpiio_ext.elf import Elf, ElfError, parse, read
+from mpiio_ext.elf import Elf, ElfError, listed, parse, read
 from mpiio_ext.errors import LoadError
 
 
@@ -110,6 +110,26 @@ def test_damaged_files_are_refused_and_never_crash() -> None:
         except ElfError:
             refused += 1
     assert refused > len(whole) + 500
+
+
+def test_the_dynamic_linker_lists_what_it_can(tmp_path: Path) -> None:
+    """All that a program or library needs, not what the user preloads; None for what it refuses or would crash on."""
+    compiler = shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("needs gcc")
+    (tmp_path / "app.c").write_text("int main(void) { return 0; }")
+    for name, options in (("app", ["-Wl,--no-as-needed", "-lm"]), ("static", ["-static"]), ("lib.so", ["-shared"])):
+        words = [compiler, "-fPIC", "-o", tmp_path / name, tmp_path / "app.c", *options]
+        subprocess.run(words, check=True, timeout=60)
+    assert {"libm.so.6", "libc.so.6"} <= set(listed(tmp_path / "app") or ())
+    assert {*read(tmp_path / "lib.so").needed} <= {*(listed(tmp_path / "lib.so") or ())}
+    needed = {name for name in read(mpiio_ext.get_library()).needed if not name.startswith("ld-")}
+    assert needed <= {*(listed(mpiio_ext.get_library()) or ())}
+    (tmp_path / "script").write_text("#!/bin/sh\n")
+    (tmp_path / "damaged").write_bytes(elf(("libc.so.6",))[:100])
+    for name in ("static", "script", "damaged", "absent"):
+        assert listed(tmp_path / name) is None, name
+    assert listed(tmp_path / "app", "/lib/no-linker") is None
 
 
 # ---- programs --------------------------------------------------------------------------------------------------------

@@ -83,12 +83,12 @@ def test_report_is_of_a_run(tmp_path: pathlib.Path) -> None:
 def test_program_of_another_c_library(tmp_path: pathlib.Path) -> None:
     """One line, before it is started, in place of one for every function that it lacks; behind a launcher, too."""
     (tmp_path / "app.c").write_text("int main(void) { return 0; }", encoding="utf-8")
-    app = str(tmp_path / "app")
-    subprocess.run(
-        [cbuild.compiler(), f"{app}.c", "-o", app, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"],
-        check=True,
-        timeout=120,
-    )
+    app, musl = str(tmp_path / "app"), tmp_path / "libc.musl-x86_64.so.1"
+    build = [cbuild.compiler(), f"{app}.c", "-o"]
+    subprocess.run([*build, musl, "-shared", "-fPIC", f"-Wl,-soname,{musl.name}"], check=True, timeout=120)
+    needs = ["-Wl,--no-as-needed", musl, "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1"]
+    subprocess.run([*build, app, *needs], check=True, timeout=120)
+    musl.unlink()
     for words in ([app], ["mpirun", "-n", "2", "env", "A=1", app]):
         said = refused("--", *words)
         assert f"{app} is built with the C library musl (/lib/ld-musl-x86_64.so.1)" in said, said
@@ -275,11 +275,11 @@ def test_run_imports_little() -> None:
     """Every rank of `mpirun mpiio-ext run` pays for what the command imports."""
     program = (
         "import sys\nfrom mpiio_ext.cli import main\n"
-        "main(['run', '-H', 'cb_nodes=4', '--dry-run', './app'], standalone_mode=False)\n"
+        "main(['run', '-H', 'cb_nodes=4', '--dry-run', 'true'], standalone_mode=False)\n"
         "print(*sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    heavy = {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib", "mpiio_ext.cli.logged"}
+    heavy = {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib", "elftools", "mpiio_ext.cli.logged"}
     assert not heavy & set(done.stdout.split())
 
 
