@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -232,6 +233,32 @@ def test_a_jump_out_of_a_call(program: pathlib.Path, tmp_path: pathlib.Path, whe
     closed = [row for row in rows if row["operation"] in ("MPI_File_close", "MPI_Finalize")]
     assert [row["depth"] for row in closed] == [0, 0]
     assert info.skipped == 0
+
+
+@pytest.mark.parametrize("ours", [False, True], ids=["mpi", "library"])
+def test_exceptions_out_of_calls_in_threads(family: str, tmp_path: pathlib.Path, ours: bool) -> None:
+    """C++ exceptions that an error handler throws through the call, again and again: each thread has its own depth."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    if family == "mpich" and not ours:
+        pytest.skip("MPICH calls the handlers of files under a lock of its own, which an exception leaves locked")
+    wrapper, source = pathlib.Path(sys.prefix) / "bin" / "mpicc", cbuild.ROOT / "tests" / "programs" / "throws.cpp"
+    flags = ["-O2", "-Wall", "-Wextra", "-Werror", "-pthread", "-DOMPI_SKIP_MPICXX", "-DMPICH_SKIP_MPICXX"]
+    program = cbuild.compile_c([str(wrapper), *flags, str(source), "-lstdc++"], "throws")
+    libraries = [get_library()] if ours else []
+    mpi_run([program, tmp_path, "4"], 1, env=tracing(tmp_path / "trace", *libraries), timeout_s=60)
+    info, rows = read(tmp_path / "trace")
+    for name, depth in (("inside", 1), ("outside", 0)):
+        for thread in range(4):
+            found = of(rows, tmp_path / f"{name}.{thread}", depth=None)
+            assert [(row["operation"], row["depth"]) for row in found] == 20 * [
+                ("open", depth),
+                ("write", depth),
+                ("close", depth),
+            ]
+    closed = [row for row in rows if row["operation"] in ("MPI_File_close", "MPI_Finalize")]
+    assert [row["depth"] for row in closed] == [0] * 5
+    assert "MPI_File_read_at" not in {row["operation"] for row in rows} and info.skipped == 0
 
 
 @pytest.mark.parametrize("inside", [False, True], ids=["around the launcher", "in each rank"])
