@@ -79,7 +79,7 @@ def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.Tes
     return report
 
 
-#: Tests of which the launcher has lost a launch.
+#: Tests of which the MPI library has lost a launch.
 STARTED_AGAIN: list[str] = []
 
 
@@ -91,7 +91,7 @@ def pytest_warning_recorded(warning_message: warnings.WarningMessage, nodeid: st
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Say how many launches were started once more."""
-    terminalreporter.write_line(f"launches that the launcher lost, started once more: {len(STARTED_AGAIN)}")
+    terminalreporter.write_line(f"launches that the MPI library lost, started once more: {len(STARTED_AGAIN)}")
 
 
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist looks for the groups

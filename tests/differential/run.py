@@ -30,7 +30,7 @@ from differential.features import features
 from differential.ownership import may_be_native, missing_calls
 from differential.state import ACCESS, Case
 from support import hosts, mounts
-from support.launch import MEMORY, library_version, mpi_family
+from support.launch import MEMORY, library_version, mpi_family, started_once_more
 
 REFUSED = "refuses a legal view"
 #: Delegates with little memory and small pages: what the cases move does not fit.
@@ -151,8 +151,8 @@ def alone(case: Case, setting: Setting) -> bool:
 
     If not, calls of the MPI library in the cases before it have probably destroyed memory, as ROMIO's do now and then.
     """
-    tries = (launch([case], case["ranks"], replace(setting, arms=("ours",))) for _ in range(2))
-    return any(line["problems"] for lines in tries for line in lines)
+    started_once_more(f"case {case['seed']} has ended its launch, maybe where ROMIO had destroyed memory")
+    return any(line["problems"] for line in launch([case], case["ranks"], replace(setting, arms=("ours",))))
 
 
 def chunks(seeds: list[int], most: int) -> dict[int, list[list[int]]]:

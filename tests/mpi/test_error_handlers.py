@@ -14,7 +14,7 @@ import subprocess
 import pytest
 
 from support.cbuild import failed_checks, mpi_program
-from support.launch import Launch, mpi_run, with_last_words
+from support.launch import Launch, mpi_run
 from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
@@ -111,12 +111,19 @@ def run(
     preload: bool,
     prefix: tuple[str, ...] = (),
     env: dict[str, str] | None = None,
+    last_words: pathlib.Path | None = None,
 ) -> Launch:
     """Run the program on a file in an own folder."""
     path = tmp_path / "file"
-    path.with_name("file.folder").mkdir(exist_ok=True)  # launched again by `with_last_words`
+    path.with_name("file.folder").mkdir()
     launch = mpi_run(
-        [*prefix, mpi_program("handlers"), path, *words], ranks, preload=preload, env=env, timeout_s=30, check=False
+        [*prefix, mpi_program("handlers"), path, *words],
+        ranks,
+        preload=preload,
+        env=env,
+        timeout_s=30,
+        check=False,
+        last_words=last_words,
     )
     assert not launch.timed_out, launch.describe()
     return launch
@@ -218,7 +225,7 @@ def test_fatal_handlers_end_the_job(
     """MPI_ERRORS_ARE_FATAL, set or inherited, and MPI_ERRORS_ABORT: a status, a message, nobody goes on or hangs."""
     if kind == "abort" and family == "openmpi":
         pytest.skip("Open MPI 4.1 has no MPI_ERRORS_ABORT")
-    launch = with_last_words(lambda: run(tmp_path, 3, "die", kind, how, preload=preload))
+    launch = run(tmp_path, 3, "die", kind, how, preload=preload, last_words=tmp_path / "errors")
     assert launch.returncode != 0, launch.describe()
     assert "survived" not in launch.stdout
     if message is not None:
@@ -232,7 +239,8 @@ def test_fatal_storage_error(extension: str, tmp_path: pathlib.Path, ranks: int)
     env = {"MPIOX_FAULT": f"op=write,rank={ranks - 1},errno=EIO"}
     program: list[str | os.PathLike[str]] = [mpi_program("handlers"), path, "die", "fatal", "collective"]
     hints = {"MPIOX_HINTS": "mpiox_exchange=direct"}  # every rank writes
-    launch = with_last_words(lambda: mpi_run(program, ranks, preload=True, env=env | hints, timeout_s=30, check=False))
+    last_words = tmp_path / "errors"
+    launch = mpi_run(program, ranks, preload=True, env=env | hints, timeout_s=30, check=False, last_words=last_words)
     assert not launch.timed_out, launch.describe()
     assert launch.returncode != 0
     assert "survived" not in launch.stdout

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, mpi_run, with_last_words
+from support.launch import Launch, mpi_run
 from support.tiers import slow
 
 pytestmark = pytest.mark.mpi
@@ -172,7 +172,8 @@ def launch(
     if faults:
         environment["MPIOX_FAULT"] = faults
     words = [sys.executable, script, str(folder), *arguments]
-    return mpi_run(words, nodes[0] * nodes[1], env=environment, timeout_s=100, check=check)
+    ranks, last_words = nodes[0] * nodes[1], None if check else folder / "errors"
+    return mpi_run(words, ranks, env=environment, timeout_s=100, check=check, last_words=last_words)
 
 
 def test_a_view_that_no_memory_holds(extension: str, tmp_path: pathlib.Path) -> None:
@@ -200,7 +201,7 @@ def test_a_leader_that_cannot_go_on(
     extension: str, tmp_path: pathlib.Path, operation: str, n: int, message: str
 ) -> None:
     """Where the other nodes would wait for what a leader cannot know, the job ends with a message and does not hang."""
-    done = with_last_words(lambda: launch(extension, tmp_path, LAST_WORD, operation, str(n), check=False))
+    done = launch(extension, tmp_path, LAST_WORD, operation, str(n), check=False)
     assert not done.timed_out, done.describe()
     assert done.returncode != 0, done.describe()
     assert f"rank 2: {message}" in done.stderr, done.describe()

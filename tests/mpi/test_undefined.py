@@ -13,7 +13,7 @@ import shutil
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, library_path, mpi_run, with_last_words
+from support.launch import Launch, library_path, mpi_run
 
 pytestmark = pytest.mark.mpi
 
@@ -98,7 +98,7 @@ def undefined(
         "MPIOX_RANKS_PER_NODE": "2",
     }
     program: list[str | os.PathLike[str]] = [*tool, mpi_program("undefined"), folder / "file", *map(str, words)]
-    return mpi_run(program, RANKS, env=environment, timeout_s=timeout_s, check=False)
+    return mpi_run(program, RANKS, env=environment, timeout_s=timeout_s, check=False, last_words=folder / "errors")
 
 
 def judge(launch: Launch, case: tuple[str, str, int]) -> None:
@@ -128,14 +128,14 @@ def judge(launch: Launch, case: tuple[str, str, int]) -> None:
 @pytest.mark.parametrize("case", QUICK, ids=lambda case: "-".join(map(str, case)))
 def test_quick(extension: str, tmp_path: pathlib.Path, case: tuple[str, str, int]) -> None:
     """Results are overwritten with garbage, which would lead somewhere."""
-    judge(with_last_words(lambda: undefined(extension, tmp_path, *case)), case)
+    judge(undefined(extension, tmp_path, *case), case)
 
 
 @pytest.mark.slow
 def test_all(extension: str, tmp_path: pathlib.Path) -> None:
     """Each function that the library calls between nodes, in each phase of a file's life."""
     for case in CASES:
-        judge(with_last_words(lambda case=case: undefined(extension, tmp_path, *case)), case)
+        judge(undefined(extension, tmp_path, *case), case)
 
 
 @pytest.mark.slow
