@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from support import fuzz
 from support.fetch import FetchError, sdist
 from support.launch import MEMORY, PROGRAMS, of_ranks, python_run
 from support.tiers import slow
@@ -47,6 +48,7 @@ def run_suite(program: pathlib.Path, ranks: int, folder: pathlib.Path, hints: st
     if hints is not None:
         environment["MPIOX_HINTS"] = hints
     arguments = [str(SUITE), str(program), str(folder), *(["--stats"] if hints is not None else [])]
+    arguments += ["--arrays"] if fuzz.all_examples() else []
     launch = python_run(
         arguments, ranks, env=environment, preload=hints is not None, timeout_s=TIMEOUT_S, cwd=folder, check=False
     )

@@ -1,7 +1,8 @@
 """Run mpi4py's own test program on one rank of a launch and note the outcome of every test.
 
-Usage: ``run_mpi4py_tests.py MAIN FOLDER [--stats]``: MAIN is test/main.py of mpi4py's source distribution; a JSON file
-per rank is written into FOLDER: outcome by test name and, with --stats, what libmpiio_ext did (there by LD_PRELOAD).
+Usage: ``run_mpi4py_tests.py MAIN FOLDER [--stats] [--arrays]``: MAIN is test/main.py of mpi4py's source distribution; a
+JSON file per rank is written into FOLDER: outcome by test name and, with --stats, what libmpiio_ext did (there by
+LD_PRELOAD). --arrays: with every kind of array that mpi4py takes; otherwise with the first, the standard library's.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def note(name: str, outcome: str) -> None:
 def main() -> None:
     """Run the suite and write the notes."""
     program, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    stats = "--stats" in sys.argv
+    stats, arrays = "--stats" in sys.argv, "--arrays" in sys.argv
     for name, outcome in {
         "addSuccess": "ok",
         "addFailure": "failure",
@@ -44,6 +45,10 @@ def main() -> None:
     }.items():
         note(name, outcome)
     sys.path.insert(0, os.path.dirname(program))
+    if not arrays:  # MPI gets an address, a count and a type from each
+        import arrayimpl
+
+        del arrayimpl.ArrayBackends[1:]
     sys.argv = [program, "-q", "-i", "test_io", "-i", "test_file"]
     with contextlib.suppress(SystemExit):
         runpy.run_path(program, run_name="__main__")
