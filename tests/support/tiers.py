@@ -12,48 +12,72 @@ import re
 import pytest
 from _pytest.mark import ParameterSet
 
-#: Modules of tests/mpi and tests/unit of which the second MPI runs these tests alone.
-ONCE: dict[str, frozenset[str]] = {
-    f"test_{name}.py": frozenset(f"test_{test}" for test in tests.split())
+#: Modules of tests/mpi and tests/unit of which the second MPI runs these tests alone, named as in :data:`NIGHTLY`.
+ONCE: dict[str, tuple[str, ...]] = {
+    f"test_{name}.py": tuple(f"test_{test}" for test in tests.split())
     for name, tests in {
-        "advise": "a_budget_that_holds_nothing_is_refused_before_anything_runs",
-        "analytics_bench": "a_run_of_the_bench_is_evaluated_in_its_report",
+        "advise": "",
+        "analytics_bench": "",
         "arbiter_deaths": "",
         "arbiter_hosts": "",
         "arbiter_live": "world_rank_0_leads_no_file",
         "arbiter_slurm": "",
         "bench_arbitration": "",
         "bench_datatypes": "",
-        "bench_explore": "a_stonewall",
-        "bench_interrupt": "a_job_is_ended",
-        "bench_kernels": "kernels_written_independently",
+        "bench_explore": "",
+        "bench_interrupt": "a_job_is_ended[started*",
+        "bench_kernels": "",
         "bench_runs": "results_say_everything benchmark_memory",
         "bench_suites": "patterns_and_kernels_in_one_run",
         "cases": "",
-        "cluster": "two_hosts",
+        "cluster": "two_hosts[2-multiple-two_phase]",
+        "collective_cached": "no_byte_depends_on_who_is_late[1*",
         "containers": "a_file_beyond_the_largest_size",
+        "delegates_crash": "the_end_of_the_file_waits_for_a_rescue[1]",
+        "delegates_exchanged": "two_folders_are_exchanged[1-1* two_folders_are_exchanged[5-1*",
         "delegates_files": "a_passing_error_is_told_once",
         "delegates_hosts": "host_vanishes_with_memory",
+        "delegates_hung": "a_system_call_that_hangs[sync-open* a_start_that_takes_long",
+        "delegates_life": "modes started_by_the_first_file files_of_parts hdf5_file_that_is_never_closed split "
+        "without_the_executable without_a_launcher hosts no_free_slots ranks_without_the_library "
+        "program_with_children the_programs_heap_is_its_own slots_are_free_again job_that_dies "
+        "killed_launcher killed_delegate killed_supervisor warned_delegates_go_on",
+        "delegates_looked_for": "a_file_that_the_rank_itself_has_open a_rank_that_is_killed_while_it_holds_the_file",
+        "delegates_places": "places[threads* places[ends*",
+        "delegates_posix": "functions_find_what_is_closed[plain] functions_find_what_is_closed[linked] "
+        "python_finds_what_is_closed serial_libraries_find_what_is_closed",
         "delegates_random": "a_few",
         "delegates_scheduled": "without_a_scheduler_nothing_is_counted",
         "delegates_soak": "",
-        "delegates_staged": "what_is_closed_is_there a_file_that_stays_open_is_written_while_nothing_comes "
-        "pnetcdf_finds_whole_files_alone what_says_who_has_bytes_is_removed "
-        "what_says_who_has_bytes_is_removed_before_the_end ranks_of_a_node_claim_pages a_full_scratch_file_is_read "
-        "scratch_files_go_with_the_job",
-        "delegates_status": "a_running_job_is_seen",
+        "delegates_staged": "what_is_closed_is_there[spawn-0-memory-0] ranks_of_a_node_claim_pages "
+        "a_file_that_stays_open_is_written_while_nothing_comes[spawn-new] pnetcdf_finds_whole_files_alone",
+        "delegates_staged_again": "each_rank_makes_the_same_file "
+        "a_file_is_opened_twice_and_the_only_delegate_dies_between",
+        "delegates_staged_deaths": "what_was_closed_is_not_lost[rank-] what_was_closed_is_not_lost[everything* "
+        "what_is_made_after_a_death_is_said[]",
+        "delegates_staged_hosts": "host_is_lost[1-0]",
+        "delegates_staged_moved": "the_job_renames_it the_program_removes_it",
+        "delegates_staged_odd": "an_open_that_is_refused_after_the_library_has_opened_the_file",
+        "delegates_staged_others": "the_next_job_writes_the_same_file",
+        "delegates_staged_told": "",
+        "delegates_staged_unnamed": "a_file_that_has_its_own_name_is_whole_when_it_is_closed[parts0]",
+        "delegates_status": "a_running_job_is_seen[4-2-spawn]",
         "delegates_waiting": "",
         "diagnosis_corpus": "",
         "docs_commands": "",
         "doctor": "job alone launcher_of_another_mpi",
-        "doctor_program": "",
         "doctor_job": "",
+        "doctor_program": "",
         "exchange_memory": "",
         "existing_codes": "hints_of_pnetcdf_are_not_swallowed",
-        "file_formats": "a_wrong_byte_is_found",
-        "hint_ranges": "texts_that_are_counts",
+        "file_formats": "same_file[vpicio-transpose*",
+        "hint_ranges": "texts_that_are_counts[cb_config_list]",
         "layout_create": "all_servers",
+        "library_suites": "h5py_parallel_tests netcdf4_example",
         "locks_requests": "requests_by_hand",
+        "long_lives": "one_communicator_after_the_other many_communicators_together as_many_files_as_natively "
+        "as_many_communicators_as_natively opening_with_many_ranks the_last_descriptors[all-]",
+        "many_nodes": "windows_of_rounds",
         "network_cards": "",
         "notebook": "",
         "partition_auto": "a_collective_does_what_the_rules_say",
@@ -68,10 +92,29 @@ ONCE: dict[str, frozenset[str]] = {
         "pioneer_standing": "",
         "pioneer_strace": "",
         "pioneer_tracers_agree": "",
+        "posix_costs": "",
+        "public_reports": "reported_programs[*-]",
+        "recordings_run": "threads a_fortran_program",
         "run_darshan": "a_log_of_a_run a_rank_that_leaves a_fortran_program",
         "run_report": "what_the_library_did a_rank_that_aborts the_rank_that_failed_first_is_named "
         "a_fortran_program_ends_well",
+        "shared_file_systems": "groups_within_a_node[6969-2*",
+        "small_accesses": "small_access",
+        "statistics_lines": "bytes_of_direct_collectives_are_told accesses_of_the_mpi_library_have_no_end",
+        "statistics_none": "a_program_that_opens_no_file one_rank_that_opens_a_file_is_enough ranks_on_other_nodes",
+        "statistics_paying": "requests_that_wait_for_a_server_are[collective*",
         "statistics_text": "",
+        "subfiles": "everything_of_mpi_io[*-3] files_that_are_closed_before_they_are_written[*-3] "
+        "damage_is_told_by_the_opening[*-3] files_that_come_and_go[*-3]",
+        "subfiles_changing": "it_is_opened_as_what_it_is_now[*RDWR|CREATE* an_index_that_the_mpi_library_would_have",
+        "subfiles_deleted": "what_goes_on_close_is_the_file",
+        "subfiles_failures": "a_subfile_that_cannot_be_written full_disk[plain] "
+        "a_rank_that_cannot_open_what_was_made[plain] without_permission[first-plain]",
+        "subfiles_formats": "is_written",
+        "subfiles_hints": "names_that_subfiles_can_have",
+        "subfiles_killed": "",
+        "subfiles_openers": "two_writers_that_close_it_make_it_whole",
+        "subfiles_tools": "what_programs_have_written_is_merged",
         "timeline": "run_makes_one",
         "top": "a_running_job_is_seen",
         "trace": "mpi_calls fortran_program",
@@ -221,15 +264,15 @@ def slow(*values: object) -> list[ParameterSet]:
 
 
 @functools.cache
-def _nightly(module: str) -> re.Pattern[str]:
-    """Return what the names of a module's tests in :data:`NIGHTLY` look like."""
-    names = ("(?:\\[.*)?".join((re.escape(name).replace(r"\*", ".*"), "")) for name in NIGHTLY.get(module, ()))
+def _named(tests: tuple[str, ...]) -> re.Pattern[str]:
+    """Return what the names of the tests look like that a row of a table has."""
+    names = ("(?:\\[.*)?".join((re.escape(name).replace(r"\*", ".*"), "")) for name in tests)
     return re.compile("|".join(names) or "(?!)")
 
 
 def is_nightly(item: pytest.Item) -> bool:
     """Tell whether :data:`NIGHTLY` names a test."""
-    return _nightly(item.path.name).fullmatch(item.name) is not None
+    return _named(NIGHTLY.get(item.path.name, ())).fullmatch(item.name) is not None
 
 
 def runs_under_both(item: pytest.Item) -> bool:
@@ -237,4 +280,4 @@ def runs_under_both(item: pytest.Item) -> bool:
     if "mpi" not in item.keywords:
         return False
     only = ONCE.get(item.path.name)
-    return only is None or item.name.partition("[")[0] in only
+    return only is None or _named(only).fullmatch(item.name) is not None
