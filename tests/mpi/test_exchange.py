@@ -6,12 +6,23 @@ import pathlib
 
 import pytest
 
+from support import fuzz
 from support.cases import Case, Cases, program_case
 
 pytestmark = pytest.mark.mpi
 
 #: Ranks, ranks on a node, first seed, cases.
-RUNS = [(2, 1, 1, 40), (3, 1, 100, 40), (3, 2, 200, 40), (4, 2, 300, 40), (4, 3, 400, 40), (7, 2, 500, 30)]
+RUNS = [
+    (ranks, per_node, seed, fuzz.examples(cases, least=8))
+    for ranks, per_node, seed, cases in (
+        (2, 1, 1, 40),
+        (3, 1, 100, 40),
+        (3, 2, 200, 40),
+        (4, 2, 300, 40),
+        (4, 3, 400, 40),
+        (7, 2, 500, 30),
+    )
+]
 
 
 HEAD = """
