@@ -113,7 +113,7 @@ def test_killed_while_it_writes(kills: int, tmp_path: pathlib.Path) -> None:
 
 def test_opened_while_delegates_give_it_its_name(tmp_path: pathlib.Path) -> None:
     """Both delegates may try at once; a rank that comes then finds the file by the one name or by the other."""
-    files, folder = 150, tmp_path / "files"
+    files, folder = fuzz.examples(150), tmp_path / "files"
     folder.mkdir()
     words = [sys.executable, PROGRAM, folder, "collective", str(files)]
     launch = mpi_run(words, 3, env={"MPIOX_HINTS": HINTS + WAYS["staged"]}, preload=True, timeout_s=120)
