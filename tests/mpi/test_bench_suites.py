@@ -111,6 +111,8 @@ def test_patterns_and_kernels_in_one_run(bench, tmp_path):
         "native,even",
         "--output",
         "o",
+        "--no-figures",
+        "--no-page",
         "-H",
         "cb_nodes=2",
     )
