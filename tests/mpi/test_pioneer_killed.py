@@ -22,7 +22,7 @@ from mpi4py import MPI
 for number in range(2):
     with open(f"{sys.argv[1]}.{MPI.COMM_WORLD.rank}", "ab") as file:
         file.write(bytes(1000))
-    time.sleep(6)
+    time.sleep(1)
 """
 
 
@@ -57,7 +57,7 @@ def test_killed(extension: str, tmp_path: pathlib.Path, name: str) -> None:
         "-o",
         str(tmp_path / "out"),
         "--time-scale",
-        "100",
+        "600",
     ]
     with job(command, tmp_path / "log") as run:
         until = time.monotonic() + 240
