@@ -31,7 +31,7 @@ RECORDS = 6000
 PAUSE_US = 20
 WAITING, DONE = 2, 7  # phases of the program
 LEVELS = ("memory", "replica", "disk")
-QUICK, LONG = 5, 50
+QUICK, LONG = 3, 50
 #: Records, so that all levels take about as long: "disk" syncs after every write.
 WORK = {"memory": RECORDS, "replica": RECORDS // 2, "disk": RECORDS // 8}
 
@@ -185,7 +185,7 @@ def check_all(folder: pathlib.Path, several: list[Death]) -> None:
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_killed_delegates(extension: str, tmp_path: pathlib.Path, level: str) -> None:
-    """Five moments of each level of acknowledgement."""
+    """Three moments of each level of acknowledgement."""
     check_all(tmp_path, deaths(level, QUICK, 1))
 
 
