@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import pathlib
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import pytest
 
 from mpiio_ext import hints
+from support import fuzz
 from support.launch import PROGRAMS, mpi_family, python_run
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -52,10 +53,12 @@ USUAL = {
 }
 #: Texts that are numbers: values and surroundings. (Of ``*:0`` ROMIO itself says at open that no aggregator matches.)
 COUNTS = {
-    "mpiox_delegates": (("0", "1", "50%", "100%", "per_node=1", "per_node=576", "576"), "mpiox_delegate_mode=thread"),
+    "mpiox_delegates": (("0", "50%", "per_node=1", "576"), "mpiox_delegate_mode=thread"),
     "mpiox_subfiles": (("0", "1", "4096", "per_node=1", "per_server"), f"{ROUNDS}:mpiox_subfile_unit=4k"),
     "cb_config_list": (("*:1", "*:2147483647", "*:*"), ROUNDS),
 }
+#: Others of these, which all examples have.
+MORE_COUNTS = {"mpiox_delegates": ("1", "100%", "per_node=576")}
 #: The most that is tried: a slice of a second in which a server is not served is waited for at every request.
 TRIED = {"mpiox_delegate_time_slice": "100000"}
 
@@ -70,23 +73,49 @@ def bounds_of(spec: hints.HintSpec) -> tuple[str, str]:
 
 
 NUMBERS = {spec.name: spec for spec in hints.registry() if spec.type in ("integer", "bytes")}
+#: Those that need no delegates: a launch can try each value of each of them.
+OF_FILES = [name for name in sorted(NUMBERS) if "mpiox_delegates" not in USUAL.get(name, ("", DELEGATES))[1]]
+#: What was in force under each value, and what was printed.
+Found = tuple[list[dict[str, str]], str]
 
 
-def round_trips(
-    folder: pathlib.Path, name: str, values: Sequence[str], around: str
-) -> tuple[list[dict[str, str]], str]:
+def values_of(name: str) -> list[str]:
+    """Return the values that are tried. Other tests have the usual ones of delegates, which are a launch each here."""
+    least, most = bounds_of(NUMBERS[name])
+    usual = [USUAL[name][0]] if fuzz.all_examples() or not name.startswith("mpiox_delegate") else []
+    return list(dict.fromkeys((least, "1" if least in ("0", "-1") else least, *usual, TRIED.get(name, most))))
+
+
+def launched(folder: pathlib.Path, texts: Sequence[str]) -> Found:
+    """Write and read in all ways under each of these hints in turn, in one launch."""
+    launch = python_run([PROGRAMS / "hint_ranges.py", folder, *texts], 3, env={"MPIOX_HINTS": texts[0]}, timeout_s=240)
+    seen = [json.loads(line[5:]) for line in launch.stdout.splitlines() if line.startswith("SEEN ")]
+    assert len(seen) == len(texts)
+    return seen, launch.stderr
+
+
+def round_trips(folder: pathlib.Path, name: str, values: Sequence[str], around: str) -> Found:
     """Write and read in all ways under each value in turn; return what was in force each time, and what was said."""
     # The MPI library alone may not bear these hints. What delegates are started with holds for the launch.
-    files = "*" if name.startswith("mpiox_delegate") else "ours*"
-    texts = [f"{files}:{around}:{name}={value}" for value in values]
-    said, seen = "", []
-    for part in [[text] for text in texts] if files == "*" else [texts]:
+    if not name.startswith("mpiox_delegate"):
+        return launched(folder, [f"ours*:{around}:{name}={value}" for value in values])
+    said = ""
+    seen: list[dict[str, str]] = []
+    for value in values:
         (place := folder / str(len(seen))).mkdir()
-        launch = python_run([PROGRAMS / "hint_ranges.py", place, *part], 3, env={"MPIOX_HINTS": part[0]}, timeout_s=240)
-        seen += [json.loads(line[5:]) for line in launch.stdout.splitlines() if line.startswith("SEEN ")]
-        said += launch.stderr
-    assert len(seen) == len(values)
+        found, printed = launched(place, [f"*:{around}:{name}={value}"])
+        seen += found
+        said += printed
     return seen, said
+
+
+@pytest.fixture(scope="module")
+def of_files(extension: str, tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Found]:
+    """Return what was found of each of OF_FILES, all in one launch."""
+    tried = [(name, value) for name in OF_FILES for value in values_of(name)]
+    texts = [f"ours*:{USUAL[name][1]}:{name}={value}" for name, value in tried]
+    seen, said = launched(tmp_path_factory.mktemp("files"), texts)
+    return {name: ([each for (of, _), each in zip(tried, seen, strict=True) if of == name], said) for name in OF_FILES}
 
 
 def test_every_number_has_a_usual_value() -> None:
@@ -95,11 +124,14 @@ def test_every_number_has_a_usual_value() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(NUMBERS))
-def test_smallest_usual_and_largest(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path, name: str) -> None:
-    usual, around = USUAL[name]
-    least, most = bounds_of(NUMBERS[name])
-    values = list(dict.fromkeys((least, "1" if least in ("0", "-1") else least, usual, TRIED.get(name, most))))
-    found, said = round_trips(tmp_path, name, values, around)
+def test_smallest_usual_and_largest(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, tmp_path: pathlib.Path, name: str
+) -> None:
+    values = values_of(name)
+    if name in OF_FILES:
+        found, said = request.getfixturevalue("of_files")[name]
+    else:
+        found, said = round_trips(tmp_path, name, values, USUAL[name][1])
     assert ("the machine has" in said) == (name == "mpiox_delegate_cache"), said
     for value, seen in zip(values, found, strict=True):
         monkeypatch.setenv("MPIOX_HINTS", f"*:{name}={value}")
@@ -109,7 +141,7 @@ def test_smallest_usual_and_largest(monkeypatch: pytest.MonkeyPatch, tmp_path: p
 @pytest.mark.parametrize("name", COUNTS)
 def test_texts_that_are_counts(tmp_path: pathlib.Path, name: str) -> None:
     values, around = COUNTS[name]
-    round_trips(tmp_path, name, values, around)
+    round_trips(tmp_path, name, (*values, *(MORE_COUNTS.get(name, ()) if fuzz.all_examples() else ())), around)
 
 
 def test_a_list_that_allows_no_node_is_a_line(tmp_path: pathlib.Path) -> None:
