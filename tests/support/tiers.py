@@ -77,7 +77,7 @@ ONCE: dict[str, tuple[str, ...]] = {
         "locks_requests": "requests_by_hand",
         "long_lives": "one_communicator_after_the_other many_communicators_together as_many_files_as_natively "
         "as_many_communicators_as_natively opening_with_many_ranks the_last_descriptors[all-]",
-        "many_nodes": "windows_of_rounds",
+        "many_nodes": "",
         "network_cards": "",
         "notebook": "",
         "partition_auto": "a_collective_does_what_the_rules_say",
@@ -99,7 +99,7 @@ ONCE: dict[str, tuple[str, ...]] = {
         "run_report": "what_the_library_did a_rank_that_aborts the_rank_that_failed_first_is_named "
         "a_fortran_program_ends_well",
         "shared_file_systems": "groups_within_a_node[6969-2*",
-        "small_accesses": "small_access",
+        "small_accesses": "small_access[write_at] small_access[read_at_all]",
         "statistics_lines": "bytes_of_direct_collectives_are_told accesses_of_the_mpi_library_have_no_end",
         "statistics_none": "a_program_that_opens_no_file one_rank_that_opens_a_file_is_enough ranks_on_other_nodes",
         "statistics_paying": "requests_that_wait_for_a_server_are[collective*",
@@ -120,6 +120,7 @@ ONCE: dict[str, tuple[str, ...]] = {
         "trace": "mpi_calls fortran_program",
         "trace_endings": "threads",
         "tune": "a_program_that_hardly_accesses_data_is_judged_by_that",
+        "view_rules": "classes texts overlaps_past_delegates random_types[4-pretended_nodes]",
     }.items()
 }
 
@@ -429,6 +430,7 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
         "server_c": ("flush_barriers[raced]", "model[1-5-0-1]", "schedulers_have_no_races[wfq]"),
         "shared_memory": ("containers[2]",),
         "shared_file_systems": tuple(f"groups_within_a_node[*-ours{number}]" for number in (1, 2, 3, 4, 6, 8, 9, 10)),
+        "small_accesses": ("small_access[read_all]", "small_access[write_all]"),
         "sources_databases": ("the_command_outlives_damaged_hdf5",),
         "statistics_text": ("levels[*-1]", "levels_of_one_file[true]"),
         "strangers": ("native",),
