@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import functools
 import random
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -99,11 +100,18 @@ def one_is_best(hints: dict[str, str]) -> float:
     return base * (1.2 if hints.get("cb_nodes") == "4" else 1.0)
 
 
+@functools.cache
+def best() -> tuple[Program, Result]:
+    """Return the program of `one_is_best` and its tuning, which tests that look at it or begin with it share."""
+    program = Program(one_is_best)
+    return program, tune(program)
+
+
 # ---- what wins ------------------------------------------------------------------------------------------------------
 
 
 def test_the_better_setting_is_found_and_only_what_matters_is_kept() -> None:
-    result = tune(Program(one_is_best))
+    _, result = best()
     assert result.verdict == "wins" and result.candidate is not None and result.evidence is not None
     assert result.candidate.as_dict() == {"mpiox_partition": "static_cyclic"}
     assert result.evidence.low <= 1.6 <= result.evidence.high and result.evidence.low > 1
@@ -133,14 +141,13 @@ def test_the_numbers_of_the_decision_are_those_of_the_confirmation_alone() -> No
 
 
 def test_the_first_run_is_the_program_as_it_is() -> None:
-    result = tune(Program(one_is_best))
+    _, result = best()
     assert (result.records[0].phase, result.records[0].setting) == ("baseline", BASELINE)
     assert [record.number for record in result.records] == list(range(1, len(result.records) + 1))
 
 
 def test_statistics_stay_of_the_baseline_and_the_confirmation() -> None:
-    program = Program(one_is_best)
-    result = tune(program)
+    program, result = best()
     phases = {record.number: record.phase for record in result.records}
     assert program.kept == [number for number, phase in phases.items() if phase in ("baseline", "confirm")]
     assert len(program.kept) < len(phases)
@@ -162,6 +169,7 @@ def test_a_loser_is_never_kept(seed: int, noise: float, worse: float) -> None:
     assert result.verdict == "nothing" and (result.evidence is None or not result.evidence.wins)
 
 
+@pytest.mark.slow
 def test_equal_settings_are_kept_as_rarely_as_promised() -> None:
     """At most 2.5 in 100 by design; the seeds are fixed, and more than 5 of 60 would mean a rate beyond 5 %."""
     kept = [tune(Program(flat, noise=0.1, seed=seed), 120, 14, seed).verdict for seed in range(60)].count("wins")
@@ -192,7 +200,7 @@ def test_a_setting_under_which_the_program_fails_is_lost() -> None:
 
 
 def test_a_winner_that_fails_in_the_confirmation_is_lost() -> None:
-    first = tune(Program(one_is_best))
+    _, first = best()
     at = [record.number for record in first.records if record.phase == "confirm" and record.setting != BASELINE][2]
     result = tune(Program(one_is_best, fails=lambda hints, number: bool(hints) and number == at))
     assert result.verdict == "nothing" and "exit status 3" in result.reason and result.evidence is None
@@ -304,7 +312,7 @@ def test_a_chosen_metric_decides_unless_the_whole_gets_slower(whole_s: float, ve
 
 
 def finish(output: Path, put: Callable[[dict[str, Any]], None]) -> list[str]:
-    result = tune(Program(one_is_best))
+    _, result = best()
     present = Present(values=registry_defaults(), sources={})
     job = Job(
         command=("app",),
@@ -365,7 +373,7 @@ def test_a_program_that_fails_as_it_is_ends_everything() -> None:
 
 def test_a_program_that_breaks_later_is_not_blamed_on_a_setting() -> None:
     """From some run on everything fails, as on a full disk: no decision, and the status is the program's."""
-    first = min(record.number for record in tune(Program(one_is_best)).records if record.phase == "confirm")
+    first = min(record.number for record in best()[1].records if record.phase == "confirm")
     result = tune(Program(one_is_best, fails=lambda hints, number: number >= first + 3))
     assert result.verdict == "unconfirmed" and result.evidence is None and result.broken_status == 3
     assert "ran at first" in result.reason and result.records[-1].setting == BASELINE
@@ -382,7 +390,7 @@ def test_failures_in_a_row_are_checked_against_the_program_as_it_is() -> None:
 
 @pytest.mark.parametrize("number", [1, 2, 8, 40])
 def test_an_interruption_keeps_nothing_that_is_not_proven(number: int) -> None:
-    whole = tune(Program(one_is_best))
+    _, whole = best()
     assert len(whole.records) > 40
     result = tune(Program(one_is_best, interrupt_at=number))
     assert result.interrupted and result.verdict == "unconfirmed" and result.evidence is None
@@ -392,7 +400,7 @@ def test_an_interruption_keeps_nothing_that_is_not_proven(number: int) -> None:
 
 
 def test_an_interruption_late_in_the_confirmation_decides_with_the_pairs_there_are() -> None:
-    whole = tune(Program(one_is_best))
+    _, whole = best()
     last = whole.records[-1].number
     result = tune(Program(one_is_best, interrupt_at=last))
     assert result.interrupted and result.verdict == "wins"
