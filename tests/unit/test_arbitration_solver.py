@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from mpiio_ext.delegates import arbitration as arb
 from mpiio_ext.delegates.arbitration import knapsack
 from mpiio_ext.errors import ArgumentError, MpiioExtError
+from support import fuzz
 
 Classes = list[list[tuple[int, float]]]
 
@@ -111,9 +112,9 @@ def draw(rng: np.random.Generator) -> tuple[Classes, int]:
     return classes, capacity
 
 
-def test_agrees_with_highs_on_60_random_instances() -> None:
+def test_agrees_with_highs_on_random_instances() -> None:
     rng = np.random.default_rng(20261123)
-    for _ in range(60):
+    for _ in range(fuzz.examples(60)):
         classes, capacity = draw(rng)
         of = np.repeat(np.arange(len(classes)), [len(each) for each in classes])
         weights, values = np.array([option for each in classes for option in each]).T
@@ -142,10 +143,10 @@ def test_agrees_with_highs_on_60_random_instances() -> None:
         assert solution.bound == pytest.approx(-relaxed.fun, rel=1e-9)
 
 
-def test_agrees_with_cp_sat_on_500_random_instances() -> None:
+def test_agrees_with_cp_sat_on_random_instances() -> None:
     cp_model = pytest.importorskip("ortools.sat.python.cp_model")
     rng = np.random.default_rng(20261122)
-    for _ in range(500):
+    for _ in range(fuzz.examples(500)):
         classes, capacity = draw(rng)
         model = cp_model.CpModel()
         takes = [[model.NewBoolVar("") for _ in each] for each in classes]

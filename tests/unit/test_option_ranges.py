@@ -31,7 +31,7 @@ BENCH: dict[str, tuple[tuple[str, str, str], tuple[str, ...], tuple[str, ...]]] 
     "--size": (("1", "1MiB", LARGEST_FILE), ("-1", str(2**63), "nan", "inf"), ("-w", "contiguous")),
     "--block": (("1", "64KiB", LARGEST_FILE), ("0", "-1", str(2**63)), ("-w", "interleaved")),
     "--transfer": (("0", "4KiB", LARGEST_FILE), ("-1", str(2**63)), ("-w", "contiguous")),
-    "--piece": (("4", "4KiB", LARGEST_FILE), ("3", str(2**63)), ("-w", "random")),
+    "--piece": (("4", "4KiB", LARGEST_FILE), ("3", str(2**63)), ("-w", "random", "-s", "1MiB")),
     "--ghost": (("0", "2", LARGEST_FILE), ("-1", "1.5"), ("-w", "tiles2d")),
     "--steps": (("1", "5", LARGEST_FILE), ("0", "-1"), ("-w", "btio")),
     "--seed": (("0", "1", str(2**128)), ("-1",), ("-w", "random")),
