@@ -65,8 +65,7 @@ def test_what_declares_its_names_is_in_the_reference() -> None:
     text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "reference").glob("python-*.md"))
     for folder in ("mpiio_ext", "partitioning", "delegates", "pioneer", "analytics"):
         for file in (ROOT / folder).rglob("*.py"):
-            names = [node for node in ast.parse(file.read_text(encoding="utf-8")).body if isinstance(node, ast.Assign)]
-            if not any(getattr(node.targets[0], "id", "") == "__all__" for node in names):
+            if re.search("^__all__ =", file.read_text(encoding="utf-8"), re.MULTILINE) is None:
                 continue
             parts = (file.parent if file.name == "__init__.py" else file.with_suffix("")).relative_to(ROOT).parts
             module = ".".join(parts if parts[0] == "mpiio_ext" else ("mpiio_ext", *parts))
