@@ -10,7 +10,7 @@ import pytest
 from support import cbuild, fuzz, strangers, subfiles
 
 
-@pytest.mark.parametrize("seed", range(fuzz.examples(3)))
+@pytest.mark.parametrize("seed", range(fuzz.examples(3, least=1)))
 def test_against_a_model(tmp_path: pathlib.Path, seed: int) -> None:
     """Random requests, sizes and lists in units of 1 byte and more, with 300 subfiles in 40 descriptors, too."""
     out = cbuild.check(cbuild.program("storage/test_subfiles.c", "storage"), str(tmp_path), str(seed + 1))
