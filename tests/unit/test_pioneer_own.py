@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import pathlib
-import shutil
 import struct
-import subprocess
 
 import pyarrow as pa
 import pytest
@@ -154,30 +152,17 @@ def test_a_file_that_is_not_there(tmp_path: pathlib.Path) -> None:
 
 
 def test_fuzzed(drawn: tuple[pathlib.Path, list[list[int | None]]], tmp_path: pathlib.Path) -> None:
-    """libFuzzer with address and undefined-behaviour sanitizers, from blocks of real records, some seconds."""
-    if shutil.which("clang") is None:
-        pytest.skip("no clang: libFuzzer is not available")
-    corpus = tmp_path / "corpus"
-    corpus.mkdir()
+    """libFuzzer with address and undefined-behaviour sanitizers, from blocks of real records."""
     data = drawn[0].read_bytes()
-    for number, (start, length) in enumerate([(HEADER + 32, 300), (HEADER + 32, 3000), (HEADER + 32, 30)]):
-        for kind in (b"\0\0", b"\2\0", b"\2\1"):
-            (corpus / f"{number}{kind.hex()}").write_bytes(kind + data[start : start + length])
-    (corpus / "raw").write_bytes(b"\1\0" + data[HEADER : HEADER + BLOCK + 2000])
-    binary = tmp_path / "fuzz"
-    harness = str(cbuild.ROOT / "tests" / "c" / "pioneer" / "fuzz_tracefile.c")
-    command = ["clang", "-fsanitize=fuzzer,address,undefined", "-fno-sanitize-recover=all", "-g", "-O1"]
-    command.append("-D_GNU_SOURCE")
-    built = subprocess.run(
-        [*command, *INCLUDES, harness, *READER, "-o", str(binary)], capture_output=True, text=True, timeout=240
+    records = [data[HEADER + 32 :][:length] for length in (300, 3000, 30)]
+    cbuild.fuzz(
+        "pioneer/fuzz_tracefile.c",
+        folder=tmp_path,
+        runs=12_000,
+        most=80_000,
+        files=list(map(pathlib.Path, READER)),
+        corpus=[
+            *(kind + record for record in records for kind in (b"\0\0", b"\2\0", b"\2\1")),
+            b"\1\0" + data[HEADER : HEADER + BLOCK + 2000],
+        ],
     )
-    if built.returncode != 0 and "libclang_rt.fuzzer" in built.stderr:
-        pytest.skip("clang without libFuzzer")
-    assert built.returncode == 0, built.stderr
-    done = subprocess.run(
-        [str(binary), "-max_total_time=10", "-seed=1", "-max_len=80000", f"-artifact_prefix={tmp_path}/", str(corpus)],
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr[-4000:]
