@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import csv
+import functools
 import gzip
 import io
 import itertools
@@ -11,7 +12,7 @@ import json
 import pathlib
 import re
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from html import unescape
 from urllib.parse import unquote
 
@@ -345,28 +346,36 @@ def has_units(axis: Axis) -> bool:
     )
 
 
-@pytest.fixture
-def charts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Chart, page.Figure]]:
-    """Return the charts that become figures of pages, with what they become."""
-    found: list[tuple[Chart, page.Figure]] = []
-    made = page.drawn
+Made = tuple[str, list[tuple[Chart, page.Figure]]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], Made]]:
+    """Return a function from the name of a page to its text, and to the charts that became figures of it."""
+    charts: list[tuple[Chart, page.Figure]] = []
+    drawn = page.drawn
 
     def noted(chart: Chart, **how: object) -> page.Figure:
-        figure = made(chart, **how)  # type: ignore[arg-type]
-        found.append((chart, figure))
+        figure = drawn(chart, **how)  # type: ignore[arg-type]
+        charts.append((chart, figure))
         return figure
 
-    monkeypatch.setattr(page, "drawn", noted)
-    monkeypatch.setattr("mpiio_ext.pioneer.compare.page.drawn", noted)
-    return found
+    @functools.cache
+    def make(name: str) -> Made:
+        charts.clear()
+        text = PAGES[name](tmp_path_factory.mktemp("page")).read_text(encoding="utf-8")
+        return text, charts.copy()
+
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(page, "drawn", noted)
+        monkeypatch.setattr("mpiio_ext.pioneer.compare.page.drawn", noted)
+        yield make
 
 
-@pytest.mark.parametrize("make", PAGES.values(), ids=PAGES)
-def test_a_page(
-    make: Callable[[pathlib.Path], pathlib.Path], tmp_path: pathlib.Path, charts: list[tuple[Chart, page.Figure]]
-) -> None:
+@pytest.mark.parametrize("name", PAGES)
+def test_a_page(name: str, made: Callable[[str], Made]) -> None:
     """It begins with a sentence and a picture; every figure has a finding, units and numbers; nothing is fetched."""
-    text = make(tmp_path).read_text(encoding="utf-8")
+    text, charts = made(name)
     assert len(text.encode()) <= page.MOST_BYTES and Page(text).problems == []
     opening = re.search(r'</h1>\s*<p class="[^"]*lead">(.*?)</p>(.*?)<figure', text, re.DOTALL)
     assert opening is not None and re.search(r"\w{2,}.*[.!?”]", opening[1]), text[text.find("</h1>") :][:300]
@@ -386,12 +395,9 @@ def test_a_page(
             assert has_units(panel.x) and has_units(panel.y), (chart.name, panel.x, panel.y)
 
 
-def test_the_data_are_what_is_drawn(tmp_path: pathlib.Path, charts: list[tuple[Chart, page.Figure]]) -> None:
+def test_the_data_are_what_is_drawn(made: Callable[[str], Made]) -> None:
     """Of charts that have no table of their own, every height is among the data."""
-    for name, make in PAGES.items():
-        (tmp_path / name).mkdir()
-        make(tmp_path / name)
-    plain = [(chart, figure) for chart, figure in charts if chart.table is None]
+    plain = [(chart, figure) for name in PAGES for chart, figure in made(name)[1] if chart.table is None]
     assert len(plain) > 15
     for chart, figure in plain:
         categorical = any(tick for row in chart.panels for panel in row if panel for tick in panel.y.ticks or ())
