@@ -153,10 +153,12 @@ OTHER_LIBRARY = "MPIOX_TEST_LIBRARY"
 
 def library_path() -> str | None:
     """Return the path of libmpiio_ext.so of the installed package, None when it is not installed."""
-    if OTHER_LIBRARY in os.environ:
-        return os.environ[OTHER_LIBRARY]
-    code = "import mpiio_ext; print(mpiio_ext.get_library())"
-    done = python_alone(code)
+    return os.environ.get(OTHER_LIBRARY) or _installed_library()
+
+
+@functools.cache
+def _installed_library() -> str | None:
+    done = python_alone("import mpiio_ext; print(mpiio_ext.get_library())")
     return done.stdout.strip() if done.returncode == 0 else None
 
 
