@@ -29,6 +29,8 @@ ONCE: dict[str, tuple[str, ...]] = {
         "bench_kernels": "",
         "bench_runs": "results_say_everything benchmark_memory",
         "bench_suites": "patterns_and_kernels_in_one_run",
+        "build": "c_program_links_by_pkg_config library_and_package_agree modules_have_every_declared_function "
+        "nothing_of_the_tools_is_in_the_library only_the_public_symbols_leave_the_library",
         "cases": "",
         "cluster": "two_hosts[2-multiple-two_phase]",
         "collective_cached": "no_byte_depends_on_who_is_late[1*",
