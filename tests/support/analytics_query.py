@@ -54,7 +54,10 @@ def engine(name: str) -> Any:
     if reason := java_missing():
         pytest.skip(reason)
     warnings.filterwarnings("ignore", category=FutureWarning, module="pyspark")
-    spark = open_engine("spark", master="local[2]", configuration={"spark.sql.shuffle.partitions": "2"})
+    # Java compiles each method quickly: tests are over before better code would pay.
+    java = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+    settings = {"spark.sql.shuffle.partitions": "2", "spark.driver.extraJavaOptions": java}
+    spark = open_engine("spark", master="local[2]", configuration=settings)
     atexit.register(spark.close)
     return spark
 
