@@ -87,12 +87,13 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_posix.c
     csrc/core/storage/mpiox_storage_refresh.c
     csrc/core/storage/mpiox_storage_staging.c
-    csrc/core/storage/mpiox_storage_subfiles.c
-    csrc/core/storage/mpiox_storage_subfiles_files.c
-    csrc/core/storage/mpiox_storage_subfiles_index.c
-    csrc/core/storage/mpiox_storage_subfiles_past.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
+    csrc/core/subfiles/mpiox_subfiles.c
+    csrc/core/subfiles/mpiox_subfiles_files.c
+    csrc/core/subfiles/mpiox_subfiles_index.c
+    csrc/core/subfiles/mpiox_subfiles_job.c
+    csrc/core/subfiles/mpiox_subfiles_past.c
     csrc/core/topology/mpiox_topology_bcast.c
     csrc/core/topology/mpiox_topology_keep.c
     csrc/core/topology/mpiox_topology_make.c
@@ -265,7 +266,6 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_shared.c
     csrc/entry/mpi/mpiox_mpi_size.c
     csrc/entry/mpi/mpiox_mpi_staging.c
-    csrc/entry/mpi/mpiox_mpi_subfiles.c
     csrc/entry/mpi/mpiox_mpi_sync.c
     csrc/entry/mpi/mpiox_mpi_view.c
     csrc/entry/mpi/mpiox_mpi_view_judge.c

@@ -33,6 +33,7 @@ MODULES = (
     "lock_model",
     "auto_select",
     "storage",
+    "subfiles",
     "cache",
     "rendezvous",
     "network",
@@ -44,7 +45,8 @@ MODULES = (
     "stats",
     "live",
 )
-MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c")  # the rest needs none
+#: The rest needs no MPI.
+MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c", "mpiox_subfiles_job.c")
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-DMPIOX_TESTING", "-Wall", "-Wextra", "-Werror", "-g1", "-O1")
 C_TESTS = ROOT / "tests" / "c"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")
@@ -81,7 +83,8 @@ def sources(*modules: str) -> list[str]:
     """Return the C files of modules that need no MPI, and the least of common."""
     least = ("mpiox_error.c", "mpiox_text.c", *(("mpiox_wait.c",) if "storage" in modules else ()))
     found = [str(CSRC / "core" / "common" / name) for name in least]
-    for module in modules:
+    more = ("subfiles",) if "storage" in modules else ()  # an index may have a staging name
+    for module in (*modules, *more):
         found += sorted(str(p) for p in folder(module).glob("*.c"))
     if "rendezvous" in modules:
         found.append(str(CSRC / "iod" / "third_party" / "monocypher" / "monocypher.c"))

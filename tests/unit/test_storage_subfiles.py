@@ -13,7 +13,7 @@ from support import cbuild, fuzz, strangers, subfiles
 @pytest.mark.parametrize("seed", range(fuzz.examples(3, least=1)))
 def test_against_a_model(tmp_path: pathlib.Path, seed: int) -> None:
     """Random requests, sizes and lists in units of 1 byte and more, with 300 subfiles in 40 descriptors, too."""
-    out = cbuild.check(cbuild.program("storage/test_subfiles.c", "storage"), str(tmp_path), str(seed + 1))
+    out = cbuild.check(cbuild.program("subfiles/test_subfiles.c", "storage"), str(tmp_path), str(seed + 1))
     assert out.splitlines()[-1].endswith(" 0 failures")
     assert not list(tmp_path.iterdir())
 
@@ -24,7 +24,7 @@ def test_the_folder_of_another_user(tmp_path: pathlib.Path) -> None:
     for one in tmp_path.parents:
         if one.stat().st_uid == os.geteuid() and len(one.parts) > 2:
             one.chmod(one.stat().st_mode | 0o055)
-    out = cbuild.check(cbuild.program("storage/test_subfiles.c", "storage"), str(tmp_path), "1", "others")
+    out = cbuild.check(cbuild.program("subfiles/test_subfiles.c", "storage"), str(tmp_path), "1", "others")
     assert out.splitlines()[-1].endswith(" 0 failures") and not list(tmp_path.iterdir())
 
 
@@ -33,7 +33,7 @@ def test_what_who_is_killed_leaves_goes_with_the_next_one(tmp_path: pathlib.Path
 
     And before what lay beside a staging name has gone.
     """
-    cbuild.check(cbuild.program("storage/test_subfiles_killed.c", "storage"), str(tmp_path))
+    cbuild.check(cbuild.program("subfiles/test_subfiles_killed.c", "storage"), str(tmp_path))
 
 
 def indexes(folder: pathlib.Path) -> list[bytes]:
@@ -48,10 +48,10 @@ def indexes(folder: pathlib.Path) -> list[bytes]:
 def test_index_fuzzed(tmp_path: pathlib.Path) -> None:
     """libFuzzer with address and undefined-behaviour sanitizers, from good indexes on."""
     cbuild.fuzz(
-        "storage/fuzz_subfiles.c",
+        "subfiles/fuzz_subfiles.c",
         folder=tmp_path,
         runs=100_000,
         most=1024,
-        files=[cbuild.folder("storage") / "mpiox_storage_subfiles_index.c"],
+        files=[cbuild.folder("subfiles") / "mpiox_subfiles_index.c"],
         corpus=indexes(tmp_path),
     )

@@ -1,5 +1,5 @@
 /*
- * mpiox_storage_internal.h - what the back ends share. Private to csrc/core/storage.
+ * mpiox_storage_internal.h - what the back ends share, those of csrc/core/subfiles, too.
  */
 #ifndef MPIOX_STORAGE_INTERNAL_H
 #define MPIOX_STORAGE_INTERNAL_H

@@ -12,11 +12,23 @@
 
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
-#include "mpiox_storage_subfiles_files.h"
 
 static const char suffix[] = ".staging";
 
 enum { PARTS_MOST = 4096, PERMISSIONS = 0666, ASIDE_MOST = 1000, HOLD_TRIES = 1000, HOLD_PAUSE_MS = 10 };
+
+/* Without replacing anything. A file system that cannot promise that is asked before. 0 or an errno. */
+int mpiox_storage_give_name(const char *from, const char *to)
+{
+    struct stat status;
+    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
+        return 0;
+    if (errno != EINVAL && errno != ENOSYS)
+        return errno;
+    if (lstat(to, &status) == 0)
+        return EEXIST;
+    return rename(from, to) == 0 ? 0 : errno;
+}
 
 static size_t folder_length(const char *path)
 {
@@ -125,11 +137,18 @@ static bool is_it(const struct stat *status, uint64_t device, uint64_t inode)
     return (uint64_t)status->st_dev == device && (uint64_t)status->st_ino == inode;
 }
 
+/* Is that file the first subfile of the index at `path`? */
+static bool is_first(const char *path, uint64_t device, uint64_t inode)
+{
+    struct stat status;
+    return mpiox_storage_staging_subfiles.first(path, &status) == 0 && is_it(&status, device, inode);
+}
+
 bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64_t inode)
 {
     struct stat status;
     const bool has = lstat(staging, &status) == 0 &&
-                     (is_it(&status, device, inode) || mpiox_storage_subfiles_is_first(staging, device, inode));
+                     (is_it(&status, device, inode) || is_first(staging, device, inode));
     return has;
 }
 
@@ -170,8 +189,8 @@ static int finish(const char *staging, int parts, uint64_t device, uint64_t inod
         return 0;
     if (is_it(&status, device, inode))
         code = mpiox_storage_give_name(staging, path);
-    else if (mpiox_storage_subfiles_is_first(staging, device, inode))
-        code = mpiox_storage_subfiles_publish(staging, path);
+    else if (is_first(staging, device, inode))
+        code = mpiox_storage_staging_subfiles.publish(staging, path);
     else
         return 0;
     *renamed = code == 0;
@@ -195,7 +214,7 @@ static bool is_of_another(const char *staging, uint64_t device, uint64_t inode)
     struct stat status;
     if (lstat(staging, &status) != 0 || is_it(&status, device, inode))
         return false;
-    const int code = mpiox_storage_subfiles_first(staging, &status);
+    const int code = mpiox_storage_staging_subfiles.first(staging, &status);
     return code == EILSEQ || (code == 0 && !is_it(&status, device, inode));
 }
 
@@ -232,7 +251,7 @@ int mpiox_storage_staging_left(const char *staging)
     if (others == 0 && !mpiox_storage_staging_final(staging, path, sizeof path)) {
         code = EINVAL;
     } else if (others == 0 && (code = hold(fd)) == 0 && lies_beside(staging, fd, true)) {
-        code = mpiox_storage_subfiles_publish(staging, path);
+        code = mpiox_storage_staging_subfiles.publish(staging, path);
         if (code == 0)
             forget_left(staging, fd);
     }
@@ -288,20 +307,13 @@ static bool aside_name(const char *staging, int number, char *aside, size_t byte
 /* The same of the subfiles of an index. */
 static int look_for_writers(const char *index)
 {
-    mpiox_storage_subfiles subfiles;
     char first[PATH_MAX];
-    const char *why;
-    int code = 0;
-    if (!mpiox_storage_subfiles_is_index(index) || mpiox_storage_subfiles_read(index, &subfiles, &why) != 0)
-        return 0;
-    const int fd = mpiox_storage_subfiles_path(&subfiles, 0, first, sizeof first)
+    const int fd = mpiox_storage_staging_subfiles.first_path(index, first, sizeof first)
                        ? mpiox_storage_descriptor(first, O_RDWR | O_NOFOLLOW)
                        : -1;
-    if (fd >= 0) {
-        code = mpiox_storage_guard(fd, MPIOX_GUARD_LOOK);
+    const int code = fd >= 0 ? mpiox_storage_guard(fd, MPIOX_GUARD_LOOK) : 0;
+    if (fd >= 0)
         close(fd);
-    }
-    mpiox_storage_subfiles_free(&subfiles);
     return code;
 }
 

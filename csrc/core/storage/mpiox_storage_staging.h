@@ -8,7 +8,8 @@
  *            its '+' looks at all of them afterwards; who finds no '-' gives the file its name. Two may do so at once.
  *            Of a file of subfiles it is the index that has the staging name; the file is known by its first subfile.
  *            It gets its name by an index of its own, which says that it is whole; who opens it for writing holds a
- *            lock until it is closed, so that nobody does that meanwhile (mpiox_storage_subfiles_files.h).
+ *            lock until it is closed, so that nobody does that meanwhile (mpiox_subfiles_files.h). A table of functions
+ *            says what an index is.
  *            Whoever may have bytes of the file holds a lock on what lies beside it. Where nobody does, the file is a
  *            leftover of a killed job: who makes the file anew gives it another name, NAME.left-1 (a staging name of
  *            that, too), under which `recover` still finds and completes it.
@@ -22,6 +23,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+struct stat;
+
+/* What csrc/core/subfiles does with an index that has a staging name. */
+typedef struct mpiox_storage_staging_index {
+    /* What its first subfile is. 0, EILSEQ (no index), or why it cannot be told. */
+    int (*first)(const char *path, struct stat *status);
+    /* A path to the first subfile. False: no index, or a damaged one. */
+    bool (*first_path)(const char *path, char *first, int64_t bytes);
+    /* As mpiox_subfiles_publish(). */
+    int (*publish)(const char *staging, const char *name);
+} mpiox_storage_staging_index;
+extern const mpiox_storage_staging_index mpiox_storage_staging_subfiles;
 
 /* The staging name of a path, or the path of a staging name. False: it is too long, or no staging name. */
 bool mpiox_storage_staging_name(const char *path, char *staging, size_t bytes);

@@ -22,7 +22,7 @@
 #include "mpiox_handle.h"
 #include "mpiox_layout_create.h"
 #include "mpiox_mpi_staging.h"
-#include "mpiox_mpi_subfiles.h"
+#include "mpiox_subfiles_job.h"
 #include "mpiox_mpi_view.h"
 #include "mpiox_parts.h"
 #include "mpiox_stats_paying.h"
@@ -53,7 +53,7 @@ typedef struct opening {
     bool waits_hidden;                /* a tool keeps MPI_Wait and its kin from this library */
     bool is_there;                    /* MPI_MODE_EXCL will refuse the file, and must not delete it */
     mpiox_mpi_staging staging;        /* by which name it is opened */
-    mpiox_mpi_subfiles subfiles;      /* whether it is stored as several */
+    mpiox_subfiles_job subfiles;      /* whether it is stored as several */
     bool looks;                       /* it may be subfiles, or none, when it is opened: it is looked at again */
     bool deletes;                     /* MPI_MODE_DELETE_ON_CLOSE */
     bool made;                        /* rank 0 has made the file: MPI_MODE_EXCL is done, and would refuse it */
@@ -88,30 +88,34 @@ static void make_striped(const char *filename, int amode, opening *out)
 
 /* What rank 0 has of the file while it is opened. */
 typedef struct own_opening {
-    mpiox_forwarded_hold *hold; /* what delegates have of it, or NULL */
-    mpiox_mpi_writer *writer;   /* the index that has to be made whole, or NULL */
-    bool changed;               /* the file, on any rank, while it was opened: it is to be opened again; on all ranks */
-    bool opened;                /* all ranks have opened it; on all ranks, where the file is taken over */
-    int differs;                /* below 0: this rank's arguments are not rank 0's */
+    mpiox_forwarded_hold *hold;    /* what delegates have of it, or NULL */
+    mpiox_subfiles_writer *writer; /* the index that has to be made whole, or NULL */
+    bool changed; /* the file, on any rank, while it was opened: it is to be opened again; on all ranks */
+    bool opened;  /* all ranks have opened it; on all ranks, where the file is taken over */
+    int differs;  /* below 0: this rank's arguments are not rank 0's */
 } own_opening;
 
 enum { TRIES = 10 }; /* of opening a file that changes all the time */
 
 /* room: for the staging name. */
-static mpiox_mpi_subfiles_opening subfiles_opening(const char *filename, int amode, const opening *o,
+static mpiox_subfiles_job_opening subfiles_opening(const char *filename, int amode, const opening *o,
                                                    char room[PATH_MAX])
 {
-    return (mpiox_mpi_subfiles_opening){
-        .filename = filename,
-        .amode = amode,
-        .hints = &o->hints,
-        .wanted = o->wanted,
-        .why_not = o->few_descriptors            ? "few descriptors (ulimit -n)"
-                   : !o->hints.enabled           ? "mpiox_enable is false"
-                   : amode & MPI_MODE_SEQUENTIAL ? "MPI_MODE_SEQUENTIAL asks for one"
-                                                 : "the MPI library opens it",
-        .staging = o->staging.hidden ? mpiox_mpi_staging_name(&o->staging, filename, room) : NULL,
-        .parts = o->staging.parts};
+    const char *staging = o->staging.hidden ? mpiox_mpi_staging_name(&o->staging, filename, room) : NULL;
+    return (mpiox_subfiles_job_opening){.filename = filename,
+                                        .path = !mpiox_mpi_path_is_posix(filename) ? NULL
+                                                : staging                          ? staging
+                                                                                   : mpiox_mpi_path_opened(filename),
+                                        .prefixed = mpiox_mpi_path(filename) != filename,
+                                        .amode = amode,
+                                        .hints = &o->hints,
+                                        .wanted = o->wanted,
+                                        .why_not = o->few_descriptors            ? "few descriptors (ulimit -n)"
+                                                   : !o->hints.enabled           ? "mpiox_enable is false"
+                                                   : amode & MPI_MODE_SEQUENTIAL ? "MPI_MODE_SEQUENTIAL asks for one"
+                                                                                 : "the MPI library opens it",
+                                        .staging = staging,
+                                        .parts = o->staging.parts};
 }
 
 static mpiox_mpi_staging_opening staging_opening(const char *filename, int amode, const opening *o)
@@ -120,7 +124,7 @@ static mpiox_mpi_staging_opening staging_opening(const char *filename, int amode
                                        .amode = amode,
                                        .hints = &o->hints,
                                        .wanted = o->wanted,
-                                       .subfiles = mpiox_mpi_subfiles_are_asked_for(&o->hints)};
+                                       .subfiles = mpiox_subfiles_job_are_asked_for(&o->hints)};
 }
 
 /* Rank 0's name for the file, where the hints leave room for it. */
@@ -168,11 +172,11 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
         return;
     out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
                     (access(path, F_OK) == 0 || access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
-    const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, out, room);
+    const mpiox_subfiles_job_opening subfiles = subfiles_opening(filename, amode, out, room);
     if (out->staging.late) /* what the delegates find may be a file of subfiles */
         out->subfiles.late = true;
     else
-        out->subfiles = mpiox_mpi_subfiles_begin(&subfiles, 0, &own->writer);
+        out->subfiles = mpiox_subfiles_job_begin(&subfiles, 0, &own->writer);
     out->is_there |= (amode & MPI_MODE_EXCL) && out->staging.hidden && !out->staging.made && out->staging.parts == 0;
     if (!out->staging.hidden && !out->staging.late && !out->subfiles.is && !out->subfiles.late)
         make_striped(filename, amode, out);
@@ -359,7 +363,7 @@ static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening
         own->changed = companion.changed;
     }
     if (!o->wanted && o->looks)
-        own->changed = mpiox_mpi_subfiles_have_come(comm, handle == NULL || handle->path_unknown ? NULL : handle->path,
+        own->changed = mpiox_subfiles_job_have_come(comm, handle == NULL || handle->path_unknown ? NULL : handle->path,
                                                     opened);
     own->opened = all_opened;
     if (own->changed)
@@ -391,7 +395,7 @@ static void unmake(MPI_Comm comm, const char *filename, const opening *o)
     if (o->made && !o->staging.hidden && rank == 0)
         unlink(filename);
     if (o->subfiles.made && rank == 0)
-        mpiox_mpi_subfiles_remove(filename);
+        mpiox_subfiles_job_remove(filename);
 }
 
 /* name: by which it was to be opened. */
@@ -454,16 +458,16 @@ static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o
 
     mpiox_error_clear(&error);
     if (handle != NULL && !handle->path_unknown)
-        mpiox_mpi_subfiles_explain(path, handle->amode, &error);
+        mpiox_subfiles_job_explain(path, handle->amode, &error);
     else
         mpiox_error_set(&error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open (a file of subfiles)");
     PMPI_Comm_rank(comm, &error.rank);
     close_opened(comm, fh);
     mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
     if (own->writer != NULL)
-        mpiox_mpi_subfiles_end(own->writer, true, &ignored);
+        mpiox_subfiles_job_end(own->writer, true, &ignored);
     if (o->subfiles.made && error.rank == 0 && !o->staging.hidden)
-        mpiox_mpi_subfiles_remove(path);
+        mpiox_subfiles_job_remove(path);
     result = mpiox_mpi_error_raise(MPI_FILE_NULL, handle != NULL ? handle->path : "", &error);
     discard(handle);
     return result;
@@ -515,7 +519,7 @@ static void let_go(MPI_Comm comm, const opening *o, const char *name, own_openin
     mpiox_error ignored;
 
     mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
-    mpiox_mpi_subfiles_end(own->writer, true, &ignored);
+    mpiox_subfiles_job_end(own->writer, true, &ignored);
     close_opened(comm, fh);
     discard(handle);
 }
@@ -530,12 +534,12 @@ static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening
     if (o->staging.late && !mpiox_mpi_staging_start(comm, &staging, &o->staging))
         return false;
     *name = mpiox_mpi_staging_name(&o->staging, filename, room);
-    const mpiox_mpi_subfiles_opening subfiles = subfiles_opening(filename, amode, o, room);
+    const mpiox_subfiles_job_opening subfiles = subfiles_opening(filename, amode, o, room);
 
     if (o->staging.error.code == MPIOX_OK && o->subfiles.late &&
-        !mpiox_mpi_subfiles_start(comm, &subfiles, &o->subfiles, &own->writer))
+        !mpiox_subfiles_job_start(comm, &subfiles, &o->subfiles, &own->writer))
         return false;
-    mpiox_mpi_subfiles_await(*name, &o->subfiles);
+    mpiox_subfiles_job_await(*name, &o->subfiles);
     o->choice.subfiles = o->subfiles.is;
     o->choice.id = o->subfiles.id;
     o->choice.foreground = o->waits_hidden && !o->subfiles.is;
@@ -577,7 +581,7 @@ static bool refused_unopened(MPI_Comm comm, const char *filename, const opening 
         return false;
     mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
     if (found->code == MPIOX_OK)
-        mpiox_mpi_subfiles_end(own->writer, true, &ignored);
+        mpiox_subfiles_job_end(own->writer, true, &ignored);
     *result = found->code != MPIOX_OK ? refuse_found(filename, *found, fh)
                                       : refuse_open(comm, filename, name, o, &refused, fh);
     return true;
@@ -604,7 +608,7 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     const bool kept = attach(handle, comm, amode, o, name, opened, own);
 
     if (!own->changed && o->subfiles.is && o->looks && !mpiox_handle_is_managed(handle))
-        own->changed = mpiox_mpi_subfiles_have_gone(comm, name, &o->subfiles);
+        own->changed = mpiox_subfiles_job_have_gone(comm, name, &o->subfiles);
     if (own->changed) {
         let_go(comm, o, name, own, handle, fh);
         return MPI_SUCCESS;
@@ -616,7 +620,7 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
     if (o->wanted && kept && !fails && !missing) /* before the file has its name */
         mpiox_mpi_report_no_delegates(handle);
     if (own->writer != NULL && o->staging.made && opened && !through && !fails)
-        mpiox_mpi_subfiles_reveal(own->writer);
+        mpiox_subfiles_job_reveal(own->writer);
     if (fails)
         return refuse_subfiles(comm, handle, o, name, own, fh);
     mpiox_mpi_staging_opened(comm, &o->staging, name, opened && !missing, through, own->hold, &refused);
@@ -699,9 +703,9 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
 static int make_whole(mpiox_handle *handle, mpiox_topology *topology, bool fine, mpiox_error *error)
 {
     if (handle->amode & MPI_MODE_DELETE_ON_CLOSE)
-        mpiox_mpi_subfiles_delete(handle->writer, error);
+        mpiox_subfiles_job_delete(handle->writer, error);
     else
-        mpiox_mpi_subfiles_end(handle->writer, fine, error);
+        mpiox_subfiles_job_end(handle->writer, fine, error);
     handle->writer = NULL;
     return mpiox_topology_agree_error(topology, error);
 }

@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 #include "mpiox_mpi_error.h"
-#include "mpiox_mpi_subfiles.h"
+#include "mpiox_subfiles_job.h"
 #include "mpiox_handle.h"
 #include "mpiox_nonblocking.h"
 
@@ -83,7 +83,7 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     if (own.code != MPIOX_OK)
         return mpiox_mpi_raise(handle, &own);
     if (size == 0 && error.code == MPIOX_OK)
-        mpiox_mpi_subfiles_emptied(handle->writer);
+        mpiox_subfiles_job_emptied(handle->writer);
     return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
 }
 

@@ -16,10 +16,10 @@
 #include "mpiox_layout_create.h"
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
-#include "mpiox_mpi_subfiles.h"
+#include "mpiox_subfiles_job.h"
 #include "mpiox_posix_own.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_subfiles_files.h"
 
 enum { FRAMES = 24 }; /* of callers, from the MPI call on */
 
@@ -455,7 +455,7 @@ static void unmake(const mpiox_mpi_staging *staging, const char *name, const cha
         if (leads_elsewhere(staging, name))
             mpiox_storage_staging_remove_empty(name);
     } else {
-        if (mpiox_mpi_subfiles_remove(there) == EILSEQ)
+        if (mpiox_subfiles_job_remove(there) == EILSEQ)
             unlink(there);
         mpiox_storage_staging_forget(there);
     }
@@ -506,7 +506,7 @@ static int delete_named(const char *filename, MPI_Info info)
 {
     const char *path = filename != NULL && mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path_opened(filename) : NULL;
     mpiox_error error;
-    const int code = path != NULL ? mpiox_storage_subfiles_delete(path) : EILSEQ;
+    const int code = path != NULL ? mpiox_subfiles_delete(path) : EILSEQ;
 
     if (code == EILSEQ) {
         mpiox_posix_enter();

@@ -3,7 +3,7 @@
  */
 #include "mpiox_handlers.h"
 #include "mpiox_mpi_error.h"
-#include "mpiox_mpi_subfiles.h"
+#include "mpiox_subfiles_job.h"
 #include "mpiox_handle.h"
 #include "mpiox_nonblocking.h"
 
@@ -50,6 +50,6 @@ int mpiox_mpi_sync(MPI_File fh)
     result = handle != NULL && handle->subfiles ? MPI_SUCCESS : PMPI_File_sync(fh);
     mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
     if (handle != NULL && !failed)
-        mpiox_mpi_subfiles_synced(handle->writer);
+        mpiox_subfiles_job_synced(handle->writer);
     return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is told only once */
 }

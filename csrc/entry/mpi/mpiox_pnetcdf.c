@@ -19,8 +19,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_mpi_path.h"
 #include "mpiox_mpi_staging.h"
-#include "mpiox_mpi_subfiles.h"
+#include "mpiox_subfiles_job.h"
 
 enum { NOT_BUILT = -128 }; /* PnetCDF's NC_ENOTBUILT */
 
@@ -91,7 +92,7 @@ int ncmpi_inq_file_format(const char *path, int *format)
     if (function == NULL)
         return NOT_BUILT;
     mpiox_mpi_staging_await(path);
-    const int fd = mpiox_mpi_subfiles_beginning(path);
+    const int fd = mpiox_mpi_path_is_posix(path) ? mpiox_subfiles_job_beginning(mpiox_mpi_path(path)) : -1;
     char name[32];
 
     if (fd < 0)

@@ -32,8 +32,8 @@
 #include "mpiox_segment_guard.h"
 #include "mpiox_storage.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_storage_subfiles.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_subfiles.h"
+#include "mpiox_subfiles_files.h"
 
 enum { SYSTEM_PAGE = 4096 };
 
@@ -110,7 +110,7 @@ static void open_file(rescuer *self, int32_t file)
     self->file = file;
     self->done = false;
     const int code = atomic_load(&record->flags) & MPIOX_FILE_SUBFILES
-                         ? mpiox_storage_subfiles_open(record->path, O_WRONLY, -1, NULL, &self->storage, &error)
+                         ? mpiox_subfiles_open(record->path, O_WRONLY, -1, NULL, &self->storage, &error)
                          : mpiox_storage_open(record->path, O_WRONLY, -1, NULL, &self->storage, &error);
     if (code != MPIOX_OK) {
         self->done = error.sys_errno == ENOENT && atomic_load(&record->flags) & MPIOX_FILE_COPIED;
@@ -265,7 +265,7 @@ static int sync_file(const mpiox_file_record *record)
     const char *path = record->path;
     int code = 0;
     if (atomic_load(&record->flags) & MPIOX_FILE_SUBFILES) {
-        code = mpiox_storage_subfiles_sync(path);
+        code = mpiox_subfiles_sync(path);
         return code == ENOENT ? 0 : code;
     }
     const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);

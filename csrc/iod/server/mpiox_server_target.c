@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "mpiox_layout.h"
-#include "mpiox_storage_subfiles.h"
+#include "mpiox_subfiles.h"
 
 enum { MOST_TARGETS = 2048 }; /* Lustre: 2,000 stripes of a file at most */
 
@@ -24,7 +24,7 @@ void mpiox_server_targets_find(const char *scheduler, const mpiox_storage *stora
 {
     int32_t found[MOST_TARGETS];
     *out = (mpiox_server_targets){0};
-    if (storage->fd < 0 || mpiox_storage_subfiles_of(storage) != NULL || strcmp(scheduler, "twins") != 0)
+    if (storage->fd < 0 || mpiox_subfiles_of(storage) != NULL || strcmp(scheduler, "twins") != 0)
         return;
     const int32_t count = mpiox_layout_targets(storage->fd, &out->stripe_bytes, MOST_TARGETS, found);
     if (count > 0)

@@ -30,7 +30,7 @@ typedef struct mpiox_file {
     mpiox_hints hints;
     mpiox_layout layout;    /* rank 0's, the same on every rank */
     char *path, *real_path; /* as given; absolute, where it is not or there are several nodes (may be NULL) */
-    bool subfiles;          /* path is the index of a file that is stored as several (mpiox_storage_subfiles_index.h) */
+    bool subfiles;          /* path is the index of a file that is stored as several (mpiox_subfiles_index.h) */
     bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
     bool unnamed;           /* it was made, and there was no staging name for it: the same */
     uint64_t made_device;   /* > 0: what rank 0 has made for this opening, as rank 0's node sees it */

@@ -16,8 +16,8 @@
 
 #include "mpiox_real_path.h"
 #include "mpiox_storage_refresh.h"
-#include "mpiox_storage_subfiles.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_subfiles.h"
+#include "mpiox_subfiles_files.h"
 #include "mpiox_testing.h"
 #include "mpiox_wait.h"
 
@@ -35,7 +35,7 @@ static int open_storage(mpiox_file *file, const char *path, mpiox_error *error)
                        (int)MPIOX_BACKEND_IO_URING == MPIOX_STORAGE_IO_URING,
                    "the hint's values are the back ends'");
     int (*const open_it)(const char *, int, int, const mpiox_storage_options *, mpiox_storage **,
-                         mpiox_error *) = file->subfiles ? mpiox_storage_subfiles_open : mpiox_storage_open;
+                         mpiox_error *) = file->subfiles ? mpiox_subfiles_open : mpiox_storage_open;
     if (file->amode & MPI_MODE_RDONLY)
         return open_it(path, O_RDONLY, rank, &options, &file->storage, error);
     int code = open_it(path, O_RDWR, rank, &options, &file->storage, error);
@@ -56,9 +56,9 @@ static bool has_changed(const mpiox_file *file, const char *path, const mpiox_fi
         return file->topology->rank == 0 &&
                (fstat(file->storage->fd, &status) != 0 || (uint64_t)status.st_dev != choice->device ||
                 (uint64_t)status.st_ino != choice->inode);
-    const mpiox_storage_subfiles *subfiles = mpiox_storage_subfiles_of(file->storage);
+    const mpiox_subfiles *subfiles = mpiox_subfiles_of(file->storage);
     return choice->looks &&
-           (subfiles ? subfiles->id != choice->id : mpiox_storage_subfiles_is_open_index(path, file->storage->fd));
+           (subfiles ? subfiles->id != choice->id : mpiox_subfiles_is_open_index(path, file->storage->fd));
 }
 
 /* Do several nodes access the file through caches that nothing keeps coherent (NFS, FUSE, SMB...)? Ranks that open it
@@ -105,7 +105,7 @@ static int64_t most_written(mpiox_fs fs)
 /* A unit is what belongs together, whatever the file system does with each subfile. */
 static void lay_out_subfiles(const mpiox_storage *storage, mpiox_layout *layout)
 {
-    const mpiox_storage_subfiles *subfiles = mpiox_storage_subfiles_of(storage);
+    const mpiox_subfiles *subfiles = mpiox_subfiles_of(storage);
     if (subfiles == NULL)
         return;
     layout->subfiles = layout->stripe_known = true;
@@ -284,7 +284,7 @@ const char *mpiox_file_memory_reason(int code)
 static int look_only(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, bool opened,
                      mpiox_file_companion *companion, bool *all_opened)
 {
-    const bool changed = opened && path && choice->looks && mpiox_storage_subfiles_is_index(path);
+    const bool changed = opened && path && choice->looks && mpiox_subfiles_is_index(path);
     int state = !opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE, all = NOT_OPENED;
     if (PMPI_Allreduce(&state, &all, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;

@@ -12,7 +12,7 @@
 
 #include "check.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_subfiles_files.h"
 
 static char path[PATH_MAX], staging[PATH_MAX], parts[PATH_MAX];
 
@@ -216,7 +216,7 @@ static void test_a_folder_that_is_renamed(void)
 
 /* ---- subfiles: the index has the staging name, and the file is known by the first of them ------------------------ */
 
-static mpiox_storage_subfiles made;
+static mpiox_subfiles made;
 static struct stat first;
 
 /* For two processes, both of which have bytes. Returns the guard of who has opened it. */
@@ -224,15 +224,15 @@ static int make_subfiles(void)
 {
     char subfile[PATH_MAX];
     int guard, fd;
-    CHECK_EQUAL(mpiox_storage_subfiles_create(staging, path, 3, 10, NULL, &made, &guard), 0);
+    CHECK_EQUAL(mpiox_subfiles_create(staging, path, 3, 10, NULL, &made, &guard), 0);
     CHECK_EQUAL(mpiox_storage_staging_create(staging, true, 2), 0);
     for (int part = 0; part < 2; part++)
         CHECK_EQUAL(mpiox_storage_staging_begin(staging, part), 0);
-    CHECK(mpiox_storage_subfiles_path(&made, 1, subfile, sizeof subfile) && strstr(subfile, "/file.subfiles/") != NULL);
+    CHECK(mpiox_subfiles_path(&made, 1, subfile, sizeof subfile) && strstr(subfile, "/file.subfiles/") != NULL);
     fd = open(subfile, O_WRONLY);
     CHECK(pwrite(fd, "x", 1, 12) == 1); /* byte 42 of the file */
     close(fd);
-    CHECK(mpiox_storage_subfiles_path(&made, 0, subfile, sizeof subfile) && lstat(subfile, &first) == 0);
+    CHECK(mpiox_subfiles_path(&made, 0, subfile, sizeof subfile) && lstat(subfile, &first) == 0);
     return guard;
 }
 
@@ -244,21 +244,21 @@ static int end_subfiles(int part, bool *renamed)
 static void remove_subfiles(void)
 {
     const int expected = is_there(staging) ? 0 : ENOENT; /* the index of another name */
-    CHECK_EQUAL(mpiox_storage_subfiles_remove(&made), expected);
-    mpiox_storage_subfiles_free(&made);
+    CHECK_EQUAL(mpiox_subfiles_remove(&made), expected);
+    mpiox_subfiles_free(&made);
     unlink(path);
 }
 
 /* Bytes of the file at `path`, -1: it is being written. */
 static int64_t stated_size(void)
 {
-    mpiox_storage_subfiles found;
+    mpiox_subfiles found;
     const char *why;
     int32_t bad;
-    CHECK_EQUAL(mpiox_storage_subfiles_read(path, &found, &why), 0);
-    CHECK_EQUAL(mpiox_storage_subfiles_check(&found, &bad), 0);
+    CHECK_EQUAL(mpiox_subfiles_read(path, &found, &why), 0);
+    CHECK_EQUAL(mpiox_subfiles_check(&found, &bad), 0);
     const int64_t size = found.size;
-    mpiox_storage_subfiles_free(&found);
+    mpiox_subfiles_free(&found);
     return size;
 }
 
@@ -320,18 +320,18 @@ static void test_subfiles_that_are_not_whole(void)
     char subfile[PATH_MAX];
     bool renamed;
     const int guard = make_subfiles();
-    CHECK_EQUAL(mpiox_storage_subfiles_reveal(&made, path), 0);
+    CHECK_EQUAL(mpiox_subfiles_reveal(&made, path), 0);
     mpiox_storage_staging_forget(staging);
     close(guard);
     CHECK_EQUAL(end_subfiles(0, &renamed), 0);
     CHECK_EQUAL(end_subfiles(1, &renamed), 0);
     CHECK(!renamed && !is_there(staging) && stated_size() == -1);
     CHECK(strcmp(made.index, path) == 0);
-    CHECK_EQUAL(mpiox_storage_subfiles_remove(&made), 0);
-    mpiox_storage_subfiles_free(&made);
+    CHECK_EQUAL(mpiox_subfiles_remove(&made), 0);
+    mpiox_subfiles_free(&made);
     close(make_subfiles());
     CHECK_EQUAL(end_subfiles(0, &renamed), 0);
-    CHECK(mpiox_storage_subfiles_path(&made, 2, subfile, sizeof subfile) && unlink(subfile) == 0);
+    CHECK(mpiox_subfiles_path(&made, 2, subfile, sizeof subfile) && unlink(subfile) == 0);
     CHECK_EQUAL(end_subfiles(1, &renamed), ESTALE);
     CHECK(!renamed && is_there(staging) && !is_there(path));
     mpiox_storage_staging_forget(staging);

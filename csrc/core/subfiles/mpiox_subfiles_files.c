@@ -1,6 +1,6 @@
 /*
- * mpiox_storage_subfiles_files.c - index and subfiles in the file system: made, replaced, removed. See
- * mpiox_storage_subfiles_files.h.
+ * mpiox_subfiles_files.c - index and subfiles in the file system: made, replaced, removed. See
+ * mpiox_subfiles_files.h.
  *
  * A file is there once its index is: subfiles are made first, under an ID that nothing has, and the index is put into
  * its place without replacing anything. What is new is made exclusively and through no link.
@@ -20,7 +20,8 @@
 #include "mpiox_real_path.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_storage_staging.h"
+#include "mpiox_subfiles_files.h"
 
 static const char head_line[] = "mpiio_ext subfiles ", suffix[] = ".subfiles";
 
@@ -42,7 +43,7 @@ static const char *base_of(const char *path)
     return slash != NULL ? slash + 1 : path;
 }
 
-bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes)
+bool mpiox_subfiles_path(const mpiox_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes)
 {
     const char *name = subfiles->names[subfile], *index = subfiles->index;
     const int folder = name[0] == '/' ? 0 : (int)(base_of(index) - index);
@@ -50,7 +51,7 @@ bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t
 }
 
 /* ID.NUMBER of each, in a folder beside the index, called after `name`. 0 or an errno. */
-static int name_subfiles(mpiox_storage_subfiles *subfiles, const char *name)
+static int name_subfiles(mpiox_subfiles *subfiles, const char *name)
 {
     const size_t room = strlen(name) + NAME_ROOM;
     free(subfiles->text);
@@ -114,7 +115,7 @@ static bool starts_like_index(int fd)
     return pread(fd, start, sizeof start, 0) == (ssize_t)sizeof start && memcmp(start, head_line, sizeof start) == 0;
 }
 
-bool mpiox_storage_subfiles_is_index(const char *path)
+bool mpiox_subfiles_is_index(const char *path)
 {
     struct stat status;
     if (stat(path, &status) != 0 || !may_be_index(&status))
@@ -126,18 +127,18 @@ bool mpiox_storage_subfiles_is_index(const char *path)
     return is;
 }
 
-bool mpiox_storage_subfiles_is_open_index(const char *path, int fd)
+bool mpiox_subfiles_is_open_index(const char *path, int fd)
 {
     struct stat status;
     if (fstat(fd, &status) != 0 || !may_be_index(&status))
         return false;
     errno = 0;
-    return starts_like_index(fd) || (errno == EBADF && mpiox_storage_subfiles_is_index(path));
+    return starts_like_index(fd) || (errno == EBADF && mpiox_subfiles_is_index(path));
 }
 
 /* Who has renamed index and folder has not changed the text: the folder that is called after the index counts where it
  * has the first subfile. 0 or ENOMEM. */
-static int follow_folder(mpiox_storage_subfiles *subfiles)
+static int follow_folder(mpiox_subfiles *subfiles)
 {
     const char *name = base_of(subfiles->index), *first = base_of(subfiles->names[0]);
     const size_t room = strlen(name) + NAME_ROOM, length = strlen(name);
@@ -162,11 +163,11 @@ static int follow_folder(mpiox_storage_subfiles *subfiles)
     return 0;
 }
 
-int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, const char **why)
+int mpiox_subfiles_read(const char *path, mpiox_subfiles *out, const char **why)
 {
     int64_t bytes;
     char *text = read_small(path, &bytes);
-    *out = (mpiox_storage_subfiles){.size = -1};
+    *out = (mpiox_subfiles){.size = -1};
     *why = "it cannot be read";
     if (text == NULL)
         return errno;
@@ -174,39 +175,39 @@ int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, c
         free(text);
         return EILSEQ;
     }
-    const int code = mpiox_storage_subfiles_parse(text, bytes, out, why);
+    const int code = mpiox_subfiles_parse(text, bytes, out, why);
     if (code != MPIOX_OK)
         return code == MPIOX_E_NOMEM ? ENOMEM : EBADMSG;
     out->index = mpiox_real_path(path);
     const int failed = out->index == NULL ? errno : follow_folder(out);
     if (failed != 0)
-        mpiox_storage_subfiles_free(out);
+        mpiox_subfiles_free(out);
     return failed;
 }
 
-bool mpiox_storage_subfiles_folder(const mpiox_storage_subfiles *subfiles, char *path, int64_t bytes)
+bool mpiox_subfiles_folder(const mpiox_subfiles *subfiles, char *path, int64_t bytes)
 {
     struct stat status;
-    if (!mpiox_storage_subfiles_path(subfiles, 0, path, bytes))
+    if (!mpiox_subfiles_path(subfiles, 0, path, bytes))
         return true;
     *strrchr(path, '/') = '\0';
     return path[0] == '\0' || lstat(path, &status) == 0 || errno != ENOENT;
 }
 
-int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad)
+int mpiox_subfiles_check(const mpiox_subfiles *subfiles, int32_t *bad)
 {
     char path[PATH_MAX];
     struct stat status;
     for (int32_t i = 0; i < subfiles->count; i++) {
         *bad = i;
-        if (!mpiox_storage_subfiles_path(subfiles, i, path, sizeof path))
+        if (!mpiox_subfiles_path(subfiles, i, path, sizeof path))
             return ENAMETOOLONG;
         if (lstat(path, &status) != 0)
             return errno;
         if (!S_ISREG(status.st_mode))
             return ELOOP;
         if (subfiles->size >= 0 &&
-            status.st_size != mpiox_storage_subfiles_share(subfiles->unit, subfiles->count, i, subfiles->size))
+            status.st_size != mpiox_subfiles_share(subfiles->unit, subfiles->count, i, subfiles->size))
             return EBADMSG;
     }
     return 0;
@@ -228,38 +229,25 @@ static bool are_two(const char *path, const char *index)
     return found && (before.st_dev != own.st_dev || before.st_ino != own.st_ino);
 }
 
-bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles)
+bool mpiox_subfiles_is_copy(const mpiox_subfiles *subfiles)
 {
     char path[PATH_MAX];
-    mpiox_storage_subfiles first;
+    mpiox_subfiles first;
     const char *why;
-    if (!mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path))
+    if (!mpiox_subfiles_path(subfiles, 0, path, sizeof path))
         return false;
     char *end = strrchr(path, '/');
     if (end - path < (ptrdiff_t)sizeof suffix - 1 || strncmp(end - (sizeof suffix - 1), suffix, sizeof suffix - 1) != 0)
         return false;
     end[1 - (ptrdiff_t)sizeof suffix] = '\0'; /* the name of the file after which the folder is called */
-    if (!are_two(path, subfiles->index) || mpiox_storage_subfiles_read(path, &first, &why) != 0)
+    if (!are_two(path, subfiles->index) || mpiox_subfiles_read(path, &first, &why) != 0)
         return false;
     const bool is = first.id == subfiles->id;
-    mpiox_storage_subfiles_free(&first);
+    mpiox_subfiles_free(&first);
     return is;
 }
 
 /* ---- the index in its place -------------------------------------------------------------------------------------- */
-
-/* Without replacing anything. A file system that cannot promise that is asked before. 0 or an errno. */
-int mpiox_storage_give_name(const char *from, const char *to)
-{
-    struct stat status;
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    if (lstat(to, &status) == 0)
-        return EEXIST;
-    return rename(from, to) == 0 ? 0 : errno;
-}
 
 static int write_all(int fd, const char *text)
 {
@@ -295,7 +283,7 @@ static int write_new(const char *path, const char *text, const struct stat *like
 /* To `path`, with the permissions of the one before, if there is one. `made`: nothing has that name, and what has come
  * to be meanwhile is not replaced. `alone`: nobody else does this for the file. Its other name is the same each time
  * then, so that what somebody has left who was killed goes with it. */
-static int put_index(const mpiox_storage_subfiles *subfiles, const char *path, bool made, bool alone)
+static int put_index(const mpiox_subfiles *subfiles, const char *path, bool made, bool alone)
 {
     const char *name = base_of(path);
     char temporary[PATH_MAX];
@@ -307,7 +295,7 @@ static int put_index(const mpiox_storage_subfiles *subfiles, const char *path, b
     const bool is_there = lstat(subfiles->index, &before) == 0;
     if (!made && !is_there)
         return errno;
-    char *text = mpiox_storage_subfiles_format(subfiles, name);
+    char *text = mpiox_subfiles_format(subfiles, name);
     int code = text != NULL ? write_new(temporary, text, is_there ? &before : NULL) : ENOMEM;
     if (code == EEXIST && alone && unlink(temporary) == 0)
         code = write_new(temporary, text, is_there ? &before : NULL);
@@ -323,16 +311,16 @@ static int put_index(const mpiox_storage_subfiles *subfiles, const char *path, b
 /* ---- who writes -------------------------------------------------------------------------------------------------- */
 
 /* The first subfile, with as much right as there is; -1: it cannot be opened. */
-static int open_first(const mpiox_storage_subfiles *subfiles)
+static int open_first(const mpiox_subfiles *subfiles)
 {
     char path[PATH_MAX];
-    if (!mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path))
+    if (!mpiox_subfiles_path(subfiles, 0, path, sizeof path))
         return -1;
     const int fd = mpiox_storage_descriptor(path, O_RDWR | O_NOFOLLOW);
     return fd >= 0 ? fd : mpiox_storage_descriptor(path, O_RDONLY | O_NOFOLLOW);
 }
 
-int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, mpiox_storage_guarding how)
+int mpiox_subfiles_guard(const mpiox_subfiles *subfiles, mpiox_storage_guarding how)
 {
     const int fd = open_first(subfiles), code = fd < 0 ? -fd : mpiox_storage_guard(fd, how);
     if (fd >= 0 && code != 0)
@@ -341,11 +329,11 @@ int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, mpiox_s
     return code == 0 ? fd : -1;
 }
 
-bool mpiox_storage_subfiles_is_current(const mpiox_storage_subfiles *subfiles, int guard)
+bool mpiox_subfiles_is_current(const mpiox_subfiles *subfiles, int guard)
 {
     char path[PATH_MAX];
     struct stat held, named;
-    return mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path) && fstat(guard, &held) == 0 &&
+    return mpiox_subfiles_path(subfiles, 0, path, sizeof path) && fstat(guard, &held) == 0 &&
            lstat(path, &named) == 0 && held.st_dev == named.st_dev && held.st_ino == named.st_ino;
 }
 
@@ -358,17 +346,17 @@ static void drop_guard(int *guard)
 
 /* ---- making and removing ----------------------------------------------------------------------------------------- */
 
-int mpiox_storage_subfiles_remove_parts(const mpiox_storage_subfiles *subfiles, int32_t made)
+int mpiox_subfiles_remove_parts(const mpiox_subfiles *subfiles, int32_t made)
 {
     char path[PATH_MAX];
     int code = 0;
     for (int32_t i = 0; i < made; i++) {
-        if (!mpiox_storage_subfiles_path(subfiles, i, path, sizeof path))
+        if (!mpiox_subfiles_path(subfiles, i, path, sizeof path))
             return ENAMETOOLONG;
         if (unlink(path) != 0 && errno != ENOENT && code == 0)
             code = errno;
     }
-    if (code == 0 && mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path)) {
+    if (code == 0 && mpiox_subfiles_path(subfiles, 0, path, sizeof path)) {
         *strrchr(path, '/') = '\0';
         const size_t length = strlen(path), ending = sizeof suffix - 1;
         if (length > ending && strcmp(path + length - ending, suffix) == 0)
@@ -377,11 +365,11 @@ int mpiox_storage_subfiles_remove_parts(const mpiox_storage_subfiles *subfiles, 
     return code;
 }
 
-int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles)
+int mpiox_subfiles_remove(const mpiox_subfiles *subfiles)
 {
-    if (mpiox_storage_subfiles_is_copy(subfiles))
+    if (mpiox_subfiles_is_copy(subfiles))
         return unlink(subfiles->index) == 0 ? 0 : errno;
-    const int code = mpiox_storage_subfiles_remove_parts(subfiles, subfiles->count);
+    const int code = mpiox_subfiles_remove_parts(subfiles, subfiles->count);
     return code != 0 ? code : unlink(subfiles->index) == 0 ? 0 : errno;
 }
 
@@ -396,13 +384,12 @@ static void set_tag(char *name, int tag)
 }
 
 /* One, under the first name that lies where it may. 0 or an errno. */
-static int make_subfile(const mpiox_storage_subfiles *subfiles, int32_t number,
-                        const mpiox_storage_subfiles_places *places)
+static int make_subfile(const mpiox_subfiles *subfiles, int32_t number, const mpiox_subfiles_places *places)
 {
     char path[PATH_MAX];
     for (int tag = 0;; tag++) {
         set_tag(subfiles->names[number], tag);
-        if (!mpiox_storage_subfiles_path(subfiles, number, path, sizeof path))
+        if (!mpiox_subfiles_path(subfiles, number, path, sizeof path))
             return ENAMETOOLONG;
         const int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, PERMISSIONS);
         if (fd < 0)
@@ -417,18 +404,17 @@ static int make_subfile(const mpiox_storage_subfiles *subfiles, int32_t number,
 
 /* The first one has the guard before there is another, so that nobody takes them for left ones. EEXIST: something has
  * the name of one, or has removed the first. */
-static int make_subfiles(const mpiox_storage_subfiles *subfiles, const mpiox_storage_subfiles_places *places,
-                         int *guard)
+static int make_subfiles(const mpiox_subfiles *subfiles, const mpiox_subfiles_places *places, int *guard)
 {
     for (int32_t i = 0; i < subfiles->count; i++) {
         int code = make_subfile(subfiles, i, places);
         if (code == 0 && i == 0) {
-            *guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_SHARED);
-            code = *guard < 0 || mpiox_storage_subfiles_is_current(subfiles, *guard) ? 0 : EEXIST;
+            *guard = mpiox_subfiles_guard(subfiles, MPIOX_GUARD_SHARED);
+            code = *guard < 0 || mpiox_subfiles_is_current(subfiles, *guard) ? 0 : EEXIST;
         }
         if (code != 0) {
             drop_guard(guard);
-            mpiox_storage_subfiles_remove_parts(subfiles, i);
+            mpiox_subfiles_remove_parts(subfiles, i);
             return code;
         }
     }
@@ -462,11 +448,11 @@ static bool is_anothers(char *folder, const struct stat *status)
     return stat(folder, &parent) != 0 || (parent.st_mode & S_ISVTX) != 0;
 }
 
-static int make_folder(const mpiox_storage_subfiles *subfiles)
+static int make_folder(const mpiox_subfiles *subfiles)
 {
     char path[PATH_MAX];
     struct stat status;
-    if (!mpiox_storage_subfiles_path(subfiles, 0, path, sizeof path))
+    if (!mpiox_subfiles_path(subfiles, 0, path, sizeof path))
         return ENAMETOOLONG;
     *strrchr(path, '/') = '\0';
     if (mkdir(path, FOLDER_PERMISSIONS) == 0)
@@ -478,8 +464,7 @@ static int make_folder(const mpiox_storage_subfiles *subfiles)
     return !S_ISDIR(status.st_mode) ? ENOTDIR : is_anothers(path, &status) ? EPERM : 0;
 }
 
-static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_storage_subfiles_places *places,
-                  int *guard)
+static int create(mpiox_subfiles *out, const char *name, const mpiox_subfiles_places *places, int *guard)
 {
     int code, tries = 0;
     do {
@@ -500,16 +485,16 @@ static int create(mpiox_storage_subfiles *out, const char *name, const mpiox_sto
     if (code == 0)
         return 0;
     drop_guard(guard);
-    mpiox_storage_subfiles_remove_parts(out, out->count);
+    mpiox_subfiles_remove_parts(out, out->count);
     return code;
 }
 
-int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t count, int64_t unit,
-                                  const mpiox_storage_subfiles_places *places, mpiox_storage_subfiles *out, int *guard)
+int mpiox_subfiles_create(const char *path, const char *name, int32_t count, int64_t unit,
+                          const mpiox_subfiles_places *places, mpiox_subfiles *out, int *guard)
 {
     struct stat status;
     *guard = -1;
-    *out = (mpiox_storage_subfiles){.unit = unit, .size = -1, .writers = 1, .count = count};
+    *out = (mpiox_subfiles){.unit = unit, .size = -1, .writers = 1, .count = count};
     if (lstat(path, &status) == 0)
         return EEXIST;
     if (strlen(base_of(name)) > MPIOX_SUBFILES_NAME_MOST)
@@ -517,27 +502,27 @@ int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t co
     out->index = absolute(path);
     const int code = out->index != NULL ? create(out, base_of(name), places, guard) : errno;
     if (code != 0)
-        mpiox_storage_subfiles_free(out);
+        mpiox_subfiles_free(out);
     return code;
 }
 
 /* What the index says now, whoever has replaced it meanwhile. */
-static int read_again(mpiox_storage_subfiles *subfiles)
+static int read_again(mpiox_subfiles *subfiles)
 {
-    mpiox_storage_subfiles now;
+    mpiox_subfiles now;
     const char *why;
-    int code = mpiox_storage_subfiles_read(subfiles->index, &now, &why);
+    int code = mpiox_subfiles_read(subfiles->index, &now, &why);
     if (code != 0)
         return code == EILSEQ ? ESTALE : code;
     code = now.id == subfiles->id ? 0 : ESTALE;
     subfiles->size = now.size;
     subfiles->writers = now.writers;
-    mpiox_storage_subfiles_free(&now);
+    mpiox_subfiles_free(&now);
     return code;
 }
 
 /* One at a time, where there are locks: *locked. 0 or an errno: what the index says now. */
-static int begin_change(mpiox_storage_subfiles *subfiles, int guard, bool *locked)
+static int begin_change(mpiox_subfiles *subfiles, int guard, bool *locked)
 {
     *locked = guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_CHANGE) == 0;
     return read_again(subfiles);
@@ -550,7 +535,7 @@ static int end_change(int guard, int code)
     return code;
 }
 
-int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int guard, bool *torn)
+int mpiox_subfiles_begin(mpiox_subfiles *subfiles, int guard, bool *torn)
 {
     bool locked;
     int code = begin_change(subfiles, guard, &locked);
@@ -564,7 +549,7 @@ int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int guard, bo
     return end_change(guard, code);
 }
 
-void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard, bool *torn)
+void mpiox_subfiles_emptied(mpiox_subfiles *subfiles, int guard, bool *torn)
 {
     bool locked;
     int code = begin_change(subfiles, guard, &locked);
@@ -579,27 +564,27 @@ void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard,
 }
 
 /* The size that the subfiles have together; each then gets its share of it, on stable storage if `stable`. */
-static int settle_sizes(mpiox_storage_subfiles *subfiles, bool stable)
+static int settle_sizes(mpiox_subfiles *subfiles, bool stable)
 {
     char path[PATH_MAX];
     struct stat status;
     int64_t *sizes = malloc(sizeof *sizes * (size_t)subfiles->count), size = 0;
     int code = sizes != NULL ? 0 : ENOMEM;
     for (int32_t i = 0; code == 0 && i < subfiles->count; i++) {
-        code = !mpiox_storage_subfiles_path(subfiles, i, path, sizeof path) ? ENAMETOOLONG
-               : lstat(path, &status) != 0                                  ? errno
-                                                                            : 0;
+        code = !mpiox_subfiles_path(subfiles, i, path, sizeof path) ? ENAMETOOLONG
+               : lstat(path, &status) != 0                          ? errno
+                                                                    : 0;
         if (code != 0)
             break;
         sizes[i] = status.st_size;
-        const int64_t end = mpiox_storage_subfiles_reach(subfiles->unit, subfiles->count, i, sizes[i]);
+        const int64_t end = mpiox_subfiles_reach(subfiles->unit, subfiles->count, i, sizes[i]);
         size = end > size ? end : size;
     }
     for (int32_t i = 0; code == 0 && i < subfiles->count; i++) {
-        const int64_t share = mpiox_storage_subfiles_share(subfiles->unit, subfiles->count, i, size);
+        const int64_t share = mpiox_subfiles_share(subfiles->unit, subfiles->count, i, size);
         if (share == sizes[i])
             continue;
-        (void)mpiox_storage_subfiles_path(subfiles, i, path, sizeof path);
+        (void)mpiox_subfiles_path(subfiles, i, path, sizeof path);
         const int fd = mpiox_storage_descriptor(path, O_WRONLY | O_NOFOLLOW);
         code = fd < 0 ? -fd : fstat(fd, &status) != 0 ? errno : 0;
         if (code == 0 && status.st_size < share) /* of a size that somebody else has settled nothing is cut off */
@@ -614,7 +599,7 @@ static int settle_sizes(mpiox_storage_subfiles *subfiles, bool stable)
     return code;
 }
 
-int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool stable)
+int mpiox_subfiles_end(mpiox_subfiles *subfiles, int guard, bool stable)
 {
     bool locked;
     int code = begin_change(subfiles, guard, &locked);
@@ -629,35 +614,28 @@ int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool
 
 /* ---- files that others bring to their end ------------------------------------------------------------------------ */
 
-int mpiox_storage_subfiles_first(const char *path, struct stat *status)
+static int first_of(const char *path, struct stat *status)
 {
-    mpiox_storage_subfiles subfiles;
+    mpiox_subfiles subfiles;
     char first[PATH_MAX];
     const char *why;
-    int code = mpiox_storage_subfiles_is_index(path) ? mpiox_storage_subfiles_read(path, &subfiles, &why) : EILSEQ;
+    int code = mpiox_subfiles_is_index(path) ? mpiox_subfiles_read(path, &subfiles, &why) : EILSEQ;
     if (code != 0)
         return code;
-    if (!mpiox_storage_subfiles_path(&subfiles, 0, first, sizeof first))
+    if (!mpiox_subfiles_path(&subfiles, 0, first, sizeof first))
         code = ENAMETOOLONG;
     else if (lstat(first, status) != 0)
         code = errno;
-    mpiox_storage_subfiles_free(&subfiles);
+    mpiox_subfiles_free(&subfiles);
     return code;
 }
 
-bool mpiox_storage_subfiles_is_first(const char *path, uint64_t device, uint64_t inode)
-{
-    struct stat status;
-    return mpiox_storage_subfiles_first(path, &status) == 0 && (uint64_t)status.st_dev == device &&
-           (uint64_t)status.st_ino == inode;
-}
-
-static int sync_all(const mpiox_storage_subfiles *subfiles)
+static int sync_all(const mpiox_subfiles *subfiles)
 {
     char path[PATH_MAX];
     int code = 0;
     for (int32_t i = 0; code == 0 && i < subfiles->count; i++) {
-        const int fd = mpiox_storage_subfiles_path(subfiles, i, path, sizeof path)
+        const int fd = mpiox_subfiles_path(subfiles, i, path, sizeof path)
                            ? mpiox_storage_descriptor(path, O_WRONLY | O_NOFOLLOW)
                            : -ENAMETOOLONG;
         code = fd < 0 ? -fd : fsync(fd) == 0 ? 0 : errno;
@@ -667,32 +645,32 @@ static int sync_all(const mpiox_storage_subfiles *subfiles)
     return code;
 }
 
-int mpiox_storage_subfiles_sync(const char *path)
+int mpiox_subfiles_sync(const char *path)
 {
-    mpiox_storage_subfiles subfiles;
+    mpiox_subfiles subfiles;
     const char *why;
-    int code = mpiox_storage_subfiles_read(path, &subfiles, &why);
+    int code = mpiox_subfiles_read(path, &subfiles, &why);
     if (code != 0)
         return code;
     code = sync_all(&subfiles);
-    mpiox_storage_subfiles_free(&subfiles);
+    mpiox_subfiles_free(&subfiles);
     return code;
 }
 
 /* Is this index another one of the same file? */
 static bool is_of(const char *path, uint64_t id)
 {
-    mpiox_storage_subfiles other;
+    mpiox_subfiles other;
     const char *why;
-    if (!mpiox_storage_subfiles_is_index(path) || mpiox_storage_subfiles_read(path, &other, &why) != 0)
+    if (!mpiox_subfiles_is_index(path) || mpiox_subfiles_read(path, &other, &why) != 0)
         return false;
     const bool is = other.id == id;
-    mpiox_storage_subfiles_free(&other);
+    mpiox_subfiles_free(&other);
     return is;
 }
 
 /* Nobody else writes the file, or does this. */
-static int publish(mpiox_storage_subfiles *subfiles, const char *path, bool locked)
+static int publish(mpiox_subfiles *subfiles, const char *path, bool locked)
 {
     struct stat status;
     int code = sync_all(subfiles);
@@ -711,19 +689,19 @@ static int publish(mpiox_storage_subfiles *subfiles, const char *path, bool lock
 }
 
 /* `name` in the folder of the index. */
-static bool beside(const mpiox_storage_subfiles *subfiles, const char *name, char path[PATH_MAX])
+static bool beside(const mpiox_subfiles *subfiles, const char *name, char path[PATH_MAX])
 {
     const int folder = (int)(base_of(subfiles->index) - subfiles->index);
     return snprintf(path, PATH_MAX, "%.*s%s", folder, subfiles->index, base_of(name)) < PATH_MAX;
 }
 
-int mpiox_storage_subfiles_publish(const char *staging, const char *name)
+int mpiox_subfiles_publish(const char *staging, const char *name)
 {
-    mpiox_storage_subfiles subfiles;
+    mpiox_subfiles subfiles;
     char path[PATH_MAX];
     struct stat status;
     const char *why;
-    int code = mpiox_storage_subfiles_read(staging, &subfiles, &why);
+    int code = mpiox_subfiles_read(staging, &subfiles, &why);
     if (code != 0)
         return code;
     int guard = open_first(&subfiles);
@@ -735,11 +713,11 @@ int mpiox_storage_subfiles_publish(const char *staging, const char *name)
     else
         code = lstat(subfiles.index, &status) != 0 ? errno : publish(&subfiles, path, lock == 0);
     drop_guard(&guard);
-    mpiox_storage_subfiles_free(&subfiles);
+    mpiox_subfiles_free(&subfiles);
     return code;
 }
 
-int mpiox_storage_subfiles_reveal(mpiox_storage_subfiles *subfiles, const char *name)
+int mpiox_subfiles_reveal(mpiox_subfiles *subfiles, const char *name)
 {
     char path[PATH_MAX];
     char *own = beside(subfiles, name, path) ? strdup(path) : NULL;
@@ -752,3 +730,18 @@ int mpiox_storage_subfiles_reveal(mpiox_storage_subfiles *subfiles, const char *
     subfiles->index = own;
     return 0;
 }
+
+/* ---- an index that has a staging name ---------------------------------------------------------------------------- */
+
+static bool first_path(const char *path, char *first, int64_t bytes)
+{
+    mpiox_subfiles subfiles;
+    const char *why;
+    if (!mpiox_subfiles_is_index(path) || mpiox_subfiles_read(path, &subfiles, &why) != 0)
+        return false;
+    const bool found = mpiox_subfiles_path(&subfiles, 0, first, bytes);
+    mpiox_subfiles_free(&subfiles);
+    return found;
+}
+
+const mpiox_storage_staging_index mpiox_storage_staging_subfiles = {first_of, first_path, mpiox_subfiles_publish};

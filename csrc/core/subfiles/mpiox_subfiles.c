@@ -1,5 +1,5 @@
 /*
- * mpiox_storage_subfiles.c - the back end that deals one logical file over several.
+ * mpiox_subfiles.c - the back end that deals one logical file over several.
  *
  * Problem.    A request of the logical file is one of a subfile, or of several; a subfile may end before the logical
  *             file does, and a process can hold only so many descriptors.
@@ -25,8 +25,8 @@
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_refresh.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_storage_subfiles.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_subfiles.h"
+#include "mpiox_subfiles_files.h"
 
 enum { CUT_VECTORS = 64, LEAST_OPEN = 8, TOGETHER = 256 };
 
@@ -37,7 +37,7 @@ typedef struct member {
 } member;
 
 typedef struct subfiles_state {
-    mpiox_storage_subfiles index; /* owned */
+    mpiox_subfiles index; /* owned */
     mpiox_storage_options options;
     int flags, rank;
     struct subfiles_state *next; /* guarded by all_lock */
@@ -109,7 +109,7 @@ static int open_subfile(mpiox_storage *storage, int32_t number)
     member *f = &state->files[number];
     mpiox_error error = {.code = MPIOX_OK};
     char path[PATH_MAX];
-    if (!mpiox_storage_subfiles_path(&state->index, number, path, sizeof path))
+    if (!mpiox_subfiles_path(&state->index, number, path, sizeof path))
         return -ENAMETOOLONG;
     while (open_in_total >= most_open() && close_somewhere(state))
         continue;
@@ -162,7 +162,7 @@ static int64_t bytes_of(mpiox_storage *storage, int32_t number)
     const subfiles_state *state = storage->state;
     char path[PATH_MAX];
     struct statx status;
-    if (!mpiox_storage_subfiles_path(&state->index, number, path, sizeof path))
+    if (!mpiox_subfiles_path(&state->index, number, path, sizeof path))
         return -ENAMETOOLONG;
     if (statx(AT_FDCWD, path, AT_SYMLINK_NOFOLLOW | (storage->exact ? AT_STATX_FORCE_SYNC : 0), STATX_SIZE, &status) !=
         0)
@@ -175,7 +175,7 @@ static int64_t end_by(mpiox_storage *storage, int32_t number)
 {
     const subfiles_state *state = storage->state;
     const int64_t bytes = bytes_of(storage, number);
-    return bytes < 0 ? bytes : mpiox_storage_subfiles_reach(state->index.unit, state->index.count, number, bytes);
+    return bytes < 0 ? bytes : mpiox_subfiles_reach(state->index.unit, state->index.count, number, bytes);
 }
 
 static int subfiles_size(mpiox_storage *storage, int64_t *bytes)
@@ -196,7 +196,7 @@ static int subfiles_size(mpiox_storage *storage, int64_t *bytes)
 
 /* A subfile ends at or before `place`. What of `wanted` bytes at `offset` is in the logical file all the same? Or
  * -errno. */
-static int64_t hole_bytes(mpiox_storage *storage, mpiox_storage_place place, int64_t offset, int64_t wanted)
+static int64_t hole_bytes(mpiox_storage *storage, mpiox_subfiles_spot place, int64_t offset, int64_t wanted)
 {
     const subfiles_state *state = storage->state;
     const int64_t own = bytes_of(storage, place.subfile), end = end_by(storage, state->longest);
@@ -223,7 +223,7 @@ static void clear(const struct iovec *iov, int64_t bytes)
     }
 }
 
-static int64_t read_hole(mpiox_storage *storage, mpiox_storage_place place, const struct iovec *iov, int iov_count,
+static int64_t read_hole(mpiox_storage *storage, mpiox_subfiles_spot place, const struct iovec *iov, int iov_count,
                          int64_t offset)
 {
     const int64_t bytes = hole_bytes(storage, place, offset, mpiox_storage_request_bytes(iov, iov_count, 0));
@@ -235,14 +235,14 @@ static int64_t read_hole(mpiox_storage *storage, mpiox_storage_place place, cons
 static int32_t subfiles_part_of(const mpiox_storage *storage, int64_t offset)
 {
     const subfiles_state *state = storage->state;
-    return mpiox_storage_subfiles_place(state->index.unit, state->index.count, offset).subfile;
+    return mpiox_subfiles_place(state->index.unit, state->index.count, offset).subfile;
 }
 
 static int64_t subfiles_transfer(mpiox_storage *storage, bool write, const struct iovec *iov, int iov_count,
                                  int64_t offset)
 {
     const subfiles_state *state = storage->state;
-    const mpiox_storage_place place = mpiox_storage_subfiles_place(state->index.unit, state->index.count, offset);
+    const mpiox_subfiles_spot place = mpiox_subfiles_place(state->index.unit, state->index.count, offset);
     struct iovec part[CUT_VECTORS];
     mpiox_storage *inner;
     if (mpiox_storage_request_bytes(iov, iov_count, 0) > place.left) {
@@ -268,12 +268,10 @@ typedef struct together {
 static void gather(const subfiles_state *state, mpiox_storage_call *calls, int count, int first, bool *seen,
                    together *out)
 {
-    const int32_t subfile =
-        mpiox_storage_subfiles_place(state->index.unit, state->index.count, calls[first].offset).subfile;
+    const int32_t subfile = mpiox_subfiles_place(state->index.unit, state->index.count, calls[first].offset).subfile;
     out->count = 0;
     for (int i = first; i < count && out->count < TOGETHER; i++) {
-        const mpiox_storage_place place = mpiox_storage_subfiles_place(state->index.unit, state->index.count,
-                                                                       calls[i].offset);
+        const mpiox_subfiles_spot place = mpiox_subfiles_place(state->index.unit, state->index.count, calls[i].offset);
         if (seen[i] || place.subfile != subfile)
             continue;
         seen[i] = true;
@@ -311,7 +309,7 @@ static void subfiles_many(mpiox_storage *storage, bool write, mpiox_storage_call
             continue;
         gather(state, calls, count, first, seen, &t);
         const int32_t subfile =
-            mpiox_storage_subfiles_place(state->index.unit, state->index.count, calls[first].offset).subfile;
+            mpiox_subfiles_place(state->index.unit, state->index.count, calls[first].offset).subfile;
         if (t.count < 2 || acquire(storage, subfile, write, &inner) != 0)
             continue;
         if (inner->backend->many != NULL)
@@ -351,7 +349,7 @@ static int subfiles_reserve(mpiox_storage *storage, int64_t bytes)
     const subfiles_state *state = storage->state;
     int code = 0;
     for (int32_t i = 0; code == 0 && i < state->index.count; i++) {
-        const int64_t share = mpiox_storage_subfiles_share(state->index.unit, state->index.count, i, bytes);
+        const int64_t share = mpiox_subfiles_share(state->index.unit, state->index.count, i, bytes);
         mpiox_error error = {.code = MPIOX_OK};
         mpiox_storage *inner;
         if (share == 0)
@@ -376,7 +374,7 @@ static int subfiles_resize(mpiox_storage *storage, int64_t bytes, int part, int 
         if (code != 0)
             return code;
         code = -mpiox_storage_cut_file(inner->fd,
-                                       mpiox_storage_subfiles_share(state->index.unit, state->index.count, i, bytes));
+                                       mpiox_subfiles_share(state->index.unit, state->index.count, i, bytes));
         release(storage, i);
     }
     return code;
@@ -417,7 +415,7 @@ static void discard_state(subfiles_state *state)
     if (state->folder >= 0)
         close(state->folder);
     pthread_mutex_destroy(&state->lock);
-    mpiox_storage_subfiles_free(&state->index);
+    mpiox_subfiles_free(&state->index);
     free(state);
 }
 
@@ -464,7 +462,7 @@ static void keep_folder(subfiles_state *state)
 }
 
 /* The index is taken over. */
-static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const mpiox_storage_options *options,
+static int open_index(mpiox_subfiles *index, int flags, int rank, const mpiox_storage_options *options,
                       mpiox_storage **out, mpiox_error *error)
 {
     mpiox_storage *storage = calloc(1, sizeof *storage), *first;
@@ -472,7 +470,7 @@ static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const 
     if (storage == NULL || state == NULL) {
         free(storage);
         free(state);
-        mpiox_storage_subfiles_free(index);
+        mpiox_subfiles_free(index);
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open");
     }
     state->index = *index;
@@ -501,30 +499,30 @@ static int open_index(mpiox_storage_subfiles *index, int flags, int rank, const 
     return MPIOX_OK;
 }
 
-int mpiox_storage_subfiles_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
-                                mpiox_storage **out, mpiox_error *error)
+int mpiox_subfiles_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
+                        mpiox_storage **out, mpiox_error *error)
 {
-    mpiox_storage_subfiles index;
+    mpiox_subfiles index;
     const char *why;
     *out = NULL;
-    const int code = mpiox_storage_subfiles_read(path, &index, &why);
+    const int code = mpiox_subfiles_read(path, &index, &why);
     if (code != 0)
         return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "open (the index of subfiles)");
     return open_index(&index, flags, rank, options, out, error);
 }
 
-const mpiox_storage_subfiles *mpiox_storage_subfiles_of(const mpiox_storage *storage)
+const mpiox_subfiles *mpiox_subfiles_of(const mpiox_storage *storage)
 {
     return storage->backend == &subfiles_backend ? &((const subfiles_state *)storage->state)->index : NULL;
 }
 
-void mpiox_storage_subfiles_say_written(mpiox_storage *storage)
+void mpiox_subfiles_say_written(mpiox_storage *storage)
 {
     if (storage->backend != &subfiles_backend)
         return;
     subfiles_state *state = storage->state;
     pthread_mutex_lock(&state->lock);
     if (state->guard < 0)
-        state->guard = mpiox_storage_subfiles_guard(&state->index, MPIOX_GUARD_BEHIND);
+        state->guard = mpiox_subfiles_guard(&state->index, MPIOX_GUARD_BEHIND);
     pthread_mutex_unlock(&state->lock);
 }

@@ -1,89 +1,85 @@
 /*
- * mpiox_storage_subfiles_files.h - index and subfiles in the file system: found, made, made whole, removed.
+ * mpiox_subfiles_files.h - index and subfiles in the file system: found, made, made whole, removed.
  *
  * A file that delegates write behind its close has its index under a staging name (mpiox_storage_staging.h), and its
  * subfiles where they stay. Local, blocking; 0 or an errno, unless said otherwise. Private to csrc/core/storage and to
  * who opens files.
  */
-#ifndef MPIOX_STORAGE_SUBFILES_FILES_H
-#define MPIOX_STORAGE_SUBFILES_FILES_H
+#ifndef MPIOX_SUBFILES_FILES_H
+#define MPIOX_SUBFILES_FILES_H
 
 #include "mpiox_storage_lock.h"
-#include "mpiox_storage_subfiles_index.h"
+#include "mpiox_subfiles_index.h"
 
 /* Is a file of this name an index? One system call where it is none, unless it is small. */
-bool mpiox_storage_subfiles_is_index(const char *path);
+bool mpiox_subfiles_is_index(const char *path);
 /* The same of a file that is open as `fd`; by its path where that cannot be read. */
-bool mpiox_storage_subfiles_is_open_index(const char *path, int fd);
+bool mpiox_subfiles_is_open_index(const char *path, int fd);
 /* EBADMSG: it is no good index, and *why says so; EILSEQ: no index at all. Subfiles are in the folder that the index
  * names, or in the one called after it, if that has the first one: both may have been renamed. */
-int mpiox_storage_subfiles_read(const char *path, mpiox_storage_subfiles *out, const char **why);
+int mpiox_subfiles_read(const char *path, mpiox_subfiles *out, const char **why);
 /* Where a file system places each file by its name: may a new subfile, open as `fd`, stay where it is? Else it gets
  * another name. `last`: there is none. */
-typedef struct mpiox_storage_subfiles_places {
+typedef struct mpiox_subfiles_places {
     bool (*fits)(int fd, int32_t subfile, bool last, void *context);
     void *context;
-} mpiox_storage_subfiles_places;
+} mpiox_subfiles_places;
 
 /* Make a file of `count` empty subfiles, which this process writes from now on. EEXIST: something has that name.
  * EPERM: the folder of the subfiles is there, in a sticky folder, and is neither this user's nor root's.
  * ENAMETOOLONG: its base name has more than MPIOX_SUBFILES_NAME_MOST bytes, or there is no room behind its path.
  * `name`: of the file, or a path to it: after it the folder of the subfiles is called. `places`: NULL: anywhere.
- * *guard: as of mpiox_storage_subfiles_guard(). */
-int mpiox_storage_subfiles_create(const char *path, const char *name, int32_t count, int64_t unit,
-                                  const mpiox_storage_subfiles_places *places, mpiox_storage_subfiles *out, int *guard);
+ * *guard: as of mpiox_subfiles_guard(). */
+int mpiox_subfiles_create(const char *path, const char *name, int32_t count, int64_t unit,
+                          const mpiox_subfiles_places *places, mpiox_subfiles *out, int *guard);
 /* Path of a subfile. False: too long. */
-bool mpiox_storage_subfiles_path(const mpiox_storage_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes);
+bool mpiox_subfiles_path(const mpiox_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes);
 /* Is the folder of the first subfile there? Its path. */
-bool mpiox_storage_subfiles_folder(const mpiox_storage_subfiles *subfiles, char *path, int64_t bytes);
+bool mpiox_subfiles_folder(const mpiox_subfiles *subfiles, char *path, int64_t bytes);
 /* Are all subfiles there, and of a whole file with their sizes? *bad: the one that is not (ENOENT, or EBADMSG where its
  * size is wrong). */
-int mpiox_storage_subfiles_check(const mpiox_storage_subfiles *subfiles, int32_t *bad);
+int mpiox_subfiles_check(const mpiox_subfiles *subfiles, int32_t *bad);
 /* Say to others that this process has the file open (SHARED, READS, BEHIND), until the descriptor that is returned is
  * closed; -1 with errno: there are no locks. Waits while somebody makes the file whole, or removes it. */
-int mpiox_storage_subfiles_guard(const mpiox_storage_subfiles *subfiles, mpiox_storage_guarding how);
+int mpiox_subfiles_guard(const mpiox_subfiles *subfiles, mpiox_storage_guarding how);
 /* Has the file whose guard that is still its subfiles? Else it was removed, or made one file, before. */
-bool mpiox_storage_subfiles_is_current(const mpiox_storage_subfiles *subfiles, int guard);
+bool mpiox_subfiles_is_current(const mpiox_subfiles *subfiles, int guard);
 /* This process, which has a guard, writes the file from now on. *torn: a program before has not closed it, and nobody
  * has it open: then the index stays as it is. */
-int mpiox_storage_subfiles_begin(mpiox_storage_subfiles *subfiles, int guard, bool *torn);
+int mpiox_subfiles_begin(mpiox_subfiles *subfiles, int guard, bool *torn);
 /* This process has emptied it: what others have not closed counts no more, unless they have it open. *torn: as above,
  * and false then. */
-void mpiox_storage_subfiles_emptied(mpiox_storage_subfiles *subfiles, int guard, bool *torn);
+void mpiox_subfiles_emptied(mpiox_subfiles *subfiles, int guard, bool *torn);
 /* It writes no more, and what it wrote has come to the subfiles; not for one that was torn. The last one makes the file
  * whole: subfiles->size says so. `stable`: it was synced, and what this changes is. */
-int mpiox_storage_subfiles_end(mpiox_storage_subfiles *subfiles, int guard, bool stable);
+int mpiox_subfiles_end(mpiox_subfiles *subfiles, int guard, bool stable);
 /* Is it a copy of the index of another file, which has these subfiles and is still there? */
-bool mpiox_storage_subfiles_is_copy(const mpiox_storage_subfiles *subfiles);
+bool mpiox_subfiles_is_copy(const mpiox_subfiles *subfiles);
 /* Remove the subfiles up to `made` of them, and their folder if nothing else is in it. 0 or an errno. */
-int mpiox_storage_subfiles_remove_parts(const mpiox_storage_subfiles *subfiles, int32_t made);
+int mpiox_subfiles_remove_parts(const mpiox_subfiles *subfiles, int32_t made);
 /* Remove the subfiles, their folder if nothing else is in it, and the index; of a copy, the index. */
-int mpiox_storage_subfiles_remove(const mpiox_storage_subfiles *subfiles);
+int mpiox_subfiles_remove(const mpiox_subfiles *subfiles);
 
-/* ---- by its name (mpiox_storage_subfiles_past.c) ----------------------------------------------------------------- */
+/* ---- by its name (mpiox_subfiles_past.c) ----------------------------------------------------------------- */
 
 /* Has somebody emptied the index past MPI, as PnetCDF does when it makes a file again? Then it goes, and so do its
  * subfiles, unless a process writes them. Has it gone? */
-bool mpiox_storage_subfiles_drop_emptied(const char *path);
+bool mpiox_subfiles_drop_emptied(const char *path);
 /* Delete the file at `path`: its index, then the subfiles, unless another index in the folder has them. 0; EILSEQ: the
  * name alone is to go, for it is no index, a symbolic link, or one of several names of an index; EBUSY: somebody has
  * had the file open for a second; or an errno. Blocks meanwhile. */
-int mpiox_storage_subfiles_delete(const char *path);
+int mpiox_subfiles_delete(const char *path);
 
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */
 
-/* What the first subfile of an index is. 0, EILSEQ (no index), or why it cannot be told. */
-int mpiox_storage_subfiles_first(const char *path, struct stat *status);
-/* Is the first subfile of the index at `path` that file? Any index. */
-bool mpiox_storage_subfiles_is_first(const char *path, uint64_t device, uint64_t inode);
 /* What this host has written to the subfiles of the index at `path` comes to stable storage. Any index. */
-int mpiox_storage_subfiles_sync(const char *path);
+int mpiox_subfiles_sync(const char *path);
 /* All of the file is in its subfiles: they come to stable storage, get their shares of the size, and an index that says
  * so gets the file's own name, in one step. `name`: that, or a path to it. Then the index at `staging` is removed.
  * EAGAIN: somebody has the file open for writing, or does this just now; EEXIST: something else has that name; ENOENT:
  * there is no such index any more. */
-int mpiox_storage_subfiles_publish(const char *staging, const char *name);
+int mpiox_subfiles_publish(const char *staging, const char *name);
 /* It gets its own name as it is, being written. */
-int mpiox_storage_subfiles_reveal(mpiox_storage_subfiles *subfiles, const char *name);
+int mpiox_subfiles_reveal(mpiox_subfiles *subfiles, const char *name);
 
 #endif

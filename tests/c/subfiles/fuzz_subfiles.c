@@ -1,8 +1,8 @@
 /*
  * fuzz_subfiles.c - libFuzzer harness of the index of a file of subfiles.
  *
- *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/core/common -Icsrc/core/storage \
- *       tests/c/storage/fuzz_subfiles.c csrc/core/storage/mpiox_storage_subfiles_index.c -o fuzz
+ *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/core/common -Icsrc/core/subfiles \
+ *       tests/c/subfiles/fuzz_subfiles.c csrc/core/subfiles/mpiox_subfiles_index.c -o fuzz
  *   ./fuzz CORPUS
  *
  * What is accepted is written again as a text that says the same; what is refused says why, and holds nothing. Each
@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_storage_subfiles_index.h"
+#include "mpiox_subfiles_index.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -31,7 +31,7 @@ static char *copy_of(const uint8_t *data, size_t size)
     return copy;
 }
 
-static void same(const mpiox_storage_subfiles *a, const mpiox_storage_subfiles *b)
+static void same(const mpiox_subfiles *a, const mpiox_subfiles *b)
 {
     require(a->unit == b->unit && a->size == b->size && a->id == b->id && a->count == b->count);
     require(a->writers == b->writers);
@@ -41,19 +41,19 @@ static void same(const mpiox_storage_subfiles *a, const mpiox_storage_subfiles *
 
 static void try_text(char *text, size_t size)
 {
-    mpiox_storage_subfiles first, second;
+    mpiox_subfiles first, second;
     const char *why = NULL;
-    if (mpiox_storage_subfiles_parse(text, (int64_t)size, &first, &why) != MPIOX_OK) {
+    if (mpiox_subfiles_parse(text, (int64_t)size, &first, &why) != MPIOX_OK) {
         require(why != NULL && why[0] != '\0' && first.names == NULL && first.text == NULL);
         return;
     }
     require(first.unit > 0 && first.count > 0 && first.count <= MPIOX_SUBFILES_MOST && first.size >= -1);
-    char *again = mpiox_storage_subfiles_format(&first, "any\n%name");
+    char *again = mpiox_subfiles_format(&first, "any\n%name");
     require(again != NULL);
-    require(mpiox_storage_subfiles_parse(again, (int64_t)strlen(again), &second, &why) == MPIOX_OK);
+    require(mpiox_subfiles_parse(again, (int64_t)strlen(again), &second, &why) == MPIOX_OK);
     same(&first, &second);
-    mpiox_storage_subfiles_free(&first);
-    mpiox_storage_subfiles_free(&second);
+    mpiox_subfiles_free(&first);
+    mpiox_subfiles_free(&second);
 }
 
 static uint32_t crc32_of(const uint8_t *data, size_t size)

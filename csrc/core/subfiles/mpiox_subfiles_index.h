@@ -1,5 +1,5 @@
 /*
- * mpiox_storage_subfiles_index.h - one logical file that is stored as several: its index, where bytes lie. Pure.
+ * mpiox_subfiles_index.h - one logical file that is stored as several: its index, where bytes lie. Pure.
  *
  * Problem.    On many file systems one shared file is the limit, however its bytes are dealt to the processes: its
  *             locks, its server, its inode are shared.
@@ -14,8 +14,8 @@
  *             ID.NUMBER or ID.NUMBER.TAG, after the random ID of the index. An index that names other files is refused,
  *             and nothing of theirs is touched.
  */
-#ifndef MPIOX_STORAGE_SUBFILES_INDEX_H
-#define MPIOX_STORAGE_SUBFILES_INDEX_H
+#ifndef MPIOX_SUBFILES_INDEX_H
+#define MPIOX_SUBFILES_INDEX_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ enum {
 }; /* bytes: of theirs and the index's while it is made */
 #define MPIOX_SUBFILES_UNIT_MOST (INT64_C(1) << 62)
 
-typedef struct mpiox_storage_subfiles {
+typedef struct mpiox_subfiles {
     int64_t unit, size; /* bytes; size -1: it is being written, */
     int32_t writers;    /* by so many programs that have opened it and not closed it, or were ended before */
     uint64_t id;
@@ -36,28 +36,28 @@ typedef struct mpiox_storage_subfiles {
     char **names; /* [count], absolute or relative to the index's folder */
     char *text;   /* owned: where the names lie */
     char *index;  /* absolute path of the index; NULL: there is none yet */
-} mpiox_storage_subfiles;
+} mpiox_subfiles;
 
 /* ---- where bytes lie. Pure --------------------------------------------------------------------------------------- */
 
-typedef struct mpiox_storage_place {
+typedef struct mpiox_subfiles_spot {
     int32_t subfile;
     int64_t offset, left; /* in the subfile; bytes up to the end of the unit */
-} mpiox_storage_place;
+} mpiox_subfiles_spot;
 
-mpiox_storage_place mpiox_storage_subfiles_place(int64_t unit, int32_t count, int64_t offset);
+mpiox_subfiles_spot mpiox_subfiles_place(int64_t unit, int32_t count, int64_t offset);
 /* Bytes of a logical file of `size` bytes that lie in a subfile. */
-int64_t mpiox_storage_subfiles_share(int64_t unit, int32_t count, int32_t subfile, int64_t size);
+int64_t mpiox_subfiles_share(int64_t unit, int32_t count, int32_t subfile, int64_t size);
 /* Where the logical file ends at least, by the size of a subfile; INT64_MAX: beyond what a file can have. */
-int64_t mpiox_storage_subfiles_reach(int64_t unit, int32_t count, int32_t subfile, int64_t bytes);
+int64_t mpiox_subfiles_reach(int64_t unit, int32_t count, int32_t subfile, int64_t bytes);
 
-/* ---- the index (mpiox_storage_subfiles_index.c) ------------------------------------------------------------------ */
+/* ---- the index (mpiox_subfiles_index.c) ------------------------------------------------------------------ */
 
 /* Read a text of `bytes` bytes, which is taken over (free) in any case. 0, MPIOX_E_NOMEM, or MPIOX_E_ARG: *why says
  * what is wrong with it (static text). */
-int mpiox_storage_subfiles_parse(char *text, int64_t bytes, mpiox_storage_subfiles *out, const char **why);
+int mpiox_subfiles_parse(char *text, int64_t bytes, mpiox_subfiles *out, const char **why);
 /* The text of an index for a file of that base name; free it. NULL: no memory. */
-char *mpiox_storage_subfiles_format(const mpiox_storage_subfiles *subfiles, const char *name);
-void mpiox_storage_subfiles_free(mpiox_storage_subfiles *subfiles); /* what it holds; NULL-safe */
+char *mpiox_subfiles_format(const mpiox_subfiles *subfiles, const char *name);
+void mpiox_subfiles_free(mpiox_subfiles *subfiles); /* what it holds; NULL-safe */
 
 #endif

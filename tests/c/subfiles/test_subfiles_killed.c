@@ -11,7 +11,7 @@
 
 #include "check.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_subfiles_files.h"
 
 static bool dies, dies_late; /* with the next change of a name; before what lies beside the staging name is removed */
 static char path[PATH_MAX], staging[PATH_MAX];
@@ -47,36 +47,36 @@ static int entries(const char *folder)
     return count;
 }
 
-static int publish(mpiox_storage_subfiles *unused)
+static int publish(mpiox_subfiles *unused)
 {
     (void)unused;
-    return mpiox_storage_subfiles_publish(staging, path);
+    return mpiox_subfiles_publish(staging, path);
 }
 
-static int write_once(mpiox_storage_subfiles *subfiles)
+static int write_once(mpiox_subfiles *subfiles)
 {
     bool torn;
-    const int guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_SHARED);
-    int code = mpiox_storage_subfiles_begin(subfiles, guard, &torn);
+    const int guard = mpiox_subfiles_guard(subfiles, MPIOX_GUARD_SHARED);
+    int code = mpiox_subfiles_begin(subfiles, guard, &torn);
     CHECK(!torn);
     if (code == 0)
-        code = mpiox_storage_subfiles_end(subfiles, guard, false);
+        code = mpiox_subfiles_end(subfiles, guard, false);
     close(guard);
     return code;
 }
 
 /* A delegate has written its part. */
-static int end_part(mpiox_storage_subfiles *subfiles)
+static int end_part(mpiox_subfiles *subfiles)
 {
     char first[PATH_MAX];
     struct stat status;
     bool renamed;
-    CHECK(mpiox_storage_subfiles_path(subfiles, 0, first, sizeof first) && stat(first, &status) == 0);
+    CHECK(mpiox_subfiles_path(subfiles, 0, first, sizeof first) && stat(first, &status) == 0);
     return mpiox_storage_staging_end(staging, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
 }
 
 /* Somebody is killed in the middle of it, and another one does it. Nothing is left but the file. */
-static void check(const char *folder, int (*work)(mpiox_storage_subfiles *subfiles), mpiox_storage_subfiles *subfiles)
+static void check(const char *folder, int (*work)(mpiox_subfiles *subfiles), mpiox_subfiles *subfiles)
 {
     int status = 0;
     const pid_t child = fork();
@@ -92,15 +92,15 @@ static void check(const char *folder, int (*work)(mpiox_storage_subfiles *subfil
     CHECK_EQUAL(entries(folder), 2);
 }
 
-static void make(int *guard, mpiox_storage_subfiles *subfiles)
+static void make(int *guard, mpiox_subfiles *subfiles)
 {
-    CHECK_EQUAL(mpiox_storage_subfiles_create(staging, path, 3, 4096, NULL, subfiles, guard), 0);
+    CHECK_EQUAL(mpiox_subfiles_create(staging, path, 3, 4096, NULL, subfiles, guard), 0);
     close(*guard);
 }
 
 int main(int argc, char **argv)
 {
-    mpiox_storage_subfiles subfiles, found = {.size = -1};
+    mpiox_subfiles subfiles, found = {.size = -1};
     const char *why;
     int guard = -1;
     if (argc != 2 || snprintf(path, sizeof path, "%s/file", argv[1]) >= PATH_MAX ||
@@ -108,17 +108,17 @@ int main(int argc, char **argv)
         return 2;
     make(&guard, &subfiles);
     check(argv[1], publish, &subfiles);
-    CHECK_EQUAL(mpiox_storage_subfiles_read(path, &found, &why), 0);
+    CHECK_EQUAL(mpiox_subfiles_read(path, &found, &why), 0);
     CHECK(found.id == subfiles.id && found.size == 0);
     check(argv[1], write_once, &found);
-    CHECK_EQUAL(mpiox_storage_subfiles_remove(&found), 0);
+    CHECK_EQUAL(mpiox_subfiles_remove(&found), 0);
     CHECK_EQUAL(entries(argv[1]), 0);
-    mpiox_storage_subfiles_free(&found);
-    mpiox_storage_subfiles_free(&subfiles);
+    mpiox_subfiles_free(&found);
+    mpiox_subfiles_free(&subfiles);
     make(&guard, &subfiles);
     CHECK_EQUAL(mpiox_storage_staging_create(staging, true, 1), 0);
     CHECK_EQUAL(mpiox_storage_staging_begin(staging, 0), 0);
     check(argv[1], end_part, &subfiles);
-    mpiox_storage_subfiles_free(&subfiles);
+    mpiox_subfiles_free(&subfiles);
     return check_exit();
 }

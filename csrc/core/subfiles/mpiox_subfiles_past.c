@@ -1,6 +1,6 @@
 /*
- * mpiox_storage_subfiles_past.c - files of subfiles that somebody empties past MPI, or deletes. See
- * mpiox_storage_subfiles_files.h.
+ * mpiox_subfiles_past.c - files of subfiles that somebody empties past MPI, or deletes. See
+ * mpiox_subfiles_files.h.
  *
  * What speaks of the subfiles is looked for among all files of the folder: an index may have been renamed or copied.
  */
@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "mpiox_storage_lock.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_subfiles_files.h"
 
 enum { TRIES = 100, PAUSE_NS = 10000000 }; /* a second together */
 
@@ -64,14 +64,14 @@ static bool is_spoken_of(const char *path, bool (*is)(const char *first, const v
     DIR *entries = opendir(length > 0 ? beside : ".");
     bool found = entries == NULL;
     for (const struct dirent *entry; !found && (entry = readdir(entries)) != NULL;) {
-        mpiox_storage_subfiles other;
+        mpiox_subfiles other;
         const char *why;
         if ((entry->d_type != DT_REG && entry->d_type != DT_UNKNOWN) ||
             snprintf(beside, sizeof beside, "%.*s%s", length, path, entry->d_name) >= (int)sizeof beside ||
-            !mpiox_storage_subfiles_is_index(beside) || mpiox_storage_subfiles_read(beside, &other, &why) != 0)
+            !mpiox_subfiles_is_index(beside) || mpiox_subfiles_read(beside, &other, &why) != 0)
             continue;
-        found = mpiox_storage_subfiles_path(&other, 0, first, sizeof first) && is(first, context);
-        mpiox_storage_subfiles_free(&other);
+        found = mpiox_subfiles_path(&other, 0, first, sizeof first) && is(first, context);
+        mpiox_subfiles_free(&other);
     }
     if (entries != NULL)
         closedir(entries);
@@ -86,7 +86,7 @@ static bool is_in(const char *first, const void *folder)
     return realpath(folder, real) == NULL || (strncmp(first, real, strlen(real)) == 0 && first[strlen(real)] == '/');
 }
 
-bool mpiox_storage_subfiles_drop_emptied(const char *path)
+bool mpiox_subfiles_drop_emptied(const char *path)
 {
     char folder[PATH_MAX];
     struct stat status;
@@ -109,46 +109,45 @@ static bool is_same(const char *first, const void *status)
 }
 
 /* The index, then the subfiles, if no other index beside it has them. */
-static int delete_named(const mpiox_storage_subfiles *subfiles)
+static int delete_named(const mpiox_subfiles *subfiles)
 {
     char first[PATH_MAX];
     struct stat status;
-    const bool there = mpiox_storage_subfiles_path(subfiles, 0, first, sizeof first) && lstat(first, &status) == 0;
-    const bool copy = mpiox_storage_subfiles_is_copy(subfiles);
+    const bool there = mpiox_subfiles_path(subfiles, 0, first, sizeof first) && lstat(first, &status) == 0;
+    const bool copy = mpiox_subfiles_is_copy(subfiles);
     if (unlink(subfiles->index) != 0)
         return errno;
     return copy || (there && is_spoken_of(subfiles->index, is_same, &status))
                ? 0
-               : mpiox_storage_subfiles_remove_parts(subfiles, subfiles->count);
+               : mpiox_subfiles_remove_parts(subfiles, subfiles->count);
 }
 
 /* Other ranks may be a moment behind in the same MPI_File_close. */
-static int take_guard(const mpiox_storage_subfiles *subfiles)
+static int take_guard(const mpiox_subfiles *subfiles)
 {
     const struct timespec pause = {.tv_nsec = PAUSE_NS};
-    int guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_REMOVE);
+    int guard = mpiox_subfiles_guard(subfiles, MPIOX_GUARD_REMOVE);
     for (int tries = 1; guard < 0 && errno == EAGAIN && tries < TRIES; tries++) {
         nanosleep(&pause, NULL);
-        guard = mpiox_storage_subfiles_guard(subfiles, MPIOX_GUARD_REMOVE);
+        guard = mpiox_subfiles_guard(subfiles, MPIOX_GUARD_REMOVE);
     }
     return guard;
 }
 
-int mpiox_storage_subfiles_delete(const char *path)
+int mpiox_subfiles_delete(const char *path)
 {
-    mpiox_storage_subfiles subfiles;
+    mpiox_subfiles subfiles;
     struct stat status;
     const char *why;
-    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1 ||
-        !mpiox_storage_subfiles_is_index(path))
+    if (lstat(path, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink > 1 || !mpiox_subfiles_is_index(path))
         return EILSEQ;
-    int code = mpiox_storage_subfiles_read(path, &subfiles, &why);
+    int code = mpiox_subfiles_read(path, &subfiles, &why);
     if (code != 0)
         return code;
     const int guard = take_guard(&subfiles);
     code = guard < 0 && errno == EAGAIN ? EBUSY : delete_named(&subfiles);
     if (guard >= 0)
         close(guard);
-    mpiox_storage_subfiles_free(&subfiles);
+    mpiox_subfiles_free(&subfiles);
     return code;
 }

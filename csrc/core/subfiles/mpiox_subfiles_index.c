@@ -1,6 +1,6 @@
 /*
- * mpiox_storage_subfiles_index.c - the text of an index, read and written; where bytes lie. See
- * mpiox_storage_subfiles_index.h.
+ * mpiox_subfiles_index.c - the text of an index, read and written; where bytes lie. See
+ * mpiox_subfiles_index.h.
  *
  * The text is strict: each line in its place, numbers in decimal without leading zeros, a checksum over all of it. What
  * a person has edited is refused, with the reason.
@@ -10,25 +10,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "mpiox_storage_subfiles_index.h"
+#include "mpiox_subfiles_index.h"
 
 static const char head[] = "mpiio_ext subfiles 1";
 
 /* ---- where bytes lie --------------------------------------------------------------------------------------------- */
 
-mpiox_storage_place mpiox_storage_subfiles_place(int64_t unit, int32_t count, int64_t offset)
+mpiox_subfiles_spot mpiox_subfiles_place(int64_t unit, int32_t count, int64_t offset)
 {
     const int64_t number = offset / unit, into = offset % unit;
-    return (mpiox_storage_place){(int32_t)(number % count), number / count * unit + into, unit - into};
+    return (mpiox_subfiles_spot){(int32_t)(number % count), number / count * unit + into, unit - into};
 }
 
-int64_t mpiox_storage_subfiles_share(int64_t unit, int32_t count, int32_t subfile, int64_t size)
+int64_t mpiox_subfiles_share(int64_t unit, int32_t count, int32_t subfile, int64_t size)
 {
     const int64_t full = size / unit, last = full % count;
     return (full / count + (subfile < last)) * unit + (subfile == last ? size % unit : 0);
 }
 
-int64_t mpiox_storage_subfiles_reach(int64_t unit, int32_t count, int32_t subfile, int64_t bytes)
+int64_t mpiox_subfiles_reach(int64_t unit, int32_t count, int32_t subfile, int64_t bytes)
 {
     int64_t number, end;
     if (bytes == 0)
@@ -155,7 +155,7 @@ static bool is_name(const char *base, uint64_t id, int32_t number)
 }
 
 /* There is such a line where more than one program writes. */
-static bool read_writers(reader *r, mpiox_storage_subfiles *out)
+static bool read_writers(reader *r, mpiox_subfiles *out)
 {
     static const char key[] = "writers ";
     int64_t writers = 1;
@@ -166,7 +166,7 @@ static bool read_writers(reader *r, mpiox_storage_subfiles *out)
     return true;
 }
 
-static bool read_names(reader *r, mpiox_storage_subfiles *out)
+static bool read_names(reader *r, mpiox_subfiles *out)
 {
     for (int32_t i = 0; i < out->count; i++) {
         char *name = next_value(r, "subfile", "a subfile is not named");
@@ -183,7 +183,7 @@ static bool read_names(reader *r, mpiox_storage_subfiles *out)
     return true;
 }
 
-static bool read_head(reader *r, mpiox_storage_subfiles *out)
+static bool read_head(reader *r, mpiox_subfiles *out)
 {
     int64_t count = 0;
     const char *line = next_line(r), *state, *id;
@@ -209,7 +209,7 @@ static bool read_head(reader *r, mpiox_storage_subfiles *out)
 }
 
 /* 0, MPIOX_E_NOMEM or MPIOX_E_ARG. */
-static int parse(reader *r, mpiox_storage_subfiles *out)
+static int parse(reader *r, mpiox_subfiles *out)
 {
     uint64_t stated;
     char *last = out->text;
@@ -234,25 +234,25 @@ static int parse(reader *r, mpiox_storage_subfiles *out)
     return read_hex(value, 8, &stated) && stated == sum && r->at == r->end ? MPIOX_OK : MPIOX_E_ARG;
 }
 
-int mpiox_storage_subfiles_parse(char *text, int64_t bytes, mpiox_storage_subfiles *out, const char **why)
+int mpiox_subfiles_parse(char *text, int64_t bytes, mpiox_subfiles *out, const char **why)
 {
     reader r = {text, text + bytes, "no memory"};
-    *out = (mpiox_storage_subfiles){.text = text};
+    *out = (mpiox_subfiles){.text = text};
     const int code = parse(&r, out);
     *why = r.why;
     if (code != MPIOX_OK)
-        mpiox_storage_subfiles_free(out);
+        mpiox_subfiles_free(out);
     return code;
 }
 
-void mpiox_storage_subfiles_free(mpiox_storage_subfiles *subfiles)
+void mpiox_subfiles_free(mpiox_subfiles *subfiles)
 {
     if (subfiles == NULL)
         return;
     free(subfiles->names);
     free(subfiles->text);
     free(subfiles->index);
-    *subfiles = (mpiox_storage_subfiles){.size = -1};
+    *subfiles = (mpiox_subfiles){.size = -1};
 }
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
@@ -268,7 +268,7 @@ static void print_name(FILE *to, const char *name)
     }
 }
 
-char *mpiox_storage_subfiles_format(const mpiox_storage_subfiles *subfiles, const char *name)
+char *mpiox_subfiles_format(const mpiox_subfiles *subfiles, const char *name)
 {
     char *text = NULL;
     size_t bytes = 0;

@@ -1,5 +1,5 @@
-/* mpiox_mpi_subfiles.c - see mpiox_mpi_subfiles.h. */
-#include "mpiox_mpi_subfiles.h"
+/* mpiox_subfiles_job.c - see mpiox_subfiles_job.h. */
+#include "mpiox_subfiles_job.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -17,14 +17,13 @@
 #include "mpiox_layout.h"
 #include "mpiox_layout_gluster.h"
 #include "mpiox_layout_inspect.h"
-#include "mpiox_mpi_path.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_storage_subfiles.h"
-#include "mpiox_storage_subfiles_files.h"
+#include "mpiox_subfiles.h"
+#include "mpiox_subfiles_files.h"
 #include "mpiox_wait.h"
 
-struct mpiox_mpi_writer {
-    mpiox_storage_subfiles index;
+struct mpiox_subfiles_writer {
+    mpiox_subfiles index;
     int guard;
     bool reads;  /* and nothing else */
     bool staged; /* it is whole once delegates have written it */
@@ -47,7 +46,7 @@ static const char
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
-bool mpiox_mpi_subfiles_are_asked_for(const mpiox_hints *hints)
+bool mpiox_subfiles_job_are_asked_for(const mpiox_hints *hints)
 {
     return strcmp(hints->subfiles, "0") != 0 && strcasecmp(hints->subfiles, "per_node=0") != 0 &&
            hints->close != MPIOX_CLOSE_NEVER;
@@ -156,28 +155,28 @@ static int32_t count_of(const char *path, const servers *all, const mpiox_hints 
 }
 
 /* path: of the index. */
-static int create(const char *path, const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_writer *out)
+static int create(const char *path, const mpiox_subfiles_job_opening *opening, int nodes, mpiox_subfiles_writer *out)
 {
     const mpiox_hints *hints = opening->hints;
     char folder[PATH_MAX];
 
     folder_of(path, folder);
     servers all = servers_of(folder);
-    const mpiox_storage_subfiles_places places = {fits, &all};
-    const int code = mpiox_storage_subfiles_create(path, opening->filename, count_of(path, &all, hints, nodes),
-                                                   unit_of(folder, hints), all.target != NULL ? &places : NULL,
-                                                   &out->index, &out->guard);
+    const mpiox_subfiles_places places = {fits, &all};
+    const int code = mpiox_subfiles_create(path, opening->filename, count_of(path, &all, hints, nodes),
+                                           unit_of(folder, hints), all.target != NULL ? &places : NULL, &out->index,
+                                           &out->guard);
     free(all.target);
     return code;
 }
 
-static void fail(mpiox_mpi_subfiles *subfiles, int sys_errno, const char *what)
+static void fail(mpiox_subfiles_job *subfiles, int sys_errno, const char *what)
 {
     mpiox_error_set(&subfiles->error, MPIOX_E_IO, sys_errno, -1, -1, what);
 }
 
 /* What says which delegates have bytes left lies beside the index. */
-static int create_staged(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_writer *out)
+static int create_staged(const mpiox_subfiles_job_opening *opening, int nodes, mpiox_subfiles_writer *out)
 {
     int code = create(opening->staging, opening, nodes, out);
 
@@ -187,8 +186,8 @@ static int create_staged(const mpiox_mpi_subfiles_opening *opening, int nodes, m
     code = mpiox_storage_staging_create(opening->staging, true, opening->parts);
     if (code == 0)
         return 0;
-    mpiox_storage_subfiles_remove(&out->index);
-    mpiox_storage_subfiles_free(&out->index);
+    mpiox_subfiles_remove(&out->index);
+    mpiox_subfiles_free(&out->index);
     if (out->guard >= 0)
         close(out->guard);
     return code;
@@ -204,10 +203,10 @@ static const char *why_not_made(int code)
 }
 
 /* False: something has come to have its name meanwhile. */
-static bool make(const mpiox_mpi_subfiles_opening *opening, int nodes, mpiox_mpi_subfiles *out,
-                 mpiox_mpi_writer **writer)
+static bool make(const mpiox_subfiles_job_opening *opening, int nodes, mpiox_subfiles_job *out,
+                 mpiox_subfiles_writer **writer)
 {
-    mpiox_mpi_writer *w = calloc(1, sizeof *w);
+    mpiox_subfiles_writer *w = calloc(1, sizeof *w);
     const int code = w == NULL            ? ENOMEM
                      : opening->parts > 0 ? create_staged(opening, nodes, w)
                                           : create(opening->filename, opening, nodes, w);
@@ -249,37 +248,37 @@ static void tell_of_writing(const char *path)
             path);
 }
 
-static void drop(mpiox_mpi_writer *writer)
+static void drop(mpiox_subfiles_writer *writer)
 {
     if (writer->guard >= 0)
         close(writer->guard);
-    mpiox_storage_subfiles_free(&writer->index);
+    mpiox_subfiles_free(&writer->index);
     free(writer);
 }
 
-static bool is_unused(const mpiox_mpi_writer *writer)
+static bool is_unused(const mpiox_subfiles_writer *writer)
 {
     return writer->guard >= 0 && mpiox_storage_guard(writer->guard, MPIOX_GUARD_LOOK) == 0;
 }
 
 /* Of a file that delegates write the index says so already. */
-static int begin(mpiox_mpi_writer *writer)
+static int begin(mpiox_subfiles_writer *writer)
 {
     int code = 0;
 
     if (!writer->reads && !writer->staged)
-        code = mpiox_storage_subfiles_begin(&writer->index, writer->guard, &writer->torn);
+        code = mpiox_subfiles_begin(&writer->index, writer->guard, &writer->torn);
     if (code == 0 &&
         (writer->torn || (writer->reads && !writer->staged && writer->index.size < 0 && is_unused(writer))))
         tell_of_writing(writer->index.index);
     return code;
 }
 
-static void fail_of_subfile(const mpiox_storage_subfiles *index, int32_t bad, int code, mpiox_mpi_subfiles *out)
+static void fail_of_subfile(const mpiox_subfiles *index, int32_t bad, int code, mpiox_subfiles_job *out)
 {
     char what[sizeof out->error.what], folder[PATH_MAX];
 
-    if (code == ENOENT && !mpiox_storage_subfiles_folder(index, folder, sizeof folder))
+    if (code == ENOENT && !mpiox_subfiles_folder(index, folder, sizeof folder))
         snprintf(what, sizeof what, "open (its folder %.48s is missing)", strrchr(folder, '/') + 1);
     else
         snprintf(what, sizeof what, "open (subfile %d %s)", bad,
@@ -291,17 +290,16 @@ static void fail_of_subfile(const mpiox_storage_subfiles *index, int32_t bad, in
 }
 
 /* What is wrong with the subfiles. 0 or an errno, after fail(). */
-static int check(const mpiox_mpi_subfiles_opening *opening, const mpiox_storage_subfiles *index,
-                 mpiox_mpi_subfiles *out)
+static int check(const mpiox_subfiles_job_opening *opening, const mpiox_subfiles *index, mpiox_subfiles_job *out)
 {
     int32_t bad = 0;
-    const int code = mpiox_storage_subfiles_check(index, &bad);
+    const int code = mpiox_subfiles_check(index, &bad);
 
     if (code != 0) {
         fail_of_subfile(index, bad, code, out);
         return code;
     }
-    if (writes(opening->amode) && mpiox_storage_subfiles_is_copy(index)) {
+    if (writes(opening->amode) && mpiox_subfiles_is_copy(index)) {
         fail(out, EPERM, "open (for writing a copy of the index of another file)");
         return EPERM;
     }
@@ -309,10 +307,10 @@ static int check(const mpiox_mpi_subfiles_opening *opening, const mpiox_storage_
 }
 
 /* The index is good, and is taken over. False: while this looked, somebody has removed the file, or made it one. */
-static bool open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_subfiles *index,
-                       mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
+static bool open_index(const mpiox_subfiles_job_opening *opening, mpiox_subfiles *index, mpiox_subfiles_job *out,
+                       mpiox_subfiles_writer **writer)
 {
-    mpiox_mpi_writer *w = calloc(1, sizeof *w);
+    mpiox_subfiles_writer *w = calloc(1, sizeof *w);
     int code;
 
     if (w == NULL) {
@@ -320,11 +318,11 @@ static bool open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_
         return true;
     }
     w->index = *index;
-    *index = (mpiox_storage_subfiles){.size = -1};
+    *index = (mpiox_subfiles){.size = -1};
     w->reads = !writes(opening->amode);
     w->staged = opening->staging != NULL;
-    w->guard = mpiox_storage_subfiles_guard(&w->index, w->reads ? MPIOX_GUARD_READS : MPIOX_GUARD_SHARED);
-    if (w->guard >= 0 && !mpiox_storage_subfiles_is_current(&w->index, w->guard)) {
+    w->guard = mpiox_subfiles_guard(&w->index, w->reads ? MPIOX_GUARD_READS : MPIOX_GUARD_SHARED);
+    if (w->guard >= 0 && !mpiox_subfiles_is_current(&w->index, w->guard)) {
         drop(w);
         return false;
     }
@@ -341,13 +339,13 @@ static bool open_index(const mpiox_mpi_subfiles_opening *opening, mpiox_storage_
 }
 
 /* False: look again. */
-static bool examine(const mpiox_mpi_subfiles_opening *opening, const char *path, mpiox_mpi_subfiles *out,
-                    mpiox_mpi_writer **writer)
+static bool examine(const mpiox_subfiles_job_opening *opening, const char *path, mpiox_subfiles_job *out,
+                    mpiox_subfiles_writer **writer)
 {
-    mpiox_storage_subfiles index;
+    mpiox_subfiles index;
     char what[sizeof out->error.what];
     const char *why;
-    const int code = mpiox_storage_subfiles_read(path, &index, &why);
+    const int code = mpiox_subfiles_read(path, &index, &why);
     bool done = true;
 
     if (code == EBADMSG) {
@@ -361,29 +359,21 @@ static bool examine(const mpiox_mpi_subfiles_opening *opening, const char *path,
     } else if (code == 0) {
         done = open_index(opening, &index, out, writer);
     }
-    mpiox_storage_subfiles_free(&index);
+    mpiox_subfiles_free(&index);
     return done;
 }
 
-static const char *path_of(const mpiox_mpi_subfiles_opening *opening)
-{
-    return !mpiox_mpi_path_is_posix(opening->filename) ? NULL
-           : opening->staging != NULL                  ? opening->staging
-                                                       : mpiox_mpi_path_opened(opening->filename);
-}
-
 /* The file at `path`, if there is one, or a new one. False: look again. */
-static bool find_or_make(const mpiox_mpi_subfiles_opening *opening, const char *path, int nodes,
-                         mpiox_mpi_subfiles *out, mpiox_mpi_writer **writer)
+static bool find_or_make(const mpiox_subfiles_job_opening *opening, const char *path, int nodes,
+                         mpiox_subfiles_job *out, mpiox_subfiles_writer **writer)
 {
     struct stat status;
 
-    if (opening->parts == 0 && mpiox_storage_subfiles_is_index(path))
+    if (opening->parts == 0 && mpiox_subfiles_is_index(path))
         return examine(opening, path, out, writer);
-    if (!opening->wanted || !mpiox_mpi_subfiles_are_asked_for(opening->hints) || !(opening->amode & MPI_MODE_CREATE))
+    if (!opening->wanted || !mpiox_subfiles_job_are_asked_for(opening->hints) || !(opening->amode & MPI_MODE_CREATE))
         return true;
-    if (mpiox_mpi_path(opening->filename) == opening->filename &&
-        (opening->parts > 0 || lstat(path, &status) != 0 || mpiox_storage_subfiles_drop_emptied(path))) {
+    if (!opening->prefixed && (opening->parts > 0 || lstat(path, &status) != 0 || mpiox_subfiles_drop_emptied(path))) {
         out->late = is_per_node(opening->hints) && nodes == 0;
         return out->late || make(opening, nodes, out, writer);
     }
@@ -392,11 +382,11 @@ static bool find_or_make(const mpiox_mpi_subfiles_opening *opening, const char *
     return true;
 }
 
-mpiox_mpi_subfiles mpiox_mpi_subfiles_begin(const mpiox_mpi_subfiles_opening *opening, int nodes,
-                                            mpiox_mpi_writer **writer)
+mpiox_subfiles_job mpiox_subfiles_job_begin(const mpiox_subfiles_job_opening *opening, int nodes,
+                                            mpiox_subfiles_writer **writer)
 {
-    const char *path = path_of(opening);
-    mpiox_mpi_subfiles out = {.is = false};
+    const char *path = opening->path;
+    mpiox_subfiles_job out = {.is = false};
 
     *writer = NULL;
     mpiox_error_clear(&out.error);
@@ -428,8 +418,8 @@ static int nodes_of(MPI_Comm comm, int ranks_per_node)
     return PMPI_Allreduce(&mine, &nodes, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS ? nodes : 0;
 }
 
-bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *opening, mpiox_mpi_subfiles *subfiles,
-                              mpiox_mpi_writer **writer)
+bool mpiox_subfiles_job_start(MPI_Comm comm, const mpiox_subfiles_job_opening *opening, mpiox_subfiles_job *subfiles,
+                              mpiox_subfiles_writer **writer)
 {
     const int nodes = is_per_node(opening->hints) ? nodes_of(comm, opening->hints->ranks_per_node) : 1;
     int rank = 0;
@@ -438,21 +428,21 @@ bool mpiox_mpi_subfiles_start(MPI_Comm comm, const mpiox_mpi_subfiles_opening *o
     if (nodes == 0)
         return false;
     if (rank == 0)
-        *subfiles = mpiox_mpi_subfiles_begin(opening, nodes, writer);
+        *subfiles = mpiox_subfiles_job_begin(opening, nodes, writer);
     return PMPI_Bcast(subfiles, sizeof *subfiles, MPI_BYTE, 0, comm) == MPI_SUCCESS;
 }
 
 static bool sees(const char *path, uint64_t id)
 {
-    mpiox_storage_subfiles index;
+    mpiox_subfiles index;
     const char *why;
-    const bool is = mpiox_storage_subfiles_read(path, &index, &why) == 0 && index.id == id;
+    const bool is = mpiox_subfiles_read(path, &index, &why) == 0 && index.id == id;
 
-    mpiox_storage_subfiles_free(&index);
+    mpiox_subfiles_free(&index);
     return is;
 }
 
-bool mpiox_mpi_subfiles_have_gone(MPI_Comm comm, const char *path, const mpiox_mpi_subfiles *subfiles)
+bool mpiox_subfiles_job_have_gone(MPI_Comm comm, const char *path, const mpiox_subfiles_job *subfiles)
 {
     bool gone = false;
     int rank = 0;
@@ -463,18 +453,15 @@ bool mpiox_mpi_subfiles_have_gone(MPI_Comm comm, const char *path, const mpiox_m
     return PMPI_Bcast(&gone, 1, MPI_C_BOOL, 0, comm) == MPI_SUCCESS && gone;
 }
 
-bool mpiox_mpi_subfiles_have_come(MPI_Comm comm, const char *path, bool opened)
+bool mpiox_subfiles_job_have_come(MPI_Comm comm, const char *path, bool opened)
 {
     enum { NOT_OPENED, INDEX, OTHER };
-    int mine = !opened                                                 ? NOT_OPENED
-               : path != NULL && mpiox_storage_subfiles_is_index(path) ? INDEX
-                                                                       : OTHER,
-        all = NOT_OPENED;
+    int mine = !opened ? NOT_OPENED : path != NULL && mpiox_subfiles_is_index(path) ? INDEX : OTHER, all = NOT_OPENED;
 
     return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all == INDEX;
 }
 
-void mpiox_mpi_subfiles_await(const char *path, const mpiox_mpi_subfiles *subfiles)
+void mpiox_subfiles_job_await(const char *path, const mpiox_subfiles_job *subfiles)
 {
     const struct timespec pause = {0, AWAIT_PAUSE_NS};
     const double begun = mpiox_now();
@@ -483,16 +470,16 @@ void mpiox_mpi_subfiles_await(const char *path, const mpiox_mpi_subfiles *subfil
         nanosleep(&pause, NULL);
 }
 
-void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error)
+void mpiox_subfiles_job_explain(const char *path, int amode, mpiox_error *error)
 {
-    mpiox_storage_subfiles index;
+    mpiox_subfiles index;
     const char *why;
     char name[PATH_MAX], what[sizeof error->what];
-    int code = mpiox_storage_subfiles_read(path, &index, &why);
+    int code = mpiox_subfiles_read(path, &index, &why);
 
     mpiox_error_set(error, MPIOX_E_IO, code != 0 ? code : EOPNOTSUPP, -1, -1, "open (a file of subfiles)");
     for (int32_t i = 0; code == 0 && i < index.count; i++) {
-        if (!mpiox_storage_subfiles_path(&index, i, name, sizeof name) ||
+        if (!mpiox_subfiles_path(&index, i, name, sizeof name) ||
             access(name, (amode & MPI_MODE_WRONLY ? 0 : R_OK) | (writes(amode) ? W_OK : 0)) == 0)
             continue;
         code = errno;
@@ -500,13 +487,13 @@ void mpiox_mpi_subfiles_explain(const char *path, int amode, mpiox_error *error)
                  code == EACCES ? "open (subfile %d: chmod it as the index is)" : "open (subfile %d)", i);
         mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, what);
     }
-    mpiox_storage_subfiles_free(&index);
+    mpiox_subfiles_free(&index);
 }
 
 /* ---- closing and removing ---------------------------------------------------------------------------------------- */
 
 /* 0 or an errno. */
-static int reveal(mpiox_mpi_writer *writer)
+static int reveal(mpiox_subfiles_writer *writer)
 {
     char staging[PATH_MAX], path[PATH_MAX];
     int code;
@@ -514,19 +501,19 @@ static int reveal(mpiox_mpi_writer *writer)
     snprintf(staging, sizeof staging, "%s", writer->index.index);
     if (!mpiox_storage_staging_final(staging, path, sizeof path))
         return EINVAL;
-    code = mpiox_storage_subfiles_reveal(&writer->index, path);
+    code = mpiox_subfiles_reveal(&writer->index, path);
     if (code == 0)
         mpiox_storage_staging_forget(staging);
     return code;
 }
 
-void mpiox_mpi_subfiles_reveal(mpiox_mpi_writer *writer)
+void mpiox_subfiles_job_reveal(mpiox_subfiles_writer *writer)
 {
     writer->staged = reveal(writer) != 0;
 }
 
 /* Of a file that has its staging name. 0 or an errno. */
-static int end_staged(mpiox_mpi_writer *writer, bool whole)
+static int end_staged(mpiox_subfiles_writer *writer, bool whole)
 {
     const int code = whole ? 0 : reveal(writer);
 
@@ -536,19 +523,19 @@ static int end_staged(mpiox_mpi_writer *writer, bool whole)
     return whole ? mpiox_storage_staging_left(writer->index.index) : code == ENOENT ? 0 : code;
 }
 
-void mpiox_mpi_subfiles_emptied(mpiox_mpi_writer *writer)
+void mpiox_subfiles_job_emptied(mpiox_subfiles_writer *writer)
 {
     if (writer != NULL && !writer->staged)
-        mpiox_storage_subfiles_emptied(&writer->index, writer->guard, &writer->torn);
+        mpiox_subfiles_emptied(&writer->index, writer->guard, &writer->torn);
 }
 
-void mpiox_mpi_subfiles_synced(mpiox_mpi_writer *writer)
+void mpiox_subfiles_job_synced(mpiox_subfiles_writer *writer)
 {
     if (writer != NULL)
         writer->stable = true;
 }
 
-int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *error)
+int mpiox_subfiles_job_end(mpiox_subfiles_writer *writer, bool whole, mpiox_error *error)
 {
     int code = 0;
 
@@ -558,7 +545,7 @@ int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *er
     if (!writer->reads && writer->staged)
         code = end_staged(writer, whole);
     else if (!writer->reads && whole && !writer->torn) {
-        code = mpiox_storage_subfiles_end(&writer->index, writer->guard, writer->stable);
+        code = mpiox_subfiles_end(&writer->index, writer->guard, writer->stable);
         if (code == 0 && writer->index.size < 0 && is_unused(writer))
             tell_of_writing(writer->index.index);
     }
@@ -566,9 +553,9 @@ int mpiox_mpi_subfiles_end(mpiox_mpi_writer *writer, bool whole, mpiox_error *er
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "close (the index of subfiles)");
 }
 
-int mpiox_mpi_subfiles_delete(mpiox_mpi_writer *writer, mpiox_error *error)
+int mpiox_subfiles_job_delete(mpiox_subfiles_writer *writer, mpiox_error *error)
 {
-    mpiox_storage_subfiles now;
+    mpiox_subfiles now;
     const char *why;
 
     *error = (mpiox_error){.code = MPIOX_OK};
@@ -577,10 +564,10 @@ int mpiox_mpi_subfiles_delete(mpiox_mpi_writer *writer, mpiox_error *error)
     if (writer->guard >= 0) /* NFS keeps the name of a file that is open */
         close(writer->guard);
     writer->guard = -1;
-    int code = mpiox_storage_subfiles_read(writer->index.index, &now, &why);
+    int code = mpiox_subfiles_read(writer->index.index, &now, &why);
     if (code == 0 && now.id == writer->index.id)
-        code = mpiox_storage_subfiles_remove(&now);
-    mpiox_storage_subfiles_free(&now);
+        code = mpiox_subfiles_remove(&now);
+    mpiox_subfiles_free(&now);
     drop(writer);
     return code == 0 || code == ENOENT || code == EILSEQ
                ? MPIOX_OK
@@ -589,17 +576,15 @@ int mpiox_mpi_subfiles_delete(mpiox_mpi_writer *writer, mpiox_error *error)
 
 /* ---- for others -------------------------------------------------------------------------------------------------- */
 
-int mpiox_mpi_subfiles_beginning(const char *filename)
+int mpiox_subfiles_job_beginning(const char *path)
 {
-    const char *path = mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path(filename) : NULL;
     char bytes[BEGINNING];
     int64_t done = 0;
     mpiox_storage *storage = NULL;
     mpiox_error ignored;
     int fd = -1;
 
-    if (path == NULL || !mpiox_storage_subfiles_is_index(path) ||
-        mpiox_storage_subfiles_open(path, O_RDONLY, -1, NULL, &storage, &ignored) != MPIOX_OK)
+    if (!mpiox_subfiles_is_index(path) || mpiox_subfiles_open(path, O_RDONLY, -1, NULL, &storage, &ignored) != MPIOX_OK)
         return -1;
     if (mpiox_storage_read(storage, bytes, sizeof bytes, 0, &done, &ignored) == MPIOX_OK)
         fd = memfd_create("mpiox_beginning", MFD_CLOEXEC);
@@ -611,15 +596,15 @@ int mpiox_mpi_subfiles_beginning(const char *filename)
     return fd;
 }
 
-int mpiox_mpi_subfiles_remove(const char *path)
+int mpiox_subfiles_job_remove(const char *path)
 {
-    mpiox_storage_subfiles index;
+    mpiox_subfiles index;
     const char *why;
-    int code = mpiox_storage_subfiles_is_index(path) ? mpiox_storage_subfiles_read(path, &index, &why) : EILSEQ;
+    int code = mpiox_subfiles_is_index(path) ? mpiox_subfiles_read(path, &index, &why) : EILSEQ;
 
     if (code != 0)
         return code;
-    code = mpiox_storage_subfiles_remove(&index);
-    mpiox_storage_subfiles_free(&index);
+    code = mpiox_subfiles_remove(&index);
+    mpiox_subfiles_free(&index);
     return code;
 }
