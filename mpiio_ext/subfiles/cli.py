@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,6 @@ _COMMANDS = {
     "rm": (__name__, "rm", "Remove files that are stored as several."),
     "mount": (__name__, "mount", "Show such files as one each, to every program, read-only."),
 }
-_EVERY_S = 10.0
 
 
 @click.group("subfiles", cls=LazyGroup, subcommands=_COMMANDS, context_settings=HELP)
@@ -36,18 +35,6 @@ def main() -> None:
 
     Programs under the library open the index as the file that it stands for. All others need one of these commands.
     """
-
-
-@contextlib.contextmanager
-def _bar(name: str) -> Iterator[Callable[[int], Callable[[int], None]]]:
-    """Yield what makes a bar of so many bytes, which is shown in megabytes."""
-    with contextlib.ExitStack() as stack:
-
-        def begin(total: int) -> Callable[[int], None]:
-            move = stack.enter_context(progress(total / 1e6, step="MB", every_s=_EVERY_S, name=name, about=True))
-            return lambda length: move("", by=length / 1e6)
-
-        yield begin
 
 
 @click.command(context_settings=HELP)
@@ -71,9 +58,15 @@ def merge(file: Path, output: Path | None, in_place: bool, unfinished: bool) -> 
             "examine OUT, then `mpiio-ext subfiles rm FILE`"
         )
     target = None if in_place else output or file.with_name(f"{file.name}.merged")
-    with _bar("subfiles merge") as begin:
+    with contextlib.ExitStack() as stack:
+
+        def begin(total: int) -> Callable[[int], None]:
+            bar = progress(total / 1e6, step="MB", every_s=10.0, name="subfiles merge", about=True)
+            move = stack.enter_context(bar)
+            return lambda length: move("", by=length / 1e6)
+
         done = work.merge(file, target, unfinished=unfinished, advance=begin)
-    echo(f"{done.target}: {done.size:,} B ({done.method})")
+    echo(f"{target or file}: {done.size:,} B ({done.method})")
     if done.stored.size is None:
         tell(f"{file}: was not closed: what no rank had written by then is missing, or zeros")
     if in_place:

@@ -123,8 +123,7 @@ class Stored:
 
     def is_named(self, number: int) -> bool:
         """Return whether a subfile has its name; a trial may be behind it, by which the library chooses a server."""
-        name = rf"{self.ident}\.{number}(\.[1-9][0-9]?)?"
-        return re.fullmatch(name, self.subfiles[number].name) is not None
+        return bool(re.fullmatch(rf"{self.ident}\.{number}(\.[1-9][0-9]?)?", self.subfiles[number].name))
 
 
 def _plain(text: bytes) -> str:

@@ -14,11 +14,11 @@ the subfiles beside the plain file, the next one refuses, and names it.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import errno
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from mpiio_ext.common import files
 from mpiio_ext.common.files import check_target, put_in_place, sync_folder
@@ -31,20 +31,10 @@ from mpiio_ext.subfiles.remove import remove_subfiles
 from mpiio_ext.subfiles.stored import find, usable
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Merged:
-    """What a merge has done.
-
-    Attributes
-    ----------
-    stored : what was merged.
-    target : the plain file.
-    size : its bytes.
-    method : how they were copied, in words.
-    """
+class Merged(NamedTuple):
+    """What a merge has done: of what, how many bytes it has, and how they were copied, in words."""
 
     stored: Stored
-    target: Path
     size: int
     method: str
 
@@ -90,7 +80,7 @@ def merge(
         raise
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be written: {error.strerror or error}", str(final)) from error
-    return Merged(stored=stored, target=path if target is None else target, size=size, method=method)
+    return Merged(stored, size, method)
 
 
 def _find(path: Path) -> Stored:

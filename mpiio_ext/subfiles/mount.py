@@ -39,30 +39,16 @@ with needing("mount", "`subfiles mount`"):
     except OSError as error:
         raise ArgumentError(f"`subfiles mount` needs libfuse ({error}): Debian's package fuse3") from error
 
+_TIMES = ("st_atime", "st_mtime", "st_ctime")
 _ATTRIBUTES = (
-    "st_mode",
-    "st_nlink",
-    "st_uid",
-    "st_gid",
-    "st_size",
-    "st_atime",
-    "st_mtime",
-    "st_ctime",
-    "st_ino",
-    "st_blocks",
-    "st_blksize",
-    "st_rdev",
+    *_TIMES,
+    *(f"st_{one}" for one in ("mode", "nlink", "uid", "gid", "size", "ino", "blocks", "blksize", "rdev")),
 )
 _WRITES = 0o222
 
 
 class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
-    """What the file system answers.
-
-    Parameters
-    ----------
-    root : the folder that is shown.
-    """
+    """What the file system answers, of the folder `root`."""
 
     use_ns = True
 
@@ -85,7 +71,7 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
         found = self._path(path)
         status = found.lstat()
         shown: dict[str, Any] = {name: getattr(status, name) for name in _ATTRIBUTES}
-        shown |= {name: getattr(status, f"{name}_ns") for name in ("st_atime", "st_mtime", "st_ctime")}
+        shown |= {name: getattr(status, f"{name}_ns") for name in _TIMES}
         stored = _stored(found) if stat.S_ISREG(status.st_mode) else None
         if isinstance(stored, Stored) and stored.size is not None:
             shown["st_size"], shown["st_blocks"] = stored.size, -(-stored.size // 512)

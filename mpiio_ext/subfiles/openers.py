@@ -103,10 +103,9 @@ def open_plain(path: Path, flags: int = READ) -> int:
     OSError
         It is not there, or cannot be opened.
     """
-    if not stat.S_ISREG(path.lstat().st_mode):
-        raise NotPlainError(None, "is a link, a folder or a device, and no plain file", str(path))
-    descriptor = os.open(path, flags)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise NotPlainError(None, "is no plain file", str(path))
+    if stat.S_ISREG(path.lstat().st_mode):
+        descriptor = os.open(path, flags)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return descriptor
+        os.close(descriptor)
+    raise NotPlainError(None, "is a link, a folder or a device, and no plain file", str(path))

@@ -24,6 +24,7 @@ import resource
 import stat
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from mpiio_ext.common.files import read_plain
 from mpiio_ext.errors import FileSystemError, MpiioExtError
@@ -39,16 +40,8 @@ _PART = re.compile(r"\..+(\.index-[0-9a-f]{16}|\.staging)", re.DOTALL)
 _MOST_LINES = 10
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class Finding:
-    """What is wrong with a file.
-
-    Attributes
-    ----------
-    kind : "missing", "unreadable", "short", "too long", "foreign", "shared" or "writing".
-    path : of the subfile, the folder or the index.
-    words : what is wrong with it.
-    """
+class Finding(NamedTuple):
+    """What is wrong: "missing", "unreadable", "short", "too long", "foreign", "shared", "writing"; where; words."""
 
     kind: str
     path: Path
@@ -116,10 +109,9 @@ def _examine(stored: Stored) -> tuple[list[int], list[Finding]]:
 
 def _wrong_length(path: Path, length: int, share: int, size: int) -> list[Finding]:
     """Return what is wrong with the length of a subfile: it has to be exactly its share of the size."""
-    if length == share:
-        return []
     kind, word = ("short", "short") if length < share else ("too long", "long")
-    return [Finding(kind, path, f"is too {word}: {length:,} B; its share of {size:,} B is {share:,} B")]
+    words = f"is too {word}: {length:,} B; its share of {size:,} B is {share:,} B"
+    return [] if length == share else [Finding(kind, path, words)]
 
 
 def size_of(stored: Stored, lengths: Sequence[int]) -> int:
@@ -176,10 +168,8 @@ def usable(stored: Stored, *, unfinished: bool = False) -> int:
         wrong = [one for one in wrong if one.kind != "writing"]
     if wrong:
         lines = [str(one) for one in wrong[:_MOST_LINES]]
-        if len(wrong) > _MOST_LINES:
-            lines.append(
-                f"{stored.path}: and {len(wrong) - _MOST_LINES} more; `mpiio-ext subfiles check` names them all"
-            )
+        if (more := len(wrong) - _MOST_LINES) > 0:
+            lines.append(f"{stored.path}: and {more} more; `mpiio-ext subfiles check` names them all")
         raise SubfilesError("\n".join(lines))
     size = size_of(stored, lengths)
     if size > MOST_SIZE:
