@@ -13,7 +13,10 @@ from pathlib import Path
 
 MAX_SUBJECT = 72
 #: Subjects of commits that are to be squashed into the one that they belong to, or rebased.
-UNFINISHED = re.compile(r"wip\b|(fixup|squash|amend)!|merge\b|(widths? of (a )?lines?|words)\W*$", re.IGNORECASE)
+UNFINISHED = re.compile(
+    r"wip\b|(fixup|squash|amend)!|merge (branch|pull|remote|commit|tag)\b|(widths? of (a )?lines?|words)\W*$",
+    re.IGNORECASE,
+)
 
 
 def problems(message: str) -> Iterator[str]:
@@ -26,7 +29,7 @@ def problems(message: str) -> Iterator[str]:
         yield f"'{subject}' names no change: squash it into the commit that it belongs to; rebase what would be merged"
     if rest and not rest.startswith("\n"):
         yield "the line after the subject is not empty: put an empty one between subject and body"
-    body = re.sub(r"(?m)^[A-Za-z-]+: .*$", "", rest).strip()  # without Signed-off-by and its like
+    body = re.sub(r"(?m)^[A-Z][a-z]+(-[a-z]+)+: .*$", "", rest).strip()  # without Signed-off-by and its like
     if not body:
         yield "there is no body: give the reason, after an empty line"
 

@@ -35,6 +35,8 @@ def refused(folder: Path, message: str) -> list[str]:
         "x" * 72 + BODY,
         "Words of a glossary are links" + BODY,
         "Merging reads blocks in order" + BODY,
+        "Merge refuses a copy" + BODY,
+        "A subject\n\nCause: a count that began at one.\n",
         "A subject" + BODY + "# a comment of git\n",
         "A subject" + BODY + "# ------------------------ >8 ------------------------\n" + "+" * 99,
         "A subject" + BODY + "\nSigned-off-by: A Person <a@example.org>\n",
