@@ -36,6 +36,11 @@ def test_what_who_is_killed_leaves_goes_with_the_next_one(tmp_path: pathlib.Path
     cbuild.check(cbuild.program("subfiles/test_subfiles_killed.c", "storage"), str(tmp_path))
 
 
+def test_a_write_that_ends_after_a_sync_is_the_next_ones(tmp_path: pathlib.Path) -> None:
+    """As when a delegate writes pages of a file while another client's sync is served."""
+    cbuild.check(cbuild.program("subfiles/test_subfiles_synced.c", "storage"), str(tmp_path))
+
+
 def indexes(folder: pathlib.Path) -> list[bytes]:
     """Return indexes of whole files, without their last lines, too."""
     found = []

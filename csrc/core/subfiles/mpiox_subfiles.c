@@ -146,11 +146,13 @@ static int acquire(mpiox_storage *storage, int32_t number, bool write, mpiox_sto
     return code;
 }
 
-static void release(mpiox_storage *storage, int32_t number)
+/* What was written has not been synced by a sync that came before its end. */
+static void release(mpiox_storage *storage, int32_t number, bool wrote)
 {
     subfiles_state *state = storage->state;
     pthread_mutex_lock(&state->lock);
     state->files[number].users--;
+    state->files[number].written |= wrote;
     pthread_mutex_unlock(&state->lock);
 }
 
@@ -253,7 +255,7 @@ static int64_t subfiles_transfer(mpiox_storage *storage, bool write, const struc
     if (code != 0)
         return code;
     const int64_t moved = inner->backend->transfer(inner, write, iov, iov_count, place.offset);
-    release(storage, place.subfile);
+    release(storage, place.subfile, write);
     return moved == 0 && !write ? read_hole(storage, place, iov, iov_count, offset) : moved;
 }
 
@@ -314,7 +316,7 @@ static void subfiles_many(mpiox_storage *storage, bool write, mpiox_storage_call
             continue;
         if (inner->backend->many != NULL)
             inner->backend->many(inner, write, t.calls, t.count);
-        release(storage, subfile);
+        release(storage, subfile, write);
         fine = settle(write, &t, calls);
     }
 }
@@ -331,11 +333,11 @@ static int subfiles_sync(mpiox_storage *storage)
         mpiox_storage *inner;
         if (!state->files[i].written)
             continue;
-        state->files[i].written = false; /* before: what is written meanwhile is another sync's */
+        state->files[i].written = false; /* before: who writes meanwhile says so at its end */
         const int opened = acquire(storage, i, false, &inner);
         if (opened == 0) {
             mpiox_storage_sync(inner, &error);
-            release(storage, i);
+            release(storage, i, false);
         }
         state->files[i].written |= opened != 0 || error.code != MPIOX_OK;
         if (code == 0)
@@ -359,7 +361,7 @@ static int subfiles_reserve(mpiox_storage *storage, int64_t bytes)
             return code;
         if (mpiox_storage_reserve(inner, share, &error) != MPIOX_OK)
             code = error.sys_errno != 0 ? -error.sys_errno : -EIO;
-        release(storage, i);
+        release(storage, i, true);
     }
     return code;
 }
@@ -375,7 +377,7 @@ static int subfiles_resize(mpiox_storage *storage, int64_t bytes, int part, int 
             return code;
         code = -mpiox_storage_cut_file(inner->fd,
                                        mpiox_subfiles_share(state->index.unit, state->index.count, i, bytes));
-        release(storage, i);
+        release(storage, i, true);
     }
     return code;
 }
@@ -391,7 +393,7 @@ static int subfiles_refresh(mpiox_storage *storage)
             continue;
         if (mpiox_storage_refresh(inner, &error) != MPIOX_OK && code == 0)
             code = error.sys_errno != 0 ? -error.sys_errno : -EIO;
-        release(storage, i);
+        release(storage, i, false);
     }
     return code;
 }
@@ -494,7 +496,7 @@ static int open_index(mpiox_subfiles *index, int flags, int rank, const mpiox_st
         return mpiox_error_set(error, MPIOX_E_IO, -code, -1, -1, "open (a subfile)");
     }
     storage->fd = first->fd;
-    release(storage, 0);
+    release(storage, 0, false);
     *out = storage;
     return MPIOX_OK;
 }
