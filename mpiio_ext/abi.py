@@ -16,8 +16,8 @@ Algorithm. For a command (``mpiio-ext run``), in this order:
 For ``import mpiio_ext``: the variable, then mpi4py. mpi4py's wheels look for a library themselves when they are
 imported, and are asked; other builds need one, and their file is read.
 
-Guarantees. Nothing is executed but the dynamic linker in its listing mode. An installation from source holds one
-library, for which nothing is chosen.
+Guarantees. Nothing is executed but a dynamic linker in its listing mode, the program's own one last. An installation
+from source holds one library, for which nothing is chosen.
 """
 
 from __future__ import annotations
@@ -85,6 +85,7 @@ def of_file(path: str) -> str | None:
     """Return the ABI of the MPI library that an executable or a shared library needs, itself or through others.
 
     None: it is no ELF file or needs no MPI library. Raises `LoadError` when it needs one of an unknown ABI.
+    Where this process's linker cannot list it, the one that it names is executed: ask only of programs that are to run.
     """
     names = listed(path)
     if names is None:

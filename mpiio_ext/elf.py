@@ -56,7 +56,8 @@ def listed(path: str | Path, linker: str = "") -> list[str] | None:
     """Return the libraries that glibc's dynamic linker loads for a program or a library, by name, its own ones first.
 
     None: the linker cannot tell, as of a script, a static executable, a program of another C library or machine, or
-    one that lacks a library. Nothing of the program is executed.
+    one that lacks a library. The linker is executed, and nothing else of the program: one that the program itself
+    names (`linker`) is trusted as the program is.
 
     Parameters
     ----------
