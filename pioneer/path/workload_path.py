@@ -136,7 +136,8 @@ class WorkloadPath:
             raise FileSystemError(errno.ENOENT, f"cannot be read: {os.strerror(errno.ENOENT)}", str(path))
         try:
             table, info = _from_json(path) if path.suffix == ".json" else _from_parquet(path)
-            return cls(table.cast(cls.schema(len(info.representatives))), info)
+            schema = cls.schema(len(info.representatives))
+            return cls(table.select(schema.names).cast(schema), info)
         except DocumentError as error:
             raise error.of(path) from error
         except (KeyError, TypeError) as error:

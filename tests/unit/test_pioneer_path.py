@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 from collections.abc import Sequence
 
@@ -480,6 +481,11 @@ def test_files(tmp_path: pathlib.Path) -> None:
     pa.parquet.write_table(pa.table({"id": [1]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no workload path"):
         WorkloadPath.load(tmp_path / "other.parquet")
+    about = {b"pioneer-path": json.dumps(path.info.to_json())}
+    older = path.table.drop_columns("session")
+    pa.parquet.write_table(older.replace_schema_metadata(about), tmp_path / "older.parquet")
+    with pytest.raises(ValueError, match=r"older\.parquet is no workload path: .*session"):
+        WorkloadPath.load(tmp_path / "older.parquet")
     with pytest.raises(FileSystemError, match="nothing: cannot be read: No such file"):
         WorkloadPath.load(str(tmp_path / "nothing"))
     with pytest.raises(FileSystemError, match="a folder, not a workload path"):
