@@ -147,7 +147,7 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
             "wrong_arguments[arguments2*",
             "wrong_arguments[arguments3*",
         ),
-        "bench_interrupt": ("a_job_is_ended[measuring*", "a_job_is_ended[kept*launcher]"),
+        "bench_interrupt": ("a_job_is_ended[measuring*",),
         "bench_kernels": ("every_kernel[4]",),
         "bench_runs": (
             "benchmark_independent_calls[small]",
