@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import warnings
@@ -40,6 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, also for a run without pyproject.toml; make what all workers share."""
+    gc.disable()  # ten thousand tests are collected, and none is garbage
     fuzz.start(config.getoption("--run-slow"))
     cbuild.scratch()
     config.stash[APART] = hasattr(config, "workerinput") and apart.own_shared_memory()
@@ -107,6 +110,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(slow)
     if hasattr(config, "workerinput"):
         items.sort(key=workers.place)
+
+
+def pytest_collection_finish() -> None:
+    """Let the collector of garbage look at what tests make, and not at the tests."""
+    gc.freeze()
+    gc.enable()
+
+
+@pytest.fixture(autouse=True)
+def _signals() -> None:
+    """Have each test begin with Python's own handlers: commands, and Spark, leave theirs in the process of a worker.
+
+    A test that interrupts itself would end its worker, or nothing. Programs started in the background of a script
+    ignore SIGINT, and so would all that the tests launch and interrupt.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

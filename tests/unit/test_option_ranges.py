@@ -47,12 +47,6 @@ BENCH: dict[str, tuple[tuple[str, str, str], tuple[str, ...], tuple[str, ...]]] 
 }
 
 
-@pytest.fixture(autouse=True)
-def _signals_stay(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The command takes the signals of its process, which is that of the tests here."""
-    monkeypatch.setattr("mpiio_ext.bench.__main__.end_on_interrupt", lambda: None)
-
-
 def _preview(*words: str) -> int:
     """Return the exit status of a dry run."""
     ranks = () if "--ranks" in words else ("--ranks", "2")
