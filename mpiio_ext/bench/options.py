@@ -463,6 +463,13 @@ def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
             "a job have the same ones",
             param_hint="'--method'",
         )
+    for hints in (_hints(values), *(dict(method.hints) for method in chosen)):
+        if hints.get("mpiox_subfiles", "0") != "0":  # it reads what was written without the library
+            raise click.BadParameter(
+                f"mpiox_subfiles={hints['mpiox_subfiles']}: the bench verifies plain files alone; subfiles are "
+                "measured by: mpiio-ext tune --subfiles",
+                param_hint="'--hint'",
+            )
     return chosen
 
 

@@ -204,6 +204,13 @@ def test_bad_methods(text, message):
         parse_method(text)
 
 
+@pytest.mark.parametrize("words", [["-m", "native,auto+mpiox_subfiles=4"], ["-H", "mpiox_subfiles=4"]])
+def test_subfiles_are_refused_before_they_are_called_wrong_data(words):
+    with pytest.raises(click.BadParameter, match="mpiox_subfiles=4: the bench verifies plain files alone"):
+        parse(*words)
+    assert dict(parse("-H", "mpiox_subfiles=0").hints) == {"mpiox_subfiles": "0"}
+
+
 def test_defaults():
     options = parse()
     assert options.sizes == Sizes()
