@@ -301,26 +301,29 @@ class _Sums:
         self.called.add(*self.union.parts())
         calls = np.array([self.calls.get(rank, 0.0) for rank in self.ranks])
         requests, moved, busy, first, last = values
+        late, late_rank, late_share = self.late.lost(processes)
         return Row(
-            ranks,
-            requests,
-            moved,
-            busy,
-            first,
-            last,
-            unaligned,
-            consecutive,
-            forward,
-            regular,
-            pairs,
-            self.union.seconds,
-            self.called.seconds,
-            calls,
-            blocks,
-            shared,
-            *self.late.lost(processes),
-            self.stripe[0],
-            self.stripe[1],
+            ranks=ranks,
+            requests=requests,
+            moved=moved,
+            busy=busy,
+            first=first,
+            last=last,
+            unaligned=unaligned,
+            consecutive=consecutive,
+            forward=forward,
+            regular=regular,
+            pairs=pairs,
+            wall=self.union.seconds,
+            called=self.called.seconds,
+            calls=calls,
+            blocks=blocks,
+            shared=shared,
+            late=late,
+            late_rank=late_rank,
+            late_share=late_share,
+            stripe_time=self.stripe[0],
+            stripe_bytes=self.stripe[1],
         )
 
     def add_blocks(self, blocks: Whole, rank: int) -> None:
