@@ -251,7 +251,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_finalize.c
     csrc/entry/mpi/mpiox_fortran_convert.c
     csrc/entry/mpi/mpiox_handle.c
-    csrc/entry/mpi/mpiox_preload_check.c
+    csrc/entry/mpi/mpiox_launcher.c
     csrc/entry/mpi/mpiox_mpi_abort.c
     csrc/entry/mpi/mpiox_mpi_access.c
     csrc/entry/mpi/mpiox_mpi_error.c
@@ -260,6 +260,8 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_path.c
     csrc/entry/mpi/mpiox_mpi_pointer.c
     csrc/entry/mpi/mpiox_mpi_prepare.c
+    csrc/entry/mpi/mpiox_mpi_print.c
+    csrc/entry/mpi/mpiox_mpi_reduce.c
     csrc/entry/mpi/mpiox_mpi_report.c
     csrc/entry/mpi/mpiox_mpi_same.c
     csrc/entry/mpi/mpiox_mpi_seek.c
@@ -274,7 +276,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_posix.c
     csrc/entry/mpi/mpiox_posix_own.c
     csrc/entry/mpi/mpiox_posix_wait.c
-    csrc/entry/mpi/mpiox_launcher.c
+    csrc/entry/mpi/mpiox_preload_check.c
     csrc/entry/mpi/mpiox_tools.c
     csrc/entry/mpi/mpiox_witness.c
     csrc/entry/route/mpiox_route.c)

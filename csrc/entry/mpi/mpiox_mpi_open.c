@@ -618,7 +618,7 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
                missing = o->staging.made && !own->opened; /* on some rank, if not on all */
 
     if (o->wanted && kept && !fails && !missing) /* before the file has its name */
-        mpiox_mpi_report_no_delegates(handle);
+        mpiox_mpi_tell_no_delegates(handle);
     if (own->writer != NULL && o->staging.made && opened && !through && !fails)
         mpiox_subfiles_job_reveal(own->writer);
     if (fails)

@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_report.h - what is told of a file at its open and its close, and of the run at MPI_Finalize.
+ * mpiox_mpi_report.h - statistics of a file at its close, and of the run at MPI_Finalize.
  */
 #ifndef MPIOX_MPI_REPORT_H
 #define MPIOX_MPI_REPORT_H
@@ -9,9 +9,6 @@
 void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out); /* this rank's counters so far */
 void mpiox_mpi_run_stats(mpiox_stats *out);                   /* of this process: closed files and open ones */
 
-/* Hints that need delegates, of a file without: a line, once for a process, by rank 0; one more after a death. handle
- * may be NULL. Local. */
-void mpiox_mpi_report_no_delegates(const mpiox_handle *handle);
 /* Adds the file to the run's totals and prints its own. Collective when handle->comm is set. */
 void mpiox_mpi_report_close(mpiox_handle *handle);
 /* All ranks of MPI_COMM_WORLD have opened a file together, and rank 0 of it wants (or not) the run's statistics. */

@@ -1,0 +1,23 @@
+/*
+ * mpiox_mpi_print.h - statistics as text: on standard error a line, or the line and a table, by the level of the hint;
+ * in the file of MPIOX_STATS_FILE a line of JSON, appended in one write. The page of a run has them in a file of its
+ * own (MPIOX_REPORT_STATS), and the user, who may want none, where he wants them. All are local.
+ */
+#ifndef MPIOX_MPI_PRINT_H
+#define MPIOX_MPI_PRINT_H
+
+#include "mpiox_handle.h"
+
+enum { MPIOX_MPI_HINTS_MAX = sizeof(((mpiox_hints *)0)->source), MPIOX_MPI_VALUE_BYTES = 256 };
+
+typedef struct mpiox_mpi_hints { /* the hints of one file that are not defaults */
+    mpiox_stats_hint hints[MPIOX_MPI_HINTS_MAX];
+    char values[MPIOX_MPI_HINTS_MAX][MPIOX_MPI_VALUE_BYTES];
+    int count;
+} mpiox_mpi_hints;
+
+void mpiox_mpi_hint_texts(const mpiox_hints *hints, mpiox_mpi_hints *out); /* with who has set each */
+void mpiox_mpi_print(const mpiox_stats *stats, const mpiox_stats_subject *subject, mpiox_stats_level level);
+const char *mpiox_mpi_variable(const char *name); /* of the environment; NULL where it is empty, too */
+
+#endif
