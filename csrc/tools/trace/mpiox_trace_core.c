@@ -496,7 +496,7 @@ void mpiox_trace_rank(int rank, int ranks)
  * rank have one. A process that outlives its run finds the folder removed, and must not make it again. */
 static void tell_left_out_alone(void)
 {
-    if (!untold || mpiox_trace_here.rank >= 0 || access(mpiox_trace_here.folder, W_OK) != 0)
+    if (!untold || mpiox_trace_here.rank >= 0 || mpiox_trace_access(mpiox_trace_here.folder, W_OK) != 0)
         return;
     if (mpiox_recording_wanted ? mpiox_recording_ready(mpiox_trace_now()) : mpiox_trace_file_ready())
         tell_left_out();

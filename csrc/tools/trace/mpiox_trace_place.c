@@ -48,8 +48,6 @@ int mpiox_trace_place_create(const char *suffix)
     gethostname(here->host, sizeof here->host - 1);
     for (int attempt = 0; attempt < TRIES; attempt++) {
         name_file(here->path, suffix, attempt);
-        if (access(here->path, F_OK) == 0)
-            continue;
         int fd = mpiox_trace_create(here->path);
         if (fd < 0 && attempt == 0) {
             mpiox_trace_make_folder(here->folder);
@@ -69,7 +67,7 @@ void mpiox_trace_place_rename(const char *suffix)
     memcpy(before, here->path, sizeof before);
     for (int attempt = 0; attempt < TRIES; attempt++) {
         name_file(here->path, suffix, attempt);
-        if (access(here->path, F_OK) != 0 && mpiox_trace_rename(before, here->path) == 0)
+        if (mpiox_trace_access(here->path, F_OK) != 0 && mpiox_trace_rename(before, here->path) == 0)
             return;
     }
     memcpy(here->path, before, sizeof before);

@@ -43,6 +43,11 @@ int mpiox_trace_share(const char *path)
     return (int)quiet(SYS_openat, AT_FDCWD, (long)path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600, 0, 0, NULL);
 }
 
+int mpiox_trace_access(const char *path, int mode)
+{
+    return (int)quiet(SYS_faccessat, AT_FDCWD, (long)path, mode, 0, 0, 0, NULL);
+}
+
 void mpiox_trace_remove(const char *path)
 {
     quiet(SYS_unlinkat, AT_FDCWD, (long)path, 0, 0, 0, 0, NULL);
