@@ -44,8 +44,8 @@ if TYPE_CHECKING:
 #: Requests that are looked at together; blocks that are kept of a file.
 _BATCH = 1 << 18
 _MOST_BLOCKS = 1 << 20
-#: Times of a record of MPI-IO in logs that have the ends of opens.
-_NEW_TIMES = 17
+#: Versions of modules from which on their counters are looked at: those that diagnoses were compared with.
+_OLDEST = {"POSIX": 3, "STDIO": 2, "MPI-IO": 2}
 #: Buckets of sizes (quarter octaves) and of durations (half octaves from 2**-24 s).
 _SIZES, _DURATIONS, _SHORTEST = 192, 80, -24
 
@@ -92,19 +92,24 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     return found
 
 
+def _counters(log: DarshanFile, module: str) -> Iterator[Requests]:
+    """Yield the records of a module; none of versions that are too old."""
+    if module in log.modules and log.version_of(module) >= _OLDEST[module]:
+        yield from log.counters(module)
+
+
 def _add_calls(found: Activity, log: DarshanFile) -> None:
     """Take in counters of POSIX and MPI-IO."""
     found.alone, shared = np.zeros((2, found.processes)), _shared_by_mpi(log)
-    for part in log.counters("STDIO") if "STDIO" in log.modules else ():
+    for part in _counters(log, "STDIO"):
         _add_alone(found, part, 0, shared)
         for file, flushes in zip(part["file"].tolist(), part["counters"][:, 5].tolist(), strict=True):
             if flushes > 0:
                 found.calls.setdefault(signed(file), Calls()).flushes += int(flushes)
-    for part in log.counters("POSIX") if "POSIX" in log.modules else ():
+    for part in _counters(log, "POSIX"):
         _add_metadata(found, part)
         _add_alone(found, part, 10, shared)
-        at = 6 if part["counters"].shape[1] == 69 else 4  # POSIX_STATS; syncs are two and three behind
-        some = part["counters"][:, at : at + 4].astype(np.int64)
+        some = part["counters"][:, 6:10]  # POSIX_STATS; syncs are two and three behind
         for file, (stats, maps, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
             if stats or maps or any(syncs):
                 calls = found.calls.setdefault(signed(file), Calls())
@@ -112,9 +117,8 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
                 calls.maps += maps
                 calls.syncs += sum(syncs)
     seen: set[int] = set()
-    for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
-        new = part["times"].shape[1] == _NEW_TIMES
-        read, write, meta, slowest = (8, 9, 10, 14) if new else (6, 7, 8, 12)
+    for part in _counters(log, "MPI-IO"):
+        read, write, meta, slowest = 8, 9, 10, 14
         times = part["times"][:, [read, write, meta, slowest, read - 1, slowest - 1]].astype(float)
         spread = part["counters"][:, 47:51].astype(np.int64).tolist()  # fastest rank and its bytes, slowest and its
         opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
@@ -163,7 +167,7 @@ def _largest_shares(part: Requests, processes: int) -> list[float]:
 def _shared_by_mpi(log: DarshanFile) -> set[int]:
     """Return the files that several ranks have opened by MPI-IO: for them one rank may make the calls of all."""
     opened: collections.Counter[int] = collections.Counter()
-    for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
+    for part in _counters(log, "MPI-IO"):
         for file, rank in zip(part["file"].tolist(), part["rank"].tolist(), strict=True):
             opened[file] += 2 if rank < 0 else 1
     return {file for file, ranks in opened.items() if ranks > 1}
@@ -383,9 +387,9 @@ def _opened(log: DarshanFile) -> dict[int, float]:
     """Return when the last rank had opened each file by MPI-IO (s), of logs that tell."""
     found: dict[int, float] = {}
     with contextlib.suppress(DamagedLogError):
-        for part in log.counters("MPI-IO") if "MPI-IO" in log.modules else ():
-            if part["times"].shape[1] == _NEW_TIMES:
-                for file, end in zip(part["file"].tolist(), part["times"][:, 4].astype(float).tolist(), strict=True):
+        for part in _counters(log, "MPI-IO"):
+            for file, end in zip(part["file"].tolist(), part["times"][:, 4].tolist(), strict=True):
+                if end >= 0:
                     found[signed(file)] = max(end, found.get(signed(file), 0.0))
     return found
 

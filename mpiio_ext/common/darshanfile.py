@@ -1,23 +1,29 @@
-"""The regions of a Darshan log: what each module wrote, in pieces, without Darshan's library.
+"""Darshan logs, without Darshan's library: the job, names, and what each module wrote, in pieces.
 
 Problem. DXT of many ranks is millions of requests. Darshan's library hands out a record at a time, crashes on damaged
-logs, and needs a process of its own for that.
+logs, takes what is left of a cut region for all of it, and needs a process of its own for that.
 
 Algorithm. The header says where the region of each module lies. A region is one or more streams of zlib or bzip2, one
-behind the other; each is inflated in pieces of at most :data:`PIECE` bytes. Records are put together from pieces.
+behind the other; each is inflated in pieces of at most :data:`PIECE` bytes. Records are put together from pieces, and
+those of older versions get the form of the newest one, with -1 for what they lack.
 
-Guarantees. Memory does not depend on the size of the log. A damaged log is a :class:`DamagedLogError`, never a crash.
+Guarantees. Memory does not depend on the size of the log where records come in pieces. A damaged log is a
+:class:`DamagedLogError`, never a crash: the checksum of each stream is looked at.
 
-Source: darshan-util, darshan-log-format.h, darshan-dxt-log-format.h, darshan-heatmap-log-format.h.
+Source: darshan-util, darshan-log-format.h, darshan-{posix,stdio,mpiio,dxt,heatmap}-log-format.h, and how
+darshan-logutils.c reads older versions.
 """
 
 from __future__ import annotations
 
 import bz2
 import dataclasses
+import functools
+import os
+import re
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -26,9 +32,15 @@ import numpy.typing as npt
 from mpiio_ext.errors import MpiioExtError
 
 PIECE = 4 << 20
-_MAGIC = 6567223
-#: Modules in the order of the header; formats before 3.41 lack some of them.
-_MODULES = (
+#: What is not read in pieces may be so large, inflated.
+MEMORY_BYTES = 8 << 30
+MAGIC = 6567223
+#: Of a file's first bytes so many are read at once: all of most logs. Header and first regions are in them.
+_FIRST = 1 << 16
+#: So many bytes go into an inflater at once; those behind the end of a stream, which may be small, are copied.
+_FED = 1 << 13
+#: Modules by their number, which is their place in the header; formats before 3.41 lack some of them.
+MODULES = (
     "NULL",
     "POSIX",
     "MPI-IO",
@@ -54,25 +66,91 @@ _LACKING = {
     "3.20": ("PNETCDF_VAR",),
     "3.21": ("PNETCDF_VAR",),
 }
+#: Of a job so many bytes are kept; its numbers and metadata, behind which are its command line and mounts.
+_JOB_BYTES, _LEAST_JOB_BYTES, _METADATA_BYTES = 4096, 1081, 1024
+#: A mount behind a newline: type and folder. As C's scanf, which Darshan uses, it may take them from later lines.
+_MOUNT = re.compile(r"\n(?=\s*(\S+)\s+(\S+))", re.ASCII)
 #: Versions of the DXT modules from which on a request has the thread that made it.
 _WITH_THREAD = {"DXT_POSIX": 2, "DXT_MPIIO": 3}
 _REQUEST = [("offset", "i8"), ("length", "i8"), ("start", "f8"), ("end", "f8")]
 _DXT_HEAD, _HEAT_HEAD = "Qqq64sqq", "Qqdqqq"
-#: Modules whose records are counters, then times, then other bytes: numbers of each, by version.
-_COUNTERS = {
-    "POSIX": {3: (64, 17, 0), 4: (69, 17, 0)},
-    "STDIO": {2: (14, 15, 0)},
-    "MPI-IO": {2: (51, 15, 0), 3: (51, 17, 0)},
-    "DFS": {1: (52, 15, 32), 2: (52, 15, 32)},
-    "DAOS": {1: (64, 15, 48), 2: (64, 15, 48)},
+_SIZES = "0_100 100_1K 1K_10K 10K_100K 100K_1M 1M_4M 4M_10M 10M_100M 100M_1G 1G_PLUS".split()
+_RANKS = ("FASTEST_RANK", "FASTEST_RANK_BYTES", "SLOWEST_RANK", "SLOWEST_RANK_BYTES")
+_RANK_TIMES = ("FASTEST_RANK_TIME", "SLOWEST_RANK_TIME", "VARIANCE_RANK_TIME", "VARIANCE_RANK_BYTES")
+
+
+def _common(what: str) -> list[str]:
+    """Return the names of the four most common things, then those of how often each was."""
+    return [f"{what}{k}_{of}" for of in (what, "COUNT") for k in range(1, 5)]
+
+
+_EDGES = [f"{call}_{edge}_TIMESTAMP" for edge in ("START", "END") for call in ("OPEN", "READ", "WRITE", "CLOSE")]
+_TIMES = (*_EDGES, "READ_TIME", "WRITE_TIME", "META_TIME", "MAX_READ_TIME", "MAX_WRITE_TIME", *_RANK_TIMES)
+#: Modules whose records are counters, then times: the names of both in the newest version, in their order.
+COUNTERS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
+    "POSIX": (
+        [
+            *"OPENS FILENOS DUPS READS WRITES SEEKS STATS MMAPS FSYNCS FDSYNCS".split(),
+            *"RENAME_SOURCES RENAME_TARGETS RENAMED_FROM MODE BYTES_READ BYTES_WRITTEN".split(),
+            *"MAX_BYTE_READ MAX_BYTE_WRITTEN CONSEC_READS CONSEC_WRITES SEQ_READS SEQ_WRITES RW_SWITCHES".split(),
+            *"MEM_NOT_ALIGNED MEM_ALIGNMENT FILE_NOT_ALIGNED FILE_ALIGNMENT".split(),
+            *"MAX_READ_TIME_SIZE MAX_WRITE_TIME_SIZE".split(),
+            *(f"SIZE_{way}_{size}" for way in ("READ", "WRITE") for size in _SIZES),
+            *_common("STRIDE"),
+            *_common("ACCESS"),
+            *_RANKS,
+        ],
+        _TIMES,
+    ),
+    "MPI-IO": (
+        [
+            *"INDEP_OPENS COLL_OPENS INDEP_READS INDEP_WRITES COLL_READS COLL_WRITES SPLIT_READS SPLIT_WRITES".split(),
+            *"NB_READS NB_WRITES SYNCS HINTS VIEWS MODE BYTES_READ BYTES_WRITTEN RW_SWITCHES".split(),
+            *"MAX_READ_TIME_SIZE MAX_WRITE_TIME_SIZE".split(),
+            *(f"SIZE_{way}_AGG_{size}" for way in ("READ", "WRITE") for size in _SIZES),
+            *_common("ACCESS"),
+            *_RANKS,
+        ],
+        _TIMES,
+    ),
+    "STDIO": (
+        [
+            *"OPENS FDOPENS READS WRITES SEEKS FLUSHES BYTES_WRITTEN BYTES_READ".split(),
+            *("MAX_BYTE_READ", "MAX_BYTE_WRITTEN"),
+            *_RANKS,
+        ],
+        [
+            *("META_TIME", "WRITE_TIME", "READ_TIME"),
+            *(f"{call}_{edge}_TIMESTAMP" for edge in ("START", "END") for call in ("OPEN", "CLOSE", "WRITE", "READ")),
+            *_RANK_TIMES,
+        ],
+    ),
 }
+_FD_CALLS = ("FILENOS", "DUPS", "RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM")
+_CLOSES = ("CLOSE_START_TIMESTAMP", "OPEN_END_TIMESTAMP")
+#: What records of a version lack of the newest one; versions that are not here are not known.
+_LACKS: Mapping[str, Mapping[int, Sequence[str]]] = {
+    "POSIX": {1: (*_FD_CALLS, *_CLOSES), 2: (*_FD_CALLS, *_CLOSES), 3: _FD_CALLS, 4: ()},
+    "MPI-IO": {1: _CLOSES, 2: _CLOSES, 3: ()},
+    "STDIO": {1: ("FDOPENS",), 2: ()},
+    "DFS": {1: (), 2: ()},
+    "DAOS": {1: (), 2: ()},
+}
+#: Of other modules: numbers of counters, times and further words.
+_OTHERS = {"DFS": (52, 15, 4), "DAOS": (64, 15, 6)}
+#: Words of version 1 of POSIX, first and last, that are counters of STDIO; the first one is of opens.
+_STDIO_IN_POSIX = 8, 11
 _MOST = 1 << 40
 
 Requests = npt.NDArray[np.void]
 
 
 class DamagedLogError(MpiioExtError, ValueError):
-    """A region of a log cannot be read; the message says which one."""
+    """A region of a log cannot be read; the message says which one. `what`: what Darshan's library says of a job."""
+
+    def __init__(self, message: str, what: str = "") -> None:
+        super().__init__(message)
+        self.what = what
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,6 +181,29 @@ class Heat:
 
 
 @dataclasses.dataclass(frozen=True)
+class JobRecord:
+    """What a log says of the run as a whole.
+
+    Attributes
+    ----------
+    uid, processes, number : of the user, of ranks, of the job.
+    start, start_ns, end, end_ns : whole seconds since 1970, and what there is beyond (ns; 0 before format 3.41).
+    command : the command line; empty where no line of a mount follows, as Darshan's library has it.
+    mounts : type and folder of file systems; None where the table is damaged.
+    """
+
+    uid: int
+    start: int
+    start_ns: int
+    end: int
+    end_ns: int
+    processes: int
+    number: int
+    command: bytes
+    mounts: Sequence[tuple[str, str]] | None
+
+
+@dataclasses.dataclass(frozen=True)
 class _Region:
     version: int
     offset: int
@@ -117,6 +218,13 @@ class DarshanFile:
     ----------
     path : str or Path
 
+    Attributes
+    ----------
+    modules : mapping of str to region
+        Modules with bytes in the log, by name (``module 53`` where it has none), in the order of their numbers.
+    left_out : int
+        Records of POSIX that :meth:`records` has left out so far: Darshan 3.0 mixed calls of STDIO into them.
+
     Raises
     ------
     OSError
@@ -128,27 +236,52 @@ class DarshanFile:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         with self.path.open("rb") as stream:
-            head = stream.read(32 + 16 * 65 + 4 * 64)
+            self.size, self._first = os.fstat(stream.fileno()).st_size, stream.read(_FIRST)
+        head, self.left_out = self._first, 0
         magic = head[8:16]
-        self.order = next((order for order in "<>" if magic == struct.pack(f"{order}q", _MAGIC)), "")
-        self.version = version = head[:8].rstrip(b"\0").decode("ascii", "replace")
-        new = version.replace(".", "").isdigit() and float(version) >= 3.41
+        self.order = next((order for order in "<>" if magic == struct.pack(f"{order}q", MAGIC)), "")
+        self.version = version = head[:8].partition(b"\0")[0].decode("ascii", "replace")
+        self._new = new = re.fullmatch(r"[0-9]+(\.[0-9]+)?", version) is not None and float(version) >= 3.41
         count, at = (64, 32) if new else (16, 24)
         if not self.order or len(head) < at + 20 * count + 16:
             raise DamagedLogError(f"{path}: this is no log of Darshan, or its header is cut")
         self._how = head[16]
         (partial,) = struct.unpack_from(f"{self.order}{'Q' if new else 'I'}", head, 24 if new else 20)
-        maps = list(struct.iter_unpack(f"{self.order}QQ", head[at : at + 16 * (count + 1)]))
-        versions = struct.unpack_from(f"{self.order}{count}I", head, at + 16 * (count + 1))
-        known = [name for name in _MODULES if name not in _LACKING.get(version, ())]
-        self._names = _Region(0, maps[0][0], maps[0][1], False)
-        first, end = at + 16 * (count + 1) + 4 * count, min((start for start, size in maps if size), default=_MOST)
-        self._job, self._new = _Region(0, first, max(end - first, 0), False), new
+        numbers = struct.unpack_from(f"{self.order}{2 * count + 2}Q{count}I", head, at)
+        places, lengths, versions = (
+            numbers[: 2 * count + 2 : 2],
+            numbers[1 : 2 * count + 2 : 2],
+            numbers[2 * count + 2 :],
+        )
+        self._begun = {place for place, length in zip(places, lengths, strict=True) if length}
+        self._names = _Region(0, places[0], lengths[0], False)
+        first = at + 16 * (count + 1) + 4 * count
+        length = (next(filter(None, places), self.size) - first) % (1 << 32)  # as Darshan's library counts it
+        self._job = _Region(0, first, length, False)
         self.modules = {
-            name: _Region(versions[k], maps[k + 1][0], maps[k + 1][1], bool(partial >> k & 1))
-            for k, name in enumerate(known[:count])
-            if maps[k + 1][1]
+            name: _Region(versions[k], places[k + 1], lengths[k + 1], bool(partial >> k & 1))
+            for k, name in enumerate(_modules(version, count))
+            if lengths[k + 1]
         }
+
+    @property
+    def compression(self) -> int:
+        """Return how regions are compressed: 0 by zlib, 1 by bzip2, 2 not at all."""
+        return self._how
+
+    def is_cut(self, module: str) -> bool:
+        """Return whether the region of a module, or that of the ``names``, ends behind the file."""
+        region = self._names if module == "names" else self.modules[module]
+        return region.length > 0 and region.offset + region.length > self.size
+
+    def has_gap(self, module: str) -> bool:
+        """Return whether bytes behind a region belong to none: Darshan writes regions one behind the other."""
+        end = self.modules[module].offset + self.modules[module].length
+        return end != self.size and end not in self._begun
+
+    def version_of(self, module: str) -> int:
+        """Return the version of a module's records."""
+        return self.modules[module].version
 
     def partial(self, module: str) -> bool:
         """Return whether a module ran out of memory while it recorded."""
@@ -180,11 +313,50 @@ class DarshanFile:
                     left, place = left - part, place + part
             before += writes + reads
 
-    def job(self) -> tuple[int, int]:
-        """Return the number of processes and the start (ns since 1970); errors are those of `accesses`."""
-        data = self._inflated(self._job, "job")
-        _, start, *rest = struct.unpack(f"{self.order}{'7q' if self._new else '5q'}", data.all(56 if self._new else 40))
-        return rest[3 if self._new else 1], start * 10**9 + (rest[0] if self._new else 0)
+    def start(self) -> int:
+        """Return when the job began (s since 1970); errors are those of `job`."""
+        data = self._of_job(16, len(self._first) - self._job.offset, 16)
+        return int(struct.unpack_from(f"{self.order}q", data, 8)[0])
+
+    def job(self) -> JobRecord:
+        """Return what the log says of its job.
+
+        Raises
+        ------
+        DamagedLogError
+            It is cut, shorter than a job, or damaged.
+        """
+        data = self._of_job(_JOB_BYTES, self._job.length, _LEAST_JOB_BYTES)
+        if self._new:
+            uid, start, start_ns, end, end_ns, ranks, number = struct.unpack_from(f"{self.order}7q", data)
+        else:
+            uid, start, end, ranks, number = struct.unpack_from(f"{self.order}5q", data)
+            start_ns = end_ns = 0
+        text = data[(56 if self._new else 40) + _METADATA_BYTES :].partition(b"\0")[0]
+        command, newline, _ = text.partition(b"\n")
+        mounts = _MOUNT.findall(text_of(text))
+        whole = mounts if len(mounts) == text.count(b"\n") else None
+        return JobRecord(uid, start, start_ns, end, end_ns, ranks, number, command if newline else b"", whole)
+
+    def _of_job(self, count: int, length: int, least: int) -> bytes:
+        """Return the first `count` bytes of the job, at least `least`, of a region of `length` bytes."""
+        length = min(length, PIECE >> 2)
+        data, found, at = self._bytes(self._job.offset, length), b"", 0
+        if not data or len(data) < length:
+            raise DamagedLogError(f"{self.path}: job is cut", "unable to read compressed data from file")
+        while at < len(data) and len(found) < count:
+            try:
+                inflater = _Inflater(self._how)
+                out, used = inflater.inflate(data[at:], count - len(found))
+            except (zlib.error, OSError, ValueError) as error:
+                problem = f"{self.path}: job is damaged ({error})"
+                raise DamagedLogError(problem, "unable to inflate darshan log data") from error
+            found, at = found + out, at + used
+            if not inflater.ended:
+                break
+        if len(found) < least:
+            raise DamagedLogError(f"{self.path}: job is too short", "failed to read darshan log file job data")
+        return found[:count]
 
     def heat(self) -> Iterator[Heat]:
         """Yield the records of HEATMAP; errors are those of `accesses`."""
@@ -196,35 +368,90 @@ class DarshanFile:
             both = np.frombuffer(data.all(16 * bins), f"{self.order}i8").astype(np.int64)
             yield Heat(layers.get(number, ""), rank, width, both[:bins], both[bins:])
 
+    def knows(self, module: str) -> bool:
+        """Return whether the version of a module's records is one that `counters` knows."""
+        return self.modules[module].version in _LACKS[module]
+
     def counters(self, module: str) -> Iterator[Requests]:
         """Yield records of POSIX, STDIO, MPI-IO, DFS or DAOS, many at once; none of an unknown version.
 
-        They have the fields file, rank (-1: all ranks), counters and times. Errors are those of `accesses`.
+        They have the fields file, rank (-1: all ranks), counters and times, as the newest version has them, with -1 for
+        what an older one lacks. Errors are those of `accesses`.
         """
-        region = self.modules[module]
-        sizes = _COUNTERS[module].get(region.version)
-        if sizes is None:
+        if not self.knows(module):
             return
-        record = np.dtype(
-            [
-                ("file", f"{self.order}u8"),
-                ("rank", f"{self.order}i8"),
-                ("counters", f"{self.order}i8", (sizes[0],)),
-                ("times", f"{self.order}f8", (sizes[1],)),
-                ("rest", f"V{sizes[2]}"),
-            ]
-        )
-        data = self._inflated(region, module)
-        while part := data.some(record.itemsize, PIECE // record.itemsize):
-            yield np.frombuffer(part, record)
+        counters, times, rest = _shape(module)
+        fields = [("file", "u8"), ("rank", "i8"), ("counters", "i8", (counters,)), ("times", "f8", (times,))]
+        record, data = np.dtype([*fields, ("rest", f"V{8 * rest}")]), self._inflated(self.modules[module], module)
+        size = 8 * self._width(module)
+        while part := data.some(size, PIECE // size):
+            yield self._newest(module, part).view(record)[:, 0]
 
-    def names(self) -> Iterator[tuple[int, str]]:
-        """Yield the number and the name of each file; errors are those of `accesses`."""
+    def whole(self, module: str) -> bytes:
+        """Return all bytes of a module.
+
+        Raises
+        ------
+        DamagedLogError
+            As of `accesses`.
+        MemoryError
+            They are more than :data:`MEMORY_BYTES`.
+        """
+        return self._inflated(self.modules[module], module).rest()
+
+    def records(self, module: str, data: bytes) -> npt.NDArray[np.int64]:
+        """Return the whole records in bytes of POSIX, STDIO or MPI-IO, as `counters` has them.
+
+        A row each of file, rank, counters and the bits of times; :func:`place_of` tells where a counter is.
+        """
+        size = 8 * self._width(module)
+        return self._newest(module, data[: len(data) // size * size])
+
+    def words(self, data: bytes) -> npt.NDArray[np.int64]:
+        """Return bytes as numbers of 8 bytes; a last one is filled up with zeros."""
+        return np.frombuffer(data + bytes(-len(data) % 8), f"{self.order}i8").astype(np.int64, copy=False)
+
+    def _width(self, module: str) -> int:
+        """Return the words of a record as it is in the log."""
+        version, (first, last) = self.modules[module].version, _STDIO_IN_POSIX
+        stdio = last + 1 - first if (module, version) == ("POSIX", 1) else 0
+        return 2 + sum(_shape(module)) - len(_LACKS[module][version]) + stdio
+
+    def _newest(self, module: str, data: bytes) -> npt.NDArray[np.int64]:
+        """Return records in the form of the newest version, in this machine's byte order."""
+        version, (first, last) = self.modules[module].version, _STDIO_IN_POSIX
+        old = self.words(data).reshape(-1, self._width(module))
+        if (module, version) == ("POSIX", 1):
+            pure = old[:, first] <= 0
+            self.left_out += int(np.count_nonzero(~pure))
+            old = np.delete(old[pure], slice(first, last + 1), axis=1)
+        if not _LACKS[module][version]:
+            return old
+        counters, times = COUNTERS[module]
+        found = np.full((len(old), 2 + len(counters) + len(times)), -1, np.int64)
+        lacks = [place_of(module, name) for name in _LACKS[module][version]]
+        found[:, 2 + len(counters) :].view(np.float64)[:] = -1.0
+        found[:, np.delete(np.arange(found.shape[1]), lacks)] = old
+        return found
+
+    def names(self, *, whole: bool = False) -> Iterator[tuple[int, str]]:
+        """Yield the number and the name of each file; errors are those of `accesses`.
+
+        With `whole`, it is an error, too, if the last name has no end.
+        """
         text = self._inflated(self._names, "names").rest()
-        at = 0
-        while (end := text.find(b"\0", at + 8)) > 0:
-            yield struct.unpack_from(f"{self.order}Q", text, at)[0], text[at + 8 : end].decode("utf-8", "replace")
-            at = end + 1
+        head = struct.Struct(f"{self.order}QI" if self.version == "3.00" else f"{self.order}Q")
+        at, end = 0, len(text)
+        while at + head.size < end:
+            number, *length = head.unpack_from(text, at)
+            start = at + head.size
+            stop = start + length[0] if length else text.find(b"\0", start)
+            if not start <= stop <= end:
+                break
+            yield number, text_of(text[start:stop].partition(b"\0")[0])
+            at = stop if length else stop + 1
+        if whole and at < end:
+            raise DamagedLogError(f"{self.path}: names is damaged")
 
     def _layers(self) -> dict[int, str]:
         return {number: name.partition(":")[2] for number, name in self.names() if name.startswith("heatmap:")}
@@ -232,46 +459,82 @@ class DarshanFile:
     def _inflated(self, region: _Region, what: str) -> _Bytes:
         return _Bytes(self._pieces(region, what), f"{self.path}: {what} is cut or damaged")
 
+    def _bytes(self, place: int, count: int) -> bytes:
+        """Return bytes of the file, fewer only where it ends."""
+        if count <= 0 or place + count <= len(self._first):
+            return self._first[place : place + max(count, 0)]
+        with self.path.open("rb") as stream:
+            stream.seek(min(place, _MOST))
+            return stream.read(count)
+
     def _pieces(self, region: _Region, what: str) -> Iterator[bytes]:
         """Yield the bytes of a region, inflated."""
         inflater: _Inflater | None = None
-        with self.path.open("rb") as stream:
-            stream.seek(min(region.offset, _MOST))
-            left, data = region.length, b""
-            while left > 0 or data:
-                if not data:
-                    data = stream.read(min(left, PIECE >> 4))
-                    left = left - len(data) if data else 0
-                if self._how > 1:
-                    yield data
-                    data = b""
-                    continue
-                inflater = inflater or _Inflater(self._how == 1)
-                try:
-                    out, data = inflater.inflate(data)
-                except (zlib.error, OSError, ValueError) as error:
-                    raise DamagedLogError(f"{self.path}: {what} is damaged ({error})") from error
-                inflater = None if inflater.ended else inflater
-                yield out
+        place, left, data, at = region.offset, region.length, b"", 0
+        while left > 0 or at < len(data):
+            if at == len(data):
+                data, at = self._bytes(place, min(left, PIECE >> 4)), 0
+                place, left = place + len(data), left - len(data) if data else 0
+            try:
+                inflater = inflater or _Inflater(self._how)
+                out, used = inflater.inflate(data[at : at + _FED], PIECE)
+                at += used
+            except (zlib.error, OSError, ValueError) as error:
+                raise DamagedLogError(f"{self.path}: {what} is damaged ({error})") from error
+            inflater = None if inflater.ended else inflater
+            yield out
         if inflater is not None:
             raise DamagedLogError(f"{self.path}: {what} is cut")
 
 
+@functools.cache
+def _modules(version: str, count: int) -> Sequence[str]:
+    """Return the names of the modules of a format, as its header has them."""
+    known = [name for name in MODULES if name not in _LACKING.get(version, ())]
+    return (known + [f"module {k}" for k in range(len(MODULES), count)])[:count]
+
+
+@functools.cache
+def _shape(module: str) -> tuple[int, int, int]:
+    """Return how many counters, times and further words the newest records of a module have."""
+    if module in _OTHERS:
+        return _OTHERS[module]
+    counters, times = COUNTERS[module]
+    return len(counters), len(times), 0
+
+
+@functools.cache
+def place_of(module: str, name: str) -> int:
+    """Return where a counter or a time is in a row of `DarshanFile.records`."""
+    counters, times = COUNTERS[module]
+    return 2 + (counters.index(name) if name in counters else len(counters) + times.index(name))
+
+
+def text_of(data: bytes) -> str:
+    """Return a text of a log, with U+FFFD for each byte that is not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return re.sub("[\udc80-\udcff]", "\ufffd", data.decode(errors="surrogateescape"))
+
+
 class _Inflater:
-    """One stream of zlib or bzip2."""
+    """One stream of zlib or bzip2, or bytes that are not compressed."""
 
-    def __init__(self, bzip2: bool) -> None:
-        self._zlib = None if bzip2 else zlib.decompressobj()
-        self._bzip2 = bz2.BZ2Decompressor()
-        self.ended = False
+    def __init__(self, how: int) -> None:
+        self._zlib = zlib.decompressobj() if how == 0 else None
+        self._bzip2 = bz2.BZ2Decompressor() if how == 1 else None
+        self.ended = how > 1
 
-    def inflate(self, data: bytes) -> tuple[bytes, bytes]:
-        """Return what comes out, at most a piece of zlib, and the bytes that are left."""
-        if self._zlib is None:
+    def inflate(self, data: bytes, most: int) -> tuple[bytes, int]:
+        """Return what comes out, at most so many bytes of zlib, and how many bytes went in."""
+        if self._zlib is not None:
+            out, self.ended = self._zlib.decompress(data, most), self._zlib.eof
+            return out, len(data) - len(self._zlib.unused_data if self.ended else self._zlib.unconsumed_tail)
+        if self._bzip2 is not None:
             out, self.ended = self._bzip2.decompress(data), self._bzip2.eof
-            return out, self._bzip2.unused_data
-        out, self.ended = self._zlib.decompress(data, PIECE), self._zlib.eof
-        return out, self._zlib.unused_data if self.ended else self._zlib.unconsumed_tail
+            return out, len(data) - len(self._bzip2.unused_data)
+        return data, len(data)
 
 
 class _Bytes:
@@ -307,5 +570,10 @@ class _Bytes:
         return first + self.take(min(len(self._buffer) // size, most - 1) * size)
 
     def rest(self) -> bytes:
-        """Return all that is left."""
-        return bytes(self._buffer) + b"".join(self._pieces)
+        """Return all that is left, or raise `MemoryError` for more than `MEMORY_BYTES`."""
+        found, size = [bytes(self._buffer)], len(self._buffer)
+        for piece in self._pieces:
+            found.append(piece)
+            if (size := size + len(piece)) > MEMORY_BYTES:
+                raise MemoryError(self._problem)
+        return b"".join(found)

@@ -17,19 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.darshanfile import MODULES
 from mpiio_ext.common.extras import darshan_library
 from mpiio_ext.common.files import replacing
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 
-#: Module -> its number in a log, the version of its records, and the prefix of its counters' names in the library.
-MODULES = {
-    "POSIX": (1, 4, "posix"),
-    "MPI-IO": (2, 3, "mpiio"),
-    "STDIO": (9, 2, "stdio"),
-    "DXT_POSIX": (10, 1, ""),
-    "DXT_MPIIO": (11, 2, ""),
-    "HEATMAP": (15, 1, ""),
-}
+#: Module -> the version of its records; they are written in this order, which is that of the modules' numbers.
+_VERSIONS = {"POSIX": 4, "MPI-IO": 3, "STDIO": 2, "DXT_POSIX": 1, "DXT_MPIIO": 2, "HEATMAP": 1}
 _METADATA_BYTES, _EXE_BYTES, _MOUNT_BYTES, _NAME_BYTES = 1024, 4000, 3015, 4096
 #: At most so many bytes in one call: the library takes an int.
 _PIECE_BYTES = 1 << 28
@@ -103,7 +97,7 @@ def counter_names(module: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             names.append(name)
         return tuple(names)
 
-    prefix = MODULES[module][2]
+    prefix = module.replace("-", "").lower()
     return listed(getattr(library, f"{prefix}_counter_names")), listed(getattr(library, f"{prefix}_f_counter_names"))
 
 
@@ -160,8 +154,8 @@ def _put(part: Path, job: Job, names: Mapping[int, str], modules: Mapping[str, b
         library.darshan_log_put_namehash(handle, first),
     ]
     del alive
-    for module, (number, version, _) in MODULES.items():
-        data = modules.get(module, b"")
+    for module, version in _VERSIONS.items():
+        number, data = MODULES.index(module), modules.get(module, b"")
         for at in range(0, len(data), _PIECE_BYTES):
             piece = ffi.from_buffer(data[at : at + _PIECE_BYTES])
             taken.append(library.darshan_log_put_mod(handle, number, piece, len(piece), version))
@@ -197,7 +191,7 @@ def write(path: Path, job: Job, names: Mapping[int, str], modules: Mapping[str, 
     MissingExtraError
         The package ``darshan`` is not installed.
     """
-    flags = sum(1 << MODULES[module][0] for module in partial)
+    flags = sum(1 << MODULES.index(module) for module in partial)
     with replacing(path) as part, _said() as said:
         if not (_put(part, job, names, modules, flags) and part.exists() and _is_readable(part)):
             raise FileSystemError(None, f"cannot be written: {_reason(part, said())}", str(path))

@@ -39,7 +39,7 @@ class Layout:
 
     Parameters
     ----------
-    module : name of the module, as in `log.MODULES`.
+    module : name of the module: POSIX, MPI-IO or STDIO.
     """
 
     def __init__(self, module: str) -> None:

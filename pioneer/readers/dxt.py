@@ -124,7 +124,8 @@ def _add_access(columns: _Columns, module: str, access: Access, file: str, start
 
 def _take(log: DarshanFile, columns: _Columns, source: Source, info: TraceInfo) -> None:
     """Take in what DXT of a log has; an error is that of the log."""
-    processes, start_ns = log.job()
+    job = log.job()
+    processes, start_ns = job.processes, job.start * 10**9 + job.start_ns
     if not 0 <= start_ns < _LAST_START_NS:
         raise DamagedLogError(f"{log.path}: its start is no time")
     info.ranks = max(info.ranks, min(max(processes, 0), (1 << 31) - 1))
