@@ -284,16 +284,7 @@ set(MPIOX_ENTRY_SOURCES
 # what Python reads and computes with: no MPI
 set(MPIOX_TOOLS_SOURCES
     ${MPIOX_DOMAINS_SOURCES}
-    csrc/tools/analytics/mpiox_darshan_files.c
-    csrc/tools/analytics/mpiox_darshan_isolated.c
-    csrc/tools/analytics/mpiox_darshan_layout.c
-    csrc/tools/analytics/mpiox_darshan_library.c
-    csrc/tools/analytics/mpiox_darshan_log.c
-    csrc/tools/analytics/mpiox_darshan_regions.c
-    csrc/tools/analytics/mpiox_darshan_rows.c
-    csrc/tools/analytics/mpiox_darshan_summary.c
     csrc/tools/analytics/mpiox_critical_path.c
-    csrc/tools/binding/mpiio_ext_darshan.c
     csrc/tools/binding/mpiio_ext_lock_model.c
     csrc/tools/binding/mpiio_ext_pioneer.c
     csrc/tools/binding/mpiio_ext_rawtrace.c

@@ -3,8 +3,8 @@
 Problem. What pytokio took from the text of darshan-parser, in seconds a log, is wanted in milliseconds, and of damaged
 logs as far as they can be read.
 
-Algorithm. The reader in C (:mod:`mpiio_ext.analytics.sources.darshan`) observes the counters while it reads the
-records for the tables of the store. Here the results get names, and quotients are made.
+Algorithm. The reader (:mod:`mpiio_ext.analytics.sources.darshan`) observes the counters when it joins the records for
+the tables of the store. Here the results get names, and quotients are made.
 
 Guarantees. What a log does not have is None. A log that cannot be read gives no row but its reason.
 
@@ -59,11 +59,6 @@ def read(paths: Sequence[str | Path]) -> list[Log | Outcome]:
     -------
     list of Log, or Outcome where a log cannot be read
         In the order of `paths`.
-
-    Raises
-    ------
-    AnalyticsError
-        The package ``darshan`` is not installed, or there is no memory or process to read with.
     """
     if not paths:
         return []

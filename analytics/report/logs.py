@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 #: USER_PROGRAM_idJOB-PROCESS_..., as Darshan names its logs.
 _ID_IN_NAME = re.compile(r"_id(\d+)(?=[-_])")
-#: What mpiox_darshan_log.c and `with_daos` say of a part that is cut off or damaged.
+#: What `mpiio_ext.analytics.sources.darshan` says of a part that is cut off or damaged.
 _HURT = re.compile(r"(?:^|; )(?:[\w-]+|file names|mount points) left out: | (?:may lack records|is cut|is damaged)")
 
 
@@ -131,7 +131,7 @@ def is_hurt(outcome: Outcome) -> bool:
 def converted(files: Sequence[Path]) -> list[tuple[Path, Outcome, dict[str, pa.Table]]]:
     """Return what became of each log, and its tables: empty ones of logs that are skipped; a log once.
 
-    Logs of one folder are read by one process.
+    Logs of one folder are read together.
     """
     from mpiio_ext.analytics.sources.darshan import convert
 

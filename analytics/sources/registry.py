@@ -1,6 +1,6 @@
 """Which source a file is of, by name or by what it begins with; and which kinds of logs the store takes.
 
-Modules of sources are imported when they are asked for: h5py and libdarshan-util are slow to import, or missing.
+Modules of sources are imported when they are asked for: h5py is slow to import, or missing.
 """
 
 from __future__ import annotations

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import concurrent.futures
+import errno
+import os
 import pathlib
 import struct
+import zlib
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +15,21 @@ import pytest
 
 pytest.importorskip("darshan")
 
-from mpiio_ext._tools import ffi, lib
 from mpiio_ext.analytics.sources.base import Outcome
-from mpiio_ext.analytics.sources.darshan import convert, library_path
-from support.darshan_logs import POSIX_COUNTERS, POSIX_DOUBLES, Job, Log, make_log, posix, small_logs, write_small_logs
+from mpiio_ext.analytics.sources.darshan import convert
+from mpiio_ext.common import darshanfile
+from mpiio_ext.pioneer.darshan.log import counter_names
+from support.darshan_logs import (
+    POSIX_COUNTERS,
+    POSIX_DOUBLES,
+    Job,
+    Log,
+    make_log,
+    pack_job,
+    posix,
+    small_logs,
+    write_small_logs,
+)
 
 OPENS, READS, WRITES, BYTES_READ, BYTES_WRITTEN, SEQ_READS = 0, 3, 4, 14, 15, 20
 FILE_ALIGNMENT, FASTEST_RANK, SLOWEST_RANK, SLOWEST_BYTES = 26, 65, 67, 68
@@ -192,7 +206,7 @@ def test_modules_that_darshan_left_incomplete(tmp_path: pathlib.Path) -> None:
 
 
 def test_of_a_module_without_a_name_nothing_is_claimed(tmp_path: pathlib.Path) -> None:
-    """A newer release's, or a damaged header's: libdarshan-util's flag of it is what the memory held before."""
+    """A newer release's, or a damaged header's: what its flag would mean is not known."""
     log = Log.parse(make_log(Job(), {1: "/a"}, {"POSIX": (4, posix(1, -1, {OPENS: 4})), 53: (1, b"what is no module")}))
     for log.partial in (0, 1 << 53) * 20:
         outcome, (job,), _ = run(tmp_path, log.pack())
@@ -200,7 +214,7 @@ def test_of_a_module_without_a_name_nothing_is_claimed(tmp_path: pathlib.Path) -
 
 
 @pytest.mark.parametrize("module", ["POSIX", "STDIO", "MPI-IO", "LUSTRE"])
-def test_a_module_newer_than_the_library(module: str, tmp_path: pathlib.Path) -> None:
+def test_a_module_newer_than_the_reader(module: str, tmp_path: pathlib.Path) -> None:
     """It is left out with a reason; the other modules stay, and without POSIX what is added up over both is absent."""
     modules = {
         "POSIX": (4, posix(1, 0, {OPENS: 1, BYTES_WRITTEN: 5, SEQ_READS: 2})),
@@ -250,7 +264,75 @@ def test_versions_of_posix(version: int, tmp_path: pathlib.Path) -> None:
     assert (row["alignment"], row["read_start"], row["write_end"], row["read_time"]) == (7, 101.0, 102.0, 3.0)
 
 
-def test_records_that_the_library_leaves_out(tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_versions_of_stdio_and_mpiio(order: str, tmp_path: pathlib.Path) -> None:
+    """Version 1 of STDIO has no FDOPENS; of MPI-IO, versions 1 and 2 have two times fewer, behind what is joined."""
+    old_stdio, old_mpiio = stdio(1, 2, 11, writes=3), mpiio(1, 2, 4, 10, split=2)
+    records = (old_stdio[:24] + old_stdio[32:], old_mpiio[:-16])
+    if order == ">":
+        records = tuple(map(words_swapped, records))
+    for version in (1, 2):
+        modules = {"STDIO": (1, records[0]), "MPI-IO": (version, records[1])}
+        _, _, (row,) = run(tmp_path, make_log(Job(), {1: "/a"}, modules, version="3.10", order=order))
+        assert [row[name] for name in ("bytes_written", "writes", "opens")] == [11, 3, 1]
+        assert (row["mpiio_coll_writes"], row["ranks"], row["root_bytes_written"]) == (12, 1, 0)
+
+
+def test_the_names_of_counters_are_those_of_darshans_library() -> None:
+    for module, names in darshanfile.COUNTERS.items():
+        prefix = module.replace("-", "")
+        found = [[f"{prefix}_{name}" for name in names[0]], [f"{prefix}_F_{name}" for name in names[1]]]
+        assert found == [list(each) for each in counter_names(module)]
+
+
+@pytest.mark.parametrize("order", ["<", ">"])
+def test_names_of_the_first_format(order: str, tmp_path: pathlib.Path) -> None:
+    """Format 3.00 has the length of a name before it, and no NUL behind it."""
+    log = Log.parse(make_log(Job(), {}, {"POSIX": (4, posix(1, 0, {OPENS: 1}) + posix(2, 0, {}))}, version="3.00"))
+    names = [(1, b"/scratch/a"), (2, b"/b"), (1, b"/other")]
+    log.names = zlib.compress(b"".join(struct.pack(f"{order}QI", key, len(name)) + name for key, name in names))
+    if order == ">":
+        version, records = log.modules[1]
+        log.modules[1] = version, zlib.compress(words_swapped(zlib.decompress(records)))
+        log.job = pack_job(Job(), new=False, order=order)
+    outcome, _, rows = run(tmp_path, log.pack(order=order))
+    assert (outcome.reason, [row["file"] for row in rows]) == ("", ["/scratch/a", "/b"])
+
+
+def test_sums_end_at_the_highest_number(tmp_path: pathlib.Path) -> None:
+    records = [posix(1, rank, {OPENS: 1, BYTES_READ: 1 << 62, READS: 1 << 40}) for rank in range(4)]
+    _, (job,), (row,) = run(tmp_path, make_log(Job(), {1: "/a"}, {"POSIX": (4, b"".join(records))}))
+    assert (row["bytes_read"], row["reads"], job["bytes_read"]) == ((1 << 63) - 1, 4 << 40, (1 << 63) - 1)
+
+
+def test_a_log_that_needs_more_memory_than_may_be(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(darshanfile, "MEMORY_BYTES", 10_000)
+    data = [posix(key, 0, {OPENS: 1}) for key in range(20)]
+    names = dict.fromkeys(range(20), "/a")
+    outcome, jobs, _ = run(tmp_path, make_log(Job(), names, {"POSIX": (4, b"".join(data))}))
+    assert (outcome.status, outcome.reason, jobs) == ("skipped", "needs more memory than there is", [])
+    assert run(tmp_path, make_log(Job(), names, {"POSIX": (4, data[0])}))[0].status == "whole"
+
+
+def test_a_file_system_that_fails(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> bytes:
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(darshanfile.DarshanFile, "whole", fails)
+    outcome, _, _ = run(tmp_path, make_log(Job(), {1: "/a"}, {"POSIX": (4, posix(1, 0, {OPENS: 1}))}))
+    assert (outcome.status, outcome.reason) == ("skipped", "cannot be read: Input/output error")
+
+
+@pytest.mark.parametrize("how", [1, 2])
+def test_other_compressions(how: int, tmp_path: pathlib.Path) -> None:
+    """Darshan's tools can write logs compressed by bzip2; the format has logs that are not compressed."""
+    log = Log.parse(make_log(Job(), {1: "/scratch/a"}, {"POSIX": (4, posix(1, 0, {OPENS: 1, BYTES_READ: 9}))}))
+    wanted = run(tmp_path, log.pack())
+    assert run(tmp_path, log.pack(how=how)) == wanted
+    assert wanted[2][0]["bytes_read"] == 9
+
+
+def test_records_with_calls_of_stdio_are_left_out(tmp_path: pathlib.Path) -> None:
     """Of Darshan 3.0, records with STDIO calls among those of POSIX: they are missing, and the outcome says so."""
     records = [posix_of_version(1, posix(key, 0, {OPENS: 1}), fopens=int(key % 3 == 0)) for key in range(1, 101)]
     outcome, (job,), rows = run(tmp_path, make_log(Job(), {}, {"POSIX": (1, b"".join(records))}, version="3.10"))
@@ -300,17 +382,17 @@ def test_logs_in_bulk(tmp_path: pathlib.Path) -> None:
 
 
 def test_rows_of_many_calls(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where the rows of a chunk are too large for one call, several calls give the same."""
+    """Where the records of logs are too large to be joined at once, several joins give the same."""
     names = write_small_logs(tmp_path, 40)
     whole = convert(names, str(tmp_path))
-    monkeypatch.setattr("mpiio_ext.analytics.sources.darshan.ROWS_BYTES", 10_000)
+    monkeypatch.setattr("mpiio_ext.analytics.sources.darshan.BATCH_BYTES", 10_000)
     parts = convert(names, str(tmp_path))
     assert parts.outcomes == whole.outcomes
     assert all(parts.tables[name].equals(whole.tables[name]) for name in whole.tables)
 
 
 def test_several_threads_at_once(tmp_path: pathlib.Path) -> None:
-    """Each call has a child of its own; that others fork at the same time changes nothing."""
+    """Calls share nothing."""
     names = write_small_logs(tmp_path, 200)
     whole = convert(names, str(tmp_path))
     parts = [names[start : start + 25] for start in range(0, 200, 25)] * 3
@@ -325,13 +407,3 @@ def test_no_logs() -> None:
     converted = convert([], "/")
     assert not converted.outcomes
     assert {table.num_rows for table in converted.tables.values()} == {0}
-
-
-def test_a_library_that_is_not_there(tmp_path: pathlib.Path) -> None:
-    opened, problem = ffi.new("mpiio_ext_darshan **"), ffi.new("char[512]")
-    for path, why in ((str(tmp_path / "none.so"), "cannot open"), ("libc.so.6", "is no libdarshan-util")):
-        assert lib.mpiio_ext_darshan_open(path.encode(), opened, problem, len(problem)) == -5
-        assert why in ffi.string(problem).decode()
-    assert lib.mpiio_ext_darshan_open(library_path().encode(), opened, problem, len(problem)) == 0
-    assert ffi.string(lib.mpiio_ext_darshan_version(opened[0])).decode().startswith("3.")
-    lib.mpiio_ext_darshan_free(opened[0])

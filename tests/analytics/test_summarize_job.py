@@ -62,9 +62,9 @@ def test_scalars_of_records(tmp_path: pathlib.Path) -> None:
 
 
 def test_shared_files_count_by_their_slowest_rank(tmp_path: pathlib.Path) -> None:
-    from mpiio_ext.analytics.sources.darshan import library_path
+    from mpiio_ext.common.extras import darshan_library
 
-    names = _double_names(library_path())
+    names = _double_names(darshan_library("a Darshan log", "pioneer"))
     slowest = names.index("POSIX_F_SLOWEST_RANK_TIME")
     records = [
         posix(7, -1, {BYTES_WRITTEN: 2**20}, {slowest: 3.0, WRITE_TIME: 9.0}),

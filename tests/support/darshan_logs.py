@@ -7,6 +7,7 @@ it 16 modules and whole seconds.
 
 from __future__ import annotations
 
+import bz2
 import dataclasses
 import pathlib
 import random
@@ -14,7 +15,7 @@ import struct
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 
-from mpiio_ext.analytics.sources.darshan import library_path
+from mpiio_ext.common.extras import darshan_library
 from support.traces import DATA
 
 MAGIC = 6567223
@@ -27,7 +28,7 @@ OLDER = {"3.00": 2, "3.10": 2, "3.20": 1, "3.21": 1}
 
 def packaged_logs() -> list[pathlib.Path]:
     """Return the logs that come with PyDarshan: examples and inputs of its tests."""
-    package = pathlib.Path(library_path()).parent.parent / "darshan"
+    package = pathlib.Path(darshan_library("a Darshan log", "pioneer")).parent.parent / "darshan"
     return sorted(package.rglob("*.darshan"))
 
 
@@ -95,22 +96,31 @@ class Log:
         job = zlib.decompressobj().decompress(data[at + 16 * (count + 1) + 4 * count :])
         return cls(version, job, data[name_map[0] : sum(name_map)], modules, partial)
 
-    def pack(self, level: int = 1, order: str = "<") -> bytes:
-        """Return the log as the bytes of a file; `order`: of its bytes, as in :mod:`struct`."""
+    def pack(self, level: int = 1, order: str = "<", how: int = 0) -> bytes:
+        """Return the log as the bytes of a file.
+
+        `order`: of its bytes, as in :mod:`struct`; `how` 1 (of little-endian ones): compressed by bzip2, 2: not at all.
+        """
         count, at = (64, 32) if self.is_new else (16, 24)
         header_bytes = at + 16 * (count + 1) + 4 * count
-        regions = [zlib.compress(self.job, level)]
+
+        def packed(region: bytes) -> bytes:
+            return (
+                region if how == 0 else bz2.compress(zlib.decompress(region)) if how == 1 else zlib.decompress(region)
+            )
+
+        regions = [packed(zlib.compress(self.job, level))]
         end = header_bytes + len(regions[0])
         maps, versions = [(0, 0)] * (count + 1), [0] * count
         for place, version, region in [(0, 0, self.names), *((k + 1, *self.modules[k]) for k in sorted(self.modules))]:
             if region:
-                maps[place] = (end, len(region))
-                regions.append(region)
-                end += len(region)
+                regions.append(packed(region))
+                maps[place] = (end, len(regions[-1]))
+                end += len(regions[-1])
             if place:
                 versions[place - 1] = version
         head = self.version.encode().ljust(8, b"\0") + struct.pack(f"{order}q", MAGIC)
-        head += struct.pack(f"{order}{'QQ' if self.is_new else 'II'}", 0, self.partial)
+        head += struct.pack(f"{order}{'QQ' if self.is_new else 'II'}", how, self.partial)
         flat = [number for pair in maps for number in pair]
         return b"".join([head, struct.pack(f"{order}{len(flat)}Q{count}I", *flat, *versions), *regions])
 

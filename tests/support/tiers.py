@@ -189,7 +189,6 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
             "an_error_only_where_the_mpi_library_has_one[nofile=1]",
         ),
         "delegates_abort": ("nothing_acknowledged_is_lost[1-1-spawn]", "nothing_acknowledged_is_lost[3-2-thread]"),
-        "darshan_broken": ("a_region_that_ends_too_early[*-10]", "random_damage[1]", "random_damage[2]"),
         "delegates_crash": ("killed_delegates[memory]", "killed_delegates_with_a_scheduler"),
         "delegates_exchanged": (
             "two_folders_are_exchanged[4-2*",

@@ -207,7 +207,7 @@ def test_nothing_of_the_tools_is_in_the_library() -> None:
     assert "csrc/tools" not in loaded and "TOOLS" not in loaded
     assert {name for name in tools if f"/{name}" not in lists["TOOLS"]} == set()
     symbols = mpiio_ext.get_library().read_bytes()
-    for name in (b"mpiox_rawtrace", b"mpiox_darshan", b"mpiox_handle_resolution", b"mpiox_lock_model"):
+    for name in (b"mpiox_rawtrace", b"mpiox_critical_path", b"mpiox_handle_resolution", b"mpiox_lock_model"):
         assert name not in symbols
 
 

@@ -1,6 +1,6 @@
 /*
  * mpiio_ext_tools.h - the C part of the tools that read and compute, and call no MPI: raw traces, sanitization, trace
- * files, Darshan logs, the critical files of a job, the lock model.
+ * files, the critical files of a job, the lock model.
  *
  * It is the declaration file of the Python module mpiio_ext._tools, which holds all of this code: nothing of it is in
  * libmpiio_ext.so, which runs under simulations. Everything between the two cffi markers is read by build.py; that part
@@ -161,31 +161,6 @@ int mpiio_ext_trace_selected(const mpiio_ext_trace *trace);
 /* Calls on files of the system, which have no records: how many, on how many files, and ns in them; returns the name of
  * the file with the longest of them, which ends with the trace. */
 const char *mpiio_ext_trace_left_out(const mpiio_ext_trace *trace, int64_t numbers[3]);
-
-/* ---- Darshan logs as rows of the tables of mpiio_ext.analytics; libdarshan-util is opened at run time ---- */
-
-typedef struct mpiio_ext_darshan mpiio_ext_darshan;
-
-/* Open libdarshan-util at `library`. MPIOX_E_UNSUPPORTED (-5) and a sentence in `problem` when it is missing or not the
- * one. Free with mpiio_ext_darshan_free (NULL-safe). A reader is for one thread at a time. */
-int mpiio_ext_darshan_open(const char *library, mpiio_ext_darshan **reader, char *problem, int64_t problem_bytes);
-void mpiio_ext_darshan_free(mpiio_ext_darshan *reader);
-/* Version of the library. */
-const char *mpiio_ext_darshan_version(const mpiio_ext_darshan *reader);
-/* Column `index` of a table's numbers, or NULL. Tables: 0 logs (status: 0 whole, 1 partial, 2 skipped), 1 jobs, 2
- * files, 3 summaries. */
-const char *mpiio_ext_darshan_column(int table, int index, int *is_double);
-/* Read logs in a child process that may crash; `paths`: `count` strings one behind the other, each with its NUL. The
- * rows replace those of the call before; there is one of the logs for each log read. Without any progress for
- * patience_s a log is given up; the child may take memory_bytes (0: any) beyond what the process has; behind rows_bytes
- * it stops. Returns the number of logs read (at least one), or MPIOX_E_NOMEM, MPIOX_E_IO: no child process (errno). */
-int64_t mpiio_ext_darshan_read(mpiio_ext_darshan *reader, const char *paths, int64_t count, double patience_s,
-                               int64_t memory_bytes, int64_t rows_bytes);
-/* Buffers of the rows: "log", "job", "file", "summary" are tables of numbers, row by row in 8-byte slots, an int64_t or
- * a double; absent: INT64_MIN, as a double -0.0. The others are columns of texts (UTF-8) and, file_osts, of lists of
- * int32_t: NAME_lengths (int32_t: bytes, or items) and NAME. Valid until the next call for the reader. */
-const char *mpiio_ext_darshan_buffer_name(int index);
-const void *mpiio_ext_darshan_buffer(const mpiio_ext_darshan *reader, int index, int64_t *bytes);
 
 /* ---- analytics: the sweep line ---- */
 
