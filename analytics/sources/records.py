@@ -61,6 +61,10 @@ class SourceError(AnalyticsError, ValueError):
         return type(self), (self.file, self.line, self.what)
 
 
+class LogError(Exception):
+    """A log that is not what it should be; the message says how. Whoever knows the file makes a `SourceError` of it."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Problem:
     """Something that could not be read.

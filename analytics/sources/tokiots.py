@@ -18,20 +18,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from mpiio_ext.analytics.sources.lmtcut import cut
-from mpiio_ext.analytics.sources.lmthdf5 import DAMAGE, Hdf5Problems, tokio_columns
-from mpiio_ext.analytics.sources.lmtsteps import LmtError
-from mpiio_ext.analytics.sources.records import Problems
-from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+from mpiio_ext.analytics.readerprocess import is_hdf5
+from mpiio_ext.analytics.sources.base import Period
+from mpiio_ext.analytics.sources.matrices import DAMAGE, Matrices, open_matrices
+from mpiio_ext.analytics.sources.records import LogError, Problems
 from mpiio_ext.analytics.tables.schema import Column, Table
-
-if TYPE_CHECKING:
-    import h5py
 
 TIMESERIES = Table(
     "timeseries",
@@ -53,7 +48,6 @@ _HELD = re.compile(
     r"datatargets/(read|write)(bytes|rates)|dataservers/(cpuload|memused)|mdservers/cpuload|"
     r"mdtargets/.*|fullness/(bytes|bytestotal|inodes|inodestotal)"
 )
-_MOST_TIMES, _ON_GRID = 10_000_000, 0.9
 
 
 def _unit(name: str, stored: object) -> str:
@@ -67,29 +61,9 @@ def _unit(name: str, stored: object) -> str:
     return "bytes/sec" if name in ("readrates", "writerates") else "%" if name.startswith("cpu") else ""
 
 
-def _grid(data: h5py.Dataset, name: str) -> tuple[Numbers, float, Flags]:
-    """Return the begins of the steps, their length, and which stamps are off the grid.
-
-    Raises
-    ------
-    LmtError
-        They are no grid.
-    """
-    if len(data.shape) != 1 or not 2 <= data.shape[0] <= _MOST_TIMES:
-        raise LmtError(f"{name} has {data.shape} time stamps")
-    stamps = np.asarray(data[()], dtype=np.float64)
-    step = float(np.nanmedian(np.diff(stamps)))
-    places = step * np.arange(len(stamps), dtype=np.float64)
-    base = float(np.nanmedian(stamps - places))
-    odd = ~(np.abs(stamps - places - base) < step / 10)
-    if not step > 0 or not np.isfinite(base) or np.count_nonzero(~odd) < _ON_GRID * len(stamps):
-        raise LmtError(f"the time stamps of {name} are no steps of one length")
-    return base + places, step, odd
-
-
-def _parts(file: h5py.File, everything: bool, problems: Hdf5Problems) -> Iterator[pa.Table]:
+def _parts(matrices: Matrices, everything: bool) -> Iterator[pa.Table]:
     """Yield the rows of each dataset."""
-    schema = TIMESERIES.schema()
+    schema, file = TIMESERIES.schema(), matrices.file
     for group in (name for name in _GROUPS if name in file and "timestamps" in file[name]):
         names = [
             name
@@ -101,33 +75,30 @@ def _parts(file: h5py.File, everything: bool, problems: Hdf5Problems) -> Iterato
         if not names:
             continue
         try:
-            times, step, odd = _grid(file[group]["timestamps"], group)
-        except LmtError as error:
-            problems.add(str(error))
+            times, step, odd = matrices.grid(file[group]["timestamps"], group)
+        except LogError as error:
+            matrices.note(str(error))
             continue
         for name in names:
             try:
-                columns, values = tokio_columns(file[group], name, odd, problems)
+                columns = matrices.columns(file[group][name], odd)
                 unit = _unit(name, file[group][name].attrs.get("units"))
-            except (LmtError, *DAMAGE) as error:
-                problems.add(f"{group}/{name} cannot be read: {str(error)[:120]}")
+            except (LogError, *DAMAGE) as error:
+                matrices.note(f"{group}/{name} cannot be read: {str(error)[:120]}")
                 continue
-            for at, column in enumerate(columns):
+            for column, values in columns:
                 texts = {"group": group, "dataset": name, "column": column, "unit": unit}
-                if column:
-                    arrays = {
-                        "time": pa.array(times),
-                        "step": pa.repeat(step, len(times)),
-                        "value": pa.array(values[:, at], mask=np.isnan(values[:, at])),
-                        **{key: pa.repeat(text, len(times)) for key, text in texts.items()},
-                    }
-                    yield pa.table([arrays[field.name] for field in schema], schema=schema)
+                arrays = {
+                    "time": pa.array(times),
+                    "step": pa.repeat(step, len(times)),
+                    "value": pa.array(values, mask=np.isnan(values)),
+                    **{key: pa.repeat(text, len(times)) for key, text in texts.items()},
+                }
+                yield pa.table([arrays[field.name] for field in schema], schema=schema)
 
 
-def read_timeseries(
-    path: Path, between: tuple[float, float] | None, problems: Problems, *, everything: bool
-) -> pa.Table | None:
-    """Return the time series of a file; None of one that is not pytokio's.
+def read_timeseries(path: Path, between: Period | None, problems: Problems, *, everything: bool) -> list[pa.Table]:
+    """Return the time series of a file, a table a column; none of one that is not pytokio's.
 
     Parameters
     ----------
@@ -137,18 +108,16 @@ def read_timeseries(
     problems : what cannot be read is added.
     everything : no other table holds a part of it.
     """
-    import h5py
-
-    noted = Hdf5Problems()
+    if not is_hdf5(path):
+        return []
     try:
-        with h5py.File(path, "r") as opened:
-            file = cut(opened, between)
-            if "OSTReadGroup" in file or not any(name in file for name in _GROUPS):
-                return None
-            parts = list(_parts(file, everything, noted))
+        with open_matrices(path, between) as matrices:
+            if "OSTReadGroup" in matrices.file or not any(name in matrices.file for name in _GROUPS):
+                return []
+            parts = list(_parts(matrices, everything))
     except (*DAMAGE, MemoryError) as error:
         problems.add(0, f"time series cannot be read: {error}", 0)
-        return None
-    if noted.lines:
-        problems.add(0, str(noted), 0)
-    return pa.concat_tables([TIMESERIES.schema().empty_table(), *parts])
+        return []
+    if noted := matrices.noted():
+        problems.add(0, noted, 0)
+    return parts
