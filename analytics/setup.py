@@ -61,7 +61,7 @@ FIELDS: dict[str, str] = {
     "/workers": "processes that convert logs; 0: this one; default: the processors this process may use",
     "/period": "logs of one day or month lie together in files: day, month (default)",
     "/engine": "duckdb (default) or spark; or an object with name and options of the engine: memory, temporary; "
-    "threads (duckdb); master, configuration, verbose, dispatch (spark; target: a task reads from one storage target)",
+    "threads (duckdb); master, configuration, verbose (spark)",
     "/osts": "OSTs that the bitmap has at least; it grows by itself; default 0",
     "/timeout_s": "a chunk of logs whose conversion takes longer is tried log by log, and the log that takes longer is "
     "skipped; default 600",
@@ -110,7 +110,6 @@ class _Spark:
     memory: Annotated[str, _memory(r"\d+[kmgt]b?", "4g")] = ""
     temporary: Text = ""
     configuration: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    dispatch: Literal["target", "subtable", "spark"] = "target"
     verbose: bool = False
 
 

@@ -41,15 +41,12 @@ _CLASSES = (
 
 def _per_job(source: Source, origin: str | None) -> ir.Table:
     """Return one row a job of several processes: P, F, and files that all processes open."""
-    # A log belongs to one job; with the job's ID among the keys, tasks over a placed store group without a shuffle.
-    dispatched = bool(getattr(getattr(source.load("darshan_file"), "engine", None), "dispatch", ""))
-    keys = ["job_id", "log_id"] if dispatched else ["log_id"]
-    columns = [*keys, "file", "bytes_read", "bytes_written", "processes", "ranks"]
+    columns = ["log_id", "file", "bytes_read", "bytes_written", "processes", "ranks"]
     files = jobs_of(source, origin, columns, "darshan_file")
     moved = files["bytes_read"].fill_null(0) + files["bytes_written"].fill_null(0)
     data = files.filter((moved > 0) & ~files["file"].fill_null("").startswith("<") & (files["processes"] > 1))
     everywhere = (data["ranks"] >= data["processes"]).fill_null(False)
-    return data.group_by(keys).agg(
+    return data.group_by("log_id").agg(
         processes=data["processes"].max(), files=data.count(), shared=everywhere.cast("int64").sum()
     )
 

@@ -39,8 +39,6 @@ def load(engine: Engine, store: StoreFiles, table: str, jobs: tuple[Any, Any] | 
     ----------
     engine : Engine
     store : StoreFiles
-        Where it has a method ``units`` (:class:`mpiio_ext.analytics.store.catalog.Catalog`), tasks of Spark read from
-        one storage target each.
     table : str
     jobs : pair of numbers, optional
         Only jobs with IDs from the first to the second, both included; None: no bound. Other files are not opened.

@@ -52,8 +52,6 @@ class Read:
         With the footers of the files.
     path : str
         The file; empty where an engine counts by task.
-    unit : int
-        Of a task over a placed store: number of the unit whose files it read; -1: not known, or none.
     task : int
         Number of the task; -1 without tasks.
     executor : str
@@ -62,7 +60,6 @@ class Read:
 
     bytes: int
     path: str = ""
-    unit: int = -1
     task: int = -1
     executor: str = ""
 
@@ -79,25 +76,10 @@ class Engine(abc.ABC):
     merged: dict[tuple[Any, str], Any]
     #: The engine's function of an array and a place from 1; Ibis's own gives Spark a place of the wrong type.
     element: str
-    #: What a task reads of a placed store: ``target``, ``subtable``; empty where there are no tasks.
-    dispatch: str = ""
 
     @abc.abstractmethod
     def read(self, files: Sequence[str], schema: pa.Schema) -> ir.Table:
         """Return the rows of Parquet files, with exactly the columns of `schema`; NULL where a file lacks one."""
-
-    def read_placed(self, units: Sequence[Sequence[str]], schema: pa.Schema, domain: str) -> ir.Table:  # noqa: ARG002
-        """Return the rows of files that lie in units: those of one value of the key are in the same unit of all tables.
-
-        Parameters
-        ----------
-        units : sequence of sequences of str
-            Files of each unit; as many units for every table of the domain, none of them left out.
-        schema : pyarrow.Schema
-        domain : str
-            Name of the key by which the tables are split, a column of each.
-        """
-        return self.read([file for unit in units for file in unit], schema)
 
     @abc.abstractmethod
     def table(self, arrow: pa.Table) -> ir.Table:

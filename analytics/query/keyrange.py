@@ -9,6 +9,11 @@ pass.
 
 Guarantees. The range holds every value of the key for which the condition is true, and both of its ends belong to it;
 it may hold others. So it only chooses files, and the condition itself still chooses rows.
+
+What it pays. One job of a hundred, of a million rows of ``darshan_file`` in 64 files (processor time, medians of
+interleaved runs): 0.04 s on DuckDB and 0.28 s on Spark, where the statistics in Parquet alone take 0.14 s and 0.79 s;
+joined with ``darshan_job`` 0.13 s and 0.52 s for 0.33 s and 1.7 s. Hive partitions would need conditions about a column
+of their own.
 """
 
 from __future__ import annotations

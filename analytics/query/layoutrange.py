@@ -8,6 +8,10 @@ out: true, false, NULL. What needs other columns, or is not understood here (ari
 of them.
 
 Guarantees. Where :func:`may_meet` is false, no row with this layout meets the condition, on any engine.
+
+What it pays. One row in 2,000, of four million in four files (processor time, medians of interleaved runs): 0.03 s on
+DuckDB and 0.34 s on Spark, where the statistics in Parquet alone take 0.06 s and 0.58 s. Of 64 files with 16,000 rows
+each it takes as long as these. Hive partitions by stripe count were faster, but leave no order by job.
 """
 
 from __future__ import annotations

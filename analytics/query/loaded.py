@@ -10,6 +10,8 @@ are read, which lie in files by themselves.
 
 Guarantees. Only files are left out, never rows: a range is what later operators let pass anyway. A table is not read
 before its first operator.
+
+What it pays stands with the two kinds of ranges: :mod:`.keyrange` and :mod:`.layoutrange`.
 """
 
 from __future__ import annotations
@@ -95,14 +97,7 @@ class Loaded:
     def _base(self) -> ir.Table:
         """The table as the engine reads it."""
         schema = TABLES[self.name].schema(self.store.osts)
-        units = None
-        if self.engine.dispatch in ("target", "subtable") and hasattr(self.store, "units"):
-            within = (self.within.low, self.within.high)
-            units = self.store.units(self.name, self.engine.dispatch, *within, **self._chosen()[1])
-        if units is None:
-            found = self.engine.read(self._files, schema)
-        else:
-            found = self.engine.read_placed(units, schema, self.key)
+        found = self.engine.read(self._files, schema)
         self.engine.sources[found.op()] = self.name
         return found
 

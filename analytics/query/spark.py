@@ -1,21 +1,15 @@
 """Spark, on this machine or on a cluster, as an engine of queries.
 
-Problem. What Ibis leaves to the engine (:mod:`mpiio_ext.analytics.query.engines`), and what a placed store is made for:
-tasks that read from one storage target each, and join by job ID without a shuffle (IOMiner, Section II-C).
+Problem. What Ibis leaves to the engine (:mod:`mpiio_ext.analytics.query.engines`).
 
-Algorithm. Queries over a placed store are cut along its units (:mod:`mpiio_ext.analytics.query.dispatch`). The files of
-a unit are one partition, so that Spark sees no need to shuffle for a join or a group inside it, and runs one task for
-each unit. Where executors have one core each, as many of them as targets make one executor read from one target.
-
-Locality. Spark runs a task where its file system says that the files are: HDFS does, a parallel file system and local
-folders do not, so that any executor may get any target.
+Locality. Spark packs files into tasks as it sees fit, those of several storage targets of a placed store, too, and runs
+a task where its file system says that the files are: HDFS does, a parallel file system and local folders do not. A task
+for each target, with joins by job ID inside it (IOMiner, Section II-C), took 1.0 to 1.8 times as long.
 """
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
-import functools
 import logging
 import os
 import pickle
@@ -29,19 +23,13 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import groups
-from mpiio_ext.analytics.query.dispatch import Placed, cut, local_units
 from mpiio_ext.analytics.query.engines import Batched, Engine, Mapped, Read, Work, call, plain_errors, unique_name
 from mpiio_ext.common.extras import needing
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
     import pyarrow as pa
-    from ibis.expr.operations import Node
     from pyspark.sql import DataFrame
-
-#: What a task reads of a placed store: the files of a target, of a subtable, or what Spark chooses.
-DISPATCH = ("target", "subtable", "spark")
-_BROADCAST = ("spark.sql.autoBroadcastJoinThreshold", "spark.sql.adaptive.autoBroadcastJoinThreshold")
 
 
 @dataclasses.dataclass
@@ -54,9 +42,6 @@ class SparkEngine(Engine):
     memory : memory of the driver, in Java's spelling: ``4g``.
     temporary : folder for shuffles and spills.
     configuration : further settings of Spark, by name.
-    dispatch : {"target", "subtable", "spark"}
-        What a task reads of a placed store: the files of one storage target (the paper's way), of one subtable (more
-        tasks than targets), or what Spark puts together.
     verbose : whether Java's and Spark's remarks at the start are shown.
     """
 
@@ -64,16 +49,12 @@ class SparkEngine(Engine):
     memory: str = ""
     temporary: str = ""
     configuration: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    dispatch: str = "target"
     verbose: bool = False
     name = "spark"
     element = "element_at"
 
     def __post_init__(self) -> None:
         self.sources, self.merged = {}, {}
-        self._placed: dict[Any, Placed] = {}
-        if self.dispatch not in DISPATCH:
-            raise AnalyticsError(f"dispatch is '{self.dispatch}'; choose {', '.join(DISPATCH)}")
         if reason := java_missing():
             raise AnalyticsError(reason)
         with needing("spark", "engine spark"):
@@ -105,8 +86,6 @@ class SparkEngine(Engine):
             "spark.ui.showConsoleProgress": "false",
             # Frames of groups and batches of columns may be larger than Spark's limit on records suggests.
             "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
-            # A union of units, one partition each, must stay as many tasks; Spark would put them into one.
-            "spark.sql.unionOutputPartitioning": "false",
         }
         if self.master.startswith("local"):
             found |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
@@ -120,17 +99,14 @@ class SparkEngine(Engine):
 
     def read(self, files: Sequence[str], schema: pa.Schema) -> ir.Table:
         """See :meth:`Engine.read`."""
-        return self._view(self._files(files, schema))
-
-    def _files(self, files: Sequence[str], schema: pa.Schema) -> DataFrame:
         from pyspark.sql.pandas.types import from_arrow_schema
 
         kind = from_arrow_schema(schema)
         if not files:
-            return self.session.createDataFrame([], kind)
+            return self._view(self.session.createDataFrame([], kind))
         # With the schema given, Spark opens no file before the query, and columns that a file lacks are NULL.
         with plain_errors("spark"):
-            return self.session.read.schema(kind).parquet(*[_url(file) for file in files])
+            return self._view(self.session.read.schema(kind).parquet(*[_url(file) for file in files]))
 
     def table(self, arrow: pa.Table) -> ir.Table:
         """See :meth:`Engine.table`."""
@@ -145,31 +121,15 @@ class SparkEngine(Engine):
         frame.createOrReplaceTempView(name)
         return self.backend.table(name)
 
-    def read_placed(self, units: Sequence[Sequence[str]], schema: pa.Schema, domain: str) -> ir.Table:
-        """See :meth:`Engine.read_placed`."""
-        found = super().read_placed(units, schema, domain)
-        views: dict[int, Node] = {}
-
-        def table(unit: int) -> Node:
-            """Return the files of one unit as one partition."""
-            if unit not in views:
-                frame = self._files(units[unit], schema)
-                views[unit] = self._view(frame.coalesce(1)).op()
-            return views[unit]
-
-        used = frozenset(number for number, files in enumerate(units) if files)
-        self._placed[found.op()] = Placed(domain, len(units), used, table)
-        return found
-
     def arrow(self, expression: ir.Table) -> pa.Table:
         """See :meth:`Engine.arrow`."""
-        with plain_errors("spark"), self._within_units(expression) as query:
-            return self._shaped(self._frame(query).toArrow(), expression)
+        with plain_errors("spark"):
+            return self._shaped(self._frame(expression).toArrow(), expression)
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
         """See :meth:`Engine.batches`: holds two partitions of the result at a time, the one read and the next.
 
-        Partitions are those that Spark makes, of 128 MB of files or less, and not the units of a placed store.
+        Partitions are of 128 MB of files or less.
         """
         import pyarrow as pa
 
@@ -186,7 +146,6 @@ class SparkEngine(Engine):
         """See :meth:`Engine.reads`: by task, as Spark's own metrics have it."""
         context = self.session.sparkContext
         group = unique_name("reads")
-        _, unions = self.dispatched(expression)
         context.setJobGroup(group, "what a query reads")
         try:
             found = self.arrow(expression)
@@ -194,36 +153,7 @@ class SparkEngine(Engine):
             for name in ("spark.jobGroup.id", "spark.job.description"):
                 context.setLocalProperty(name, None)  # type: ignore[arg-type] # how Spark takes a property away
         with plain_errors("spark"):
-            return found, list(_task_reads(context, group, unions[0] if len(unions) == 1 else []))
-
-    def dispatched(self, expression: ir.Table) -> tuple[ir.Table, list[list[int]]]:
-        """Return a query cut along the units of the placed tables in it, and the units of each of its unions."""
-        if not self._placed:
-            return expression, []
-        root, units = cut(expression.op(), self._placed)
-        return root.to_expr(), units
-
-    @contextlib.contextmanager
-    def _within_units(self, expression: ir.Table) -> Iterator[ir.Table]:
-        """Yield the query as it is dispatched; while it runs, tables of units are not broadcast.
-
-        To broadcast a side of a join, another task would read it, and all executors would get it.
-        """
-        query, units = self.dispatched(expression)
-        if not units:
-            yield query
-            return
-        before = {name: self.session.conf.get(name, None) for name in _BROADCAST}
-        for name in _BROADCAST:
-            self.session.conf.set(name, "-1")
-        try:
-            yield query
-        finally:
-            for name, value in before.items():
-                if value is None:
-                    self.session.conf.unset(name)
-                else:
-                    self.session.conf.set(name, value)
+            return found, list(_task_reads(context, group))
 
     def _frame(self, expression: ir.Table) -> DataFrame:
         return self.session.sql(self.compile(expression))
@@ -235,8 +165,9 @@ class SparkEngine(Engine):
             begin = time.perf_counter()
             rows = self.arrow(expression).num_rows
             took = f"\n\nCarried out in {time.perf_counter() - begin:.3f} s: {rows:,} rows"
-        with plain_errors("spark"), self._within_units(expression) as query:
-            return str(self.session.sql(f"EXPLAIN FORMATTED {self.compile(query)}").collect()[0][0]).rstrip() + took
+        with plain_errors("spark"):
+            text = str(self.session.sql(f"EXPLAIN FORMATTED {self.compile(expression)}").collect()[0][0])
+        return text.rstrip() + took
 
     def scalar(self, function: Batched, arguments: Sequence[ir.Value], result: Any) -> ir.Value:
         """See :meth:`Engine.scalar`."""
@@ -262,21 +193,14 @@ class SparkEngine(Engine):
                 yield from shared.value(batch).cast(schema).to_batches()
 
         with plain_errors("spark"):
-            query, _ = self.dispatched(expression)
-            return self._view(self._frame(query).mapInArrow(work, from_arrow_schema(schema)))
+            return self._view(self._frame(expression).mapInArrow(work, from_arrow_schema(schema)))
 
     def map_groups(self, expression: ir.Table, keys: Sequence[str], function: groups.Function) -> groups.Results:
         """See :meth:`Engine.map_groups`: executors call `function`, and send back pickled results."""
         work = groups.in_executor(keys, function)
-        units = local_units(expression.op(), self._placed, list(keys))
-        parts = [expression] if units is None else [unit.to_expr() for unit in units]
-
-        def results(part: ir.Table) -> DataFrame:
-            grouped = self._frame(part).groupBy(*[f"`{key}`" for key in keys])
-            return grouped.applyInArrow(work, "results binary")
-
-        with plain_errors("spark"), self._within_units(expression):
-            found = functools.reduce(lambda left, right: left.union(right), map(results, parts)).toArrow()
+        with plain_errors("spark"):
+            grouped = self._frame(expression).groupBy(*[f"`{key}`" for key in keys])
+            found = grouped.applyInArrow(work, "results binary").toArrow()
         return groups.collected(found)
 
     def by_key(
@@ -289,7 +213,7 @@ class SparkEngine(Engine):
     ) -> ir.Table:
         """See :meth:`Engine.by_key`: in the executors, which keep the result until the engine is closed.
 
-        A call for each partition: of a placed store for each unit, without a shuffle where the query allows it.
+        A call for each partition.
         """
         from pyspark import cloudpickle
         from pyspark.sql.pandas.types import from_arrow_schema
@@ -303,12 +227,9 @@ class SparkEngine(Engine):
                 for table in pickle.loads(shared.value)(batches):
                     yield from table.cast(schema).to_batches()
 
-        units = local_units(expression.op(), self._placed, [keys[0]])
-        frames = [self._frame(unit.to_expr()) for unit in units or ()]
-        with plain_errors("spark"), self._within_units(expression) as query:
-            parts = frames or [self._frame(query).repartition(f"`{keys[0]}`")]
-            mapped = [part.sortWithinPartitions(*[f"`{key}`" for key in keys]).mapInArrow(run, kind) for part in parts]
-            found = functools.reduce(lambda left, right: left.union(right), mapped).persist()
+        with plain_errors("spark"):
+            parts = self._frame(expression).repartition(f"`{keys[0]}`")
+            found = parts.sortWithinPartitions(*[f"`{key}`" for key in keys]).mapInArrow(run, kind).persist()
             found.count()
         return self._view(found)
 
@@ -321,8 +242,8 @@ class SparkEngine(Engine):
         self.session.stop()
 
 
-def _task_reads(context: Any, group: str, units: Sequence[int]) -> Iterator[Read]:
-    """Yield what the tasks of a group of jobs have read; `units`: of the union whose partitions the tasks are."""
+def _task_reads(context: Any, group: str) -> Iterator[Read]:
+    """Yield what the tasks of a group of jobs have read."""
     inner = context._jsc.sc()  # the listener's figures have no way from Python but this
     inner.listenerBus().waitUntilEmpty()
     tracker, store = context.statusTracker(), inner.statusStore()
@@ -333,9 +254,8 @@ def _task_reads(context: Any, group: str, units: Sequence[int]) -> Iterator[Read
             task = tasks.apply(number)
             metrics = task.taskMetrics()
             size = metrics.get().inputMetrics().bytesRead() if metrics.isDefined() else 0
-            if size or tasks.size() == len(units):
-                unit = units[task.partitionId()] if tasks.size() == len(units) else -1
-                yield Read(int(size), "", unit, int(task.taskId()), f"{task.executorId()} on {task.host()}")
+            if size:
+                yield Read(int(size), "", int(task.taskId()), f"{task.executorId()} on {task.host()}")
 
 
 def _as_messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

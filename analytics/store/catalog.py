@@ -31,7 +31,7 @@ class Catalog:
     Attributes
     ----------
     knows_layouts : bool
-        That :meth:`files` and :meth:`units` take `layouts`.
+        That :meth:`files` takes `layouts`.
     folder : absolute.
     osts : int
         Width of the OST bitmap in OSTs: ``darshan_file`` has the columns ``ost_words(osts)``. Older files may lack
@@ -94,38 +94,6 @@ class Catalog:
         """
         chosen = (self._chosen(entry, layouts) for entry in self.entries(table, low, high))
         return [str(self.folder / path) for path in chosen if path]
-
-    def units(
-        self,
-        table: str,
-        by: str = "target",
-        low: float | None = None,
-        high: float | None = None,
-        layouts: Wanted | None = None,
-    ) -> list[list[str]] | None:
-        """Return the files of each storage target or subtable: what one task reads.
-
-        Parameters
-        ----------
-        table : str
-        by : {"target", "subtable"}
-        low, high, layouts
-            As in :meth:`files`; units without such files are empty lists.
-
-        Returns
-        -------
-        list of lists of str, or None
-            As many for every table; rows of one job are in the same unit of all. None: the table is not placed.
-        """
-        placement = self.manifest.placement
-        if not placement or any(entry.subtable < 0 for entry in self.entries(table)):
-            return None
-        count = len(placement["folders"]) if by == "target" else int(placement["subtables"])
-        found: list[list[str]] = [[] for _ in range(count)]
-        for entry in self.entries(table, low, high):
-            if path := self._chosen(entry, layouts):
-                found[entry.target if by == "target" else entry.subtable].append(str(self.folder / path))
-        return found
 
     @staticmethod
     def _chosen(entry: FileEntry, layouts: Wanted | None) -> str:

@@ -67,15 +67,11 @@ def test_a_job_range_reads_from_its_target_alone(store: pathlib.Path) -> None:
     tables = ("darshan_job", "darshan_file")
     assert [[entry.target for entry in catalog.entries(table, 0, 9)] for table in tables] == [[0], [0]]
     assert [{entry.target for entry in catalog.entries(table, 0, JOBS)} for table in tables] == [{0, 1}, {0, 1}]
-    units = {by: catalog.units("darshan_job", by) for by in ("target", "subtable")}
-    assert [len(files) for files in units["subtable"] or []] == [1] * 6
-    assert [len(files) for files in units["target"] or []] == [3, 3]
-    few = catalog.units("darshan_job", "target", 0, 9) or []
-    assert [len(files) for files in few] == [1, 0]
+    assert sorted(entry.subtable for entry in catalog.entries("darshan_job")) == list(range(6))
+    assert sorted(entry.target for entry in catalog.entries("darshan_job")) == [0] * 3 + [1] * 3
 
 
 def test_what_is_not_placed_reads_from_the_store(store: pathlib.Path) -> None:
-    assert Catalog(store / "store").units("darshan_job") is None
     assert [entry.target for entry in Catalog(store / "store").entries("darshan_job", 0, JOBS)] == [-1]
 
 

@@ -71,10 +71,6 @@ def test_defaults(tmp_path: pathlib.Path) -> None:
         ({"engine": {"name": "spark", "memory": "4 GB"}}, '/engine/memory: "4 GB" is not a size such as "4g"'),
         ({"engine": {"name": "spark", "verbose": "yes"}}, '/engine/verbose: "yes" is not true or false'),
         (
-            {"engine": {"name": "spark", "dispatch": "ost"}},
-            '/engine/dispatch: "ost" is not one of "target", "subtable"',
-        ),
-        (
             {"engine": {"name": "spark", "configuration": {"spark.x": 5}}},
             "/engine/configuration/spark.x: 5 is not a text",
         ),
@@ -115,14 +111,13 @@ def test_all_mistakes_are_told_at_once() -> None:
 def test_options_of_engines_are_those_that_engines_take() -> None:
     pytest.importorskip("ibis")
     from mpiio_ext.analytics.query.engines import DuckDBEngine
-    from mpiio_ext.analytics.query.spark import DISPATCH, SparkEngine
+    from mpiio_ext.analytics.query.spark import SparkEngine
 
     for engine in (DuckDBEngine, SparkEngine):
         assert {field.name for field in dataclasses.fields(ENGINE_OPTIONS[engine.name])} == {
             field.name for field in dataclasses.fields(engine)
         }
-    for dispatch in DISPATCH:
-        load_setup({**GOOD, "engine": {"name": "spark", "dispatch": dispatch, "verbose": True, "memory": "4g"}})
+    load_setup({**GOOD, "engine": {"name": "spark", "verbose": True, "memory": "4g"}})
     for memory in ("4GB", "512 MiB", "1.5tb", "50%", ""):
         load_setup({**GOOD, "engine": {"memory": memory}})
 

@@ -102,12 +102,6 @@ def test_only_the_files_set_aside_are_read(tmp_path: pathlib.Path) -> None:
     assert [pathlib.Path(read.path).parts[-4:-1] for read in reads] == [("tables", "darshan_file-uncommon", "all")]
     assert len(files.filter("stripe_count >= 1").reads()) == 2
     assert files.filter("stripe_count > 1000").rows() == []
-    # Placed tables keep their units.
-    placed = [FileEntry(**{**vars(one), "subtable": k, "target": k}) for k, one in enumerate(catalog.manifest.files)]
-    manifest = Manifest(commit=1, files=tuple(placed), placement={"folders": ["a", "b"], "subtables": 2})
-    write_manifest(tmp_path, manifest)
-    units = Catalog(tmp_path).units("darshan_file", layouts=lambda layout: layout["stripe_count"] != 1)
-    assert units is not None and [len(unit) for unit in units] == [1, 0]
 
 
 LAYOUTS = st.tuples(

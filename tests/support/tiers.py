@@ -400,7 +400,7 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
         ),
         "query_algorithm1": ("factors_*[spark]", "files_of_any_join[spark]"),
         "query_analyses": ("*[spark*",),
-        "query_dispatch": ("placed_tables_give_the_same_rows[spark*",),
+        "query_placed": ("placed_tables_give_the_same_rows[spark*",),
         "query_operators": (
             "*[spark]",
             "approximate_percentiles_keep_their_promise[even-spark]",
