@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "mpiox_integer.h"
 #include "mpiox_layout.h"
 
 #define LOV_MAGIC_V1 0x0BD10BD0u
@@ -295,7 +296,7 @@ int32_t mpiox_lustre_template(int64_t stripe_size, int32_t stripe_count, int32_t
 {
     const int64_t most = (INT64_C(1) << 32) - LOV_UNIT_BYTES;
     int64_t size = stripe_size <= 0 ? 0 : (stripe_size > most ? most : stripe_size);
-    size = (size + LOV_UNIT_BYTES - 1) / LOV_UNIT_BYTES * LOV_UNIT_BYTES;
+    size = mpiox_round_up(size, LOV_UNIT_BYTES);
     uint32_t count = stripe_count < 0 ? LOV_ALL_STRIPES
                                       : (uint32_t)(stripe_count > LOV_MOST_STRIPES ? LOV_MOST_STRIPES : stripe_count);
     uint32_t start = first < 0 || first >= (int32_t)LOV_ANY_TARGET ? LOV_ANY_TARGET : (uint32_t)first;

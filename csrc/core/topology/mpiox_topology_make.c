@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_integer.h"
 #include "mpiox_topology.h"
 
 /* ---- communicators ----------------------------------------------------------------------------------------------- */
@@ -193,7 +194,7 @@ static bool attach_page(mpiox_topology *t, const mpiox_topology_choice *choice)
 static int make_alone(mpiox_topology *t)
 {
     enum { LINE = 64 }; /* as the page is aligned */
-    const size_t bytes = ((size_t)mpiox_topology_page_bytes(1) + LINE - 1) / LINE * LINE;
+    const size_t bytes = (size_t)mpiox_round_up(mpiox_topology_page_bytes(1), LINE);
     t->comm = MPI_COMM_SELF;
     map_one_node(t);
     t->page = aligned_alloc(LINE, bytes);

@@ -14,6 +14,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "mpiox_integer.h"
 #include "mpiox_typemap_array.h"
 #include "mpiox_typemap_contents.h"
 
@@ -256,7 +257,7 @@ static int decode_value_index(const mpiox_contents *c, mpiox_typemap **out)
         PMPI_Type_size_x(c->types[1], &index) != MPI_SUCCESS || value < 0 || index <= 0) {
         return MPIOX_E_UNSUPPORTED;
     }
-    return describe_pair(value, (value + index - 1) / index * index, index, out);
+    return describe_pair(value, mpiox_round_up(value, index), index, out);
 }
 #endif
 

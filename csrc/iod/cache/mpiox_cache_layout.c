@@ -12,6 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_integer.h"
+
 static const uint64_t magic = UINT64_C(0x6d70696f78636163); /* "mpioxcac" */
 static const uint64_t version = 10;
 
@@ -24,23 +26,18 @@ typedef struct layout {
     uint32_t bucket_count;
 } layout;
 
-static int64_t round_up(int64_t value, int64_t unit)
-{
-    return (value + unit - 1) / unit * unit;
-}
-
 static layout lay_out(const mpiox_cache_geometry *geometry, int64_t frames)
 {
     layout at = {.bucket_count = 1};
     while (at.bucket_count < 2 * frames)
         at.bucket_count *= 2;
-    at.ring_at = round_up((int64_t)sizeof(mpiox_cache_header), LINE);
-    at.buckets_at = round_up(at.ring_at + mpiox_ring_bytes(geometry->slots, (int32_t)frames), LINE);
-    at.frames_at = round_up(at.buckets_at + (int64_t)at.bucket_count * (int64_t)sizeof(uint32_t), LINE);
+    at.ring_at = mpiox_round_up((int64_t)sizeof(mpiox_cache_header), LINE);
+    at.buckets_at = mpiox_round_up(at.ring_at + mpiox_ring_bytes(geometry->slots, (int32_t)frames), LINE);
+    at.frames_at = mpiox_round_up(at.buckets_at + (int64_t)at.bucket_count * (int64_t)sizeof(uint32_t), LINE);
     at.dirty_at = at.frames_at + frames * (int64_t)sizeof(mpiox_frame);
     at.blocks_at = at.dirty_at + frames * (geometry->page_bytes / 8);
-    at.pages_at = round_up(at.blocks_at + frames * (geometry->page_bytes / 4096) * (int64_t)sizeof(uint32_t),
-                           SMALLEST_PAGE);
+    at.pages_at = mpiox_round_up(at.blocks_at + frames * (geometry->page_bytes / 4096) * (int64_t)sizeof(uint32_t),
+                                 SMALLEST_PAGE);
     at.total_bytes = at.pages_at + frames * geometry->page_bytes;
     return at;
 }

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "mpiox_cache_waiting.h"
+#include "mpiox_integer.h"
 
 enum { SLOT_FREE = 0, SLOT_TAKEN = 1, SLOT_POSTED = 2 };
 enum { CLIENT_FREE = 0, CLIENT_JOINED = 1, CLIENT_LEFT = 2 };
@@ -63,13 +64,13 @@ static uint32_t words_for(uint32_t bits)
 
 static int64_t slots_end(int64_t slots)
 {
-    return ((int64_t)sizeof(mpiox_ring_area) + 63) / 64 * 64 + slots * (int64_t)sizeof(mpiox_slot);
+    return mpiox_round_up((int64_t)sizeof(mpiox_ring_area), 64) + slots * (int64_t)sizeof(mpiox_slot);
 }
 
 int64_t mpiox_ring_bytes(int32_t slots, int32_t frames)
 {
     const uint32_t words = words_for((uint32_t)slots + (uint32_t)frames);
-    return (slots_end(slots) + 63) / 64 * 64 + 8 * ((int64_t)words + words_for(words));
+    return mpiox_round_up(slots_end(slots), 64) + 8 * ((int64_t)words + words_for(words));
 }
 
 int mpiox_ring_format(mpiox_ring_area *ring, int32_t slots, int32_t frames)
@@ -77,7 +78,7 @@ int mpiox_ring_format(mpiox_ring_area *ring, int32_t slots, int32_t frames)
     ring->slots = (uint32_t)slots;
     ring->tokens = (uint32_t)slots + (uint32_t)frames;
     ring->slots_at = slots_end(0);
-    ring->pending_at = (slots_end(slots) + 63) / 64 * 64;
+    ring->pending_at = mpiox_round_up(slots_end(slots), 64);
     ring->summary_at = ring->pending_at + 8 * (int64_t)words_for(ring->tokens);
     for (int i = 0; i < MPIOX_RING_CLIENTS; i++) {
         if (mpiox_cache_make_mutex(&ring->clients[i].life) != 0)

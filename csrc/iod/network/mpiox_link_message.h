@@ -13,6 +13,7 @@
 #define MPIOX_LINK_MESSAGE_H
 
 #include "mpiox_handshake.h"
+#include "mpiox_integer.h"
 #include "mpiox_link_extent.h"
 #include "mpiox_ring.h"
 
@@ -100,7 +101,7 @@ void mpiox_link_unpack_call(const mpiox_link_call_body *call, mpiox_slot *slot);
 /* Bytes that records and their data occupy: a multiple of 8. */
 static inline int64_t mpiox_link_padded(int64_t bytes)
 {
-    return (bytes + 7) / 8 * 8;
+    return mpiox_round_up(bytes, 8);
 }
 
 #endif

@@ -7,6 +7,8 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "mpiox_integer.h"
+
 enum {
     PAGE_LEAST = 64 << 10,
     PAGE_MOST = 4 << 20,
@@ -42,11 +44,11 @@ static int64_t page_bytes(const mpiox_hints *hints)
     int64_t bytes = hints->striping_unit > 0 ? hints->striping_unit : PAGE_USUAL;
 
     if (hints->delegate_page > 0)
-        return (hints->delegate_page + 4095) / 4096 * 4096;
+        return mpiox_round_up(hints->delegate_page, 4096);
     while (bytes > PAGE_MOST || (bytes > PAGE_LEAST && bytes * PAGES_WANTED > hints->delegate_cache))
         bytes /= 2;
     bytes = bytes < PAGE_LEAST ? PAGE_LEAST : bytes;
-    return (bytes + 4095) / 4096 * 4096;
+    return mpiox_round_up(bytes, 4096);
 }
 
 static int32_t within(int64_t value, int32_t least, int32_t most)

@@ -12,6 +12,7 @@
 #ifndef MPIOX_MESSAGES_H
 #define MPIOX_MESSAGES_H
 
+#include "mpiox_integer.h"
 #include "mpiox_transport.h"
 #include "mpiox_wait.h"
 
@@ -138,7 +139,7 @@ typedef struct mpiox_messages {
 
 static inline int64_t mpiox_entry_padded(int64_t length)
 {
-    return (length + 7) & ~(int64_t)7;
+    return mpiox_round_up(length, 8);
 }
 static inline int mpiox_messages_channel(const mpiox_messages *m, int aggregator)
 {
