@@ -26,6 +26,7 @@ _TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeli
 
 
 _LEVELS = ("line", "full", "json")
+_OFF = ("0", "false", "no", "off", "disable", "disabled")  # as MPIOX_SWITCH_WORDS has them
 #: So like a level is a word that is one with a letter more, less, in another place, or in capitals.
 _CLOSE = 0.7
 
@@ -130,7 +131,7 @@ def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str,
 
 def _wants_statistics(environment: Mapping[str, str]) -> bool:
     level = environment.get("MPIOX_STATS", "").lower()
-    return bool(level or environment.get("MPIOX_STATS_FILE")) and level not in ("0", "false", "no", "off", "disable")
+    return bool(level or environment.get("MPIOX_STATS_FILE")) and level not in _OFF
 
 
 def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]) -> Launch:

@@ -153,7 +153,7 @@ def test_bad_sizes(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "good", "bad"),
     [
-        ("mpiox_enable", ["true", "FALSE", "1", "off", "yes", "disable"], ["", "2", "maybe"]),
+        ("mpiox_enable", ["true", "FALSE", "1", "off", "yes", "disable", "Enabled", "disabled"], ["", "2", "maybe"]),
         ("mpiox_partition", ["auto", "even"], ["evn", "EVEN", ""]),
         ("mpiox_exchange", ["auto", "two_phase", "direct"], ["both"]),
         ("mpiox_io_rank", ["any", "owner"], ["all"]),

@@ -455,6 +455,7 @@ def test_fuzzed(tmp_path: pathlib.Path) -> None:
         '[*.h5]\ncb_nodes = 8 # c\n; d\ncb_config_list = "*:*"\n',
     )
     files = [CSRC_HINTS / f"mpiox_hints_{name}.c" for name in ("text", "romio", "mca")]
+    files.append(CSRC_HINTS.parent / "common" / "mpiox_text.c")
     cbuild.fuzz(
         "hints/fuzz_hints.c",
         folder=tmp_path,

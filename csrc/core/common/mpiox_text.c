@@ -2,7 +2,9 @@
 #include "mpiox_text.h"
 
 #include <stdarg.h>
+#include <stddef.h>
 #include <stdio.h>
+#include <strings.h>
 
 void mpiox_text_put(mpiox_text *out, const char *format, ...)
 {
@@ -50,4 +52,15 @@ void mpiox_text_put_json(mpiox_text *out, const char *text)
         p += length > 0 ? length : 1;
     }
     mpiox_text_put(out, "\"");
+}
+
+bool mpiox_text_is_off(const char *text)
+{
+#define OF_OFF(word, on) ((on) ? NULL : (word))
+    static const char *const words[] = {MPIOX_SWITCH_WORDS(OF_OFF, true, false)};
+
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (words[i] != NULL && strcasecmp(text, words[i]) == 0)
+            return true;
+    return false;
 }

@@ -7,6 +7,7 @@
 #ifndef MPIOX_TEXT_H
 #define MPIOX_TEXT_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef struct mpiox_text {
@@ -18,5 +19,13 @@ typedef struct mpiox_text {
 __attribute__((format(printf, 2, 3))) void mpiox_text_put(mpiox_text *out, const char *format, ...);
 /* A JSON string with its quotes. File names are bytes: what is not valid UTF-8 is written as U+00XX, byte by byte. */
 void mpiox_text_put_json(mpiox_text *out, const char *text);
+
+/* Every word for on and for off, of the shell, ROMIO and Open MPI, as rows of a table: `row` is a macro of two. */
+#define MPIOX_SWITCH_WORDS(row, on, off)                                                                               \
+    row("true", on), row("false", off), row("1", on), row("0", off), row("yes", on), row("no", off), row("on", on),    \
+        row("off", off), row("enable", on), row("disable", off), row("enabled", on), row("disabled", off)
+
+/* Whether a text is a word for off. */
+bool mpiox_text_is_off(const char *text);
 
 #endif

@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+
+#include "mpiox_text.h"
 
 #define BLANKS " \t"
 #define PREFIX "OMPI_MCA_"
@@ -217,12 +218,6 @@ static bool leaves_out_ompio(const char *list)
     return list[0] == '^' ? named : list[0] != '\0' && !named;
 }
 
-static bool is_false(const char *text)
-{
-    return strcmp(text, "0") == 0 || strcasecmp(text, "false") == 0 || strcasecmp(text, "no") == 0 ||
-           strcasecmp(text, "disabled") == 0;
-}
-
 /* The hint's value; NULL: Open MPI is left to choose. */
 static const char *hint_value(kind how, const char *text)
 {
@@ -232,7 +227,7 @@ static const char *hint_value(kind how, const char *text)
     case ABOVE_ZERO:
         return strtoll(text, &end, 10) <= 0 && end != text && *end == '\0' ? NULL : text;
     case WHEN_FALSE:
-        return is_false(text) ? "disable" : NULL;
+        return mpiox_text_is_off(text) ? "disable" : NULL;
     case INDIVIDUAL:
         return strcmp(text, "individual") == 0 ? "disable" : NULL;
     case SELECTION:

@@ -15,6 +15,7 @@
 #include "mpiox_hints.h"
 #include "mpiox_hints_text.h"
 #include "mpiox_partition.h"
+#include "mpiox_text.h"
 
 enum { MAX_SUBFILES = 4096 }; /* MPIOX_SUBFILES_MOST of storage */
 
@@ -22,13 +23,16 @@ enum { MAX_DELEGATES = 576 }; /* MPIOX_FILE_RANGES: each owns at least one range
 
 typedef mpiox_hint_word choice;
 
+#define ROW(word, value) {word, value}
+
 static const choice switch_words[] = {
     {"enable", MPIOX_ON}, {"disable", MPIOX_OFF}, {"automatic", MPIOX_AUTO}, {NULL, 0}};
 /* What was once a flag still is one. */
-static const choice stripe_size_io_words[] = {{"enable", MPIOX_ON}, {"disable", MPIOX_OFF}, {"automatic", MPIOX_AUTO},
-                                              {"true", MPIOX_ON},   {"false", MPIOX_OFF},   {"1", MPIOX_ON},
-                                              {"0", MPIOX_OFF},     {"yes", MPIOX_ON},      {"no", MPIOX_OFF},
-                                              {"on", MPIOX_ON},     {"off", MPIOX_OFF},     {NULL, 0}};
+static const choice stripe_size_io_words[] = {{"enable", MPIOX_ON},
+                                              {"disable", MPIOX_OFF},
+                                              {"automatic", MPIOX_AUTO},
+                                              MPIOX_SWITCH_WORDS(ROW, MPIOX_ON, MPIOX_OFF),
+                                              {NULL, 0}};
 static const choice exchange_words[] = {{"auto", MPIOX_EXCHANGE_AUTO},
                                         {"two_phase", MPIOX_EXCHANGE_TWO_PHASE},
                                         {"direct", MPIOX_EXCHANGE_DIRECT},
@@ -39,13 +43,11 @@ static const choice collective_words[] = {{"auto", MPIOX_COLLECTIVE_AUTO},
                                           {NULL, 0}};
 static const choice storage_words[] = {
     {"auto", MPIOX_BACKEND_AUTO}, {"posix", MPIOX_BACKEND_POSIX}, {"io_uring", MPIOX_BACKEND_IO_URING}, {NULL, 0}};
-static const choice stats_words[] = {{"true", MPIOX_STATS_ON},     {"false", MPIOX_STATS_OFF},
-                                     {"line", MPIOX_STATS_LINE},   {"full", MPIOX_STATS_FULL},
-                                     {"json", MPIOX_STATS_JSON},   {"1", MPIOX_STATS_ON},
-                                     {"0", MPIOX_STATS_OFF},       {"yes", MPIOX_STATS_ON},
-                                     {"no", MPIOX_STATS_OFF},      {"on", MPIOX_STATS_ON},
-                                     {"off", MPIOX_STATS_OFF},     {"enable", MPIOX_STATS_ON},
-                                     {"disable", MPIOX_STATS_OFF}, {NULL, 0}};
+static const choice stats_words[] = {MPIOX_SWITCH_WORDS(ROW, MPIOX_STATS_ON, MPIOX_STATS_OFF),
+                                     {"line", MPIOX_STATS_LINE},
+                                     {"full", MPIOX_STATS_FULL},
+                                     {"json", MPIOX_STATS_JSON},
+                                     {NULL, 0}};
 static const choice io_rank_words[] = {{"any", MPIOX_IO_ANY}, {"owner", MPIOX_IO_OWNER}, {NULL, 0}};
 static const choice coherence_words[] = {{"auto", MPIOX_COHERENCE_AUTO},
                                          {"refresh", MPIOX_COHERENCE_REFRESH},
@@ -67,8 +69,7 @@ static const choice close_words[] = {
     {"written", MPIOX_CLOSE_WRITTEN}, {"staged", MPIOX_CLOSE_STAGED}, {"never", MPIOX_CLOSE_NEVER}, {NULL, 0}};
 static const choice pace_words[] = {{"full", 0}, {"even", 1}, {NULL, 0}};
 /* The first word of each value is the one that is written. */
-static const choice boolean_words[] = {{"true", 1}, {"false", 0}, {"1", 1},      {"0", 0},       {"yes", 1}, {"no", 0},
-                                       {"on", 1},   {"off", 0},   {"enable", 1}, {"disable", 0}, {NULL, 0}};
+static const choice boolean_words[] = {MPIOX_SWITCH_WORDS(ROW, 1, 0), {NULL, 0}};
 
 /* ---- texts that have a form -------------------------------------------------------------------------------------- */
 

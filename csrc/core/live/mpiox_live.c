@@ -12,12 +12,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "mpiox_segment.h"
 #include "mpiox_stats_identity.h"
+#include "mpiox_text.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool begun;
@@ -30,13 +30,9 @@ static mpiox_live_counters unseen;
 
 static bool is_wanted(void)
 {
-    static const char *const no[] = {"0", "false", "no", "off", "disable", "disabled"};
     const char *value = getenv("MPIOX_LIVE");
 
-    for (size_t i = 0; value != NULL && i < sizeof no / sizeof no[0]; i++)
-        if (strcasecmp(value, no[i]) == 0)
-            return false;
-    return true;
+    return value == NULL || !mpiox_text_is_off(value);
 }
 
 /* 0: not known. The name before the third field may hold anything, a parenthesis, too. */

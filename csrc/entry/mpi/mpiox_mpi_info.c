@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include "mpiox_collective.h"
 #include "mpiox_forwarded.h"
@@ -18,6 +17,7 @@
 #include "mpiox_handle.h"
 #include "mpiox_handlers.h"
 #include "mpiox_hints.h"
+#include "mpiox_text.h"
 
 enum { VALUE_BYTES = 1024, KEY_BYTES = MPI_MAX_INFO_KEY + 1 };
 
@@ -83,13 +83,9 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
 
 static bool is_on(const char *variable)
 {
-    static const char *const no[] = {"", "0", "false", "no", "off", "disable", "disabled"};
     const char *value = getenv(variable);
 
-    for (size_t i = 0; value != NULL && i < sizeof no / sizeof no[0]; i++)
-        if (strcasecmp(value, no[i]) == 0)
-            return false;
-    return value != NULL;
+    return value != NULL && value[0] != '\0' && !mpiox_text_is_off(value);
 }
 
 static int compare_keys(const void *a, const void *b)

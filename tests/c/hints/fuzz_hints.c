@@ -2,7 +2,7 @@
  * fuzz_hints.c - libFuzzer harness of what reads hints: variables and files, ours and other libraries'.
  *
  *   clang -fsanitize=fuzzer,address,undefined -D_GNU_SOURCE -Icsrc/core/common -Icsrc/core/hints \
- *       tests/c/hints/fuzz_hints.c csrc/core/hints/mpiox_hints_{text,romio,mca}.c -o fuzz
+ *       tests/c/hints/fuzz_hints.c csrc/core/hints/mpiox_hints_{text,romio,mca}.c csrc/core/common/mpiox_text.c -o fuzz
  *   ./fuzz CORPUS
  *
  * Every scanner gets every input. What it calls a hint must be one: a name without separators, a value without line
