@@ -29,6 +29,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from mpiio_ext.common.programs import PYTHON
 from mpiio_ext.elf import ElfError, listed, read
 from mpiio_ext.errors import LoadError
 
@@ -50,7 +51,6 @@ _PATTERNS = (
     ("mpich", re.compile(r"libmpi\w*\.so\.12(\.\d+)*")),
 )
 _OTHER = re.compile(r"lib(mpi|mpich)\.so\.\d+")
-_PYTHON = re.compile(r"python[\d.]*t?")
 _LINE = 512  # bytes of a script's first line
 
 
@@ -112,7 +112,7 @@ def _of_names(path: str, names: Sequence[str]) -> str | None:
 def _is_this_python(path: str) -> bool:
     """Return whether an executable is the Python of this environment (a link to another environment's is not)."""
     here = Path(sys.executable)
-    return _PYTHON.fullmatch(Path(path).name) is not None and (
+    return PYTHON.fullmatch(Path(path).name) is not None and (
         Path(path).absolute().parent == here.absolute().parent or Path(path).resolve() == Path(path).absolute() == here
     )
 
@@ -124,10 +124,10 @@ def _of_word(word: str) -> str | None:
     path = shutil.which(word)
     if path is None:
         return None
-    if _PYTHON.fullmatch(Path(path).name):
+    if PYTHON.fullmatch(Path(path).name):
         return of_mpi4py() if _is_this_python(path) else None
     script = _interpreter(path)
-    if script and _PYTHON.fullmatch(Path(script).name):
+    if script and PYTHON.fullmatch(Path(script).name):
         return of_mpi4py() if _is_this_python(script) else None
     return of_file(path)
 

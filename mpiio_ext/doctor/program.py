@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from pathlib import Path
 from mpiio_ext import elf
 from mpiio_ext.abi import NAMES, VARIABLE, of_library, of_part
 from mpiio_ext.common.children import run
+from mpiio_ext.common.programs import PYTHON
 from mpiio_ext.doctor import linker
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
@@ -26,7 +26,6 @@ from mpiio_ext.doctor.mpi import family_of
 from mpiio_ext.launchers import launcher_family, plan
 
 _MOST_SCRIPTS = 4
-_PYTHON = re.compile(r"python[\d.]*")
 _RUN = ["mpiio-ext", "run"]
 _MARK = "mpiio_ext doctor: "
 #: Said by an interpreter of Python under the environment that the program would have.
@@ -67,7 +66,7 @@ class Target:
 
     def is_python(self) -> bool:
         """Return whether it is an interpreter of Python."""
-        return _PYTHON.fullmatch(self.path.name) is not None
+        return PYTHON.fullmatch(self.path.name) is not None
 
     def under(self) -> dict[str, str]:
         """Return the environment that ``mpiio-ext run`` would give it."""

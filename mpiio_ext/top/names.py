@@ -15,37 +15,17 @@ import fnmatch
 import re
 from collections.abc import Iterable
 
-_INTERPRETER = re.compile(r"(python|pypy|perl|ruby|julia|Rscript|lua|(ba|da|z)?sh)[\d.]*")
-#: Options of interpreters behind which a word stands that is no script.
-_WITH_WORD = ("-W", "-X")
-#: Modules that run a script.
-_RUNNERS = ("mpi4py", "mpi4py.run")
+from mpiio_ext.common.programs import PYTHON, base_name, script_of
+
+_INTERPRETER = re.compile(rf"{PYTHON.pattern}|(pypy|perl|ruby|julia|Rscript|lua|(ba|da|z)?sh)[\d.]*")
 _MOST = 48
-
-
-def _base(word: str) -> str:
-    return word.rstrip("/").rpartition("/")[2] or word
-
-
-def _script(words: list[str]) -> list[str]:
-    """Return what an interpreter runs and its arguments; nothing where it is no file or module."""
-    words = words[1:]
-    while words and words[0].startswith("-"):
-        option = words.pop(0)
-        if option == "-c":
-            return []
-        if option == "-m" and words and words[0] not in _RUNNERS:
-            break
-        if option in ("-m", *_WITH_WORD):
-            words = words[1:]
-    return words
 
 
 def _words_of(command: str, program: str) -> list[str]:
     """Return a script or a program without its folder, and its arguments; see `name_of`."""
     words = command.split() or [program]
-    words = (_INTERPRETER.fullmatch(_base(words[0])) and _script(words)) or words
-    return [_base(words[0]), *words[1:]]
+    words = (_INTERPRETER.fullmatch(base_name(words[0])) and script_of(words[1:])) or words
+    return [base_name(words[0]), *words[1:]]
 
 
 def program_of(command: str, program: str) -> str:
@@ -71,5 +51,5 @@ def is_word_of(wanted: str, commands: Iterable[str]) -> bool:
         fnmatch.fnmatchcase(each, wanted)
         for command in commands
         for word in command.split()
-        for each in (word, _base(word))
+        for each in (word, base_name(word))
     )

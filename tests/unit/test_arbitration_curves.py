@@ -369,6 +369,8 @@ def test_solve_with_a_store_and_every_setting(tmp_path: Path) -> None:
         ("python3 -c pass", "python3"),
         ("python3", "python3"),
         ("python3 -W ignore -", "python3"),
+        ("python3 -m mpi4py run.py 4", "run"),
+        ("python3.13t -m mpi4py.run -m codes.run", "codes.run"),
         ("pythonic a.py", "pythonic"),
         ("./a$b", "a_b"),
         ("python3 -m", "python3"),

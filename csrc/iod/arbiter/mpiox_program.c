@@ -28,20 +28,30 @@ static const char *file_name(const char *path)
 
 static bool is_python(const char *name)
 {
-    return strncmp(name, "python", 6) == 0 && strspn(name + 6, "0123456789.") == strlen(name + 6);
+    if (strncmp(name, "python", 6) != 0)
+        return false;
+    name += 6 + strspn(name + 6, "0123456789.");
+    return strcmp(name, "") == 0 || strcmp(name, "t") == 0; /* t: without the global lock */
+}
+
+/* A module that runs a script. */
+static bool is_runner(const char *name)
+{
+    return name != NULL && (strcmp(name, "mpi4py") == 0 || strcmp(name, "mpi4py.run") == 0);
 }
 
 /* The script or module that Python runs; NULL: neither. */
 static const char *of_python(const char *word, const char *end)
 {
     while ((word = next_word(word, end)) != NULL) {
-        if (strcmp(word, "-m") == 0)
+        if (strcmp(word, "-m") == 0 && !is_runner(next_word(word, end)))
             return next_word(word, end);
         if (strcmp(word, "-c") == 0 || strcmp(word, "-") == 0)
             return NULL;
         if (word[0] != '-')
             return file_name(word);
-        if (strcmp(word, "-W") == 0 || strcmp(word, "-X") == 0 || strcmp(word, "--check-hash-based-pycs") == 0) {
+        if (strcmp(word, "-m") == 0 || strcmp(word, "-W") == 0 || strcmp(word, "-X") == 0 ||
+            strcmp(word, "--check-hash-based-pycs") == 0) {
             word = next_word(word, end);
             if (word == NULL)
                 return NULL;

@@ -3,7 +3,8 @@
  *
  * Problem.   An interpreter is not the program: every program in Python would be "python3", with one curve for all.
  * Algorithm. The file name of the executable, argv[0]; where that is Python, of the script, or the module after -m,
- *            without ".py". mpiio_ext.delegates.arbitration.program has the same rule for command lines in logs.
+ *            without ".py"; the module mpi4py is passed over, as it runs a script. mpiio_ext.common.programs has the
+ *            same rule for command lines in logs.
  * Guarantee. Never empty; letters, digits and ._+- only, others become '_'.
  */
 #ifndef MPIOX_PROGRAM_H

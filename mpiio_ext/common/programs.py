@@ -1,0 +1,41 @@
+"""What a command line runs where its first word is an interpreter: the script or the module.
+
+The one rule by which `mpiio-ext top` names jobs and arbitration finds the curve of a program. The library announces its
+own program by the same rule (csrc/iod/arbiter/mpiox_program.h).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+#: Names of Python's executable.
+PYTHON = re.compile(r"python[\d.]*t?")
+#: Options of interpreters behind which a word stands that is no script.
+_WITH_WORD = ("-W", "-X", "--check-hash-based-pycs")
+#: Modules that run a script.
+_RUNNERS = ("mpi4py", "mpi4py.run")
+
+
+def base_name(word: str) -> str:
+    """Return a word without its folder."""
+    return word.rstrip("/").rpartition("/")[2] or word
+
+
+def script_of(words: Sequence[str]) -> list[str]:
+    """Return what an interpreter runs, and its arguments; nothing where it is no file or module.
+
+    Parameters
+    ----------
+    words : behind the interpreter's name.
+    """
+    rest = list(words)
+    while rest and rest[0].startswith("-"):
+        option = rest.pop(0)
+        if option in ("-c", "-"):
+            return []
+        if option == "-m" and rest and rest[0] not in _RUNNERS:
+            break
+        if option in ("-m", *_WITH_WORD):
+            rest = rest[1:]
+    return rest
