@@ -11,11 +11,10 @@ bytes that they send are counted, beside those that had to cross from host to ho
 from __future__ import annotations
 
 import contextlib
-import json
 import statistics
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -32,18 +31,18 @@ from mpiio_ext.bench.compare.launches import (
     ArgumentError,
     Case,
     Outcome,
+    Results,
     console_of_results,
     describe_environment,
+    launch,
     on_nodes,
     run_benchmark,
     scratch_file,
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations, with_delegates
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import HELP, Put, interruptible, json_file_option, json_option, json_result, said
+from mpiio_ext.common.commands import HELP, Put, json_file_option, json_option, json_result, said
 from mpiio_ext.common.options import Duration, Size
-from mpiio_ext.common.printing import echo
-from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 from mpiio_ext.common.units import amount_text
 
@@ -234,13 +233,6 @@ def _begun(found: Measurements, peers: Sequence[Peer], options: Options) -> list
             one = found.setdefault((pattern, peer.name), Measurement(file_bytes=options.file_bytes))
             one.reason = one.reason or ("" if one.write_mbytes_per_s else "interrupted")
     return patterns
-
-
-def _lines(results: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Yield a line for each result: what is known of it should this process be killed."""
-    for one in results:
-        speeds = ", ".join(f"{name} {speed:,.0f}" for name, speed in one["mbytes_per_s"].items())
-        yield f"{PATTERNS[one['pattern']].title}, {one['op']}, MB/s: {speeds or '–'}"
 
 
 # ---- results ---------------------------------------------------------------------------------------------------------
@@ -477,32 +469,26 @@ def run_compare(
     console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
     found: Measurements = {}
 
-    def store(results: Sequence[dict[str, Any]], **end: Any) -> None:
-        document = {
+    def show(results: Results, end: str) -> None:
+        _print(console, results, peers, _title(options) + end)
+        if place:
+            _print_network(console, results, peers)
+
+    run = place.run if place else run_benchmark
+    results = launch(
+        "compare",
+        len(peers) * len(options.patterns) * options.rounds,
+        put,
+        measure=lambda advance, keep: measure(peers, options, advance, run, found, keep),
+        summarize=lambda patterns: summarize(found, peers, options.patterns if patterns is None else patterns),
+        begun=lambda: _begun(found, peers, options),
+        title=lambda pattern: PATTERNS[pattern].title,
+        document=lambda: {
             "environment": _environment(installations, options),
-            "peers": {p.name: p.title for p in peers},
-            "results": results,
-        }
-        if put is not None:
-            put(json.dumps(document, indent=1), **end)
-
-    def keep(pattern: str) -> None:
-        for line in _lines(summarize(found, peers, [pattern])):
-            echo(line, err=True)
-        store(summarize(found, peers, _begun(found, peers, options)), done=False)
-
-    with (
-        interruptible() as interrupted,
-        progress(len(peers) * len(options.patterns) * options.rounds, name="mpiio-ext bench compare") as advance,
-    ):
-        measure(peers, options, advance, place.run if place else run_benchmark, found, keep)
-    results = summarize(found, peers, _begun(found, peers, options) if interrupted else options.patterns)
-    _print(console, results, peers, _title(options) + (": interrupted" if interrupted else ""))
-    if place:
-        _print_network(console, results, peers)
-    store(results)
-    if interrupted:
-        raise interrupted[0]
+            "peers": {peer.name: peer.title for peer in peers},
+        },
+        show=show,
+    )
     if plot_path is not None:
         _plot(results, peers, plot_path)
     return results

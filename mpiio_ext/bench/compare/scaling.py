@@ -9,7 +9,6 @@ launches of their own, by kind. Figures are medians.
 
 from __future__ import annotations
 
-import json
 import statistics
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -25,14 +24,13 @@ from mpiio_ext.bench.compare.launches import (
     Outcome,
     console_of_results,
     describe_environment,
+    launch,
     run_benchmark,
     scratch_file,
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations
-from mpiio_ext.common.commands import HELP, Put, interruptible, json_file_option, json_option, json_result
+from mpiio_ext.common.commands import HELP, Put, json_file_option, json_option, json_result
 from mpiio_ext.common.options import Counts, Duration, Size
-from mpiio_ext.common.printing import echo
-from mpiio_ext.common.progress import progress
 from mpiio_ext.common.results import Spread
 
 #: Name in the results -> (pattern, block in bytes or 0 where it varies, words for people).
@@ -409,37 +407,22 @@ def run_scaling(options: Options, *, put: Put | None, plot_path: Path | None) ->
     titles = {peer.name: peer.title for peer in peers(options.ranks)}
     found: Found = {}
 
-    def begun() -> list[dict[str, Any]]:
-        there = [point for point in points if any(found[key].rounds for key in found if key[0] == point)]
-        return summarize(found, there, peers, options.rounds)
-
-    def store(results: Sequence[dict[str, Any]], **end: Any) -> None:
-        document = {
+    results = launch(
+        "scaling",
+        launches_of(points, peers, options),
+        put,
+        measure=lambda advance, keep: measure(points, peers, options, advance, run_benchmark, found, keep),
+        summarize=lambda there: summarize(found, points if there is None else there, peers, options.rounds),
+        begun=lambda: [point for point in points if any(found[key].rounds for key in found if key[0] == point)],
+        title=lambda point: point.title,
+        document=lambda: {
             "environment": _environment(installations, options),
             "units": UNITS,
             "peers": titles,
             "series": {name: SERIES[name][2] for name in options.series},
-            "results": results,
-        }
-        if put is not None:
-            put(json.dumps(document, indent=1), **end)
-
-    def keep(point: Point) -> None:
-        for one in summarize(found, [point], peers, options.rounds):
-            speeds = ", ".join(f"{name} {speed:,.0f}" for name, speed in one["mbytes_per_s"].items())
-            echo(f"{point.title}, {one['op']}, MB/s: {speeds or '–'}", err=True)
-        store(begun(), done=False)
-
-    with (
-        interruptible() as interrupted,
-        progress(launches_of(points, peers, options), name="mpiio-ext bench scaling") as advance,
-    ):
-        measure(points, peers, options, advance, run_benchmark, found, keep)
-    results = begun() if interrupted else summarize(found, points, peers, options.rounds)
-    _print(results, peers(options.ranks))
-    store(results)
-    if interrupted:
-        raise interrupted[0]
+        },
+        show=lambda results, _: _print(results, peers(options.ranks)),
+    )
     if plot_path is not None:
         from mpiio_ext.bench.compare.scaling_plot import plot_scaling
 
