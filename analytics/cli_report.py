@@ -27,18 +27,14 @@ if TYPE_CHECKING:
 
 
 _PAGE = click.Path(path_type=Path, dir_okay=False)
-_INTERACTIVE = click.option("--interactive", is_flag=True, help="Figures to zoom and to point at.")
 
 
 @click.command("report", context_settings=HELP)
 @store_options
 @output_option(type=_PAGE, default=Path("analytics.html"), show_default=True, help="The page.")
 @click.option("--title", default="I/O of a system", show_default=True, help="Heading of the page.")
-@_INTERACTIVE
 @origin_option
-def report(
-    setup: Path, anonymous: bool, areas: Path | None, output: Path, title: str, interactive: bool, origin: str
-) -> None:
+def report(setup: Path, anonymous: bool, areas: Path | None, output: Path, title: str, origin: str) -> None:
     """Make one self-contained HTML page of a store: every analysis with its figure."""
     from mpiio_ext.analytics.report.output import store_page
 
@@ -48,7 +44,6 @@ def report(
             miner,
             title=title,
             areas=found,
-            interactive=interactive,
             anonymous=anonymous or found is not None,
             origin=None if origin == "all" else origin,
         )
@@ -89,7 +84,6 @@ _LOW = click.option(
 @store_options
 @output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
-@_INTERACTIVE
 @_LOW
 def job(
     job_id: int,
@@ -99,7 +93,6 @@ def job(
     areas: Path | None,
     output: Path | None,
     as_json: bool,
-    interactive: bool,
     low_bandwidth: float,
 ) -> None:
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
@@ -114,7 +107,7 @@ def job(
     for log, why in gone:
         told = "a log" if anonymous or found is not None else log
         tell(f"{told} {why}: what DXT and HEATMAP of it tell is not used")
-    _tell(one.told(found, anonymous or found is not None, low_bandwidth), output, as_json, interactive)
+    _tell(one.told(found, anonymous or found is not None, low_bandwidth), output, as_json)
 
 
 @click.command("logs", context_settings=HELP)
@@ -123,7 +116,6 @@ def job(
 @json_option()
 @click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
 @click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")
-@_INTERACTIVE
 @click.option("--site", type=_PAGE, metavar="FILE", help="Facts of the site: where sources and file systems are.")
 @click.option(
     "--source",
@@ -142,7 +134,6 @@ def logs(
     as_json: bool,
     anonymous: bool,
     areas: Path | None,
-    interactive: bool,
     site: Path | None,
     sources: tuple[Path, ...],
     file_system: str | None,
@@ -175,7 +166,7 @@ def logs(
                 own = list(map(str, one.paths.values()))
                 names = f"job {number}" if anonymous else ", ".join([*own[:3], *(["…"] if own[3:] else [])])
                 echo_styled([(names, {"bold": True})])
-            _tell(one.told(found, anonymous, low_bandwidth), output, as_json, interactive)
+            _tell(one.told(found, anonymous, low_bandwidth), output, as_json)
     if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
     if hurt:
@@ -276,10 +267,10 @@ def _converted(
     return found, unread, hurt
 
 
-def _tell(told: Told, output: Path | None, as_json: bool, interactive: bool) -> None:
+def _tell(told: Told, output: Path | None, as_json: bool) -> None:
     """Tell what is known of a job: on a page, as JSON, or on the terminal."""
     if output is not None:
-        save(output, told.page(interactive))
+        save(output, told.page())
     if as_json:
         echo(dumps(told.document()))
     elif output is None:

@@ -8,7 +8,7 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
   their own at both ends), ``log``, ``legend``.
 - ``lines``: ``series`` of ``name``, ``x``, ``y``.
 - ``parallel``: ``axes`` of ``name``, ``low``, ``high``, ``log``, and ``only`` (its one value, which is in the middle).
-  ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is, to point at).
+  ``lines`` of ``group``, ``values`` (0 to 1, None where not known) and ``words`` (what each value is).
   ``groups`` in order of their colours.
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
 - ``steps``: ``series`` of ``name``, ``y`` and ``look`` over ``x`` (begins of steps) and ``step``; ``spans`` (shaded),
@@ -333,12 +333,12 @@ def chart_of(chart: Chart) -> plots.Chart:
     return plots.Chart(name=chart.name, title=chart.title, **_KINDS[chart.kind](chart.data))
 
 
-def draw(chart: Chart, *, interactive: bool = False) -> str:
+def draw(chart: Chart) -> str:
     """Return a chart of an analysis as an SVG element; errors are those of `chart_of`."""
-    return plots.svg(chart_of(chart), interactive=interactive)
+    return plots.svg(chart_of(chart))
 
 
-def figure(chart: Chart, caption: str = "", *, interactive: bool = False) -> page.Figure:
+def figure(chart: Chart, caption: str = "") -> page.Figure:
     """Return a chart of an analysis as a figure of a page, also for a phone, with its numbers."""
     form: plots.Chart | bool = True
     if chart.kind == "parallel":  # upright axes need their distance: it scrolls
@@ -346,4 +346,4 @@ def figure(chart: Chart, caption: str = "", *, interactive: bool = False) -> pag
     elif chart.kind in ("averages", "umami", "ranks"):
         form = chart_of(dataclasses.replace(chart, data={**chart.data, "narrow": True}))
         form = dataclasses.replace(form, name=f"{form.name}-narrow") if chart.kind == "umami" else plots.phone(form)
-    return page.drawn(chart_of(chart), caption=caption, interactive=interactive, narrow=form)
+    return page.drawn(chart_of(chart), caption=caption, narrow=form)

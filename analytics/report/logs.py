@@ -51,11 +51,11 @@ class Told:
 
         return job_text(self.tables, self.known, self.steps)
 
-    def page(self, interactive: bool = False) -> str:
+    def page(self) -> str:
         """Return it as a page."""
         from mpiio_ext.analytics.report.output import job_page
 
-        return job_page(self.tables, self.known, steps=self.steps, interactive=interactive)
+        return job_page(self.tables, self.known, steps=self.steps)
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON can hold it; the diagnoses of several logs are in ``steps``."""

@@ -39,7 +39,6 @@ def store_page(
     anonymous: bool = False,
     areas: Mapping[str, str] | None = None,
     origin: str | None = "darshan",
-    interactive: bool = False,
 ) -> str:
     """Return the page of a store.
 
@@ -50,11 +49,10 @@ def store_page(
     anonymous, areas
         Whether names are left out, and the science areas that stand for applications.
     origin : logs to count: ``darshan``, ``bench``, ``library``, or all (None).
-    interactive : with figures to point at.
     """
     from mpiio_ext.analytics.report.store import sections
 
-    lead, parts = sections(source, anonymous=anonymous, areas=areas, origin=origin, interactive=interactive)
+    lead, parts = sections(source, anonymous=anonymous, areas=areas, origin=origin)
     head = "Darshan, Slurm and LMT logs, analysed by mpiio-ext analyze. A job is one log: one run of a program."
     none = "No picture: there is nothing to draw of these logs."
     picture: Figure | str = none
@@ -63,7 +61,7 @@ def store_page(
             picture, *rest = part.figures
             parts[at] = dataclasses.replace(part, figures=rest)
             break
-    return page_of(title, parts, lead=lead, picture=picture, head=head, interactive=interactive)
+    return page_of(title, parts, lead=lead, picture=picture, head=head)
 
 
 # ---- a job -----------------------------------------------------------------------------------------------------------
@@ -124,17 +122,15 @@ def _caption(chart: Chart) -> str:
     return "Shaded: the job. Its own bytes are among those of everyone."
 
 
-def job_page(
-    tables: Mapping[str, pa.Table], known: Known | None = None, *, steps: Steps | None = None, interactive: bool = False
-) -> str:
-    """Return the page of a job: diagnosis, time line, factors, load of the servers; `interactive`: to point at."""
+def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, steps: Steps | None = None) -> str:
+    """Return the page of a job: diagnosis, time line, factors, load of the servers."""
     found = job.document(tables, known, steps)
     charts = job.charts(tables, found)
     name, seen = ("", (known or Known()).activity) if steps is None else steps.busiest or ("", None)
     if seen is not None and (ranks := rank_chart(seen)) is not None:
         what, _, when = ranks.title.partition(": ")
         charts.insert(0, dataclasses.replace(ranks, title=f"{what}: {name}: {when}" if name else ranks.title))
-    figures = {chart.name: figure(chart, _caption(chart), interactive=interactive) for chart in charts}
+    figures = {chart.name: figure(chart, _caption(chart)) for chart in charts}
     exact = _conclusions(found, steps)
     servers = [figures.pop("lmt")] if "lmt" in figures else []
     picture: Figure | str = "No picture: the log has no times of accesses."
@@ -176,7 +172,7 @@ def job_page(
     lead = [*map(_plain, exact), found.get("undiagnosed", "")]
     title = f"I/O of job {found['job_id']}"
     head = "One run of a program, as Darshan saw it." if steps is None else f"A job as Darshan saw it: {steps.order}."
-    return page_of(title, shown, lead=lead, picture=picture, head=head, interactive=interactive)
+    return page_of(title, shown, lead=lead, picture=picture, head=head)
 
 
 def _plain(conclusion: str) -> str:

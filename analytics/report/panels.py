@@ -60,16 +60,6 @@ def _date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> 
     )
 
 
-def _told(times: Sequence[float], values: Sequence[float], unit: str) -> list[str]:
-    """Return what the known points of a line are, to point at."""
-    zone = datetime.timezone.utc
-    return [
-        f"{datetime.datetime.fromtimestamp(at, zone):%Y-%m-%d %H:%M}\n{number_words(value, unit)}"
-        for at, value in zip(times, values, strict=True)
-        if value == value
-    ]
-
-
 def _broken(times: Sequence[float], values: Sequence[float], apart: float | None) -> tuple[list[float], list[float]]:
     """Return a line with a hole wherever more than `apart` s pass between two jobs."""
     if apart is None:
@@ -124,14 +114,7 @@ def _umami_line(data: Mapping[str, Any], row: Mapping[str, Any], limits: tuple[f
     single = [] if marked else _alone(up)
     dots = Look("data", "", ".")
     marks: list[Mark] = [
-        Line(
-            x=across,
-            y=up,
-            look=Look("data", "-", "." if marked else ""),
-            width=0.8,
-            size=3,
-            words=_told(across, up, row["quantity"]),
-        ),
+        Line(x=across, y=up, look=Look("data", "-", "." if marked else ""), width=0.8, size=3),
         Line(x=[across[at] for at in single], y=[up[at] for at in single], look=dots, size=3),
     ]
     for end, mark in ((1, "^"), (0, "v")):
@@ -160,7 +143,6 @@ def _umami_line(data: Mapping[str, Any], row: Mapping[str, Any], limits: tuple[f
                 clip=False,
                 edge="page",
                 layer=5,
-                words=_told([times[place]], [row["value"]], row["quantity"]),
             )
         )
     return marks
@@ -321,7 +303,7 @@ def _averages(data: Mapping[str, Any]) -> dict[str, Any]:
         many = len(times) >= _MARKED and bool(data.get("narrow"))
         for name, numbers, shape, width in lines[many:]:
             x, y = _broken(times, numbers, apart)
-            marks.append(Line(x=x, y=y, look=shape, width=width, name=name, words=_told(x, y, data["quantity"])))
+            marks.append(Line(x=x, y=y, look=shape, width=width, name=name))
         marks.append(
             Line(
                 x=[times[at] for at in panel["outliers"]],

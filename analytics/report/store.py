@@ -97,9 +97,9 @@ def results(
         yield analysis(name)(source, origin=origin, **named.get(name, {}))
 
 
-def result_section(result: Result, *, interactive: bool = False) -> Section:
+def result_section(result: Result) -> Section:
     """Return an analysis as a part of the page; its caption stands below its last figure."""
-    figures = [figure(chart, interactive=interactive) for chart in result.charts]
+    figures = [figure(chart) for chart in result.charts]
     return Section(
         anchor=result.name,
         title=result.title,
@@ -110,16 +110,11 @@ def result_section(result: Result, *, interactive: bool = False) -> Section:
 
 
 def sections(
-    source: Source,
-    *,
-    anonymous: bool = False,
-    areas: Mapping[str, str] | None = None,
-    origin: str | None = "darshan",
-    interactive: bool = False,
+    source: Source, *, anonymous: bool = False, areas: Mapping[str, str] | None = None, origin: str | None = "darshan"
 ) -> tuple[list[str], list[Section]]:
-    """Return the first sentences and the whole page; `interactive`: with figures to point at."""
+    """Return the first sentences and the whole page."""
     source = Remembered(source)
     hide = anonymous or areas is not None
     every = results(source, anonymous=hide, areas=areas, origin=origin)
     sentence, first = overview(source, anonymous=hide, origin=origin)
-    return [sentence], [first, *(result_section(one, interactive=interactive) for one in every)]
+    return [sentence], [first, *(result_section(one) for one in every)]

@@ -26,10 +26,6 @@ from mpiio_ext.errors import ArgumentError
 MOST_BYTES = 1_000_000
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
 
-_POINTED = (
-    "Point at a figure for its values; the wheel, or the keys + and -, make a part of it larger, and Escape"
-    " shows the whole."
-)
 #: Programs that run another one's text, and how the names of such end.
 _INTERPRETER, _SCRIPTS = (
     re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"),
@@ -67,9 +63,9 @@ def _seconds(value: float | None) -> str:
     return "–" if not value else seconds_text(value)
 
 
-def _figure(one: Document, *, interactive: bool) -> Figure:
+def _figure(one: Document) -> Figure:
     chart = Chart(kind=one["kind"], name=one["name"], title=one["title"], data=one["data"])
-    return figure(chart, one["data"].get("caption", ""), interactive=interactive)
+    return figure(chart, one["data"].get("caption", ""))
 
 
 #: Column of the table of files that is there only where a view tells of arrays.
@@ -254,7 +250,7 @@ def _storage(document: Document) -> Section:
     )
 
 
-def _sections(document: Document, figures: Sequence[Figure], most: int, *, interactive: bool) -> list[Section]:
+def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[Section]:
     findings = [Finding(**one) for one in document["findings"]]
     unknown = [f"Not known: {text}." for text in document["unknown"]]
     run = Section(
@@ -280,15 +276,7 @@ def _sections(document: Document, figures: Sequence[Figure], most: int, *, inter
             findings=findings,
             sentences=[*document["conclusions"], *([] if findings else none)],
         ),
-        *(
-            [
-                Section(
-                    anchor="over-time", title="Over time", figures=figures, sentences=[_POINTED] if interactive else []
-                )
-            ]
-            if figures
-            else []
-        ),
+        *([Section(anchor="over-time", title="Over time", figures=figures)] if figures else []),
         _files(document, most),
         *([_library(document, most), _hints(document, most)] if document["library"] else []),
         *([_storage(document)] if document["storage"] else []),
@@ -337,11 +325,9 @@ def _name(command: str) -> str:
     return shown.rsplit("/", 1)[-1]
 
 
-def _page(
-    document: Document, *, interactive: bool = True, maps: bool = True, most: int = 100, data: bool = True
-) -> str:
+def _page(document: Document, *, maps: bool = True, most: int = 100, data: bool = True) -> str:
     charts = [one for one in document["charts"] if maps or one["name"] != "heat"]
-    figures = [_figure(one, interactive=interactive) for one in charts]
+    figures = [_figure(one) for one in charts]
     picture = figures[0] if charts and charts[0]["kind"] == "ranks" else None
     none = "No picture: the recordings have no times of accesses."
     notices = [Finding(title=text, weight="warning") for text in document["notices"]]
@@ -354,11 +340,10 @@ def _page(
     ]
     return page_of(
         f"I/O of {_name(document['program'])}",
-        _sections(document, figures[1:] if picture else figures, most, interactive=interactive),
+        _sections(document, figures[1:] if picture else figures, most),
         lead=lead,
         picture=picture or none,
         notices=notices,
-        interactive=interactive,
         data=document if data else None,
     )
 
@@ -366,9 +351,8 @@ def _page(
 #: What a page leaves out to be small enough, step by step: options of `_page`, and what they leave out.
 _SMALLER: tuple[tuple[dict[str, Any], str], ...] = (
     ({}, ""),
-    ({"interactive": False}, "figures to point at"),
-    ({"interactive": False, "most": 25}, "figures to point at, files behind the first 25"),
-    ({"interactive": False, "most": 25, "maps": False, "data": False}, "the map of bytes, and the data for programs"),
+    ({"most": 25}, "files behind the first 25"),
+    ({"most": 25, "maps": False, "data": False}, "files behind the first 25, the map of bytes, the data for programs"),
 )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import xml.etree.ElementTree as ET
 
@@ -93,34 +92,6 @@ def test_drawings_do_not_share_identifiers_and_refer_to_their_own() -> None:
     assert len({name for group in names for name in group}) == sum(map(len, names))
     for text, group in zip(every, names, strict=True):
         assert set(re.findall(r'(?:url\(#|href="#)([^)"]+)', text)) <= set(group)
-
-
-def _marks(text: str) -> list[tuple[float, float, int, str]]:
-    return [tuple(mark) for mark in json.loads(ET.fromstring(text).get("data-marks", ""))]
-
-
-def test_interactive_parallel_coordinates_tell_each_known_value() -> None:
-    marks = _marks(draw(_chart("parallel"), interactive=True))
-    words = [(series, words.split("\n")[1]) for _, _, series, words in marks if series >= 0]
-    assert words == [(0, "10 %"), (0, "7"), (0, "20 %"), (0, "4"), (1, "7")]
-    places = {words: (x, y) for x, y, _, words in marks}
-    assert places["A\n10 %"][0] == places["A\n20 %"][0] < places["A\n7"][0]  # an axis each
-    assert places["A\n7"][1] < places["A\n4"][1] < places["A\n20 %"][1] < places["A\n10 %"][1]
-
-
-@pytest.mark.parametrize(
-    "kind, words",
-    [
-        ("bars", ["p", "One"]),
-        ("lines", ["reads", "jobs [%]: 50", "sequential [%]: 40"]),
-        ("ranking", ["3 TB", "a<b>"]),
-        ("steps", ["writes", "1 GB/s"]),
-        ("files", ["on the critical path", "File1"]),
-    ],
-)
-def test_interactive_charts_tell_their_values_with_units(kind: str, words: list[str]) -> None:
-    told = [text for *_, text in _marks(draw(_chart(kind), interactive=True))]
-    assert any(all(word in text for word in words) for text in told), told
 
 
 def test_a_line_of_parallel_coordinates_is_broken_where_nothing_is_known() -> None:

@@ -50,7 +50,6 @@ SHARED = {
     "--hints-file": ("path", "file of hints"),
     "--horizon": ("duration", "time until the next decision"),
     "--hysteresis": ("number", "gain below which jobs keep their I/O nodes"),
-    "--interactive": ("flag", "figures to zoom and to point at"),
     "--interval": ("duration", "time between two looks"),
     "--io-nodes": ("number", "I/O nodes: a number, or several"),
     "--join": ("text", "table of the store whose rows are put beside"),

@@ -261,7 +261,7 @@ def setup(folder: pathlib.Path) -> pathlib.Path:
 
 
 def store(folder: pathlib.Path) -> pathlib.Path:
-    command("analyze", "report", "--setup", setup(folder), "--interactive", "-o", folder / "store.html")
+    command("analyze", "report", "--setup", setup(folder), "-o", folder / "store.html")
     return folder / "store.html"
 
 

@@ -93,7 +93,7 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
     text = page(found.document)
     assert moved == pytest.approx(64 * 20 * 512, rel=0.01) and not Page(text).problems
-    assert "the wheel, or the keys + and -" in text and "<h1>I/O of app</h1>" in text
+    assert "<h1>I/O of app</h1>" in text
 
 
 def test_what_is_no_run_is_refused(tmp_path: pathlib.Path) -> None:

@@ -7,8 +7,8 @@ tables follow (`document`). A page with a form of its own is a template on the s
 A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and its numbers as CSV. Of a
 page of more than `MOST_BYTES` the largest forms for phones are left out, where the drawing then scrolls.
 
-Guarantees. The file holds its style, its drawings and its script, and fetches nothing. It says everything without the
-script. All text is escaped; drawings come from :mod:`mpiio_ext.common.plots`, or are images that cannot reach the page.
+Guarantees. The file holds its style and its drawings, has no script, and fetches nothing. All text is escaped; drawings
+come from :mod:`mpiio_ext.common.plots`, or are images that cannot reach the page.
 """
 
 from __future__ import annotations
@@ -33,9 +33,6 @@ _FOLDER = Path(__file__).parent
 #: Bytes of data from which on they are compressed: a page shall stay below 1 MB.
 _MOST_PLAIN = 16_000
 MOST_BYTES = 1_000_000
-#: Opens what a link of the page leads to; without it the reader opens it.
-_OPEN = """(() => { const open = () => { const at = document.getElementById(location.hash.slice(1));
-if (at && at.tagName === "DETAILS") at.open = true; }; addEventListener("hashchange", open); open(); })();"""
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,14 +57,13 @@ class Figure:
     data: str = ""
 
 
-def drawn(chart: Chart, *, caption: str = "", interactive: bool = False, narrow: Chart | bool = True) -> Figure:
+def drawn(chart: Chart, *, caption: str = "", narrow: Chart | bool = True) -> Figure:
     """Return a chart as a figure: its title says what is seen, and its numbers are beside it.
 
     Parameters
     ----------
     chart : Chart
     caption : how it is read.
-    interactive : to be pointed at; the page needs the script.
     narrow : whether there is a form for a phone, or which; without one the drawing scrolls there.
     """
     from mpiio_ext.common import plots
@@ -76,7 +72,7 @@ def drawn(chart: Chart, *, caption: str = "", interactive: bool = False, narrow:
     return Figure(
         title=chart.title,
         caption=caption,
-        drawing=plots.svg(chart, interactive=interactive),
+        drawing=plots.svg(chart),
         narrow=plots.svg(form) if form else "",
         name=f"{chart.name}.csv",
         data=plots.csv(chart),
@@ -252,7 +248,6 @@ def document(
     head: str = "",
     notices: Sequence[Finding] = (),
     foot: str = "",
-    interactive: bool = False,
     data: object = None,
 ) -> str:
     """Return a page of sections.
@@ -267,7 +262,6 @@ def document(
     head : what the page is about, below the picture.
     notices : what stands above all sections.
     foot : what stands below them, before the version.
-    interactive : the figures were drawn to be pointed at: their script is put into the page.
     data : what the page was made of, for programs that read it; None: nothing.
 
     Raises
@@ -275,12 +269,8 @@ def document(
     ValueError
         The page would begin without a sentence or a picture.
     """
-    from mpiio_ext.common.plots.files import script
-
     if not any(lead) or not picture:
         raise ValueError(f"{title}: a page begins with a sentence and a picture")
-    scripts = [script()] if interactive else []
-    scripts += [_OPEN] if any(part.folds for part in sections) else []
     while True:
         content = {
             "title": title,
@@ -292,7 +282,7 @@ def document(
             "picture": picture,
             "data": data,
         }
-        text = fill(_FOLDER / "document.html", content, script="\n".join(scripts))
+        text = fill(_FOLDER / "document.html", content)
         figures = [
             one for one in (picture, *(one for part in sections for one in part.figures)) if not isinstance(one, str)
         ]

@@ -1,4 +1,4 @@
-"""Charts: one definition (`chart`), one theme (`theme`), one drawing (`draw`), static and interactive (`files`).
+"""Charts: one definition (`chart`), one theme (`theme`), one drawing (`draw`), and files (`files`).
 
 Their numbers are CSV (`data`), and each has a form for a phone (`phone`).
 

@@ -1,10 +1,10 @@
-"""What a chart shows, as plain values: panels of axes and marks. Static and interactive charts are drawn from it.
+"""What a chart shows, as plain values: panels of axes and marks.
 
 Problem. Bars, lines, boxes and maps of many kinds, in pages, files and papers, shall look alike and be drawn by one
 place.
 
 Algorithm. A chart is a grid of panels. A panel has two axes, with their units in the labels, and marks, drawn in their
-order. Marks with the same name are one series: one entry of the legend, which an interactive chart switches.
+order. Marks with the same name are one series: one entry of the legend.
 
 Guarantees. Importing this module imports no library of drawing. A value that is None or not a number is not drawn, and
 a line is broken there.
@@ -61,7 +61,7 @@ _ANY = Axis()
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """Points that are joined, unless their look has no dash; `words` tell each one, `layer` what lies on top."""
+    """Points that are joined, unless their look has no dash; `layer`: what lies on top."""
 
     x: Sequence[float]
     y: Sequence[Number]
@@ -69,7 +69,6 @@ class Line:
     name: str = ""
     width: float = 1.5
     size: float = 4.5
-    words: Sequence[str] = ()
     hollow: bool = False
     edge: str = ""
     clip: bool = True
@@ -107,7 +106,7 @@ class Area:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Segments:
-    """Many lines of one look; what is pointed at is told by `words`, a text for each point."""
+    """Many lines of one look; `words`: a text for each point, in the data."""
 
     lines: Sequence[Sequence[tuple[float, float]]]
     look: Look = _PLAIN

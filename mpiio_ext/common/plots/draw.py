@@ -10,32 +10,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.common.plots.chart import (
-    Area,
-    Axis,
-    Bars,
-    Boxes,
-    Chart,
-    Line,
-    Mark,
-    Panel,
-    Rule,
-    Segments,
-    Spans,
-    Text,
-    Tiles,
-)
+from mpiio_ext.common.plots.chart import Area, Axis, Bars, Boxes, Chart, Line, Panel, Rule, Segments, Spans, Text, Tiles
 from mpiio_ext.common.plots.theme import LIGHT, Theme
 
 if TYPE_CHECKING:
-    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 #: Series that a legend inside the axes names at most.
 _MOST_INSIDE = 3
-#: Name of the SVG group of each series, with its number behind.
-SERIES_ID = "series-"
 
 
 def style(theme: Theme, chart: Chart) -> Any:
@@ -76,16 +59,6 @@ def style(theme: Theme, chart: Chart) -> Any:
     }
 
 
-def series(chart: Chart) -> list[str]:
-    """Return the names of the series in the order of the legend."""
-    marks = [mark for row in chart.panels for panel in row if panel for mark in panel.marks]
-    return list(
-        dict.fromkeys(
-            mark.name for mark in marks if isinstance(mark, (Area, Bars, Line, Segments, Tiles)) and mark.name
-        )
-    )
-
-
 # ---- marks -----------------------------------------------------------------------------------------------------------
 
 
@@ -93,29 +66,27 @@ def _numbers(values: Sequence[float | None]) -> list[float]:
     return [math.nan if value is None else value for value in values]
 
 
-def _line(axes: Axes, mark: Line, theme: Theme) -> list[Artist]:
+def _line(axes: Axes, mark: Line, theme: Theme) -> None:
     colour, y = theme.colour(mark.look.colour), _numbers(mark.y)
     ground: dict[str, Any] = {"markerfacecolor": "none"} if mark.hollow else {}
     rim: dict[str, Any] = {"markeredgecolor": theme.colour(mark.edge), "markeredgewidth": 0.6} if mark.edge else {}
-    return [
-        *axes.plot(
-            mark.x,
-            y,
-            color=colour,
-            linestyle=mark.look.dash or "",
-            linewidth=mark.width,
-            marker=mark.look.marker,
-            markersize=mark.size,
-            clip_on=mark.clip,
-            zorder=mark.layer,
-            label=mark.name or None,
-            **ground,
-            **rim,
-        )
-    ]
+    axes.plot(
+        mark.x,
+        y,
+        color=colour,
+        linestyle=mark.look.dash or "",
+        linewidth=mark.width,
+        marker=mark.look.marker,
+        markersize=mark.size,
+        clip_on=mark.clip,
+        zorder=mark.layer,
+        label=mark.name or None,
+        **ground,
+        **rim,
+    )
 
 
-def _bars(axes: Axes, mark: Bars, theme: Theme) -> list[Artist]:
+def _bars(axes: Axes, mark: Bars, theme: Theme) -> None:
     draw: Any
     draw, length, width, foot, spread = (
         (axes.barh, "width", "height", "left", "xerr")
@@ -147,24 +118,21 @@ def _bars(axes: Axes, mark: Bars, theme: Theme) -> list[Artist]:
             color=theme.soft,
             fontsize=rcParams["xtick.labelsize"],
         )
-    return list(drawn)
 
 
-def _area(axes: Axes, mark: Area, theme: Theme) -> list[Artist]:
-    return [
-        axes.fill_between(
-            mark.x,
-            mark.low,
-            mark.high,
-            facecolor=theme.colour(mark.look.colour),
-            linewidth=0,
-            alpha=mark.alpha,
-            label=mark.name or None,
-        )
-    ]
+def _area(axes: Axes, mark: Area, theme: Theme) -> None:
+    axes.fill_between(
+        mark.x,
+        mark.low,
+        mark.high,
+        facecolor=theme.colour(mark.look.colour),
+        linewidth=0,
+        alpha=mark.alpha,
+        label=mark.name or None,
+    )
 
 
-def _segments(axes: Axes, mark: Segments, theme: Theme) -> list[Artist]:
+def _segments(axes: Axes, mark: Segments, theme: Theme) -> None:
     from matplotlib.collections import LineCollection
 
     lines = LineCollection(
@@ -177,7 +145,6 @@ def _segments(axes: Axes, mark: Segments, theme: Theme) -> list[Artist]:
         zorder=mark.layer,
     )
     axes.add_collection(lines)
-    return [lines]
 
 
 def _joined(axes: Axes, lines: Sequence[tuple[Sequence[float], Sequence[float]]], **look: Any) -> None:
@@ -187,9 +154,9 @@ def _joined(axes: Axes, lines: Sequence[tuple[Sequence[float], Sequence[float]]]
     axes.plot(x, y, solid_capstyle="butt", **look)
 
 
-def _boxes(axes: Axes, mark: Boxes, theme: Theme) -> list[Artist]:
+def _boxes(axes: Axes, mark: Boxes, theme: Theme) -> None:
     if not mark.at:
-        return []
+        return
     half = mark.width / 2
     _, first, median, third, _ = zip(*mark.numbers, strict=True)
     whiskers: list[tuple[Sequence[float], Sequence[float]]] = []
@@ -213,23 +180,20 @@ def _boxes(axes: Axes, mark: Boxes, theme: Theme) -> list[Artist]:
         color=theme.colour(mark.look.colour),
         linewidth=1.5,
     )
-    return []
 
 
-def _spans(axes: Axes, mark: Spans, theme: Theme) -> list[Artist]:
+def _spans(axes: Axes, mark: Spans, theme: Theme) -> None:
     for start, end in mark.spans:
         axes.axvspan(start, end, facecolor=theme.colour(mark.colour), linewidth=0, zorder=0)
-    return []
 
 
-def _rule(axes: Axes, mark: Rule, theme: Theme) -> list[Artist]:
+def _rule(axes: Axes, mark: Rule, theme: Theme) -> None:
     (axes.axhline if mark.across else axes.axvline)(
         mark.at, color=theme.colour(mark.look.colour), linewidth=mark.width, linestyle=mark.look.dash
     )
-    return []
 
 
-def _tiles(axes: Axes, mark: Tiles, theme: Theme) -> list[Artist]:
+def _tiles(axes: Axes, mark: Tiles, theme: Theme) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -243,10 +207,9 @@ def _tiles(axes: Axes, mark: Tiles, theme: Theme) -> list[Artist]:
     )
     cells.set_in_layout(False)  # the ends of the axes say all; measuring every patch takes seconds
     axes.add_collection(cells, autolim=False)
-    return [cells]
 
 
-def _text(axes: Axes, mark: Text, theme: Theme) -> list[Artist]:
+def _text(axes: Axes, mark: Text, theme: Theme) -> None:
     place: Any = {"data": "data", "axes": "axes fraction", "x": ("data", "axes fraction")}[mark.inside]
     box = {"boxstyle": "round,pad=0.15", "facecolor": theme.page, "edgecolor": "none", "alpha": 0.85}
     text = axes.annotate(
@@ -265,10 +228,9 @@ def _text(axes: Axes, mark: Text, theme: Theme) -> list[Artist]:
         annotation_clip=False,
     )
     text.set_in_layout(False)
-    return []
 
 
-_MARKS: dict[type, Callable[[Axes, Any, Theme], list[Artist]]] = {
+_MARKS: dict[type, Callable[[Axes, Any, Theme], None]] = {
     Area: _area,
     Bars: _bars,
     Boxes: _boxes,
@@ -279,13 +241,6 @@ _MARKS: dict[type, Callable[[Axes, Any, Theme], list[Artist]]] = {
     Text: _text,
     Tiles: _tiles,
 }
-
-
-def _named(mark: Mark, artists: Sequence[Artist], names: Sequence[str]) -> None:
-    """Give what is drawn of a series the name by which an interactive chart finds it."""
-    name = getattr(mark, "name", "")
-    for artist in artists if name else ():
-        artist.set_gid(f"{SERIES_ID}{names.index(name)}")
 
 
 # ---- axes ------------------------------------------------------------------------------------------------------------
@@ -331,9 +286,9 @@ def _axis(axes: Axes, which: str, axis: Axis) -> None:
         axes.tick_params(axis="x" if which == "x" else "y", length=0)
 
 
-def _panel(axes: Axes, panel: Panel, theme: Theme, names: Sequence[str]) -> None:
+def _panel(axes: Axes, panel: Panel, theme: Theme) -> None:
     for mark in panel.marks:
-        _named(mark, _MARKS[type(mark)](axes, mark, theme), names)
+        _MARKS[type(mark)](axes, mark, theme)
     if any(isinstance(mark, Segments) for mark in panel.marks):
         axes.autoscale_view()  # a collection does not do so by itself
     _axis(axes, "x", panel.x)
@@ -371,7 +326,7 @@ def _places(figure: Figure, chart: Chart) -> Any:
     return grid.subplots(squeeze=False, sharex="col" if chart.share else False, sharey="row" if chart.share else False)
 
 
-def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], names: Sequence[str], theme: Theme) -> None:
+def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], theme: Theme) -> None:
     from matplotlib.lines import Line2D
 
     found: dict[str, Any] = {}
@@ -395,18 +350,13 @@ def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], names: Sequence
     where: Any = {"above": "upper left", "below": "lower center", "right": "upper right"}[chart.legend]
     if chart.margins is None:  # room is made for it
         where = f"outside {where}"
-    legend = figure.legend(
+    figure.legend(
         list(found.values()),
         list(found),
         loc=where,
         ncols=1 if chart.legend == "right" else chart.columns,
         borderaxespad=0.3,
     )
-    for number, entry in enumerate(zip(legend.legend_handles, legend.get_texts(), strict=True)):
-        name = list(found)[number]
-        for artist in entry if name in names else ():
-            if artist is not None:
-                artist.set_gid(f"key-{names.index(name)}")
 
 
 def figure(chart: Chart, theme: Theme = LIGHT) -> Figure:
@@ -416,13 +366,13 @@ def figure(chart: Chart, theme: Theme = LIGHT) -> Figure:
     drawn = Figure(
         figsize=(chart.width, chart.height), facecolor=theme.page, layout=None if chart.margins else "constrained"
     )
-    names, every = series(chart), []
+    every = []
     for row, places in zip(chart.panels, _places(drawn, chart), strict=True):
         for panel, axes in zip([*row, *[None] * (len(places) - len(row))], places, strict=True):
             if panel is None:
                 axes.remove()
                 continue
-            _panel(axes, panel, theme, names)
+            _panel(axes, panel, theme)
             every.append(axes)
     if chart.heading:
         if chart.margins is None:
@@ -430,5 +380,5 @@ def figure(chart: Chart, theme: Theme = LIGHT) -> Figure:
         else:
             drawn.text(10 / 72 / chart.width, 1 - 12 / 72 / chart.height, chart.heading, fontsize=9.5, va="center")
     if chart.legend:
-        _legend(drawn, chart, every, names, theme)
+        _legend(drawn, chart, every, theme)
     return drawn
