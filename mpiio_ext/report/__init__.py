@@ -12,10 +12,10 @@ Layers, each of which imports only those above it:
 `reproduce`         the command that measures a row again
 `verdict`           what all rows together say
 `baseline`          two sets of results, row by row
-`charts`            where marks lie in a drawing, in percent of its width
-`page`              the model of the page, and its HTML
-`output`            a file that is there whole or not at all
+`worth`             how the page begins: a sentence and a picture
+`arbitration`       the section about `mpiio-ext bench arbitration`
+`page`              the page
 ==================  ==================================================================================================
 
-Importing this package imports neither MPI nor NumPy nor Matplotlib: the page is made in a fraction of a second.
+Importing this package imports neither MPI nor NumPy nor Matplotlib.
 """

@@ -1,10 +1,6 @@
-"""The model of the page, and its HTML.
+"""Results of the bench, and of ``bench compare``, as one page.
 
-The page is one file: style, drawings and the few lines of script are in it, and nothing is fetched. It says everything
-without the script, which only opens, closes and filters. All text from results is escaped by the template engine; what
-the model hands over besides are numbers and words made here.
-
-The model holds what the template shows and no more, so that the template has no arithmetic.
+The page is made of the parts of every page (:mod:`mpiio_ext.common.page`): what is found stands first, then each row.
 
 A page stays below `LIMIT_BYTES`, so that it can be sent, opened and printed anywhere. Some five hundred rows fit in
 whole; with more, details are left out by the levels of `_LEFT_OUT` until the page fits, and the page says which. The
@@ -15,30 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from mpiio_ext.common.page import Section, fill
+from mpiio_ext.common.page import MOST_BYTES, Cell, Finding, Fold, Grid, Section, document
 from mpiio_ext.common.results import OUTER_PHASES, OWN_PHASES, Measured, Spread
-from mpiio_ext.common.units import megabytes, seconds_text, size_text
-from mpiio_ext.report import arbitration, charts, verdict, words, worth
+from mpiio_ext.common.units import megabytes, seconds_text
+from mpiio_ext.report import arbitration, verdict, words, worth
 from mpiio_ext.report.baseline import RULE, Comparison, Match, falls_below
-from mpiio_ext.report.charts import LogScale, Piece, Whisker
 from mpiio_ext.report.environment import describe, headline
 from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
 from mpiio_ext.report.worth import CLASSES, SYMBOLS
 
-LIMIT_BYTES = 1_000_000
+LIMIT_BYTES = MOST_BYTES
 #: What each level leaves out beside what the levels before it do.
 _LEFT_OUT = (
     "",
-    "drawings of request sizes",
-    "times and explanations of methods other than native and auto",
+    "times, explanations and sizes of requests of methods other than native and auto",
     "bandwidths of methods other than native and auto",
 )
 _KEPT_METHODS = ("native", "auto")
-
 _MARKS = {
     "~": "system calls that read or write, counted by the kernel.",
     "*": "ran on a smaller file than the other methods, because the full one would have taken too long; bandwidths are "
@@ -47,6 +39,60 @@ _MARKS = {
     "!": "the extension passed these calls on to the MPI library.",
     "†": "no access went through delegates, although the method asks for them.",
 }
+#: Settings of the bench that the page tells.
+_SETTINGS = (
+    "sizes",
+    "hints",
+    "delegates",
+    "delegate_mode",
+    "repetitions",
+    "read_shift",
+    "suite",
+    "budget_s",
+    "native_limit_s",
+    "native_bytes",
+)
+#: Rows that have become slower, of which the worst are told first.
+_MOST_SLOWER = 10
+_READING = (
+    (
+        "Bandwidth",
+        "Bytes of all ranks over time, in 10⁶ bytes a second (MB/s). The time of a pattern is that of setting the view "
+        "and of the data access (view + data), without open and close. The time of a kernel’s phase runs from the "
+        "first rank’s begin to the last rank’s end, opening and closing included. Median over the repetitions; behind "
+        "it smallest–largest.",
+    ),
+    (
+        "× native",
+        "The methods run one directly after the other in each repetition; a ratio is formed inside a repetition, so "
+        "that a slow minute of the machine hits both. Median, and smallest–largest.",
+    ),
+    (
+        "Verdict",
+        "A row is ▲ faster or ▼ slower when it was measured at least three times, all its ratios lie on that side of "
+        "1, to two decimals as shown, and their median is farther from 1 than the smallest is from the largest, as "
+        "factors; ≈ the noise is larger; · fewer than three. A kind of access is worth it when more than half of its "
+        "judged rows are faster.",
+    ),
+    (
+        "Phases",
+        "open, view, data and close follow each other. Of a pattern each runs from the first rank’s begin to the last "
+        "rank’s end. Of a kernel’s phase, in which a rank may open and close many times, open, view (or making the "
+        "dataset) and close are those of the rank that was inside longest, and data is the rest of the phase’s time. "
+        "All are medians over the repetitions. The extension’s own times are those of the rank that spent longest in "
+        "each, within the data phase: they overlap among ranks and do not add up.",
+    ),
+    (
+        "Requests",
+        "File-system requests of all ranks: for the extension its own count, for the MPI library (~) the system calls "
+        "that read or write.",
+    ),
+    (
+        "Measure it again",
+        "The command measures the row’s method and native side by side; variables that were set stand before it. The "
+        "path is that of the machine where the results come from.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,159 +109,57 @@ class Page:
     left_out: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Cell:
-    """A ratio in a table: symbol, class of the style sheet, ratio, range and marks."""
-
-    symbol: str
-    style: str
-    ratio: str
-    spread: str
-    marks: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _RowView:
-    """One method in a block of a section."""
-
-    method: str
-    native: bool
-    marks: str
-    bandwidth: str
-    bandwidth_spread: str
-    bar: Whisker
-    cell: _Cell
-    whisker: Whisker | None
-    pieces: list[Piece]
-    outer: str
-    own: str
-    did: str
-    histogram: str
-    histogram_words: str
-    histogram_title: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Block:
-    """One phase and operation of a section; `explained` are the rows whose times and doings are shown."""
-
-    title: str
-    rows: list[_RowView]
-    explained: list[_RowView]
-    buckets: range
-    bucket_ends: tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Line:
-    """One phase and operation in the table of ratios; a cell per method, None where it was not run.
-
-    `marks` are those of the native row, which has no cell and to which all others are compared.
-    """
-
-    title: str
-    marks: str
-    cells: list[_Cell | None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
-    """One workload variant or kernel through one interface."""
-
-    anchor: str
-    title: str
-    facts: str
-    geometry: str
-    gains: str
-    lines: list[_Line]
-    blocks: list[_Block]
-    commands: list[tuple[str, str]]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _SetView:
-    """One set of results."""
-
-    anchor: str
-    name: str
-    path: str
-    headline: str
-    failure: str | None
-    environment: list[tuple[str, str]]
-    configuration: list[tuple[str, str]]
-    absent: Sequence[tuple[str, str]]
-    methods: list[str]
-    hints: list[tuple[str, str]]
-    sections: list[_Section]
-
-
 # ---- rows ------------------------------------------------------------------------------------------------------------
 
 
-def _cell(row: Measured) -> _Cell:
-    judged = "" if row.key.strategy == "native" else verdict.judge(row.ratio)
-    spread = row.ratio
-    return _Cell(
-        symbol=SYMBOLS[judged],
-        style=CLASSES[judged],
-        ratio=words.ratio(spread.median) if spread else words.DASH,
-        spread=words.ratio_spread(spread) if spread and spread.count > 1 and row.key.strategy != "native" else "",
-        marks=words.marks(row),
+def _with_spread(text: str, spread: str) -> str:
+    return f"{text} {spread}" if spread else text
+
+
+def _bandwidth(spread: Spread, mark: str = "") -> str:
+    """Return a median with its range behind it, where there is one."""
+    return _with_spread(
+        words.bandwidth(spread.median) + mark, words.bandwidth_spread(spread) if spread.low < spread.high else ""
     )
+
+
+def _ratio(row: Measured) -> Cell:
+    """Return a ratio with its symbol, its marks, and its range."""
+    native, spread = row.key.strategy == "native", row.ratio
+    judged = "" if native else verdict.judge(spread)
+    ratio = words.ratio(spread.median) if spread else words.DASH
+    told = f"{SYMBOLS[judged]} {ratio}{words.marks(row)}".lstrip()
+    between = words.ratio_spread(spread) if spread and spread.count > 1 and not native else ""
+    return Cell(_with_spread(told, between), CLASSES[judged])
 
 
 def _times(row: Measured, phases: Iterable[str]) -> str:
     return " · ".join(f"{name} {seconds_text(row.seconds[name])}" for name in phases if name in row.seconds)
 
 
-def _row_view(row: Measured, bar: Whisker, pieces: list[Piece], scale: LogScale, buckets: range) -> _RowView:
-    counts = row.last.request_size_log2
-    return _RowView(
-        method=row.key.strategy,
-        native=row.native,
-        marks=words.marks(row),
-        bandwidth=words.bandwidth(row.bandwidth.median),
-        bandwidth_spread=words.bandwidth_spread(row.bandwidth) if row.bandwidth.count > 1 else "",
-        bar=bar,
-        cell=_cell(row),
-        whisker=scale.whisker(row.ratio) if row.ratio else None,
-        pieces=pieces,
-        outer=_times(row, OUTER_PHASES),
-        own="" if row.native else _times(row, OWN_PHASES),
-        did=words.done_by_extension(row),
-        histogram=charts.histogram_path(counts, buckets) if counts and buckets else "",
-        histogram_words=words.histogram_words(counts, most=2) if counts else "",
-        histogram_title=words.histogram_words(counts) if counts else "",
-    )
-
-
-def _kept(rows: Sequence[_RowView]) -> list[_RowView]:
+def _kept(rows: Sequence[Measured]) -> Sequence[Measured]:
     """Return the rows that the shorter levels keep; all, where that would be none."""
-    return [row for row in rows if row.method in _KEPT_METHODS] or list(rows)
+    return [row for row in rows if row.key.strategy in _KEPT_METHODS] or rows
 
 
-def _block(rows: Sequence[Measured], scale: LogScale, level: int) -> _Block:
-    key = rows[0].key
-    buckets = charts.shown_buckets(row.last.request_size_log2 for row in rows) if level == 0 else range(0)
-    views = [
-        _row_view(row, bar, pieces, scale, buckets)
-        for row, bar, pieces in zip(rows, charts.bars(rows), charts.pieces(rows), strict=True)
-    ]
-    ends = (size_text(2 ** buckets[0], exact=True), size_text(2**buckets.stop, exact=True)) if buckets else ("", "")
-    return _Block(
-        title=_operation_title(key.phase, key.operation),
-        rows=_kept(views) if level >= 3 else views,
-        explained=_kept(views) if level >= 2 else views,
-        buckets=buckets,
-        bucket_ends=ends,
+def _operation(row: Measured) -> str:
+    return f"{row.key.phase}: {row.key.operation}" if row.key.phase else row.key.operation
+
+
+def _did(row: Measured) -> tuple[str, ...]:
+    """Return where the time of a row went, what was done and why, and the sizes of requests."""
+    counts = row.last.request_size_log2
+    return (
+        _operation(row),
+        row.key.strategy,
+        _times(row, OUTER_PHASES),
+        "" if row.native else _times(row, OWN_PHASES),
+        words.done_by_extension(row),
+        words.histogram_words(counts) if counts else "",
     )
 
 
-def _operation_title(phase: str, operation: str) -> str:
-    return f"{phase}: {operation}" if phase else operation
-
-
-# ---- sections --------------------------------------------------------------------------------------------------------
+# ---- a set of results ------------------------------------------------------------------------------------------------
 
 
 def _grouped(rows: Iterable[Measured], key: Any) -> list[list[Measured]]:
@@ -223,6 +167,23 @@ def _grouped(rows: Iterable[Measured], key: Any) -> list[list[Measured]]:
     for row in rows:
         groups.setdefault(key(row), []).append(row)
     return list(groups.values())
+
+
+def _cases(item: ResultSet) -> list[list[Measured]]:
+    """Return the rows of each workload variant or kernel through one interface."""
+    return _grouped(item.rows, lambda row: (row.key.variant, row.key.interface))
+
+
+def _case(rows: Sequence[Measured]) -> str:
+    return f"{rows[0].last.label} [{words.interface_title(rows[0].key.interface)}]"
+
+
+def _methods(item: ResultSet) -> list[str]:
+    return list(dict.fromkeys(row.key.strategy for row in item.rows))
+
+
+def _blocks(rows: Iterable[Measured]) -> list[list[Measured]]:
+    return _grouped(rows, lambda row: (row.key.phase, row.key.operation))
 
 
 def _facts(rows: Sequence[Measured]) -> str:
@@ -243,13 +204,12 @@ def _facts(rows: Sequence[Measured]) -> str:
 
 def _gains(rows: Sequence[Measured]) -> str:
     ours = [row for row in rows if not row.native and row.ratio is not None]
-    default = [row for row in ours if row.key.strategy == "auto"]
-    chosen = default or ours[:1]
+    chosen = [row for row in ours if row.key.strategy == "auto"] or ours[:1]
     if not chosen:
         return ""
     method = chosen[0].key.strategy
     gains = [
-        f"{_operation_title(row.key.phase, row.key.operation)} {words.ratio(row.ratio.median)}×"
+        f"{_operation(row)} {words.ratio(row.ratio.median)}×"
         for row in chosen
         if row.key.strategy == method and row.ratio is not None
     ]
@@ -265,189 +225,65 @@ def _plain(value: Any) -> str:
     return str(value)
 
 
-def _geometry(configuration: Mapping[str, Any], variant: str) -> str:
+def _geometry(configuration: Mapping[str, Any], variant: str) -> list[str]:
     for group in ("kernels", "workloads"):
         recorded = configuration.get(group)
         if isinstance(recorded, Mapping) and variant in recorded:
-            return _plain(recorded[variant])
-    return ""
+            return [_plain(recorded[variant])]
+    return []
 
 
-def _section(
-    item: ResultSet, number: str, rows: list[Measured], methods: list[str], scale: LogScale, level: int
-) -> _Section:
-    first = rows[0]
-    blocks = _grouped(rows, lambda row: (row.key.phase, row.key.operation))
-    lines = []
-    for block in blocks:
-        by_method = {row.key.strategy: _cell(row) for row in block}
-        native = "".join(words.marks(row) for row in block if row.key.strategy == "native")
-        lines.append(
-            _Line(
-                title=_operation_title(block[0].key.phase, block[0].key.operation),
-                marks=native,
-                cells=[by_method.get(method) for method in methods],
-            )
-        )
+def _fold(item: ResultSet, rows: Sequence[Measured], anchor: str, level: int) -> Fold:
+    """Return all rows of a case: their bandwidths, times and explanations, and the commands that measure them."""
+    blocks = _blocks(rows)
+    speeds = [
+        (_operation(row), row.key.strategy + words.marks(row), _bandwidth(row.bandwidth), _ratio(row))
+        for block in blocks
+        for row in (_kept(block) if level >= 2 else block)
+    ]
+    did = [_did(row) for block in blocks for row in (_kept(block) if level >= 1 else block)]
     commands = {row.key.strategy: command(item.environment, item.configuration, row) for row in reversed(rows)}
-    return _Section(
-        anchor=f"k{number}",
-        title=f"{first.last.label} [{words.interface_title(first.key.interface)}]",
-        facts=_facts(rows),
-        geometry=_geometry(item.configuration, first.key.variant),
-        gains=_gains(rows),
-        lines=lines,
-        blocks=[_block(block, scale, level) for block in blocks],
-        commands=[(method, commands[method]) for method in methods if method in commands],
-    )
-
-
-def _set_view(item: ResultSet, number: int, scale: LogScale, level: int) -> _SetView:
-    methods = list(dict.fromkeys(row.key.strategy for row in item.rows))
-    sections = _grouped(item.rows, lambda row: (row.key.variant, row.key.interface))
-    strategies = item.configuration.get("strategies")
-    shown = (
-        "sizes",
-        "hints",
-        "delegates",
-        "delegate_mode",
-        "repetitions",
-        "read_shift",
-        "suite",
-        "budget_s",
-        "native_limit_s",
-        "native_bytes",
-    )
-    settings = item.configuration
-    return _SetView(
-        anchor=f"s{number}",
-        name=item.name,
-        path=str(item.path),
-        headline=headline(item.environment),
-        failure=item.failure,
-        environment=describe(item.environment),
-        configuration=[(key, _plain(settings[key])) for key in shown if settings.get(key) not in (None, "")],
-        absent=item.absent,
-        methods=methods,
-        hints=[(str(name), _plain(value)) for name, value in strategies.items()]
-        if isinstance(strategies, Mapping)
-        else [],
-        sections=[_section(item, f"{number}-{k}", rows, methods, scale, level) for k, rows in enumerate(sections, 1)],
-    )
-
-
-# ---- two sets --------------------------------------------------------------------------------------------------------
-
-
-def _ratio_of(match: Match) -> Spread | None:
-    if match.ratio is None or match.ratio_low is None or match.ratio_high is None:
-        return None
-    return Spread(match.ratio, match.ratio_low, match.ratio_high, 2)
-
-
-def _match_view(match: Match, scale: LogScale, limit: float | None) -> dict[str, Any]:
-    spread = _ratio_of(match)
-    gains = [words.ratio(row.ratio.median) if row.ratio else words.DASH for row in (match.old, match.new)]
-    return {
-        "title": words.case_title(match.new.last.label, match.key),
-        "method": match.key.strategy,
-        "marks": words.marks(match.new),
-        "old": words.bandwidth(match.old.bandwidth.median),
-        "old_spread": words.bandwidth_spread(match.old.bandwidth),
-        "new": words.bandwidth(match.new.bandwidth.median),
-        "new_spread": words.bandwidth_spread(match.new.bandwidth),
-        "ratio": words.ratio(spread.median) if spread else words.DASH,
-        "ratio_spread": words.ratio_spread(spread) if spread else "",
-        "whisker": scale.whisker(spread) if spread else None,
-        "symbol": SYMBOLS[match.judgment],
-        "style": CLASSES[match.judgment],
-        "judgment": match.judgment,
-        "gain": f"{gains[0]} → {gains[1]}",
-        "other_size": match.other_size,
-        "failed": limit is not None and falls_below(match, limit),
-    }
-
-
-def _slower(comparison: Comparison) -> list[str]:
-    """Return the rows that became slower, the worst first."""
-    found = [
-        (match.ratio, match) for match in comparison.matches if match.judgment == "slower" and match.ratio is not None
-    ]
-    return [
-        f"{words.row_title(match.new)}: {words.ratio(ratio)}×"
-        for ratio, match in sorted(found, key=lambda item: item[0])
-    ]
-
-
-def _comparison_view(comparison: Comparison, limit: float | None) -> dict[str, Any]:
-    scale = charts.ratio_scale(_ratio_of(match) for match in comparison.matches)
-    cases: dict[str, list[dict[str, Any]]] = {}
-    for match in comparison.matches:
-        view = _match_view(match, scale, limit)
-        cases.setdefault(view["title"], []).append(view)
-    return {
-        "counts": [
-            (word, SYMBOLS[word], comparison.count(word)) for word in ("faster", "within noise", "slower", "not judged")
+    return Fold(
+        anchor=anchor,
+        title=_case(rows),
+        beside=_gains(rows),
+        sentences=[f"{_facts(rows)}.", *_geometry(item.configuration, rows[0].key.variant)],
+        grids=[
+            Grid(columns=("operation", "method", "MB/s", "× native"), rows=speeds, numbers=(False, False, True, True)),
+            Grid(
+                columns=(
+                    "operation",
+                    "method",
+                    "where the time went",
+                    "in the extension",
+                    "what was done, and why",
+                    "requests by size",
+                ),
+                rows=did,
+            ),
         ],
-        "cases": cases,
-        "slower": _slower(comparison),
-        "only_new": [words.row_title(row) for row in comparison.only_new],
-        "only_old": [words.row_title(row) for row in comparison.only_old],
-        "warned": comparison.warned,
-        "drift": words.ratio(comparison.native_drift) if comparison.native_drift is not None else "",
-        "rule": RULE,
-        "limit": limit,
-        "one": scale.at(1),
-        "ticks": worth.ticks(scale),
-    }
+        facts=[(f"Measure {method} again", commands[method]) for method in _methods(item) if method in commands],
+    )
 
 
-# ---- bench compare ---------------------------------------------------------------------------------------------------
-
-
-def _peer_view(item: PeerSet, number: int) -> dict[str, Any]:
-    names = list(item.peers)
-    lines = []
-    for result in item.results:
-        cells = []
-        for name in names:
-            spread = result.bandwidth.get(name)
-            cells.append(
-                {
-                    "text": words.bandwidth(spread.median) + ("*" if name in result.scaled else "")
-                    if spread
-                    else words.DASH,
-                    "spread": words.bandwidth_spread(spread) if spread and spread.low < spread.high else "",
-                    "best": name == result.best_native,
-                    "ours": name == result.ours,
-                }
-            )
-        lines.append(
-            {
-                "pattern": result.pattern,
-                "operation": result.operation,
-                "cells": cells,
-                "native": words.ratio(result.ratio_native) if result.ratio_native is not None else words.DASH,
-                "raw": words.ratio(result.ratio_raw) if result.ratio_raw is not None else words.DASH,
-            }
-        )
-    reasons = {
-        f"{item.peers.get(name, name)}: {reason}": None
-        for result in item.results
-        for name, reason in result.absent.items()
-    }
-    return {
-        "anchor": f"p{number}",
-        "name": item.name,
-        "path": str(item.path),
-        "titles": list(item.peers.values()),
-        "lines": lines,
-        "environment": describe(item.environment),
-        "absent": list(reasons),
-    }
-
-
-# ---- the page --------------------------------------------------------------------------------------------------------
+def _ratios(item: ResultSet, title: str) -> Grid:
+    """Return the ratios to native: a row for each operation of each case, and a column for each method."""
+    methods = [method for method in _methods(item) if method != "native"]
+    rows = []
+    for case in _cases(item):
+        for block in _blocks(case):
+            cells = {row.key.strategy: _ratio(row) for row in block}
+            native = "".join(words.marks(row) for row in block if row.key.strategy == "native")
+            name = f"{_case(case)}, {_operation(block[0])}{native}"
+            rows.append((name, *(cells.get(method, words.DASH) for method in methods)))
+    absent = "; ".join(f"{what}: {reason}" for what, reason in item.absent)
+    return Grid(
+        title=title,
+        columns=("× native", *methods),
+        rows=rows,
+        numbers=(False, *[True] * len(methods)),
+        note=f"Not run: {absent}." if absent else "",
+    )
 
 
 def _notes(rows: Iterable[Measured]) -> list[tuple[str, str]]:
@@ -457,6 +293,176 @@ def _notes(rows: Iterable[Measured]) -> list[tuple[str, str]]:
         if row.last.requests_source == "kernel" and row.requests is not None:
             used.add("~")
     return [(mark, text) for mark, text in _MARKS.items() if mark in used]
+
+
+def _of_sets(sets: Sequence[ResultSet], level: int) -> list[Section]:
+    """Return the ratios of all rows, and each row."""
+    several = len(sets) > 1
+    left_out = "; ".join(_LEFT_OUT[1 : level + 1])
+    shorter = Finding(
+        title=f"▲ Left out, to keep this page below 1 MB: {left_out}. A report of fewer results has them.",
+        weight="warning",
+    )
+    return [
+        Section(
+            anchor="ratios",
+            title="Ratios to native",
+            sentences=[
+                "Bandwidth over that of the MPI library alone in the same repetition: median, and behind it "
+                "smallest–largest. ▲ faster, ≈ within the noise, ▼ slower, · measured too few times to say."
+            ],
+            facts=_notes(row for item in sets for row in item.rows),
+            grids=[_ratios(item, item.name if several else "") for item in sets],
+        ),
+        Section(
+            anchor="kernels",
+            title="Row by row",
+            findings=[shorter] if left_out else [],
+            folds=[
+                _fold(item, rows, f"k{number}-{at}", level)
+                for number, item in enumerate(sets, 1)
+                for at, rows in enumerate(_cases(item), 1)
+            ],
+        ),
+    ]
+
+
+def _verdict(rows: Sequence[Measured]) -> list[Section]:
+    tallies = verdict.tally(rows)
+    grid = Grid(
+        columns=("rows of", "rows", "▲ faster than native", "≈ within the noise", "▼ slower than native", "not judged"),
+        rows=[
+            (one.title, *(f"{count:,}" for count in (one.rows, one.faster, one.level, one.slower, one.unjudged)))
+            for one in tallies
+        ],
+        numbers=(False, *[True] * 5),
+    )
+    told = [Finding(title=f"{one.title.capitalize()}:", evidence=verdict.sentences(one)) for one in tallies]
+    return [Section(anchor="verdict", title="Verdict", findings=told, grids=[grid])] if tallies else []
+
+
+# ---- two sets --------------------------------------------------------------------------------------------------------
+
+
+def _match(match: Match, limit: float | None) -> tuple[str | Cell, ...]:
+    gains = [words.ratio(row.ratio.median) if row.ratio else words.DASH for row in (match.old, match.new)]
+    ratio, style = words.DASH, CLASSES[match.judgment]
+    if match.ratio is not None and match.ratio_low is not None and match.ratio_high is not None:
+        spread = Spread(match.ratio, match.ratio_low, match.ratio_high, 2)
+        ratio = _with_spread(words.ratio(match.ratio), words.ratio_spread(spread))
+    failed = "✖ " if limit is not None and falls_below(match, limit) else ""
+    other = " (other size or ranks)" if match.other_size else ""
+    return (
+        words.case_title(match.new.last.label, match.key),
+        match.key.strategy + words.marks(match.new),
+        *(
+            _with_spread(words.bandwidth(side.bandwidth.median), words.bandwidth_spread(side.bandwidth))
+            for side in (match.old, match.new)
+        ),
+        Cell(ratio, style),
+        Cell(f"{failed}{SYMBOLS[match.judgment]} {match.judgment}{other}", style),
+        f"{gains[0]} → {gains[1]}",
+    )
+
+
+def _slower(comparison: Comparison) -> list[Finding]:
+    """Return the rows that became slower, the worst first."""
+    found = [(one.ratio, one) for one in comparison.matches if one.judgment == "slower" and one.ratio is not None]
+    lines = [
+        f"{words.row_title(match.new)}: {words.ratio(ratio)}×"
+        for ratio, match in sorted(found, key=lambda item: item[0])
+    ]
+    left = len(lines) - _MOST_SLOWER
+    shown = [*lines[:_MOST_SLOWER], *([f"and {left:,} more below"] if left > 0 else [])]
+    return [Finding(title="Slower, the worst first", evidence=shown)] if lines else []
+
+
+def _baseline(comparison: Comparison, limit: float | None) -> Section:
+    below = f" Rows whose whole range lies below {limit} are marked ✖." if limit is not None else ""
+    drift = comparison.native_drift
+    counts = [
+        f"{SYMBOLS[word]} {count:,} {word}"
+        for word in ("faster", "within noise", "slower", "not judged")
+        if (count := comparison.count(word)) or word != "not judged"
+    ]
+    warned = [
+        Finding(
+            title=f"▲ {pair.old_name} (old) and {pair.new_name} (new) were not measured under the same conditions:",
+            evidence=[f"{item.what}: {item.old} → {item.new}" for item in pair.differences],
+            weight="warning",
+        )
+        for pair in comparison.warned
+    ]
+    alone = [
+        Grid(columns=(f"{len(rows):,} rows {where}",), rows=[(words.row_title(row),) for row in rows], folded=True)
+        for where, rows in (
+            ("only in the new results", comparison.only_new),
+            ("only in the baseline", comparison.only_old),
+        )
+        if rows
+    ]
+    matched = Grid(
+        columns=("row", "method", "old MB/s", "new MB/s", "new / old", "judgment", "× native"),
+        rows=[_match(match, limit) for match in comparison.matches],
+        numbers=(False, False, True, True, True, False, True),
+    )
+    return Section(
+        anchor="baseline",
+        title="Against the baseline",
+        sentences=[
+            f"{', '.join(counts)}.",
+            f"Bandwidth, new over old. {RULE[0].upper()}{RULE[1:]}. The range of a ratio runs from slowest new over "
+            f"fastest old to fastest new over slowest old.{below}",
+            *(
+                [f"The MPI library’s own rows changed by {words.ratio(drift)}× (median): that much is the machine’s."]
+                if drift is not None
+                else []
+            ),
+            *(["The two sets have no row in common."] if not comparison.matches else []),
+        ],
+        findings=[*warned, *_slower(comparison)],
+        grids=[*([matched] if comparison.matches else []), *alone],
+    )
+
+
+# ---- bench compare ---------------------------------------------------------------------------------------------------
+
+
+def _peers(item: PeerSet) -> Grid:
+    """Return the bandwidths of every peer; those of this library and of the best native peer stand out."""
+    rows = []
+    for result in item.results:
+        cells: list[str | Cell] = []
+        for name in item.peers:
+            spread = result.bandwidth.get(name)
+            text = _bandwidth(spread, "*" if name in result.scaled else "") if spread else words.DASH
+            cells.append(Cell(text, "ours" if name == result.ours else "best" if name == result.best_native else "no"))
+        ends = (result.ratio_native, result.ratio_raw)
+        ratios = [words.DASH if ratio is None else words.ratio(ratio) for ratio in ends]
+        rows.append((f"{result.pattern} {result.operation}", *cells, *ratios))
+    reasons = {
+        f"{item.peers.get(name, name)}: {reason}": None for one in item.results for name, reason in one.absent.items()
+    }
+    return Grid(
+        title=item.name,
+        columns=("pattern", *item.peers.values(), "÷ native", "÷ raw"),
+        rows=rows,
+        numbers=(False, *[True] * (len(item.peers) + 2)),
+        note="; ".join(reasons),
+    )
+
+
+# ---- the page --------------------------------------------------------------------------------------------------------
+
+
+def _environment(item: ResultSet | PeerSet, number: int) -> Fold:
+    facts = list(describe(item.environment))
+    if isinstance(item, ResultSet):
+        settings, strategies = item.configuration, item.configuration.get("strategies")
+        facts += [(name, _plain(settings[name])) for name in _SETTINGS if settings.get(name) not in (None, "")]
+        hints = strategies.items() if isinstance(strategies, Mapping) else ()
+        facts += [(f"hints of {name}", _plain(value)) for name, value in hints]
+    return Fold(anchor=f"e{number}", title=item.name, facts=facts, sentences=[f"From {item.path}"])
 
 
 def render(
@@ -478,30 +484,45 @@ def render(
     limit : of ``--fail-below``, which the page then states; or None.
     added : sections behind those of the rows.
     """
-    rows = [row for item in sets for row in item.rows]
-    scale = charts.ratio_scale(row.ratio for row in rows)
-    template = Path(__file__).with_name("page.html")
-    script = template.with_name("script.js").read_text(encoding="utf-8")
-    content = {
-        "title": title,
-        "openings": [
-            *(worth.of_results(item, scale, several=len(sets) + len(peers) > 1) for item in sets),
-            *(worth.of_peers(item, several=len(sets) + len(peers) > 1) for item in peers),
-        ],
-        "tallies": [(item, verdict.sentences(item)) for item in verdict.tally(rows)],
-        "ratio_text": words.ratio,
-        "peers": [_peer_view(item, k) for k, item in enumerate(peers, 1)],
-        "comparison": _comparison_view(comparison, limit) if comparison else None,
-        "notes": _notes(rows),
-        "one": scale.at(1),
-        "ticks": worth.ticks(scale),
-        "added": [*arbitration.sections(item.path for item in sets), *added],
-    }
+    every: list[ResultSet | PeerSet] = [*sets, *peers]
+    names = [f"{item.name}: " if len(every) > 1 else "" for item in every]
+    openings = [
+        *(worth.of_results(item, f"strip-{number}") for number, item in enumerate(sets, 1)),
+        *(worth.of_peers(item, f"strip-peers-{number}") for number, item in enumerate(peers, 1)),
+    ]
+    figures = [figure for _, figure in openings if figure]
+    between = [Section(anchor="pictures", title="Other results", figures=figures[1:])] if figures[1:] else []
+    between += _verdict([row for item in sets for row in item.rows])
+    between += [_baseline(comparison, limit)] if comparison else []
+    behind = [*arbitration.sections(item.path for item in sets), *added]
+    if peers:
+        told = (
+            "Median MB/s, and behind it smallest–largest. Bold: this library; underlined: the best native peer, to "
+            "which “÷ native” refers. * on a smaller file."
+        )
+        grids = [_peers(item) for item in peers]
+        behind.insert(0, Section(anchor="peers", title="Every MPI-IO at hand", sentences=[told], grids=grids))
+    environments = [_environment(item, number) for number, item in enumerate(every, 1)]
+    behind.append(Section(anchor="environment", title="Environment", folds=environments))
+    behind.append(Section(anchor="reading", title="How to read this", facts=_READING))
+    ended = [
+        Finding(
+            title=f"▲ The bench ended early{f' ({item.name})' if len(sets) > 1 else ''}:",
+            evidence=[f"{item.failure}. What was measured before is shown."],
+            weight="warning",
+        )
+        for item in sets
+        if item.failure
+    ]
     for level in range(len(_LEFT_OUT)):
-        left_out = "; ".join(_LEFT_OUT[1 : level + 1])
-        views = [_set_view(item, k, scale, level) for k, item in enumerate(sets, 1)]
-        text = fill(template, {**content, "sets": views, "left_out": left_out}, script=script)
-        page = Page(text=text, left_out=left_out)
-        if len(page.text.encode("utf-8", "replace")) <= LIMIT_BYTES:
+        text = document(
+            title,
+            [*between, *(_of_sets(sets, level) if sets else []), *behind],
+            lead=[name + sentence for name, (sentence, _) in zip(names, openings, strict=True)],
+            picture=figures[0] if figures else "No picture: there are no ratios.",
+            head="; ".join(name + headline(item.environment) for name, item in zip(names, sets, strict=False)),
+            notices=ended,
+        )
+        if len(text.encode("utf-8", "replace")) <= LIMIT_BYTES:
             break
-    return page
+    return Page(text=text, left_out="; ".join(_LEFT_OUT[1 : level + 1]))

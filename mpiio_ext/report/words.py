@@ -139,16 +139,11 @@ def done_by_extension(row: Measured) -> str:
     return "; ".join(part for part in parts if part)
 
 
-def histogram_words(counts: Sequence[int], most: int = 0) -> str:
+def histogram_words(counts: Sequence[int]) -> str:
     """Return "count × from size" of the buckets that are not empty, smallest size first.
 
     Parameters
     ----------
     counts : bucket k counts requests of [2^k, 2^(k+1)) bytes, and is named 2^k.
-    most : buckets to name, the fullest first; 0 = all.
     """
-    filled = [(count, k) for k, count in enumerate(counts) if count]
-    chosen = sorted(filled, reverse=True)[:most] if most else filled
-    named = sorted(chosen, key=lambda item: item[1])
-    text = ", ".join(f"{count:,} × {size_text(2**k, exact=True)}" for count, k in named)
-    return text + (" and others" if len(named) < len(filled) else "")
+    return ", ".join(f"{count:,} × {size_text(2**k, exact=True)}" for k, count in enumerate(counts) if count)

@@ -75,17 +75,12 @@ def _variables() -> dict[str, dict[str, str]]:
 
 
 @pytest.mark.parametrize("where", ["light", "dark", "paper"])
-def test_words_of_a_page_are_read_and_phases_told_apart(where: str) -> None:
-    """Words have a contrast of 4.5 on every ground they stand on; bars 3, and they differ for everyone."""
+def test_words_of_a_page_are_read(where: str) -> None:
+    """Words have a contrast of 4.5 on every ground they stand on."""
     found = _variables()[where]
     for ground in ("page", "card", "warn"):
         for word in ("ink", "soft", "link", "up", "dn"):
             assert contrast(found[word], found[ground]) >= 4.5, (word, ground)
-    phases = [found[name] for name in ("open", "view", "data", "close")]
-    assert min(contrast(colour, found["card"]) for colour in phases) >= 2.8
-    for vision in VISION:
-        for one, other in itertools.combinations(phases, 2):
-            assert distance(lab(one, vision), lab(other, vision)) >= LEAST_DISTANCE, (vision, one, other)
 
 
 @pytest.mark.parametrize("theme", THEMES)

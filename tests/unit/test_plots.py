@@ -192,7 +192,7 @@ def test_one_place_draws_and_one_makes_pages() -> None:
         "matplotlib": own,
         "jinja2": {"mpiio_ext/common/page/__init__.py"},
         "plotly": set(),
-        "<!DOCTYPE": {"mpiio_ext/common/page/base.html"},
+        "<!DOCTYPE": {"mpiio_ext/common/page/document.html"},
     }
 
 

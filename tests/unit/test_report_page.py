@@ -35,6 +35,16 @@ def page_of(
     return Page(html), html
 
 
+def tables(page: Page, first: str) -> list[list[list[str]]]:
+    """Return the tables whose first column is called so."""
+    return [rows for rows in page.of_class("plain") if rows[0][0] == first]
+
+
+def speeds_of(page: Page) -> list[list[list[str]]]:
+    """Return the tables of bandwidths, one of each case."""
+    return [rows for rows in tables(page, "operation") if rows[0][2] == "MB/s"]
+
+
 def small_document(**more) -> dict:
     runs = [
         results.run(strategy, operation, repetition, 100.0 * factor * (1 + repetition / 10), ratio_to_native=factor)
@@ -64,8 +74,8 @@ def test_page_is_well_formed_and_needs_nothing_else(documents, baseline, tmp_pat
     page, html = page_of(*documents, folder=tmp_path, baseline=baseline)
     assert page.problems == []
     assert html.startswith("<!DOCTYPE html>")
-    assert page.elements["script"] == page.elements["style"] == page.elements["h1"] == 1
-    assert not {"img", "link", "iframe", "object", "embed"} & set(page.elements)
+    assert page.elements["h1"] == 1
+    assert not {"script", "img", "link", "iframe", "object", "embed"} & set(page.elements)
 
 
 def test_thirty_kernels_under_eight_methods_stay_below_a_megabyte(tmp_path):
@@ -75,19 +85,18 @@ def test_thirty_kernels_under_eight_methods_stay_below_a_megabyte(tmp_path):
     assert page.problems == []
     assert len(html.encode()) < LIMIT_BYTES <= 1e6
     assert "Left out" not in html
-    assert len(page.of_class("speed")) == 60
-    assert sum(len(rows) - 1 for rows in page.of_class("speed")) == 480
+    assert len(speeds_of(page)) == 30
+    assert sum(len(rows) - 1 for rows in speeds_of(page)) == 480
 
 
 @pytest.mark.parametrize(
     "kernels, left_out, speeds, explained",
     [
-        (36, "drawings of request sizes", 8, 8),
-        (62, "drawings of request sizes; times and explanations of methods other than native and auto", 8, 2),
+        (50, "times, explanations and sizes of requests of methods other than native and auto", 8, 2),
         (
             90,
-            "drawings of request sizes; times and explanations of methods other than native and auto; bandwidths of "
-            "methods other than native and auto",
+            "times, explanations and sizes of requests of methods other than native and auto; bandwidths of methods "
+            "other than native and auto",
             2,
             2,
         ),
@@ -102,10 +111,10 @@ def test_a_page_that_would_be_larger_leaves_details_out_and_says_so(kernels, lef
     assert len(made.text.encode()) <= LIMIT_BYTES
     assert made.left_out == left_out
     assert left_out in page.text
-    assert {len(rows) - 1 for rows in page.of_class("speed")} == {speeds}
-    assert {len(rows) for rows in page.of_class("did")} == {explained}
-    (matrix,) = page.of_class("matrix")
-    assert sum(len(cells) - 1 for cells in matrix[1:] if len(cells) > 1) == kernels * 2 * 7
+    assert {len(rows) - 1 for rows in speeds_of(page)} == {2 * speeds}
+    assert {len(rows) - 1 for rows in tables(page, "operation") if rows[0][2] != "MB/s"} == {2 * explained}
+    (matrix,) = tables(page, "× native")
+    assert sum(len(cells) - 1 for cells in matrix[1:]) == kernels * 2 * 7
 
 
 def test_phone_print_and_dark(tmp_path):
@@ -122,8 +131,6 @@ def test_phone_print_and_dark(tmp_path):
         "overflow-x: auto",
     ):
         assert rule in style
-    script = html.split("<script>")[1].split("</script>")[0]
-    assert "beforeprint" in script
 
 
 # ---- values ----
@@ -172,24 +179,21 @@ def test_tables_hold_the_input(written):
     for row in summaries:
         by_place.setdefault(row.key.place, {})[row.key.strategy] = row
 
-    (matrix,) = page.of_class("matrix")
-    lines = [cells for cells in matrix[1:] if len(cells) > 1]
+    (matrix,) = tables(page, "× native")
     assert matrix[0][1:] == methods[1:]
-    assert len(lines) == len(by_place)
-    for cells, group in zip(lines, by_place.values(), strict=True):
+    assert len(matrix) - 1 == len(by_place)
+    for cells, group in zip(matrix[1:], by_place.values(), strict=True):
         for method, cell in zip(methods[1:], cells[1:], strict=True):
             row = group[method]
             low, high = (f"{value:.2f}" for value in (row.ratio.low, row.ratio.high))
             symbol = {"faster": "▲", "level": "≈", "slower": "▼"}[judge(row.ratio)]
             assert cell == f"{symbol} {ratio(row.ratio.median)} {low}–{high}"
 
-    speeds = page.of_class("speed")
-    assert len(speeds) == len(by_place)
-    for table, group in zip(speeds, by_place.values(), strict=True):
-        for cells, row in zip(table[1:], group.values(), strict=True):
-            assert cells[0] == row.key.strategy
-            assert cells[1].split()[0] == bandwidth(row.bandwidth.median)
-            assert ratio(row.ratio.median) in cells[3]
+    lines = [cells for rows in speeds_of(page) for cells in rows[1:]]
+    for cells, row in zip(lines, [row for group in by_place.values() for row in group.values()], strict=True):
+        assert cells[1] == row.key.strategy
+        assert cells[2].split()[0] == bandwidth(row.bandwidth.median)
+        assert ratio(row.ratio.median) in cells[3]
 
 
 def test_what_was_not_run_and_what_failed_is_told(tmp_path):
@@ -203,23 +207,21 @@ def test_what_was_not_run_and_what_failed_is_told(tmp_path):
 
 def test_footnotes_are_those_in_use(tmp_path):
     page, html = page_of(small_document(), folder=tmp_path)
-    notes = html.split('<ul class="notes">')[1].split("</ul>")[0]
-    assert [mark in notes for mark in ("<b>~", "<b>*", "<b>°", "<b>!")] == [True, False, False, False]
+    assert [f"<dt>{mark}<" in html for mark in "~*°!"] == [True, False, False, False]
     runs = [
         results.run("native", scaled=True, gaps_written=True, requests_source="", ratio_to_native=1.0),
         results.run("even", collectives_taken_over=0, native_calls=4, ratio_to_native=1.5),
     ]
     page, html = page_of(results.document(runs), folder=tmp_path)
-    notes = html.split('<ul class="notes">')[1].split("</ul>")[0]
-    assert [mark in notes for mark in ("<b>~", "<b>*", "<b>°", "<b>!")] == [False, True, True, True]
-    (matrix,) = page.of_class("matrix")
-    assert matrix[2] == ["write*°", "· 1.50!"]
+    assert [f"<dt>{mark}<" in html for mark in "~*°!"] == [False, True, True, True]
+    (matrix,) = tables(page, "× native")
+    assert matrix[1] == ["interleaved blocks of 512 B [MPI-IO], write*°", "· 1.50!"]
     assert "passed every call on to the MPI library" in page.text
 
 
 def test_peers_of_compare(tmp_path):
     page, _ = page_of(results.COMPARE, folder=tmp_path)
-    (matrix,) = page.of_class("matrix")
+    (matrix,) = tables(page, "pattern")
     assert matrix[0] == ["pattern", "OMPIO", "mpiio_ext", "raw pwrite/pread", "÷ native", "÷ raw"]
     assert matrix[1] == ["inter64 write", "111* 100–120", "3,457 3,333–3,500", "4,000", "31.03", "0.86"]
     assert matrix[2] == ["inter8 read", "–", "999", "–", "–", "–"]
@@ -232,9 +234,10 @@ def test_comparison_table(tmp_path):
         if run["strategy"] == "auto":
             run["bandwidth_mb_per_s"] *= 0.5
     page, html = page_of(new, folder=tmp_path, baseline=small_document(), limit=0.9)
-    write_table = page.of_class("speed")[0]
-    assert write_table[3] == ["auto", "440 400–480", "220 200–240", "0.50 0.42–0.60", "", "✖ ▼ slower", "4.00 → 4.00"]
-    assert [row[5] for row in write_table[1:]] == ["≈ within noise", "≈ within noise", "✖ ▼ slower", "≈ within noise"]
+    (table,) = tables(page, "row")
+    writes = [row[1:] for row in table[1:] if row[0].endswith("write")]
+    assert writes[2] == ["auto", "440 400–480", "220 200–240", "0.50 0.42–0.60", "✖ ▼ slower", "4.00 → 4.00"]
+    assert [row[4] for row in writes] == ["≈ within noise", "≈ within noise", "✖ ▼ slower", "≈ within noise"]
     assert "the other way round" in html
 
 
@@ -272,8 +275,7 @@ def test_nothing_from_the_results_becomes_markup(tmp_path):
     peers["results"][0]["pattern"] = HOSTILE
     page, html = page_of(document, peers, folder=tmp_path, title=HOSTILE, baseline=document)
     assert page.problems == []
-    assert page.elements["script"] == 1
-    assert "img" not in page.elements
+    assert not {"script", "img"} & set(page.elements)
     assert "<script>alert" not in html
     assert page.text.count("<script>alert(1)</script>") > 20
     assert HOSTILE.split("<")[1] not in page.raw
@@ -371,7 +373,6 @@ def test_words_of_a_histogram():
     counts = [0] * 48
     counts[0], counts[12], counts[20] = 1, 2000, 30
     assert histogram_words(counts) == "1 × 1 B, 2,000 × 4 KiB, 30 × 1 MiB"
-    assert histogram_words(counts, most=2) == "2,000 × 4 KiB, 30 × 1 MiB and others"
     assert histogram_words([0] * 48) == ""
 
 
@@ -520,7 +521,7 @@ def test_the_page_begins_with_a_sentence_and_a_picture(tmp_path):
     )
     assert page.problems == []
     first, picture, numbers = (
-        html.index(text) for text in ("Worth it on this machine: yes", 'class="strip"', '<section id="verdict"')
+        html.index(text) for text in ("Worth it on this machine: yes", "<figure>", '<section id="verdict"')
     )
     assert first < picture < numbers
 
@@ -531,9 +532,6 @@ def test_noncontiguous_that_is_said_stays_and_that_of_a_kernel_is_not_guessed(tm
     assert [row.last.noncontiguous for row in load(path).rows] == [False, None]
 
 
-def test_definitions_take_no_room_and_interfaces_have_their_names(tmp_path):
-    page, html = page_of(results.document([results.run("auto", interface="netcdf4")]), folder=tmp_path)
-    style = html.split("<style>")[1].split("</style>")[0]
-    figures = style.index("svg:where(:not(.drawing *)) { display: block; width: 100%")
-    assert figures < style.index(".defs { position: absolute; width: 0;")
+def test_interfaces_have_their_names(tmp_path):
+    page, _ = page_of(results.document([results.run("auto", interface="netcdf4")]), folder=tmp_path)
     assert "[netCDF-4]" in page.text

@@ -3,9 +3,9 @@
 Problem. Results of every command are shown on pages that can be sent, opened and printed anywhere.
 
 Algorithm. A page begins with a title, a sentence and a picture; sections of sentences, facts, findings, figures and
-tables follow (`document`). A page with a form of its own is a template on the same base, with the same parts (`fill`).
-A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and its numbers as CSV. Of a
-page of more than `MOST_BYTES` the largest forms for phones are left out, where the drawing then scrolls.
+tables follow (`document`). A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and
+its numbers as CSV. Of a page of more than `MOST_BYTES` the largest forms for phones are left out: there the drawing
+scrolls.
 
 Guarantees. The file holds its style and its drawings, has no script, and fetches nothing. All text is escaped; drawings
 come from :mod:`mpiio_ext.common.plots`, or are images that cannot reach the page.
@@ -17,7 +17,7 @@ import dataclasses
 import gzip
 import json
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -81,7 +81,7 @@ def drawn(chart: Chart, *, caption: str = "", narrow: Chart | bool = True) -> Fi
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cell:
-    """Words of a table with a style: ``up`` (good), ``dn`` (bad) or ``no``."""
+    """Words of a table with a style: ``up`` (good), ``dn`` (bad), ``ours``, ``best``, or none ("")."""
 
     text: str
     style: str
@@ -93,6 +93,7 @@ class Grid:
 
     Attributes
     ----------
+    title : its heading.
     columns : sequence of str
     rows : sequence of sequences of str or Cell
     numbers : which columns are aligned to the right; those behind the last are not.
@@ -100,6 +101,7 @@ class Grid:
     folded : the reader opens it.
     """
 
+    title: str = ""
     columns: Sequence[str]
     rows: Sequence[Sequence[str | Cell]]
     numbers: Sequence[bool] = ()
@@ -128,11 +130,15 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """A text that the reader opens: `body` is HTML that is ours, and not escaped."""
+    """What the reader opens, with words `beside` its title: sentences, facts, tables; `body` is HTML that is ours."""
 
     anchor: str
     title: str
-    body: str
+    beside: str = ""
+    body: str = ""
+    sentences: Sequence[str] = ()
+    facts: Sequence[tuple[str, str]] = ()
+    grids: Sequence[Grid] = ()
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,36 +213,19 @@ def _saved(data: str, name: str) -> Markup:
 
 
 @cache
-def _templates(folder: Path) -> jinja2.Environment:
+def _template() -> jinja2.Template:
+    """Return the template of all pages."""
     import jinja2
 
     environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([folder, _FOLDER]),
+        loader=jinja2.FileSystemLoader(_FOLDER),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     environment.filters.update(breakable=_breakable, coded=_coded, data=_data, image=_image, saved=_saved)
-    return environment
-
-
-def fill(template: Path, content: Mapping[str, object], *, script: str = "") -> str:
-    """Return the page that a template makes, which extends ``base.html`` and may import ``parts.html``.
-
-    Parameters
-    ----------
-    template : Path
-    content : what the template shows; ``title`` is among it.
-    script : JavaScript at the end of the page.
-    """
-    from importlib.metadata import version
-
-    from mpiio_ext.common.plots.theme import dark_style
-
-    style = (_FOLDER / "style.css").read_text(encoding="utf-8") + dark_style(".drawing")
-    found = _templates(template.parent).get_template(template.name)
-    return found.render(content, style=style, script=script, version=version("mpiio_ext"))
+    return environment.get_template("document.html")
 
 
 def document(
@@ -269,6 +258,10 @@ def document(
     ValueError
         The page would begin without a sentence or a picture.
     """
+    from importlib.metadata import version
+
+    from mpiio_ext.common.plots.theme import dark_style
+
     if not any(lead) or not picture:
         raise ValueError(f"{title}: a page begins with a sentence and a picture")
     while True:
@@ -281,8 +274,10 @@ def document(
             "lead": [text for text in lead if text],
             "picture": picture,
             "data": data,
+            "style": (_FOLDER / "style.css").read_text(encoding="utf-8") + dark_style(".drawing"),
+            "version": version("mpiio_ext"),
         }
-        text = fill(_FOLDER / "document.html", content)
+        text = _template().render(content)
         figures = [
             one for one in (picture, *(one for part in sections for one in part.figures)) if not isinstance(one, str)
         ]
