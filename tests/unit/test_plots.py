@@ -187,7 +187,7 @@ def test_one_place_draws_and_one_makes_pages() -> None:
             pattern = word if word[0] == "<" else rf"^\s*(?:import|from) {word}\b"
             if re.search(pattern, text, re.MULTILINE):
                 places.add(path.relative_to(ROOT).as_posix())
-    own = {"mpiio_ext/common/plots/draw.py", "mpiio_ext/common/plots/files.py"}
+    own = {f"mpiio_ext/common/plots/{name}.py" for name in ("draw", "files", "marks")}
     assert found == {
         "matplotlib": own,
         "jinja2": {"mpiio_ext/common/page/__init__.py"},

@@ -4,22 +4,32 @@ Problem. Bars, lines, boxes and maps of many kinds, in pages, files and papers, 
 place.
 
 Algorithm. A chart is a grid of panels. A panel has two axes, with their units in the labels, and marks, drawn in their
-order. Marks with the same name are one series: one entry of the legend.
+order (`marks`). Marks with the same name are one series: one entry of the legend.
 
-Guarantees. Importing this module imports no library of drawing. A value that is None or not a number is not drawn, and
-a line is broken there.
+Guarantees. Importing this module imports no library of drawing.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import datetime
 from collections.abc import Callable, Sequence
 from typing import Literal
 
+from mpiio_ext.common.plots.marks import Mark, Number
 from mpiio_ext.common.plots.theme import Look
 
-Number = float | None
-_PLAIN = Look()
+
+def digits(value: float) -> str:
+    """Return a number as data tell it: whole, or with six digits, which is more than is seen of what was drawn."""
+    return f"{value:.0f}" if value == round(value) else f"{value:.6g}"
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,128 +65,18 @@ class Axis:
     turn: float = 0
     date: bool = False
 
+    def told(self, value: Number, reach: float = 1e-9) -> str:
+        """Return a value as the axis tells it: a name of a tick within `reach`, a time, or the number."""
+        if value is None or value != value:
+            return ""
+        if self.date:
+            return datetime.datetime.fromtimestamp(value, datetime.timezone.utc).isoformat(timespec="seconds")
+        names = [(abs(place - value), text) for place, text in self.ticks or () if text and _number(text) != place]
+        far, name = min(names, default=(reach, ""))
+        return " ".join(name.split()) if far < reach else digits(value)
+
 
 _ANY = Axis()
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Line:
-    """Points that are joined, unless their look has no dash; `layer`: what lies on top."""
-
-    x: Sequence[float]
-    y: Sequence[Number]
-    look: Look = _PLAIN
-    name: str = ""
-    width: float = 1.5
-    size: float = 4.5
-    hollow: bool = False
-    edge: str = ""
-    clip: bool = True
-    layer: float = 2
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Bars:
-    """Bars from `foot`, upright or `across`; `notes` stand at their ends, `errors` are the parts below and above."""
-
-    at: Sequence[float]
-    values: Sequence[float]
-    look: Look = _PLAIN
-    name: str = ""
-    width: float = 0.8
-    foot: float | Sequence[float] = 0.0
-    across: bool = False
-    notes: Sequence[str] = ()
-    errors: tuple[Sequence[float], Sequence[float]] | None = None
-    edge: str = ""
-    thin: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Area:
-    """What lies between two lines."""
-
-    x: Sequence[float]
-    low: Sequence[float]
-    high: Sequence[float]
-    look: Look = _PLAIN
-    name: str = ""
-    alpha: float = 0.35
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Segments:
-    """Many lines of one look; `words`: a text for each point, in the data."""
-
-    lines: Sequence[Sequence[tuple[float, float]]]
-    look: Look = _PLAIN
-    name: str = ""
-    width: float = 1.0
-    alpha: float = 1.0
-    words: Sequence[Sequence[str]] = ()
-    layer: float = 2
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Boxes:
-    """Five numbers at each place: whiskers, first and third quartile, and the median, coloured by the look."""
-
-    at: Sequence[float]
-    numbers: Sequence[Sequence[float]]
-    look: Look = _PLAIN
-    width: float = 0.6
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Spans:
-    """Shades over parts of the x axis."""
-
-    spans: Sequence[Sequence[float]]
-    colour: str = "line"
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rule:
-    """A line through the whole panel at a value: upright at an x, or `across` at a y."""
-
-    at: float
-    across: bool = False
-    look: Look = _PLAIN
-    width: float = 0.9
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Tiles:
-    """Rectangles (left, low, width, height) of one look: the cells of a map; `name`: what they are, in the data."""
-
-    places: Sequence[tuple[float, float, float, float]]
-    look: Look = _PLAIN
-    name: str = ""
-    edge: str = ""
-    thin: float = 0.0
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Text:
-    """Words at a place, in units of the axes, or in parts of the panel where `inside` is "axes" (or "x": y alone is).
-
-    `shift` moves them by points; `align` is their end at the place (across, upright); `boxed` gives a light ground.
-    """
-
-    x: float
-    y: float
-    text: str
-    size: float = 8
-    colour: str = "soft"
-    bold: bool = False
-    align: tuple[str, str] = ("center", "center")
-    shift: tuple[float, float] = (0, 0)
-    inside: Literal["data", "axes", "x"] = "data"
-    turn: float = 0
-    boxed: bool = False
-
-
-Mark = Area | Bars | Boxes | Line | Rule | Segments | Spans | Text | Tiles
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,16 +1,15 @@
-"""A chart as a figure of Matplotlib: one function for each kind of mark.
+"""A chart as a figure of Matplotlib: its axes, its legends, and where its panels stand.
 
-This and `files` are the places that import Matplotlib. Marks that are many go into one collection, and layouts with
-margins of their own are not measured, since both are most of the time that a figure takes.
+Layouts with margins of their own are not measured, since that is half of the time that a figure takes.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.common.plots.chart import Area, Axis, Bars, Boxes, Chart, Line, Panel, Rule, Segments, Spans, Text, Tiles
+from mpiio_ext.common.plots.chart import Axis, Chart, Panel
+from mpiio_ext.common.plots.marks import Segments
 from mpiio_ext.common.plots.theme import LIGHT, Theme
 
 if TYPE_CHECKING:
@@ -59,190 +58,6 @@ def style(theme: Theme, chart: Chart) -> Any:
     }
 
 
-# ---- marks -----------------------------------------------------------------------------------------------------------
-
-
-def _numbers(values: Sequence[float | None]) -> list[float]:
-    return [math.nan if value is None else value for value in values]
-
-
-def _line(axes: Axes, mark: Line, theme: Theme) -> None:
-    colour, y = theme.colour(mark.look.colour), _numbers(mark.y)
-    ground: dict[str, Any] = {"markerfacecolor": "none"} if mark.hollow else {}
-    rim: dict[str, Any] = {"markeredgecolor": theme.colour(mark.edge), "markeredgewidth": 0.6} if mark.edge else {}
-    axes.plot(
-        mark.x,
-        y,
-        color=colour,
-        linestyle=mark.look.dash or "",
-        linewidth=mark.width,
-        marker=mark.look.marker,
-        markersize=mark.size,
-        clip_on=mark.clip,
-        zorder=mark.layer,
-        label=mark.name or None,
-        **ground,
-        **rim,
-    )
-
-
-def _bars(axes: Axes, mark: Bars, theme: Theme) -> None:
-    draw: Any
-    draw, length, width, foot, spread = (
-        (axes.barh, "width", "height", "left", "xerr")
-        if mark.across
-        else (axes.bar, "height", "width", "bottom", "yerr")
-    )
-    rest: dict[str, Any] = (
-        {}
-        if mark.errors is None
-        else {spread: mark.errors, "error_kw": {"elinewidth": 0.8, "capsize": 1.5, "ecolor": theme.ink}}
-    )
-    drawn = draw(
-        mark.at,
-        **{length: mark.values, width: mark.width, foot: mark.foot},
-        hatch=mark.look.hatch or None,
-        facecolor=theme.colour(mark.look.colour),
-        edgecolor=theme.colour(mark.edge or "page"),
-        linewidth=mark.thin,
-        label=mark.name or None,
-        **rest,
-    )
-    if mark.notes:
-        from matplotlib import rcParams
-
-        axes.bar_label(
-            drawn,
-            list(mark.notes),
-            padding=3 if mark.across else 2,
-            color=theme.soft,
-            fontsize=rcParams["xtick.labelsize"],
-        )
-
-
-def _area(axes: Axes, mark: Area, theme: Theme) -> None:
-    axes.fill_between(
-        mark.x,
-        mark.low,
-        mark.high,
-        facecolor=theme.colour(mark.look.colour),
-        linewidth=0,
-        alpha=mark.alpha,
-        label=mark.name or None,
-    )
-
-
-def _segments(axes: Axes, mark: Segments, theme: Theme) -> None:
-    from matplotlib.collections import LineCollection
-
-    lines = LineCollection(
-        list(mark.lines),
-        colors=theme.colour(mark.look.colour),
-        linewidths=mark.width,
-        linestyles=[mark.look.dash],
-        alpha=mark.alpha,
-        label=mark.name,
-        zorder=mark.layer,
-    )
-    axes.add_collection(lines)
-
-
-def _joined(axes: Axes, lines: Sequence[tuple[Sequence[float], Sequence[float]]], **look: Any) -> None:
-    """Draw many short lines as one with holes: each by itself would carry its style."""
-    x = [value for across, _ in lines for value in (*across, math.nan)]
-    y = [value for _, up in lines for value in (*up, math.nan)]
-    axes.plot(x, y, solid_capstyle="butt", **look)
-
-
-def _boxes(axes: Axes, mark: Boxes, theme: Theme) -> None:
-    if not mark.at:
-        return
-    half = mark.width / 2
-    _, first, median, third, _ = zip(*mark.numbers, strict=True)
-    whiskers: list[tuple[Sequence[float], Sequence[float]]] = []
-    for at, numbers in zip(mark.at, mark.numbers, strict=True):
-        low, high = numbers[0], numbers[4]
-        whiskers += [((at, at), numbers[:2]), ((at, at), numbers[3:])]
-        whiskers += [((at - half / 2, at + half / 2), (end, end)) for end in (low, high)]
-    _joined(axes, whiskers, color=theme.soft, linewidth=0.9)
-    axes.bar(
-        mark.at,
-        [b - a for a, b in zip(first, third, strict=True)],
-        mark.width,
-        first,
-        facecolor=theme.line,
-        edgecolor=theme.soft,
-        linewidth=0.8,
-    )
-    _joined(
-        axes,
-        [((at - half, at + half), (end, end)) for at, end in zip(mark.at, median, strict=True)],
-        color=theme.colour(mark.look.colour),
-        linewidth=1.5,
-    )
-
-
-def _spans(axes: Axes, mark: Spans, theme: Theme) -> None:
-    for start, end in mark.spans:
-        axes.axvspan(start, end, facecolor=theme.colour(mark.colour), linewidth=0, zorder=0)
-
-
-def _rule(axes: Axes, mark: Rule, theme: Theme) -> None:
-    (axes.axhline if mark.across else axes.axvline)(
-        mark.at, color=theme.colour(mark.look.colour), linewidth=mark.width, linestyle=mark.look.dash
-    )
-
-
-def _tiles(axes: Axes, mark: Tiles, theme: Theme) -> None:
-    from matplotlib.collections import PatchCollection
-    from matplotlib.patches import Rectangle
-
-    patches = [Rectangle((left, low), width, height) for left, low, width, height in mark.places]
-    cells = PatchCollection(
-        patches,
-        facecolor=theme.colour(mark.look.colour),
-        linewidth=mark.thin,
-        edgecolor=theme.colour(mark.edge) if mark.edge else "none",
-        hatch=mark.look.hatch or None,
-    )
-    cells.set_in_layout(False)  # the ends of the axes say all; measuring every patch takes seconds
-    axes.add_collection(cells, autolim=False)
-
-
-def _text(axes: Axes, mark: Text, theme: Theme) -> None:
-    place: Any = {"data": "data", "axes": "axes fraction", "x": ("data", "axes fraction")}[mark.inside]
-    box = {"boxstyle": "round,pad=0.15", "facecolor": theme.page, "edgecolor": "none", "alpha": 0.85}
-    text = axes.annotate(
-        mark.text,
-        (mark.x, mark.y),
-        xycoords=place,
-        xytext=mark.shift,
-        textcoords="offset points",
-        ha=mark.align[0],
-        va=mark.align[1],
-        fontsize=mark.size,
-        color=theme.colour(mark.colour),
-        rotation=mark.turn,
-        fontweight="bold" if mark.bold else "normal",
-        bbox=box if mark.boxed else None,
-        annotation_clip=False,
-    )
-    text.set_in_layout(False)
-
-
-_MARKS: dict[type, Callable[[Axes, Any, Theme], None]] = {
-    Area: _area,
-    Bars: _bars,
-    Boxes: _boxes,
-    Line: _line,
-    Rule: _rule,
-    Segments: _segments,
-    Spans: _spans,
-    Text: _text,
-    Tiles: _tiles,
-}
-
-
 # ---- axes ------------------------------------------------------------------------------------------------------------
 
 
@@ -288,7 +103,7 @@ def _axis(axes: Axes, which: str, axis: Axis) -> None:
 
 def _panel(axes: Axes, panel: Panel, theme: Theme) -> None:
     for mark in panel.marks:
-        _MARKS[type(mark)](axes, mark, theme)
+        mark.draw(axes, theme)
     if any(isinstance(mark, Segments) for mark in panel.marks):
         axes.autoscale_view()  # a collection does not do so by itself
     _axis(axes, "x", panel.x)

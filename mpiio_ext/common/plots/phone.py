@@ -11,7 +11,8 @@ import dataclasses
 import math
 import textwrap
 
-from mpiio_ext.common.plots.chart import Axis, Bars, Chart, Mark, Panel, Text
+from mpiio_ext.common.plots.chart import Axis, Chart, Panel
+from mpiio_ext.common.plots.marks import Bars, Mark, Text
 
 #: Width of a phone less the margins of a page, in points of 96 to the inch; and how much larger words are.
 WIDTH, SCALE = 336 * 0.75, 1.3
