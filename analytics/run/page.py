@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -47,20 +47,8 @@ _TIMES = (
 Document = Mapping[str, Any]
 
 
-def _amount(value: float | None) -> str:
-    return "–" if not value else amount_text(value)
-
-
-def _size(value: float | None) -> str:
-    return "–" if not value else size_text(value)
-
-
-def _count(value: float | None) -> str:
-    return "–" if not value else f"{value:,.0f}"
-
-
-def _seconds(value: float | None) -> str:
-    return "–" if not value else seconds_text(value)
+def _count(value: float) -> str:
+    return f"{value:,.0f}"
 
 
 def _figure(one: Document) -> Figure:
@@ -68,186 +56,151 @@ def _figure(one: Document) -> Figure:
     return figure(chart, one["data"].get("caption", ""))
 
 
-#: Column of the table of files that is there only where a view tells of arrays.
-_ARRAYS = 6
+# ---- tables ----------------------------------------------------------------------------------------------------------
+
+#: Name of a column, what it tells of a row (a field, or words made of the row), and how numbers of it are written;
+#: None: it has words.
+_Column = tuple[str, str | Callable[[Document], str], Callable[[float], str] | None]
+_FILES: tuple[_Column, ...] = (
+    ("file", "file", None),
+    ("accessed by", "who", None),
+    ("read", "asked_read_bytes", amount_text),
+    ("written", "asked_written_bytes", amount_text),
+    ("what the program asked for", "asked", None),
+    ("what reached the file system", "reached", None),
+    ("arrays, by its views", "arrays", None),
+    ("opens, of all ranks", "opens", _count),
+    ("time of a rank", "time_s", seconds_text),
+    ("of it opening, closing, metadata", "opening_s", seconds_text),
+)
+_METHODS: tuple[_Column, ...] = (
+    ("file", "file", None),
+    ("method", "method", None),
+    ("aggregators", "aggregators", None),
+    ("why", "why", None),
+)
+_LIBRARY: tuple[_Column, ...] = (
+    ("file", "file", None),
+    ("rounds", "rounds", _count),
+    ("requests", "requests", _count),
+    ("bytes of requests", "request_bytes", amount_text),
+    ("mean request", "mean_request_bytes", size_text),
+    ("between nodes", "between_nodes_bytes", amount_text),
+    ("exchange", "exchange_s", seconds_text),
+    ("storage", "storage_s", seconds_text),
+    ("waiting", "wait_s", seconds_text),
+    ("by itself", "independent_s", seconds_text),
+    ("slowest rank", lambda row: _of_rank(row["slowest_s"], row["slowest_rank"]), seconds_text),
+)
+_HINTS: tuple[_Column, ...] = (
+    ("hint", "hint", None),
+    ("value", "value", None),
+    ("set by", "set_by", None),
+    ("files", "files", _count),
+    ("for example", "for_example", None),
+)
+_STORAGE: tuple[_Column, ...] = (
+    ("file", "file", None),
+    ("file system", "file_system", None),
+    ("stripe size", "stripe_size", lambda value: size_text(float(value))),
+    ("stripes", lambda row: row["stripe_count"] or "not told", _count),
+    ("servers", lambda row: row["servers"] or "not told", _count),
+    ("locks", lambda row: row["lock_protocol"] or "not told", None),
+)
+_CONFLICTS: tuple[_Column, ...] = (
+    ("file", "file", None),
+    ("locks", "locks", None),
+    ("lock unit", lambda row: size_text(row["unit_bytes"]), size_text),
+    ("recorded writes", lambda row: _recorded(row, "writes"), _count),
+    ("units written", lambda row: _recorded(row, "units"), _count),
+    ("by several ranks in turn", lambda row: _recorded(row, "shared_units"), _count),
+    ("locks taken from another rank", lambda row: _recorded(row, "conflicts"), _count),
+    (
+        "conflicts of lock requests, by the model",
+        lambda row: (
+            f"{row['method']}: {row['plan_conflicts']:,} of {row['plan_lock_requests']:,}" if row["method"] else "–"
+        ),
+        None,
+    ),
+    (
+        "with fewer",
+        lambda row: f"{row['least_method']}: {row['least_conflicts']:,}" if row["least_method"] else "–",
+        None,
+    ),
+)
+_PARTS: tuple[_Column, ...] = (
+    ("where the time went", "name", None),
+    ("a rank, on average", "mean_s", seconds_text),
+    ("least", lambda row: f"{_seconds(row['least_s'])}, rank {row['least_rank']}", seconds_text),
+    ("most", lambda row: f"{_seconds(row['most_s'])}, rank {row['rank']}", seconds_text),
+    ("what that is", "meaning", None),
+)
+
+
+def _seconds(value: float | None) -> str:
+    return seconds_text(value) if value else "–"
+
+
+def _of_rank(value: float | None, rank: int) -> str:
+    return f"{rank}: {_seconds(value)}" if value else "–"
+
+
+def _recorded(row: Document, name: str) -> str:
+    return f"{row[name]:,}" if row["writes"] is not None else "–"
+
+
+def _cell(row: Document, column: _Column) -> str:
+    """Return what a column tells of a row; a dash where that is not known, or nothing."""
+    _, key, form = column
+    if callable(key):
+        return key(row)
+    value = row.get(key)
+    return "–" if not value else str(value) if form is None else form(value)
+
+
+def _grid(columns: Sequence[_Column], rows: Sequence[Document], note: str = "", optional: Sequence[str] = ()) -> Grid:
+    """Return a table, without those `optional` columns in which nothing is known."""
+    known = [one for one in columns if one[0] not in optional or any(_cell(row, one) != "–" for row in rows)]
+    return Grid(
+        columns=[name for name, *_ in known],
+        rows=[[_cell(row, one) for one in known] for row in rows],
+        numbers=[form is not None for *_, form in known],
+        note=note,
+    )
 
 
 def _files(document: Document, most: int) -> Section:
-    rows = []
-    for row in document["files"][:most]:
-        rows.append(
-            (
-                row["file"],
-                row["who"],
-                _amount(row["asked_read_bytes"]),
-                _amount(row["asked_written_bytes"]),
-                row["asked"] or "–",
-                row["reached"] or "–",
-                row.get("arrays") or "–",
-                _count(row["opens"]),
-                _seconds(row["time_s"]),
-                _seconds(row.get("opening_s")),
-            )
-        )
+    rows = document["files"][:most]
     left = document["files_in_all"] - len(rows)
     least = "At least " if document.get("crowded") else ""
     note = f"{least}{count_text(left, 'more file')}, with less time: not shown." if left > 0 else ""
-    columns = (
-        "file",
-        "accessed by",
-        "read",
-        "written",
-        "what the program asked for",
-        "what reached the file system",
-        "arrays, by its views",
-        "opens, of all ranks",
-        "time of a rank",
-        "of it opening, closing, metadata",
-    )
-    known = [place for place in range(len(columns)) if place != _ARRAYS or any(row[place] != "–" for row in rows)]
-    numbers = (False, False, True, True, False, False, False, True, True, True)
-    grid = Grid(
-        columns=[columns[place] for place in known],
-        rows=[[row[place] for place in known] for row in rows],
-        numbers=[numbers[place] for place in known],
-        note=note,
-    )
+    grid = _grid(_FILES, rows, note, ["arrays, by its views"])
     return Section(anchor="files", title="File by file", grids=[grid])
 
 
 def _library(document: Document, most: int) -> Section:
     rows = document["library"][:most]
-    words = [(row["file"], row["method"], row["aggregators"] or "–", row["why"] or "–") for row in rows]
-    numbers = [
-        (
-            row["file"],
-            _count(row["rounds"]),
-            _count(row["requests"]),
-            _amount(row["request_bytes"]),
-            _size(row["mean_request_bytes"]),
-            _amount(row["between_nodes_bytes"]),
-            _seconds(row["exchange_s"]),
-            _seconds(row["storage_s"]),
-            _seconds(row["wait_s"]),
-            _seconds(row["independent_s"]),
-            f"{row['slowest_rank']}: {_seconds(row['slowest_s'])}" if row["slowest_s"] else "–",
-        )
-        for row in rows
-    ]
-    grids = [
-        _known(("file", "method", "aggregators", "why"), words, of_words=True),
-        _known(
-            (
-                "file",
-                "rounds",
-                "requests",
-                "bytes of requests",
-                "mean request",
-                "between nodes",
-                "exchange",
-                "storage",
-                "waiting",
-                "by itself",
-                "slowest rank",
-            ),
-            numbers,
-        ),
-    ]
+    grids = [_grid(columns, rows, optional=[name for name, *_ in columns]) for columns in (_METHODS, _LIBRARY)]
     until = ["Of files that were closed before the job failed."] if document.get("ended") else []
     return Section(anchor="library", title="What the library did", grids=grids, sentences=[*until, _TIMES])
 
 
-def _known(columns: Sequence[str], rows: Sequence[Sequence[str]], *, of_words: bool = False) -> Grid:
-    """Return a table without the columns in which nothing is known; but for the first they have numbers, or words."""
-    known = [place for place in range(len(columns)) if any(row[place] != "–" for row in rows)]
-    return Grid(
-        columns=[columns[place] for place in known],
-        rows=[[row[place] for place in known] for row in rows],
-        numbers=[place > 0 and not of_words for place in known],
-    )
-
-
 def _hints(document: Document, most: int) -> Section:
-    rows = [
-        (row["hint"], row["value"], row["set_by"], _count(row["files"]), row["for_example"])
-        for row in document["hints"][:most]
-    ]
-    grid = Grid(
-        columns=("hint", "value", "set by", "files", "for example"),
-        rows=rows,
-        numbers=(False, False, False, True, False),
-    )
-    return Section(
-        anchor="hints",
-        title="Hints in force",
-        grids=[grid] if rows else [],
-        sentences=[
-            "All others have their defaults; `mpiio-ext hints` lists every hint."
-            if rows
-            else "No file had a hint that is no default; `mpiio-ext hints` lists them."
-        ],
-    )
-
-
-def _locks(document: Document) -> list[Grid]:
-    """Return what writes cost in locks; none where no file system grants them."""
-    rows = []
-    for row in document.get("locks", ()):
-        plan = f"{row['method']}: {row['plan_conflicts']:,} of {row['plan_lock_requests']:,}" if row["method"] else "–"
-        least = f"{row['least_method']}: {row['least_conflicts']:,}" if row["least_method"] else "–"
-        counted = [
-            f"{row[name]:,}" if row["writes"] is not None else "–"
-            for name in ("writes", "units", "shared_units", "conflicts")
-        ]
-        rows.append((row["file"], row["locks"], size_text(row["unit_bytes"]), *counted, plan, least))
-    columns = (
-        "file",
-        "locks",
-        "lock unit",
-        "recorded writes",
-        "units written",
-        "by several ranks in turn",
-        "locks taken from another rank",
-        "conflicts of lock requests, by the model",
-        "with fewer",
-    )
-    return (
-        [
-            Grid(
-                columns=columns,
-                rows=rows,
-                numbers=(False, False, True, True, True, True, True, False, False),
-                note=_LOCKS,
-            )
-        ]
+    rows = document["hints"][:most]
+    told = (
+        "All others have their defaults; `mpiio-ext hints` lists every hint."
         if rows
-        else []
+        else "No file had a hint that is no default; `mpiio-ext hints` lists them."
     )
+    grids = [_grid(_HINTS, rows)] if rows else []
+    return Section(anchor="hints", title="Hints in force", grids=grids, sentences=[told])
 
 
 def _storage(document: Document) -> Section:
-    rows = [
-        (
-            row["file"],
-            row["file_system"] or "–",
-            _size(float(row["stripe_size"] or 0)),
-            row["stripe_count"] or "not told",
-            row["servers"] or "not told",
-            row["lock_protocol"] or "not told",
-        )
-        for row in document["storage"]
-    ]
-    grid = Grid(
-        columns=("file", "file system", "stripe size", "stripes", "servers", "locks"),
-        rows=rows,
-        numbers=(False, False, True, True, True, False),
-    )
-    return Section(
-        anchor="storage",
-        title="File system and stripes",
-        grids=[grid, *_locks(document)],
-        sentences=["As the file system told after the run, of the files that took the most time."],
-    )
+    locks = document.get("locks", ())  # none where no file system grants them
+    grids = [_grid(_STORAGE, document["storage"]), *([_grid(_CONFLICTS, locks, _LOCKS)] if locks else [])]
+    told = "As the file system told after the run, of the files that took the most time."
+    return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[told])
 
 
 def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[Section]:
@@ -288,28 +241,8 @@ def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[
 
 def _parts(document: Document) -> list[Grid]:
     """Return where the time of a rank went; none where the recordings do not tell."""
-    rows = [
-        (
-            row["name"],
-            _seconds(row["mean_s"]),
-            f"{_seconds(row['least_s'])}, rank {row['least_rank']}",
-            f"{_seconds(row['most_s'])}, rank {row['rank']}",
-            row["meaning"],
-        )
-        for row in document.get("parts", ())
-        if row["most_s"] > 0
-    ]
-    return (
-        [
-            Grid(
-                columns=("where the time went", "a rank, on average", "least", "most", "what that is"),
-                rows=rows,
-                numbers=(False, True, True, True, False),
-            )
-        ]
-        if rows
-        else []
-    )
+    rows = [row for row in document.get("parts", ()) if row["most_s"] > 0]
+    return [_grid(_PARTS, rows)] if rows else []
 
 
 def _name(command: str) -> str:
