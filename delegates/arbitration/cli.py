@@ -138,18 +138,10 @@ def simulate(
 
     data = catalogue(read_forge(curves))
     found = run(data, pools=pools, sets=sets, apps=apps, seed=seed, compute_nodes=compute_nodes)
-    figures = (
-        []
-        if output is None
-        else [
-            ("figure2", f"Median aggregate bandwidth of {sets:,} sets of {apps} patterns.", draw.draw_medians(found)),
-            (
-                "figure3",
-                "Aggregate bandwidth of MCKP over STATIC: smallest, median and largest.",
-                draw.draw_gain(found),
-            ),
-        ]
-    )
+    figures = [
+        ("figure2", f"Median aggregate bandwidth of {sets:,} sets of {apps} patterns.", draw.draw_medians(found)),
+        ("figure3", "Aggregate bandwidth of MCKP over STATIC: smallest, median and largest.", draw.draw_gain(found)),
+    ]
     lead = f"{draw.gain_words(found)}: {sets:,} sets of {apps} patterns, {len(found.pools)} sizes of the pool."
     _finish(output, as_json, found.document(), found.lines(), "Arbitration: simulated sets of jobs", lead, figures)
 
@@ -187,26 +179,10 @@ def queue(
     items = paper_queue(read_forge(curves))
     machine = Machine(io_nodes=io_nodes, compute_nodes=compute_nodes, direct=False, most=8)
     results = [run_queue(items, machine, policy(name)) for name in dict.fromkeys(policies)]
-    figures = (
-        []
-        if output is None
-        else [
-            (
-                "queue",
-                "Bandwidth of the running jobs over time, and mean bandwidth of each job.",
-                draw.draw_queue(results),
-            )
-        ]
-    )
-    _finish(
-        output,
-        as_json,
-        queue_document(results),
-        queue_lines(results),
-        "Arbitration: a queue of jobs",
-        f"{draw.queue_words(results)}.",
-        figures,
-    )
+    caption = "Bandwidth of the running jobs over time, and mean bandwidth of each job."
+    found, lead = queue_document(results), f"{draw.queue_words(results)}."
+    figures = [("queue", caption, draw.draw_queue(results))]
+    _finish(output, as_json, found, queue_lines(results), "Arbitration: a queue of jobs", lead, figures)
 
 
 @arbitrate.command()
@@ -248,26 +224,14 @@ def compare(
     jobs = paper_jobs(read_forge(forge)) if forge is not None else read_jobs(table or Path(), store)
     names = dict.fromkeys(policies)
     found = run(jobs, Machine(io_nodes=0, compute_nodes=compute_nodes), pools, {name: policy(name) for name in names})
-    figures = (
-        []
-        if output is None
-        else [("figure6", "Aggregate bandwidth of the jobs by policy and size of the pool.", draw.draw_sums(found))]
-    )
-    if output is not None and "mckp" in names:
+    figures = [("figure6", "Aggregate bandwidth of the jobs by policy and size of the pool.", draw.draw_sums(found))]
+    if "mckp" in names:
         figures += [("figure7", "Bandwidth of each job under MCKP over its best alone.", draw.draw_shares(found))]
-    if output is not None and {"mckp", "static"} <= names.keys():
-        figures += [
-            ("figure8", "Bandwidth of each job under MCKP less that under STATIC.", draw.draw_differences(found))
-        ]
-    _finish(
-        output,
-        as_json,
-        found.document(),
-        found.lines(),
-        "Arbitration: policies compared",
-        f"{draw.comparison_words(found)}.",
-        figures,
-    )
+    if {"mckp", "static"} <= names.keys():
+        caption = "Bandwidth of each job under MCKP less that under STATIC."
+        figures += [("figure8", caption, draw.draw_differences(found))]
+    lead = f"{draw.comparison_words(found)}."
+    _finish(output, as_json, found.document(), found.lines(), "Arbitration: policies compared", lead, figures)
 
 
 #: Settings of MCKP on the command line of `solve`: attribute -> value without the option.
@@ -447,22 +411,9 @@ def curves(
     if kept is not None and versions:
         lines = gather.history_lines(kept, list(found))
         document["versions"] = gather.history_document(kept, list(found))
-    figures = (
-        []
-        if output is None
-        else [
-            (
-                "curves",
-                "Bandwidth by I/O nodes"
-                + (
-                    f", the first {_MOST_DRAWN} of {len(found)} curves (--match chooses)."
-                    if len(found) > _MOST_DRAWN
-                    else "."
-                ),
-                draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN])),
-            )
-        ]
-    )
+    first = f", the first {_MOST_DRAWN} of {len(found)} curves (--match chooses)" if len(found) > _MOST_DRAWN else ""
+    drawn = draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN]))
+    figures = [("curves", f"Bandwidth by I/O nodes{first}.", drawn)]
     for note in notes:
         tell(note)
     kinds = list(dict.fromkeys(curve.source for curve in found.values()))
