@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mpiio_ext.bench.results.table import interface_title, parts
+from mpiio_ext.bench.results.table import parts
 from mpiio_ext.common.plots import Axis, Bars, Chart, Panel, Rule, look, save
 from mpiio_ext.common.results import Measured
+from mpiio_ext.report.words import interface_title
 
 _PER_BAND = 10
 

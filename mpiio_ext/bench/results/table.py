@@ -16,6 +16,7 @@ from rich.text import Text
 from mpiio_ext.bench import interfaces
 from mpiio_ext.common.results import Absent, Measured
 from mpiio_ext.report.verdict import judge, kinds, worth
+from mpiio_ext.report.words import interface_title, marks
 
 _DASH = "–"
 
@@ -41,15 +42,6 @@ def _ratio(row: Measured | None) -> Text:
     return Text(text, style="bold" if judge(row.ratio) == "faster" and row.ratio.median >= 1.3 else "")
 
 
-def _method(row: Measured) -> str:
-    marks = ("*" if row.scaled else "") + ("°" if row.gaps_written else "")
-    if row.taken_over is False and not row.native:
-        marks += "!"
-    elif row.delegated_accesses == 0:
-        marks += "†"
-    return row.key.strategy + marks
-
-
 def why_without_delegates(delegation: str, reason: str) -> str:
     """Return why no access of a method with delegates went through them: there are none, or another way was chosen."""
     return delegation.removeprefix("none: ") if delegation.startswith("none") else reason or "no reason is known"
@@ -69,12 +61,6 @@ def parts(summaries: Sequence[Measured]) -> dict[tuple[str, str, str], list[Meas
         together = len(set(phases[row.key.variant, row.key.interface])) == 1 or sorted(operations) == ["read", "write"]
         groups.setdefault((row.key.variant, row.key.interface, "" if together else row.key.phase), []).append(row)
     return groups
-
-
-def interface_title(name: str) -> str:
-    """Return an interface's name for people."""
-    way = interfaces.REGISTRY.get(name)
-    return way.title if way is not None else name
 
 
 def _notes(summaries: Sequence[Measured]) -> list[str]:
@@ -119,7 +105,7 @@ def print_table(console: Console, summaries: Sequence[Measured]) -> None:
             any_row = write or read
             assert any_row is not None
             table.add_row(
-                "  " + _method(any_row),
+                "  " + any_row.key.strategy + marks(any_row),
                 f"{write.bandwidth.median:,.0f}" if write else _DASH,
                 f"{read.bandwidth.median:,.0f}" if read else _DASH,
                 _ratio(write),
