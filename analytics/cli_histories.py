@@ -15,8 +15,8 @@ from mpiio_ext.common.commands import all_of
 from mpiio_ext.common.options import Size
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.jobs.filters import Filter
+    from mpiio_ext.common.plots import Chart
 
 _SUFFIXES = (".svg", ".html", ".png")
 
@@ -91,8 +91,6 @@ def check_suffix(path: Path, suffixes: Sequence[str] = _SUFFIXES) -> None:
 def save_figure(path: Path, chart: Chart, theme: str) -> None:
     """Write a chart as SVG, which follows light and dark, or as PNG in the colours of a theme."""
     from mpiio_ext.analytics.cli_output import save
-    from mpiio_ext.analytics.report.drawing import chart_of
     from mpiio_ext.common import plots
 
-    drawn = chart_of(chart)
-    save(path, plots.png(drawn, plots.THEMES[theme]) if path.suffix.lower() == ".png" else plots.svg_file(drawn))
+    save(path, plots.png(chart, plots.THEMES[theme]) if path.suffix.lower() == ".png" else plots.svg_file(chart))

@@ -56,9 +56,10 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
 
 def _write(found: Umami, output: Path, theme: str) -> None:
     from mpiio_ext.analytics.jobs.umami import show
+    from mpiio_ext.analytics.jobs.umami.figure import chart
 
     if output.suffix.lower() != ".html":
-        save_figure(output, show.chart(found, heading=True), theme)
+        save_figure(output, chart(found, heading=True), theme)
         return
     from mpiio_ext.analytics.cli_output import save
 

@@ -20,10 +20,8 @@ class Chart:
 
     Attributes
     ----------
-    kind : {"bars", "ranking", "lines", "parallel", "files", "steps", "ranks", "umami", "months", "averages",
-            "correlations"}
-        Form of the figure; :mod:`mpiio_ext.analytics.report.drawing`, and of the last four
-        :mod:`mpiio_ext.analytics.report.panels`, say what `data` holds for each.
+    kind : {"bars", "ranking", "lines", "parallel", "files", "steps", "ranks"}
+        Form of the figure; :mod:`mpiio_ext.analytics.report.drawing` says what `data` holds for each.
     name : name of the figure, for files and references; letters, digits and hyphens.
     title : heading of the figure.
     data : numbers, labels and the texts of the axes with their units.

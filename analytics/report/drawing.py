@@ -17,8 +17,6 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
   rows of bands of 0 to 24, each on those before it; ``exact``, the numbers behind them; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
-Charts of histories of jobs: :mod:`mpiio_ext.analytics.report.panels`.
-
 ``x_label``, ``y_label`` (with units), ``x_range`` and ``y_range`` go for all.
 """
 
@@ -30,7 +28,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.analytics.report import panels, timeline
+from mpiio_ext.analytics.report import timeline
 from mpiio_ext.common import page, plots
 from mpiio_ext.common.plots import Axis, Bars, Line, Look, Mark, Panel, Segments, Spans, Text, corners, look
 from mpiio_ext.common.units import number_words
@@ -318,7 +316,6 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "ranking": _ranking,
     "steps": _steps,
     "ranks": timeline.ranks,
-    **panels.KINDS,
 }
 
 
@@ -343,7 +340,6 @@ def figure(chart: Chart, caption: str = "") -> page.Figure:
     form: plots.Chart | bool = True
     if chart.kind == "parallel":  # upright axes need their distance: it scrolls
         form = False
-    elif chart.kind in ("averages", "umami", "ranks"):
-        form = chart_of(dataclasses.replace(chart, data={**chart.data, "narrow": True}))
-        form = dataclasses.replace(form, name=f"{form.name}-narrow") if chart.kind == "umami" else plots.phone(form)
+    elif chart.kind == "ranks":
+        form = plots.phone(chart_of(dataclasses.replace(chart, data={**chart.data, "narrow": True})))
     return page.drawn(chart_of(chart), caption=caption, narrow=form)

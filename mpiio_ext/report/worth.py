@@ -15,7 +15,8 @@ import statistics
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from mpiio_ext.common.page import Figure, drawn
+from mpiio_ext.common import page
+from mpiio_ext.common.page import Figure
 from mpiio_ext.common.plots import Axis, Chart, Line, Look, Mark, Panel, Rule, Text
 from mpiio_ext.common.results import Measured
 from mpiio_ext.report import verdict, words
@@ -78,7 +79,7 @@ def of_results(item: ResultSet, name: str) -> tuple[str, Figure | None]:
         return sentence, None
     title = _finding([row for kind in found for row in kind.rows])
     label = "bandwidth over native’s, median of the repetitions"
-    return sentence, drawn(_strip(lines, label, name=name, title=title, table=(_COLUMNS, rows)), caption=_CAPTION)
+    return sentence, page.drawn(_strip(lines, label, name=name, title=title, table=(_COLUMNS, rows)), caption=_CAPTION)
 
 
 def of_peers(item: PeerSet, name: str) -> tuple[str, Figure | None]:
@@ -105,4 +106,4 @@ def of_peers(item: PeerSet, name: str) -> tuple[str, Figure | None]:
     table = columns, [(operation, pattern, f"{ratio:.10g}") for operation, pattern, ratio in found]
     title = f"{sum(ratio > 1 for ratio in ratios)} of {number} above 1, by their medians"
     chart = _strip(lines, "bandwidth over the best native peer’s", name=name, title=title, table=table)
-    return sentence, drawn(chart, caption=_UNJUDGED)
+    return sentence, page.drawn(chart, caption=_UNJUDGED)

@@ -6,12 +6,17 @@ import itertools
 import re
 import xml.etree.ElementTree as ET
 
+import numpy as np
 import pytest
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.report.drawing import chart_of, draw, pieces
+from mpiio_ext.analytics.jobs import histories, select
+from mpiio_ext.analytics.jobs.climate.charts import averages_chart
+from mpiio_ext.analytics.jobs.regimes.partition import Rules, partition
+from mpiio_ext.analytics.report.drawing import draw, pieces
 from mpiio_ext.common import plots
 from mpiio_ext.common.plots import draw as draw_of
+from support.job_histories import history
 
 CHARTS = {
     "ranking": {
@@ -124,24 +129,9 @@ def test_dates_below_an_axis_do_not_overlap(days: int, panels: int) -> None:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
     times = [1.5e9 + part * days * 86400 / 29 for part in range(30)]
-    panel = {
-        "title": "a",
-        "times": times,
-        "values": [1.0] * 30,
-        "short": [1.0] * 30,
-        "long": [1.0] * 30,
-        "spans": [],
-        "outliers": [],
-        "apart": None,
-    }
-    chart = chart_of(
-        Chart(
-            kind="averages",
-            name="a",
-            title="a",
-            data={"panels": [panel] * panels, "quantity": "B/s", "short_days": 14, "long_days": 49},
-        )
-    )
+    table = history([2.0**-20] * 30, {"_datetime_start": np.array(times)})  # 1 B/s
+    found = partition(histories(select(table)[0])[0], Rules())
+    chart = averages_chart("a", "a", [found] * panels, Rules())
     for one in (chart, plots.phone(chart)):
         with rc_context(draw_of.style(plots.LIGHT, one)):
             figure = draw_of.figure(one)

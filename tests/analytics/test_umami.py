@@ -22,10 +22,10 @@ from mpiio_ext.analytics.jobs import HistoryError, Jobs, read, select
 from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, METRICS
 from mpiio_ext.analytics.jobs.umami import find, show, umami
+from mpiio_ext.analytics.jobs.umami.figure import chart
 from mpiio_ext.analytics.jobs.umami.job import find_log, has_log, history_of
-from mpiio_ext.analytics.report.drawing import chart_of, draw
 from mpiio_ext.cli import main
-from mpiio_ext.common.plots import DARK, LIGHT, png, svg_file
+from mpiio_ext.common.plots import DARK, LIGHT, png, svg, svg_file
 from mpiio_ext.common.plots.draw import figure as drawn
 from mpiio_ext.common.plots.theme import dark_style
 from mpiio_ext.common.units import number_words
@@ -115,7 +115,7 @@ def test_fewer_than_five_other_jobs_judge_nothing(others: int, verdict: str) -> 
     assert (row.quarter is None) == (others < 5)
     assert f"against {others} other job{'s' * (others > 1)} of the same kind" in show.text(found)
     assert ("Nothing is judged: that needs 5 other jobs." in show.text(found)) == (others < 5)
-    assert verdict in draw(show.chart(found))
+    assert verdict in svg(chart(found))
 
 
 @given(st.lists(st.floats(-1e6, 1e6), min_size=6, max_size=60))
@@ -277,7 +277,7 @@ def test_what_summarize_job_writes_is_read(tmp_path: Path, sample: Path, form: s
 @pytest.mark.parametrize("metrics", [(PERFORMANCE,), TWELVE], ids=["one", "twelve"])
 def test_a_figure_holds_its_texts_and_one_row_per_metric(metrics: tuple[str, ...]) -> None:
     found = umami(_rich(), 39, metrics)
-    text = draw(show.chart(found))
+    text = svg(chart(found))
     root = ET.fromstring(text)
     seen = " ".join("".join(node.itertext()) for node in root.iter("{http://www.w3.org/2000/svg}text"))
     for row in found.metrics:
@@ -291,7 +291,7 @@ def test_a_figure_holds_its_texts_and_one_row_per_metric(metrics: tuple[str, ...
 
 
 def test_time_line_and_box_are_four_to_one() -> None:
-    figure = drawn(chart_of(show.chart(umami(_rich(), 39, TWELVE))))
+    figure = drawn(chart(umami(_rich(), 39, TWELVE)))
     widths = [axes.get_position().width for axes in figure.axes]
     assert len(widths) == 24
     for line, beside in zip(widths[::2], widths[1::2], strict=True):
@@ -299,7 +299,7 @@ def test_time_line_and_box_are_four_to_one() -> None:
 
 
 def test_an_svg_file_is_dark_where_the_reader_prefers_that() -> None:
-    text = svg_file(chart_of(show.chart(umami(_rich(), 39, TWELVE))))
+    text = svg_file(chart(umami(_rich(), 39, TWELVE)))
     ET.fromstring(text)
     assert 'class="drawing"' in text.split(">")[0] and "prefers-color-scheme: dark" in text
     drawn = set(re.findall(r"(?:fill|stroke): (#[0-9a-f]{6})", text.partition("</style>")[2]))
@@ -324,8 +324,8 @@ def test_words_in_the_colours_can_be_read_on_the_ground(theme: Any) -> None:
 
 
 def test_a_png_is_in_the_colours_of_its_theme() -> None:
-    chart = chart_of(show.chart(umami(_rich(), 39, [PERFORMANCE])))
-    light, dark = png(chart, LIGHT), png(chart, DARK)
+    made = chart(umami(_rich(), 39, [PERFORMANCE]))
+    light, dark = png(made, LIGHT), png(made, DARK)
     assert light != dark
     for picture in (light, dark):
         assert picture[:8] == b"\x89PNG\r\n\x1a\n"
@@ -337,7 +337,7 @@ def test_one_value_far_outside_does_not_squash_the_others() -> None:
     values = steps([(60, 1.0)], noise=0.1)
     values[20] = 4000.0
     table = select(history(steps([(60, 5000.0)]), {"fs_tot_openclose_ops": values}))[0]
-    figure = drawn(chart_of(show.chart(umami(table, 59, ["fs_tot_openclose_ops"]))))
+    figure = drawn(chart(umami(table, 59, ["fs_tot_openclose_ops"])))
     assert figure.axes[0].get_ylim()[1] < 10
     assert any(line.get_marker() == "^" and len(line.get_xdata()) == 1 for line in figure.axes[0].lines)
 
@@ -349,13 +349,13 @@ def test_no_line_is_drawn_through_a_gap() -> None:
 
     starts = START + DAY * np.array([*range(100), 120, *range(140, 199), 230])
     table = select(history(steps([(161, 5000.0)]), {"_datetime_start": starts}))[0]
-    figure = drawn(chart_of(show.chart(umami(table, 160, [PERFORMANCE]))))
+    figure = drawn(chart(umami(table, 160, [PERFORMANCE])))
     line, single, *_ = figure.axes[0].lines
     assert np.isnan(line.get_ydata()).sum() == 3
     assert list(single.get_xdata()) == [starts[100], starts[160]]  # between holes
     assert not [one for one in figure.axes[0].lines if one.get_linewidth() == 1.6]  # none leads to the star
-    chart = averages_chart("x", "s", [partition(histories(table)[0], Rules())], Rules())
-    for one in drawn(chart_of(chart)).axes[0].lines[:3]:
+    regimes = averages_chart("x", "s", [partition(histories(table)[0], Rules())], Rules())
+    for one in drawn(regimes).axes[0].lines[:3]:
         assert np.isnan(one.get_ydata()).sum() == 3
 
 

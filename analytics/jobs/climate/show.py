@@ -22,14 +22,13 @@ from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.regimes.partition import REGIMES
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.statistics.moved import Moved
-from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
+from mpiio_ext.common.plots import phone
 from mpiio_ext.common.units import number_words
 
 if TYPE_CHECKING:
-    from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.jobs.boxes import Box
 
 #: Panels of a figure, and rows of a table of the page; JSON has all.
@@ -236,24 +235,24 @@ def _panels(made: Study, system: str) -> list[int]:
     return sorted(mine[:_MOST_PANELS])
 
 
-def charts_of(made: Study, zone: datetime.tzinfo) -> list[Chart]:
-    """Return the figures: of each file system, and of the correlations last."""
-    charts: list[Chart] = []
+def _figures(made: Study, zone: datetime.tzinfo) -> dict[str, list[Figure]]:
+    """Return the figures by what they show: of each file system, and of the correlations."""
+    found: dict[str, list[Figure]] = {what: [] for what in _CAPTIONS}
     for number, system in enumerate(_systems(made)):
         places = _panels(made, system)
         if not places:
             continue
         watched = {(one.motif, one.scale): one for one in made.watched if one.system == system}
-        charts.append(
-            months_chart(
-                f"months-{number}", system, [made.every[at] for at in places], watched, made.options.target, zone
-            )
-        )
+        histories = [made.every[at] for at in places]
+        months = months_chart(f"months-{number}", system, histories, watched, made.options.target, zone)
+        found["months"].append(pages.drawn(months, caption=_CAPTIONS["months"]))
         if made.partitions:
-            parts = [made.partitions[at] for at in places]
-            charts.append(averages_chart(f"regimes-{number}", system, parts, made.rules))
-    last = correlation_chart(made.correlations, made.options.level)
-    return [*charts, *([last] if last is not None else [])]
+            parts, name = [made.partitions[at] for at in places], f"regimes-{number}"
+            whole, thin = (averages_chart(name, system, parts, made.rules, narrow=narrow) for narrow in (False, True))
+            found["averages"].append(pages.drawn(whole, caption=_CAPTIONS["averages"], narrow=phone(thin)))
+    if (last := correlation_chart(made.correlations, made.options.level)) is not None:
+        found["correlations"].append(pages.drawn(last, caption=_CAPTIONS["correlations"]))
+    return found
 
 
 def _grid(
@@ -501,9 +500,7 @@ def _lead(made: Study, zone: datetime.tzinfo) -> list[str]:
 
 def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
     """Return the page: what changed, months, coverage, correlations, regimes, and which rows count."""
-    figures: dict[str, list[Figure]] = {kind: [] for kind in _CAPTIONS}
-    for chart in charts_of(made, zone):
-        figures[chart.kind].append(figure(chart, _CAPTIONS[chart.kind]))
+    figures = _figures(made, zone)
     fallen = made.regressions[:1]
     worst = [f"months-{_systems(made).index(one.system)}.csv" for one in fallen]
     first = sorted(figures["months"], key=lambda one: one.name not in worst)[:1]

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.jobs.coverage import MOST_COVERAGE
 from mpiio_ext.analytics.jobs.filters import left_out
-from mpiio_ext.analytics.jobs.gaps import longest_interval
 from mpiio_ext.analytics.jobs.metrics import metric
-from mpiio_ext.analytics.jobs.umami.rows import Row, Umami
+from mpiio_ext.analytics.jobs.umami.figure import chart, value_words
+from mpiio_ext.analytics.jobs.umami.rows import Umami
 from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Grid, Section
-from mpiio_ext.common.units import number_words
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Numbers
 
 _CAPTION = (
     "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
@@ -25,62 +20,6 @@ _CAPTION = (
     "job. The colour tells its quarter, from red (worst) to blue (best); of what is good when small, small values are "
     "blue. Triangles at the edge: jobs far outside. No line goes through more than seven usual intervals without a job."
 )
-
-
-def _words(value: float | None, row: Row) -> str:
-    return "–" if value is None else number_words(value * row.metric.factor, row.metric.unit)
-
-
-def _plain(values: Numbers, factor: float) -> list[float | None]:
-    return [None if value != value else value * factor for value in values.tolist()]
-
-
-def chart(found: Umami, *, heading: bool = False) -> Chart:
-    """Return the figure: a time line beside a box for each metric.
-
-    Parameters
-    ----------
-    found : Umami
-    heading : bool
-        With a heading, where nothing else says which job it is.
-    """
-    rows = []
-    for row in found.metrics:
-        factor, box = row.metric.factor, row.box
-        rows.append(
-            {
-                "label": row.metric.label,
-                "values": _plain(row.values, factor),
-                "value": None if row.value is None else row.value * factor,
-                "box": box and [factor * value for value in box.numbers],
-                "quarter": None if row.quarter is None else row.quarter - 1,
-                "judged": row.metric.big_is_good is not None,
-                "words": _words(row.value, row),
-                "verdict": row.verdict or ("not known" if box else "no history"),
-                "quantity": row.metric.unit,
-            }
-        )
-    title = f"Job {found.job}: {_finding(found)}"
-    return Chart(
-        kind="umami",
-        name="umami",
-        title=title,
-        data={
-            "rows": rows,
-            "times": found.times.tolist(),
-            "place": found.place,
-            "apart": longest_interval(found.times),
-            "heading": f"Job {found.job}: {found.about}" if heading else "",
-        },
-    )
-
-
-def _finding(found: Umami) -> str:
-    """Return what the figure shows: how many metrics are in their worst and in their best quarter."""
-    judged = [row.quarter for row in found.metrics if row.metric.big_is_good is not None and row.quarter is not None]
-    if not judged:
-        return f"none of {len(found.metrics)} metrics can be judged"
-    return f"of {len(judged)} metrics {judged.count(1)} in their worst quarter, {judged.count(4)} in their best"
 
 
 def document(found: Umami) -> dict[str, Any]:
@@ -120,13 +59,13 @@ def _table(found: Umami) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
     for row in found.metrics:
         below = "–" if row.below is None else f"{100 * row.below:.0f} %"
-        spread = "–" if row.box is None else f"{_words(row.box.first, row)} to {_words(row.box.third, row)}"
+        spread = "–" if row.box is None else f"{value_words(row.box.first, row)} to {value_words(row.box.third, row)}"
         rows.append(
             (
                 row.metric.label,
-                _words(row.value, row),
+                value_words(row.value, row),
                 row.verdict or "–",
-                _words(row.box.median if row.box else None, row),
+                value_words(row.box.median if row.box else None, row),
                 spread,
                 below,
             )
@@ -163,8 +102,7 @@ def _unused(found: Umami) -> list[str]:
 def page(found: Umami) -> str:
     """Return one page: the UMAMI, also narrow, and the weather as a table; it fetches nothing."""
     grid = Grid(columns=_COLUMNS, numbers=(False, True, False, True, True, True), rows=_table(found))
-    from mpiio_ext.analytics.report.drawing import figure
-
+    figure = pages.drawn(chart(found), caption=_CAPTION, narrow=chart(found, narrow=True))
     missing = [f"Without a value in the history: {', '.join(found.absent)}."] if found.absent else []
     sections = [
         Section(
@@ -179,6 +117,4 @@ def page(found: Umami) -> str:
         )
     ]
     head = f"{found.about}: one job against the history of its application, file system, motif and processes."
-    return pages.document(
-        f"Job {found.job}", sections, lead=[found.summary], picture=figure(chart(found), _CAPTION), head=head
-    )
+    return pages.document(f"Job {found.job}", sections, lead=[found.summary], picture=figure, head=head)
