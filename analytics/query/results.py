@@ -11,6 +11,7 @@ import functools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.common.printing import aligned
 from mpiio_ext.common.shown import html_of
 
 if TYPE_CHECKING:
@@ -54,8 +55,7 @@ def preview(table: pa.Table, title: str, more: bool) -> str:
     lines = [list(shown), types]
     for row in table.select([name for name in shown if name != "…"]).to_pylist():
         lines.append([_cell(row[name]) if name != "…" else "" for name in shown])
-    widths = [max(len(line[at]) for line in lines) for at in range(len(shown))]
-    text = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines]
+    text = aligned(lines)
     if len(names) > len(shown):
         text.append(f"… {len(names) - len(shown) + 1} more columns: {_list(names[_COLUMNS - 1 :])}")
     if more:

@@ -6,6 +6,6 @@
 `store`, `job`                 what the page of a store shows, and that of a job
 `bench`                        a section of the report of the bench: why methods were slower
 `coverage`                     what a report does not cover
-`findings`, `grids`, `plain`   findings, tables as words, tables as plain text
+`findings`, `grids`            findings, tables as words
 =============================  ========================================================================================
 """

@@ -6,7 +6,7 @@ import os
 import sys
 from collections.abc import Collection, Sequence
 
-from mpiio_ext.common.printing import echo, make_console, printable
+from mpiio_ext.common.printing import aligned, echo, make_console, printable
 
 #: Columns of a table that goes into a pipe or a file.
 _PIPE_COLUMNS = 400
@@ -35,9 +35,8 @@ def print_table(
     try:
         from rich.table import Table
     except ModuleNotFoundError:
-        widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
-        for row in ([title], heads, *rows) if title else (heads, *rows):
-            echo("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=False)).rstrip())
+        for line in [*([title] if title else []), *aligned([heads, *rows])]:
+            echo(line)
         return
     table = Table(title=title or None, title_justify="left")
     for number, head in enumerate(heads):

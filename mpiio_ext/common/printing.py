@@ -11,7 +11,7 @@ Guarantees. Commands print by these functions only (a test finds others). Ends o
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -32,6 +32,18 @@ def printable(text: object) -> str:
 def in_one_line(name: object) -> str:
     """Return a name as a terminal may have it, and as one line."""
     return printable(name).replace("\n", "\\u000a")
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return rows as lines, in columns as wide as their longest cell, two blanks apart."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows]
+
+
+def under_heads(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Return the lines of a table: names of the columns, dashes, a line for each row."""
+    dashes = ["-" * max(map(len, column)) for column in zip(heads, *rows, strict=True)]
+    return aligned([heads, dashes, *rows])
 
 
 def echo(text: object = "", file: IO[Any] | None = None, *, nl: bool = True, err: bool = False) -> None:

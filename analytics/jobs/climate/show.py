@@ -22,10 +22,10 @@ from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.regimes.partition import REGIMES
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.statistics.moved import Moved
-from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
 from mpiio_ext.common.plots import phone
+from mpiio_ext.common.printing import under_heads
 from mpiio_ext.common.units import number_words
 
 if TYPE_CHECKING:
@@ -198,7 +198,7 @@ def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
     return [
         "newest change of each history:",
         "",
-        *aligned(("history", "since", "median before → after", "change", "moved most"), rows),
+        *under_heads(("history", "since", "median before → after", "change", "moved most"), rows),
         *([f"and {more:,} more; --json has all"] if more > 0 else []),
         "",
     ]

@@ -10,9 +10,9 @@ from mpiio_ext.analytics.jobs.filters import left_out
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.umami.figure import chart, value_words
 from mpiio_ext.analytics.jobs.umami.rows import Umami
-from mpiio_ext.analytics.report.plain import aligned
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Grid, Section
+from mpiio_ext.common.printing import under_heads
 
 _CAPTION = (
     "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
@@ -78,7 +78,7 @@ _COLUMNS = ("metric", "this job", "lies in", "median of the others", "their midd
 
 def text(found: Umami) -> str:
     """Return the weather of the job as text: a line for each metric."""
-    lines = aligned(_COLUMNS, _table(found))
+    lines = under_heads(_COLUMNS, _table(found))
     return "\n".join([f"job {found.job}: {found.about}", "", *lines, "", found.summary, *_unused(found)])
 
 
