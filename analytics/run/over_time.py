@@ -88,7 +88,6 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     if not shown:
         return None
     step = run_s / BINS
-    starts = [step * place for place in range(BINS)]
     series = [
         {"name": f"{Path(rows[place]['file']).name} {name}", "y": (moved[place, way] / step).tolist()}
         for (place, way), name in zip(shown, every, strict=True)
@@ -103,19 +102,25 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
         told += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."
     names = ", ".join(dict.fromkeys(Path(rows[place]["file"]).name for place, _ in shown))
     title = f"Bandwidth of the files that took the most time: {names}"
+    return _steps("bandwidth-files", title, series, run_s, told)
+
+
+def _steps(name: str, title: str, series: Sequence[Mapping[str, Any]], run_s: float, caption: str) -> Chart:
+    """Return a chart of bytes per second in the `BINS` steps of a run."""
+    step = run_s / BINS
     return Chart(
         kind="steps",
-        name="bandwidth-files",
+        name=name,
         title=title,
         data={
-            "x": starts,
+            "x": [step * place for place in range(BINS)],
             "step": step,
             "series": series,
             "quantity": "rate",
             "wide": True,
             "spans": [],
             "x_range": (0.0, run_s),
-            "caption": told,
+            "caption": caption,
             "x_label": "time since the start of the run [s]",
             "y_label": "bytes per second",
         },
@@ -131,23 +136,7 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:
         if moved[way].any()
     ]
     told = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source})."
-    return Chart(
-        kind="steps",
-        name="bandwidth",
-        title=_peaks(series, starts, max(step, width)),
-        data={
-            "x": starts,
-            "step": step,
-            "series": series,
-            "quantity": "rate",
-            "wide": True,
-            "spans": [],
-            "x_range": (0.0, run_s),
-            "caption": told,
-            "x_label": "time since the start of the run [s]",
-            "y_label": "bytes per second",
-        },
-    )
+    return _steps("bandwidth", _peaks(series, starts, max(step, width)), series, run_s, told)
 
 
 def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], step: float) -> str:
