@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.report import timeline
 from mpiio_ext.common import page, plots
 from mpiio_ext.common.plots import Axis, Bars, Line, Look, Mark, Panel, Segments, Spans, Text, corners, look
+from mpiio_ext.common.plots.phone import shortened
 from mpiio_ext.common.units import number_words
 
 if TYPE_CHECKING:
@@ -60,16 +61,11 @@ def _axis(data: Mapping[str, Any], which: str, **rest: Any) -> Axis:
     return Axis(label=data.get(f"{which}_label", ""), low=low, high=high, **rest)
 
 
-def _short(text: str, most: int = 34) -> str:
-    """Shorten a label in its middle: the ends of names tell them apart."""
-    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"
-
-
 def _ranking(data: Mapping[str, Any]) -> dict[str, Any]:
     most = max(len(panel["labels"]) for panel in data["panels"])
     every, left = [], 0.0
     for number, panel in enumerate(data["panels"]):
-        labels = [_short(label, 26) for label in panel["labels"]]
+        labels = [shortened(label, 26) for label in panel["labels"]]
         left = max(left, _TICK + 2 + _room(labels))
         bars = Bars(
             at=range(len(labels)),
@@ -250,7 +246,7 @@ def _columns(columns: Sequence[Mapping[str, Any]]) -> list[Mark]:
 def _files(data: Mapping[str, Any]) -> dict[str, Any]:
     bars = data["bars"]
     rows = 1 + max(bar["row"] for bar in bars)
-    labels = [_short(label) for label in data["labels"]]
+    labels = [shortened(label, 34) for label in data["labels"]]
     marks = []
     for which, name, colour, width in (
         (False, "I/O time of the file", "series0", 0.78),

@@ -130,7 +130,7 @@ def _ratio(row: Measured) -> Cell:
     ratio = words.ratio(spread.median) if spread else words.DASH
     told = f"{SYMBOLS[judged]} {ratio}{words.marks(row)}".lstrip()
     between = words.ratio_spread(spread) if spread and spread.count > 1 and not native else ""
-    return Cell(_with_spread(told, between), CLASSES[judged])
+    return Cell(_with_spread(told, between), CLASSES.get(judged, ""))
 
 
 def _times(row: Measured, phases: Iterable[str]) -> str:
@@ -346,7 +346,7 @@ def _verdict(rows: Sequence[Measured]) -> list[Section]:
 
 def _match(match: Match, limit: float | None) -> tuple[str | Cell, ...]:
     gains = [words.ratio(row.ratio.median) if row.ratio else words.DASH for row in (match.old, match.new)]
-    ratio, style = words.DASH, CLASSES[match.judgment]
+    ratio, style = words.DASH, CLASSES.get(match.judgment, "")
     if match.ratio is not None and match.ratio_low is not None and match.ratio_high is not None:
         spread = Spread(match.ratio, match.ratio_low, match.ratio_high, 2)
         ratio = _with_spread(words.ratio(match.ratio), words.ratio_spread(spread))
@@ -436,7 +436,7 @@ def _peers(item: PeerSet) -> Grid:
         for name in item.peers:
             spread = result.bandwidth.get(name)
             text = _bandwidth(spread, "*" if name in result.scaled else "") if spread else words.DASH
-            cells.append(Cell(text, "ours" if name == result.ours else "best" if name == result.best_native else "no"))
+            cells.append(Cell(text, "ours" if name == result.ours else "best" if name == result.best_native else ""))
         ends = (result.ratio_native, result.ratio_raw)
         ratios = [words.DASH if ratio is None else words.ratio(ratio) for ratio in ends]
         rows.append((f"{result.pattern} {result.operation}", *cells, *ratios))

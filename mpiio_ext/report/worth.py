@@ -22,9 +22,9 @@ from mpiio_ext.common.results import Measured
 from mpiio_ext.report import verdict, words
 from mpiio_ext.report.load import PeerSet, ResultSet
 
-#: Judgment of rows -> symbol, and class of the style sheet.
+#: Judgment of rows -> symbol, and class of the style sheet, if it has one.
 SYMBOLS = {"faster": "▲", "level": "≈", "within noise": "≈", "slower": "▼", "not judged": "·", "": ""}
-CLASSES = {"faster": "up", "level": "eq", "within noise": "eq", "slower": "dn", "not judged": "no", "": "no"}
+CLASSES = {"faster": "up", "slower": "dn"}
 _COLUMNS = ("kind of access", "row", "bandwidth over native [×]", "smallest", "largest", "repetitions", "judgment")
 _LOOKS = {"faster": Look("series0", "", "o"), "slower": Look("series1", "", "o")}
 _OTHER = Look("neutral", "", "o")

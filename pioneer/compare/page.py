@@ -179,7 +179,7 @@ def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
 
 def _verdict(metric: Metric) -> Cell:
     if not metric.judged:
-        return Cell("· not judged", "no")
+        return Cell("· not judged", "")
     return Cell("✔ passed", "up") if metric.passed else Cell("✖ FAILED", "dn")
 
 
