@@ -269,6 +269,8 @@ void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int
     info->seen_writes = atomic_load_explicit(&server->cache.frames[frame].writes, memory_order_relaxed);
     info->seen_at = 0;
     info->incomplete = false;
+    if (info->suspect > 0 && !mpiox_server_is_replica(server, file)) /* whoever has pinned it while it was free */
+        mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
     if (ghost != NULL && ghost->incomplete && pin)
         regret(server);
     if (few > 0)

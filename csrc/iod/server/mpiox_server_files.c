@@ -300,18 +300,26 @@ bool mpiox_server_close_alone(mpiox_server *server, int32_t file)
     return true;
 }
 
+/* Who has the frame in work may have had it alone before: that proves nothing. */
+static void suspect(mpiox_server *server, uint32_t frame)
+{
+    mpiox_frame_info *info = &server->info[frame];
+    if (info->suspect == 0)
+        server->suspects++;
+    info->suspect = info->busy ? 2 : 1;
+}
+
+/* A client raises the count of a frame before it sees that its page has left: a free one can be pinned, too. */
 void mpiox_server_flush_after_death(mpiox_server *server)
 {
     for (uint32_t frame = 0; frame < (uint32_t)server->cache.frame_count; frame++) {
         const int32_t file = mpiox_server_file_of(server, frame);
         const uint32_t pins = atomic_load(&server->cache.frames[frame].pins) & ~MPIOX_FRAME_EXCLUSIVE;
-        if (file < 0 || mpiox_server_is_replica(server, file))
+        if (file >= 0 && mpiox_server_is_replica(server, file))
             continue;
-        if (pins > 0 && !server->info[frame].suspect) {
-            server->info[frame].suspect = true;
-            server->suspects++;
-        }
-        if (pins > 0 || mpiox_server_dirty_of(server, frame) > 0)
+        if (pins > 0)
+            suspect(server, frame);
+        if (file >= 0 && (pins > 0 || mpiox_server_dirty_of(server, frame) > 0))
             mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
     }
     if (server->suspects == 0)

@@ -353,13 +353,14 @@ void mpiox_server_take_up(mpiox_server *server, uint32_t frame)
 void mpiox_server_put_down(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
-    info->busy = false;
-    atomic_store_explicit(&server->cache.frames[frame].busy, 0, memory_order_relaxed);
-    if (info->suspect && info->pinned_since == 0) { /* no dead client has it pinned */
-        info->suspect = false;
-        if (--server->suspects == 0)
+    if (info->suspect > 0 && info->pinned_since == 0) {
+        if (--info->suspect > 0 && mpiox_server_file_of(server, frame) >= 0)
+            mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
+        else if (info->suspect == 0 && --server->suspects == 0) /* no dead client has one pinned */
             atomic_store(&server->dead, 0);
     }
+    info->busy = false;
+    atomic_store_explicit(&server->cache.frames[frame].busy, 0, memory_order_relaxed);
     if (info->wants != 0)
         queue_frame(server, frame);
     else

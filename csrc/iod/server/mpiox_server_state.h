@@ -74,7 +74,7 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     double seen_at;          /* when `writes` of the frame was first seen to be this: */
     uint32_t seen_writes;
     bool incomplete; /* it left before all of it was dirty */
-    bool suspect;    /* it was pinned when a client was found dead, and nobody has had it alone since */
+    uint8_t suspect; /* it was pinned when a client was found dead: so often it has to be had alone yet */
     uint8_t residence, wants, tries;
     bool marked;            /* a replica's frame, remembered by MPIOX_OP_REPLICA_MARK when `writes` was... */
     uint32_t marked_writes; /* ...this */

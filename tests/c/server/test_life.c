@@ -205,6 +205,53 @@ static void killed_holder(void)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
+/* A child is killed between the two steps of pinning a frame: it has raised the count of one whose page has left. A
+ * page that comes into that frame can leave it all the same. */
+static void killed_before_the_page(void)
+{
+    static char bytes[100], found[6 * PAGE];
+    const mpiox_server_options options = options_for(PAGE, 2);
+    running delegate;
+    told *both = make_told();
+    memset(bytes, 9, sizeof bytes);
+    make_file(path, NULL, 0);
+    const mpiox_cache *cache = create_server(&delegate, &options);
+    const pid_t child = fork();
+    if (child == 0) {
+        const mpiox_cache mine = attach(&delegate.address);
+        if (mpiox_ring_join(&mine) < 0)
+            _exit(1);
+        while (both->file < 0)
+            usleep(1000);
+        if (access_bytes(&mine, both->file, true, bytes, 0, 100, NULL) != MPIOX_OK)
+            _exit(1);
+        const int empty = atomic_load(&mine.frames[0].file) < 0 ? 0 : 1;
+        if (atomic_load(&mine.frames[empty].file) >= 0)
+            _exit(1);
+        atomic_fetch_add(&mine.frames[empty].pins, 1);
+        both->state = 1;
+        pause();
+    }
+    pthread_create(&delegate.thread, NULL, run_server, &delegate);
+    const int id = mpiox_ring_join(cache);
+    both->file = open_shared(cache, path, MPIOX_FILE_WRITABLE, 1, 1);
+    await(&both->state, 1);
+    kill(child, SIGKILL);
+    while (read_whole(path, found, sizeof found) != 100) /* its death was found */
+        usleep(1000);
+    waitpid(child, NULL, 0);
+    CHECK_EQUAL(access_bytes(cache, both->file, true, bytes, 5 * PAGE, 100, NULL), MPIOX_OK);
+    CHECK_EQUAL(access_bytes(cache, both->file, true, bytes, 3 * PAGE, 100, NULL), MPIOX_OK);
+    CHECK_EQUAL(flush_file(cache, both->file, false, true), MPIOX_OK);
+    CHECK_EQUAL(atomic_load(&cache->frames[0].pins) & ~MPIOX_FRAME_EXCLUSIVE, 0);
+    CHECK_EQUAL(atomic_load(&cache->frames[1].pins) & ~MPIOX_FRAME_EXCLUSIVE, 0);
+    CHECK_EQUAL(close_shared(cache, both->file), MPIOX_OK);
+    CHECK_EQUAL(read_whole(path, found, sizeof found), 5 * PAGE + 100);
+    CHECK(memcmp(found + 3 * PAGE, bytes, 100) == 0 && memcmp(found + 5 * PAGE, bytes, 100) == 0);
+    leave(cache, id);
+    CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
+}
+
 /* All clients are killed, one of them while it holds a frame: the delegate brings everything to the file and ends. */
 static void all_killed(void)
 {
@@ -323,6 +370,7 @@ int main(int argc, char **argv)
     stop_amid();
     killed_client();
     killed_holder();
+    killed_before_the_page();
     all_killed();
     stopped_holder();
     return check_exit();
