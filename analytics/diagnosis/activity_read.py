@@ -73,7 +73,7 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     """
     try:
         log = DarshanFile(path)
-    except (OSError, DamagedLogError):
+    except (OSError, DamagedLogError, MemoryError):
         return None
     processes, run_time = max(processes, 1), max(run_time, 1e-3)
     source = next((name for name in ("DXT_POSIX", "HEATMAP") if name in log.modules), "").partition("_")[0]

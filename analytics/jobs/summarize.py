@@ -32,7 +32,7 @@ from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
 
-#: Logs that are read by one child process.
+#: Logs that are read in one go.
 _CHUNK = 256
 
 

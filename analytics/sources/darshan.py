@@ -54,6 +54,7 @@ _USES = {
     "uses_pnetcdf": {"PNETCDF_FILE", "PNETCDF_VAR"},
     "uses_lustre": {"LUSTRE"},
 }
+_TOO_LARGE = "needs more memory than there is"
 _CUT, _DAMAGED = "the log is cut off before its end", "its bytes are cut off or damaged"
 #: A longer reason ends here (characters).
 _MOST_REASON = 2047
@@ -161,7 +162,7 @@ def _log(path: str) -> _Log:
     try:
         return _parts(_opened(path), path)
     except MemoryError:
-        raise _UnreadError("needs more memory than there is") from None
+        raise _UnreadError(_TOO_LARGE) from None
     except OSError as error:
         raise _UnreadError(f"cannot be read: {error.strerror}") from None
 
@@ -217,7 +218,10 @@ def _add_module(found: _Log, log: DarshanFile, module: str) -> str:
         name = module.replace("-", "")
         return f"its records cannot be read: Invalid {name} module version number (got {version})"
     if module != "LUSTRE":
-        found.words[module] = log.records(module, data)
+        try:
+            found.words[module] = log.records(module, data)
+        except DamagedLogError:
+            return _DAMAGED
         return ""
     if version not in (1, 2):
         return "its version is unknown"
@@ -307,12 +311,14 @@ def _of_layouts(rows: Whole, every: Sequence[Layouts], count: int) -> dict[str, 
     return {**dict(zip(names, values.T, strict=True)), "osts": osts.take(pa.array(place, mask=place < 0))}
 
 
+#: Bytes of the record of a job, which has the mount points.
+_LONGEST_MOUNT = 4096
 _NO_LAYOUTS = Layouts(*(np.zeros(shape, np.int64) for shape in (0, (0, 4), 0, 0)))
 
 
 def _mount_of(name: str, mounts: Mapping[str, str]) -> tuple[str, str]:
     """Return folder and type of the mount point of a file: the longest that is a prefix of whole names; else empty."""
-    end = len(name)
+    end = len(name) if len(name) <= _LONGEST_MOUNT else name.rfind("/", 0, _LONGEST_MOUNT + 1)
     while end >= 0:
         for folder in (name[: end + 1], name[:end]):  # with its slash, and without
             if folder in mounts:
@@ -416,7 +422,11 @@ def read_logs(logs: Sequence[str], root: str) -> Converted:
     parts: list[tuple[pa.Table, ...]] = []
     outcomes: list[Outcome] = []
     for batch, new in _batches(logs, root):
-        jobs, files, summary, counts = _joined(batch)
+        try:
+            jobs, files, summary, counts = _joined(batch)
+        except MemoryError:  # one log alone, or few: a batch is small
+            jobs, files, summary, counts = _joined([])
+            new = [each if each.status == "skipped" else Outcome(each.log, "skipped", _TOO_LARGE) for each in new]
         parts.append((jobs, files, summary))
         found = iter(counts.tolist())
         outcomes += [

@@ -32,6 +32,7 @@ MODULES = ("DFS", "DAOS")
 _PLACES = {"DFS": ((0, 1), 14, 19, 50), "DAOS": ((0, 9, 17), 24, 29, 62)}
 #: More bytes of objects than of files, from which on they are other ones.
 _BESIDE = 1.05
+_HIGHEST = (1 << 63) - 1
 _SUMS = ("bytes_read", "bytes_written", "reads", "writes", "opens", "read_time", "write_time", "meta_time")
 
 
@@ -91,6 +92,7 @@ def _rows(path: Path, job: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str
     beside = moved[1] > _BESIDE * moved[0] > 0
     problem = "bytes of DAOS objects that are no files of DFS are not counted" if beside else ""
     for number, row in rows.items():
+        row |= {name: _within(value) for name, value in row.items() if isinstance(value, int) and name != "log_id"}
         row |= {"file_id": number - (1 << 64) if number >= 1 << 63 else number, "file": names.get(number)}
     return list(rows.values()), problem
 
@@ -144,7 +146,7 @@ def _take(row: dict[str, Any], module: str, rank: int, counters: Whole, times: N
     if rank < 0:
         row["root_bytes_written"] = None
         row |= {
-            "slowest_rank": int(counters[slowest]),
+            "slowest_rank": int(counters[slowest]) if 0 <= counters[slowest] < 1 << 31 else None,
             "slowest_rank_bytes": int(counters[slowest + 1]),
             "fastest_rank_bytes": int(counters[slowest - 1]),
             "fastest_rank_time": float(times[13]),
@@ -154,11 +156,16 @@ def _take(row: dict[str, Any], module: str, rank: int, counters: Whole, times: N
         row["root_bytes_written"] += int(counters[moved + 1])
 
 
+def _within(value: float) -> float:
+    """Return a sum, or what a column can hold: damaged counters may be any numbers."""
+    return min(max(value, -_HIGHEST), _HIGHEST) if isinstance(value, int) else value
+
+
 def _add(job: dict[str, Any], rows: list[dict[str, Any]]) -> None:
     """Add rows to the sums of their job."""
     for row in rows:
         for name in _SUMS:
-            job[name] = (job[name] or 0) + row[name]
+            job[name] = _within((job[name] or 0) + row[name])
         job["files"] = (job["files"] or 0) + (row["opens"] > 0)
         job["files_read"] = (job["files_read"] or 0) + (row["bytes_read"] > 0)
         job["files_written"] = (job["files_written"] or 0) + (row["bytes_written"] > 0)

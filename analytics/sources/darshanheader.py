@@ -29,6 +29,6 @@ def start_of(path: str | Path) -> float | None:
     """
     try:
         start = DarshanFile(path).start()
-    except DamagedLogError:
+    except (DamagedLogError, MemoryError):
         return None
     return float(start) if 0 < start < _LATEST else None

@@ -32,8 +32,8 @@ import numpy.typing as npt
 from mpiio_ext.errors import MpiioExtError
 
 PIECE = 4 << 20
-#: What is not read in pieces may be so large, inflated.
-MEMORY_BYTES = 8 << 30
+#: What is not read in pieces may be so large, inflated; reading it takes twice as much for a moment.
+MEMORY_BYTES = 4 << 30
 MAGIC = 6567223
 #: Of a file's first bytes so many are read at once: all of most logs. Header and first regions are in them.
 _FIRST = 1 << 16
@@ -400,16 +400,23 @@ class DarshanFile:
         return self._inflated(self.modules[module], module).rest()
 
     def records(self, module: str, data: bytes) -> npt.NDArray[np.int64]:
-        """Return the whole records in bytes of POSIX, STDIO or MPI-IO, as `counters` has them.
+        """Return the records in bytes of POSIX, STDIO or MPI-IO, as `counters` has them.
 
         A row each of file, rank, counters and the bits of times; :func:`place_of` tells where a counter is.
+
+        Raises
+        ------
+        DamagedLogError
+            The last record is cut, as where the records are of another version than the header says.
         """
-        size = 8 * self._width(module)
-        return self._newest(module, data[: len(data) // size * size])
+        if len(data) % (8 * self._width(module)):
+            raise DamagedLogError(f"{self.path}: module {module} is damaged")
+        return self._newest(module, data)
 
     def words(self, data: bytes) -> npt.NDArray[np.int64]:
         """Return bytes as numbers of 8 bytes; a last one is filled up with zeros."""
-        return np.frombuffer(data + bytes(-len(data) % 8), f"{self.order}i8").astype(np.int64, copy=False)
+        data += bytes(-len(data) % 8)
+        return np.frombuffer(data, f"{self.order}i8").astype(np.int64, copy=False)
 
     def _width(self, module: str) -> int:
         """Return the words of a record as it is in the log."""
@@ -470,15 +477,15 @@ class DarshanFile:
     def _pieces(self, region: _Region, what: str) -> Iterator[bytes]:
         """Yield the bytes of a region, inflated."""
         inflater: _Inflater | None = None
-        place, left, data, at = region.offset, region.length, b"", 0
-        while left > 0 or at < len(data):
-            if at == len(data):
+        place, left, data, at, full = region.offset, region.length, b"", 0, False
+        while left > 0 or at < len(data) or full:
+            if at == len(data) and not full:
                 data, at = self._bytes(place, min(left, PIECE >> 4)), 0
                 place, left = place + len(data), left - len(data) if data else 0
             try:
                 inflater = inflater or _Inflater(self._how)
-                out, used = inflater.inflate(data[at : at + _FED], PIECE)
-                at += used
+                out, used = inflater.inflate(b"" if full else data[at : at + _FED], PIECE)
+                at, full = at + used, inflater.full
             except (zlib.error, OSError, ValueError) as error:
                 raise DamagedLogError(f"{self.path}: {what} is damaged ({error})") from error
             inflater = None if inflater.ended else inflater
@@ -526,13 +533,18 @@ class _Inflater:
         self._bzip2 = bz2.BZ2Decompressor() if how == 1 else None
         self.ended = how > 1
 
+    @property
+    def full(self) -> bool:
+        """Whether more comes out before anything else may go in."""
+        return self._bzip2 is not None and not self.ended and not self._bzip2.needs_input
+
     def inflate(self, data: bytes, most: int) -> tuple[bytes, int]:
-        """Return what comes out, at most so many bytes of zlib, and how many bytes went in."""
+        """Return what comes out, at most so many bytes, and how many went in: fewer than 0 of what bzip2 gives back."""
         if self._zlib is not None:
             out, self.ended = self._zlib.decompress(data, most), self._zlib.eof
             return out, len(data) - len(self._zlib.unused_data if self.ended else self._zlib.unconsumed_tail)
         if self._bzip2 is not None:
-            out, self.ended = self._bzip2.decompress(data), self._bzip2.eof
+            out, self.ended = self._bzip2.decompress(data, most), self._bzip2.eof
             return out, len(data) - len(self._bzip2.unused_data)
         return data, len(data)
 

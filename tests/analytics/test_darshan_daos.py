@@ -52,6 +52,14 @@ def test_files_of_dfs_are_counted(tmp_path: pathlib.Path) -> None:
     assert "DFS" not in " ".join(diagnose(job, files).unknown)
 
 
+def test_counters_of_damaged_logs_are_any_numbers(tmp_path: pathlib.Path) -> None:
+    wild = COUNTERS | {14: 1 << 62, 49: 1 << 40, 50: 1 << 40, 51: 1 << 40}
+    parts = b"".join(record(7, rank, wild) for rank in (0, 1, -1))
+    outcome, job, (row,) = converted(tmp_path, {DFS: (1, parts)})
+    assert outcome.status == "whole"
+    assert (row["bytes_read"], job["bytes_read"], row["slowest_rank"]) == ((1 << 63) - 1, (1 << 63) - 1, None)
+
+
 def test_pydarshan_reads_the_same(tmp_path: pathlib.Path) -> None:
     darshan = pytest.importorskip("darshan")
     _, _, (row,) = converted(tmp_path, {DFS: (1, record(7, 2, COUNTERS))})

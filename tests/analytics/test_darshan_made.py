@@ -15,6 +15,7 @@ import pytest
 
 pytest.importorskip("darshan")
 
+from mpiio_ext.analytics.sources import darshan
 from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common import darshanfile
@@ -330,6 +331,52 @@ def test_other_compressions(how: int, tmp_path: pathlib.Path) -> None:
     wanted = run(tmp_path, log.pack())
     assert run(tmp_path, log.pack(how=how)) == wanted
     assert wanted[2][0]["bytes_read"] == 9
+
+
+def test_what_bzip2_makes_comes_in_pieces(tmp_path: pathlib.Path) -> None:
+    """A few bytes of bzip2 are hundreds of megabytes: no piece is larger than one of zlib may be."""
+    records = posix(1, 0, {OPENS: 1}) * 200_000
+    log = Log.parse(make_log(Job(), {1: "/a"}, {"POSIX": (4, records)}))
+    path = tmp_path / "a.darshan"
+    path.write_bytes(log.pack(how=1))
+    read = darshanfile.DarshanFile(path)
+    pieces = [len(piece) for piece in read._pieces(read.modules["POSIX"], "POSIX")]
+    assert sum(pieces) == len(records) and max(pieces) <= darshanfile.PIECE
+    assert read.whole("POSIX") == records
+    log.modules[1] = (4, zlib.compress(posix(1, 0, {OPENS: 1})))
+    path.write_bytes(log.pack(how=1) + bytes(100))
+    assert len(darshanfile.DarshanFile(path).whole("POSIX")) == len(records) // 200_000
+
+
+def test_a_name_of_a_million_folders(tmp_path: pathlib.Path) -> None:
+    """It is looked up among the mount points at once; trying each of its folders took hours."""
+    names = {1: "/scratch" + "/" * 1_000_000, 2: "/scratch/a", 3: "/scratch", 4: "/scratches" + "/x" * 3000}
+    records = b"".join(posix(key, 0, {OPENS: 1}) for key in names)
+    _, _, rows = run(tmp_path, make_log(Job(), names, {"POSIX": (4, records)}))
+    assert [row["mount"] for row in rows] == ["/scratch", "/scratch", "/scratch", "/"]
+
+
+def test_records_of_another_version_than_the_header_says(tmp_path: pathlib.Path) -> None:
+    """The header has no checksum; bytes behind the last record say that they are no records of that version."""
+    records = b"".join(posix(key, 0, {OPENS: 1, BYTES_READ: 7}) for key in range(10))
+    for version, data in ((3, records), (4, records + bytes(100))):
+        outcome, (job,), rows = run(tmp_path, make_log(Job(), {1: "/a"}, {"POSIX": (version, data)}))
+        assert (outcome.status, outcome.reason) == ("partial", "POSIX left out: its bytes are cut off or damaged")
+        assert (job["bytes_read"], rows) == (None, [])
+
+
+def test_memory_that_ends_when_logs_are_joined(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    joined = darshan._joined
+
+    def fails(logs: Sequence[Any]) -> Any:
+        if logs:
+            raise MemoryError
+        return joined(logs)
+
+    monkeypatch.setattr(darshan, "_joined", fails)
+    outcome, jobs, rows = run(tmp_path, make_log(Job(), {1: "/a"}, {"POSIX": (4, posix(1, 0, {OPENS: 1}))}))
+    assert (outcome.status, outcome.reason) == ("skipped", "needs more memory than there is")
+    assert (jobs, rows) == ([], [])
 
 
 def test_records_with_calls_of_stdio_are_left_out(tmp_path: pathlib.Path) -> None:
