@@ -10,6 +10,7 @@ import contextlib
 import gzip
 import re
 import sqlite3
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO
@@ -139,6 +140,6 @@ def load(
         try:
             for text in lines:
                 dump.line(text)
-        except (EOFError, OSError) as error:
+        except (EOFError, OSError, zlib.error) as error:
             dump.problem = f"the dump is cut off: {error}"
     return (dump.bases if dump.rows else []), dump.problem

@@ -85,6 +85,16 @@ def test_the_three_forms_agree_and_so_does_a_dump(tmp_path: pathlib.Path) -> Non
     assert sum(row["bytes_read"] for row in first) == moved
 
 
+def test_a_compressed_dump_that_is_damaged(tmp_path: pathlib.Path) -> None:
+    """At every place of its bytes: what was read until then, or a reason."""
+    whole = gzip.compress(dump_of(shared_data("tokio/samples") / SAMPLES[0]).encode())
+    for place in range(100, len(whole), len(whole) // 12):
+        path = tmp_path / f"{place}.sql.gz"
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 0xFF, whole[place + 1] ^ 0x55]) + whole[place + 2 :])
+        outcome, _ = rows(path, ZONE)
+        assert outcome.status in ("partial", "skipped") and outcome.reason
+
+
 STAMPS = [f"2018-01-28 00:00:{second:02}" for second in (0, 5, 10, 15, 20, 25)]
 
 
