@@ -464,10 +464,11 @@ def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
             param_hint="'--method'",
         )
     for hints in (_hints(values), *(dict(method.hints) for method in chosen)):
-        if hints.get("mpiox_subfiles", "0") != "0":  # it reads what was written without the library
+        wanted = hints.get("mpiox_subfiles", "0")
+        if wanted.lower().removeprefix("per_node=") != "0":  # it reads what was written without the library
             raise click.BadParameter(
-                f"mpiox_subfiles={hints['mpiox_subfiles']}: the bench verifies plain files alone; subfiles are "
-                "measured by: mpiio-ext tune --subfiles",
+                f"mpiox_subfiles={wanted}: the bench verifies plain files alone; subfiles are measured by: "
+                "mpiio-ext tune --subfiles",
                 param_hint="'--hint'",
             )
     return chosen

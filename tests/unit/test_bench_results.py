@@ -208,7 +208,8 @@ def test_bad_methods(text, message):
 def test_subfiles_are_refused_before_they_are_called_wrong_data(words):
     with pytest.raises(click.BadParameter, match="mpiox_subfiles=4: the bench verifies plain files alone"):
         parse(*words)
-    assert dict(parse("-H", "mpiox_subfiles=0").hints) == {"mpiox_subfiles": "0"}
+    for none in ("0", "per_node=0"):
+        assert parse("-H", f"mpiox_subfiles={none}").hints == {"mpiox_subfiles": none}
 
 
 def test_defaults():
