@@ -42,7 +42,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     """Register the markers, also for a run without pyproject.toml; make what all workers share."""
-    gc.disable()  # ten thousand tests are collected, and none is garbage
+    if hasattr(config, "workerinput"):
+        gc.disable()  # ten thousand tests are collected, and none is garbage
     fuzz.start(config.getoption("--run-slow"))
     cbuild.scratch()
     config.stash[APART] = hasattr(config, "workerinput") and apart.own_shared_memory()
@@ -114,8 +115,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Let the collector of garbage look at what tests make, and not at the tests."""
-    gc.freeze()
-    gc.enable()
+    if not gc.isenabled():
+        gc.freeze()
+        gc.enable()
 
 
 @pytest.fixture(autouse=True)

@@ -14,10 +14,6 @@
 #include "mpiox_service.h"
 #include "mpiox_service_plan.h"
 
-/* Settings that make no sense and would end badly: a line on standard error for each, if `tell`. False: they cannot
- * work, and *reason (static) says why. Local. */
-bool mpiox_service_settings_check(const mpiox_service_plan *plan, const mpiox_hints *hints, bool tell,
-                                  const char **reason);
 /* Which hints of a file differ from those that the service was started with, as text. False: none. Local. */
 bool mpiox_service_settings_ignored(const mpiox_service *service, const mpiox_hints *hints, char *text, size_t bytes);
 /* Put the values in force of what is the service's into info. Local. */

@@ -14,7 +14,7 @@
 int mpiox_trace_create(const char *path);           /* a new file, for reading and writing */
 int mpiox_trace_open(const char *path);             /* one that is there */
 int mpiox_trace_share(const char *path);            /* one that is there, or a new one; for all processes of the user */
-int mpiox_trace_access(const char *path, int mode); /* 0: there is such a file */
+int mpiox_trace_access(const char *path, int mode); /* 0: it is there, and may be used so */
 void mpiox_trace_remove(const char *path);
 int mpiox_trace_rename(const char *from, const char *to);
 void mpiox_trace_touch(const char *path); /* its times are now */
