@@ -6,6 +6,7 @@ Files are made by `support.made_subfiles`, byte by byte. The model of a logical 
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import pathlib
@@ -41,19 +42,28 @@ def files(draw: st.DrawFn) -> tuple[dict[int, bytes], int, int, int]:
     return runs, size, unit, count
 
 
-@given(files(), st.data())
+def _cannot(*_arguments: int) -> int:
+    raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+
+
+@given(files(), st.data(), st.booleans())
 @settings(max_examples=200, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_merge_against_a_plain_file(
-    tmp_path: pathlib.Path, drawn: tuple[dict[int, bytes], int, int, int], data: st.DataObject
+    tmp_path: pathlib.Path, drawn: tuple[dict[int, bytes], int, int, int], data: st.DataObject, within: bool
 ) -> None:
+    """Bytes, size and index are right; also where the system cannot copy between the files (`within` is false)."""
     runs, size, unit, count = drawn
     folder = tmp_path / "one"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir()
     make(folder / "f", runs, size, unit, count)
     whole = content(runs, size)
-    done = command("merge", folder / "f", "-o", folder / "plain")
+    with pytest.MonkeyPatch.context() as patch:
+        if not within:
+            patch.setattr(os, "copy_file_range", _cannot)
+        done = command("merge", folder / "f", "-o", folder / "plain")
     assert done.exit_code == 0 and (folder / "plain").read_bytes() == whole, done.output
+    assert within or not any(runs.values()) or "(read and write)" in done.output
     stored = find(folder / "f")
     assert (stored.striping, stored.size) == (Striping(unit, count), size)
     assert command("check", folder / "f").exit_code == 0
