@@ -267,8 +267,8 @@ def _batches(log: DarshanFile, module: str, found: Activity) -> Iterator[_Batch]
     found.partial |= log.partial(module)
     try:
         for access in log.accesses(module):
-            times = access.requests["end"]
-            if not len(times) or not np.isfinite(times).all():
+            if not np.isfinite(access.requests["start"] + access.requests["end"]).all():
+                found.partial = True
                 continue
             kept.append(access)
             size += len(access.requests)
@@ -504,7 +504,7 @@ def _add_metadata(found: Activity, part: Requests) -> None:
     """Add the time in metadata calls of POSIX, evenly from the first open of a file to its last close."""
     opened, closed, meta = (part["times"][:, place].astype(float) for place in (0, 7, 10))
     rank = part["rank"].astype(np.int64)
-    known = (closed > opened) & (meta > 0) & np.isfinite(closed) & (rank < found.processes)
+    known = (closed > opened) & (meta > 0) & np.isfinite(closed + meta) & (rank < found.processes)
     for shared in (False, True):
         here = known & ((rank < 0) == shared)
         start, end, rate = opened[here], closed[here], (meta / np.where(known, closed - opened, 1.0))[here]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import itertools
+import math
 import pathlib
 import random
 import re
@@ -24,7 +25,7 @@ from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
 from support import darshan_rows
-from support.darshan_logs import Job, Log, make_log, packaged_logs
+from support.darshan_logs import Job, Log, make_log, mutated_inside, packaged_logs
 from support.html_page import Page
 
 Request = tuple[int, int, float, float]
@@ -137,18 +138,34 @@ def test_heat_alone(tmp_path: pathlib.Path) -> None:
 
 
 def test_any_bytes(tmp_path: pathlib.Path) -> None:
-    """Whatever a log has: activity, or none, and no other error."""
+    """Whatever a log has, before it is compressed, too: activity, or none, and no other error."""
     content = darshan_rows.shared_data("known_truth", "read_modify_write-4-dxt.darshan").read_bytes()
     rng = random.Random(3)
     for _ in range(60):
         spoilt = bytearray(content)
         for _ in range(3):
             spoilt[rng.randrange(len(spoilt) if rng.random() < 0.5 else 1500)] = rng.randrange(256)
-        (tmp_path / "a.darshan").write_bytes(spoilt[: rng.randrange(len(spoilt))] if rng.random() < 0.3 else spoilt)
-        activity(tmp_path / "a.darshan", {}, 4, 1.0)
+        cut = spoilt[: rng.randrange(len(spoilt))] if rng.random() < 0.3 else spoilt
+        for damaged in (cut, mutated_inside(content, rng)):
+            (tmp_path / "a.darshan").write_bytes(damaged)
+            activity(tmp_path / "a.darshan", {}, 4, 1.0)
     (tmp_path / "a.darshan").write_bytes(b"no log")
     with pytest.raises(DamagedLogError, match="no log of Darshan"):
         DarshanFile(tmp_path / "a.darshan")
+
+
+@pytest.mark.parametrize("times", [(math.nan, 1.0), (0.5, math.nan), (-math.inf, 1.0), (0.5, math.inf)])
+def test_times_that_are_none(times: tuple[float, float], tmp_path: pathlib.Path) -> None:
+    """A record with such a request is left out, and the log is in part; the others count as if it were not there."""
+    good = dxt(1, 0, [(0, 4096, 0.5, 1.0), (4096, 4096, 1.5, 2.0)])
+    found = []
+    for data in (good, dxt(1, 1, [(0, 8, 0.1, 0.2), (8, 8, *times)]) + good):
+        (tmp_path / "a.darshan").write_bytes(make_log(Job(processes=2), {}, {DXT: (2, data)}))
+        found.append(activity(tmp_path / "a.darshan", {}, 2, 3.0))
+    alone, beside = found
+    assert alone is not None and beside is not None
+    assert (alone.partial, beside.partial) == (False, True)
+    assert alone.wall == beside.wall and np.array_equal(alone.line, beside.line)
 
 
 def test_names_and_modules_are_those_of_the_header() -> None:

@@ -16,7 +16,7 @@ import pytest
 pytest.importorskip("darshan")
 
 from mpiio_ext.analytics.sources import darshan
-from support.darshan_logs import Log, packaged_logs, place_of
+from support.darshan_logs import Log, mutated, mutated_inside, packaged_logs, place_of
 
 
 def converted(folder: pathlib.Path, logs: Sequence[str]) -> Any:
@@ -39,39 +39,6 @@ def converted(folder: pathlib.Path, logs: Sequence[str]) -> Any:
 def small(name: str) -> bytes:
     (path,) = [path for path in packaged_logs() if path.name.startswith(name)]
     return path.read_bytes()
-
-
-def mutated(data: bytes, rng: random.Random) -> bytes:
-    """Return a log with a few bytes or bits changed, a piece taken out, put in, or repeated."""
-    changed = bytearray(data)
-    for _ in range(rng.choice((1, 1, 2, 5))):
-        at, size = rng.randrange(len(changed)), rng.randrange(1, 40)
-        how = rng.randrange(5)
-        if how == 0:
-            changed[at] ^= 1 << rng.randrange(8)
-        elif how == 1:
-            changed[at] = rng.randrange(256)
-        elif how == 2:
-            del changed[at : at + size]
-        elif how == 3:
-            changed[at:at] = changed[at : at + size]
-        else:
-            changed[at : at + 8] = struct.pack("<q", rng.choice((-1, 0, 1 << 31, 1 << 62, -(1 << 63), 1 << 20)))
-    return bytes(changed)
-
-
-def mutated_inside(data: bytes, rng: random.Random) -> bytes:
-    """Return a log of which one region was changed before it was compressed: what no checksum of zlib notices."""
-    log = Log.parse(data)
-    which: str | int = rng.choice(["job", "names", *log.modules])
-    if which == "job":
-        log.job = mutated(log.job, rng)
-    elif which == "names":
-        log.names = zlib.compress(mutated(zlib.decompress(log.names), rng))
-    elif isinstance(which, int):
-        version, region = log.modules[which]
-        log.modules[which] = (version, zlib.compress(mutated(zlib.decompressobj().decompress(region), rng)))
-    return log.pack()
 
 
 def test_every_kind_of_wrong_file(tmp_path: pathlib.Path) -> None:

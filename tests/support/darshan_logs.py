@@ -125,6 +125,39 @@ class Log:
         return b"".join([head, struct.pack(f"{order}{len(flat)}Q{count}I", *flat, *versions), *regions])
 
 
+def mutated(data: bytes, rng: random.Random) -> bytes:
+    """Return a log with a few bytes or bits changed, a piece taken out, put in, or repeated."""
+    changed = bytearray(data)
+    for _ in range(rng.choice((1, 1, 2, 5))):
+        at, size = rng.randrange(len(changed)), rng.randrange(1, 40)
+        how = rng.randrange(5)
+        if how == 0:
+            changed[at] ^= 1 << rng.randrange(8)
+        elif how == 1:
+            changed[at] = rng.randrange(256)
+        elif how == 2:
+            del changed[at : at + size]
+        elif how == 3:
+            changed[at:at] = changed[at : at + size]
+        else:
+            changed[at : at + 8] = struct.pack("<q", rng.choice((-1, 0, 1 << 31, 1 << 62, -(1 << 63), 1 << 20)))
+    return bytes(changed)
+
+
+def mutated_inside(data: bytes, rng: random.Random) -> bytes:
+    """Return a log of which one region was changed before it was compressed: what no checksum of zlib notices."""
+    log = Log.parse(data)
+    which = rng.choice(["job", "names", *log.modules])
+    if which == "job":
+        log.job = mutated(log.job, rng)
+    elif which == "names":
+        log.names = zlib.compress(mutated(zlib.decompress(log.names), rng))
+    elif isinstance(which, int):
+        version, region = log.modules[which]
+        log.modules[which] = (version, zlib.compress(mutated(zlib.decompressobj().decompress(region), rng)))
+    return log.pack()
+
+
 def pack_job(job: Job, new: bool, order: str = "<") -> bytes:
     """Return the region of a job (not compressed)."""
     if new:
