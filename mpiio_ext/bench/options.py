@@ -442,7 +442,7 @@ def _hints(values: dict[str, Any]) -> dict[str, str]:
 
 def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
     """Return the methods; --delegates adds its own where nobody named any."""
-    from mpiio_ext.hints import check
+    from mpiio_ext.hints import check, in_force
 
     chosen: tuple[Method, ...] = values["method"]
     count, mode = values["delegates"], values["delegate_mode"]
@@ -463,7 +463,8 @@ def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
             "a job have the same ones",
             param_hint="'--method'",
         )
-    for hints in (_hints(values), *(dict(method.hints) for method in chosen)):
+    elsewhere = {one.spec.name: one.value for one in in_force(str(values["path"]))}  # the environment, files of hints
+    for hints in (_hints(values), elsewhere, *(dict(method.hints) for method in chosen)):
         wanted = hints.get("mpiox_subfiles", "0")
         if wanted.lower().removeprefix("per_node=") != "0":  # it reads what was written without the library
             raise click.BadParameter(

@@ -204,10 +204,13 @@ def test_bad_methods(text, message):
         parse_method(text)
 
 
-@pytest.mark.parametrize("words", [["-m", "native,auto+mpiox_subfiles=4"], ["-H", "mpiox_subfiles=4"]])
-def test_subfiles_are_refused_before_they_are_called_wrong_data(words):
+@pytest.mark.parametrize("words", [["-m", "native,auto+mpiox_subfiles=4"], ["-H", "mpiox_subfiles=4"], []])
+def test_subfiles_are_refused_before_they_are_called_wrong_data(words, monkeypatch):
+    if not words:
+        monkeypatch.setenv("MPIOX_HINTS", "*:mpiox_subfiles=4")
     with pytest.raises(click.BadParameter, match="mpiox_subfiles=4: the bench verifies plain files alone"):
         parse(*words)
+    monkeypatch.delenv("MPIOX_HINTS", raising=False)
     for none in ("0", "per_node=0"):
         assert parse("-H", f"mpiox_subfiles={none}").hints == {"mpiox_subfiles": none}
 
