@@ -32,8 +32,6 @@ from mpiio_ext.subfiles import index
 from mpiio_ext.subfiles.index import FOLDER, MOST_BYTES, MOST_SIZE, WRITING, Stored, Striping, SubfilesError
 from mpiio_ext.subfiles.openers import NotPlainError, is_written, open_plain, opened, state_words
 
-#: Units below so many bytes are put in their places by strides.
-_FEW = 256
 #: Indexes that have not got their name yet: that the library makes, and of a file that is staged.
 _PART = re.compile(r"\..+(\.index-[0-9a-f]{16}|\.staging)", re.DOTALL)
 #: Lines of a refusal.
@@ -215,32 +213,12 @@ def close_all(descriptors: Sequence[int]) -> None:
 
 def read_range(descriptors: Sequence[int], striping: Striping, offset: int, length: int) -> bytearray:
     """Return bytes of the logical file; where nothing was written they are zeros."""
-    unit, row_bytes, end = striping.unit, striping.unit * striping.count, offset + max(length, 0)
-    if row_bytes <= length:
-        row = offset // row_bytes
-        begin = offset - row * row_bytes
-        return _read_rows(descriptors, striping, row, -(-end // row_bytes) - row)[begin : begin + length]
-    found = bytearray()
+    found, end = bytearray(), offset + max(length, 0)
     while offset < end:
         number, place = striping.place(offset)
-        some = min(end - offset, unit - offset % unit)
+        some = end - offset if striping.count == 1 else min(end - offset, striping.unit - offset % striping.unit)
         found += _read_at(descriptors[number], place, some)
         offset += some
-    return found
-
-
-def _read_rows(descriptors: Sequence[int], striping: Striping, row: int, rows: int) -> bytearray:
-    """Return rows of the logical file; a row is one unit of each subfile."""
-    unit, row_bytes = striping.unit, striping.unit * striping.count
-    found = bytearray(rows * row_bytes)
-    for number, descriptor in enumerate(descriptors):
-        data, begin = _read_at(descriptor, row * unit, rows * unit), number * unit
-        if unit < _FEW:
-            for byte in range(unit):
-                found[begin + byte :: row_bytes] = data[byte::unit]
-            continue
-        for one in range(rows):
-            found[begin + one * row_bytes : begin + one * row_bytes + unit] = data[one * unit : (one + 1) * unit]
     return found
 
 
