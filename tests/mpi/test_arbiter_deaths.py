@@ -93,10 +93,13 @@ def test_a_flood(extension: str, folder: pathlib.Path) -> None:
 def kill_delegates(
     folder: pathlib.Path, ranks: int, per_node: int, beside: Callable[[Job], contextlib.AbstractContextManager[None]]
 ) -> None:
-    """Run a program while ranges move, and kill two delegates; `beside`: what is done to the job meanwhile."""
+    """Run a program while ranges move, and kill two delegates; `beside`: what is done to the job meanwhile.
+
+    The first is killed once many ranges have moved: what a dead delegate had lies in the file for good, maybe all.
+    """
     rng = random.Random(f"{ranks} {per_node}")
-    file = folder.parent / "file"
-    program = [sys.executable, PROGRAMS / "delegates_remapped.py", file, "6", "200"]
+    file, killed = folder.parent / "file", folder.parent / "killed"
+    program = [sys.executable, PROGRAMS / "delegates_remapped.py", file, "6", "200", killed]
     command = [str(launcher()), "-n", str(ranks), *map(str, program)]
     over = threading.Event()
     mover = threading.Thread(target=move_all_the_time, args=(folder, over))
@@ -104,10 +107,13 @@ def kill_delegates(
         try:
             mover.start()
             wait_until(running, lambda: any((folder / "jobs").iterdir()), "no announcement")
+            wait_until(running, lambda: "often enough" in running.text(), "page ranges do not move")
             victims = rng.sample(running.delegates(), 2)
             for victim in victims:
                 time.sleep(1.5 + rng.random())
                 os.kill(victim, signal.SIGKILL)
+            time.sleep(1.0)
+            killed.touch()
             status = running.status(LIMIT_S)
         finally:
             over.set()
@@ -115,7 +121,7 @@ def kill_delegates(
         assert status == 0, running.text()
         found = json.loads(next(line for line in running.text().splitlines() if line.startswith("{")))
     assert found["wrong_reads"] == 0 and found["same"], found
-    assert found["remapped_ranges"] >= 200
+    assert found["remapped_ranges"] >= 200, found
 
 
 @pytest.mark.parametrize("seed", [0, *slow(1, 2)])

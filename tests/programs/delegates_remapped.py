@@ -5,7 +5,7 @@
 Every rank writes small pieces of its own, keeps what it wrote, reads pieces back and compares; now and then the ranks
 synchronise, and each reads all that the next one has written. It goes on for SECONDS, until page ranges have changed
 hands LEAST times, and until there is a file STOP, if one is named. Then the file is closed and compared as a whole, by
-plain reads. Rank 0 prints one line of JSON.
+plain reads. Rank 0 prints a line when they have changed hands so often, and one of JSON at the end.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from mpi4py import MPI
 BYTES = 1 << 20  # of each rank
 COUNTERS = ("bytes_written", "moved_in", "moved_out")
 MOST = 200.0  # seconds, whatever happens
+OFTEN = "page ranges have changed hands often enough"
 
 
 def is_neighbour_wrong(file: MPI.File, own: np.ndarray) -> bool:
@@ -51,7 +52,7 @@ def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: st
     base = world.rank * len(own)
     accesses = wrong = turn = written = 0
     longest = 0.0
-    begun, on = time.monotonic(), True
+    begun, on, often = time.monotonic(), True, False
     while on:
         for _ in range(50):
             length = int(rng.integers(1, 9000))
@@ -72,6 +73,9 @@ def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: st
         wrong += turn % 8 == 0 and is_neighbour_wrong(file, own)
         passed = time.monotonic() - begun
         moved = mpiio_ext.stats.of(file).remapped_ranges if world.rank == 0 else 0
+        if moved >= least > 0 and not often:
+            often = True
+            print(OFTEN, flush=True)
         done = passed >= seconds and moved >= least and (not stop or os.path.exists(stop))
         on = world.bcast(not done and passed < MOST, 0)
     return accesses, wrong, written, longest
