@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from mpiio_ext.common.plots import Axis, Chart, Line, Look, Mark, Panel, Segments, Text, Tiles, save
+from mpiio_ext.common.plots import Axis, Chart, Look, Panel, save
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning._plan import Plan
 
@@ -105,55 +107,42 @@ def draw_figure(plans: Sequence[Plan], path: Path) -> None:
     columns = max(plan.geometry.servers for plan in plans)
     cell = min(0.95, 18.0 / (columns * len(plans))), min(0.42, 24.0 / rows)
     width = max(cell[0] * columns + 0.9, 3.3)
-    panels = [_panel(plan, found, *cell) for plan, found in zip(plans, cells, strict=True)]
+    panels = [partial(_draw, plan, found, *cell) for plan, found in zip(plans, cells, strict=True)]
     try:
         save(Chart(name="domains", panels=[panels], width=width * len(plans), height=cell[1] * rows + 1.7), path)
     except ArgumentError as error:
         raise ArgumentError(f"cannot draw {error}") from error
 
 
-def _panel(plan: Plan, cells: list[_Cell], cell_width: float, cell_height: float) -> Panel:
-    """Return one plan; cell_width and cell_height in inches decide which labels fit."""
+def _draw(plan: Plan, cells: list[_Cell], cell_width: float, cell_height: float, panel: Panel) -> None:
+    """Draw one plan; cell_width and cell_height in inches decide which labels fit."""
     servers = plan.geometry.servers
     top = cells[0].row if cells else 0
     bottom = cells[-1].row + 1 if cells else 1
     columns = range(0, servers, max(1, round(0.35 / cell_width)))
     rows = range(top, bottom, max(1, round(0.2 / cell_height)))
-    marks = [
-        *_cell_marks(cells, cell_width, cell_height),
-        *_changes(plan),
-        *_sub_regions(plan),
-        Text(
-            x=1, y=1, text="file order →", inside="axes", shift=(0, 15), align=("right", "bottom"), size=7, colour="ink"
-        ),
-    ]
-    return Panel(
-        marks=marks,
-        title=_title(plan),
+    _stripes(panel, cells, cell_width, cell_height)
+    _changes(panel, plan)
+    _sub_regions(panel, plan)
+    panel.text(1, 1, "file order →", inside="axes", shift=(0, 15), align=("right", "bottom"), size=7, colour="ink")
+    names, numbers = [(s + 0.5, f"S{s}") for s in columns], [(r + 0.5, str(r)) for r in rows]
+    panel.frame(
+        Axis(label=_facts(plan), low=-0.08, high=servers + 0.08, above=True, line=False, ticks=names),
+        Axis(label="stripe row", low=bottom + 0.15, high=top - 0.15, line=False, ticks=numbers),
+        _title(plan),
         room=28,
-        x=Axis(
-            label=_facts(plan),
-            low=-0.08,
-            high=servers + 0.08,
-            above=True,
-            line=False,
-            ticks=[(s + 0.5, f"S{s}") for s in columns],
-        ),
-        y=Axis(
-            label="stripe row", low=bottom + 0.15, high=top - 0.15, line=False, ticks=[(r + 0.5, str(r)) for r in rows]
-        ),
     )
 
 
-def _cell_marks(cells: list[_Cell], cell_width: float, cell_height: float) -> list[Mark]:
-    """Return the stripes: grey, then the owners' parts from left to right, then labels where they fit.
+def _stripes(panel: Panel, cells: list[_Cell], cell_width: float, cell_height: float) -> None:
+    """Draw the stripes: grey, then the owners' parts from left to right, then labels where they fit.
 
     Parts of one look are one mark: thousands of single ones would take minutes.
     """
     width = 1 - 2 * _INSET
     size = min(9.0, 30.0 * cell_height, 14.0 * cell_width)
     looks: dict[Look, list[tuple[float, float, float, float]]] = {}
-    outside, texts = [], []
+    outside, texts = [], list[tuple[float, float, str, dict[str, Any]]]()
     for cell in cells:
         left, low = cell.server + _INSET, cell.row + _INSET
         if sum(end - start for start, end, _ in cell.parts) < 1:
@@ -163,30 +152,19 @@ def _cell_marks(cells: list[_Cell], cell_width: float, cell_height: float) -> li
             looks.setdefault(own, []).append((left + start * width, low, (end - start) * width, width))
             label = f"P{aggregator}"
             if size >= 4 and (end - start) * cell_width * 72 > 0.62 * size * len(label):
-                texts.append(
-                    Text(
-                        x=left + (start + end) / 2 * width,
-                        y=cell.row + 0.5,
-                        text=label,
-                        size=size,
-                        colour="ink",
-                        boxed=True,
-                    )
-                )
+                middle = left + (start + end) / 2 * width
+                texts.append((middle, cell.row + 0.5, label, {"size": size, "boxed": True}))
         if cell_width >= 0.5 and cell_height >= 0.3:
-            texts.append(
-                Text(x=left + 0.03, y=low + 0.03, text=str(cell.stripe), align=("left", "top"), size=5, colour="ink")
-            )
-    line = 0.5 if size > 3 else 0
-    return [
-        Tiles(places=outside, look=Look("line")),
-        *(Tiles(places=places, look=own, edge="ink", thin=line) for own, places in looks.items()),
-        *texts,
-    ]
+            texts.append((left + 0.03, low + 0.03, str(cell.stripe), {"size": 5, "align": ("left", "top")}))
+    panel.tiles(outside, Look("line"))
+    for own, places in looks.items():
+        panel.tiles(places, own, edge="ink", thin=0.5 if size > 3 else 0)
+    for x, y, text, how in texts:
+        panel.text(x, y, text, colour="ink", **how)
 
 
-def _changes(plan: Plan) -> list[Mark]:
-    """Return a heavy bar wherever the owner changes on a server: between two stripes, or inside one."""
+def _changes(panel: Panel, plan: Plan) -> None:
+    """Draw a heavy bar wherever the owner changes on a server: between two stripes, or inside one."""
     pieces = plan.pieces()
     pieces = pieces[np.argsort(pieces["server"], kind="stable")]
     before, after = pieces[:-1], pieces[1:]
@@ -202,32 +180,20 @@ def _changes(plan: Plan) -> list[Mark]:
         [(at, row + _INSET), (at, row + 1 - _INSET)]
         for row, at in zip(rows[change & inside].tolist(), where[change & inside].tolist(), strict=True)
     ]
-    return [Segments(lines=bars, width=2.4, layer=3)]
+    panel.segments(bars, width=2.4, layer=3)
 
 
-def _sub_regions(plan: Plan) -> list[Mark]:
-    """Return a dashed stair line in front of every sub-region, with a label."""
+def _sub_regions(panel: Panel, plan: Plan) -> None:
+    """Draw a dashed stair line in front of every sub-region, with a label."""
     servers = plan.geometry.servers
-    marks: list[Mark] = []
     for number, stripe in enumerate(_group_starts(plan), start=1):
         row, column = divmod(stripe, servers)
         xs: list[float] = [-0.06, column, column, servers + 0.06] if column else [-0.06, servers + 0.06]
         ys: list[float] = [row + 1, row + 1, row, row] if column else [row, row]
-        marks.append(Line(x=xs, y=ys, look=Look("changed", (0, (4, 2))), width=1.8, clip=False, layer=4))
-        named = [(number, 0.1, "top"), *([(0, -0.1, "bottom")] if number == 1 else [])]
-        marks += [
-            Text(
-                x=servers + 0.12,
-                y=row + shift,
-                text=f"sub-region {which}",
-                turn=90,
-                size=7,
-                colour="changed",
-                align=("left", side),
-            )
-            for which, shift, side in named
-        ]
-    return marks
+        panel.line(xs, ys, Look("changed", (0, (4, 2))), width=1.8, clip=False, layer=4)
+        for which, shift, side in [(number, 0.1, "top"), *([(0, -0.1, "bottom")] if number == 1 else [])]:
+            place = servers + 0.12, row + shift
+            panel.text(*place, f"sub-region {which}", turn=90, size=7, colour="changed", align=("left", side))
 
 
 # ---- text ------------------------------------------------------------------------------------------------------------

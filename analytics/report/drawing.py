@@ -1,4 +1,4 @@
-"""Charts of analyses: what their data are, as panels and marks that are drawn like all charts.
+"""Charts of analyses: what their data are, and how each kind is drawn.
 
 A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.result.Chart`). ``data`` of each kind:
 
@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.report import timeline
 from mpiio_ext.common import page, plots
-from mpiio_ext.common.plots import Axis, Bars, Line, Look, Mark, Panel, Segments, Spans, Text, corners, look
-from mpiio_ext.common.plots.phone import shortened
+from mpiio_ext.common.plots import Axis, Look, Panel, corners, look, shortened
 from mpiio_ext.common.units import number_words
 
 if TYPE_CHECKING:
@@ -62,29 +61,23 @@ def _axis(data: Mapping[str, Any], which: str, **rest: Any) -> Axis:
 
 
 def _ranking(data: Mapping[str, Any]) -> dict[str, Any]:
-    most = max(len(panel["labels"]) for panel in data["panels"])
-    every, left = [], 0.0
-    for number, panel in enumerate(data["panels"]):
-        labels = [shortened(label, 26) for label in panel["labels"]]
-        left = max(left, _TICK + 2 + _room(labels))
-        bars = Bars(
-            at=range(len(labels)),
-            values=panel["values"],
-            across=True,
-            width=0.7,
-            look=Look(f"series{number}"),
-            notes=panel.get("notes") or (),
+    panels = data["panels"]
+    most = max(len(panel["labels"]) for panel in panels)
+    names = [[shortened(label, 26) for label in panel["labels"]] for panel in panels]
+    left = max(_TICK + 2 + _room(labels) for labels in names)
+
+    def draw(number: int, panel: Panel) -> None:
+        one, labels = panels[number], names[number]
+        own, notes = Look(f"series{number}"), one.get("notes") or ()
+        panel.bars(range(len(labels)), one["values"], own, across=True, width=0.7, notes=notes)
+        high = 1.16 * max(one["values"], default=1) or 1
+        panel.frame(
+            Axis(label=one["axis"], low=0, high=high, most=4, grid=True, form=_form(one.get("quantity", ""))),
+            Axis(low=most - 0.4, high=-0.6, ticks=list(enumerate(labels))),
+            one["title"],
         )
-        x = Axis(
-            label=panel["axis"],
-            low=0,
-            high=1.16 * max(panel["values"], default=1) or 1,
-            most=4,
-            grid=True,
-            form=_form(panel.get("quantity", "")),
-        )
-        y = Axis(low=most - 0.4, high=-0.6, ticks=list(enumerate(labels)))
-        every.append(Panel(marks=[bars], x=x, y=y, title=panel["title"]))
+
+    every = [partial(draw, number) for number in range(len(panels))]
     return {"panels": [every], "height": 0.9 + 0.24 * most, "margins": (left, 14, _ABOVE, 38), "gaps": (left + 14, 0)}
 
 
@@ -105,32 +98,23 @@ def _bars(data: Mapping[str, Any]) -> dict[str, Any]:
         rest = {"whole": True, "form": lambda value: f"{value:,.0f}"}  # there are no parts of jobs
     places = data.get("x") or list(range(len(labels)))
     width = (0.98 if ends else 0.75) / len(series)
-    marks: list[Mark] = []
-    for number, one in enumerate(series):
-        own = look(number)
-        shift = (number - (len(series) - 1) / 2) * width
-        marks.append(
-            Bars(
-                at=[place + shift for place in places],
-                values=one["values"],
-                width=width * 0.96,
-                look=own if data.get("legend") else Look(own.colour),
-                notes=data.get("notes") or (),
-                name=one["name"] if data.get("legend") else "",
-            )
-        )
-    if ends:
-        marks.append(Bars(at=ends["x"], values=ends["values"], width=2.4, look=Look("series1")))
-        marks += [
-            Text(x=place, y=1, text=name, inside="x", colour="ink", align=(side, "bottom"))
-            for place, name in zip(ends["x"], ends["names"], strict=True)
-            for side in ("left" if place < 50 else "right",)
-        ]
-    ticks = list(zip(places, labels, strict=True)) if labels else None
-    panel = Panel(marks=marks, x=_axis(data, "x", ticks=ticks), y=_axis(data, "y", grid=True, **rest))
+
+    def draw(panel: Panel) -> None:
+        for number, one in enumerate(series):
+            own, name = (look(number), one["name"]) if data.get("legend") else (Look(look(number).colour), "")
+            at = [place + (number - (len(series) - 1) / 2) * width for place in places]
+            panel.bars(at, one["values"], own, name, width=width * 0.96, notes=data.get("notes") or ())
+        if ends:
+            panel.bars(ends["x"], ends["values"], Look("series1"), width=2.4)
+            for place, name in zip(ends["x"], ends["names"], strict=True):
+                side = "left" if place < 50 else "right"
+                panel.text(place, 1, name, inside="x", colour="ink", align=(side, "bottom"))
+        ticks = list(zip(places, labels, strict=True)) if labels else None
+        panel.frame(_axis(data, "x", ticks=ticks), _axis(data, "y", grid=True, **rest))
+
     left = _NAME + _TICK + max(_room([f"{largest:,.0f}"]), 24)
     return {
-        "panels": [[panel]],
+        "panels": [[draw]],
         "height": 2.9,
         "legend": "above" if data.get("legend") else "",
         "margins": (left, 8, _ABOVE if data.get("legend") or ends else 14, 22 + _rows(labels)),
@@ -138,20 +122,14 @@ def _bars(data: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _lines(data: Mapping[str, Any]) -> dict[str, Any]:
-    marks = [
-        Line(
-            x=one["x"],
-            y=one["y"],
-            name=one["name"],
-            look=Look(look(number).colour, look(number).dash),
-            width=1.6,
-            clip=False,
-        )
-        for number, one in enumerate(data["series"])
-    ]
-    panel = Panel(marks=marks, x=_axis(data, "x", grid=True), y=_axis(data, "y", grid=True))
+    def draw(panel: Panel) -> None:
+        for number, one in enumerate(data["series"]):
+            own = Look(look(number).colour, look(number).dash)
+            panel.line(one["x"], one["y"], own, one["name"], width=1.6, clip=False)
+        panel.frame(_axis(data, "x", grid=True), _axis(data, "y", grid=True))
+
     return {
-        "panels": [[panel]],
+        "panels": [[draw]],
         "height": 2.9,
         "margins": (_NAME + _TICK + 24, 8, _ABOVE, 34),
         "legend": "above",
@@ -175,105 +153,87 @@ def pieces(values: Sequence[float | None]) -> tuple[list[list[tuple[int, float]]
 
 
 def _parallel(data: Mapping[str, Any]) -> dict[str, Any]:
-    few = len(data["lines"]) < 60
-    marks: list[Mark] = []
-    for number, group in enumerate(data["groups"]):
-        own = look(number)
-        lines: list[list[tuple[int, float]]] = []
-        words: list[list[str]] = []
-        gaps = []
-        for line in data["lines"]:
-            if line["group"] == group:
-                whole, past = pieces(line["values"])
-                lines += whole
-                words += [[line["words"][place] for place, _ in one] for one in whole]
-                gaps += past
-        alpha = 0.9 if few else 0.45
-        marks += [
-            Segments(
-                lines=lines,
-                words=words,
-                name=group,
-                alpha=alpha,
-                width=1.4 if few else 0.8,
-                look=Look(own.colour, own.dash),
-            ),
-            Segments(lines=gaps, alpha=alpha, width=1.1 if few else 0.6, look=Look(own.colour, ":")),
-        ]
-        alone = [line[0] for line in lines if len(line) == 1]  # between two axes without a value
-        marks.append(
-            Line(
-                x=[place for place, _ in alone], y=[value for _, value in alone], size=4, look=Look(own.colour, "", ".")
-            )
-        )
     columns = data["axes"]
-    panel = Panel(
-        marks=[*marks, *_columns(columns)],
-        x=Axis(
-            low=-0.25,
-            high=len(columns) - 0.75,
-            line=False,
-            ticks=[(place, f"\n{column['name']}") for place, column in enumerate(columns)],
-        ),
-        y=Axis(low=-0.02, high=1.04, ticks=(), line=False),
-    )
+
+    def draw(panel: Panel) -> None:
+        for number, group in enumerate(data["groups"]):
+            own = look(number)
+            _group(panel, [line for line in data["lines"] if line["group"] == group], group, own, len(data["lines"]))
+        _columns(panel, columns)
+        ticks = [(place, f"\n{column['name']}") for place, column in enumerate(columns)]
+        panel.frame(
+            Axis(low=-0.25, high=len(columns) - 0.75, line=False, ticks=ticks),
+            Axis(low=-0.02, high=1.04, ticks=(), line=False),
+        )
+
     right = 48 + _room(data["groups"], 8.5)
     return {
-        "panels": [[panel]],
+        "panels": [[draw]],
         "height": 3.6,
         "legend": "right",
         "margins": (8, right, 16, 26 + _rows(one["name"] for one in columns)),
     }
 
 
-def _columns(columns: Sequence[Mapping[str, Any]]) -> list[Mark]:
-    """Return the axes of parallel coordinates: an upright line each, with what its ends, or its one value, are."""
-    marks: list[Mark] = [
-        Segments(
-            lines=[[(place, 0), (place, 1)] for place in range(len(columns))], width=0.8, look=Look("soft"), layer=0
-        )
-    ]
+def _group(panel: Panel, every: Sequence[Mapping[str, Any]], name: str, own: Look, all_lines: int) -> None:
+    """Draw the lines of a group of parallel coordinates; the fewer there are of all groups, the wider they are."""
+    lines: list[list[tuple[int, float]]] = []
+    words: list[list[str]] = []
+    gaps = []
+    for line in every:
+        whole, past = pieces(line["values"])
+        lines += whole
+        words += [[line["words"][place] for place, _ in one] for one in whole]
+        gaps += past
+    alpha, width, thin = (0.9, 1.4, 1.1) if all_lines < 60 else (0.45, 0.8, 0.6)
+    panel.segments(lines, Look(own.colour, own.dash), name, words=words, alpha=alpha, width=width)
+    panel.segments(gaps, Look(own.colour, ":"), alpha=alpha, width=thin)
+    alone = [line[0] for line in lines if len(line) == 1]  # between two axes without a value
+    panel.line([place for place, _ in alone], [value for _, value in alone], Look(own.colour, "", "."), size=4)
+
+
+def _columns(panel: Panel, columns: Sequence[Mapping[str, Any]]) -> None:
+    """Draw the axes of parallel coordinates: an upright line each, with what its ends, or its one value, are."""
+    uprights = [[(place, 0), (place, 1)] for place in range(len(columns))]
+    panel.segments(uprights, Look("soft"), width=0.8, layer=0)
     for place, column in enumerate(columns):
         for key, height, shift, align in (
             ("high", 1, (0, 4), ("center", "bottom")),
             ("low", 0, (0, -4), ("center", "top")),
             ("only", 0.5, (4, 4), ("left", "bottom")),
         ):
-            marks.append(Text(x=place, y=height, text=column.get(key, ""), shift=shift, align=align))
-    return marks
+            panel.text(place, height, column.get(key, ""), shift=shift, align=align)
 
 
 def _files(data: Mapping[str, Any]) -> dict[str, Any]:
-    bars = data["bars"]
-    rows = 1 + max(bar["row"] for bar in bars)
+    rows = 1 + max(bar["row"] for bar in data["bars"])
     labels = [shortened(label, 34) for label in data["labels"]]
-    marks = []
-    for which, name, colour, width in (
-        (False, "I/O time of the file", "series0", 0.78),
-        (True, "on the critical path", "series1", 0.42),
-    ):
-        shown = [bar for bar in bars if bar["critical"] is which]
-        if shown:
-            marks.append(
-                Bars(
-                    at=[bar["row"] for bar in shown],
-                    values=[bar["end"] - bar["start"] for bar in shown],
-                    foot=[bar["start"] for bar in shown],
+
+    def draw(panel: Panel) -> None:
+        for which, name, colour, width in (
+            (False, "I/O time of the file", "series0", 0.78),
+            (True, "on the critical path", "series1", 0.42),
+        ):
+            shown = [bar for bar in data["bars"] if bar["critical"] is which]
+            if shown:
+                panel.bars(
+                    [bar["row"] for bar in shown],
+                    [bar["end"] - bar["start"] for bar in shown],
+                    Look(colour),
+                    name,
                     width=width,
+                    foot=[bar["start"] for bar in shown],
                     across=True,
-                    name=name,
-                    look=Look(colour),
                     edge=colour,
                     thin=0.6,
                 )
-            )
-    panel = Panel(
-        marks=marks,
-        x=_axis(data, "x", grid=True),
-        y=Axis(label=data.get("y_label", ""), low=rows - 0.4, high=-0.6, ticks=list(enumerate(labels))),
-    )
+        ticks = list(enumerate(labels))
+        panel.frame(
+            _axis(data, "x", grid=True), Axis(label=data.get("y_label", ""), low=rows - 0.4, high=-0.6, ticks=ticks)
+        )
+
     return {
-        "panels": [[panel]],
+        "panels": [[draw]],
         "height": 1.1 + 0.24 * max(rows, 2),
         "legend": "above",
         "columns": 2,
@@ -283,19 +243,18 @@ def _files(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
     edges = [*data["x"], data["x"][-1] + data["step"]]
-    marks: list[Mark] = [Spans(spans=data.get("spans", ()))]
-    for number, one in enumerate(data["series"]):
-        x, y = corners(edges, one["y"])
-        own = look(one.get("look", number))
-        marks.append(Line(x=x, y=y, name=one["name"], look=Look(own.colour, own.dash)))
-    panel = Panel(
-        marks=marks,
-        x=_axis(data, "x", grid=True),
-        y=_axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", ""))),
-    )
+
+    def draw(panel: Panel) -> None:
+        panel.spans(data.get("spans", ()))
+        for number, one in enumerate(data["series"]):
+            own = look(one.get("look", number))
+            panel.line(*corners(edges, one["y"]), Look(own.colour, own.dash), one["name"])
+        y = _axis(data, "y", grid=True, low=0, form=_form(data.get("quantity", "")))
+        panel.frame(_axis(data, "x", grid=True), y)
+
     width = {"width": timeline.WIDTH_IN} if data.get("wide") else {}
     return {
-        "panels": [[panel]],
+        "panels": [[draw]],
         **width,
         "height": 2.3,
         "margins": (_NAME + _TICK + 54, 8, _ABOVE, 34),
@@ -316,7 +275,7 @@ _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
 
 
 def chart_of(chart: Chart) -> plots.Chart:
-    """Return a chart of an analysis as panels and marks.
+    """Return a chart of an analysis as functions that draw its panels.
 
     Raises
     ------

@@ -19,7 +19,7 @@ import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.diagnosis.words import said
-from mpiio_ext.common.plots import Axis, Look, Mark, Panel, Tiles
+from mpiio_ext.common.plots import Axis, Look, Panel
 from mpiio_ext.common.units import amount_text, seconds_text
 
 if TYPE_CHECKING:
@@ -176,39 +176,37 @@ def _bars(levels: list[list[int]], step: float, most: float) -> list[tuple[float
 
 
 def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return panels and margins of a time line of ranks."""
+    """Return how a time line of ranks is drawn, and its margins."""
     edges, narrow = data["edges"], bool(data.get("narrow"))
     pairs = narrow and len(edges) > _NARROW_BANDS
     edges = [*edges[:-1:2], edges[-1]] if pairs else edges
     bands = len(edges) - 1
-    marks: list[Mark] = []
-    keys: list[tuple[str, Look, float]] = []
+    drawn = []
     for _, name, look in _KINDS:
         levels = data["levels"].get(name, [])
         if pairs:
             levels = [[max(both) for both in zip(*levels[at : at + 2], strict=True)] for at in range(0, len(levels), 2)]
-        if not levels:
-            continue
         if narrow:  # a bin of two pixels would not be seen
             levels = [[max(row[at : at + 2]) for at in range(0, len(row), 2)] for row in levels]
-        if places := _bars(levels, data["run_time"] / len(levels[0]), 0.9):
-            marks.append(Tiles(places=places, look=look, name=name))
-            keys.append((name, Look(look.colour, "-"), 5.0))
-    every = max(1, -(-bands // 8))
-    ticks = [(float(band), f"{edges[band]:,.0f}") for band in range(0, bands, every)]
-    panel = Panel(
-        marks=marks,
-        x=Axis(label=data["x_label"], low=0, high=data["run_time"]),
-        y=Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks),
-    )
-    left = 26 + 5.6 * max(len(word) for _, word in ticks)
+        if levels and (places := _bars(levels, data["run_time"] / len(levels[0]), 0.9)):
+            drawn.append((places, look, name))
+    ticks = [(float(band), f"{edges[band]:,.0f}") for band in range(0, bands, max(1, -(-bands // 8)))]
+
+    def draw(panel: Panel) -> None:
+        for places, look, name in drawn:
+            panel.tiles(places, look, name)
+        panel.frame(
+            Axis(label=data["x_label"], low=0, high=data["run_time"]),
+            Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks),
+        )
+
     return {
-        "panels": [[panel]],
+        "panels": [[draw]],
         "width": WIDTH_IN,
         "table": rows_of(data),
         "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0),
         "legend": "above",
-        "keys": keys,
+        "keys": [(name, Look(look.colour, "-"), 5.0) for _, look, name in drawn],
         "columns": 2 if narrow else 4,
-        "margins": (left, 8, 22, 34),
+        "margins": (26 + 5.6 * max(len(word) for _, word in ticks), 8, 22, 34),
     }

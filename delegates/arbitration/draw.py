@@ -7,24 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from mpiio_ext.common.plots import (
-    SERIES,
-    Area,
-    Axis,
-    Bars,
-    Chart,
-    Line,
-    Look,
-    Mark,
-    Panel,
-    Rule,
-    Segments,
-    corners,
-    look,
-)
+from mpiio_ext.common.plots import SERIES, Axis, Chart, Look, Panel, corners, look
 from mpiio_ext.common.results import ENOUGH
 from mpiio_ext.delegates.arbitration.comparison import Comparison
 from mpiio_ext.delegates.arbitration.curves import Curve
@@ -33,6 +21,7 @@ from mpiio_ext.delegates.arbitration.rules import policy_classes
 from mpiio_ext.delegates.arbitration.simulation import Simulation
 
 _MOST_TICKS = 12
+_IN_POOL = Axis(label="I/O nodes in the pool")
 
 
 def _look(policy: str) -> Look:
@@ -104,29 +93,15 @@ def curves_words(curves: Mapping[str, Curve]) -> str:
 
 def draw_medians(simulation: Simulation) -> Chart:
     """Return Figure 2: the median aggregate bandwidth of each policy by size of the pool."""
-    marks = [
-        Line(
-            x=simulation.pools.tolist(),
-            y=(np.median(values, axis=0) / 1000).tolist(),
-            look=_look(name),
-            size=4,
-            name=policy_classes()[name].name,
-        )
-        for name, values in simulation.bandwidth.items()
-    ]
-    panel = Panel(
-        marks=marks,
-        x=Axis(label="I/O nodes in the pool"),
-        y=Axis(label="median aggregate bandwidth [GB/s]", low=0, grid=True),
-    )
+
+    def draw(panel: Panel) -> None:
+        for name, values in simulation.bandwidth.items():
+            medians = (np.median(values, axis=0) / 1000).tolist()
+            panel.line(simulation.pools.tolist(), medians, _look(name), policy_classes()[name].name, size=4)
+        panel.frame(_IN_POOL, Axis(label="median aggregate bandwidth [GB/s]", low=0, grid=True))
+
     return Chart(
-        name="medians",
-        title=medians_words(simulation),
-        panels=[[panel]],
-        width=7,
-        height=3.6,
-        legend="above",
-        columns=7,
+        name="medians", title=medians_words(simulation), panels=[[draw]], width=7, height=3.6, legend="above", columns=7
     )
 
 
@@ -134,23 +109,15 @@ def draw_gain(simulation: Simulation) -> Chart:
     """Return Figure 3: the bandwidth of MCKP over STATIC's, smallest, median and largest of the sets."""
     pools, ratio = simulation.pools.tolist(), simulation.ratio("mckp", "static")
     low, middle, high = (part.tolist() for part in (ratio.min(axis=0), np.median(ratio, axis=0), ratio.max(axis=0)))
-    marks: list[Mark] = [
-        Area(x=pools, low=low, high=high, look=Look("series4"), name="smallest to largest"),
-        Line(x=pools, y=middle, look=_look("mckp"), size=4, name="median"),
-        Rule(at=1, across=True, look=Look("ink", "--"), width=0.8),
-    ]
-    panel = Panel(
-        marks=marks,
-        legend=True,
-        x=Axis(label="I/O nodes in the pool"),
-        y=Axis(
-            label="bandwidth of MCKP over STATIC [×]",
-            scale="log",
-            grid=True,
-            ticks=[(n, str(n)) for n in (1, 2, 5, 10, 20)],
-        ),
-    )
-    return Chart(name="gain", title=gain_words(simulation), panels=[[panel]], width=7, height=3.6)
+
+    def draw(panel: Panel) -> None:
+        panel.area(pools, low, high, Look("series4"), "smallest to largest")
+        panel.line(pools, middle, _look("mckp"), "median", size=4)
+        panel.rule(1, Look("ink", "--"), across=True, width=0.8)
+        ticks = [(n, str(n)) for n in (1, 2, 5, 10, 20)]
+        panel.frame(_IN_POOL, Axis(label="bandwidth of MCKP over STATIC [×]", scale="log", grid=True, ticks=ticks))
+
+    return Chart(name="gain", title=gain_words(simulation), panels=[[draw]], width=7, height=3.6, legend="own")
 
 
 def draw_queue(results: Sequence[QueueResult]) -> Chart:
@@ -160,45 +127,35 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
     at a tenth of the first change's time.
     """
     first = min((each.time_s for result in results for each in result.steps if each.time_s > 0), default=1.0) / 10
-    lines: list[Mark] = []
-    for result in results:
-        own = _look(result.policy)
-        steps = [each for each in result.steps if each.grants]
-        times, values = corners(
-            [max(each.time_s, first) for each in steps] + [result.makespan_s], [each.bandwidth / 1000 for each in steps]
-        )
-        lines += [
-            Line(x=times, y=values, look=Look(own.colour, own.dash), width=1.4, name=result.policy),
-            Line(x=times[-1:], y=values[-1:], look=Look(own.colour, "", "|"), size=9),
-        ]  # the queue is empty
-    over_time = Panel(
-        marks=lines,
-        x=Axis(label="time [s], logarithmic; | the end of the queue", scale="log", low=first),
-        y=Axis(label="running jobs [GB/s]", scale="log", grid=True),
-    )
-    names = list(
-        dict.fromkeys(
-            job.name for result in results for job in sorted(result.jobs, key=lambda job: (job.start_s, job.name))
-        )
-    )
-    width = 0.8 / max(len(results), 1)
-    bars = []
-    for index, result in enumerate(results):
-        means = {job.name: job.bandwidth / 1000 for job in result.jobs}
-        bars.append(
-            Bars(
-                at=[at + (index + 0.5) * width - 0.4 for at in range(len(names))],
-                width=width,
-                values=[means[name] for name in names],
-                look=Look(_look(result.policy).colour),
-                name=result.policy,
+    every = (job for result in results for job in sorted(result.jobs, key=lambda job: (job.start_s, job.name)))
+    names = list(dict.fromkeys(job.name for job in every))
+
+    def over_time(panel: Panel) -> None:
+        for result in results:
+            own = _look(result.policy)
+            steps = [each for each in result.steps if each.grants]
+            times, values = corners(
+                [max(each.time_s, first) for each in steps] + [result.makespan_s],
+                [each.bandwidth / 1000 for each in steps],
             )
+            panel.line(times, values, Look(own.colour, own.dash), result.policy, width=1.4)
+            panel.line(times[-1:], values[-1:], Look(own.colour, "", "|"), size=9)  # the queue is empty
+        panel.frame(
+            Axis(label="time [s], logarithmic; | the end of the queue", scale="log", low=first),
+            Axis(label="running jobs [GB/s]", scale="log", grid=True),
         )
-    by_job = Panel(
-        marks=bars,
-        x=Axis(ticks=list(enumerate(names)), turn=30),
-        y=Axis(label="mean of the job [GB/s]", scale="log", grid=True),
-    )
+
+    def by_job(panel: Panel) -> None:
+        width = 0.8 / max(len(results), 1)
+        for index, result in enumerate(results):
+            means = {job.name: job.bandwidth / 1000 for job in result.jobs}
+            at = [at + (index + 0.5) * width - 0.4 for at in range(len(names))]
+            values, own = [means[name] for name in names], Look(_look(result.policy).colour)
+            panel.bars(at, values, own, result.policy, width=width)
+        panel.frame(
+            Axis(ticks=list(enumerate(names)), turn=30), Axis(label="mean of the job [GB/s]", scale="log", grid=True)
+        )
+
     return Chart(
         name="queue",
         title=queue_words(results),
@@ -228,39 +185,34 @@ def comparison_words(found: Comparison) -> str:
     )
 
 
-def _beside(panels: Sequence[Panel | None], label: str, high: float) -> Axis:
+def _beside(label: str, high: float, *, first: bool) -> Axis:
     """Return the y axis of a panel whose row has one scale: the first one has the words."""
-    if panels:
-        return Axis(form=lambda _: "", low=0, high=1.05 * high, grid=True)
-    return Axis(label=label, low=0, high=1.05 * high, grid=True)
+    shown: dict[str, Any] = {"label": label} if first else {"form": lambda _: ""}
+    return Axis(low=0, high=1.05 * high, grid=True, **shown)
 
 
 def _of_pools(found: Comparison) -> Axis:
-    return Axis(label="I/O nodes in the pool", ticks=[(at, str(pool)) for at, pool in enumerate(found.pools)])
+    return Axis(label=_IN_POOL.label, ticks=[(at, str(pool)) for at, pool in enumerate(found.pools)])
 
 
 def draw_sums(found: Comparison) -> Chart:
     """Return Figure 6: the bandwidths of the jobs on top of each other, a panel a policy, a bar a size of the pool."""
-    at, panels = list(range(len(found.pools))), list[Panel | None]()
+    at, names = list(range(len(found.pools))), list(found.allocations)
     most = max(one.bandwidth for allocations in found.allocations.values() for one in allocations) / 1000
-    for name in found.allocations:
-        foot, marks = np.zeros(len(at)), list[Mark]()
+
+    def draw(name: str, panel: Panel) -> None:
+        foot = np.zeros(len(at))
         for index, job in enumerate(found.alone):
             values = np.array(found.bandwidth(name, job)) / 1000
-            marks.append(Bars(at=at, values=values.tolist(), foot=foot.tolist(), look=look(index), name=job))
+            panel.bars(at, values.tolist(), look(index), job, foot=foot.tolist())
             foot = foot + values
-        panels.append(
-            Panel(
-                marks=marks,
-                title=policy_classes()[name].name,
-                x=_of_pools(found),
-                y=_beside(panels, "bandwidth of the jobs [GB/s]", most),
-            )
-        )
+        beside = _beside("bandwidth of the jobs [GB/s]", most, first=name == names[0])
+        panel.frame(_of_pools(found), beside, policy_classes()[name].name)
+
     return Chart(
         name="sums",
         title=comparison_words(found),
-        panels=[panels],
+        panels=[[partial(draw, name) for name in names]],
         width=8.2,
         height=3.6,
         legend="above",
@@ -270,22 +222,19 @@ def draw_sums(found: Comparison) -> Chart:
 
 def draw_shares(found: Comparison) -> Chart:
     """Return Figure 7: the bandwidth of each job under MCKP over what it has alone with the same pool."""
-    names, panels = list(found.alone), list[Panel | None]()
-    for index, pool in enumerate(found.pools):
+    names = list(found.alone)
+
+    def draw(index: int, panel: Panel) -> None:
         shares = [100 * found.shares("mckp", job)[index] for job in names]
-        panels.append(
-            Panel(
-                marks=[Bars(at=list(range(len(names))), values=shares, look=_look("mckp"))],
-                title=f"{pool} I/O nodes",
-                x=Axis(ticks=list(enumerate(names)), turn=90),
-                y=_beside(panels, "of its best alone [%]", 100),
-            )
-        )
+        panel.bars(list(range(len(names))), shares, _look("mckp"))
+        x, y = Axis(ticks=list(enumerate(names)), turn=90), _beside("of its best alone [%]", 100, first=index == 0)
+        panel.frame(x, y, f"{found.pools[index]} I/O nodes")
+
     least = min(min(found.shares("mckp", job)) for job in names)
     return Chart(
         name="shares",
         title=f"Under MCKP each job has {least:.0%} of its best bandwidth alone, or more",
-        panels=[panels],
+        panels=[[partial(draw, index) for index in range(len(found.pools))]],
         width=8.2,
         height=3.2,
     )
@@ -293,30 +242,25 @@ def draw_shares(found: Comparison) -> Chart:
 
 def draw_differences(found: Comparison) -> Chart:
     """Return Figure 8: the bandwidth of each job under MCKP less that under STATIC, by size of the pool."""
-    panels, lost = list[Panel | None](), 0
-    for job in found.alone:
-        values = [
-            mckp - static
-            for mckp, static in zip(found.bandwidth("mckp", job), found.bandwidth("static", job), strict=True)
-        ]
-        lost += min(values) < 0
-        panels.append(
-            Panel(
-                marks=[Bars(at=list(range(len(values))), values=values, look=_look("mckp"))],
-                title=job,
-                x=_of_pools(found),
-                y=Axis(label="MCKP - STATIC [MB/s]", grid=True),
-            )
-        )
-    number = len(panels)
-    panels += [None] * (-number % 3)
+    differences = {
+        job: [a - b for a, b in zip(found.bandwidth("mckp", job), found.bandwidth("static", job), strict=True)]
+        for job in found.alone
+    }
+
+    def draw(job: str, panel: Panel) -> None:
+        values = differences[job]
+        panel.bars(list(range(len(values))), values, _look("mckp"))
+        panel.frame(_of_pools(found), Axis(label="MCKP - STATIC [MB/s]", grid=True), job)
+
+    panels = [*(partial(draw, job) for job in differences), *[None] * (-len(differences) % 3)]
     rows = [panels[at : at + 3] for at in range(0, len(panels), 3)]
+    lost = sum(min(values) < 0 for values in differences.values())
     return Chart(
         name="differences",
         width=8.2,
         height=2.4 * len(rows),
         panels=rows,
-        title=f"{lost} of {number} jobs have less under MCKP than under STATIC with some size of the pool",
+        title=f"{lost} of {len(differences)} jobs have less under MCKP than under STATIC with some size of the pool",
     )
 
 
@@ -327,35 +271,28 @@ def draw_curves(curves: Mapping[str, Curve]) -> Chart:
     """
     names = list(curves)
     groups = [names[at : at + SERIES] for at in range(0, len(names), SERIES)] or [[]]
-    panels = [[_curves({name: curves[name] for name in group})] for group in groups]
-    return Chart(name="curves", title=curves_words(curves), panels=panels, width=8.2, height=4.2 * len(groups))
+    return Chart(
+        name="curves",
+        title=curves_words(curves),
+        panels=[[partial(_curves, {name: curves[name] for name in group})] for group in groups],
+        width=8.2,
+        height=4.2 * len(groups),
+        legend="own",
+    )
 
 
-def _curves(curves: Mapping[str, Curve]) -> Panel:
-    marks: list[Mark] = []
+def _curves(curves: Mapping[str, Curve], panel: Panel) -> None:
     for index, (name, curve) in enumerate(curves.items()):
         own, points = look(index), list(curve.points.values())
-        bars = [
+        deviations = [
             [(count, point.mean - point.deviation), (count, point.mean + point.deviation)]
             for count, point in zip(curve.counts, points, strict=True)
             if point.deviation
         ]
-        marks += [
-            Line(
-                x=curve.counts,
-                y=[point.mean for point in points],
-                look=Look(own.colour, "-", own.marker),
-                width=1,
-                size=4,
-                name=name,
-            ),
-            Segments(lines=bars, look=Look(own.colour), width=0.8),
-        ]
+        means = [point.mean for point in points]
+        panel.line(curve.counts, means, Look(own.colour, "-", own.marker), name, width=1, size=4)
+        panel.segments(deviations, Look(own.colour), width=0.8)
     counts = sorted({count for curve in curves.values() for count in curve.counts})
     step = -(-len(counts) // _MOST_TICKS) or 1
-    return Panel(
-        marks=marks,
-        legend=True,
-        x=Axis(label="I/O nodes", ticks=[(count, str(count)) for count in counts[::step]]),
-        y=Axis(label="bandwidth [MB/s]", low=0, grid=True),
-    )
+    ticks = [(count, str(count)) for count in counts[::step]]
+    panel.frame(Axis(label="I/O nodes", ticks=ticks), Axis(label="bandwidth [MB/s]", low=0, grid=True))

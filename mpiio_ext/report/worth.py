@@ -17,7 +17,7 @@ from typing import Any
 
 from mpiio_ext.common import page
 from mpiio_ext.common.page import Figure
-from mpiio_ext.common.plots import Axis, Chart, Line, Look, Mark, Panel, Rule, Text
+from mpiio_ext.common.plots import Axis, Chart, Look, Panel
 from mpiio_ext.common.results import Measured
 from mpiio_ext.report import verdict, words
 from mpiio_ext.report.load import PeerSet, ResultSet
@@ -50,16 +50,19 @@ def _strip(lines: Mapping[str, _Dots], label: str, **rest: Any) -> Chart:
     """Return a line of dots for each kind of access, below its name."""
     ratios = [ratio for dots in lines.values() for ratio, _ in dots]
     low, high = min(*ratios, 1 / 1.1) / 1.05, max(*ratios, 1.1) * 1.05
-    marks: list[Mark] = [Rule(at=1)]
-    for at, (name, dots) in enumerate(lines.items()):
-        for judgment in dict.fromkeys(judgment for _, judgment in dots):
-            own = [ratio for ratio, one in dots if one == judgment]
-            look, hollow = _LOOKS.get(judgment, _OTHER), judgment == "slower"
-            marks.append(Line(x=own, y=[at] * len(own), look=look, hollow=hollow, clip=False))
-        marks.append(Text(x=low, y=at - 0.2, text=name, colour="ink", align=("left", "bottom"), boxed=True))
-    x = Axis(label=f"{label} [×], logarithmic", scale="log", low=low, high=high, form="{:g}".format)
-    panel = Panel(marks=marks, x=x, y=Axis(low=len(lines) - 0.6, high=-0.9, ticks=(), line=False))
-    return Chart(panels=[[panel]], height=0.7 + 0.4 * len(lines), **rest)
+
+    def draw(panel: Panel) -> None:
+        panel.rule(1)
+        for at, (name, dots) in enumerate(lines.items()):
+            for judgment in dict.fromkeys(judgment for _, judgment in dots):
+                own = [ratio for ratio, one in dots if one == judgment]
+                look, hollow = _LOOKS.get(judgment, _OTHER), judgment == "slower"
+                panel.line(own, [at] * len(own), look, hollow=hollow, clip=False)
+            panel.text(low, at - 0.2, name, colour="ink", align=("left", "bottom"), boxed=True)
+        x = Axis(label=f"{label} [×], logarithmic", scale="log", low=low, high=high, form="{:g}".format)
+        panel.frame(x, Axis(low=len(lines) - 0.6, high=-0.9, ticks=(), line=False))
+
+    return Chart(panels=[[draw]], height=0.7 + 0.4 * len(lines), **rest)
 
 
 def of_results(item: ResultSet, name: str) -> tuple[str, Figure | None]:

@@ -11,7 +11,7 @@ import statistics
 from collections.abc import Sequence
 
 from mpiio_ext.common import page
-from mpiio_ext.common.plots import Axis, Chart, Line, Look, Panel, Rule, look
+from mpiio_ext.common.plots import Axis, Chart, Look, Panel, look
 from mpiio_ext.tune.outcome import Record, Result
 from mpiio_ext.tune.report import Subject, gain_words, lines, settings_of
 from mpiio_ext.tune.setting import BASELINE
@@ -47,19 +47,19 @@ def chart(result: Result) -> Chart | None:
     def which(record: Record) -> str:
         return names[0] if record.setting == BASELINE else names[1] if record.setting == best else names[2]
 
-    marks: list[Line | Rule] = [Rule(at=1, across=True)]
-    for number, name in enumerate(names):
-        some = [(record.number, middle / cost) for record, cost in known if which(record) == name]
-        own = look(number)
-        if some:
-            x, y = zip(*some, strict=True)
-            marks.append(Line(x=x, y=y, name=name, look=Look(own.colour, "", own.marker), clip=False))
-    panel = Panel(
-        marks=marks,
-        x=Axis(label="run", whole=True),
-        y=Axis(label="speed over the program as it is [×]", low=0, grid=True),
-    )
-    return Chart(name="tuning", title=_title(result), panels=[[panel]], legend="above")
+    def draw(panel: Panel) -> None:
+        panel.rule(1, across=True)
+        for number, name in enumerate(names):
+            some = [(record.number, middle / cost) for record, cost in known if which(record) == name]
+            own = look(number)
+            if some:
+                x, y = zip(*some, strict=True)
+                panel.line(x, y, Look(own.colour, "", own.marker), name, clip=False)
+        panel.frame(
+            x=Axis(label="run", whole=True), y=Axis(label="speed over the program as it is [×]", low=0, grid=True)
+        )
+
+    return Chart(name="tuning", title=_title(result), panels=[[draw]], legend="above")
 
 
 def _grids(result: Result, subject: Subject) -> Sequence[page.Grid]:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
-from mpiio_ext.common.plots import Axis, Chart, Line, Look, Mark, look, save
-from mpiio_ext.common.plots import Panel as Drawn
+from mpiio_ext.common.plots import Axis, Chart, Look, Panel, look, save
 from mpiio_ext.common.units import size_text
 from mpiio_ext.partitioning.locks._outcome import Outcome
 from mpiio_ext.partitioning.locks._sweep import Variant, relation
@@ -23,15 +22,6 @@ _MIB = 2**20
 #: Widths in points of the first and the last line, sizes of their marks: methods with equal results stay visible, as
 #: the later lines lie on the earlier ones and are narrower.
 _WIDTHS, _SIZES = (6.5, 0.8), (11.0, 2.5)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Panel:
-    """One quantity: its value for each outcome; counts go from 0 upwards by powers of ten."""
-
-    title: str
-    values: Sequence[float]
-    counts: bool
 
 
 def _between(ends: tuple[float, float], index: int, number: int) -> float:
@@ -56,34 +46,29 @@ def _share_of_fastest(outcomes: Sequence[Outcome]) -> list[float]:
     return [100 * o.bandwidth_bytes_s / (best[o.geometry.aggregators] or 1.0) for o in outcomes]
 
 
-def _panel(outcomes: Sequence[Outcome], panel: _Panel) -> Drawn:
-    """Return one quantity: a colour for each variant, a mark for how aggregators match servers."""
+def _panel(outcomes: Sequence[Outcome], title: str, values: Sequence[float], counts: bool, panel: Panel) -> None:
+    """Draw one quantity: a colour for each variant, a mark for how aggregators match servers.
+
+    `values` : of each outcome; `counts` go from 0 upwards by powers of ten.
+    """
     labels = list(dict.fromkeys(map(_label, outcomes)))
-    marks: list[Mark] = []
     for index, label in enumerate(labels):
-        points = [(o, value) for o, value in zip(outcomes, panel.values, strict=True) if _label(o) == label]
+        points = [(o, value) for o, value in zip(outcomes, values, strict=True) if _label(o) == label]
         width, size = _between(_WIDTHS, index, len(labels)), _between(_SIZES, index, len(labels))
         colour = look(index).colour
         for dash, relations in _CLASSES.items():
             joined = [(o.geometry.aggregators, value) for o, value in points if _related(o) in relations]
-            marks.append(Line(x=[x for x, _ in joined], y=[y for _, y in joined], look=Look(colour, dash), width=width))
-        marks += [
-            Line(
-                x=[o.geometry.aggregators],
-                y=[value],
-                look=Look(colour, "", _MARKS[_related(o)]),
-                size=size,
-                hollow=True,
-            )
-            for o, value in points
-        ]
+            panel.line([x for x, _ in joined], [y for _, y in joined], Look(colour, dash), width=width)
+        for o, value in points:
+            own = Look(colour, "", _MARKS[_related(o)])
+            panel.line([o.geometry.aggregators], [value], own, size=size, hollow=True)
     y = (
-        Axis(scale="symlog", low=-0.4, high=3 * max(1, *panel.values), grid=True)
-        if panel.counts
+        Axis(scale="symlog", low=-0.4, high=3 * max(1, *values), grid=True)
+        if counts
         else Axis(grid=True, form=lambda value: f"{value:,.0f}")
     )
     x = Axis(label="aggregators", scale="log2", grid=True, form=lambda value: f"{value:,.0f}")  # not a power
-    return Drawn(marks=marks, title=panel.title, x=x, y=y)
+    panel.frame(x, y, title)
 
 
 def _keys(outcomes: Sequence[Outcome]) -> list[tuple[str, Look, float]]:
@@ -124,15 +109,15 @@ def draw(outcomes: Sequence[Outcome], path: Path) -> None:
     """
     one = outcomes[0]
     panels = [
-        _panel(outcomes, panel)
-        for panel in (
-            _Panel(title="lock requests", values=[o.total_lock_requests for o in outcomes], counts=True),
-            _Panel(title="conflicts", values=[o.total_conflicts for o in outcomes], counts=True),
-            _Panel(title="predicted MiB/s", values=[o.bandwidth_bytes_s / _MIB for o in outcomes], counts=False),
-            _Panel(
-                title="predicted bandwidth, % of the fastest method with as many aggregators",
-                values=_share_of_fastest(outcomes),
-                counts=False,
+        partial(_panel, outcomes, title, values, counts)
+        for title, values, counts in (
+            ("lock requests", [o.total_lock_requests for o in outcomes], True),
+            ("conflicts", [o.total_conflicts for o in outcomes], True),
+            ("predicted MiB/s", [o.bandwidth_bytes_s / _MIB for o in outcomes], False),
+            (
+                "predicted bandwidth, % of the fastest method with as many aggregators",
+                _share_of_fastest(outcomes),
+                False,
             ),
         )
     ]

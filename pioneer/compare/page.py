@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mpiio_ext.common import plots
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.page import Cell, Finding, Grid, Section, document, drawn
-from mpiio_ext.common.plots import Axis, Chart, Line, Look, Panel, corners, cumulative
+from mpiio_ext.common.plots import Axis, Chart, Look, Panel, corners, cumulative
 from mpiio_ext.common.units import amount_text
 from mpiio_ext.pioneer.compare.comparison import Comparison, Metric, choices, operation_rows, to_json
 from mpiio_ext.pioneer.compare.metrics import UNITS
@@ -41,19 +41,18 @@ def _chart(
     most: float | None = None,
 ) -> Chart:
     """Return a line of each workload; both axes begin at 0."""
-    marks = [
-        Line(x=x, y=y, name=one, look=look, width=1.7, clip=False)
-        for one, look, (x, y) in zip(_NAMES, _LOOKS, lines, strict=True)
-    ]
-    panel = Panel(
-        marks=marks[::-1],
-        x=Axis(label=x_label, low=0, form=_label),
-        y=Axis(label=y_label, low=0, high=most, grid=True, form=_label),
-    )
+
+    def draw(panel: Panel) -> None:
+        for one, look, (x, y) in reversed([*zip(_NAMES, _LOOKS, lines, strict=True)]):
+            panel.line(x, y, look, one, width=1.7, clip=False)
+        panel.frame(
+            x=Axis(label=x_label, low=0, form=_label), y=Axis(label=y_label, low=0, high=most, grid=True, form=_label)
+        )
+
     return Chart(
         name=name,
         title=title,
-        panels=[[panel]],
+        panels=[[draw]],
         height=2.9,
         legend="above",
         margins=(70, 18, 24, 36),

@@ -134,7 +134,7 @@ def test_dates_below_an_axis_do_not_overlap(days: int, panels: int) -> None:
     chart = averages_chart("a", "a", [found] * panels, Rules())
     for one in (chart, plots.phone(chart)):
         with rc_context(draw_of.style(plots.LIGHT, one)):
-            figure = draw_of.figure(one)
+            figure, _ = draw_of.figure(one)
             FigureCanvasAgg(figure).draw()
             for axes in figure.axes:
                 boxes = [label.get_window_extent() for label in axes.get_xticklabels() if label.get_text()]

@@ -291,7 +291,7 @@ def test_a_figure_holds_its_texts_and_one_row_per_metric(metrics: tuple[str, ...
 
 
 def test_time_line_and_box_are_four_to_one() -> None:
-    figure = drawn(chart(umami(_rich(), 39, TWELVE)))
+    figure, _ = drawn(chart(umami(_rich(), 39, TWELVE)))
     widths = [axes.get_position().width for axes in figure.axes]
     assert len(widths) == 24
     for line, beside in zip(widths[::2], widths[1::2], strict=True):
@@ -337,7 +337,7 @@ def test_one_value_far_outside_does_not_squash_the_others() -> None:
     values = steps([(60, 1.0)], noise=0.1)
     values[20] = 4000.0
     table = select(history(steps([(60, 5000.0)]), {"fs_tot_openclose_ops": values}))[0]
-    figure = drawn(chart(umami(table, 59, ["fs_tot_openclose_ops"])))
+    figure, _ = drawn(chart(umami(table, 59, ["fs_tot_openclose_ops"])))
     assert figure.axes[0].get_ylim()[1] < 10
     assert any(line.get_marker() == "^" and len(line.get_xdata()) == 1 for line in figure.axes[0].lines)
 
@@ -349,13 +349,13 @@ def test_no_line_is_drawn_through_a_gap() -> None:
 
     starts = START + DAY * np.array([*range(100), 120, *range(140, 199), 230])
     table = select(history(steps([(161, 5000.0)]), {"_datetime_start": starts}))[0]
-    figure = drawn(chart(umami(table, 160, [PERFORMANCE])))
+    figure, _ = drawn(chart(umami(table, 160, [PERFORMANCE])))
     line, single, *_ = figure.axes[0].lines
     assert np.isnan(line.get_ydata()).sum() == 3
     assert list(single.get_xdata()) == [starts[100], starts[160]]  # between holes
     assert not [one for one in figure.axes[0].lines if one.get_linewidth() == 1.6]  # none leads to the star
     regimes = averages_chart("x", "s", [partition(histories(table)[0], Rules())], Rules())
-    for one in drawn(regimes).axes[0].lines[:3]:
+    for one in drawn(regimes)[0].axes[0].lines[:3]:
         assert np.isnan(one.get_ydata()).sum() == 3
 
 

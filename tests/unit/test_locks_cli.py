@@ -19,9 +19,10 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
+from matplotlib.figure import Figure
 
 from mpiio_ext.cli import main
-from mpiio_ext.common.plots import Line
+from mpiio_ext.common.plots import LIGHT, Panel
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning import Geometry, methods
 from mpiio_ext.partitioning.locks import _figure, cached, gpfs, lustre, simulate, uncached
@@ -286,21 +287,23 @@ def test_picture_joins_like_with_like_and_hides_nothing() -> None:
         for method in ("even", "aligned", "static_cyclic")
     ]
     values = [o.total_conflicts for o in outcomes]
-    panel = _figure._panel(outcomes, _figure._Panel(title="conflicts", values=values, counts=True))
-    lines = [mark for mark in panel.marks if isinstance(mark, Line)]
-    joined = [line for line in lines if line.look.dash]
-    assert [list(line.x) for line in joined] == [[2, 3, 6, 12], [4, 5, 7]] * 3
+    panel = Panel(Figure().subplots(), LIGHT)
+    _figure._panel(outcomes, "conflicts", values, True, panel)
+    lines = panel.axes.lines
+    joined = [line for line in lines if line.get_marker() in ("", "None")]
+    assert [list(line.get_xdata()) for line in joined] == [[2, 3, 6, 12], [4, 5, 7]] * 3
     for at, line in enumerate(joined):
         method = ("even", "aligned", "static_cyclic")[at // 2]
         mine = [v for o, v in zip(outcomes, values, strict=True) if o.method == method]
         by_number = dict(zip((2, 3, 4, 5, 6, 7, 12), mine, strict=True))
-        assert list(line.y) == [by_number[number] for number in line.x]
-    widths = [line.width for line in joined[::2]]
+        assert list(line.get_ydata()) == [by_number[number] for number in line.get_xdata()]
+    widths = [line.get_linewidth() for line in joined[::2]]
     assert widths[0] > 1.5 * widths[1] > 2 * widths[2]
-    assert [line.look.colour for line in joined[::2]] == ["series0", "series1", "series2"]
-    marks = [line for line in lines if not line.look.dash]
-    assert len(marks) == len(outcomes) and all(line.hollow for line in marks)
-    assert {line.look.marker for line in marks if line.x[0] == 5} == {"o"}
+    assert [line.get_color() for line in joined[::2]] == [LIGHT.colour(f"series{number}") for number in range(3)]
+    marks = [line for line in lines if line.get_marker() not in ("", "None")]
+    assert len(marks) == len(outcomes)
+    assert all(line.get_markerfacecolor() == "none" and line.get_linestyle() == "None" for line in marks)
+    assert {line.get_marker() for line in marks if line.get_xdata()[0] == 5} == {"o"}
 
 
 def test_picture_compares_with_the_fastest_of_as_many_aggregators() -> None:

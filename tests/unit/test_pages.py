@@ -19,6 +19,8 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from matplotlib import rc_context
+from matplotlib.collections import LineCollection, PolyCollection
 
 from mpiio_ext.analytics.jobs import Jobs
 from mpiio_ext.analytics.jobs.files import write
@@ -29,7 +31,7 @@ from mpiio_ext.bench.explore.results import Run
 from mpiio_ext.bench.explore.spec import parse
 from mpiio_ext.cli import main
 from mpiio_ext.common import page
-from mpiio_ext.common.plots import Area, Axis, Bars, Boxes, Chart, Line, Segments
+from mpiio_ext.common.plots import LIGHT, Axis, Chart, Panel, draw
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.tune.evidence import evidence
 from mpiio_ext.tune.objective import Elapsed
@@ -310,23 +312,28 @@ def numbers_of(text: str) -> list[float]:
     return [float(cell) for row in rows for cell in row if is_number(cell)]
 
 
+def panels_of(chart: Chart) -> list[Panel]:
+    """Return the panels of a chart, drawn."""
+    with rc_context(draw.style(LIGHT, chart)):
+        return draw.figure(chart)[1]
+
+
 def drawn_numbers(chart: Chart) -> list[float]:
-    """Return the heights that are drawn."""
-    found: list[float | None] = []
-    for panel in (panel for row in chart.panels for panel in row if panel):
-        for mark in panel.marks:
-            if isinstance(mark, Bars):
-                feet = [mark.foot] * len(mark.at) if isinstance(mark.foot, (int, float)) else mark.foot
-                found += [foot + value for foot, value in zip(feet, mark.values, strict=True)]
-            elif isinstance(mark, Line):
-                found += mark.y
-            elif isinstance(mark, Area):
-                found += [*mark.low, *mark.high]
-            elif isinstance(mark, Boxes):
-                found += [value for five in mark.numbers for value in five]
-            elif isinstance(mark, Segments):
-                found += [y for line in mark.lines for _, y in line]
-    return [value for value in found if value is not None and value == value]
+    """Return the heights that are drawn, as Matplotlib has them."""
+    found: list[float] = []
+    for axes in (panel.axes for panel in panels_of(chart)):
+        for bars in axes.containers:
+            across = bars.orientation == "horizontal"
+            found += [each.get_x() + each.get_width() if across else each.get_y() + each.get_height() for each in bars]
+        for line in axes.lines:
+            if line.get_transform() == axes.transData:  # else it goes through the whole panel
+                found += np.asarray(line.get_ydata(), float).tolist()
+        for each in axes.collections:
+            if isinstance(each, LineCollection):
+                found += [y for segment in each.get_segments() for _, y in segment.tolist()]
+            elif isinstance(each, PolyCollection):
+                found += [y for path in each.get_paths() for _, y in path.vertices.tolist()]
+    return [value for value in found if value == value]
 
 
 def has_units(axis: Axis) -> bool:
@@ -391,7 +398,7 @@ def test_a_page(name: str, made: Callable[[str], Made]) -> None:
     for chart, figure in charts:
         assert figure.title == chart.title and figure.data in map(data_of, figures)
         assert numbers_of(figure.data)
-        for panel in (panel for row in chart.panels for panel in row if panel):
+        for panel in panels_of(chart):
             assert has_units(panel.x) and has_units(panel.y), (chart.name, panel.x, panel.y)
 
 
@@ -400,7 +407,7 @@ def test_the_data_are_what_is_drawn(made: Callable[[str], Made]) -> None:
     plain = [(chart, figure) for name in PAGES for chart, figure in made(name)[1] if chart.table is None]
     assert len(plain) > 15
     for chart, figure in plain:
-        categorical = any(tick for row in chart.panels for panel in row if panel for tick in panel.y.ticks or ())
+        categorical = any(tick for panel in panels_of(chart) for tick in panel.y.ticks or ())
         told = np.array(numbers_of(figure.data))
         left = [value for value in drawn_numbers(chart) if not np.isclose(value, told, rtol=1e-5, atol=0).any()]
         assert categorical or not left, (chart.name, left[:9])

@@ -8,47 +8,87 @@ import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 
 import pytest
 from matplotlib import rc_context
 
 from mpiio_ext.common import page, plots
-from mpiio_ext.common.plots import Axis, Chart, Line, Panel, draw, theme
+from mpiio_ext.common.plots import Axis, Chart, Panel, theme
+from mpiio_ext.common.plots import draw as draw_of
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from support.cbuild import ROOT
 from support.html_page import Page
 
-MARKS: dict[str, plots.Mark] = {
-    "area": plots.Area(x=[0, 1], low=[0, 1], high=[1, 2], name="a"),
-    "bars": plots.Bars(at=[0, 1], values=[2, 3], look=plots.look(1), notes=["two", "three"], errors=([1, 1], [1, 1])),
-    "across": plots.Bars(at=[0], values=[2], foot=[1], across=True, name="a"),
-    "boxes": plots.Boxes(at=[0, 1], numbers=[(0, 1, 2, 3, 4)] * 2),
-    "line": Line(x=[0, 1, 2], y=[1, None, math.nan], name="<a> $b$", look=plots.look(2)),
-    "rule": plots.Rule(at=0.5),
-    "segments": plots.Segments(lines=[[(0, 0), (1, 1)]], name="a", words=[["first", "second"]]),
-    "spans": plots.Spans(spans=[(0, 1)]),
-    "text": plots.Text(x=0, y=0, text="<here>", boxed=True),
-    "tiles": plots.Tiles(places=[(0, 0, 1, 1)], look=plots.Look("series7", hatch="xx"), edge="ink"),
+Drawn = Callable[[Panel], None]
+MARKS: dict[str, Drawn] = {
+    "area": lambda panel: panel.area([0, 1], [0, 1], [1, 2], name="a"),
+    "bars": lambda panel: panel.bars([0, 1], [2, 3], plots.look(1), notes=["two", "three"], errors=([1, 1], [1, 1])),
+    "across": lambda panel: panel.bars([0], [2], foot=[1], across=True, name="a"),
+    "boxes": lambda panel: panel.boxes([0, 1], [(0, 1, 2, 3, 4)] * 2),
+    "line": lambda panel: panel.line([0, 1, 2], [1, None, math.nan], plots.look(2), "<a> $b$"),
+    "rule": lambda panel: panel.rule(0.5),
+    "segments": lambda panel: panel.segments([[(0, 0), (1, 1)]], name="a", words=[["first", "second"]]),
+    "spans": lambda panel: panel.spans([(0, 1)]),
+    "text": lambda panel: panel.text(0, 0, "<here>", boxed=True),
+    "tiles": lambda panel: panel.tiles([(0, 0, 1, 1)], plots.Look("series7", hatch="xx"), edge="ink"),
+}
+#: What each of them tells, as CSV.
+TOLD = {
+    "area": "series,time [s],low,high\na,0,0,1\na,1,1,2\n",
+    "bars": "time [s],y,below,above,words\n0,2,1,1,two\n1,3,1,1,three\n",
+    "across": "series,time [s],y,foot\na,3,0,1\n",
+    "boxes": "time [s],low,first quartile,median,third quartile,high\n0,0,1,2,3,4\n1,0,1,2,3,4\n",
+    "line": "series,time [s],y\n<a> $b$,0,1\n<a> $b$,1,\n<a> $b$,2,\n",
+    "rule": "\n",
+    "segments": "series,part,time [s],y,words\na,0,0,0,first\na,0,1,1,second\n",
+    "spans": "time [s],x end\n0,1\n",
+    "text": "\n",
+    "tiles": "time [s],x end,y,y end\n0,1,0,1\n",
 }
 
 
-def _chart(*marks: plots.Mark, **rest: object) -> Chart:
-    return Chart(
-        name="c",
-        title="A <chart>",
-        panels=[[Panel(marks=marks, x=Axis(label="time [s]", grid=True))]],
-        legend="above",
-        **rest,
-    )  # type: ignore[arg-type]
+def _chart(*marks: Drawn, **rest: object) -> Chart:
+    def draw(panel: Panel) -> None:
+        for mark in marks:
+            mark(panel)
+        panel.frame(x=Axis(label="time [s]", grid=True))
+
+    return Chart(name="c", title="A <chart>", panels=[[draw]], legend="above", **rest)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("mark", MARKS.values(), ids=MARKS)
+@pytest.mark.parametrize("mark", MARKS)
 @pytest.mark.parametrize("margins", [None, (40, 8, 20, 30)], ids=["measured", "given"])
-def test_every_mark_is_drawn_the_same_each_time(mark: plots.Mark, margins: object) -> None:
-    text = plots.svg(_chart(mark, margins=margins))
+def test_every_mark_is_drawn_the_same_each_time(mark: str, margins: object) -> None:
+    text, numbers = plots.with_numbers(_chart(MARKS[mark], margins=margins))
     root = ET.fromstring(text)
     assert root.get("aria-label") == "A <chart>" and "time [s]" in "".join(root.itertext())
-    assert text == plots.svg(_chart(mark, margins=margins)) and "nan" not in text
+    assert text == plots.svg(_chart(MARKS[mark], margins=margins)) and "nan" not in text
+    assert numbers == TOLD[mark]
+
+
+def test_a_phone_has_larger_words_and_turned_names() -> None:
+    names = [(at, f"a name of {at} that is long") for at in range(6)]
+
+    def draw(panel: Panel) -> None:
+        panel.bars(range(6), [1.0] * 6, notes=["note"] * 6)
+        panel.text(0, 1, "above", inside="x")
+        panel.frame(Axis(label="x", ticks=names), Axis(label="a label of many words that is broken"))
+
+    wide = Chart(name="c", panels=[[draw, draw]], legend="own")
+    (thin,) = [plots.phone(wide)]
+    figure, panels = draw_of.figure(thin)
+    assert [panel.x.turn for panel in panels] == [50, 50] and "\n" in panels[0].y.label
+    assert figure.get_size_inches()[0] == pytest.approx(plots.WIDTH / 72)
+    assert figure.get_size_inches()[1] == pytest.approx(2 * (wide.height + 0.35 + 0.8) + 0.5)
+    assert not [text for text in panels[0].axes.texts if text.get_text() == "note"]
+    (above,) = [text for text in panels[0].axes.texts if text.get_text() == "above"]
+    assert above.get_fontsize() == pytest.approx(8 * plots.SCALE) and panels[0].title == " "
+
+
+def test_numbers_that_are_not_finite_are_told() -> None:
+    numbers = plots.with_numbers(_chart(lambda panel: panel.area([1, 2.5], [0, 1], [1, math.inf])))[1]
+    assert numbers == "time [s],low,high\n1,0,1\n2.5,1,inf\n"
 
 
 def _places(path: str) -> list[tuple[float, float]]:
@@ -63,9 +103,9 @@ def _places(path: str) -> list[tuple[float, float]]:
 
 def test_a_long_line_is_where_its_points_are_to_its_end() -> None:
     y = [math.sin(7 * at) * 10 ** (at % 5 - 2) for at in range(2000)]
-    chart = _chart(Line(x=list(range(2000)), y=y, look=plots.look(0)), margins=(40, 8, 20, 30))
-    with rc_context(draw.style(plots.LIGHT, chart)):
-        figure = draw.figure(chart)
+    chart = _chart(lambda panel: panel.line(range(2000), y, plots.look(0)), margins=(40, 8, 20, 30))
+    with rc_context(draw_of.style(plots.LIGHT, chart)):
+        figure, _ = draw_of.figure(chart)
         figure.axes[0].autoscale_view()
         exact = figure.axes[0].transData.transform(list(enumerate(y))) / figure.dpi * 72
     told = [(x, 72 * chart.height - up) for x, up in exact.tolist()]
@@ -187,7 +227,7 @@ def test_one_place_draws_and_one_makes_pages() -> None:
             pattern = word if word[0] == "<" else rf"^\s*(?:import|from) {word}\b"
             if re.search(pattern, text, re.MULTILINE):
                 places.add(path.relative_to(ROOT).as_posix())
-    own = {f"mpiio_ext/common/plots/{name}.py" for name in ("draw", "files", "marks")}
+    own = {f"mpiio_ext/common/plots/{name}.py" for name in ("draw", "files", "panel")}
     assert found == {
         "matplotlib": own,
         "jinja2": {"mpiio_ext/common/page/__init__.py"},

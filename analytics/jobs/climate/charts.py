@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -16,14 +16,14 @@ from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.regimes.partition import LONG_LOW, NORMAL, Partition, Rules
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.time_axis import MARKED, broken, date_axis
-from mpiio_ext.common.plots import Axis, Bars, Boxes, Chart, Line, Look, Mark, Panel, Rule, Segments, Spans, Text
+from mpiio_ext.common.plots import Axis, Chart, Look, Panel
 from mpiio_ext.common.units import number_words
 
 #: Metrics in the figure of correlations; the table has all.
 _MOST_ROWS = 16
 
 
-def _grid(panels: Sequence[Panel], above: float = 18.0) -> dict[str, Any]:
+def _grid(panels: Sequence[Callable[[Panel], None]], above: float = 18.0) -> dict[str, Any]:
     """Return panels in two columns, under each other."""
     columns = 1 if len(panels) == 1 else 2
     rows = [list(panels[at : at + columns]) for at in range(0, len(panels), columns)]
@@ -75,14 +75,11 @@ def months_chart(
             for month, box in sorted(month_boxes(history, target, zone).items())
         }
         title, found = kind_of(history.motif, history.scale), watched.get((history.motif, history.scale))
-        shown = Boxes(
-            at=[places[month] for month in boxes], numbers=list(boxes.values()), width=0.62, look=Look("data")
-        )
         changes = _changes(found, zone, places) if found else []
         moved += bool(changes)
-        high = 1.12 * max((five[4] for five in boxes.values()), default=1.0) or 1.0
         x = Axis(low=-0.6, high=len(names) - 0.4, ticks=ticks)
-        panels.append(Panel(marks=[shown, *changes], title=title, x=x, y=_amount(one.unit, high)))
+        known = {float(places[month]): five for month, five in boxes.items()}
+        panels.append(partial(_months, known, changes, x, one.unit, title))
         rows += [(title, f"{year}-{month:02}", *five) for (year, month), five in boxes.items()]
     numbers = (f"{name} [{one.unit}]" if one.unit else name for name in ("p5", "q1", "median", "q3", "p95"))
     told = (
@@ -98,67 +95,73 @@ def months_chart(
     )
 
 
-def _changes(found: Watched, zone: datetime.tzinfo, places: Mapping[tuple[int, int], int]) -> list[Mark]:
-    """Return a line wherever the level has changed, with the direction at its top."""
-    marks: list[Mark] = []
+def _months(
+    boxes: Mapping[float, Sequence[float]],
+    changes: Sequence[tuple[float, str]],
+    x: Axis,
+    unit: str,
+    title: str,
+    panel: Panel,
+) -> None:
+    """Draw a history: a box for each month, a line wherever the level has changed, and the direction at its top."""
+    panel.boxes(list(boxes), list(boxes.values()), Look("data"), width=0.62)
+    for place, kind in changes:
+        panel.rule(place, Look("changed", (0, (3, 2))), width=1.1)
+        panel.text(place, 1, kind, inside="x", shift=(0, 2), size=7, colour="changed", align=("center", "top"))
+    panel.frame(x, _amount(unit, 1.12 * max((five[4] for five in boxes.values()), default=1.0) or 1.0), title)
+
+
+def _changes(found: Watched, zone: datetime.tzinfo, places: Mapping[tuple[int, int], int]) -> list[tuple[float, str]]:
+    """Return where the level has changed, and the direction."""
+    changes = []
     for shift in found.shifts:
         at = datetime.datetime.fromtimestamp(shift.time, zone)
         place = places[month_at(shift.time, zone)] - 0.5 + (at.day - 1) / 31  # -0.5 to 0.5 around that of the month
-        kind, ends = "▼" if shift.change.after < shift.change.before else "▲", ("center", "top")
-        marks += [
-            Rule(at=place, look=Look("changed", (0, (3, 2))), width=1.1),
-            Text(x=place, y=1, text=kind, inside="x", shift=(0, 2), size=7, colour="changed", align=ends),
-        ]
-    return marks
+        changes.append((place, "▼" if shift.change.after < shift.change.before else "▲"))
+    return changes
 
 
 # ---- regimes ---------------------------------------------------------------------------------------------------------
 
 
-def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Rules, *, narrow: bool = False) -> Chart:
-    """Return the regimes of a file system: a panel for each history, with both moving averages.
-
-    `narrow`: without the jobs where they are many, to be made as wide as a phone.
-    """
-    one = metric(rules.target)
-    parts = [_regimes(found, rules, most=4 if len(every) > 1 else 7, narrow=narrow) for found in every]
-    regions, single = sum(part[1] for part in parts), sum(part[2] for part in parts)
-    told = f"{count_words(regions, 'long-term region')}, {count_words(single, 'transient')}"
+def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Rules) -> Chart:
+    """Return the regimes of a file system: a panel for each history, with both moving averages."""
+    regions = sum(region.regime != NORMAL for found in every for region in found.regions)
+    told = f"{count_words(regions, 'long-term region')}, {count_words(sum(map(len, map(_single, every))), 'transient')}"
+    most = 4 if len(every) > 1 else 7
     return Chart(
         name=name,
-        title=f"Regimes of {one.label.lower()}{_on(system)}: {told}",
+        title=f"Regimes of {metric(rules.target).label.lower()}{_on(system)}: {told}",
         legend="above",
-        **_grid([panel for panel, *_ in parts], above=34.0),
+        **_grid([partial(_regimes, found, rules, most) for found in every], above=34.0),
     )
 
 
-def _regimes(found: Partition, rules: Rules, *, most: int, narrow: bool) -> tuple[Panel, int, int]:
-    """Return the panel of a history, and how many long-term regions and transients it has."""
+def _single(found: Partition) -> list[int]:
+    """Return the places of transients."""
+    return [at for at, regime in enumerate(found.regimes.tolist()) if regime.startswith("transient")]
+
+
+def _regimes(found: Partition, rules: Rules, most: int, panel: Panel) -> None:
+    """Draw a history: regions, averages, transients, and the jobs, but for a phone where they are many."""
     one, times = metric(rules.target), found.history.jobs.times().tolist()
     apart = longest_interval(found.history.jobs.times())
     values, long, short = ((each * one.factor).tolist() for each in (found.values, found.long, found.short))
-    regions = [region for region in found.regions if region.regime != NORMAL]
-    marks: list[Mark] = [
-        Spans(
-            spans=[(times[region.begin], times[region.end - 1])], colour="low" if region.regime == LONG_LOW else "high"
-        )
-        for region in regions
-    ]
+    for region in (region for region in found.regions if region.regime != NORMAL):
+        ends = times[region.begin], times[region.end - 1]
+        panel.spans([ends], "low" if region.regime == LONG_LOW else "high")
     lines = [
         ("jobs", values, Look("neutral"), 0.5),  # without marks, which are bytes
         (f"mean over {rules.long_days:g} days", long, Look("average", "--"), 1.3),
         (f"over {rules.short_days:g} days", short, Look("data"), 1.2),
     ]
-    for name, numbers, look, width in lines[len(times) >= MARKED and narrow :]:
-        x, y = broken(times, numbers, apart)
-        marks.append(Line(x=x, y=y, look=look, width=width, name=name))
-    single = [at for at, regime in enumerate(found.regimes.tolist()) if regime.startswith("transient")]
+    for name, numbers, look, width in lines[len(times) >= MARKED and panel.narrow :]:
+        panel.line(*broken(times, numbers, apart), look, name, width=width)
+    single = _single(found)
     crosses = Look("changed", "", "x")
-    x, y = [times[at] for at in single], [values[at] for at in single]
-    marks.append(Line(x=x, y=y, look=crosses, size=4, name="transient"))
+    panel.line([times[at] for at in single], [values[at] for at in single], crosses, "transient", size=4)
     title = kind_of(found.history.motif, found.history.scale)
-    panel = Panel(marks=marks, title=title, x=date_axis(times, most=most), y=_amount(one.unit))
-    return panel, len(regions), len(single)
+    panel.frame(date_axis(times, most=most), _amount(one.unit), title)
 
 
 # ---- correlations ----------------------------------------------------------------------------------------------------
@@ -179,44 +182,39 @@ def correlation_chart(found: Sequence[Correlation], level: float) -> Chart | Non
     if not names:
         return None
     labels = [metric(name).label + (" †" if metric(name).extensive else "") for name in names]
-    marks: list[Mark] = [
-        Segments(
-            lines=[[(at, -0.5), (at, len(names) - 0.5)] for at in range(len(groups))],
-            look=Look("line"),
-            width=0.8,
-            layer=1,
-        )
+    known = {(one.metric, one.group): one for one in mine}
+    every = [(name, group) for name in names for group in groups if (name, group) in known]
+    cells = [(groups.index(group), names.index(name), known[name, group]) for name, group in every]
+    rows = [
+        (labels[row], one.group, one.coefficient, "yes" if one.p_corrected <= level else "no") for _, row, one in cells
     ]
-    cells, rows = {(one.metric, one.group): one for one in mine}, list[tuple[object, ...]]()
-    for row, name in enumerate(names):
-        for at, group in enumerate(groups):
-            if (cell := cells.get((name, group))) is not None:
-                sure = cell.p_corrected <= level
-                marks += _coefficient(at, row, cell.coefficient, sure=sure)
-                rows.append((labels[row], group, cell.coefficient, "yes" if sure else "no"))
     most = max((one for one in mine if one.metric == names[0]), key=lambda one: abs(one.coefficient))
-    panel = Panel(
-        marks=marks,
-        x=Axis(low=-0.5, high=len(groups) - 0.5, ticks=list(enumerate(groups)), above=True, line=False),
-        y=Axis(low=len(names) - 0.5, high=-0.5, ticks=list(enumerate(labels)), line=False),
-    )
+
+    def draw(panel: Panel) -> None:
+        uprights = [[(at, -0.5), (at, len(names) - 0.5)] for at in range(len(groups))]
+        panel.segments(uprights, Look("line"), width=0.8, layer=1)
+        for at, row, one in cells:
+            _coefficient(panel, at, row, one.coefficient, sure=one.p_corrected <= level)
+        panel.frame(
+            Axis(low=-0.5, high=len(groups) - 0.5, ticks=list(enumerate(groups)), above=True, line=False),
+            Axis(low=len(names) - 0.5, high=-0.5, ticks=list(enumerate(labels)), line=False),
+        )
+
     return Chart(
         name="correlations",
         title=(
             f"Performance and {metric(names[0]).label} correlate most: Spearman's coefficient {most.coefficient:+.2f} "
             f"on {most.group}"
         ),
-        panels=[[panel]],
+        panels=[[draw]],
         height=(42 + 17.0 * len(names)) / 72,
         margins=(176, 10, 34, 8),
         table=(("metric", "file system", "Spearman's coefficient", "sure"), rows),
     )
 
 
-def _coefficient(at: int, row: int, value: float, *, sure: bool) -> list[Mark]:
+def _coefficient(panel: Panel, at: int, row: int, value: float, *, sure: bool) -> None:
     colour = ("quarter3" if value >= 0 else "quarter0") if sure else "line"
     text, ink = f"{round(value, 2) + 0.0:+.2f}", "ink" if sure else "soft"
-    return [
-        Bars(at=[row], values=[value * 0.3], foot=at, width=0.62, across=True, look=Look(colour)),
-        Text(x=at + 0.48, y=row, text=text, align=("right", "center"), size=7.5, colour=ink, bold=sure),
-    ]
+    panel.bars([row], [value * 0.3], Look(colour), foot=at, width=0.62, across=True)
+    panel.text(at + 0.48, row, text, align=("right", "center"), size=7.5, colour=ink, bold=sure)

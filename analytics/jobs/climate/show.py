@@ -24,7 +24,6 @@ from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.statistics.moved import Moved
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
-from mpiio_ext.common.plots import phone
 from mpiio_ext.common.printing import under_heads
 from mpiio_ext.common.units import number_words
 
@@ -248,8 +247,8 @@ def _figures(made: Study, zone: datetime.tzinfo) -> dict[str, list[Figure]]:
         found["months"].append(pages.drawn(months, caption=_CAPTIONS["months"]))
         if made.partitions:
             parts, name = [made.partitions[at] for at in places], f"regimes-{number}"
-            whole, thin = (averages_chart(name, system, parts, made.rules, narrow=narrow) for narrow in (False, True))
-            found["averages"].append(pages.drawn(whole, caption=_CAPTIONS["averages"], narrow=phone(thin)))
+            averages = averages_chart(name, system, parts, made.rules)
+            found["averages"].append(pages.drawn(averages, caption=_CAPTIONS["averages"]))
     if (last := correlation_chart(made.correlations, made.options.level)) is not None:
         found["correlations"].append(pages.drawn(last, caption=_CAPTIONS["correlations"]))
     return found

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import datetime
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
 from mpiio_ext.analytics.jobs.gaps import longest_interval
 from mpiio_ext.analytics.jobs.time_axis import MARKED, alone, broken, date_axis
 from mpiio_ext.analytics.jobs.umami.rows import Row, Umami
-from mpiio_ext.common.plots import Axis, Boxes, Chart, Line, Look, Mark, Panel, Segments, Text
-from mpiio_ext.common.plots.phone import SCALE, WIDTH
+from mpiio_ext.common.plots import SCALE, WIDTH, Axis, Chart, Look, Panel
 from mpiio_ext.common.units import number_words
 
 _FIVE = ("p5", "q1", "median", "q3", "p95")
@@ -59,47 +58,27 @@ def _limits(row: Row) -> tuple[float, float]:
     return low - (0.06 * (high - low) if low == 0 else room), high + room
 
 
-def _line(found: Umami, row: Row, limits: tuple[float, float]) -> list[Mark]:
-    """Return the values over time, marks at the edges for those far outside, and a star for the job."""
+def _line(panel: Panel, found: Umami, row: Row, limits: tuple[float, float]) -> None:
+    """Draw the values over time, marks at the edges for those far outside, and a star for the job."""
     times, place, apart = found.times.tolist(), found.place, longest_interval(found.times)
     values, own = _values(row), _value(row)
     marked = len(times) < MARKED
     across, up = broken(times, values, apart)
     single = [] if marked else alone(up)
-    dots = Look("data", "", ".")
-    marks: list[Mark] = [
-        Line(x=across, y=up, look=Look("data", "-", "." if marked else ""), width=0.8, size=3),
-        Line(x=[across[at] for at in single], y=[up[at] for at in single], look=dots, size=3),
-    ]
+    panel.line(across, up, Look("data", "-", "." if marked else ""), width=0.8, size=3)
+    panel.line([across[at] for at in single], [up[at] for at in single], Look("data", "", "."), size=3)
     for end, mark in ((1, "^"), (0, "v")):
         beyond = [
             at for at, value in zip(times, values, strict=True) if (value > limits[1] if end else value < limits[0])
         ]
-        marks.append(Line(x=beyond, y=[limits[end]] * len(beyond), look=Look("data", "", mark), size=3.5, clip=False))
+        panel.line(beyond, [limits[end]] * len(beyond), Look("data", "", mark), size=3.5, clip=False)
     if own is None:
-        return marks
+        return
     before = [at for at in range(place) if values[at] == values[at]][-1:]
     if before and (apart is None or times[place] - times[before[0]] <= apart):
         x, y = [times[before[0]], times[place]], [values[before[0]], own]
-        marks.append(Line(x=x, y=y, look=Look(_colour(row)), width=1.6))
-    star = Look(_colour(row), "", "*")
-    return [*marks, Line(x=[times[place]], y=[own], look=star, size=12, clip=False, edge="page", layer=5)]
-
-
-def _box(row: Row) -> list[Mark]:
-    """Return the distribution of the other jobs, and the job in it."""
-    five, own, look = _five(row), _value(row), Look(_colour(row), (0, (4, 2)))
-    marks: list[Mark] = [Boxes(at=[0.5], numbers=[five], width=0.5)] if five else []
-    return marks + ([] if own is None else [Segments(lines=[[(0, own), (1, own)]], look=look, width=1.8, layer=4)])
-
-
-def _beside(row: Row, verdict: str) -> list[Mark]:
-    """Return the value of the job and what it is, at the right of the box."""
-    look: dict[str, Any] = {"inside": "axes", "colour": _colour(row), "align": ("left", "center")}
-    return [
-        Text(x=1, y=0.5, text=value_words(row.value, row), shift=(6, 4), size=9.5, bold=True, **look),
-        Text(x=1, y=0.5, text=verdict, shift=(6, -9), size=8, **look),
-    ]
+        panel.line(x, y, Look(_colour(row)), width=1.6)
+    panel.line([times[place]], [own], Look(_colour(row), "", "*"), size=12, clip=False, edge="page", layer=5)
 
 
 def _table(found: Umami) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
@@ -125,35 +104,40 @@ def _finding(found: Umami) -> str:
     return f"of {len(judged)} metrics {judged.count(1)} in their worst quarter, {judged.count(4)} in their best"
 
 
-def _row(found: Umami, row: Row, *, last: bool, narrow: bool) -> list[Panel]:
-    """Return time line and box of a metric; its name stands on the left, or above where it is narrow."""
-    low, high = limits = _limits(row)
-    few, label = 3 if len(found.metrics) > 3 else 5, row.metric.label
-    verdict = row.verdict or ("not known" if row.box else "no history")
-    name = Text(
-        x=0,
-        y=0.5,
-        text="\n".join(textwrap.wrap(label, 17)),
-        inside="axes",
-        shift=(-132, 0),
-        size=8.5,
-        colour="ink",
-        bold=True,
-        align=("left", "center"),
-    )
-    told = verdict if row.value is None else f"{value_words(row.value, row)} – {verdict}"
-    line = Panel(
-        marks=[*_line(found, row, limits), *([] if narrow else [name])],
-        title=f"{label}\n{told}" if narrow else "",
-        x=date_axis(found.times.tolist(), shown=last, most=2 if narrow else 7),
-        y=Axis(low=low, high=high, most=few, grid=True, form=partial(number_words, quantity=row.metric.unit)),
-    )
-    box = Panel(
-        marks=[*_box(row), *([] if narrow else _beside(row, verdict))],
-        x=Axis(low=0, high=1, ticks=()),
-        y=Axis(low=low, high=high, most=few, grid=True, form=lambda _: ""),
-    )
-    return [line, box]
+def _over_time(found: Umami, row: Row, last: bool, narrow: bool, panel: Panel) -> None:
+    """Draw the time line of a metric; its name stands on the left, or above where it is narrow."""
+    label, limits = row.metric.label, _limits(row)
+    _line(panel, found, row, limits)
+    if not narrow:
+        look: dict[str, Any] = {"size": 8.5, "colour": "ink", "bold": True, "align": ("left", "center")}
+        panel.text(0, 0.5, "\n".join(textwrap.wrap(label, 17)), inside="axes", shift=(-132, 0), **look)
+    told = _verdict(row) if row.value is None else f"{value_words(row.value, row)} – {_verdict(row)}"
+    x = date_axis(found.times.tolist(), shown=last, most=2 if narrow else 7)
+    y = _axis(found, limits, partial(number_words, quantity=row.metric.unit))
+    panel.frame(x, y, f"{label}\n{told}" if narrow else "")
+
+
+def _box(found: Umami, row: Row, narrow: bool, panel: Panel) -> None:
+    """Draw the distribution of the other jobs, the job in it, and, at the right, its value and what it is."""
+    five, own, colour = _five(row), _value(row), _colour(row)
+    if five:
+        panel.boxes([0.5], [five], width=0.5)
+    if own is not None:
+        panel.segments([[(0, own), (1, own)]], Look(colour, (0, (4, 2))), width=1.8, layer=4)
+    if not narrow:
+        look: dict[str, Any] = {"inside": "axes", "colour": colour, "align": ("left", "center")}
+        panel.text(1, 0.5, value_words(row.value, row), shift=(6, 4), size=9.5, bold=True, **look)
+        panel.text(1, 0.5, _verdict(row), shift=(6, -9), size=8, **look)
+    panel.frame(Axis(low=0, high=1, ticks=()), _axis(found, _limits(row), lambda _: ""))
+
+
+def _verdict(row: Row) -> str:
+    return row.verdict or ("not known" if row.box else "no history")
+
+
+def _axis(found: Umami, limits: tuple[float, float], form: Callable[[float], str]) -> Axis:
+    """Return the y axis of both panels of a metric."""
+    return Axis(low=limits[0], high=limits[1], most=3 if len(found.metrics) > 3 else 5, grid=True, form=form)
 
 
 def chart(found: Umami, *, heading: bool = False, narrow: bool = False) -> Chart:
@@ -177,7 +161,10 @@ def chart(found: Umami, *, heading: bool = False, narrow: bool = False) -> Chart
         name="umami-narrow" if narrow else "umami",
         title=f"Job {found.job}: {_finding(found)}",
         table=_table(found),
-        panels=[_row(found, row, last=number == len(rows) - 1, narrow=narrow) for number, row in enumerate(rows)],
+        panels=[
+            [partial(_over_time, found, row, row is rows[-1], narrow), partial(_box, found, row, narrow)]
+            for row in rows
+        ],
         **shape,
         gaps=(8, gap),
         height=(above + below + len(rows) * (each + gap) - gap) / 72,

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.common.files import write_whole
-from mpiio_ext.common.plots import SERIES, Axis, Chart, Line, Look, Mark, Panel, corners, look, svg_file
+from mpiio_ext.common.plots import SERIES, Axis, Chart, Look, Panel, corners, look, svg_file
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import plain
 
@@ -90,41 +91,28 @@ def _steps_of(run: Mapping[str, Any], name: str, end: float) -> tuple[list[float
 def draw(found: Mapping[str, Any]) -> Chart:
     """Return the bandwidth of each job over time for each policy, and its I/O nodes below."""
     policies, nodes = found["policies"], int(found["configuration"]["io_nodes"])
-    above: list[Panel] = []
-    below: list[Panel] = []
-    for policy, run in policies.items():
-        end = max(job["end_s"] for job in run["jobs"].values())
-        lines: list[Mark] = []
-        counts: list[Mark] = []
-        for index, (name, job) in enumerate(run["jobs"].items()):
-            own = Look(look(index).colour, look(index).dash)
-            for marks, (x, y) in ((lines, _points(job)), (counts, _steps_of(run, name, end))):
-                marks.append(Line(x=x, y=y, look=own, name=name))
-        first = not above
-        above.append(
-            Panel(
-                marks=lines,
-                title=policy.upper(),
-                x=Axis(low=0),
-                y=Axis(label="bandwidth [MB/s]" if first else "", low=0, grid=True),
-            )
-        )
-        below.append(
-            Panel(
-                marks=counts,
-                x=Axis(label="time [s]", low=0),
-                y=Axis(
-                    label="I/O nodes" if first else "", low=0, grid=True, ticks=[(n, str(n)) for n in range(nodes + 1)]
-                ),
-            )
-        )
+
+    def one(below: bool, policy: str, panel: Panel) -> None:
+        jobs, first = policies[policy]["jobs"], policy == next(iter(policies))
+        end = max(job["end_s"] for job in jobs.values())
+        for index, (name, job) in enumerate(jobs.items()):
+            x, y = _steps_of(policies[policy], name, end) if below else _points(job)
+            panel.line(x, y, Look(look(index).colour, look(index).dash), name)
+        if below:
+            ticks = [(n, str(n)) for n in range(nodes + 1)]
+            y_axis = Axis(label="I/O nodes" if first else "", low=0, grid=True, ticks=ticks)
+            panel.frame(Axis(label="time [s]", low=0), y_axis)
+        else:
+            y_axis = Axis(label="bandwidth [MB/s]" if first else "", low=0, grid=True)
+            panel.frame(Axis(low=0), y_axis, policy.upper())
+
     together = ", ".join(
         f"{run['bandwidth_mb_per_s']:,.0f} MB/s under {policy.upper()}" for policy, run in policies.items()
     )
     return Chart(
         name="arbitration",
         title=f"All jobs together: {together}, one run each",
-        panels=[above, below],
+        panels=[[partial(one, below, policy) for policy in policies] for below in (False, True)],
         width=4.2 * len(policies),
         height=4.2,
         heights=(3, 1),

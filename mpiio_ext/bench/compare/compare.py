@@ -16,6 +16,7 @@ import textwrap
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -395,41 +396,27 @@ def _drawn(result: dict[str, Any], peers: Sequence[Peer]) -> list[tuple[str, boo
 
 def _plot(results: Sequence[dict[str, Any]], peers: Sequence[Peer], path: Path) -> None:
     """Draw a panel for each operation: bars beside each other, one group a pattern."""
-    from mpiio_ext.common.plots import Axis, Bars, Chart, Look, Panel, look, save
+    from mpiio_ext.common.plots import Axis, Chart, Look, Panel, look, save
 
     titles = list(dict.fromkeys(title for result in results for title, _, _ in _drawn(result, peers)))
-    width, panels = 0.85 / len(titles), []
-    for operation in OPERATIONS:
+    width = 0.85 / len(titles)
+
+    def draw(operation: str, panel: Panel) -> None:
         rows = [result for result in results if result["op"] == operation]
-        marks = []
         for k, title in enumerate(titles):
             bars = [
-                (x, ours, value)
+                (x - 0.42 + (k + 0.5) * width, ours, value)
                 for x, row in enumerate(rows)
                 for name, ours, value in _drawn(row, peers)
                 if name == title
             ]
-            marks.append(
-                Bars(
-                    at=[x - 0.42 + (k + 0.5) * width for x, _, _ in bars],
-                    width=width,
-                    edge="ink",
-                    thin=0.3,
-                    values=[value for _, _, value in bars],
-                    name=title,
-                    look=Look(look(k).colour, hatch="//" if any(ours for _, ours, _ in bars) else ""),
-                )
-            )
+            own = Look(look(k).colour, hatch="//" if any(ours for _, ours, _ in bars) else "")
+            at, values = [x for x, _, _ in bars], [value for *_, value in bars]
+            panel.bars(at, values, own, title, width=width, edge="ink", thin=0.3)
         names = [textwrap.fill(PATTERNS[row["pattern"]].title, 12) for row in rows]
-        panels.append(
-            [
-                Panel(
-                    marks=marks,
-                    x=Axis(ticks=list(enumerate(names))),
-                    y=Axis(label=f"{operation}, MB/s", scale="log", grid=True),
-                )
-            ]
-        )
+        panel.frame(Axis(ticks=list(enumerate(names))), Axis(label=f"{operation}, MB/s", scale="log", grid=True))
+
+    panels = [[partial(draw, operation)] for operation in OPERATIONS]
     save(Chart(name="compare", panels=panels, width=10, height=8, legend="above"), path)
 
 

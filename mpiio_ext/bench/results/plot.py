@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from mpiio_ext.bench.results.table import parts
-from mpiio_ext.common.plots import Axis, Bars, Chart, Panel, Rule, look, save
+from mpiio_ext.common.plots import Axis, Chart, Panel, look, save
 from mpiio_ext.common.results import Measured
 from mpiio_ext.report.words import interface_title
 
@@ -42,51 +43,33 @@ def _clusters(rows: Sequence[Measured]) -> list[_Cluster]:
     ]
 
 
-def _bars(clusters: Sequence[_Cluster], methods: Sequence[str], operation: str) -> list[Bars]:
-    """Return the bars of an operation; having no natural foot on a logarithmic axis, they grow from 1, up or down."""
-    width, marks = 0.84 / len(methods), []
+def _draw(clusters: Sequence[_Cluster], methods: Sequence[str], places: int, operation: str, panel: Panel) -> None:
+    """Draw an operation of clusters, for which there are `places`.
+
+    Having no natural foot on a logarithmic axis, bars grow from 1, up or down.
+    """
+    width = 0.84 / len(methods)
     for k, method in enumerate(methods):
         rows = [(x, cluster.rows.get((method, operation))) for x, cluster in enumerate(clusters)]
         ratios = [(x, row.ratio) for x, row in rows if row is not None and row.ratio is not None]
-        marks.append(
-            Bars(
-                at=[x - 0.42 + (k + 0.5) * width for x, _ in ratios],
-                values=[ratio.median - 1 for _, ratio in ratios],
-                foot=1,
-                width=width,
-                name=method,
-                look=look(k),
-                edge="ink",
-                thin=0.4,
-                errors=(
-                    [ratio.median - ratio.low for _, ratio in ratios],
-                    [ratio.high - ratio.median for _, ratio in ratios],
-                ),
-            )
+        panel.bars(
+            [x - 0.42 + (k + 0.5) * width for x, _ in ratios],
+            [ratio.median - 1 for _, ratio in ratios],
+            look(k),
+            method,
+            width=width,
+            foot=1,
+            edge="ink",
+            thin=0.4,
+            errors=([one.median - one.low for _, one in ratios], [one.high - one.median for _, one in ratios]),
         )
-    return marks
-
-
-def _band(clusters: Sequence[_Cluster], methods: Sequence[str], places: int) -> list[list[Panel]]:
-    """Return clusters, for which there are `places`: writes, and reads below them."""
-    rows = []
-    for operation in ("write", "read"):
-        names = [cluster.label if operation == "read" else "" for cluster in clusters]
-        rows.append(
-            [
-                Panel(
-                    marks=[*_bars(clusters, methods, operation), Rule(at=1, across=True, width=1)],
-                    x=Axis(low=-0.6, high=places - 0.4, ticks=list(enumerate(names))),
-                    y=Axis(
-                        label=f"{operation}: bandwidth\nrelative to native",
-                        scale="log2",
-                        grid=True,
-                        form=lambda value: f"{value:g}×",
-                    ),
-                )
-            ]
-        )
-    return rows
+    panel.rule(1, across=True, width=1)
+    names = [cluster.label if operation == "read" else "" for cluster in clusters]
+    label = f"{operation}: bandwidth\nrelative to native"
+    panel.frame(
+        Axis(low=-0.6, high=places - 0.4, ticks=list(enumerate(names))),
+        Axis(label=label, scale="log2", grid=True, form=lambda value: f"{value:g}×"),
+    )
 
 
 def plot_ratios(summaries: Sequence[Measured], folder: Path) -> list[Path]:
@@ -104,7 +87,11 @@ def plot_ratios(summaries: Sequence[Measured], folder: Path) -> list[Path]:
         height=6.4 * len(bands),
         legend="above",
         columns=5,
-        panels=[row for band in bands for row in _band(band, methods, len(bands[0]))],
+        panels=[
+            [partial(_draw, band, methods, len(bands[0]), operation)]
+            for band in bands
+            for operation in ("write", "read")
+        ],
     )
     paths = [folder / "ratios.svg", folder / "ratios.png"]
     for path in paths:

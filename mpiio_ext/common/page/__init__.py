@@ -69,13 +69,14 @@ def drawn(chart: Chart, *, caption: str = "", narrow: Chart | bool = True) -> Fi
     from mpiio_ext.common import plots
 
     form = plots.phone(chart) if narrow is True else narrow
+    drawing, data = plots.with_numbers(chart)
     return Figure(
         title=chart.title,
         caption=caption,
-        drawing=plots.svg(chart),
+        drawing=drawing,
         narrow=plots.svg(form) if form else "",
         name=f"{chart.name}.csv",
-        data=plots.csv(chart),
+        data=data,
     )
 
 

@@ -1,10 +1,10 @@
-"""What a chart shows, as plain values: panels of axes and marks.
+"""What a chart is made of: functions that draw its panels, where these stand, and what its axes say.
 
-Problem. Bars, lines, boxes and maps of many kinds, in pages, files and papers, shall look alike and be drawn by one
-place.
+Problem. Charts of many kinds, in pages, files and papers, shall look alike, and each has a form for a phone.
 
-Algorithm. A chart is a grid of panels. A panel has two axes, with their units in the labels, and marks, drawn in their
-order (`marks`). Marks with the same name are one series: one entry of the legend.
+Algorithm. A chart is a grid of functions, each of which draws one panel (`panel`) by calls of Matplotlib. The form for
+a phone has the same functions, under each other instead of beside each other, each as high as before, with the legend
+below; what changes within a panel, its panel does.
 
 Guarantees. Importing this module imports no library of drawing.
 """
@@ -14,15 +14,28 @@ from __future__ import annotations
 import dataclasses
 import datetime
 from collections.abc import Callable, Sequence
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from mpiio_ext.common.plots.marks import Mark, Number
 from mpiio_ext.common.plots.theme import Look
+
+if TYPE_CHECKING:
+    from mpiio_ext.common.plots.panel import Panel
+
+Number = float | None
+#: Width of a phone less the margins of a page, in points of 96 to the inch; and how much larger words are.
+WIDTH, SCALE = 336 * 0.75, 1.3
+#: Letters of a name in the legend of a phone, and the least height of a panel (inches).
+_KEY, _LEAST = 34, 1.2
 
 
 def digits(value: float) -> str:
     """Return a number as data tell it: whole, or with six digits, which is more than is seen of what was drawn."""
-    return f"{value:.0f}" if value == round(value) else f"{value:.6g}"
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.6g}"
+
+
+def shortened(text: str, most: int) -> str:
+    """Return a text shortened in its middle: the ends of names tell them apart."""
+    return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"
 
 
 def _number(text: str) -> float | None:
@@ -76,21 +89,6 @@ class Axis:
         return " ".join(name.split()) if far < reach else digits(value)
 
 
-_ANY = Axis()
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Panel:
-    """Marks between two axes; `legend`: its own, beside it if it is long; `room`: points above it, below its title."""
-
-    marks: Sequence[Mark]
-    x: Axis = _ANY
-    y: Axis = _ANY
-    title: str = ""
-    legend: bool = False
-    room: float = 6
-
-
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
     """A chart.
@@ -99,25 +97,26 @@ class Chart:
     ----------
     name : of files and references; letters, digits and hyphens.
     title : what is seen in it, computed from its numbers: its heading, and all that those know who do not see it.
-    panels : rows; None leaves a place free.
+    panels : rows of functions that draw on a `Panel`; None leaves a place free.
     width, height : inches.
     margins : (left, right, above, below), optional
         Points around the panels, and `gaps` (across, upright) between them; None: what the words need, which takes
         twice the time.
     widths, heights : parts of the columns and rows; none: all are alike.
-    legend : {"", "above", "below", "right"}
-        Where all series are named, in `columns`.
+    legend : {"", "above", "below", "right", "own"}
+        Where all series are named, in `columns`; "own": each panel has a legend of its own.
     keys : sequence of (str, Look, float)
         Entries of the legend, with widths of lines; none: those of the marks.
     heading : str
     share : panels of a row have the y axis, and those of a column the x axis, in common.
     scale : of all words.
+    narrow : it is the form for a phone.
     table : (names of columns, rows), optional
-        Its numbers, where the marks are only a form of them.
+        Its numbers, where what is drawn is only a form of them.
     """
 
     name: str
-    panels: Sequence[Sequence[Panel | None]]
+    panels: Sequence[Sequence[Callable[[Panel], None] | None]]
     title: str = ""
     width: float = 8.2
     height: float = 3.0
@@ -125,13 +124,45 @@ class Chart:
     gaps: tuple[float, float] = (0, 0)
     widths: Sequence[float] = ()
     heights: Sequence[float] = ()
-    legend: Literal["", "above", "below", "right"] = ""
+    legend: Literal["", "above", "below", "right", "own"] = ""
     columns: int = 4
     keys: Sequence[tuple[str, Look, float]] = ()
     heading: str = ""
     share: bool = False
     scale: float = 1.0
+    narrow: bool = False
     table: tuple[Sequence[str], Sequence[Sequence[object]]] | None = None
+
+
+def phone(chart: Chart) -> Chart:
+    """Return a chart as wide as a phone; its name ends in ``-narrow``."""
+    heights = chart.heights or [1.0] * len(chart.panels)
+    each = [chart.height * height / sum(heights) for height in heights]
+    columns = range(max(map(len, chart.panels)))
+    found = [
+        (row[column], max(height, _LEAST) + 0.35)
+        for column in columns
+        for row, height in zip(chart.panels, each, strict=True)
+        if column < len(row) and row[column] is not None
+    ]
+    return dataclasses.replace(
+        chart,
+        name=f"{chart.name}-narrow",
+        panels=[[draw] for draw, _ in found],
+        width=WIDTH / 72,
+        height=sum(tall for _, tall in found) + 0.5 * bool(chart.legend),
+        heights=[tall for _, tall in found],
+        widths=(),
+        margins=None,
+        gaps=(0, 0),
+        legend="below" if chart.legend else "",
+        keys=[(shortened(name, _KEY), look, width) for name, look, width in chart.keys],
+        columns=1,
+        heading="",
+        share=False,
+        scale=SCALE,
+        narrow=True,
+    )
 
 
 def corners(edges: Sequence[float], values: Sequence[Number]) -> tuple[list[float], list[Number]]:

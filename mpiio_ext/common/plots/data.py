@@ -1,8 +1,8 @@
 """A chart as CSV: the numbers that are drawn, for who wants to draw or to check them.
 
-Algorithm. A row for each point, bar, box or rectangle, in the order of the marks. What the axes call a place is told by
-its name; seconds since 1970 are told as times (UTC). Columns that are empty everywhere are left out. Where marks are
-only a form of the numbers, the chart has a table of its own.
+Algorithm. A row for each point, bar, box or rectangle, in the order in which they are drawn. What the axes call a place
+is told by its name; seconds since 1970 are told as times (UTC). Columns that are empty everywhere are left out. Where
+what is drawn is only a form of the numbers, the chart has a table of its own.
 
 Guarantees. Numbers are whole, or have six digits, more than is seen of what was drawn. Texts and reference lines, which
 are no measurement, are not in it.
@@ -14,8 +14,8 @@ import csv as writer
 import io
 from collections.abc import Sequence
 
-from mpiio_ext.common.plots.chart import Axis, Chart, digits
-from mpiio_ext.common.plots.marks import Row, Rule, Text
+from mpiio_ext.common.plots.chart import Axis, digits
+from mpiio_ext.common.plots.panel import Panel, Row
 
 #: Columns, in their order; those of the axes are called by their labels.
 _COLUMNS = ("panel", "series", "part", "x", "x end", "y", "y end", "foot", "below", "above", "low", "first quartile")
@@ -32,7 +32,8 @@ def _cell(value: object) -> object:
     return "" if value is None or value != value else digits(value) if isinstance(value, float) else value
 
 
-def _text(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+def text(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
+    """Return a table as CSV."""
     out = io.StringIO()
     lines = writer.writer(out, lineterminator="\n")
     lines.writerow(columns)
@@ -40,17 +41,12 @@ def _text(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> str:
     return out.getvalue()
 
 
-def csv(chart: Chart) -> str:
-    """Return the numbers of a chart as CSV: a line of names, then a row for each thing that is drawn."""
-    if chart.table is not None:
-        return _text(*chart.table)
-    panels = [panel for row in chart.panels for panel in row if panel is not None]
+def of_panels(panels: Sequence[Panel]) -> str:
+    """Return the numbers that are drawn on panels as CSV: a line of names, then a row for each thing."""
     rows: list[Row] = []
     for panel in panels:
         title = panel.title or f"{panel.y.label or 'y'} by {panel.x.label or 'x'}"
-        for mark in (one for one in panel.marks if not isinstance(one, (Rule, Text))):
-            common = {"panel": " ".join(title.split()) if len(panels) > 1 else "", "series": mark.name}
-            rows += [{**common, **row} for row in mark.rows(panel)]
+        rows += [{"panel": " ".join(title.split()) if len(panels) > 1 else "", **row} for row in panel.rows()]
     kept = [name for name in (*_COLUMNS, *_REST) if any(row.get(name, "") not in ("", None) for row in rows)]
     names = {"x": _label([panel.x for panel in panels], "x"), "y": _label([panel.y for panel in panels], "y")}
-    return _text([names.get(name, name) for name in kept], [[row.get(name, "") for name in kept] for row in rows])
+    return text([names.get(name, name) for name in kept], [[row.get(name, "") for name in kept] for row in rows])

@@ -8,16 +8,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from mpiio_ext.common.plots.chart import Axis, Chart, Panel
-from mpiio_ext.common.plots.marks import Segments
+from mpiio_ext.common.plots.chart import Chart
+from mpiio_ext.common.plots.panel import Panel
 from mpiio_ext.common.plots.theme import LIGHT, Theme
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.gridspec import GridSpec
 
 #: Series that a legend inside the axes names at most.
 _MOST_INSIDE = 3
+#: Inches that turned names below an axis take on a phone.
+_TURNED = 0.8
 
 
 def style(theme: Theme, chart: Chart) -> Any:
@@ -58,68 +61,7 @@ def style(theme: Theme, chart: Chart) -> Any:
     }
 
 
-# ---- axes ------------------------------------------------------------------------------------------------------------
-
-
-def _axis(axes: Axes, which: str, axis: Axis) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
-
-    one = axes.xaxis if which == "x" else axes.yaxis
-    if axis.scale != "linear":
-        rest: dict[str, Any] = {"log": {"base": 10}, "log2": {"base": 2}, "symlog": {"linthresh": 1}}[axis.scale]
-        getattr(axes, f"set_{which}scale")(axis.scale.removesuffix("2"), **rest)
-    limits = getattr(axes, f"set_{which}lim")
-    if axis.low is not None or axis.high is not None:
-        limits(axis.low, axis.high)
-    if axis.scale != "linear":
-        low, high = getattr(axes, f"get_{which}lim")()
-        if axis.scale == "log2":
-            one.set_major_locator(LogLocator(base=2))
-        elif axis.scale == "log" and high < 50 * low:  # less than two decades: more ticks than the powers of ten
-            one.set_major_locator(LogLocator(subs=(1, 2, 5)))
-        one.set_minor_formatter(NullFormatter())
-        one.set_minor_locator(NullLocator())  # a tenth of the time of a drawing
-    elif axis.most or axis.whole:
-        one.set_major_locator(
-            MaxNLocator(
-                nbins=axis.most or "auto", integer=axis.whole, steps=[1, 2, 5, 10] if axis.whole else [1, 2, 2.5, 5, 10]
-            )
-        )
-    form = axis.form or (None if axis.scale == "linear" else "{:,.12g}".format)  # not a power, which is a formula
-    if form is not None:
-        one.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
-    if axis.ticks is not None:
-        turned: dict[str, Any] = {"rotation": axis.turn, "ha": "right"} if axis.turn else {}
-        one.set_ticks([place for place, _ in axis.ticks], [words for _, words in axis.ticks], **turned)
-    if axis.above:
-        axes.xaxis.tick_top()
-    one.set_label_text(axis.label)
-    if axis.grid:
-        axes.grid(True, axis="x" if which == "x" else "y")
-    if not axis.line:
-        axes.spines["bottom" if which == "x" else "left"].set_visible(False)
-        axes.tick_params(axis="x" if which == "x" else "y", length=0)
-
-
-def _panel(axes: Axes, panel: Panel, theme: Theme) -> None:
-    for mark in panel.marks:
-        mark.draw(axes, theme)
-    if any(isinstance(mark, Segments) for mark in panel.marks):
-        axes.autoscale_view()  # a collection does not do so by itself
-    _axis(axes, "x", panel.x)
-    _axis(axes, "y", panel.y)
-    if panel.title:
-        axes.set_title(panel.title, pad=panel.room, y=1.0)  # else all that is above the axes would be measured
-    if panel.legend and len(axes.get_legend_handles_labels()[1]) > _MOST_INSIDE:
-        axes.legend(loc="upper left", bbox_to_anchor=(1.01, 1), borderaxespad=0)  # it would hide the lines
-    elif panel.legend:
-        axes.legend()
-
-
-# ---- the whole -------------------------------------------------------------------------------------------------------
-
-
-def _places(figure: Figure, chart: Chart) -> Any:
+def _grid(figure: Figure, chart: Chart) -> GridSpec:
     rows, columns = len(chart.panels), max(map(len, chart.panels))
     place: dict[str, Any] = {}
     if chart.margins is not None:
@@ -135,10 +77,9 @@ def _places(figure: Figure, chart: Chart) -> Any:
             "wspace": chart.gaps[0] / across,
             "hspace": chart.gaps[1] / upright,
         }
-    grid = figure.add_gridspec(
+    return figure.add_gridspec(
         rows, columns, width_ratios=chart.widths or None, height_ratios=chart.heights or None, **place
     )
-    return grid.subplots(squeeze=False, sharex="col" if chart.share else False, sharey="row" if chart.share else False)
 
 
 def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], theme: Theme) -> None:
@@ -174,26 +115,39 @@ def _legend(figure: Figure, chart: Chart, every: Sequence[Axes], theme: Theme) -
     )
 
 
-def figure(chart: Chart, theme: Theme = LIGHT) -> Figure:
-    """Return a chart as a figure of Matplotlib, to be drawn within the settings of `style`."""
+def figure(chart: Chart, theme: Theme = LIGHT) -> tuple[Figure, list[Panel]]:
+    """Return a chart as a figure of Matplotlib, drawn within the settings of `style`, and its panels."""
     from matplotlib.figure import Figure
 
     drawn = Figure(
         figsize=(chart.width, chart.height), facecolor=theme.page, layout=None if chart.margins else "constrained"
     )
-    every = []
-    for row, places in zip(chart.panels, _places(drawn, chart), strict=True):
-        for panel, axes in zip([*row, *[None] * (len(places) - len(row))], places, strict=True):
-            if panel is None:
+    grid, panels = _grid(drawn, chart), list[Panel]()
+    share: Any = {"sharex": "col", "sharey": "row"} if chart.share else {}
+    for row, places in zip(chart.panels, grid.subplots(squeeze=False, **share), strict=True):
+        for draw, axes in zip([*row, *[None] * (len(places) - len(row))], places, strict=True):
+            if draw is None:
                 axes.remove()
                 continue
-            _panel(axes, panel, theme)
-            every.append(axes)
+            panels.append(Panel(axes, theme, narrow=chart.narrow))
+            draw(panels[-1])
+            if chart.legend == "own":
+                _own_legend(axes)
+    turned = [_TURNED * bool(panel.x.turn) for panel in panels]
+    if chart.narrow and any(turned):
+        grid.set_height_ratios([height + more for height, more in zip(chart.heights, turned, strict=True)])
+        drawn.set_size_inches(chart.width, chart.height + sum(turned))
     if chart.heading:
         if chart.margins is None:
             drawn.suptitle(chart.heading, fontsize=10)
         else:
             drawn.text(10 / 72 / chart.width, 1 - 12 / 72 / chart.height, chart.heading, fontsize=9.5, va="center")
-    if chart.legend:
-        _legend(drawn, chart, every, theme)
-    return drawn
+    if chart.legend not in ("", "own"):
+        _legend(drawn, chart, [panel.axes for panel in panels], theme)
+    return drawn, panels
+
+
+def _own_legend(axes: Axes) -> None:
+    """Name the series of a panel in it; many beside it, where they do not hide the lines."""
+    many = len(axes.get_legend_handles_labels()[1]) > _MOST_INSIDE
+    axes.legend(**({"loc": "upper left", "bbox_to_anchor": (1.01, 1), "borderaxespad": 0} if many else {}))

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.common.files import replacing
-from mpiio_ext.common.plots import draw
+from mpiio_ext.common.plots import data, draw
 from mpiio_ext.common.plots.chart import Chart
+from mpiio_ext.common.plots.panel import Panel
 from mpiio_ext.common.plots.theme import LIGHT, Theme, dark_style
 from mpiio_ext.errors import ArgumentError
 
@@ -103,17 +104,29 @@ def _grouped(text: str) -> str:
     return _GROUP.sub(one, text)
 
 
-def svg(chart: Chart) -> str:
-    """Return a chart as an SVG element, which is also a file of its own."""
+def _drawn(chart: Chart) -> tuple[str, list[Panel]]:
+    """Return a chart as an SVG element, which is also a file of its own, and its panels."""
     import matplotlib
     from matplotlib.backends.backend_svg import FigureCanvasSVG
 
     with matplotlib.rc_context(draw.style(LIGHT, chart)):
         out = io.StringIO()
-        canvas: Any = FigureCanvasSVG(draw.figure(chart))
+        figure, panels = draw.figure(chart)
+        canvas: Any = FigureCanvasSVG(figure)
         canvas.print_svg(out, metadata={"Date": None, "Creator": None, "Format": None, "Type": None})
     head = f'<svg font-family="{_FONT}" role="img" aria-label="{html.escape(chart.title or chart.name)}" '
-    return _tidy(out.getvalue(), chart.name).replace("<svg ", head, 1)
+    return _tidy(out.getvalue(), chart.name).replace("<svg ", head, 1), panels
+
+
+def svg(chart: Chart) -> str:
+    """Return a chart as an SVG element."""
+    return _drawn(chart)[0]
+
+
+def with_numbers(chart: Chart) -> tuple[str, str]:
+    """Return a chart as an SVG element, and its numbers as CSV."""
+    text, panels = _drawn(chart)
+    return text, data.of_panels(panels) if chart.table is None else data.text(*chart.table)
 
 
 def svg_file(chart: Chart) -> str:
@@ -130,7 +143,7 @@ def _printed(chart: Chart, kind: str, theme: Theme, dots_per_inch: int) -> bytes
 
     out = io.BytesIO()
     with matplotlib.rc_context(draw.style(theme, chart)):
-        figure = draw.figure(chart, theme)
+        figure, _ = draw.figure(chart, theme)
         FigureCanvasAgg(figure)
         none = {"Software": None} if kind == "png" else {"CreationDate": None, "Creator": None, "Producer": None}
         figure.savefig(out, format=kind, dpi=dots_per_inch, metadata=none)
@@ -160,6 +173,6 @@ def save(chart: Chart, path: Path, *, dots_per_inch: int = 150) -> None:
     """
     check_suffix(path)
     kind = path.suffix.lower()[1:]
-    data = svg_file(chart).encode() if kind == "svg" else _printed(chart, kind, LIGHT, dots_per_inch)
+    content = svg_file(chart).encode() if kind == "svg" else _printed(chart, kind, LIGHT, dots_per_inch)
     with replacing(path, ending=path.suffix) as part:
-        part.write_bytes(data)
+        part.write_bytes(content)
