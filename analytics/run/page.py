@@ -18,19 +18,13 @@ from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.run.opening import help_sentence
-from mpiio_ext.common.page import Figure, Finding, Grid, Section
+from mpiio_ext.common.page import MOST_BYTES, Figure, Finding, Grid, Section
 from mpiio_ext.common.page import document as page_of
+from mpiio_ext.common.programs import base_name, without_interpreter
 from mpiio_ext.common.units import amount_text, count_text, seconds_text, size_text
 from mpiio_ext.errors import ArgumentError
 
-MOST_BYTES = 1_000_000
 _DATA = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
-
-#: Programs that run another one's text, and how the names of such end.
-_INTERPRETER, _SCRIPTS = (
-    re.compile(r"(python|pypy|perl|ruby|julia|Rscript|bash|sh)[0-9.]*"),
-    (".py", ".pl", ".rb", ".jl", ".R", ".sh"),
-)
 
 _LOCKS = (
     "A rank that writes into a unit takes its lock from the one that wrote there last. The model"
@@ -251,11 +245,7 @@ def _name(command: str) -> str:
         words = shlex.split(command)
     except ValueError:
         words = command.split()
-    if not words:
-        return "a run"
-    script = next((word for word in words[1:] if not word.startswith("-")), "")
-    shown = script if _INTERPRETER.fullmatch(words[0].rsplit("/", 1)[-1]) and script.endswith(_SCRIPTS) else words[0]
-    return shown.rsplit("/", 1)[-1]
+    return base_name(without_interpreter(words)[0]) if words else "a run"
 
 
 def _page(document: Document, *, maps: bool = True, most: int = 100, data: bool = True) -> str:

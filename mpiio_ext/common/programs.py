@@ -1,7 +1,7 @@
 """What a command line runs where its first word is an interpreter: the script or the module.
 
-The one rule by which `mpiio-ext top` names jobs and arbitration finds the curve of a program. The library announces its
-own program by the same rule (csrc/iod/arbiter/mpiox_program.h).
+The one rule by which `mpiio-ext top` and pages of runs name programs, and arbitration finds the curve of one. The
+library announces its own program by the same rule (csrc/iod/arbiter/mpiox_program.h).
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 #: Names of Python's executable.
 PYTHON = re.compile(r"python[\d.]*t?")
+_INTERPRETER = re.compile(rf"{PYTHON.pattern}|(pypy|perl|ruby|julia|Rscript|lua|(ba|da|z)?sh)[\d.]*")
 #: Options of interpreters behind which a word stands that is no script.
 _WITH_WORD = ("-W", "-X", "--check-hash-based-pycs")
 #: Modules that run a script.
@@ -39,3 +40,8 @@ def script_of(words: Sequence[str]) -> list[str]:
         if option in ("-m", *_WITH_WORD):
             rest = rest[1:]
     return rest
+
+
+def without_interpreter(words: Sequence[str]) -> Sequence[str]:
+    """Return a command line, its executable first, without an interpreter that runs a script or module."""
+    return (_INTERPRETER.fullmatch(base_name(words[0])) and script_of(words[1:])) or words

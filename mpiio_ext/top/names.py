@@ -12,19 +12,16 @@ Guarantee. A number that is some job's means that job, whatever is in the comman
 from __future__ import annotations
 
 import fnmatch
-import re
 from collections.abc import Iterable
 
-from mpiio_ext.common.programs import PYTHON, base_name, script_of
+from mpiio_ext.common.programs import base_name, without_interpreter
 
-_INTERPRETER = re.compile(rf"{PYTHON.pattern}|(pypy|perl|ruby|julia|Rscript|lua|(ba|da|z)?sh)[\d.]*")
 _MOST = 48
 
 
 def _words_of(command: str, program: str) -> list[str]:
     """Return a script or a program without its folder, and its arguments; see `name_of`."""
-    words = command.split() or [program]
-    words = (_INTERPRETER.fullmatch(base_name(words[0])) and script_of(words[1:])) or words
+    words = without_interpreter(command.split() or [program])
     return [base_name(words[0]), *words[1:]]
 
 
