@@ -2,7 +2,7 @@
 
 The page is made of the parts of every page (:mod:`mpiio_ext.common.page`): what is found stands first, then each row.
 
-A page stays below `LIMIT_BYTES`, so that it can be sent, opened and printed anywhere. Some five hundred rows fit in
+A page stays below `MOST_BYTES`, so that it can be sent, opened and printed anywhere. Some five hundred rows fit in
 whole; with more, details are left out by the levels of `_LEFT_OUT` until the page fits, and the page says which. The
 ratios of every row are on it always.
 """
@@ -23,7 +23,6 @@ from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
 from mpiio_ext.report.worth import CLASSES, SYMBOLS
 
-LIMIT_BYTES = MOST_BYTES
 #: What each level leaves out beside what the levels before it do.
 _LEFT_OUT = (
     "",
@@ -31,13 +30,11 @@ _LEFT_OUT = (
     "bandwidths of methods other than native and auto",
 )
 _KEPT_METHODS = ("native", "auto")
+#: What marks say on the page beside what they say everywhere.
 _MARKS = {
-    "~": "system calls that read or write, counted by the kernel.",
-    "*": "ran on a smaller file than the other methods, because the full one would have taken too long; bandwidths are "
-    "compared. Behind an operation: the native method did.",
-    "°": "wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.",
-    "!": "the extension passed these calls on to the MPI library.",
-    "†": "no access went through delegates, although the method asks for them.",
+    "*": " than the other methods, because the full one would have taken too long; bandwidths are compared. Behind an "
+    "operation: the native method did.",
+    "†": ", although the method asks for them.",
 }
 #: Settings of the bench that the page tells.
 _SETTINGS = (
@@ -102,7 +99,7 @@ class Page:
     Attributes
     ----------
     text : HTML
-    left_out : what had to be left out to stay below `LIMIT_BYTES`; "" = nothing
+    left_out : what had to be left out to stay below `MOST_BYTES`; "" = nothing
     """
 
     text: str
@@ -286,15 +283,6 @@ def _ratios(item: ResultSet, title: str) -> Grid:
     )
 
 
-def _notes(rows: Iterable[Measured]) -> list[tuple[str, str]]:
-    used: set[str] = set()
-    for row in rows:
-        used.update(words.marks(row))
-        if row.last.requests_source == "kernel" and row.requests is not None:
-            used.add("~")
-    return [(mark, text) for mark, text in _MARKS.items() if mark in used]
-
-
 def _of_sets(sets: Sequence[ResultSet], level: int) -> list[Section]:
     """Return the ratios of all rows, and each row."""
     several = len(sets) > 1
@@ -311,7 +299,7 @@ def _of_sets(sets: Sequence[ResultSet], level: int) -> list[Section]:
                 "Bandwidth over that of the MPI library alone in the same repetition: median, and behind it "
                 "smallest–largest. ▲ faster, ≈ within the noise, ▼ slower, · measured too few times to say."
             ],
-            facts=_notes(row for item in sets for row in item.rows),
+            facts=words.notes((row for item in sets for row in item.rows), _MARKS),
             grids=[_ratios(item, item.name if several else "") for item in sets],
         ),
         Section(
@@ -474,7 +462,7 @@ def render(
     limit: float | None = None,
     added: Sequence[Section] = (),
 ) -> Page:
-    """Return the page, with as much detail as fits into `LIMIT_BYTES`; the shortest one if none fits.
+    """Return the page, with as much detail as fits into `MOST_BYTES`; the shortest one if none fits.
 
     Parameters
     ----------
@@ -523,6 +511,6 @@ def render(
             head="; ".join(name + headline(item.environment) for name, item in zip(names, sets, strict=False)),
             notices=ended,
         )
-        if len(text.encode("utf-8", "replace")) <= LIMIT_BYTES:
+        if len(text.encode("utf-8", "replace")) <= MOST_BYTES:
             break
     return Page(text=text, left_out="; ".join(_LEFT_OUT[1 : level + 1]))

@@ -6,7 +6,7 @@ buffers come. Three significant digits are enough for figures whose spread is pe
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from mpiio_ext.common.results import Key, Measured, Spread
 from mpiio_ext.common.units import count_text, megabytes, size_text
@@ -61,8 +61,18 @@ def row_title(row: Measured) -> str:
     return f"{case_title(row.last.label, row.key)}, {row.key.strategy}"
 
 
+#: What the marks of rows say; who shows them may say more.
+_MARKS = {
+    "~": "system calls that read or write, counted by the kernel.",
+    "*": "ran on a smaller file",
+    "°": "wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.",
+    "!": "the extension passed these calls on to the MPI library.",
+    "†": "no access went through delegates",
+}
+
+
 def marks(row: Measured) -> str:
-    """Return the footnote marks of a row: the same as those of the bench's table."""
+    """Return the footnote marks of a row."""
     passed_all = not row.native and row.taken_over is False
     alone = not passed_all and row.delegated_accesses == 0
     return (
@@ -71,6 +81,16 @@ def marks(row: Measured) -> str:
         + ("!" if passed_all else "")
         + ("†" if alone else "")
     )
+
+
+def notes(rows: Iterable[Measured], more: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the marks of rows and of their requests, and what they say, with `more` behind that."""
+    used: set[str] = set()
+    for row in rows:
+        used.update(marks(row))
+        if row.last.requests_source == "kernel" and row.requests is not None:
+            used.add("~")
+    return [(mark, text + more.get(mark, "")) for mark, text in _MARKS.items() if mark in used]
 
 
 def _calls(row: Measured) -> str:

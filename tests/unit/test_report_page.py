@@ -17,7 +17,7 @@ from mpiio_ext.bench.results.files import write_results
 from mpiio_ext.common.results import Absent, Row, Spread, measure, with_ratios
 from mpiio_ext.report.baseline import compare
 from mpiio_ext.report.load import load, load_all, rows_of
-from mpiio_ext.report.page import LIMIT_BYTES, render
+from mpiio_ext.report.page import MOST_BYTES, render
 from mpiio_ext.report.reproduce import command
 from mpiio_ext.report.verdict import judge, kinds, sentences, tally, worth
 from mpiio_ext.report.words import bandwidth, done_by_extension, histogram_words, ratio
@@ -83,7 +83,7 @@ def test_thirty_kernels_under_eight_methods_stay_below_a_megabyte(tmp_path):
     assert len(document["runs"]) == 30 * 8 * 2 * 5
     page, html = page_of(document, folder=tmp_path)
     assert page.problems == []
-    assert len(html.encode()) < LIMIT_BYTES <= 1e6
+    assert len(html.encode()) < MOST_BYTES <= 1e6
     assert "Left out" not in html
     assert len(speeds_of(page)) == 30
     assert sum(len(rows) - 1 for rows in speeds_of(page)) == 480
@@ -108,7 +108,7 @@ def test_a_page_that_would_be_larger_leaves_details_out_and_says_so(kernels, lef
     made = render(sets, [], title="t")
     page = Page(made.text)
     assert page.problems == []
-    assert len(made.text.encode()) <= LIMIT_BYTES
+    assert len(made.text.encode()) <= MOST_BYTES
     assert made.left_out == left_out
     assert left_out in page.text
     assert {len(rows) - 1 for rows in speeds_of(page)} == {2 * speeds}

@@ -17,6 +17,7 @@ from mpiio_ext.bench import interfaces
 from mpiio_ext.common.results import Absent, Measured
 from mpiio_ext.report.verdict import judge, kinds, worth
 from mpiio_ext.report.words import interface_title, marks
+from mpiio_ext.report.words import notes as notes_of
 
 _DASH = "–"
 
@@ -65,19 +66,14 @@ def parts(summaries: Sequence[Measured]) -> dict[tuple[str, str, str], list[Meas
 
 def _notes(summaries: Sequence[Measured]) -> list[str]:
     notes = ["× native: median of the ratios within each repetition (smallest–largest)."]
-    if any(row.last.requests_source == "kernel" for row in summaries):
-        notes.append("~ system calls that read or write, counted by the operating system.")
-    if any(row.scaled for row in summaries):
-        notes.append("* ran on a smaller file, by --native-limit or --native-size; bandwidths are compared.")
-    if any(row.gaps_written for row in summaries):
-        notes.append("° wrote bytes that no rank wrote (MPI leaves them undefined in a new file); its data is right.")
-    if any(row.taken_over is False and not row.native for row in summaries):
-        notes.append("! the extension passed these calls on to the MPI library.")
     without = [
         why_without_delegates(row.last.delegation, row.last.reason) for row in summaries if row.delegated_accesses == 0
     ]
-    if without:
-        notes.append(f"† no access went through delegates: {'; '.join(dict.fromkeys(without))}.")
+    more = {
+        "*": ", by --native-limit or --native-size; bandwidths are compared.",
+        "†": f": {'; '.join(dict.fromkeys(without))}.",
+    }
+    notes += [f"{mark} {text}" for mark, text in notes_of(summaries, more)]
     if any(row.delegated_accesses for row in summaries):
         notes.append("Bandwidths through delegates count closing, when the last of the data reaches the file.")
     if any(row.key.operation == "both" for row in summaries):
