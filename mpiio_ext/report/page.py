@@ -49,6 +49,8 @@ _SETTINGS = (
     "native_limit_s",
     "native_bytes",
 )
+#: What rows are, as `verdict` judges them.
+_JUDGMENTS = ("faster", "level", "slower", "not judged")
 #: Rows that have become slower, of which the worst are told first.
 _MOST_SLOWER = 10
 _READING = (
@@ -319,10 +321,7 @@ def _verdict(rows: Sequence[Measured]) -> list[Section]:
     tallies = verdict.tally(rows)
     grid = Grid(
         columns=("rows of", "rows", "▲ faster than native", "≈ within the noise", "▼ slower than native", "not judged"),
-        rows=[
-            (one.title, *(f"{count:,}" for count in (one.rows, one.faster, one.level, one.slower, one.unjudged)))
-            for one in tallies
-        ],
+        rows=[(one.title, f"{len(one.rows):,}", *(f"{one.count(word):,}" for word in _JUDGMENTS)) for one in tallies],
         numbers=(False, *[True] * 5),
     )
     told = [Finding(title=f"{one.title.capitalize()}:", evidence=verdict.sentences(one)) for one in tallies]

@@ -46,44 +46,56 @@ def judge(spread: Spread | None) -> str:
     return "slower" if high < 1 and low > median * high else "level"
 
 
-# ---- kinds of access -------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
-    """One kind of access.
+class Group:
+    """Rows with a ratio, and what they say together.
 
     Attributes
     ----------
-    title : "noncontiguous writes"
-    rows : of the default method, judged or not
-    judged, faster, slower : how many of them
-    gain : median of the judged rows' median ratios; None without
+    title : a kind of access, "noncontiguous writes", or which methods
+    rows : judged or not
     """
 
     title: str
     rows: tuple[Measured, ...]
-    judged: int
-    faster: int
-    slower: int
-    gain: float | None
+
+    def count(self, judgment: str) -> int:
+        """Return how many rows are "faster", "level", "slower" or "not judged"."""
+        return sum(judge(row.ratio) == judgment for row in self.rows)
+
+    @property
+    def judged(self) -> list[Measured]:
+        """Return the rows that are judged."""
+        return [row for row in self.rows if judge(row.ratio) != _NOT_JUDGED]
+
+    @property
+    def gain(self) -> float | None:
+        """Return the median of the judged rows' median ratios; None without."""
+        return statistics.median(map(_median_ratio, self.judged)) if self.judged else None
 
     @property
     def judgment(self) -> str:
-        """Return "faster", "slower", "level" or "not judged"."""
+        """Return what more than half of the judged rows are, else "level"; "not judged" without any."""
         if not self.judged:
             return _NOT_JUDGED
-        if 2 * self.faster > self.judged:
-            return "faster"
-        return "slower" if 2 * self.slower > self.judged else "level"
+        return next((word for word in ("faster", "slower") if 2 * self.count(word) > len(self.judged)), "level")
 
     @property
     def words(self) -> str:
-        """Return the kind with what was seen of it."""
+        """Return the title with what was seen of the rows."""
         if self.gain is None:
             return self.title
-        slower = f", {self.slower:,} slower" if self.slower else ""
-        return f"{self.title} ({ratio(self.gain)}×: {self.faster:,} of {self.judged:,} rows faster{slower})"
+        slower = f", {self.count('slower'):,} slower" if self.count("slower") else ""
+        faster = f"{self.count('faster'):,} of {len(self.judged):,} rows faster"
+        return f"{self.title} ({ratio(self.gain)}×: {faster}{slower})"
+
+
+def _median_ratio(row: Measured) -> float:
+    assert row.ratio is not None
+    return row.ratio.median
+
+
+# ---- kinds of access -------------------------------------------------------------------------------------------------
 
 
 def _kind_of(row: Measured) -> str:
@@ -99,29 +111,16 @@ def _of_default_method(rows: Iterable[Measured]) -> list[Measured]:
     ]
 
 
-def kinds(rows: Iterable[Measured]) -> list[Kind]:
+def kinds(rows: Iterable[Measured]) -> list[Group]:
     """Return the kinds of access of the default method, or of the first one that was measured; the best first."""
     groups: dict[str, list[Measured]] = {}
     for row in _of_default_method(rows):
         groups.setdefault(_kind_of(row), []).append(row)
-    found = []
-    for title, group in groups.items():
-        judgments = [judge(row.ratio) for row in group]
-        gains = [_median_ratio(row) for row, word in zip(group, judgments, strict=True) if word != _NOT_JUDGED]
-        found.append(
-            Kind(
-                title=title,
-                rows=tuple(group),
-                judged=len(gains),
-                faster=judgments.count("faster"),
-                slower=judgments.count("slower"),
-                gain=statistics.median(gains) if gains else None,
-            )
-        )
+    found = [Group(title=title, rows=tuple(group)) for title, group in groups.items()]
     return sorted(found, key=lambda kind: -(kind.gain or 0))
 
 
-def worth(found: Sequence[Kind]) -> str:
+def worth(found: Sequence[Group]) -> str:
     """Return in one sentence for which kinds of access it is worth it; "" where nothing was compared."""
     if not found:
         return ""
@@ -137,75 +136,24 @@ def worth(found: Sequence[Kind]) -> str:
     parts += [f"measured too few times: {named[_NOT_JUDGED]}"] if named[_NOT_JUDGED] else []
     counts = [row.ratio.count for kind in found for row in kind.rows if row.ratio and row.ratio.count >= ENOUGH]
     times = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    rows = "row" if all(kind.judged == len(kind.rows) for kind in found) else "judged row"
+    rows = "row" if all(len(kind.judged) == len(kind.rows) for kind in found) else "judged row"
     return f"Worth it on this machine: {'; '.join(parts)}. Times native’s speed, {times} repetitions of each {rows}."
 
 
 # ---- all rows --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """Rows of the extension counted.
-
-    Attributes
-    ----------
-    title : which methods
-    rows : rows with a ratio
-    faster, level, slower, unjudged : by `judge`; the four add up to `rows`
-    noncontiguous, noncontiguous_at_goal : judged rows of noncontiguous access; those whose median gain reaches `GOAL`
-    noncontiguous_median : median of their median gains; None without such rows
-    best, worst : judged rows with the largest and the smallest median gain; None without such rows
-    """
-
-    title: str
-    rows: int
-    faster: int
-    level: int
-    slower: int
-    unjudged: int
-    noncontiguous: int
-    noncontiguous_at_goal: int
-    noncontiguous_median: float | None
-    best: Measured | None
-    worst: Measured | None
-
-
-def _median_ratio(row: Measured) -> float:
-    assert row.ratio is not None
-    return row.ratio.median
-
-
-def _tally(title: str, rows: Sequence[Measured]) -> Tally | None:
-    rows = [row for row in rows if row.ratio is not None]
-    if not rows:
-        return None
-    judgments = [judge(row.ratio) for row in rows]
-    judged = [row for row, word in zip(rows, judgments, strict=True) if word != _NOT_JUDGED]
-    gains = [_median_ratio(row) for row in judged if row.last.noncontiguous]
-    return Tally(
-        title=title,
-        rows=len(rows),
-        faster=judgments.count("faster"),
-        level=judgments.count("level"),
-        slower=judgments.count("slower"),
-        unjudged=judgments.count(_NOT_JUDGED),
-        noncontiguous=len(gains),
-        noncontiguous_at_goal=sum(_shown(gain) >= GOAL for gain in gains),
-        noncontiguous_median=statistics.median(gains) if gains else None,
-        best=max(judged, key=_median_ratio, default=None),
-        worst=min(judged, key=_median_ratio, default=None),
-    )
-
-
-def tally(rows: Iterable[Measured]) -> list[Tally]:
-    """Return the tally of the default method, if it was measured, and that of all methods of the extension together."""
+def tally(rows: Iterable[Measured]) -> list[Group]:
+    """Return the rows of the default method, if it was measured, and those of all methods of the extension together."""
     ours = [row for row in rows if not row.native]
     default = [row for row in ours if row.key.strategy == "auto"]
-    found = [_tally("auto, the default method", default)]
+    named = {"auto, the default method": default}
     if len(default) < len(ours):
-        found.append(_tally("every method of the extension", ours))
-    return [item for item in found if item is not None]
+        named["every method of the extension"] = ours
+    found = [
+        Group(title=title, rows=tuple(row for row in some if row.ratio is not None)) for title, some in named.items()
+    ]
+    return [group for group in found if group.rows]
 
 
 def _named(row: Measured) -> str:
@@ -213,21 +161,23 @@ def _named(row: Measured) -> str:
     return f"{row_title(row)}: {ratio(row.ratio.median)}× ({ratio_spread(row.ratio)})"
 
 
-def sentences(item: Tally) -> list[str]:
-    """Return the tally in plain words."""
+def sentences(group: Group) -> list[str]:
+    """Return what all rows say in plain words."""
+    faster, level, slower, unjudged = map(group.count, ("faster", "level", "slower", _NOT_JUDGED))
     out = [
-        f"{item.faster:,} of {item.rows:,} rows are faster than native beyond their noise, {item.slower:,} slower; "
-        f"of {item.level:,} the noise is larger than the difference."
+        f"{faster:,} of {len(group.rows):,} rows are faster than native beyond their noise, {slower:,} slower; "
+        f"of {level:,} the noise is larger than the difference."
     ]
-    if item.unjudged:
-        out.append(f"{item.unjudged:,} rows were measured fewer than {ENOUGH} times, and are not judged.")
-    if item.noncontiguous_median is not None:
+    if unjudged:
+        out.append(f"{unjudged:,} rows were measured fewer than {ENOUGH} times, and are not judged.")
+    gains = [_median_ratio(row) for row in group.judged if row.last.noncontiguous]
+    if gains:
         out.append(
-            f"Noncontiguous access: median gain {ratio(item.noncontiguous_median)}×; "
-            f"the medians of {item.noncontiguous_at_goal:,} of {item.noncontiguous:,} judged rows reach {GOAL}×."
+            f"Noncontiguous access: median gain {ratio(statistics.median(gains))}×; the medians of "
+            f"{sum(_shown(gain) >= GOAL for gain in gains):,} of {len(gains):,} judged rows reach {GOAL}×."
         )
-    if item.worst is not None:
-        out.append(f"Worst row: {_named(item.worst)}.")
-    if item.best is not None and item.best is not item.worst:
-        out.append(f"Best row: {_named(item.best)}.")
+    if group.judged:
+        worst, best = min(group.judged, key=_median_ratio), max(group.judged, key=_median_ratio)
+        out.append(f"Worst row: {_named(worst)}.")
+        out += [f"Best row: {_named(best)}."] if best is not worst else []
     return out

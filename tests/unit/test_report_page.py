@@ -409,29 +409,36 @@ def test_tally_counts_what_it_says(cases):
         if title not in found:
             continue
         item = found[title]
-        assert item.rows == len(chosen)
-        assert item.unjudged == sum(len(ratios) < 3 for _, _, ratios in chosen)
+        assert len(item.rows) == len(chosen)
+        faster, level, slower, unjudged = map(item.count, ("faster", "level", "slower", "not judged"))
+        assert unjudged == sum(len(ratios) < 3 for _, _, ratios in chosen)
         shown = [
             sorted(map(shown_ratio, (*ratios, statistics.median(ratios))))
             for _, _, ratios in chosen
             if len(ratios) >= 3
         ]
-        assert item.faster <= sum(ratios[0] > 1 for ratios in shown)
-        assert item.slower <= sum(ratios[-1] < 1 for ratios in shown)
-        assert item.faster + item.level + item.slower + item.unjudged == item.rows
+        assert faster <= sum(ratios[0] > 1 for ratios in shown)
+        assert slower <= sum(ratios[-1] < 1 for ratios in shown)
+        assert faster + level + slower + unjudged == len(item.rows)
         judged = [(noncontiguous, statistics.median(ratios)) for _, noncontiguous, ratios in chosen if len(ratios) >= 3]
-        medians = [median for noncontiguous, median in judged if noncontiguous]
-        assert item.noncontiguous == len(medians)
-        assert item.noncontiguous_median == (statistics.median(medians) if medians else None)
-        assert item.noncontiguous_at_goal == sum(shown_ratio(value) >= 1.3 for value in medians)
-        ends = [None if row is None else row.ratio.median for row in (item.worst, item.best)]
-        assert ends == (
-            [min(median for _, median in judged), max(median for _, median in judged)] if judged else [None, None]
+        assert item.gain == (statistics.median(median for _, median in judged) if judged else None)
+        told, medians = sentences(item), [median for noncontiguous, median in judged if noncontiguous]
+        assert told[0] == (
+            f"{faster:,} of {len(chosen):,} rows are faster than native beyond their noise, {slower:,} slower; of "
+            f"{level:,} the noise is larger than the difference."
         )
-        assert sentences(item)[0].startswith(f"{item.faster:,} of {item.rows:,} rows are faster than native beyond")
-        assert f", {item.slower:,} slower; of {item.level:,} the noise" in sentences(item)[0]
-        assert any("not judged" in line for line in sentences(item)) == (item.unjudged > 0)
-        assert any(line.startswith("Worst row") for line in sentences(item)) == bool(judged)
+        assert any("not judged" in line for line in told) == (unjudged > 0)
+        median = f"median gain {ratio(statistics.median(medians))}×" if medians else ""
+        goal = sum(shown_ratio(value) >= 1.3 for value in medians)
+        assert [line for line in told if line.startswith("Noncontiguous")] == (
+            [f"Noncontiguous access: {median}; the medians of {goal} of {len(medians)} judged rows reach 1.3×."]
+            if medians
+            else []
+        )
+        ends = dict(line.split(" row: ", 1) for line in told if " row: " in line)
+        assert ("Worst" in ends) == bool(judged) and set(ends) <= {"Worst", "Best"}
+        for name, end in (("Worst", min), ("Best", max)):
+            assert name not in ends or f": {ratio(end(median for _, median in judged))}× (" in ends[name]
 
 
 @pytest.mark.parametrize(
@@ -464,7 +471,7 @@ def test_more_repetitions_do_not_make_a_slow_row_count_as_fast():
         ]
     )
     (item,) = tally(rows)
-    assert (item.faster, item.level, item.slower) == (0, 1, 0)
+    assert [item.count(word) for word in ("faster", "level", "slower")] == [0, 1, 0]
     assert sentences(item)[0].startswith("0 of 1 rows")
 
 
