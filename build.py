@@ -110,9 +110,8 @@ def write(folder: Path, texts: dict[str, str]) -> None:
 
 def outputs_of(revision: str, names: Sequence[str] = ()) -> dict[str, str]:
     """Return what the generators of a commit make of its sources: of all files, or of those that are named."""
-    done = subprocess.run(
-        ["git", "archive", "--format=tar", revision, "--", "build.py", "csrc", "pioneer"], cwd=ROOT, capture_output=True
-    )
+    words = ["git", "archive", "--format=tar", revision, "--", "build.py", "csrc", "mpiio_ext", "pioneer"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True)
     if done.returncode != 0:
         raise GenerateError(f"git archive {revision}: {done.stderr.decode(errors='replace').strip()}")
     with tempfile.TemporaryDirectory() as folder:

@@ -79,7 +79,7 @@ function(generate stamp)
     add_custom_target(generated_${stamp} DEPENDS ${MPIOX_GENERATED}/${stamp}.stamp)
 endfunction()
 
-set(table csrc/entry/mpi/generate.py csrc/entry/mpi/mpi_file_functions.txt)
+set(table csrc/entry/mpi/generate.py mpiio_ext/common/iocalls.py mpiio_ext/common/iocalls.txt)
 generate(entry ${entry} DEPENDS ${table})
 generate(tracer ${tracer} DEPENDS ${table} csrc/tools/trace/generate.py csrc/entry/mpi/mpiox_fortran_convert.c
          csrc/tools/trace/mpiox_trace_operations.h pioneer/darshan/meanings.py pioneer/sanitize/system_files.py)
