@@ -29,7 +29,7 @@ endif()
 set(names mpiox_any_mpi_names.h) # included by the compiler's command line
 set(entry mpiox_calls.c mpiox_calls_impl.h mpiox_fortran.c mpiox_handlers.h mpiox_wrappers.c)
 set(api mpiio_ext_passed_on.c)
-set(tracer mpiox_recording_calls.h mpiox_trace_fortran.c mpiox_trace_mpi_calls.c mpiox_trace_mpi_operations.h
+set(tracer mpiox_recording_calls.h mpiox_trace_fortran.c mpiox_trace_mpi_calls.c mpiox_trace_operation_names.h
     mpiox_trace_system_files.h)
 set(MPIOX_GENERATED ${CMAKE_CURRENT_BINARY_DIR}/generated)
 if(carried)
@@ -82,7 +82,7 @@ endfunction()
 set(table csrc/entry/mpi/generate.py mpiio_ext/common/iocalls.py mpiio_ext/common/iocalls.txt)
 generate(entry ${entry} DEPENDS ${table})
 generate(tracer ${tracer} DEPENDS ${table} csrc/tools/trace/generate.py csrc/entry/mpi/mpiox_fortran_convert.c
-         csrc/tools/trace/mpiox_trace_operations.h pioneer/darshan/meanings.py pioneer/sanitize/system_files.py)
+         pioneer/darshan/meanings.py pioneer/sanitize/system_files.py)
 generate(api ${api} DEPENDS csrc/entry/api/generate.py csrc/entry/include/mpiio_ext.h)
 generate(binding _binding.c DEPENDS csrc/entry/include/mpiio_ext.h)
 generate(tools _tools.c DEPENDS csrc/tools/binding/mpiio_ext_tools.h)

@@ -23,7 +23,7 @@ from mpiio_ext.pioneer.darshan.timeline import Heat
 from mpiio_ext.pioneer.table import SCHEMA
 from support import cbuild
 
-_GENERATED = ("mpiox_recording_calls.h", "mpiox_trace_mpi_operations.h", "mpiox_trace_system_files.h")
+_GENERATED = ("mpiox_recording_calls.h", "mpiox_trace_operation_names.h", "mpiox_trace_system_files.h")
 _SOURCES = (
     "mpiox_recording",
     "mpiox_recording_file",

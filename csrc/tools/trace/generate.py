@@ -4,16 +4,19 @@
 
 ``mpiox_trace_mpi_calls.c`` holds an exported ``MPI_NAME`` for every ``MPI_File_*``, ``MPI_Wait*``, ``MPI_Test*`` and
 ``MPI_Request_get_status*`` of the table, which records the call and calls the function of that name behind the tracer.
-``mpiox_trace_mpi_operations.h`` lists them. ``mpiox_recording_calls.h`` says of each operation what it is to Darshan's
-modules, as ``pioneer/darshan/meanings.py`` does. ``mpiox_trace_fortran.c`` has the Fortran entry points of Open MPI,
-which go past the C ones. ``mpiox_trace_system_files.h`` has the rules of ``pioneer/sanitize/system_files.py``.
+``mpiox_trace_operation_names.h`` lists all that is recorded. ``mpiox_recording_calls.h`` says of each operation what it
+is to Darshan's modules, as ``pioneer/darshan/meanings.py`` does. ``mpiox_trace_fortran.c`` has the Fortran entry points
+of Open MPI, which go past the C ones. ``mpiox_trace_system_files.h`` has the rules of
+``pioneer/sanitize/system_files.py``.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import runpy
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -36,10 +39,6 @@ VALUES = frozenset({"offset_out", "int_out", "logical_out", "extent_out"})
 
 #: Modules of a recording, in the order of their numbers, with the layers of their calls.
 MODULES = {"POSIX": "POSIX", "MPI-IO": "MPIIO", "STDIO": "STDIO"}
-#: Calls that Darshan does not count, and that move data.
-MOVING = {"readahead": "READ"} | dict.fromkeys(
-    ("dprintf", "sendfile", "copy_file_range", "msync", "sync_file_range", "fallocate", "posix_fallocate"), "WRITE"
-)
 #: Calls of MPI that are no I/O.
 NO_IO = ("MPI_Init", "MPI_Init_thread", "MPI_Finalize", "MPI_Barrier")
 
@@ -164,19 +163,20 @@ def _operations(functions: list[Any]) -> list[str]:
     return [*NO_IO, *(f"MPI_{each.name}{'_c' if large else ''}" for each, large, _ in _forms(functions))]
 
 
-def operations(names: list[str]) -> str:
-    """Text of mpiox_trace_mpi_operations.h."""
-    rows = "\n".join(f"    X({name})".ljust(119) + "\\" for name in names[:-1]) + f"\n    X({names[-1]})"
-    guard = "MPIOX_TRACE_MPI_OPERATIONS_H"
-    first = "#define MPIOX_TRACE_MPI(X)".ljust(119) + "\\"
-    return f"/* {NOTE} */\n#ifndef {guard}\n#define {guard}\n\n{first}\n{rows}\n\n#endif\n"
+def operations(layers: dict[str, list[str]]) -> str:
+    """Text of mpiox_trace_operation_names.h; `layers`: the operations of each in the order of their numbers."""
+    guard, lists = "MPIOX_TRACE_OPERATION_NAMES_H", []
+    for layer, names in layers.items():
+        rows = [f"#define MPIOX_TRACE_{layer}(X)", *(f"    X({name})" for name in names)]
+        lists.append("\\\n".join([*(row.ljust(119) for row in rows[:-1]), f"{rows[-1]}\n"]))
+    return "\n".join([f"/* {NOTE} */", f"#ifndef {guard}", f"#define {guard}", "", *lists, "#endif", ""])
 
 
-def _meaning(meanings: Any, module: str, name: str) -> str:
-    """Return the row of an operation: what it is to its module, and its class of time."""
+def _meaning(meanings: Any, module: str, name: str, moves: str = "meta") -> str:
+    """Return the row of an operation: what it is to its module, and its class of time, else that of what it moves."""
     kind, counter = meanings.meaning(module, name) if module == "MPI-IO" or not name.startswith("MPI_") else (0, "")
     kinds = meanings.Kind
-    time = {kinds.READ: "READ", kinds.WRITE: "WRITE", kinds.SYNC: "WRITE"}.get(kind, MOVING.get(name, "META"))
+    time = {kinds.READ: "READ", kinds.WRITE: "WRITE", kinds.SYNC: "WRITE"}.get(kind, moves.upper())
     if name.startswith("MPI_"):
         time = "NO_CLASS" if name in NO_IO else "IN_MPI"
     makes = kind > 0 and (kind not in meanings.NEED_RECORD or counter in meanings.MAKE)
@@ -185,19 +185,11 @@ def _meaning(meanings: Any, module: str, name: str) -> str:
     return f"    [OP_{name}] = {{{', '.join(words)}}},"
 
 
-def recording(names: list[str]) -> str:
-    """Text of mpiox_recording_calls.h; `names`: the operations of MPI."""
+def recording(calls: Sequence[Any], names: list[str]) -> str:
+    """Text of mpiox_recording_calls.h; `calls`: those traced of POSIX and stdio, `names`: the operations of MPI."""
     meanings = _loaded(PIONEER / "darshan" / "meanings.py")
-    listed = (HERE / "mpiox_trace_operations.h").read_text(encoding="utf-8")
-    layers = {
-        name: re.findall(r"^    X\((\w+)\)", text, re.M)
-        for name, text in re.findall(r"#define MPIOX_TRACE_(POSIX|STDIO)\(X\)(.*?)\n\n", listed, re.S)
-    }
-    rows = [
-        _meaning(meanings, module, name)
-        for module, layer in (("POSIX", "POSIX"), ("STDIO", "STDIO"))
-        for name in layers[layer]
-    ] + [_meaning(meanings, "MPI-IO", name) for name in names]
+    rows = [_meaning(meanings, each.layer.upper(), each.name, each.values.get("time", "meta")) for each in calls]
+    rows += [_meaning(meanings, "MPI-IO", name) for name in names]
     counters = {module: meanings.COUNTERS[module] for module in MODULES}
     numbers = [
         f"    MPIOX_COUNT_{MODULES[module]}_{name} = {number},"
@@ -280,10 +272,13 @@ def outputs() -> dict[str, str]:
     """Name of every generated file, with its text."""
     table = _table()
     functions = table.read_table()
+    traced = [each for each in runpy.run_path(str(table.CALLS))["CALLS"] if "traced" in each.words]
+    layers = {layer: [each.name for each in traced if each.layer == layer.lower()] for layer in ("POSIX", "STDIO")}
+    layers["MPI"] = _operations(functions)
     return {
         "mpiox_trace_mpi_calls.c": table.fold(calls(functions)),
         "mpiox_trace_fortran.c": table.fold(fortran(table, functions)),
-        "mpiox_trace_mpi_operations.h": operations(_operations(functions)),
-        "mpiox_recording_calls.h": recording(_operations(functions)),
+        "mpiox_trace_operation_names.h": operations(layers),
+        "mpiox_recording_calls.h": recording(traced, layers["MPI"]),
         "mpiox_trace_system_files.h": system_files(),
     }
