@@ -20,9 +20,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from mpiio_ext.common.iocalls import CALLS
 from mpiio_ext.pioneer.darshan.meanings import MAKE, NEED_RECORD, Kind, meaning
 from mpiio_ext.pioneer.darshan.names import clean, record_id
 from mpiio_ext.pioneer.darshan.records import Calls, Integers, Layout, Records
+
+#: Of a function by its layer and name.
+_MEANINGS = {(call.layer, call.name): meaning(call) for call in CALLS}
 
 
 @functools.lru_cache(maxsize=4096)
@@ -146,7 +150,8 @@ class Module:
     def _functions(self, column: pa.DictionaryArray) -> tuple[Integers, Integers]:
         """Return kind and counter of each row's function; kind 0: the module does not count it."""
         layout = self.records.layout
-        meanings = [meaning(layout.module, name) for name in column.dictionary.to_pylist()]
+        names = (name.removesuffix("_c") for name in column.dictionary.to_pylist())
+        meanings = [_MEANINGS.get((self._layer, name), (0, "")) for name in names]
         kinds = np.array([kind for kind, _ in meanings], np.int64)
         counters = np.array([layout.at(name) if name else -1 for _, name in meanings], np.int64)
         codes = _numbers(column.indices, 0)

@@ -1,15 +1,18 @@
-"""What a function is to a module of Darshan: the one table of it, for Python and for the recorder in C.
+"""What a function is to a module of Darshan, for Python and for the recorder in C.
 
 Problem. A trace has every call of three layers; Darshan has modules, which count some functions and leave out others.
-Algorithm. A table says of each function what it is to its module and which counter grows. The generator of the tracer
-(`csrc/tools/trace/generate.py`) loads this file alone, before the package is there, and writes the table in C.
+Algorithm. The table of I/O calls (`common.iocalls`) says of each function what it is to its module and which counter
+grows. The generator of the tracer (`csrc/tools/trace/generate.py`) loads this file alone, before the package is there.
 Guarantee. The standard library suffices.
 """
 
 from __future__ import annotations
 
 import enum
-import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mpiio_ext.common.iocalls import Call
 
 
 class Kind(enum.IntEnum):
@@ -34,64 +37,28 @@ class Kind(enum.IntEnum):
 #: successful look, and syncs, whose time would be lost where the C library has opened the file.
 NEED_RECORD = (Kind.META, Kind.SYNC, Kind.CLOSE, Kind.COUNT, Kind.REOPEN)
 MAKE = ("STATS", "FSYNCS", "FDSYNCS")
-#: Module -> kind of call -> counter -> functions.
-_TABLE: dict[str, dict[Kind, dict[str, str]]] = {
-    "POSIX": {
-        Kind.OPEN: {"OPENS": "open openat creat mkstemp mkostemp mkstemps mkostemps"},
-        Kind.REOPEN: {"DUPS": "dup dup2 dup3 fcntl"},
-        Kind.READ: {"READS": "read pread readv preadv preadv2"},
-        Kind.WRITE: {"WRITES": "write pwrite writev pwritev pwritev2"},
-        Kind.META: {"STATS": "stat lstat fstat fstatat statx", "SEEKS": "lseek", "RENAME_SOURCES": "rename renameat"},
-        Kind.SYNC: {"FSYNCS": "fsync", "FDSYNCS": "fdatasync"},
-        Kind.CLOSE: {"": "close"},
-        Kind.COUNT: {"MMAPS": "mmap"},
-        Kind.COPY: {"": "copy_file_range sendfile"},
-    },
-    "STDIO": {
-        Kind.OPEN: {"OPENS": "fopen freopen"},
-        Kind.REOPEN: {"FDOPENS": "fdopen"},
-        Kind.READ: {"READS": "fread fgets"},
-        Kind.WRITE: {"WRITES": "fwrite fputs fputc fprintf vfprintf"},
-        Kind.META: {"SEEKS": "fseek fseeko rewind"},
-        Kind.SYNC: {"FLUSHES": "fflush"},
-        Kind.CLOSE: {"": "fclose"},
-    },
-    "MPI-IO": {
-        Kind.OPEN: {"COLL_OPENS": "open"},
-        Kind.SYNC: {"SYNCS": "sync"},
-        Kind.CLOSE: {"": "close"},
-        Kind.COUNT: {"VIEWS": "set_view"},
-    },
-}
-_MEANINGS = {
-    module: {
-        name: (kind, counter)
-        for kind, counters in kinds.items()
-        for counter, names in counters.items()
-        for name in names.split()
-    }
-    for module, kinds in _TABLE.items()
-}
-_WAYS = ("INDEP", "COLL", "SPLIT", "NB")
-#: Counters that grow otherwise: by another call, or by its details.
-_MORE = {
-    "POSIX": ("RENAME_TARGETS",),
-    "STDIO": (),
-    "MPI-IO": ("INDEP_OPENS", "HINTS", *(f"{way}_{verb}S" for way in _WAYS for verb in ("READ", "WRITE"))),
-}
-#: Module -> names of all counters that are sums of calls.
+#: The first of these words that an access of MPI-IO has -> how Darshan calls its way; INDEP: it has none.
+_WAYS = {"nonblocking": "NB", "begin": "SPLIT", "collective": "COLL"}
+#: Module -> names of all counters that are sums of calls. Some grow by another call than that which has them in the
+#: table, or by its details.
 COUNTERS = {
-    module: (*(name for counters in _TABLE[module].values() for name in counters if name), *_MORE[module])
-    for module in ("POSIX", "MPI-IO", "STDIO")
+    "POSIX": tuple("OPENS DUPS READS WRITES STATS SEEKS RENAME_SOURCES FSYNCS FDSYNCS MMAPS RENAME_TARGETS".split()),
+    "MPI-IO": (
+        *("COLL_OPENS", "SYNCS", "VIEWS", "INDEP_OPENS", "HINTS"),
+        *(f"{way}_{verb}S" for way in ("INDEP", "COLL", "SPLIT", "NB") for verb in ("READ", "WRITE")),
+    ),
+    "STDIO": ("OPENS", "FDOPENS", "READS", "WRITES", "SEEKS", "FLUSHES"),
 }
 
 
-def meaning(module: str, operation: str) -> tuple[int, str]:
-    """Return what a function is to a module: kind, 0 for nothing, and the name of its counter."""
-    name = operation.removeprefix("MPI_File_").removesuffix("_c") if module == "MPI-IO" else operation
-    found = re.fullmatch(r"(i?)(read|write)(_at)?(?:_(all|ordered|shared))?(_begin)?", name)
-    if module != "MPI-IO" or found is None:
-        return _MEANINGS[module].get(name, (0, ""))
-    nonblocking, verb, _, mode, begin = found.groups()
-    way = "NB" if nonblocking else "SPLIT" if begin else "COLL" if mode in ("all", "ordered") else "INDEP"
-    return Kind[verb.upper()], f"{way}_{verb.upper()}S"
+def meaning(call: Call) -> tuple[int, str]:
+    """Return what a function is to its module: kind, 0 for nothing, and the name of its counter, "" for none."""
+    if "darshan" in call.values:
+        kind, _, counter = call.values["darshan"].partition("/")
+        return Kind[kind], counter
+    words = call.words
+    if call.layer != "mpiio" or not {"blocking", "nonblocking", "begin"}.intersection(words):
+        return 0, ""
+    way = next((way for word, way in _WAYS.items() if word in words), "INDEP")
+    verb = "WRITE" if "write" in words else "READ"
+    return Kind[verb], f"{way}_{verb}S"

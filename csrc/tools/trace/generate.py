@@ -172,24 +172,24 @@ def operations(layers: dict[str, list[str]]) -> str:
     return "\n".join([f"/* {NOTE} */", f"#ifndef {guard}", f"#define {guard}", "", *lists, "#endif", ""])
 
 
-def _meaning(meanings: Any, module: str, name: str, moves: str = "meta") -> str:
-    """Return the row of an operation: what it is to its module, and its class of time, else that of what it moves."""
-    kind, counter = meanings.meaning(module, name) if module == "MPI-IO" or not name.startswith("MPI_") else (0, "")
-    kinds = meanings.Kind
-    time = {kinds.READ: "READ", kinds.WRITE: "WRITE", kinds.SYNC: "WRITE"}.get(kind, moves.upper())
+def _meaning(meanings: Any, name: str, call: Any) -> str:
+    """Return the row of an operation: what it is to its module, and its class of time."""
+    kind, counter = meanings.meaning(call)
+    kinds, module = meanings.Kind, call.layer.upper() if call.layer in ("posix", "stdio") else "MPIIO"
+    moves = {kinds.READ: "READ", kinds.WRITE: "WRITE", kinds.SYNC: "WRITE"}
+    time = moves.get(kind, call.values.get("time", "meta").upper())
     if name.startswith("MPI_"):
         time = "NO_CLASS" if name in NO_IO else "IN_MPI"
     makes = kind > 0 and (kind not in meanings.NEED_RECORD or counter in meanings.MAKE)
-    count = f"MPIOX_COUNT_{MODULES[module]}_{counter}" if counter else "MPIOX_RECORDING_NO_COUNTER"
-    words = (f"MPIOX_RECORDING_{MODULES[module]}", str(int(kind)), count, f"MPIOX_RECORDING_{time}", str(int(makes)))
+    count = f"MPIOX_COUNT_{module}_{counter}" if counter else "MPIOX_RECORDING_NO_COUNTER"
+    words = (f"MPIOX_RECORDING_{module}", str(int(kind)), count, f"MPIOX_RECORDING_{time}", str(int(makes)))
     return f"    [OP_{name}] = {{{', '.join(words)}}},"
 
 
-def recording(calls: Sequence[Any], names: list[str]) -> str:
-    """Text of mpiox_recording_calls.h; `calls`: those traced of POSIX and stdio, `names`: the operations of MPI."""
+def recording(traced: Sequence[tuple[str, Any]]) -> str:
+    """Text of mpiox_recording_calls.h; `traced`: the names of the operations, with their rows of the table."""
     meanings = _loaded(PIONEER / "darshan" / "meanings.py")
-    rows = [_meaning(meanings, each.layer.upper(), each.name, each.values.get("time", "meta")) for each in calls]
-    rows += [_meaning(meanings, "MPI-IO", name) for name in names]
+    rows = [_meaning(meanings, name, call) for name, call in traced]
     counters = {module: meanings.COUNTERS[module] for module in MODULES}
     numbers = [
         f"    MPIOX_COUNT_{MODULES[module]}_{name} = {number},"
@@ -272,13 +272,16 @@ def outputs() -> dict[str, str]:
     """Name of every generated file, with its text."""
     table = _table()
     functions = table.read_table()
-    traced = [each for each in runpy.run_path(str(table.CALLS))["CALLS"] if "traced" in each.words]
-    layers = {layer: [each.name for each in traced if each.layer == layer.lower()] for layer in ("POSIX", "STDIO")}
-    layers["MPI"] = _operations(functions)
+    calls_of_mpi = _operations(functions)
+    rows = runpy.run_path(str(table.CALLS))["CALLS"]
+    traced = [(each.name, each) for each in rows if "traced" in each.words]
+    layers = {layer: [name for name, each in traced if each.layer == layer.lower()] for layer in ("POSIX", "STDIO")}
+    of_mpi = {each.name: each for each in rows if each.name.startswith("MPI_")}
+    traced += [(name, of_mpi[name.removesuffix("_c")]) for name in calls_of_mpi]
     return {
         "mpiox_trace_mpi_calls.c": table.fold(calls(functions)),
         "mpiox_trace_fortran.c": table.fold(fortran(table, functions)),
-        "mpiox_trace_operation_names.h": operations(layers),
-        "mpiox_recording_calls.h": recording(traced, layers["MPI"]),
+        "mpiox_trace_operation_names.h": operations(layers | {"MPI": calls_of_mpi}),
+        "mpiox_recording_calls.h": recording(traced),
         "mpiox_trace_system_files.h": system_files(),
     }
