@@ -3,16 +3,17 @@
 Source.    He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1b: operations of column 1 need no open
            file, those of column 2 are made in an open session, between an open and a close (a hard dependency). Seeks
            before and waits after an operation are soft dependencies.
-Content.   `CATALOG` has every operation that the tracers and readers know. An operation that is not in it is kept with
-           its name, counts as one of column 1, and is not generated.
+Content.   `CATALOG` has every operation that the tracers and readers know, by the table of I/O calls. Another one is
+           kept with its name, counts as one of column 1, and is not generated.
 """
 
 from __future__ import annotations
 
 import enum
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
+
+from mpiio_ext.common.iocalls import CALLS, Call
 
 
 class Role(enum.Enum):
@@ -71,124 +72,31 @@ class Operation:
         return self.role not in (Role.META, Role.WAIT)
 
 
-def _plain(layer: str, role: Role, names: str, *, collective: bool = False) -> Iterable[Operation]:
-    for name in names.split():
-        yield Operation(name=name, layer=layer, role=role, collective=collective)
-
-
-def _data(layer: str, reads: str, writes: str, *, explicit_offset: bool = False) -> Iterable[Operation]:
-    for role, names in ((Role.READ, reads), (Role.WRITE, writes)):
-        for name in names.split():
-            yield Operation(
-                name=name, layer=layer, role=role, writes=role is Role.WRITE, explicit_offset=explicit_offset
-            )
-
-
-def _posix() -> Iterable[Operation]:
-    yield from _plain("posix", Role.OPEN, "open openat creat mkstemp")
-    yield from _plain("posix", Role.CLOSE, "close")
-    yield from _data("posix", "read readv sendfile copy_file_range", "write writev dprintf")
-    yield from _data("posix", "pread preadv preadv2", "pwrite pwritev pwritev2", explicit_offset=True)
-    yield from _plain("posix", Role.SEEK, "lseek")
-    yield from _plain("posix", Role.SYNC, "fsync fdatasync sync_file_range msync")
-    yield from _plain("posix", Role.RESIZE, "ftruncate fallocate posix_fallocate")
-    yield from _plain("posix", Role.QUERY, "fstat fstatfs fstatvfs readdir getdents fgetxattr")
-    yield from _plain(
-        "posix", Role.CONTROL, "fcntl flock fchmod fchown futimens fsetxattr posix_fadvise readahead ioctl"
-    )
-    yield from _plain("posix", Role.MAP, "mmap")
-    yield from _plain("posix", Role.UNMAP, "munmap")
-    yield from _plain("posix", Role.DUPLICATE, "dup dup2 dup3")
-    yield from _plain("posix", Role.OPEN, "opendir")
-    yield from _plain("posix", Role.CLOSE, "closedir")
-    yield from _plain(
-        "posix",
-        Role.META,
-        "stat lstat fstatat statx access faccessat unlink unlinkat rename renameat mkdir mkdirat "
-        "rmdir truncate chmod chown lchown link symlink readlink readlinkat statfs statvfs utime utimes utimensat "
-        "getxattr setxattr umask chdir remove",
+def _operation(call: Call) -> Operation:
+    moves = {"read", "write"}.intersection(call.words)
+    return Operation(
+        name=call.name,
+        layer=call.layer,
+        role=Role(call.role),
+        writes="write" in moves if moves else None,
+        explicit_offset="at" in call.words,
+        collective="collective" in call.words,
+        nonblocking="nonblocking" in call.words,
+        shared_pointer="shared" in call.words,
     )
 
 
-def _stdio() -> Iterable[Operation]:
-    yield from _plain("stdio", Role.OPEN, "fopen fdopen freopen tmpfile")
-    yield from _plain("stdio", Role.CLOSE, "fclose")
-    yield from _data("stdio", "fread fgets fgetc getline fscanf", "fwrite fputs fputc fprintf vfprintf")
-    yield from _plain("stdio", Role.SEEK, "fseek fseeko rewind fsetpos")
-    yield from _plain("stdio", Role.SYNC, "fflush")
-    yield from _plain("stdio", Role.QUERY, "ftell ftello feof ferror fileno fgetpos")
-    yield from _plain("stdio", Role.CONTROL, "setvbuf setbuf")
-    yield from _plain("stdio", Role.META, "remove")
+#: Operations by layer and name.
+CATALOG = {(call.layer, call.name): _operation(call) for call in CALLS if call.role}
 
 
-def _mpiio_data() -> Iterable[Operation]:
-    """Yield MPI_File_[i]{read,write}[_at|_shared|_ordered][_all][_begin|_end]."""
-    for verb, role in (("read", Role.READ), ("write", Role.WRITE)):
-        for where in ("", "_at", "_shared"):
-            for kind in ("", "i"):
-                yield Operation(
-                    name=f"MPI_File_{kind}{verb}{where}",
-                    layer="mpiio",
-                    role=role,
-                    writes=verb == "write",
-                    explicit_offset=where == "_at",
-                    nonblocking=kind == "i",
-                    shared_pointer=where == "_shared",
-                )
-        for where, shared in (("_all", False), ("_at_all", False), ("_ordered", True)):
-            for kind in ("", "i") if not shared else ("",):
-                yield Operation(
-                    name=f"MPI_File_{kind}{verb}{where}",
-                    layer="mpiio",
-                    role=role,
-                    writes=verb == "write",
-                    explicit_offset="_at" in where,
-                    collective=True,
-                    nonblocking=kind == "i",
-                    shared_pointer=shared,
-                )
-            for half, part in (("_begin", Role.BEGIN), ("_end", Role.END)):
-                yield Operation(
-                    name=f"MPI_File_{verb}{where}{half}",
-                    layer="mpiio",
-                    role=part,
-                    writes=verb == "write",
-                    explicit_offset="_at" in where,
-                    collective=True,
-                    shared_pointer=shared,
-                )
-
-
-def _mpiio() -> Iterable[Operation]:
-    yield from _plain("mpiio", Role.OPEN, "MPI_File_open", collective=True)
-    yield from _plain("mpiio", Role.CLOSE, "MPI_File_close", collective=True)
-    yield from _mpiio_data()
-    yield from _plain("mpiio", Role.SEEK, "MPI_File_seek")
-    yield from _plain("mpiio", Role.SEEK, "MPI_File_seek_shared", collective=True)
-    yield from _plain("mpiio", Role.SYNC, "MPI_File_sync", collective=True)
-    yield from _plain("mpiio", Role.RESIZE, "MPI_File_set_size MPI_File_preallocate", collective=True)
-    yield from _plain(
-        "mpiio",
-        Role.QUERY,
-        "MPI_File_get_size MPI_File_get_position MPI_File_get_position_shared MPI_File_get_view "
-        "MPI_File_get_byte_offset MPI_File_get_amode MPI_File_get_group MPI_File_get_info MPI_File_get_atomicity "
-        "MPI_File_get_type_extent MPI_File_get_errhandler",
-    )
-    controls = "MPI_File_set_view MPI_File_set_info MPI_File_set_atomicity"
-    yield from _plain("mpiio", Role.CONTROL, controls, collective=True)
-    yield from _plain("mpiio", Role.CONTROL, "MPI_File_set_errhandler MPI_File_call_errhandler")
-    yield from _plain("mpiio", Role.META, "MPI_File_delete")
-    waits = "MPI_Wait MPI_Waitall MPI_Waitany MPI_Waitsome MPI_Test MPI_Testall MPI_Testany MPI_Testsome"
-    yield from _plain("mpi", Role.WAIT, waits)
+def _with(word: str) -> frozenset[str]:
+    return frozenset(call.name for call in CALLS if word in call.words)
 
 
 #: Calls after which their file has no such name any more; that make their second name (`file2` of `extra`); calls
 #: without a handle that succeed only where the file is there.
-REMOVING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "MPI_File_delete"})
-SECOND_NAMES = frozenset({"rename", "renameat", "link"})
-NEEDING = frozenset(
-    {"unlink", "unlinkat", "remove", "rename", "renameat", "truncate", "link", "chmod", "MPI_File_delete"}
-)
+REMOVING, SECOND_NAMES, NEEDING = _with("removes"), _with("second"), _with("needs")
 
 #: What a seek starts from, by what traces call it: 0 the beginning, 1 the file pointer, 2 the end. 600 and so on are
 #: MPI_SEEK_SET, _CUR and _END of MPICH and Open MPI.
@@ -207,18 +115,8 @@ WHENCE = {
     "604": 2,
 }
 
-#: Operations by layer and name.
-CATALOG = {(item.layer, item.name): item for item in (*_posix(), *_stdio(), *_mpiio())}
-
-_VERSIONED = {
-    "xstat": "stat",
-    "lxstat": "lstat",
-    "fxstat": "fstat",
-    "fxstatat": "fstatat",
-    "newfstatat": "fstatat",
-    "llseek": "lseek",
-    "IO_getc": "fgetc",
-}
+#: Names without what `normal_name` takes away -> those of the table.
+_OTHER_NAMES = {call.name.lstrip("_"): call.values["is"] for call in CALLS if "is" in call.values}
 _PREFIX = re.compile(r"^(?:SYS_|__libc_|__GI_|P(?=MPI_))")
 #: What C libraries append: large files, checked forms.
 _SUFFIX = re.compile(r"(?:64)?(?:_2|_chk)?$")
@@ -232,7 +130,7 @@ def normal_name(name: str) -> str:
     if plain.startswith("MPI_"):
         return plain.removesuffix("_c")
     plain = _SUFFIX.sub("", plain, count=1).lstrip("_")
-    return _VERSIONED.get(plain, plain)
+    return _OTHER_NAMES.get(plain, plain)
 
 
 def operation_of(layer: str, name: str) -> Operation:

@@ -47,7 +47,7 @@ from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.engine.places import PlaceError, Placing
 from mpiio_ext.pioneer.engine.plain import States, plain_columns, plain_rows
 from mpiio_ext.pioneer.engine.rank_views import RankViews
-from mpiio_ext.pioneer.operations import SECOND_NAMES, WHENCE, Operation, Role, operation_of
+from mpiio_ext.pioneer.operations import CATALOG, SECOND_NAMES, WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.short import MOVED, moved_in_extra
@@ -61,18 +61,6 @@ MOST = 1 << 60
 _AT_OFFSETS = frozenset({"sync_file_range", "MPI_File_get_byte_offset"})
 #: What the engine makes through what `opendir` has returned.
 _OF_FOLDERS = frozenset({"readdir", "getdents"})
-_WRITING = (
-    "write",
-    "pwrite",
-    "fwrite",
-    *sorted(COPIES),
-    *(
-        f"MPI_File_{kind}write{where}"
-        for kind in ("", "i")
-        for where in ("", "_all", "_at", "_at_all", "_shared", *(("_ordered",) if not kind else ()))
-    ),
-    *(f"MPI_File_write{where}_begin" for where in ("_all", "_at_all", "_ordered")),
-)
 
 
 class PlanError(ValueError):
@@ -159,15 +147,19 @@ class Plan:
         return int(self.size[np.isin(self.operation, writing_numbers())].sum())
 
 
+def _moving_numbers(*, writes: bool) -> list[int]:
+    moving = {name for (_, name), kind in CATALOG.items() if kind.writes is writes and kind.role is not Role.END}
+    return sorted({item for item in map(OPERATIONS.get, moving | COPIES) if item is not None})
+
+
 def writing_numbers() -> list[int]:
     """Return the engine's numbers of operations that write data."""
-    return [item for item in map(OPERATIONS.get, _WRITING) if item is not None]
+    return _moving_numbers(writes=True)
 
 
 def reading_numbers() -> list[int]:
     """Return the engine's numbers of operations that read data."""
-    names = [name.replace("write", "read") for name in _WRITING]
-    return [item for item in map(OPERATIONS.get, names) if item is not None]
+    return _moving_numbers(writes=False)
 
 
 # ---- offsets ---------------------------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext._tools import ffi, lib
+from mpiio_ext.common.iocalls import CALLS
 from mpiio_ext.pioneer.operations import CATALOG, DATA, Operation, Role, normal_name, operation_of
 from mpiio_ext.pioneer.readers._order import whole
 from mpiio_ext.pioneer.sanitize.system_files import matcher
@@ -108,22 +109,7 @@ _OBJECTS = frozenset(
 )
 _PAIRS = frozenset({"pipe", "pipe2", "socketpair"})
 #: Calls of the kernel with a folder -> the functions of programs; names of files are whole in the table.
-_PLAIN = {
-    "openat": "open",
-    "openat2": "open",
-    "fstatat": "stat",
-    "mkdirat": "mkdir",
-    "unlinkat": "unlink",
-    "renameat": "rename",
-    "renameat2": "rename",
-    "linkat": "link",
-    "symlinkat": "symlink",
-    "fchmodat": "chmod",
-    "readlinkat": "readlink",
-    "faccessat": "access",
-    "faccessat2": "access",
-    "fchownat": "chown",
-}
+_PLAIN = {call.name: call.values["plain"] for call in CALLS if "plain" in call.values}
 #: Arguments of a `fcntl` that makes another descriptor of the same open file, by name or by number (of Linux).
 _DUPLICATES = re.compile(r'"(?:command|cmd)":\s*"?(?:F_DUPFD(?:_CLOEXEC)?|0x406|0x0|0|1030)"?\s*[,}]')
 _AT_REMOVEDIR = re.compile(r'"flags":\s*(?:"[^"]*(?:AT_REMOVEDIR|0x200|01000)|512\b)')

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.operations import DATA, SECOND_NAMES, Operation, Role
+from mpiio_ext.pioneer.operations import DATA, REMOVING, SECOND_NAMES, Operation, Role
 from mpiio_ext.pioneer.path import OWNERS, WorkloadPath
 from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.profile import ClassProfile, Profile
@@ -42,7 +42,7 @@ _OPENS = {
 _SEEKS = {"posix": "lseek", "stdio": "fseek", "mpiio": "MPI_File_seek"}
 _NAMES = {"root": "root.{}", "shared": "shared.{}", "private": "private.{{rank}}.{}", "child": "child.{}"}
 #: What must not happen to a file that is to be opened again.
-_REMOVING = frozenset({"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "truncate", "MPI_File_delete"})
+_REMOVING = REMOVING | {"truncate"}
 _MAKING = frozenset({"mkdir", "mkdirat", "link", "symlink"})
 
 

@@ -50,6 +50,9 @@ def op(operation: str, file: str | None = None, owner: str | None = "shared", **
         ("__read_chk", "read"),
         ("MPIO_Wait", "MPI_Wait"),
         ("newfstatat", "fstatat"),
+        ("SYS_newstat", "stat"),
+        ("mmap2", "mmap"),
+        ("SYS_332", "statx"),
         ("dup2", "dup2"),
     ],
 )

@@ -216,7 +216,7 @@ def _access_body(function: Function, pmpi: str) -> list[str]:
         "MPIOX_SHARED_POINTER"
         if "shared" in function.flags
         else "MPIOX_EXPLICIT_OFFSET"
-        if "_at" in function.name
+        if "at" in function.flags
         else "MPIOX_INDIVIDUAL_POINTER"
     )
     call: list[str] = []
