@@ -103,6 +103,19 @@ def test_forms_of_today(tmp_path: pathlib.Path) -> None:
     assert json.loads(rows[6]["extra"])["unfinished"] is True
 
 
+def test_other_names_of_calls(tmp_path: pathlib.Path) -> None:
+    """As C libraries have them, and numbers of system calls."""
+    path = write(
+        tmp_path,
+        "t",
+        "1 10:00:00.1 a.out->_IO_getc(0x55) = 65 <0.1>\n"
+        "1 10:00:00.2 SYS_pread64(3, 0x7f, 9, 4) = 9 <0.1>\n"
+        '1 10:00:00.3 SYS_332(-100, "/a", 0, 0xfff, 0x7f) = 0 <0.1>\n',
+    )
+    rows = [(row["layer"], row["operation"], row.get("handle")) for row in rows_of(ltrace, path)]
+    assert rows == [("stdio", "fgetc", 0x55), ("posix", "pread", 3), ("posix", "statx", None)]
+
+
 @pytest.mark.parametrize(
     ("printed", "flags"),
     [("01102", 0o1102), ("0x442", 0x442), ("00", 0), ("577", 577), ("O_RDWR|O_CREAT", "O_RDWR|O_CREAT")],
