@@ -1,98 +1,37 @@
 """Which operations the engine issues: each by its own name, by another call that does the same, or not at all.
 
-What is left out is declared here with its reason, counted in the plan, and printed by ``mpiio-ext pioneer replay``; a
-test holds this list against everything that the tracer records.
+The table of I/O calls says which, and why one is left out; that is counted in the plan, and printed by ``mpiio-ext
+pioneer replay``. A test holds it against everything that the tracer records.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
+from mpiio_ext.common.iocalls import CALLS
 from mpiio_ext.pioneer.engine.beside import COPIES
 from mpiio_ext.pioneer.operations import CATALOG
 
 #: What the engine makes of an operation, where that is not the operation itself.
 STAND_INS = {
-    "openat": "open",
-    "creat": "open",
-    "mkstemp": "open",
-    "dprintf": "write",
-    "readv": "read",
-    "writev": "write",
-    "preadv": "pread",
-    "pwritev": "pwrite",
-    "preadv2": "pread",
-    "pwritev2": "pwrite",
-    "fallocate": "posix_fallocate",
-    "lstat": "stat",
-    "fstatat": "stat",
-    "statx": "stat",
-    "faccessat": "access",
-    "unlinkat": "unlink",
-    "mkdirat": "mkdir",
-    "renameat": "rename",
-    "fgets": "fread",
-    "fgetc": "fread",
-    "fputs": "fwrite",
-    "fputc": "fwrite",
-    "fprintf": "fwrite",
-    "vfprintf": "fwrite",
-    "fseeko": "fseek",
-    "rewind": "fseek",
-    "ftello": "ftell",
-    "fdopen": "fopen",
-    "freopen": "fopen",
-    "remove": "unlink",
-    "getdents": "readdir",
-    **{f"MPI_{kind}{which}": "MPI_Wait" for kind in ("Wait", "Test") for which in ("all", "any", "some")},
-    "MPI_Test": "MPI_Wait",
+    call.name: call.values.get("as") or call.values["plain"]
+    for call in CALLS
+    if call.role and {"as", "plain"} & call.values.keys() and "left" not in call.values
 }
 
-_NO_IO = "it does no I/O"
-_NO_DATA = "it moves no data, and changes no name or length"
-_DUPLICATE = "what goes through a duplicate goes through the descriptor itself"
-
+#: Why an operation is left out, by the word of the table of I/O calls.
+_REASONS = {
+    "mpi_program": "the engine is an MPI program by itself",
+    "no_io": "it does no I/O",
+    "no_data": "it moves no data, and changes no name or length",
+    "errors": "the engine has to see errors: they are returned",
+    "duplicate": "what goes through a duplicate goes through the descriptor itself",
+    "pace": "ranks meet in the collective calls on files; their pace is in the slack times",
+    "looks": "it only looks at a request",
+    "link": "a link could lead out of the folder",
+}
 #: Operations that are not made, and why.
-LEFT_OUT: Mapping[str, str] = {
-    "MPI_Init": "the engine is an MPI program by itself",
-    "MPI_Init_thread": "the engine is an MPI program by itself",
-    "MPI_Finalize": "the engine is an MPI program by itself",
-    **{
-        f"MPI_File_{name}": _NO_IO for name in ("create_errhandler", "get_errhandler", "c2f", "f2c", "toint", "fromint")
-    },
-    "MPI_File_set_errhandler": "the engine has to see errors: they are returned",
-    "MPI_File_call_errhandler": "the engine has to see errors: they are returned",
-    **dict.fromkeys(("dup", "dup2", "dup3", "fcntl"), _DUPLICATE),
-    "MPI_Barrier": "ranks meet in the collective calls on files; their pace is in the slack times",
-    **{f"MPI_Request_get_status{kind}": "it only looks at a request" for kind in ("", "_all", "_any", "_some")},
-    **dict.fromkeys(
-        (
-            "chown",
-            "lchown",
-            "utime",
-            "utimes",
-            "utimensat",
-            "readlink",
-            "readlinkat",
-            "statfs",
-            "statvfs",
-            "getxattr",
-            "setxattr",
-            "fchmod",
-            "fchown",
-            "futimens",
-            "flock",
-            "posix_fadvise",
-            "readahead",
-            "fstatfs",
-            "fstatvfs",
-            "fgetxattr",
-            "fsetxattr",
-        ),
-        _NO_DATA,
-    ),
-    "symlink": "a link could lead out of the folder",
-}
+LEFT_OUT: Mapping[str, str] = {call.name: _REASONS[call.values["left"]] for call in CALLS if "left" in call.values}
 
 #: Of `getdents` on a descriptor that `open` has returned.
 BY_DESCRIPTOR = "a folder is read through a descriptor"
