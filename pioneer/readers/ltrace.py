@@ -13,8 +13,8 @@ Ranks.      By the timing file: the number of the process, in the lines or in th
             in the names of the files that goes from 0 to n - 1. Else by the order of the names.
 Guarantee.  Every line is a row, part of one, a signal or exit, or is counted in Loss.
 Missing.    Arguments of functions whose prototype ltrace does not know: it prints the first four or five words. File
-            names are addresses then, which the sanitization resolves where it can; ``ltrace.conf`` beside this module
-            has the prototypes (docs/reference/trace-formats.md).
+            names are addresses then, which the sanitization resolves where it can; ``prototypes`` writes them
+            (docs/reference/trace-formats.md).
 """
 
 from __future__ import annotations

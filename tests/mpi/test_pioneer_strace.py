@@ -49,7 +49,7 @@ linkat(AT_FDCWD</w>, "data.1", AT_FDCWD</w>, "data.2", 0) = 0
 renameat(AT_FDCWD</w>, "data.2", AT_FDCWD</w>, "data.3") = 0"""
 
 
-#: As ltrace prints it with the prototypes of readers/ltrace.conf.
+#: As ltrace prints it with the prototypes of `readers.prototypes`.
 OF_LTRACE = """SYS_mkdir("/w", 0755) = 0
 SYS_openat(-100, "/w/a", 01102, 0644) = 3
 SYS_write(3, 0x402012, 5) = 5

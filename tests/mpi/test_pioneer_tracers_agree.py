@@ -18,6 +18,7 @@ import pyarrow as pa
 import pytest
 
 from mpiio_ext.pioneer.readers import ltrace, own
+from mpiio_ext.pioneer.readers.prototypes import prototypes
 from mpiio_ext.pioneer.sanitize import SANITIZED, application_only, sanitize
 from mpiio_ext.pioneer.table import TraceInfo
 from support import cbuild
@@ -60,10 +61,10 @@ def run_under_ltrace(
 ) -> None:
     """Trace a program on RANKS ranks, as docs/reference/trace-formats.md says; the traces are traces/trace.RANK."""
     traces.mkdir()
-    name = "ltrace.conf" if family == "openmpi" else "ltrace-mpich.conf"
-    prototypes = pathlib.Path(ltrace.__file__).with_name(name)
+    known = traces.with_name(f"{traces.name}.conf")
+    known.write_text(prototypes(mpich=family != "openmpi"))
     output = f"{traces}/trace.${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}"
-    options = f"-F {prototypes} -f -S -tt -T -s 4096 -e '{calls}' -o {output}"
+    options = f"-F {known} -f -S -tt -T -s 4096 -e '{calls}' -o {output}"
     mpi_run(["sh", "-c", f"exec {tracer} {options} {shlex.join(map(str, words))}"], RANKS, timeout_s=seconds)
 
 

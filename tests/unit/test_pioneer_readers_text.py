@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 from typing import Any
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 
 from mpiio_ext.cli import main
 from mpiio_ext.pioneer.readers import find_reader, ltrace, strace
+from mpiio_ext.pioneer.readers._functions import FUNCTIONS
+from mpiio_ext.pioneer.readers.prototypes import prototypes
 from support.traces import is_sorted, rows_of, table_of
 
 #: "Before sanitization" of Table II of He, Du, Narasimhamurthy, "PIONEER".
@@ -462,3 +465,19 @@ def test_traces_of_today(tmp_path: pathlib.Path, tool: str) -> None:
     assert is_sorted(table)
     if tool == "strace":
         assert str(data) in table["file"].to_pylist()
+
+
+def test_prototypes_for_ltrace() -> None:
+    """One line each, for what readers know: handles in variables, large counts, numbers of MPICH; none of libraries."""
+    lines = prototypes(mpich=False).splitlines()
+    assert len(set(lines)) == len(lines)
+    assert {
+        "int MPI_File_open(addr, string, int, addr, +array(addr,1)*);",
+        "int MPI_File_iread_at_c(addr, long, addr, long, addr, +array(addr,1)*);",
+        "int MPI_Testany(int, array(addr,arg1)*, addr, +array(int,1)*, addr);",
+        "int SYS_openat(int, string, octal, octal);",
+        "long SYS_pread64(int, addr, ulong, long);",
+    } <= set(lines)
+    assert "int MPI_Wait(array(uint,1)*, addr);" in prototypes(mpich=True).splitlines()
+    named = [re.fullmatch(r"\w+ (?:SYS_)?(\w+?)(?:_c)?\(.*\);", line) for line in lines if not line.startswith(";")]
+    assert {name[1] for name in named if name} <= FUNCTIONS.keys() | {"umask", "pipe2"} and all(named)
