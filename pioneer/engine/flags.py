@@ -6,6 +6,7 @@ Exclusive creation is left out, since the file of an earlier run may be there.
 from __future__ import annotations
 
 import os
+import re
 from typing import Any
 
 from mpiio_ext.pioneer.operations import Operation
@@ -21,8 +22,8 @@ def _posix_flags(extra: dict[str, Any], name: str, reads: bool, writes: bool) ->
     if name == "creat":
         return os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     if isinstance(given, str):
-        words = [word.strip() for word in given.split("|")]
-        return sum(getattr(os, word) for word in set(words) if hasattr(os, word) and word != "O_EXCL")
+        words = set(re.findall(r"\bO_[A-Z]+\b", given))  # of openat2 in the text of a struct
+        return sum(getattr(os, word) for word in words if hasattr(os, word) and word != "O_EXCL")
     mode = os.O_RDWR if reads and writes else os.O_WRONLY if writes else os.O_RDONLY
     return mode | (os.O_CREAT if writes else 0)
 

@@ -143,6 +143,7 @@ def test_groups_are_scaled(ranks: int, members: tuple[tuple[int, ...], ...], exp
     [
         ("posix", "open", {"flags": os.O_RDWR | os.O_CREAT | os.O_EXCL}, True, True, os.O_RDWR | os.O_CREAT),
         ("posix", "open", {"flags": "O_WRONLY|O_CREAT|O_EXCL"}, False, True, os.O_WRONLY | os.O_CREAT),
+        ("posix", "open", {"flags": "{flags=O_RDWR|O_CREAT, resolve=0}"}, True, True, os.O_RDWR | os.O_CREAT),
         ("posix", "open", {}, True, False, os.O_RDONLY),
         ("posix", "open", {}, True, True, os.O_RDWR | os.O_CREAT),
         ("posix", "creat", {}, False, True, os.O_WRONLY | os.O_CREAT | os.O_TRUNC),

@@ -51,6 +51,7 @@ def op(operation: str, file: str | None = None, owner: str | None = "shared", **
         ("MPIO_Wait", "MPI_Wait"),
         ("newfstatat", "fstatat"),
         ("SYS_newstat", "stat"),
+        ("fadvise64", "posix_fadvise"),
         ("mmap2", "mmap"),
         ("SYS_332", "statx"),
         ("dup2", "dup2"),

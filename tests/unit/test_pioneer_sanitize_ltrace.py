@@ -207,6 +207,17 @@ def test_descriptors_that_are_no_files(tmp_path: Path, told: bool) -> None:
     assert names == [("open", "/d/x"), ("fstat", "/d/x"), ("fstat", "/d/x"), ("close", "/d/x")]
 
 
+def test_openat2_opens(tmp_path: Path) -> None:
+    """Without names of descriptors its file is known by the handle, and so is where its accesses are."""
+    lines = ('openat2(-100, "/d/a", {flags=O_RDWR, resolve=0}, 24) = 3', *['write(3, "x", 9) = 9'] * 2)
+    text = "".join(f"7 17000000{at}.5 {line} <0.00001>\n" for at, line in enumerate(lines, 10))
+    (tmp_path / "trace.0").write_text(text)
+    _, batches = read_sanitized([tmp_path / "trace.0"])
+    rows = pa.Table.from_batches(list(batches)).to_pylist()
+    found = [(row["operation"], row["file"], row["offset"]) for row in rows]
+    assert found == [("open", "/d/a", None), ("write", "/d/a", 0), ("write", "/d/a", 9)]
+
+
 def test_names_of_the_functions_that_programs_call() -> None:
     rows = [
         call("openat", file="/a", result=3),
