@@ -95,8 +95,8 @@ def _with(word: str) -> frozenset[str]:
 
 
 #: Calls after which their file has no such name any more; that make their second name (`file2` of `extra`); calls
-#: without a handle that succeed only where the file is there.
-REMOVING, SECOND_NAMES, NEEDING = _with("removes"), _with("second"), _with("needs")
+#: without a handle that succeed only where the file is there; that list a folder.
+REMOVING, SECOND_NAMES, NEEDING, LISTING = _with("removes"), _with("second"), _with("needs"), _with("lists")
 
 #: What a seek starts from, by what traces call it: 0 the beginning, 1 the file pointer, 2 the end. 600 and so on are
 #: MPI_SEEK_SET, _CUR and _END of MPICH and Open MPI.

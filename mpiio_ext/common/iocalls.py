@@ -19,7 +19,7 @@ ROLES = frozenset(
 )
 _WORDS = ROLES | frozenset(
     "pass handled outside tracer blocking nonblocking collective shared large mpi5 nofortran f08alias "
-    "at traced unread removes needs second".split()
+    "at traced unread removes needs second lists".split()
 )
 _KEYS = frozenset({"darshan", "time", "plain", "as", "left", "is"})
 

@@ -20,14 +20,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from mpiio_ext.pioneer.engine.parts import rule_numbers
-from mpiio_ext.pioneer.operations import Operation, Role
+from mpiio_ext.pioneer.operations import REMOVING, Operation, Role
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
 #: Operations that change a name, or the length of a file, without a handle.
-_CHANGES = frozenset(
-    {"unlink", "unlinkat", "remove", "rename", "renameat", "rmdir", "truncate", "link", "symlink", "MPI_File_delete"}
-)
+_CHANGES = REMOVING | {"truncate", "link", "symlink"}
 _ROOT = 1  # as a bit of `groups`
 #: Of these the name is a folder's, and what is below it counts.
 _FOLDERS = frozenset({"rmdir", "rename", "renameat"})

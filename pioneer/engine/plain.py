@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mpiio_ext.pioneer.engine.beside import COPIES
 from mpiio_ext.pioneer.engine.coverage import OPERATIONS
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED
-from mpiio_ext.pioneer.operations import Role, operation_of
+from mpiio_ext.pioneer.operations import LISTING, Role, operation_of
 from mpiio_ext.pioneer.path.short import MOVED
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _Value = TypeVar("_Value", bound=Hashable)
 _PLAIN = frozenset({Role.READ, Role.WRITE, Role.SEEK})
 #: What moves data and is about more than one handle, or about a folder.
-_OTHERS = COPIES | {"readdir", "getdents"}
+_OTHERS = COPIES | LISTING
 #: What a single access may tell of itself that counts.
 _TELLING = tuple(f'"{key}"' for key in (MOVED, IMPLIED, "file2"))
 

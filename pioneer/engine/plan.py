@@ -47,7 +47,7 @@ from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.engine.places import PlaceError, Placing
 from mpiio_ext.pioneer.engine.plain import States, plain_columns, plain_rows
 from mpiio_ext.pioneer.engine.rank_views import RankViews
-from mpiio_ext.pioneer.operations import CATALOG, SECOND_NAMES, WHENCE, Operation, Role, operation_of
+from mpiio_ext.pioneer.operations import CATALOG, LISTING, SECOND_NAMES, WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.short import MOVED, moved_in_extra
@@ -59,8 +59,6 @@ MOST = 1 << 60
 
 #: Operations whose offset the plan keeps although they are neither accesses nor seeks.
 _AT_OFFSETS = frozenset({"sync_file_range", "MPI_File_get_byte_offset"})
-#: What the engine makes through what `opendir` has returned.
-_OF_FOLDERS = frozenset({"readdir", "getdents"})
 
 
 class PlanError(ValueError):
@@ -368,7 +366,7 @@ class Planner:
         if self._is_of_duplicate(row, kind):
             self.leave_out(kind, known=True, why=LEFT_OUT["dup"])
             return None
-        if kind.name in _OF_FOLDERS and session >= 0 and not self.handles.of_folder[session]:
+        if kind.name in LISTING and session >= 0 and not self.handles.of_folder[session]:
             self.leave_out(kind, known=True, why=BY_DESCRIPTOR)
             return None
         lacking = None if number is None else self._lacking(row, kind)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from mpiio_ext.pioneer.operations import Role, operation_of
+from mpiio_ext.pioneer.operations import LISTING, Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
 #: Operations on names that stay where their file is opened, too.
@@ -27,7 +27,7 @@ _KEPT_META = frozenset(
         "MPI_File_delete",
     }
 )
-_FOLDERS = frozenset({"opendir", "readdir", "closedir", "getdents"})
+_FOLDERS = LISTING | {"opendir", "closedir"}
 
 
 def without_names(path: WorkloadPath) -> WorkloadPath:

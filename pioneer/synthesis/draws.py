@@ -15,14 +15,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mpiio_ext.pioneer.operations import CATALOG, DATA, Operation, Role
+from mpiio_ext.pioneer.operations import CATALOG, DATA, LISTING, Operation, Role
 from mpiio_ext.pioneer.profile import ClassProfile, Distribution
 from mpiio_ext.pioneer.profile.extended import parse_extended
 from mpiio_ext.pioneer.synthesis.scale import Scale
 from mpiio_ext.pioneer.synthesis.stratified import stratified
 
 BY_NAME = {operation.name: operation for operation in CATALOG.values()}
-_OF_DIRECTORIES = frozenset({"readdir", "getdents"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +132,7 @@ class ClassDraws:
         found: dict[str, list[tuple[Step, int]]] = {}
         for step, count in steps:
             operation = step.operations[0]
-            layer = "directory" if operation.name in _OF_DIRECTORIES else operation.layer
+            layer = "directory" if operation.name in LISTING else operation.layer
             found.setdefault(layer, []).append((step, count))
         return found
 
