@@ -17,19 +17,6 @@ static const char suffix[] = ".staging";
 
 enum { PARTS_MOST = 4096, PERMISSIONS = 0666, ASIDE_MOST = 1000, HOLD_TRIES = 1000, HOLD_PAUSE_MS = 10 };
 
-/* Without replacing anything. A file system that cannot promise that is asked before. 0 or an errno. */
-int mpiox_storage_give_name(const char *from, const char *to)
-{
-    struct stat status;
-    if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0)
-        return 0;
-    if (errno != EINVAL && errno != ENOSYS)
-        return errno;
-    if (lstat(to, &status) == 0)
-        return EEXIST;
-    return rename(from, to) == 0 ? 0 : errno;
-}
-
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
