@@ -272,14 +272,17 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_view.c
     csrc/entry/mpi/mpiox_mpi_view_judge.c
     csrc/entry/mpi/mpiox_nonblocking.c
-    csrc/entry/mpi/mpiox_pnetcdf.c
-    csrc/entry/mpi/mpiox_posix.c
-    csrc/entry/mpi/mpiox_posix_own.c
-    csrc/entry/mpi/mpiox_posix_wait.c
+    csrc/entry/mpi/mpiox_past_mpi.c
     csrc/entry/mpi/mpiox_preload_check.c
     csrc/entry/mpi/mpiox_tools.c
     csrc/entry/mpi/mpiox_witness.c
     csrc/entry/route/mpiox_route.c)
+
+# preloaded so that calls on names of files wait for those that are still written: no MPI
+set(MPIOX_POSIX_SOURCES
+    csrc/entry/posix/mpiox_posix.c
+    csrc/entry/posix/mpiox_posix_pnetcdf.c
+    csrc/entry/posix/mpiox_posix_wait.c)
 
 # what Python reads and computes with: no MPI
 set(MPIOX_TOOLS_SOURCES

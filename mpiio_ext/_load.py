@@ -4,7 +4,8 @@ An extension module such as mpi4py.MPI, or the HDF5 library under h5py, is bound
 linker searches the global scope first: the program, what LD_PRELOAD names, and what was opened with RTLD_GLOBAL, in
 that order. So opening the library with RTLD_GLOBAL before any MPI library is in the process is enough to be found
 first, without LD_PRELOAD; afterwards it is too late, because the symbols are bound already. Loading does not
-initialise MPI and needs no MPI launch.
+initialise MPI and needs no MPI launch. The library for calls past MPI is opened before it: in front of PnetCDF, not of
+the C library, which is in the process already.
 
 A wheel holds the library once per MPI ABI, and one binding for all of them. The binding finds the library by its name
 among those in the process. So one is loaded in every process that imports the package. `mpiio_ext.abi` says which. An
@@ -139,7 +140,7 @@ def get_library() -> Path:
     In a wheel it is the one for the MPI library that mpi4py of this environment uses, or for the program of
     ``mpiio-ext run``.
     """
-    return _parts() / "lib" / "libmpiio_ext.so"
+    return _parts() / "lib" / abi.LIBRARY
 
 
 def get_tracer() -> Path:
@@ -207,8 +208,8 @@ def load(asked: bool = True) -> None:
     mpi = ("an MPI library" if "mpi4py.MPI" in sys.modules and not interposed() else None) if there else _loaded_mpi()
     _late = None if mpi is None else _too_late(mpi)
     if _late is None:
-        if not there:
-            _open(os.RTLD_GLOBAL)
+        for library in () if there else (get_library().with_name(abi.POSIX), get_library()):
+            _open(library, os.RTLD_GLOBAL)
     elif asked:
         raise _late
     else:
@@ -230,11 +231,10 @@ def load_for_tools() -> None:
         The library is not built or cannot be loaded.
     """
     if abi.installed(_folder()) and not _is_global():
-        _open(os.RTLD_LOCAL)
+        _open(get_library(), os.RTLD_LOCAL)
 
 
-def _open(scope: int) -> None:
-    library = get_library()
+def _open(library: Path, scope: int) -> None:
     try:
         ctypes.CDLL(str(library), mode=os.RTLD_LAZY | scope)
     except OSError as error:

@@ -33,6 +33,9 @@ from mpiio_ext.common.programs import PYTHON
 from mpiio_ext.elf import ElfError, listed, read
 from mpiio_ext.errors import LoadError
 
+#: Names of the library, and of that in which calls past MPI wait for files that are written behind their close. They
+#: lie in one folder; the second knows nothing of MPI, and is the same for every ABI.
+LIBRARY, POSIX = "libmpiio_ext.so", "libmpiio_ext_posix.so"
 #: ABI -> whose it is.
 NAMES = {
     "openmpi": "Open MPI 4 and 5 (libmpi.so.40)",
@@ -62,7 +65,7 @@ def of_library(name: str) -> str | None:
 def installed(folder: Path) -> dict[str, Path]:
     """Return {ABI: folder of its lib and bin} of a wheel; empty for an installation from source."""
     each = ((abi, folder / "abis" / abi) for abi in NAMES)
-    return {abi: path for abi, path in each if (path / "lib" / "libmpiio_ext.so").is_file()}
+    return {abi: path for abi, path in each if (path / "lib" / LIBRARY).is_file()}
 
 
 def of_part(library: Path) -> str:

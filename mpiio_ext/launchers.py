@@ -16,6 +16,9 @@ LD_PRELOAD is not put into the launcher's environment but into its options, in f
   value in its own environment would be stronger (seen with 22.05), so LD_PRELOAD is taken out of that.
 - Anything else is taken for the program itself.
 
+Where a hint asks for files that are written behind their close, or stored as several, a second library is preloaded
+beside the first: calls past MPI wait for such files there. It is looked for in variables and files of hints alone.
+
 The options of users may preload libraries of their own (``-x LD_PRELOAD=libdarshan.so``), and a value given twice
 replaces the other one. So their value is taken out of the options, and its libraries stand behind ours.
 """
@@ -25,6 +28,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import os
+import re
 import shutil
 import signal
 import time
@@ -32,6 +36,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpiio_ext.abi import LIBRARY, POSIX
 from mpiio_ext.loadable import FIRST
 
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
@@ -49,6 +54,8 @@ _ANCESTORS = 16
 FORWARDED = ("MPICH_MPIIO_HINTS", "MPICH_MPIIO_HINTS_DISPLAY", "PNETCDF_HINTS", "ROMIO_HINTS", "ROMIO_PRINT_HINTS")
 #: Name of the tracer's library, which goes in front of every other.
 TRACER = "libmpiio_ext_trace.so"
+#: Hints for which calls past MPI have to wait for a file, or to look into it.
+_PAST_MPI = re.compile(r'mpiox_close[\s="]+(staged|never)|mpiox_subfiles[\s="]', re.IGNORECASE)
 #: In which launchers tell a process its rank.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
@@ -139,6 +146,24 @@ def launcher_family(program: str, default: str) -> str | None:
     return default if default in ("openmpi", "unknown") else "hydra"
 
 
+def _looks_past_mpi(environment: Mapping[str, str]) -> bool:
+    """Return whether hints ask for files that must be waited for, or looked into, past MPI; comments may, too."""
+    texts = [environment.get(name, "") for name in ("MPIOX_HINTS", "MPICH_MPIIO_HINTS")]
+    site, romio = environment.get("MPIOX_SITE_FILE", ""), environment.get("ROMIO_HINTS", "")
+    files = (environment.get("MPIOX_HINTS_FILE", ""), site or "/etc/mpiio_ext.conf", romio or "/etc/romio-hints")
+    for path in map(Path, filter(None, files)):
+        with contextlib.suppress(OSError):
+            texts += [path.read_text(errors="replace")] if path.is_file() else []  # a pipe can be read but once
+    return any(map(_PAST_MPI.search, texts))
+
+
+def _with_posix(library: str, environment: Mapping[str, str]) -> str:
+    """Return libraries to preload, with that for calls past MPI beside ours where hints ask for it."""
+    words = library.split(":")
+    ours = [Path(word) for word in words if Path(word).name == LIBRARY]
+    return ":".join([*words, *(str(path.with_name(POSIX)) for path in ours if _looks_past_mpi(environment))])
+
+
 def _preloaded(library: str, environment: Mapping[str, str]) -> str:
     present = environment.get("LD_PRELOAD", "").replace(":", " ").split()
     words = list(dict.fromkeys([*library.split(":"), *present]))
@@ -186,6 +211,7 @@ def plan(
     environment : the present environment.
     """
     result = {**environment, **settings}
+    library = _with_posix(library, result)
     kind = launcher_family(command[0], family)
     if kind is None:
         return Launch(arguments=tuple(command), environment=result | {"LD_PRELOAD": _preloaded(library, environment)})

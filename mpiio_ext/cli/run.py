@@ -259,6 +259,8 @@ def run(
       mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
       mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
 
+    Where a hint given here, in MPIOX_HINTS or in a file asks for staged closes, calls past MPI wait for the files, too.
+
     Exit status: that of PROGRAM; 2 what was given cannot be used, 126 PROGRAM cannot be executed, 127 there is none.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext

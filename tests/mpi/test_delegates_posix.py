@@ -34,9 +34,10 @@ def hints(close: str = "staged", **more: str | int) -> dict[str, str]:
 
 
 def linked(extension: str, name: str) -> pathlib.Path:
-    """Return a program that is linked to the library."""
+    """Return a program that is linked to both libraries."""
     folder = os.path.dirname(extension)
-    return mpi_program(name, f"-L{folder}", "-Wl,--no-as-needed", "-lmpiio_ext", f"-Wl,-rpath,{folder}")
+    libraries = ("-Wl,--no-as-needed", "-lmpiio_ext_posix", "-lmpiio_ext")
+    return mpi_program(name, f"-L{folder}", *libraries, f"-Wl,-rpath,{folder}")
 
 
 def contents(folder: pathlib.Path) -> dict[str, object]:
@@ -156,6 +157,31 @@ def test_python_finds_what_is_closed(tmp_path: pathlib.Path) -> None:
         said[close], left[close] = launch.stdout, contents(folder)
     assert said["staged"] == said["written"] != ""
     assert left["staged"] == left["written"]
+
+
+WRITE = """
+    from mpi4py import MPI
+
+    info = MPI.Info.Create()
+    for name, value in ([] if len(sys.argv) < 3 else [word.split("=") for word in sys.argv[2].split(":")]):
+        info.Set(name, value)
+    for name in ("one", "two"):
+        for comm in (MPI.COMM_WORLD, MPI.COMM_SELF):
+            path = f"{sys.argv[1]}/{name}{comm.rank if comm is MPI.COMM_SELF else ''}"
+            MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_WRONLY, info).Close()
+"""
+
+
+@pytest.mark.parametrize("way", ["hints", "info", "import"])
+def test_a_line_says_where_nobody_waits(tmp_path: pathlib.Path, way: str) -> None:
+    """Once, of the first file: the library is not in front of the C library, or the hint comes by MPI_Info alone."""
+    code = f"import sys\n{'import mpiio_ext' if way == 'import' else ''}\n{textwrap.dedent(WRITE)}"
+    env = {} if way == "info" else hints()
+    words = [hints()["MPIOX_HINTS"].removeprefix("*:")] if way == "info" else []
+    launch = python_run(["-c", code, tmp_path, *words], 2, env=env, preload=way != "import", timeout_s=120)
+    said = [line for line in launch.stderr.splitlines() if line.startswith("mpiio_ext: ")]
+    begin = f"mpiio_ext: {tmp_path}/one: open(), stat(), rename() and other calls past MPI do not wait"
+    assert [line.startswith(begin) for line in said] == [True] * (way != "hints"), launch.describe()
 
 
 SERIAL = {

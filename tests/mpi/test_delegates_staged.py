@@ -16,7 +16,7 @@ from mpiio_ext import delegates
 from mpiio_ext.delegates.arbiter import announcements, mapfile
 from mpiio_ext.delegates.cli_draining import recover_cache
 from support import subfiles
-from support.launch import PROGRAMS, marked_processes, python_alone, python_run
+from support.launch import PROGRAMS, marked_processes, python_run
 from support.processes import job
 from support.staged import (
     CHECKPOINT_BYTES,
@@ -102,40 +102,6 @@ def test_a_file_that_stays_open_is_written_while_nothing_comes(tmp_path: pathlib
     assert launch.returncode == 0, launch.describe()
     assert names(tmp_path) == {"file"}
     assert (tmp_path / "file").stat().st_size == 65536 * 10 * RANKS * 2 + 7
-
-
-AGAIN = """
-    import sys
-    import mpiio_ext
-    # isort: split
-    from mpi4py import MPI
-    from mpiio_ext.bench import pnetcdf
-
-    MPI.File.Open(MPI.COMM_WORLD, sys.argv[1] + "/raw", MPI.MODE_CREATE | MPI.MODE_WRONLY).Close()
-    for name in ("one.nc", "two.nc"):
-        with pnetcdf.File.create(sys.argv[1] + "/" + name, MPI.COMM_WORLD) as file:
-            file.def_var("v", ">f8", [file.def_dim("x", 10)])
-            file.enddef()
-"""
-
-
-@pytest.mark.parametrize("preload", [False, True])
-def test_pnetcdf_finds_whole_files_alone(tmp_path: pathlib.Path, preload: bool) -> None:
-    """A program that makes files through PnetCDF past our functions is told so, once."""
-    probe = "from mpiio_ext.bench import pnetcdf; print(pnetcdf.absent_reason() or '')"
-    if reason := python_alone(probe).stdout.strip():
-        pytest.skip(reason)
-    launch = python_run(
-        ["-c", textwrap.dedent(AGAIN), tmp_path],
-        2,
-        timeout_s=120,
-        preload=preload,
-        env={"MPIOX_HINTS": "*:mpiox_delegates=1:mpiox_close=staged"},
-    )
-    said = [line for line in launch.stderr.splitlines() if line.startswith("mpiio_ext: ")]
-    assert len(said) == (0 if preload else 1), launch.describe()
-    assert not said or said[0].startswith(f"mpiio_ext: {tmp_path}/one.nc: PnetCDF does not find a file again before")
-    assert {path.name for path in tmp_path.iterdir()} == {"raw", "one.nc", "two.nc"}
 
 
 # ---- from outside ----------------------------------------------------------------------------------------------------

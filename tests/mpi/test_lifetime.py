@@ -15,7 +15,16 @@ from typing import Any
 import pytest
 
 from support.cbuild import mpi_program
-from support.launch import Launch, base_environment, json_lines, launcher, mpi_run, python_run, run_bounded
+from support.launch import (
+    Launch,
+    base_environment,
+    json_lines,
+    launcher,
+    mpi_run,
+    posix_library,
+    python_run,
+    run_bounded,
+)
 
 pytestmark = pytest.mark.mpi
 
@@ -237,9 +246,12 @@ def test_spawn_and_disconnect_again_and_again(
 
 @pytest.mark.parametrize("first", [True, False], ids=["rank_0_has_it", "rank_0_lacks_it"])
 def test_some_programs_without_the_library(extension: str, tmp_path: pathlib.Path, first: bool) -> None:
-    """`mpiexec -n 2 env LD_PRELOAD=… app : -n 2 app`: only files of ranks that have it are taken over."""
+    """`mpiexec -n 2 env LD_PRELOAD=… app : -n 2 app`: only files of ranks that have it are taken over.
+
+    That for calls past MPI, which they have, too, does not make up for it.
+    """
     stats = {"MPIOX_STATS": "1", "MPIOX_STATS_FILE": str(tmp_path / "stats")}
-    library = {"LD_PRELOAD": extension, **stats}
+    library, stats = {"LD_PRELOAD": extension, **stats}, {"LD_PRELOAD": posix_library(), **stats}
     program = [str(mpi_program("spawning")), str(tmp_path / "file"), "mixed"]
     launch = run_parts([(2, library if first else stats), (2, stats if first else library)], program)
     assert launch.stdout.count("ok world") == 5, launch.describe()

@@ -1,13 +1,13 @@
-"""Functions of the C library in a program without delegates: no system call more, and hardly an instruction."""
+"""Functions of the C library in a program without staged files: no system call more, and hardly an instruction.
+
+With staged files in the job, a look at another one costs none either.
+"""
 
 from __future__ import annotations
 
-import collections
 import os
 import pathlib
 import re
-import shutil
-import subprocess
 import sys
 
 import pytest
@@ -24,13 +24,17 @@ CANNOT = 77
 INSTRUCTIONS = 56
 
 
-def counts(preload: bool) -> tuple[list[str], list[int], dict[int, int]]:
-    """Return the functions, the instructions of one call of each, and the system calls of all by number."""
+#: A rank with a delegate in it, which writes a byte a second.
+STAGED = "*:mpiox_delegates=1:mpiox_delegate_mode=thread:mpiox_delegate_cache=4m:mpiox_close=staged:mpiox_drain_rate=1"
+
+
+def counts(preload: bool, *arguments: pathlib.Path, hints: str = "") -> tuple[list[str], list[int], dict[int, int]]:
+    """Return what is printed, the instructions between marks, and the system calls of all by number."""
     wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
     stepped = cbuild.compile_c([wrapper, *cbuild.FLAGS, str(cbuild.ROOT / "tests/programs/stepped.c")], "stepped")
     library = [f"LD_PRELOAD={preload_environment()['LD_PRELOAD']}"] if preload else []
-    words = [str(stepped), "env", *library, str(cbuild.mpi_program("posix_costs"))]
-    launch = run_bounded(words, env=base_environment(), timeout_s=120, check=False)
+    words = [str(stepped), "env", *library, str(cbuild.mpi_program("posix_costs")), *map(str, arguments)]
+    launch = run_bounded(words, env=base_environment() | {"MPIOX_HINTS": hints}, timeout_s=120, check=False)
     if launch.returncode == CANNOT:
         pytest.skip(f"no stepping here: {launch.stderr.strip() or 'ptrace is refused'}")
     assert launch.returncode == 0, launch.describe()
@@ -40,7 +44,7 @@ def counts(preload: bool) -> tuple[list[str], list[int], dict[int, int]]:
 
 
 def test_functions_cost_nothing(extension: str) -> None:
-    """Each function that waits where there is something to wait for."""
+    """Each function that waits where there is something to wait for, with the library that has them."""
     names, native, native_calls = counts(False)
     same, ours, calls = counts(True)
     assert names == same and len(names) == len(native) == len(ours) > 40
@@ -50,22 +54,11 @@ def test_functions_cost_nothing(extension: str) -> None:
     assert all(cost != 0 and cost <= INSTRUCTIONS for cost in more.values()), more
 
 
-def exported(library: str) -> dict[str, int]:
-    """Return the functions that a library exports, and how many versions of each."""
-    done = subprocess.run(["nm", "-D", "--defined-only", library], capture_output=True, text=True, check=True)
-    return dict(collections.Counter(line.split()[-1].partition("@")[0] for line in done.stdout.splitlines()))
-
-
-@pytest.mark.skipif(shutil.which("nm") is None, reason="needs nm")
-def test_no_call_of_the_library_depends_on_a_version(extension: str) -> None:
-    """Its calls of what it has itself may reach the oldest version of the C library: it makes none that differ."""
-    c_library = next(
-        words[-1]
-        for line in pathlib.Path("/proc/self/maps").read_text("utf-8").splitlines()
-        if (words := line.split()) and "/libc.so" in words[-1]
-    )
-    several = {name for name, count in exported(c_library).items() if count > 1}
-    known = {"glob", "glob64", "realpath"}  # the oldest realpath() takes no NULL
-    assert several & set(exported(preload_environment()["LD_PRELOAD"])) <= known
-    for path in cbuild.CSRC.rglob("*.[ch]"):
-        assert not re.search(r"\brealpath\(.*, NULL\)|\bglob(64)?\([^)]", path.read_text("utf-8")), path
+def test_a_look_at_another_file_costs_nothing(extension: str, tmp_path: pathlib.Path) -> None:
+    """While a file of the job is still to be written: the call of stat() that there would be without it."""
+    (beside := tmp_path / "beside").touch()
+    said, _, native = counts(False, tmp_path / "file", beside)
+    assert said == []
+    (tmp_path / "file").unlink()
+    said, _, calls = counts(True, tmp_path / "file", beside, hints=STAGED)
+    assert (said, calls) == (["staged"], native)

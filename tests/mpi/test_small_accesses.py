@@ -14,7 +14,7 @@ import sys
 import pytest
 
 from support import cbuild
-from support.launch import base_environment, preload_environment, run_bounded
+from support.launch import base_environment, library_path, run_bounded
 
 pytestmark = pytest.mark.mpi
 
@@ -46,7 +46,7 @@ def counts(
     wrapper = str(pathlib.Path(sys.prefix) / "bin" / "mpicc")
     program = cbuild.mpi_program("small_accesses")
     stepped = cbuild.compile_c([wrapper, *cbuild.FLAGS, str(cbuild.ROOT / "tests/programs/stepped.c")], "stepped")
-    library = [] if native else [f"LD_PRELOAD={preload_environment()['LD_PRELOAD']}"]
+    library = [] if native else [f"LD_PRELOAD={library_path()}"]
     words = [str(stepped), "env", *library, str(program), str(tmp_path / "file"), call, str(times), str(BYTES)]
     launch = run_bounded(
         words, env=base_environment() | {"SMALL_ACCESSES_MARK": "1"}, timeout_s=120, cwd=tmp_path, check=False

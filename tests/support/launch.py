@@ -163,12 +163,20 @@ def _installed_library() -> str | None:
     return done.stdout.strip() if done.returncode == 0 else None
 
 
-def preload_environment() -> dict[str, str]:
-    """Return the variables that put libmpiio_ext.so under an unchanged program."""
+def posix_library() -> str:
+    """Return the path of libmpiio_ext_posix.so of the installed package, which is installed."""
+    return str(pathlib.Path(_installed_library() or "").with_name("libmpiio_ext_posix.so"))
+
+
+def preload_environment(hints: str = "mpiox_close") -> dict[str, str]:
+    """Return the variables that put libmpiio_ext.so under an unchanged program.
+
+    The library for calls past MPI is beside it where hints name what needs it, as with ``mpiio-ext run``.
+    """
     path = library_path()
     if path is None:
         raise LaunchError("mpiio_ext is not installed in this environment")
-    return {"LD_PRELOAD": path}
+    return {"LD_PRELOAD": f"{path}:{posix_library()}" if re.search("mpiox_(close|subfiles)", hints) else path}
 
 
 def mpi_run(
@@ -201,7 +209,7 @@ def mpi_run(
         raise LaunchError("no mpiexec found for this environment")
     settings = dict(env or {})
     if preload:
-        settings |= preload_environment()
+        settings |= preload_environment(settings.get("MPIOX_HINTS", ""))
     command = [mpiexec, "-n", str(ranks)]
     if last_words is not None:
         command += ["sh", "-c", 'exec "$@" 2>>"$0"', str(last_words)]

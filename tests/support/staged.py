@@ -148,7 +148,9 @@ def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int =
     """tests/programs/delegates_staged.py has found nothing wrong, and each file is there as it was closed."""
     line = next(line for line in launch.stdout.splitlines() if line.startswith("SEEN "))
     assert json.loads(line[5:]) == [], launch.describe()
-    said = [line for line in launch.stderr.splitlines() if line.startswith("mpiio_ext:")]
+    lines = [line for line in launch.stderr.splitlines() if line.startswith("mpiio_ext:")]
+    said = [line for line in lines if "calls past MPI do not wait" not in line]  # its hints come by MPI_Info
+    assert len(said) >= len(lines) - 1, launch.describe()
     assert any("native: mpiox_close=staged needs I/O delegates" in line for line in said), launch.describe()
     waits = "of subfiles that exist" if parts else "at level replica MPI_File_close"  # two processes say so
     assert sum(f"{waits}" in line for line in said) == (2 if parts or level == "replica" else 0), launch.describe()

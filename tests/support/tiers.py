@@ -30,7 +30,7 @@ ONCE: dict[str, tuple[str, ...]] = {
         "bench_runs": "results_say_everything benchmark_memory",
         "bench_suites": "patterns_and_kernels_in_one_run",
         "build": "c_program_links_by_pkg_config library_and_package_agree modules_have_every_declared_function "
-        "nothing_of_the_tools_is_in_the_library only_the_public_symbols_leave_the_library",
+        "nothing_of_the_tools_is_in_the_library only_names_of_mpi_and_its_own_leave_the_library",
         "cases": "",
         "cluster": "two_hosts[2-multiple-two_phase]",
         "collective_cached": "no_byte_depends_on_who_is_late[1*",
@@ -47,12 +47,12 @@ ONCE: dict[str, tuple[str, ...]] = {
         "delegates_looked_for": "a_file_that_the_rank_itself_has_open a_rank_that_is_killed_while_it_holds_the_file",
         "delegates_places": "places[threads* places[ends*",
         "delegates_posix": "functions_find_what_is_closed[plain] functions_find_what_is_closed[linked] "
-        "python_finds_what_is_closed serial_libraries_find_what_is_closed",
+        "python_finds_what_is_closed serial_libraries_find_what_is_closed a_line_says_where_nobody_waits",
         "delegates_random": "a_few",
         "delegates_scheduled": "without_a_scheduler_nothing_is_counted",
         "delegates_soak": "",
         "delegates_staged": "what_is_closed_is_there[spawn-0-memory-0] ranks_of_a_node_claim_pages "
-        "a_file_that_stays_open_is_written_while_nothing_comes[spawn-new] pnetcdf_finds_whole_files_alone",
+        "a_file_that_stays_open_is_written_while_nothing_comes[spawn-new]",
         "delegates_staged_again": "each_rank_makes_the_same_file "
         "a_file_is_opened_twice_and_the_only_delegate_dies_between",
         "delegates_staged_deaths": "what_was_closed_is_not_lost[rank-] what_was_closed_is_not_lost[everything* "

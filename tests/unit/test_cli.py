@@ -17,7 +17,7 @@ from mpiio_ext import hints, launchers
 from mpiio_ext.cli import main
 from mpiio_ext.cli.logged import DarshanLog, Recording
 from mpiio_ext.errors import FileSystemError, MpiioExtError
-from mpiio_ext.launchers import launcher_family, plan
+from mpiio_ext.launchers import TRACER, launcher_family, plan
 from support import cbuild
 
 LIBRARY = "/lib/libmpiio_ext.so"
@@ -116,6 +116,36 @@ def test_program_itself() -> None:
 def test_preloaded_once() -> None:
     _, environment = launch("./app", environment={"LD_PRELOAD": f"/lib/other.so {LIBRARY}"})
     assert environment["LD_PRELOAD"] == f"{LIBRARY}:/lib/other.so"
+
+
+#: Hints in a variable, or in the file that one names; whether calls past MPI have to wait, or to look into a file.
+LOOKS_PAST = [
+    ("MPIOX_HINTS", "*.h5:cb_nodes=1:mpiox_close=staged", True),
+    ("MPIOX_HINTS", "*.tmp:MPIOX_CLOSE=Never,*:mpiox_close=written", True),
+    ("MPIOX_HINTS", '*:mpiox_close="staged"', True),
+    ("MPIOX_HINTS", "*:mpiox_subfiles=0", True),
+    ("MPIOX_HINTS", "*:mpiox_close=written:mpiox_subfile_unit=1m", False),
+    ("MPICH_MPIIO_HINTS", "*:mpiox_close=staged", True),
+    ("MPIOX_HINTS_FILE", "[*.h5]\nmpiox_close = staged\n", True),
+    ("MPIOX_HINTS_FILE", "[*.h5]\nmpiox_close = written\n", False),
+    ("MPIOX_SITE_FILE", "[*]\nmpiox_close = never\n", True),
+    ("ROMIO_HINTS", "mpiox_close staged\n", True),
+]
+
+
+@pytest.mark.parametrize(("name", "text", "looks"), LOOKS_PAST)
+def test_calls_past_mpi_wait_where_a_hint_asks_for_it(
+    tmp_path: pathlib.Path, name: str, text: str, looks: bool
+) -> None:
+    """A second library stands beside the first, behind the tracer, and before what the user preloads."""
+    (tmp_path / "hints").write_text(text, encoding="utf-8")
+    value = text if name.endswith("_HINTS") and name != "ROMIO_HINTS" else str(tmp_path / "hints")
+    environment = {"MPIOX_SITE_FILE": "/nowhere", "LD_PRELOAD": "/lib/tool.so", name: value}
+    found = plan(["./app"], library=f"/t/{TRACER}:{LIBRARY}", settings={}, family="openmpi", environment=environment)
+    both = [LIBRARY, "/lib/libmpiio_ext_posix.so"] if looks else [LIBRARY]
+    assert found.environment["LD_PRELOAD"].split(":") == [f"/t/{TRACER}", *both, "/lib/tool.so"]
+    alone = plan(["./app"], library=f"/t/{TRACER}", settings={}, family="openmpi", environment=environment)
+    assert alone.environment["LD_PRELOAD"] == f"/t/{TRACER}:/lib/tool.so"
 
 
 def test_open_mpi() -> None:

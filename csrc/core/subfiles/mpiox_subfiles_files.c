@@ -17,7 +17,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "mpiox_real_path.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
 #include "mpiox_storage_staging.h"
@@ -178,7 +177,7 @@ int mpiox_subfiles_read(const char *path, mpiox_subfiles *out, const char **why)
     const int code = mpiox_subfiles_parse(text, bytes, out, why);
     if (code != MPIOX_OK)
         return code == MPIOX_E_NOMEM ? ENOMEM : EBADMSG;
-    out->index = mpiox_real_path(path);
+    out->index = realpath(path, NULL);
     const int failed = out->index == NULL ? errno : follow_folder(out);
     if (failed != 0)
         mpiox_subfiles_free(out);
@@ -430,7 +429,7 @@ static char *absolute(const char *path)
         errno = ENAMETOOLONG;
         return NULL;
     }
-    real = mpiox_real_path(folder[0] != '\0' ? folder : ".");
+    real = realpath(folder[0] != '\0' ? folder : ".", NULL);
     if (real != NULL && asprintf(&out, "%s/%s", strcmp(real, "/") == 0 ? "" : real, name) < 0)
         out = NULL;
     free(real);

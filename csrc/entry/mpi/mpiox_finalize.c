@@ -21,7 +21,6 @@
 #include "mpiox_forwarded.h"
 #include "mpiox_service.h"
 #include "mpiox_handle.h"
-#include "mpiox_posix_own.h"
 #include "mpiox_finalize.h"
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
@@ -121,10 +120,8 @@ static void begun(int result)
     if (!mpiox_service_is_asked_for())
         return;
     mpiox_preload_check_examine(MPI_COMM_WORLD, &preload);
-    if (preload.without_library == NULL) {
+    if (preload.without_library == NULL)
         mpiox_service_init();
-        mpiox_posix_prepare();
-    }
 }
 
 EXPORT int MPI_Init(int *argc, char ***argv)

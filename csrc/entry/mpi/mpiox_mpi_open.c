@@ -25,12 +25,11 @@
 #include "mpiox_subfiles_job.h"
 #include "mpiox_mpi_view.h"
 #include "mpiox_parts.h"
+#include "mpiox_past_mpi.h"
 #include "mpiox_stats_paying.h"
 #include "mpiox_finalize.h"
 #include "mpiox_preload_check.h"
 #include "mpiox_nonblocking.h"
-#include "mpiox_posix_own.h"
-#include "mpiox_posix_wait.h"
 #include "mpiox_tools.h"
 #include "mpiox_witness.h"
 
@@ -274,10 +273,10 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
         return;
     }
     service = mpiox_service_get(handle->file->topology->comm, &handle->hints, &handle->why_no_delegates);
-    if (service != NULL) {
-        mpiox_posix_prepare();
+    if (service != NULL)
         mpiox_forwarded_open(handle->file, service, &handle->forwarded, &handle->why_no_delegates);
-    }
+    if (handle->forwarded != NULL && mpiox_forwarded_closes_behind(handle->forwarded))
+        mpiox_past_mpi_tell(handle->path, service->first);
     mpiox_forwarded_follow(handle->forwarded);
 }
 
@@ -600,9 +599,7 @@ static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info i
         return MPI_ERR_OTHER;
     if (refused_unopened(comm, filename, o, name, own, fh, &result))
         return result;
-    mpiox_posix_enter();
     result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
-    mpiox_posix_leave();
     const bool opened = result == MPI_SUCCESS && *fh != MPI_FILE_NULL; /* MPICH: success, after a user's handler */
     mpiox_handle *handle = new_handle(comm, filename, amode, o, *fh);
     const bool kept = attach(handle, comm, amode, o, name, opened, own);
@@ -737,7 +734,7 @@ int mpiox_mpi_close(MPI_File *fh)
             mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
         mpiox_mpi_report_close(handle);
         if (handle->forwarded != NULL && mpiox_forwarded_closes_behind(handle->forwarded))
-            mpiox_posix_note_closed(mpiox_file_place(handle->file));
+            mpiox_past_mpi_note_closed(mpiox_file_place(handle->file));
         mpiox_forwarded_free(handle->forwarded);
         mpiox_collective_free(handle->collective);
         const bool fine = all_came(handle, topology);

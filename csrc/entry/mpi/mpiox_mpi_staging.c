@@ -1,11 +1,8 @@
 /* mpiox_mpi_staging.c - see mpiox_mpi_staging.h. */
 #include "mpiox_mpi_staging.h"
 
-#include <dlfcn.h>
 #include <errno.h>
-#include <execinfo.h>
 #include <poll.h>
-#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -17,11 +14,8 @@
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_subfiles_job.h"
-#include "mpiox_posix_own.h"
 #include "mpiox_storage_staging.h"
 #include "mpiox_subfiles_files.h"
-
-enum { FRAMES = 24 }; /* of callers, from the MPI call on */
 
 enum { fresh_s = 1 };
 
@@ -130,15 +124,6 @@ bool mpiox_mpi_staging_await_path(const char *path)
     return scratch ? end_scratch(service, path) : whole;
 }
 
-static atomic_bool awaits; /* PnetCDF is called by way of mpiox_pnetcdf.c */
-
-void mpiox_mpi_staging_await(const char *filename)
-{
-    atomic_store(&awaits, true);
-    if (filename != NULL && mpiox_mpi_path_is_posix(filename))
-        mpiox_mpi_staging_await_path(mpiox_mpi_path(filename));
-}
-
 static bool goes_through(const mpiox_mpi_staging_opening *opening)
 {
     return opening->wanted && mpiox_service_wanted(opening->hints) && !(opening->amode & MPI_MODE_DELETE_ON_CLOSE);
@@ -174,33 +159,6 @@ static bool may_be_adopted(const mpiox_mpi_staging_opening *opening)
            goes_through(opening) && mpiox_mpi_path_is_posix(opening->filename) &&
            !is_there(mpiox_mpi_path(opening->filename)) &&
            mpiox_storage_staging_name(mpiox_mpi_path(opening->filename), name, sizeof name) && is_there(name);
-}
-
-/* Has PnetCDF called? */
-static bool is_called_by_pnetcdf(void)
-{
-    void *callers[FRAMES];
-    const int count = backtrace(callers, FRAMES);
-    bool is = false;
-
-    for (int i = 0; i < count && !is; i++) {
-        Dl_info info;
-
-        is = dladdr(callers[i], &info) != 0 && info.dli_fname != NULL && strstr(info.dli_fname, "/libpnetcdf.") != NULL;
-    }
-    return is;
-}
-
-static void tell_of_pnetcdf(const char *filename)
-{
-    static atomic_flag told = ATOMIC_FLAG_INIT;
-
-    if (!atomic_load(&awaits) && !mpiox_posix_is_in_front() && is_called_by_pnetcdf() &&
-        !atomic_flag_test_and_set(&told))
-        fprintf(stderr,
-                "mpiio_ext: %s: PnetCDF does not find a file again before all of it is written; a program that opens "
-                "one again needs mpiox_close=written for it\n",
-                filename);
 }
 
 /* Was the file changed just now, by this node's clock? Who makes it may not have said so yet. */
@@ -315,8 +273,6 @@ static bool make(const mpiox_mpi_staging_opening *opening, const mpiox_service *
     }
     out->hidden = code == 0;
     out->made = out->hidden && !opening->subfiles;
-    if (code == 0)
-        tell_of_pnetcdf(opening->filename);
     out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
     out->unnamed = code;
     return true;
@@ -508,13 +464,8 @@ static int delete_named(const char *filename, MPI_Info info)
     mpiox_error error;
     const int code = path != NULL ? mpiox_subfiles_delete(path) : EILSEQ;
 
-    if (code == EILSEQ) {
-        mpiox_posix_enter();
-        const int result = PMPI_File_delete(filename, info);
-
-        mpiox_posix_leave();
-        return result;
-    }
+    if (code == EILSEQ)
+        return PMPI_File_delete(filename, info);
     if (code == 0)
         return MPI_SUCCESS;
     mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1,

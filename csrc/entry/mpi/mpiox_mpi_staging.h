@@ -50,9 +50,8 @@ typedef struct mpiox_mpi_staging_opening {
 } mpiox_mpi_staging_opening;
 
 /* What does not look by MPI may look now: the file has its own name, and all that is closed is in it, also where it was
- * a scratch file, which a line tells. Not where others of the job have it open for too long. Local, blocking. */
-void mpiox_mpi_staging_await(const char *filename);
-/* The same of a path. True: delegates have nothing of it. */
+ * a scratch file, which a line tells. False: others of the job have it open for too long, or the file system refuses
+ * it. Local, blocking. */
 bool mpiox_mpi_staging_await_path(const char *path);
 /* Rank 0: is it there, or shall it be made? *hold: to be given to mpiox_mpi_staging_opened(). Local, blocking. */
 mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *opening, mpiox_forwarded_hold **hold);

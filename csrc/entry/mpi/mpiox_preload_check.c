@@ -150,12 +150,14 @@ static int rank_of(int pid, const struct launcher *launcher, int proxy, bool *pr
     return atoi(rank);
 }
 
-/* A line of /proc/PID/maps ends with the path of what is mapped: this library, under whatever name it was loaded? */
+/* A line of /proc/PID/maps ends with the path of what is mapped: this library, under whatever name it was loaded? The
+ * tracer and the library for calls past MPI alone are not it. */
 static bool is_own_name(const char *end_of_line)
 {
     const char *name = own_name();
 
-    return strncmp(end_of_line, name, strlen(name)) == 0 || strncmp(end_of_line, "libmpiio_ext", 12) == 0;
+    return strncmp(end_of_line, name, strlen(name)) == 0 ||
+           (strncmp(end_of_line, "libmpiio_ext", 12) == 0 && end_of_line[12] != '_');
 }
 
 /* Which of the two libraries a process has mapped. Their files' names tell: libmpi.so.40, libmpich.so.12, ... */

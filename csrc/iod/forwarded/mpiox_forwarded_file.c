@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "mpiox_forwarded_impl.h"
-#include "mpiox_real_path.h"
 #include "mpiox_service_settings.h"
 #include "mpiox_partition.h"
 
@@ -137,7 +136,7 @@ static bool tell_owners(mpiox_forwarded *forwarded, opening *o)
 /* Rank 0: at all delegates or at none. */
 static void open_everywhere(mpiox_forwarded *forwarded, opening *o)
 {
-    char *path = mpiox_real_path(forwarded->file->path);
+    char *path = realpath(forwarded->file->path, NULL);
     int32_t done = 0;
 
     while (path && done < o->owners && open_at(forwarded, done, path, o) == MPIOX_OK)

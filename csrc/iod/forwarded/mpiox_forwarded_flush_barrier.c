@@ -15,7 +15,6 @@
 
 #include "mpiox_event.h"
 #include "mpiox_process_notify.h"
-#include "mpiox_real_path.h"
 #include "mpiox_storage_staging.h"
 
 /* A request failed: so does the flush barrier. Nobody else is told. */
@@ -45,7 +44,7 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
 static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
 {
     const mpiox_file *file = forwarded->file;
-    char *path = file->staging ? mpiox_real_path(mpiox_file_place(file)) : NULL;
+    char *path = file->staging ? realpath(mpiox_file_place(file), NULL) : NULL;
     mpiox_error ignored;
     struct stat status;
     bool renamed;

@@ -23,7 +23,6 @@
 #include <unistd.h>
 
 #include "mpiox_forwarded_impl.h"
-#include "mpiox_real_path.h"
 #include "mpiox_service_patience.h"
 #include "mpiox_storage_staging.h"
 
@@ -306,7 +305,7 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
                                                 int *why)
 {
     mpiox_forwarded_hold *hold = calloc(1, sizeof *hold + (size_t)service->count * sizeof hold->of[0]);
-    char *real = mpiox_real_path(path);
+    char *real = realpath(path, NULL);
     int result = MPIOX_HOLD_NONE;
 
     *why = 0;

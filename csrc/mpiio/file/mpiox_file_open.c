@@ -14,7 +14,6 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
-#include "mpiox_real_path.h"
 #include "mpiox_storage_refresh.h"
 #include "mpiox_subfiles.h"
 #include "mpiox_subfiles_files.h"
@@ -125,7 +124,7 @@ static int open_here(mpiox_file *file, const char *path, const mpiox_file_choice
     if (!file->path)
         return MPIOX_E_NOMEM;
     if (path[0] != '/' || !mpiox_topology_one_node(file->topology)) /* the program may change its folder */
-        file->real_path = mpiox_real_path(path);
+        file->real_path = realpath(path, NULL);
     const int code = open_storage(file, mpiox_file_place(file), &error);
     if (code != MPIOX_OK) {
         *changed = has_changed(file, path, choice, &error);

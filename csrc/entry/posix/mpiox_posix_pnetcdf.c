@@ -1,31 +1,29 @@
 /*
- * mpiox_pnetcdf.c - the functions of PnetCDF that look for a file in the file system before they open it by MPI.
+ * mpiox_posix_pnetcdf.c - the functions of PnetCDF that look for a file in the file system before they open it by MPI.
  *
  * Problem.   A file that is written behind its close has its own name for MPI alone until it is whole. PnetCDF, and
  *            netCDF with the classic formats, find its format by open() and read(), and remove an old file by unlink().
  *            Of a file that is stored as several they would read the index.
- * Algorithm. These functions bear PnetCDF's names: where the linker finds this library's MPI_File_open first, it finds
- *            them first. Rank 0, which alone looks, waits until the file is whole. Then PnetCDF's own function does its
+ * Algorithm. These functions bear PnetCDF's names: where the linker finds this library before PnetCDF, it finds them
+ *            first. Rank 0, which alone looks, waits until the file is whole. Then PnetCDF's own function does its
  *            work: the next of that name, or, where PnetCDF was loaded out of the linker's sight (modules of Python),
  *            that of the caller's libraries. It finds the format of subfiles by a copy of their first bytes.
- * Needs.     The declarations of PnetCDF from 1.9 on, which are written out here.
- *            Where this library is in front of the C library, mpiox_posix.c makes whoever looks wait.
+ * Needs.     The declarations of PnetCDF from 1.9 on, which are written out here. Handles of MPI are ints or pointers,
+ *            and passed on as they come. Where this library is in front of the C library, mpiox_posix.c makes whoever
+ *            looks wait.
  * Limits.    PnetCDF that is part of the program does not come by; of one that is called by addresses that were looked
  *            up in it (ctypes) only its own question for the format does.
  */
 #include <dlfcn.h>
-#include <mpi.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "mpiox_mpi_path.h"
-#include "mpiox_mpi_staging.h"
-#include "mpiox_subfiles_job.h"
+#include "mpiox_posix_wait.h"
 
 enum { NOT_BUILT = -128 }; /* PnetCDF's NC_ENOTBUILT */
 
-typedef int opening(MPI_Comm comm, const char *path, int mode, MPI_Info info, int *file);
+typedef int opening(uintptr_t comm, const char *path, int mode, uintptr_t info, int *file);
 typedef int asking(const char *path, int *format);
 
 extern opening ncmpi_create, ncmpi_open;
@@ -57,28 +55,28 @@ static void *next(const char *name, const void *caller)
                : NULL;
 }
 
-static int open_next(const char *name, const void *caller, MPI_Comm comm, const char *path, int mode, MPI_Info info,
+static int open_next(const char *name, const void *caller, uintptr_t comm, const char *path, int mode, uintptr_t info,
                      int *file)
 {
     void *found = next(name, caller);
+    const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
     opening *function;
-    int rank = 1;
 
     memcpy(&function, &found, sizeof function);
     if (function == NULL)
         return NOT_BUILT;
-    if (comm != MPI_COMM_NULL && PMPI_Comm_rank(comm, &rank) == MPI_SUCCESS && rank == 0)
-        mpiox_mpi_staging_await(path);
+    if (library != NULL)
+        library->await_at_0(comm, path);
     return function(comm, path, mode, info, file);
 }
 
 /* The file that it replaces is whole: it has to find it. */
-int ncmpi_create(MPI_Comm comm, const char *path, int mode, MPI_Info info, int *file)
+int ncmpi_create(uintptr_t comm, const char *path, int mode, uintptr_t info, int *file)
 {
     return open_next("ncmpi_create", __builtin_return_address(0), comm, path, mode, info, file);
 }
 
-int ncmpi_open(MPI_Comm comm, const char *path, int mode, MPI_Info info, int *file)
+int ncmpi_open(uintptr_t comm, const char *path, int mode, uintptr_t info, int *file)
 {
     return open_next("ncmpi_open", __builtin_return_address(0), comm, path, mode, info, file);
 }
@@ -86,13 +84,13 @@ int ncmpi_open(MPI_Comm comm, const char *path, int mode, MPI_Info info, int *fi
 int ncmpi_inq_file_format(const char *path, int *format)
 {
     void *found = next("ncmpi_inq_file_format", __builtin_return_address(0));
+    const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
     asking *function;
 
     memcpy(&function, &found, sizeof function);
     if (function == NULL)
         return NOT_BUILT;
-    mpiox_mpi_staging_await(path);
-    const int fd = mpiox_mpi_path_is_posix(path) ? mpiox_subfiles_job_beginning(mpiox_mpi_path(path)) : -1;
+    const int fd = library != NULL ? library->beginning(path) : -1;
     char name[32];
 
     if (fd < 0)

@@ -2,8 +2,10 @@
  * mpiox_posix.c - functions of the C library that take a file's name, in front of it: they wait first where delegates
  *                 still write the file (mpiox_posix_wait.h), and leave the rest to the next function of that name.
  *
- * Algorithm. Where this library is preloaded, or linked before the C library, the program and the libraries that it
- *            loads (netCDF, HDF5, Fortran's and Python's) find these. Loaded later, by a program's import, it is not in
+ * Problem.   Few programs need them, so they are a library of their own, which knows nothing of MPI: one for all MPI
+ *            libraries.
+ * Algorithm. Where it is preloaded, or linked before the C library, the program and the libraries that it loads
+ *            (netCDF, HDF5, Fortran's and Python's) find these. Loaded later, by a program's import, it is not in
  *            front, and these do nothing.
  * Guarantee. Nothing is allocated, locked or resolved but the next function, at its first call; so they may be called
  *            before constructors have run, in signal handlers, children and threads.
@@ -80,16 +82,27 @@ __attribute__((cold, noinline)) static void *find(_Atomic(void *) *found, const 
         type_of_##name *next = next_##name();                                                                          \
         return next != NULL ? next arguments : (errno = ENOSYS, -1);                                                   \
     }
-/* A name that a C library may have, or an older one. */
-#define STAT(name, parameters, arguments, folder, path, older, older_parameters, older_arguments)                      \
-    ONE(int, -1, older, older_parameters, (version, BARE arguments), folder, path)                                     \
+/* A function that only looks, which a C library may have, or an older one. What it finds says whether to wait, and to
+ * look again; where it finds nothing, the file may just have got its name. */
+#define LOOK(name, parameters, folder, path, call)                                                                     \
     NEXT(int, name, parameters)                                                                                        \
+    extern int name parameters;                                                                                        \
     int name parameters                                                                                                \
     {                                                                                                                  \
-        WAIT(folder, path);                                                                                            \
+        const bool may = mpiox_posix_may(__builtin_return_address(0), path);                                           \
         type_of_##name *next = next_##name();                                                                          \
-        return next != NULL ? next arguments : older older_arguments;                                                  \
+        int result = call;                                                                                             \
+        if (may && (result == 0 || errno == ENOENT)) {                                                                 \
+            const struct stat known = {.st_dev = result == 0 ? out->st_dev : 0,                                        \
+                                       .st_ino = result == 0 ? out->st_ino : 0};                                       \
+            if (mpiox_posix_wait_for(folder, path, &known, false) || result != 0)                                      \
+                result = call;                                                                                         \
+        }                                                                                                              \
+        return result;                                                                                                 \
     }
+#define STAT(name, parameters, arguments, folder, path, older, older_parameters, older_arguments)                      \
+    LOOK(older, older_parameters, folder, path, next != NULL ? next(version, BARE arguments) : (errno = ENOSYS, -1))   \
+    LOOK(name, parameters, folder, path, next != NULL ? next arguments : older older_arguments)
 #define BARE(...) __VA_ARGS__
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */

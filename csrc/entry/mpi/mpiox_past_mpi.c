@@ -1,0 +1,250 @@
+/* mpiox_past_mpi.c - see mpiox_past_mpi.h. */
+#include "mpiox_past_mpi.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <mpi.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "mpiox_forwarded.h"
+#include "mpiox_handle.h"
+#include "mpiox_mpi_path.h"
+#include "mpiox_mpi_staging.h"
+#include "mpiox_storage_staging.h"
+#include "mpiox_subfiles_job.h"
+
+enum { MOST_LINKS = 40, PAUSE_MS = 20 };
+
+static const double others_s = 10; /* so long one waits for delegates that cannot be asked */
+
+/* ---- files that have had their name before ----------------------------------------------------------------------- */
+
+/* Those that this process has closed; older ones make room. As many as a delegate has at once. */
+static struct {
+    _Atomic uint64_t device, inode;
+} closed[MPIOX_CACHE_MAX_FILES];
+static atomic_uint next_closed;
+
+static int find_closed(const struct stat *status)
+{
+    for (int i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
+        if (atomic_load(&closed[i].inode) == (uint64_t)status->st_ino &&
+            atomic_load(&closed[i].device) == (uint64_t)status->st_dev)
+            return i;
+    }
+    return -1;
+}
+
+void mpiox_past_mpi_note_closed(const char *path)
+{
+    char name[PATH_MAX];
+    struct stat status;
+
+    if (mpiox_storage_staging_final(path, name, sizeof name) || stat(path, &status) != 0 || find_closed(&status) >= 0)
+        return;
+    const unsigned at = atomic_fetch_add(&next_closed, 1) % MPIOX_CACHE_MAX_FILES;
+
+    atomic_store(&closed[at].inode, 0);
+    atomic_store(&closed[at].device, (uint64_t)status.st_dev);
+    atomic_store(&closed[at].inode, (uint64_t)status.st_ino);
+}
+
+/* ---- files by their staging name --------------------------------------------------------------------------------- */
+
+/* Where the last link of the path leads to, in its place. False: it is none. */
+static bool follow(char path[PATH_MAX])
+{
+    char target[PATH_MAX], whole[PATH_MAX];
+    const ssize_t bytes = readlink(path, target, sizeof target - 1);
+
+    if (bytes <= 0)
+        return false;
+    target[bytes] = '\0';
+    const char *slash = target[0] == '/' ? NULL : strrchr(path, '/');
+    const int folder = slash != NULL ? (int)(slash - path) + 1 : 0;
+    const int length = snprintf(whole, sizeof whole, "%.*s%s", folder, path, target);
+
+    if (length < 0 || length >= (int)sizeof whole)
+        return false;
+    memcpy(path, whole, (size_t)length + 1);
+    return true;
+}
+
+typedef struct search {
+    struct stat wanted;
+    bool found;
+} search;
+
+static void compare(mpiox_handle *handle, void *context)
+{
+    search *mine = context;
+    struct stat status;
+
+    mine->found |= handle->file != NULL && stat(mpiox_file_place(handle->file), &status) == 0 &&
+                   status.st_dev == mine->wanted.st_dev && status.st_ino == mine->wanted.st_ino;
+}
+
+/* Has this process itself the file open? Then it gets no name while one waits. */
+static bool is_open_here(const char *staging)
+{
+    search mine = {.found = false};
+
+    if (stat(staging, &mine.wanted) == 0)
+        mpiox_handle_each(compare, &mine);
+    return mine.found;
+}
+
+/* Also where delegates write it that cannot be asked any more. */
+static void await_hidden(const mpiox_service *service, const char *path)
+{
+    const double until = mpiox_now() + others_s;
+    char staging[PATH_MAX];
+    bool others = false;
+
+    if (!mpiox_storage_staging_name(path, staging, sizeof staging) || is_open_here(staging))
+        return;
+    mpiox_mpi_staging_await_path(path);
+    for (int32_t i = 0; i < service->count; i++)
+        others |= atomic_load(&service->delegates[i].left);
+    while (others && access(staging, F_OK) == 0 && mpiox_now() < until)
+        poll(NULL, 0, PAUSE_MS);
+}
+
+/* The path becomes that of a file that is still to get its name. False: there is none. */
+static bool is_hidden(char path[PATH_MAX])
+{
+    char staging[PATH_MAX];
+
+    for (int links = 0; links < MOST_LINKS; links++) {
+        if (mpiox_storage_staging_name(path, staging, sizeof staging) && access(staging, F_OK) == 0)
+            return true;
+        if (!follow(path))
+            return false;
+    }
+    return false;
+}
+
+static void await_below(mpiox_service *service, const char *path)
+{
+    char folder[PATH_MAX], file[PATH_MAX], staging[PATH_MAX];
+
+    if (realpath(path, folder) == NULL)
+        return;
+    for (int32_t at = 0; mpiox_forwarded_next_draining(service, folder, &at, file);) {
+        if (!mpiox_storage_staging_name(file, staging, sizeof staging) || !is_open_here(staging))
+            mpiox_mpi_staging_await_path(file);
+    }
+}
+
+/* ---- what libmpiio_ext_posix.so asks for ------------------------------------------------------------------------- */
+
+static bool any(void)
+{
+    return mpiox_forwarded_may_hold(mpiox_service_last());
+}
+
+/* A path from the current folder, without slashes at its end. False: it is too long, or none. */
+static bool put_path(int folder, const char *path, char out[PATH_MAX])
+{
+    int length = folder == AT_FDCWD || path[0] == '/' ? snprintf(out, PATH_MAX, "%s", path)
+                                                      : snprintf(out, PATH_MAX, "/proc/self/fd/%d/%s", folder, path);
+
+    if (path[0] == '\0' || length < 0 || length >= PATH_MAX)
+        return false;
+    while (length > 1 && out[length - 1] == '/')
+        out[--length] = '\0';
+    return true;
+}
+
+static bool find(int folder, const char *path, const struct stat *known, bool below, mpiox_past_mpi_file *out)
+{
+    struct stat status = {.st_ino = 0};
+
+    if (known != NULL)
+        status = *known;
+    else if (fstatat(folder, path, &status, 0) != 0 && errno != ENOENT)
+        return false;
+    if (!put_path(folder, path, out->path))
+        return false;
+    if (status.st_ino == 0) { /* nothing: there may be another name */
+        out->kind = MPIOX_PAST_MPI_HIDDEN;
+        return is_hidden(out->path);
+    }
+    out->closed = find_closed(&status);
+    out->kind = below && S_ISDIR(status.st_mode) ? MPIOX_PAST_MPI_BELOW : MPIOX_PAST_MPI_NAMED;
+    return out->kind == MPIOX_PAST_MPI_BELOW || out->closed >= 0 ||
+           mpiox_forwarded_is_draining(mpiox_service_last(), (uint64_t)status.st_dev, (uint64_t)status.st_ino);
+}
+
+static void await(const mpiox_past_mpi_file *file)
+{
+    mpiox_service *service = mpiox_service_last();
+
+    if (getpid() != service->process)
+        return;
+    if (file->kind == MPIOX_PAST_MPI_HIDDEN)
+        await_hidden(service, file->path);
+    else if (file->kind == MPIOX_PAST_MPI_BELOW)
+        await_below(service, file->path);
+    else if (mpiox_mpi_staging_await_path(file->path) && file->closed >= 0)
+        atomic_store(&closed[file->closed].inode, 0);
+}
+
+static void await_as_named(const char *filename)
+{
+    if (filename != NULL && mpiox_mpi_path_is_posix(filename))
+        mpiox_mpi_staging_await_path(mpiox_mpi_path(filename));
+}
+
+static void await_at_0(uintptr_t comm, const char *filename)
+{
+    const MPI_Comm of_program = (MPI_Comm)(intptr_t)comm; /* an int, or a pointer */
+    int rank = 1;
+
+    if (of_program != MPI_COMM_NULL && PMPI_Comm_rank(of_program, &rank) == MPI_SUCCESS && rank == 0)
+        await_as_named(filename);
+}
+
+static int beginning(const char *filename)
+{
+    await_as_named(filename);
+    return mpiox_mpi_path_is_posix(filename) ? mpiox_subfiles_job_beginning(mpiox_mpi_path(filename)) : -1;
+}
+
+extern const char __ehdr_start[] __attribute__((visibility("hidden"))); /* by the linker: where this library is */
+extern const char _end[] __attribute__((visibility("hidden")));
+
+static bool is_in_front; /* of the C library, for the program */
+
+__attribute__((constructor)) static void offer(void)
+{
+    static const mpiox_past_mpi library = {
+        .begin = __ehdr_start,
+        .end = _end,
+        .delegates = &mpiox_service_was_there,
+        .any = any,
+        .find = find,
+        .await = await,
+        .await_at_0 = await_at_0,
+        .beginning = beginning,
+    };
+    mpiox_past_mpi_hook *hook = (mpiox_past_mpi_hook *)dlsym(RTLD_DEFAULT, MPIOX_PAST_MPI_HOOK);
+
+    is_in_front = hook != NULL && hook(&library);
+}
+
+void mpiox_past_mpi_tell(const char *path, bool first)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+
+    if (first && !is_in_front && !atomic_flag_test_and_set(&told))
+        fprintf(stderr,
+                "mpiio_ext: %s: open(), stat(), rename() and other calls past MPI do not wait until it is written; "
+                "they do where `mpiio-ext run` is given mpiox_close, by -H, MPIOX_HINTS or a file of hints\n",
+                path);
+}

@@ -1,0 +1,63 @@
+/*
+ * mpiox_past_mpi.h - a file of the program that delegates still write, and calls that look for it past MPI.
+ *
+ * Problem.   With mpiox_close=staged a file has a staging name until all of it is written, or bytes that only delegates
+ *            have. rename(), stat() or fopen() of its own name would not find it, or find an older one.
+ * Algorithm. libmpiio_ext_posix.so stands in front of such calls, and asks here: the table below is handed to it when
+ *            this library is loaded. Memory says whether delegates may have such files. What a stat() of the name finds
+ *            says the rest: a file that had been there before is known by its inode, in the memory of the node's
+ *            delegates or among those that this process has closed; where there is none, the staging name that belongs
+ *            to the path, or to where its link leads, may be there: for each rank of the job, whoever opened the file.
+ *            Then the delegates are asked to write it at full speed, and the call waits for that.
+ * Guarantee. Where there are no delegates: one load. What cannot be waited for goes on as it is. A child made by fork()
+ *            never waits.
+ * Limits.    After MPI_Finalize delegates of other nodes are not asked: ten seconds are waited for them.
+ */
+#ifndef MPIOX_PAST_MPI_H
+#define MPIOX_PAST_MPI_H
+
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/stat.h>
+
+typedef enum mpiox_past_mpi_kind {
+    MPIOX_PAST_MPI_NAMED,  /* it has its own name, but not yet all bytes */
+    MPIOX_PAST_MPI_HIDDEN, /* it has its staging name */
+    MPIOX_PAST_MPI_BELOW   /* a folder, which may hold such files */
+} mpiox_past_mpi_kind;
+
+typedef struct mpiox_past_mpi_file { /* that is still written */
+    mpiox_past_mpi_kind kind;
+    int closed;          /* its place among those that this process has closed, or -1 */
+    char path[PATH_MAX]; /* by its own name */
+} mpiox_past_mpi_file;
+
+/* What this library knows of such files. Its functions may be called in any thread, and change errno. */
+typedef struct mpiox_past_mpi {
+    const char *begin, *end;      /* addresses of this library */
+    const atomic_bool *delegates; /* there are delegates, or there were: for a look at no cost */
+    /* May the job have files that are still written? Local, cheap. */
+    bool (*any)(void);
+    /* Is it one of them, or, `below`, a folder? known: what stat() of it has found, inode 0: nothing; NULL: nobody has
+     * looked. Local, without a lock. */
+    bool (*find)(int folder, const char *path, const struct stat *known, bool below, mpiox_past_mpi_file *out);
+    /* It is whole when this returns, or each file in the folder is. Slow. */
+    void (*await)(const mpiox_past_mpi_file *file);
+    /* The same of a file's name as MPI takes it, on rank 0 of a communicator (MPI_Comm). */
+    void (*await_at_0)(uintptr_t comm, const char *filename);
+    /* The same on each rank; a descriptor of the first bytes of a file of subfiles, or -1: it is none. */
+    int (*beginning)(const char *filename);
+} mpiox_past_mpi;
+
+/* What libmpiio_ext_posix.so has for it: keep the table. True: calls of the program come by. */
+typedef bool mpiox_past_mpi_hook(const mpiox_past_mpi *library);
+#define MPIOX_PAST_MPI_HOOK "mpiio_ext_posix_begin"
+
+/* A file was opened that is still written after its close. One line of rank 0 (`first`) says if nobody waits. Local. */
+void mpiox_past_mpi_tell(const char *path, bool first);
+/* This process has closed a file, which is still written. Local. */
+void mpiox_past_mpi_note_closed(const char *path);
+
+#endif

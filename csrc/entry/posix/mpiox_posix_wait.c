@@ -1,0 +1,74 @@
+/* mpiox_posix_wait.c - see mpiox_posix_wait.h. */
+#include "mpiox_posix_wait.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <execinfo.h>
+#include <string.h>
+
+enum { FRAMES = 100 }; /* of callers */
+
+_Atomic(const mpiox_past_mpi *) mpiox_posix_library;
+
+extern mpiox_past_mpi_hook mpiio_ext_posix_begin;
+
+static bool is_own(const mpiox_past_mpi *library, const void *caller)
+{
+    return (const char *)caller >= library->begin && (const char *)caller < library->end;
+}
+
+/* A handler returns to where rt_sigreturn(2) is called: in its C library, or the kernel's vDSO, always by these
+ * instructions, by which debuggers know it, too. */
+#if defined(__x86_64__)
+#define RETURNS {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05} /* mov $15, %rax; syscall */
+#elif defined(__aarch64__)
+#define RETURNS {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4} /* mov x8, #139; svc #0 */
+#endif
+
+/* Is the call made by libmpiio_ext.so, by what that has called, or in a handler of a signal? Whoever a handler has
+ * interrupted may hold any lock, that of malloc() too. Tens of microseconds, no lock. */
+static bool must_not_wait(const mpiox_past_mpi *library)
+{
+    void *callers[FRAMES];
+    const int count = backtrace(callers, FRAMES);
+
+    for (int i = 0; i < count; i++) {
+        if (is_own(library, callers[i]))
+            return true;
+#ifdef RETURNS
+        static const unsigned char returns[] = RETURNS;
+
+        if (callers[i] != NULL && memcmp(callers[i], returns, sizeof returns) == 0)
+            return true;
+#endif
+    }
+    return false;
+}
+
+bool mpiox_posix_may_of(const void *caller, const char *path)
+{
+    const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
+
+    return path != NULL && !is_own(library, caller) && library->any();
+}
+
+bool mpiox_posix_wait_for(int folder, const char *path, const struct stat *known, bool below)
+{
+    const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
+    const int before = errno;
+    mpiox_past_mpi_file file;
+    const bool waits = library->find(folder, path, known, below, &file) && !must_not_wait(library);
+
+    if (waits)
+        library->await(&file);
+    errno = before;
+    return waits;
+}
+
+/* The first backtrace() loads a library. */
+bool mpiio_ext_posix_begin(const mpiox_past_mpi *library)
+{
+    must_not_wait(library);
+    atomic_store(&mpiox_posix_library, library);
+    return dlsym(RTLD_DEFAULT, "open") != dlsym(RTLD_NEXT, "open");
+}

@@ -1,0 +1,45 @@
+/*
+ * mpiox_posix_wait.h - does a call that takes a file's name wait until delegates have written the file?
+ *
+ * Algorithm. libmpiio_ext.so hands over what it knows of such files (mpiox_past_mpi.h). Calls that only look come by
+ *            twice: what they have found says whether it is such a file, and then they are made again. The others are
+ *            made behind the wait. Before one waits, the stack says on whose behalf.
+ * Guarantee. Without libmpiio_ext.so, or delegates: two loads. errno is kept. A call of that library, or of the MPI
+ *            library for it, in any thread, never waits. Nor does a signal handler: whom it has interrupted may hold
+ *            what waiting needs.
+ * Limits.    Nor does an error handler of the program that libmpiio_ext.so has called. Handlers of signals are known on
+ *            x86-64 and aarch64. Elsewhere one that looks for a file waits like any caller, for ever where it has
+ *            interrupted the holder of a lock, of malloc() say: it must not look for staged files.
+ */
+#ifndef MPIOX_POSIX_WAIT_H
+#define MPIOX_POSIX_WAIT_H
+
+#include <stddef.h>
+
+#include "mpiox_past_mpi.h"
+
+/* What libmpiio_ext.so has handed over, or NULL. */
+extern _Atomic(const mpiox_past_mpi *) mpiox_posix_library __attribute__((visibility("hidden")));
+
+/* May a call from that address have to wait? Memory alone says so. */
+bool mpiox_posix_may_of(const void *caller, const char *path);
+static inline bool mpiox_posix_may(const void *caller, const char *path)
+{
+    const mpiox_past_mpi *library = atomic_load_explicit(&mpiox_posix_library, memory_order_acquire);
+
+    return __builtin_expect(
+        library != NULL && atomic_load_explicit(library->delegates, memory_order_relaxed) && /* or there are none */
+            mpiox_posix_may_of(caller, path),
+        0);
+}
+
+/* If it may: the file, or, `below`, each file in the folder of this name, is whole when this returns. known: what
+ * stat() of it has found, inode 0: nothing; or NULL. False: there was nothing to wait for. */
+bool mpiox_posix_wait_for(int folder, const char *path, const struct stat *known, bool below);
+static inline void mpiox_posix_wait(const void *caller, int folder, const char *path, bool below)
+{
+    if (mpiox_posix_may(caller, path))
+        mpiox_posix_wait_for(folder, path, NULL, below);
+}
+
+#endif
