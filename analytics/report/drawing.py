@@ -22,7 +22,6 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
@@ -292,9 +291,5 @@ def draw(chart: Chart) -> str:
 
 def figure(chart: Chart, caption: str = "") -> page.Figure:
     """Return a chart of an analysis as a figure of a page, also for a phone, with its numbers."""
-    form: plots.Chart | bool = True
-    if chart.kind == "parallel":  # upright axes need their distance: it scrolls
-        form = False
-    elif chart.kind == "ranks":
-        form = plots.phone(chart_of(dataclasses.replace(chart, data={**chart.data, "narrow": True})))
-    return page.drawn(chart_of(chart), caption=caption, narrow=form)
+    narrow = chart.kind != "parallel"  # upright axes need their distance: it scrolls
+    return page.drawn(chart_of(chart), caption=caption, narrow=narrow)

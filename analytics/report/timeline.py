@@ -12,7 +12,7 @@ else, it is a thin line. Bars of the same height beside each other are one. The 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -175,38 +175,35 @@ def _bars(levels: list[list[int]], step: float, most: float) -> list[tuple[float
     return places
 
 
+def _ticks(firsts: Sequence[float]) -> list[tuple[float, str]]:
+    """Return eight of the bands at most, by their first ranks."""
+    return [(float(at), f"{firsts[at]:,.0f}") for at in range(0, len(firsts), max(1, -(-len(firsts) // 8)))]
+
+
 def ranks(data: Mapping[str, Any]) -> dict[str, Any]:
     """Return how a time line of ranks is drawn, and its margins."""
-    edges, narrow = data["edges"], bool(data.get("narrow"))
-    pairs = narrow and len(edges) > _NARROW_BANDS
-    edges = [*edges[:-1:2], edges[-1]] if pairs else edges
-    bands = len(edges) - 1
-    drawn = []
-    for _, name, look in _KINDS:
-        levels = data["levels"].get(name, [])
-        if pairs:
-            levels = [[max(both) for both in zip(*levels[at : at + 2], strict=True)] for at in range(0, len(levels), 2)]
-        if narrow:  # a bin of two pixels would not be seen
-            levels = [[max(row[at : at + 2]) for at in range(0, len(row), 2)] for row in levels]
-        if levels and (places := _bars(levels, data["run_time"] / len(levels[0]), 0.9)):
-            drawn.append((places, look, name))
-    ticks = [(float(band), f"{edges[band]:,.0f}") for band in range(0, bands, max(1, -(-bands // 8)))]
+    firsts, levels = data["edges"][:-1], data["levels"]
+    known = [(name, look) for _, name, look in _KINDS if any(map(any, levels.get(name, ())))]
 
     def draw(panel: Panel) -> None:
-        for places, look, name in drawn:
-            panel.tiles(places, look, name)
+        both = 2 if panel.narrow and len(firsts) >= _NARROW_BANDS else 1  # bands that are one
+        places = range(0, len(firsts), both)
+        for name, look in known:
+            rows = [[max(each) for each in zip(*levels[name][at : at + both], strict=True)] for at in places]
+            if panel.narrow:  # a bin of two pixels would not be seen
+                rows = [[max(row[at : at + 2]) for at in range(0, len(row), 2)] for row in rows]
+            panel.tiles(_bars(rows, data["run_time"] / len(rows[0]), 0.9), look, name)
         panel.frame(
             Axis(label=data["x_label"], low=0, high=data["run_time"]),
-            Axis(label=data["y_label"], low=-0.6, high=bands - 0.4, ticks=ticks),
+            Axis(label=data["y_label"], low=-0.6, high=len(places) - 0.4, ticks=_ticks(firsts[::both])),
         )
 
     return {
         "panels": [[draw]],
         "width": WIDTH_IN,
         "table": rows_of(data),
-        "height": 1.1 + max((0.1 if narrow else 0.075) * bands, 1.0),
+        "height": 1.1 + max(0.075 * len(firsts), 1.0),
         "legend": "above",
-        "keys": [(name, Look(look.colour, "-"), 5.0) for _, look, name in drawn],
-        "columns": 2 if narrow else 4,
-        "margins": (26 + 5.6 * max(len(word) for _, word in ticks), 8, 22, 34),
+        "keys": [(name, Look(look.colour, "-"), 5.0) for name, look in known],
+        "margins": (26 + 5.6 * max(len(word) for _, word in _ticks(firsts)), 8, 22, 34),
     }
