@@ -559,7 +559,8 @@ def test_what_the_bench_writes_is_an_arbitration_run(tmp_path: pathlib.Path) -> 
         "slot_s": 0.1,
     }
     run = {"policy": "static", "jobs": {"a": job}, "map": [{"time_s": 0.0, "io_nodes": {"a": 2}}]}
-    found = arbitrated.document([run], {"a": Curve.of({1: 10.0, 2: 15.0})}, {"io_nodes": 2}, {"ranks": 2})
+    curves, setting = {"a": Curve.of({1: 10.0, 2: 15.0})}, {"ranks": 2, "io_nodes": 2}
+    found = arbitrated.document([run], curves, setting, {"ranks": 2})
     _, path = arbitrated.write(tmp_path, found)
     records = sources.read(path)
     assert (records.source, records.status) == ("arbitration", "whole")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -62,9 +63,28 @@ def test_the_section_of_the_report(tmp_path: Path) -> None:
     results.write(tmp_path, found())
     (section,) = sections([tmp_path / "results.json"])
     (figure,), (grid,) = section.figures, section.grids
-    assert figure.drawing.startswith("<svg") and figure.image and len(grid.rows) == 4
+    assert "MCKP" in figure.drawing and "I/O nodes" in figure.narrow and len(grid.rows) == 4
+    assert figure.name == "arbitration.json" and json.loads(figure.data) == found()
     assert grid.rows[2][:4] == ("MCKP", "small", "shared,4KiB", "4 → 1")
     assert grid.rows[3][3] == "3 → 4"
+
+
+def test_a_run_of_which_little_is_known_has_its_section(tmp_path: Path) -> None:
+    """Without a change of the map, or without jobs under a policy; figures of several sets are told apart."""
+    folders = [tmp_path / name for name in "ab"]
+    for folder in folders:
+        document = found()
+        document["policies"]["static"]["map"] = []
+        document["policies"]["mckp"]["jobs"] = {}
+        folder.mkdir()
+        (folder / "arbitration.json").write_text(json.dumps(document))
+    first, second = sections([folder / "results.json" for folder in folders])
+    assert len(first.grids[0].rows) == 2 and first.grids[0].rows[0][3] == ""
+    names = [set(re.findall(r' id="([^"]+)"', each.figures[0].drawing)) for each in (first, second)]
+    assert names[0] and not names[0] & names[1]
+    (folders[0] / "arbitration.json").write_text(json.dumps(found() | {"policies": {}}))
+    (none,) = sections([folders[0] / "results.json"])
+    assert none.sentences and not none.figures and not none.grids
 
 
 @pytest.mark.parametrize(
@@ -81,6 +101,12 @@ def test_the_section_of_the_report(tmp_path: Path) -> None:
             '{"map": [], "bandwidth_mb_per_s": 1, "jobs": {"a": '
             '{"pattern": "x", "data_bytes": -1, "bandwidth_mb_per_s": 1}}}}}',
             "/policies/mckp/jobs/a/data_bytes: -1 is less than 0",
+        ),
+        (
+            '{"what": "arbitration run", "format": 1, "configuration": {"ranks": 2, "io_nodes": 2}, '
+            '"policies": {"mckp": {"map": [], "bandwidth_mb_per_s": 1, "jobs": {"a": {"pattern": "x", "data_bytes": 1, '
+            '"bandwidth_mb_per_s": 1, "end_s": 1, "slot_s": 0, "slots": []}}}}}',
+            "/policies/mckp/jobs/a/slot_s: 0 is not greater than 0",
         ),
     ],
 )

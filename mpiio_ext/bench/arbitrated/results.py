@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext.common.files import write_whole
-from mpiio_ext.common.plots import SERIES, Axis, Chart, Look, Panel, corners, look, svg_file
+from mpiio_ext.common.plots import svg_file
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.delegates.arbitration.store import plain
-
-#: Version of the JSON, which mpiio_ext.report.arbitration reads.
-FORMAT = 1
-#: Slots that make a point of the figure.
-_SMOOTH = 3
+from mpiio_ext.report.arbitration import FILE, FORMAT, chart, parsed
 
 
 def document(
@@ -53,73 +48,13 @@ def _together(run: Mapping[str, Any]) -> float:
 def lines(found: Mapping[str, Any]) -> list[str]:
     """Return a sentence for each policy and job."""
     out = []
-    for policy, run in found["policies"].items():
-        for name, job in run["jobs"].items():
-            counts = _counts(run["map"], name)
-            out.append(
-                f"{policy.upper()}: {name}: {job['bandwidth_mb_per_s']:,.0f} MB/s, I/O nodes "
-                f"{' → '.join(map(str, counts))}"
-            )
-        out.append(f"{policy.upper()}: together {run['bandwidth_mb_per_s']:,.0f} MB/s")
+    for policy, run in parsed(found).policies.items():
+        out += [
+            f"{policy.upper()}: {name}: {job.bandwidth_mb_per_s:,.0f} MB/s, I/O nodes {run.io_nodes(name)}"
+            for name, job in run.jobs.items()
+        ]
+        out.append(f"{policy.upper()}: together {run.bandwidth_mb_per_s:,.0f} MB/s")
     return out
-
-
-def _counts(steps: Sequence[Mapping[str, Any]], name: str) -> list[int]:
-    found: list[int] = []
-    for step in steps:
-        count = step["io_nodes"].get(name)
-        if count is not None and found[-1:] != [count]:
-            found.append(count)
-    return found
-
-
-def _points(job: Mapping[str, Any]) -> tuple[list[float], list[float]]:
-    slots = job["slots"]
-    times, values = [], []
-    for at in range(0, len(slots), _SMOOTH):
-        part = slots[at : at + _SMOOTH]
-        times.append(part[0]["time_s"] + len(part) * job["slot_s"] / 2)
-        values.append(sum(slot["data_bytes"] for slot in part) / 1e6 / (len(part) * job["slot_s"]))
-    return times, values
-
-
-def _steps_of(run: Mapping[str, Any], name: str, end: float) -> tuple[list[float], list[float | None]]:
-    times = [float(step["time_s"]) for step in run["map"]]
-    return corners([*times, max(end, *times)], [float(step["io_nodes"].get(name, 0)) for step in run["map"]])
-
-
-def draw(found: Mapping[str, Any]) -> Chart:
-    """Return the bandwidth of each job over time for each policy, and its I/O nodes below."""
-    policies, nodes = found["policies"], int(found["configuration"]["io_nodes"])
-
-    def one(below: bool, policy: str, panel: Panel) -> None:
-        jobs, first = policies[policy]["jobs"], policy == next(iter(policies))
-        end = max(job["end_s"] for job in jobs.values())
-        for index, (name, job) in enumerate(jobs.items()):
-            x, y = _steps_of(policies[policy], name, end) if below else _points(job)
-            panel.line(x, y, Look(look(index).colour, look(index).dash), name)
-        if below:
-            ticks = [(n, str(n)) for n in range(nodes + 1)]
-            y_axis = Axis(label="I/O nodes" if first else "", low=0, grid=True, ticks=ticks)
-            panel.frame(Axis(label="time [s]", low=0), y_axis)
-        else:
-            y_axis = Axis(label="bandwidth [MB/s]" if first else "", low=0, grid=True)
-            panel.frame(Axis(low=0), y_axis, policy.upper())
-
-    together = ", ".join(
-        f"{run['bandwidth_mb_per_s']:,.0f} MB/s under {policy.upper()}" for policy, run in policies.items()
-    )
-    return Chart(
-        name="arbitration",
-        title=f"All jobs together: {together}, one run each",
-        panels=[[partial(one, below, policy) for policy in policies] for below in (False, True)],
-        width=4.2 * len(policies),
-        height=4.2,
-        heights=(3, 1),
-        legend="above",
-        columns=SERIES,
-        share=True,
-    )
 
 
 def write(folder: Path, found: Mapping[str, Any]) -> list[Path]:
@@ -131,10 +66,7 @@ def write(folder: Path, found: Mapping[str, Any]) -> list[Path]:
         The file system fails.
     """
     paths = []
-    for name, text in (
-        ("arbitration.svg", svg_file(draw(found))),
-        ("arbitration.json", json.dumps(found, indent=1) + "\n"),
-    ):
+    for name, text in (("arbitration.svg", svg_file(chart(parsed(found)))), (FILE, json.dumps(found, indent=1) + "\n")):
         write_whole(folder / name, text)
         paths.append(folder / name)
     return paths

@@ -8,7 +8,7 @@ its numbers as CSV. Of a page of more than `MOST_BYTES` the largest forms for ph
 scrolls.
 
 Guarantees. The file holds its style and its drawings, has no script, and fetches nothing. All text is escaped; drawings
-come from :mod:`mpiio_ext.common.plots`, or are images that cannot reach the page.
+come from :mod:`mpiio_ext.common.plots`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,12 @@ class Figure:
     title, caption : what the drawing says, and how it is read.
     drawing : an SVG of :mod:`mpiio_ext.common.plots`.
     narrow : the same for a phone, as wide as that; "": the drawing scrolls there.
-    image : the SVG was read from a file: it is shown as an image, so that its styles and scripts do not reach the page.
     name, data : of the file that the reader can save, with its ending, and what is in it; "": nothing.
     """
 
     title: str = ""
     drawing: str
     caption: str = ""
-    image: bool = False
     narrow: str = ""
     name: str = ""
     data: str = ""
@@ -197,10 +195,6 @@ def _data(values: object) -> Markup:
     return Markup(json.dumps(values, separators=(",", ":")).replace("<", "\\u003c"))
 
 
-def _image(figure: str) -> str:
-    return f"data:image/svg+xml;base64,{b64encode(figure.encode()).decode()}"
-
-
 def _saved(data: str, name: str) -> Markup:
     """Return the attributes of a link that saves data in a file; much of it is compressed."""
     from markupsafe import Markup, escape
@@ -225,7 +219,7 @@ def _template() -> jinja2.Template:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(breakable=_breakable, coded=_coded, data=_data, image=_image, saved=_saved)
+    environment.filters.update(breakable=_breakable, coded=_coded, data=_data, saved=_saved)
     return environment.get_template("document.html")
 
 
