@@ -17,7 +17,7 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
   rows of bands of 0 to 24, each on those before it; ``exact``, the numbers behind them; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
 
-``x_label``, ``y_label`` (with units), ``x_range`` and ``y_range`` go for all.
+``x_label``, ``y_label`` (with units), ``x_range``, ``y_range``, and ``caption`` (how it is read) go for all.
 """
 
 from __future__ import annotations
@@ -289,7 +289,7 @@ def draw(chart: Chart) -> str:
     return plots.svg(chart_of(chart))
 
 
-def figure(chart: Chart, caption: str = "") -> page.Figure:
+def figure(chart: Chart) -> page.Figure:
     """Return a chart of an analysis as a figure of a page, also for a phone, with its numbers."""
     narrow = chart.kind != "parallel"  # upright axes need their distance: it scrolls
-    return page.drawn(chart_of(chart), caption=caption, narrow=narrow)
+    return page.drawn(chart_of(chart), caption=chart.data.get("caption", ""), narrow=narrow)

@@ -43,6 +43,10 @@ _MOST_FILES = 16
 #: Of these, files that are drawn for comparison where there are more.
 _ORDINARY = 4
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
+_BARS = (
+    "Blue: from the first to the last access of each file. Orange: its part of the critical path. The standard streams "
+    "are left out."
+)
 
 
 # ---- rows ------------------------------------------------------------------------------------------------------------
@@ -356,6 +360,7 @@ def _time_line(
         if part["file"] in place
     ]
     left = len(rows) - len(shown)
+    left_out = f" {count_words(left, 'more file')} with less time on the critical path not drawn; {_ORDINARY} of those"
     return Chart(
         kind="files",
         name=f"time-line-{direction}",
@@ -365,10 +370,7 @@ def _time_line(
             "labels": [_label(row) for row in shown],
             "x_label": "time since the start of the job [s]",
             "y_label": "",
-            "left_out": f"{count_words(left, 'more file')} with less time on the critical path not drawn; "
-            f"{_ORDINARY} of those that are stand for the others."
-            if left
-            else "",
+            "caption": _BARS + (f"{left_out} that are stand for the others." if left else ""),
         },
     )
 
@@ -410,6 +412,7 @@ def _lmt_chart(lmt: pa.Table, span: tuple[float, float]) -> Chart:
             "quantity": "rate",
             "x_label": "time since the start of the job [s]",
             "y_label": "bytes per second [B/s]",
+            "caption": "Shaded: the job. Its own bytes are among those of everyone.",
         },
     )
 

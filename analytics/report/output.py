@@ -22,7 +22,6 @@ from mpiio_ext.common.units import size_text
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.analytics.analyses.result import Chart
 
 #: What the first sentences leave to the diagnosis: where a time is known from, and the limit of a bandwidth.
 _IN_SHORT = (
@@ -113,15 +112,6 @@ def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
     return out
 
 
-def _caption(chart: Chart) -> str:
-    if chart.kind == "ranks":
-        return str(chart.data["caption"])
-    if chart.kind == "files":
-        words = "Blue: from the first to the last access of each file. Orange: its part of the critical path. The "
-        return f"{words}standard streams are left out. {chart.data['left_out']}".strip()
-    return "Shaded: the job. Its own bytes are among those of everyone."
-
-
 def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, steps: Steps | None = None) -> str:
     """Return the page of a job: diagnosis, time line, factors, load of the servers."""
     found = job.document(tables, known, steps)
@@ -130,7 +120,7 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
     if seen is not None and (ranks := rank_chart(seen)) is not None:
         what, _, when = ranks.title.partition(": ")
         charts.insert(0, dataclasses.replace(ranks, title=f"{what}: {name}: {when}" if name else ranks.title))
-    figures = {chart.name: figure(chart, _caption(chart)) for chart in charts}
+    figures = {chart.name: figure(chart) for chart in charts}
     exact = _conclusions(found, steps)
     servers = [figures.pop("lmt")] if "lmt" in figures else []
     picture: Figure | str = "No picture: the log has no times of accesses."

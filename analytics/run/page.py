@@ -45,11 +45,6 @@ def _count(value: float) -> str:
     return f"{value:,.0f}"
 
 
-def _figure(one: Document) -> Figure:
-    chart = Chart(kind=one["kind"], name=one["name"], title=one["title"], data=one["data"])
-    return figure(chart, one["data"].get("caption", ""))
-
-
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
 #: Name of a column, what it tells of a row (a field, or words made of the row), and how numbers of it are written;
@@ -250,7 +245,7 @@ def _name(command: str) -> str:
 
 def _page(document: Document, *, maps: bool = True, most: int = 100, data: bool = True) -> str:
     charts = [one for one in document["charts"] if maps or one["name"] != "heat"]
-    figures = [_figure(one) for one in charts]
+    figures = [figure(Chart(**one)) for one in charts]
     picture = figures[0] if charts and charts[0]["kind"] == "ranks" else None
     none = "No picture: the recordings have no times of accesses."
     notices = [Finding(title=text, weight="warning") for text in document["notices"]]

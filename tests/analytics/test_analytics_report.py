@@ -181,7 +181,7 @@ def test_ordinary_files_stand_beside_the_slow_ones() -> None:
     took = [bar["end"] - bar["start"] for bar in line.data["bars"] if not bar["critical"]]
     assert len(took) == 16
     assert took.count(1.0) >= 2 and took.count(100.0) >= 12
-    assert "24 more files" in line.data["left_out"] and "4 of those" in line.data["left_out"]
+    assert "24 more files" in line.data["caption"] and "4 of those" in line.data["caption"]
 
 
 def test_files_that_were_not_opened_are_named() -> None:
