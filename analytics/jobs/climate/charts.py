@@ -34,6 +34,17 @@ def _amount(unit: str, high: float | None = None) -> Axis:
     return Axis(low=0, high=high, most=3, grid=True, form=partial(number_words, quantity=unit))
 
 
+def label_of(name: str) -> str:
+    """Return what a metric is called; † where a job has more of it for being slow."""
+    one = metric(name)
+    return one.label + (" †" if one.extensive else "")
+
+
+def signed(value: float) -> str:
+    """Return a value between -1 and 1 with its sign; what rounds to 0 is +0.00."""
+    return f"{round(value, 2) + 0.0:+.2f}"
+
+
 def _on(system: str) -> str:
     return f" on {system}" if system else f", {UNKNOWN_SYSTEM}"
 
@@ -181,7 +192,7 @@ def correlation_chart(found: Sequence[Correlation], level: float) -> Chart | Non
     names = sorted(largest, key=lambda name: -largest[name])[:_MOST_ROWS]
     if not names:
         return None
-    labels = [metric(name).label + (" †" if metric(name).extensive else "") for name in names]
+    labels = [label_of(name) for name in names]
     known = {(one.metric, one.group): one for one in mine}
     every = [(name, group) for name in names for group in groups if (name, group) in known]
     cells = [(groups.index(group), names.index(name), known[name, group]) for name, group in every]
@@ -215,6 +226,6 @@ def correlation_chart(found: Sequence[Correlation], level: float) -> Chart | Non
 
 def _coefficient(panel: Panel, at: int, row: int, value: float, *, sure: bool) -> None:
     colour = ("quarter3" if value >= 0 else "quarter0") if sure else "line"
-    text, ink = f"{round(value, 2) + 0.0:+.2f}", "ink" if sure else "soft"
+    ink = "ink" if sure else "soft"
     panel.bars([row], [value * 0.3], Look(colour), foot=at, width=0.62, across=True)
-    panel.text(at + 0.48, row, text, align=("right", "center"), size=7.5, colour=ink, bold=sure)
+    panel.text(at + 0.48, row, signed(value), align=("right", "center"), size=7.5, colour=ink, bold=sure)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.analyses.counting import count_words
-from mpiio_ext.analytics.jobs.climate.charts import averages_chart, correlation_chart, months_chart
+from mpiio_ext.analytics.jobs.climate.charts import averages_chart, correlation_chart, label_of, months_chart, signed
 from mpiio_ext.analytics.jobs.climate.company import contradicts
 from mpiio_ext.analytics.jobs.climate.silence import stopped, too_few
 from mpiio_ext.analytics.jobs.climate.study import COVERAGE, Study, coverage
@@ -53,14 +53,9 @@ def _p(value: float) -> str:
     return "–" if value != value else "< 0.0001" if value < 1e-4 else f"{value:.4f}"
 
 
-def _signed(value: float) -> str:
-    """Return a value between -1 and 1 with its sign; what rounds to 0 is +0.00."""
-    return f"{round(value, 2) + 0.0:+.2f}"
-
-
-def _label(name: str) -> str:
-    one = metric(name)
-    return one.label + (" †" if one.extensive else "")
+def _change(ratio: float, before: str = "", none: str = "") -> str:
+    """Return by how much a value has changed, behind words; `none` where that is not known."""
+    return none if ratio != ratio else f"{before}{100 * (ratio - 1):+.0f} %"
 
 
 def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
@@ -71,23 +66,22 @@ def _moved_words(shift: Shift, zone: datetime.tzinfo) -> list[str]:
         when = f"; its own change: {_day(own, zone)}" if own is not None else ""
         when += "; contradicts: the other direction" if contradicts(item, worse=shift.worse) else ""
         out.append(
-            f"{_label(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
-            f"(effect {_signed(item.effect)}{when})"
+            f"{label_of(item.metric)}: {_value(item.metric, item.before)} → {_value(item.metric, item.after)} "
+            f"(effect {signed(item.effect)}{when})"
         )
     return out
 
 
 def _moved_in_short(item: Moved, shift: Shift) -> str:
     against = " (contradicts)" if contradicts(item, worse=shift.worse) else ""
-    return f"{_label(item.metric)} {_value(item.metric, item.before)} → {_value(item.metric, item.after)}{against}"
+    return f"{label_of(item.metric)} {_value(item.metric, item.before)} → {_value(item.metric, item.after)}{against}"
 
 
 def _headline(found: Watched, shift: Shift, target: str, zone: datetime.tzinfo) -> str:
     change = shift.change
-    share = "" if change.ratio != change.ratio else f", {100 * (change.ratio - 1):+.0f} %"
     return (
         f"{name_of(found.motif, found.system, found.scale)}: since {_day(shift.time, zone)} "
-        f"{_value(target, change.before)} → {_value(target, change.after)}{share} "
+        f"{_value(target, change.before)} → {_value(target, change.after)}{_change(change.ratio, ', ')} "
         f"(p {_p(shift.p_corrected)})"
     )
 
@@ -101,11 +95,10 @@ def _together(made: Study, zone: datetime.tzinfo) -> list[str]:
             if _day(fall.first, zone) == _day(fall.last, zone)
             else (f" (found from {_day(fall.first, zone)} to {_day(fall.last, zone)})")
         )
-        share = "" if fall.ratio != fall.ratio else f", median {100 * (fall.ratio - 1):+.0f} %"
         where = f" of {fall.system}" if fall.system else ""
         lines.append(
             f"{fall.fallen:,} of {fall.watched:,} histories{where} changed for the worse together on "
-            f"{_day(fall.middle, zone)}{span}{share}"
+            f"{_day(fall.middle, zone)}{span}{_change(fall.ratio, ', median ')}"
         )
     return lines
 
@@ -181,13 +174,12 @@ def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
     found = sorted(((one, one.shifts[-1]) for one in made.watched if one.shifts), key=lambda pair: -pair[1].time)
     target, rows = made.options.target, []
     for one, shift in found[:_MOST_CHANGES]:
-        ratio = shift.change.ratio
         rows.append(
             (
                 name_of(one.motif, one.system, one.scale),
                 _day(shift.time, zone),
                 f"{_value(target, shift.change.before)} → {_value(target, shift.change.after)}",
-                "–" if ratio != ratio else f"{100 * (ratio - 1):+.0f} %",
+                _change(shift.change.ratio, none="–"),
                 _moved_in_short(shift.moved[0], shift) if shift.moved else "–",
             )
         )
@@ -289,7 +281,7 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
             _day(shift.time, zone),
             _value(target, shift.change.before),
             _value(target, shift.change.after),
-            "–" if shift.change.ratio != shift.change.ratio else f"{100 * (shift.change.ratio - 1):+.0f} %",
+            _change(shift.change.ratio, none="–"),
             _p(shift.p_corrected),
         )
         for one, shift in shifts
@@ -368,7 +360,7 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
             cells += (
                 ["–", "–", "–"]
                 if cell is None
-                else [_signed(cell.coefficient), f"{_signed(cell.low)} to {_signed(cell.high)}", _p(cell.p_corrected)]
+                else [signed(cell.coefficient), f"{signed(cell.low)} to {signed(cell.high)}", _p(cell.p_corrected)]
             )
         last = both.get("spearman")
         inside = (
@@ -376,7 +368,7 @@ def _correlation_rows(found: Sequence[Correlation]) -> list[tuple[str, ...]]:
             if last is None or last.within != last.within
             else (f"{last.within:+.2f}{' ≠' if last.reversed_within else ''}")
         )
-        rows.append((_label(name), group, f"{next(iter(both.values())).pairs:,}", *cells, inside))
+        rows.append((label_of(name), group, f"{next(iter(both.values())).pairs:,}", *cells, inside))
     return rows
 
 
@@ -411,11 +403,11 @@ def _regimes_section(made: Study, figures: Sequence[Figure]) -> Section:
             kind_of(one.motif, one.scale),
             one.system,
             one.regime,
-            _label(one.moved.metric),
+            label_of(one.moved.metric),
             f"{one.jobs:,}",
             _value(one.moved.metric, one.moved.before),
             _value(one.moved.metric, one.moved.after),
-            _signed(one.moved.effect),
+            signed(one.moved.effect),
             _p(one.moved.p_corrected),
         )
         for one in sorted(made.differences, key=lambda one: -abs(one.moved.effect))
