@@ -56,8 +56,8 @@ typedef struct mpiox_layout {
     bool refreshable;     /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS, ceph-fuse, MooseFS */
     int32_t stripe_count; /* objects that the stripes go round, each with its own locks; >= servers; 0: not known */
     int32_t start;        /* number of the server that has the first stripe, as the file system counts; -1: not known */
-    bool subfiles;        /* a stripe is a unit of a file that is stored as several, a server is one of these
-                           * (mpiox_subfiles_index.h); lock, coherent and so on are those of each */
+    bool container;       /* a stripe is a unit of a file that is stored as several, a server is one of these
+                           * (mpiox_storage_container.h); lock, coherent and so on are those of each */
 } mpiox_layout;
 
 /* The kind of file system alone: fs, lock and coherent; the rest keeps its defaults. One system call, on FUSE

@@ -3,9 +3,8 @@
  *
  * Back ends: posix (pread/pwrite, preadv/pwritev), io_uring (posix, with lists of pieces in flight together), auto
  * (posix or a ring, list by list), direct (wraps any of these: whole blocks past the page cache), fault (wraps any of
- * them; errors, short transfers and delays by rule, for tests), subfiles (deals a file over several, each a stack of
- * these). Offsets and lengths are bytes. Local and blocking; no
- * MPI.
+ * them; errors, short transfers and delays by rule, for tests), that of a container (mpiox_storage_container.h: deals a
+ * file over several, each a stack of these). Offsets and lengths are bytes. Local and blocking; no MPI.
  *
  * Threads: several threads may use one handle at once, except to open and close it. Requests of different threads that
  * overlap are not ordered. Counters are exact once the threads have finished.
@@ -48,8 +47,9 @@ typedef struct mpiox_storage_backend {
     int (*resize)(mpiox_storage *storage, int64_t bytes, int part, int parts);
     int (*size)(mpiox_storage *storage, int64_t *bytes);
     int (*refresh)(mpiox_storage *storage);
-    /* Of several files, which has that byte, for messages. NULL: there is one. */
+    /* Of several files, which has that byte, for messages, and what they call it. NULL: there is one. */
     int32_t (*part_of)(const mpiox_storage *storage, int64_t offset);
+    const char *part;
     bool mappable; /* fd may be mapped beside the requests */
     bool separate; /* pieces that touch each other stay calls of their own */
 } mpiox_storage_backend;

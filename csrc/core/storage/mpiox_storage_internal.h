@@ -1,5 +1,5 @@
 /*
- * mpiox_storage_internal.h - what the back ends share, those of csrc/core/subfiles, too.
+ * mpiox_storage_internal.h - what the back ends share, those of other folders, too.
  */
 #ifndef MPIOX_STORAGE_INTERNAL_H
 #define MPIOX_STORAGE_INTERNAL_H

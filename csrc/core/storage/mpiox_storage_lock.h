@@ -18,7 +18,7 @@ int mpiox_storage_lock(mpiox_storage *storage, bool exclusive, int64_t offset, i
 /* Release the lock on that range. Never fails. */
 void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length);
 
-/* Locks of their own kind, on bytes behind all data: who has a file open (mpiox_subfiles_files.h). SHARED, of
+/* Locks of their own kind, on bytes behind all data: who has a container open. SHARED, of
  * who writes, and READS wait for who is to remove the file; ALONE gives a shared one up, and takes it for this process
  * alone if nobody else has one. BEHIND, on a byte of its own, keeps nobody from that: a delegate has the file. REMOVE
  * takes those of SHARED and READS, if nobody has one. CHANGE waits: this process alone replaces the index, until

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_storage_container.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
 
@@ -124,11 +125,11 @@ static bool is_it(const struct stat *status, uint64_t device, uint64_t inode)
     return (uint64_t)status->st_dev == device && (uint64_t)status->st_ino == inode;
 }
 
-/* Is that file the first subfile of the index at `path`? */
+/* Is that file the first part of the index at `path`? */
 static bool is_first(const char *path, uint64_t device, uint64_t inode)
 {
     struct stat status;
-    return mpiox_storage_staging_subfiles.first(path, &status) == 0 && is_it(&status, device, inode);
+    return mpiox_storage_container.first(path, NULL, &status) == 0 && is_it(&status, device, inode);
 }
 
 bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64_t inode)
@@ -177,7 +178,7 @@ static int finish(const char *staging, int parts, uint64_t device, uint64_t inod
     if (is_it(&status, device, inode))
         code = mpiox_storage_give_name(staging, path);
     else if (is_first(staging, device, inode))
-        code = mpiox_storage_staging_subfiles.publish(staging, path);
+        code = mpiox_storage_container.publish(staging, path);
     else
         return 0;
     *renamed = code == 0;
@@ -201,7 +202,7 @@ static bool is_of_another(const char *staging, uint64_t device, uint64_t inode)
     struct stat status;
     if (lstat(staging, &status) != 0 || is_it(&status, device, inode))
         return false;
-    const int code = mpiox_storage_staging_subfiles.first(staging, &status);
+    const int code = mpiox_storage_container.first(staging, NULL, &status);
     return code == EILSEQ || (code == 0 && !is_it(&status, device, inode));
 }
 
@@ -238,7 +239,7 @@ int mpiox_storage_staging_left(const char *staging)
     if (others == 0 && !mpiox_storage_staging_final(staging, path, sizeof path)) {
         code = EINVAL;
     } else if (others == 0 && (code = hold(fd)) == 0 && lies_beside(staging, fd, true)) {
-        code = mpiox_storage_staging_subfiles.publish(staging, path);
+        code = mpiox_storage_container.publish(staging, path);
         if (code == 0)
             forget_left(staging, fd);
     }
@@ -291,11 +292,12 @@ static bool aside_name(const char *staging, int number, char *aside, size_t byte
            mpiox_storage_staging_name(other, aside, bytes);
 }
 
-/* The same of the subfiles of an index. */
+/* The same of the parts of an index. */
 static int look_for_writers(const char *index)
 {
     char first[PATH_MAX];
-    const int fd = mpiox_storage_staging_subfiles.first_path(index, first, sizeof first)
+    struct stat status;
+    const int fd = mpiox_storage_container.first(index, first, &status) == 0
                        ? mpiox_storage_descriptor(first, O_RDWR | O_NOFOLLOW)
                        : -1;
     const int code = fd >= 0 ? mpiox_storage_guard(fd, MPIOX_GUARD_LOOK) : 0;

@@ -6,10 +6,9 @@
  * Algorithm. Until it is whole the file DIR/NAME is called DIR/.NAME.staging. Beside it lies DIR/.NAME.staging.parts, a
  *            byte for each process: '-' while that one has bytes of the file, '+' when it has none any more. Who writes
  *            its '+' looks at all of them afterwards; who finds no '-' gives the file its name. Two may do so at once.
- *            Of a file of subfiles it is the index that has the staging name; the file is known by its first subfile.
+ *            Of a container it is the index that has the staging name; the file is known by its first part.
  *            It gets its name by an index of its own, which says that it is whole; who opens it for writing holds a
- *            lock until it is closed, so that nobody does that meanwhile (mpiox_subfiles_files.h). A table of functions
- *            says what an index is.
+ *            lock until it is closed, so that nobody does that meanwhile (mpiox_storage_container.h).
  *            Whoever may have bytes of the file holds a lock on what lies beside it. Where nobody does, the file is a
  *            leftover of a killed job: who makes the file anew gives it another name, NAME.left-1 (a staging name of
  *            that, too), under which `recover` still finds and completes it.
@@ -24,19 +23,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct stat;
-
-/* What csrc/core/subfiles does with an index that has a staging name. */
-typedef struct mpiox_storage_staging_index {
-    /* What its first subfile is. 0, EILSEQ (no index), or why it cannot be told. */
-    int (*first)(const char *path, struct stat *status);
-    /* A path to the first subfile. False: no index, or a damaged one. */
-    bool (*first_path)(const char *path, char *first, int64_t bytes);
-    /* As mpiox_subfiles_publish(). */
-    int (*publish)(const char *staging, const char *name);
-} mpiox_storage_staging_index;
-extern const mpiox_storage_staging_index mpiox_storage_staging_subfiles;
-
 /* The staging name of a path, or the path of a staging name. False: it is too long, or no staging name. */
 bool mpiox_storage_staging_name(const char *path, char *staging, size_t bytes);
 bool mpiox_storage_staging_final(const char *staging, char *path, size_t bytes);
@@ -45,14 +31,14 @@ bool mpiox_storage_staging_final(const char *staging, char *path, size_t bytes);
 int mpiox_storage_staging_create(const char *staging, bool made, int parts);
 /* This process will have bytes of the file. 0 or an errno. */
 int mpiox_storage_staging_begin(const char *staging, int part);
-/* It has none any more. *renamed: the file has its name now. device and inode: of the file, or of its first subfile. 0,
+/* It has none any more. *renamed: the file has its name now. device and inode: of the file, or of its first part. 0,
  * also where it has its name already, or an errno: EEXIST where something else has that name, ENODATA where what
- * lies beside it is gone, EAGAIN where who has the subfiles open gives it its name. */
+ * lies beside it is gone, EAGAIN where who has the container open gives it its name. */
 int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, uint64_t inode, bool *renamed);
-/* Of subfiles: who had them open for writing has closed them. If no process has bytes of the file, it gets its name. 0
+/* Of a container: who had it open for writing has closed it. If no process has bytes of the file, it gets its name. 0
  * or an errno. */
 int mpiox_storage_staging_left(const char *staging);
-/* Is the file, or the index of the one with this first subfile, still there by this name? */
+/* Is the file, or the index of the one with this first part, still there by this name? */
 bool mpiox_storage_staging_has_name(const char *staging, uint64_t device, uint64_t inode);
 /* Is the file still there by this name, and has this process bytes of it, as far as can be told? */
 bool mpiox_storage_staging_pending(const char *staging, int part, uint64_t device, uint64_t inode);

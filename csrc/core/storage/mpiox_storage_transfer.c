@@ -95,7 +95,8 @@ int mpiox_storage_failed(const mpiox_storage *storage, bool write, int sys_errno
     const char *what = write ? "write" : "read";
     char text[48];
     if (storage->backend->part_of != NULL) {
-        snprintf(text, sizeof text, "%s (subfile %d)", what, (int)storage->backend->part_of(storage, offset));
+        snprintf(text, sizeof text, "%s (%s %d)", what, storage->backend->part,
+                 (int)storage->backend->part_of(storage, offset));
         what = text;
     }
     return mpiox_error_set(error, MPIOX_E_IO, sys_errno, offset, length, what);

@@ -25,7 +25,6 @@
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_refresh.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_subfiles.h"
 #include "mpiox_subfiles_files.h"
 
 enum { CUT_VECTORS = 64, LEAST_OPEN = 8, TOGETHER = 256 };
@@ -445,6 +444,7 @@ static const mpiox_storage_backend subfiles_backend = {
     .size = subfiles_size,
     .refresh = subfiles_refresh,
     .part_of = subfiles_part_of,
+    .part = "subfile",
 };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -501,8 +501,8 @@ static int open_index(mpiox_subfiles *index, int flags, int rank, const mpiox_st
     return MPIOX_OK;
 }
 
-int mpiox_subfiles_open(const char *path, int flags, int rank, const mpiox_storage_options *options,
-                        mpiox_storage **out, mpiox_error *error)
+static int open_container(const char *path, int flags, int rank, const mpiox_storage_options *options,
+                          mpiox_storage **out, mpiox_error *error)
 {
     mpiox_subfiles index;
     const char *why;
@@ -513,12 +513,16 @@ int mpiox_subfiles_open(const char *path, int flags, int rank, const mpiox_stora
     return open_index(&index, flags, rank, options, out, error);
 }
 
-const mpiox_subfiles *mpiox_subfiles_of(const mpiox_storage *storage)
+static bool deal(const mpiox_storage *storage, mpiox_storage_deal *out)
 {
-    return storage->backend == &subfiles_backend ? &((const subfiles_state *)storage->state)->index : NULL;
+    const subfiles_state *state = storage->state;
+    if (storage->backend != &subfiles_backend)
+        return false;
+    *out = (mpiox_storage_deal){state->index.id, state->index.unit, state->index.count};
+    return true;
 }
 
-void mpiox_subfiles_say_written(mpiox_storage *storage)
+static void say_written(mpiox_storage *storage)
 {
     if (storage->backend != &subfiles_backend)
         return;
@@ -528,3 +532,16 @@ void mpiox_subfiles_say_written(mpiox_storage *storage)
         state->guard = mpiox_subfiles_guard(&state->index, MPIOX_GUARD_BEHIND);
     pthread_mutex_unlock(&state->lock);
 }
+
+const mpiox_storage_containers mpiox_storage_container = {
+    .is = mpiox_subfiles_is_index,
+    .is_open = mpiox_subfiles_is_open_index,
+    .open = open_container,
+    .deal = deal,
+    .say_written = say_written,
+    .first = mpiox_subfiles_first,
+    .sync = mpiox_subfiles_sync,
+    .publish = mpiox_subfiles_publish,
+    .delete = mpiox_subfiles_delete,
+    .exists_already = "mpiox_close=staged: of subfiles that exist already MPI_File_close waits until all is written",
+};

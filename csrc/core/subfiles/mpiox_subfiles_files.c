@@ -613,15 +613,17 @@ int mpiox_subfiles_end(mpiox_subfiles *subfiles, int guard, bool stable)
 
 /* ---- files that others bring to their end ------------------------------------------------------------------------ */
 
-static int first_of(const char *path, struct stat *status)
+int mpiox_subfiles_first(const char *path, char first[PATH_MAX], struct stat *status)
 {
     mpiox_subfiles subfiles;
-    char first[PATH_MAX];
+    char room[PATH_MAX];
     const char *why;
     int code = mpiox_subfiles_is_index(path) ? mpiox_subfiles_read(path, &subfiles, &why) : EILSEQ;
     if (code != 0)
         return code;
-    if (!mpiox_subfiles_path(&subfiles, 0, first, sizeof first))
+    if (first == NULL)
+        first = room;
+    if (!mpiox_subfiles_path(&subfiles, 0, first, PATH_MAX))
         code = ENAMETOOLONG;
     else if (lstat(first, status) != 0)
         code = errno;
@@ -729,18 +731,3 @@ int mpiox_subfiles_reveal(mpiox_subfiles *subfiles, const char *name)
     subfiles->index = own;
     return 0;
 }
-
-/* ---- an index that has a staging name ---------------------------------------------------------------------------- */
-
-static bool first_path(const char *path, char *first, int64_t bytes)
-{
-    mpiox_subfiles subfiles;
-    const char *why;
-    if (!mpiox_subfiles_is_index(path) || mpiox_subfiles_read(path, &subfiles, &why) != 0)
-        return false;
-    const bool found = mpiox_subfiles_path(&subfiles, 0, first, bytes);
-    mpiox_subfiles_free(&subfiles);
-    return found;
-}
-
-const mpiox_storage_staging_index mpiox_storage_staging_subfiles = {first_of, first_path, mpiox_subfiles_publish};

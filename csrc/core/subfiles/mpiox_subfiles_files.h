@@ -8,12 +8,12 @@
 #ifndef MPIOX_SUBFILES_FILES_H
 #define MPIOX_SUBFILES_FILES_H
 
+#include "mpiox_storage_container.h"
 #include "mpiox_storage_lock.h"
 #include "mpiox_subfiles_index.h"
 
-/* Is a file of this name an index? One system call where it is none, unless it is small. */
+/* As is() and is_open() of mpiox_storage_container. */
 bool mpiox_subfiles_is_index(const char *path);
-/* The same of a file that is open as `fd`; by its path where that cannot be read. */
 bool mpiox_subfiles_is_open_index(const char *path, int fd);
 /* EBADMSG: it is no good index, and *why says so; EILSEQ: no index at all. Subfiles are in the folder that the index
  * names, or in the one called after it, if that has the first one: both may have been renamed. */
@@ -65,19 +65,16 @@ int mpiox_subfiles_remove(const mpiox_subfiles *subfiles);
 /* Has somebody emptied the index past MPI, as PnetCDF does when it makes a file again? Then it goes, and so do its
  * subfiles, unless a process writes them. Has it gone? */
 bool mpiox_subfiles_drop_emptied(const char *path);
-/* Delete the file at `path`: its index, then the subfiles, unless another index in the folder has them. 0; EILSEQ: the
- * name alone is to go, for it is no index, a symbolic link, or one of several names of an index; EBUSY: somebody has
- * had the file open for a second; or an errno. Blocks meanwhile. */
+/* As delete() of mpiox_storage_container. */
 int mpiox_subfiles_delete(const char *path);
 
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */
 
-/* What this host has written to the subfiles of the index at `path` comes to stable storage. Any index. */
+/* As the functions of these names of mpiox_storage_container. */
+int mpiox_subfiles_first(const char *path, char first[PATH_MAX], struct stat *status);
 int mpiox_subfiles_sync(const char *path);
-/* All of the file is in its subfiles: they come to stable storage, get their shares of the size, and an index that says
- * so gets the file's own name, in one step. `name`: that, or a path to it. Then the index at `staging` is removed.
- * EAGAIN: somebody has the file open for writing, or does this just now; EEXIST: something else has that name; ENOENT:
- * there is no such index any more. */
+/* The subfiles come to stable storage, get their shares of the size, and an index that says so gets the file's own
+ * name. Then the index at `staging` is removed. */
 int mpiox_subfiles_publish(const char *staging, const char *name);
 /* It gets its own name as it is, being written. */
 int mpiox_subfiles_reveal(mpiox_subfiles *subfiles, const char *name);

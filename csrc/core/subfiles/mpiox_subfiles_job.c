@@ -18,7 +18,6 @@
 #include "mpiox_layout_gluster.h"
 #include "mpiox_layout_inspect.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_subfiles.h"
 #include "mpiox_subfiles_files.h"
 #include "mpiox_wait.h"
 
@@ -584,7 +583,8 @@ int mpiox_subfiles_job_beginning(const char *path)
     mpiox_error ignored;
     int fd = -1;
 
-    if (!mpiox_subfiles_is_index(path) || mpiox_subfiles_open(path, O_RDONLY, -1, NULL, &storage, &ignored) != MPIOX_OK)
+    if (!mpiox_subfiles_is_index(path) ||
+        mpiox_storage_container.open(path, O_RDONLY, -1, NULL, &storage, &ignored) != MPIOX_OK)
         return -1;
     if (mpiox_storage_read(storage, bytes, sizeof bytes, 0, &done, &ignored) == MPIOX_OK)
         fd = memfd_create("mpiox_beginning", MFD_CLOEXEC);

@@ -539,7 +539,7 @@ static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening
         !mpiox_subfiles_job_start(comm, &subfiles, &o->subfiles, &own->writer))
         return false;
     mpiox_subfiles_job_await(*name, &o->subfiles);
-    o->choice.subfiles = o->subfiles.is;
+    o->choice.container = o->subfiles.is;
     o->choice.id = o->subfiles.id;
     o->choice.foreground = o->waits_hidden && !o->subfiles.is;
     o->staging.made |= o->subfiles.made && o->staging.hidden;

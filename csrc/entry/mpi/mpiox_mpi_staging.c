@@ -14,8 +14,8 @@
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_subfiles_job.h"
+#include "mpiox_storage_container.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_subfiles_files.h"
 
 enum { fresh_s = 1 };
 
@@ -462,7 +462,7 @@ static int delete_named(const char *filename, MPI_Info info)
 {
     const char *path = filename != NULL && mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path_opened(filename) : NULL;
     mpiox_error error;
-    const int code = path != NULL ? mpiox_subfiles_delete(path) : EILSEQ;
+    const int code = path != NULL ? mpiox_storage_container.delete(path) : EILSEQ;
 
     if (code == EILSEQ)
         return PMPI_File_delete(filename, info);

@@ -149,7 +149,7 @@ enum {
                                      REPLICA: it keeps the copies, and writes them if the originals are lost */
     MPIOX_FILE_SCRATCH = 256,     /* its pages are not written at all, and go with the job; HIDDEN, too */
     MPIOX_FILE_COPIED = 512,      /* other delegates keep copies beyond its close; HIDDEN, too */
-    MPIOX_FILE_SUBFILES = 1024,   /* its path is an index (mpiox_subfiles_index.h), its inode the first subfile's */
+    MPIOX_FILE_CONTAINER = 1024,  /* its path is an index (mpiox_storage_container.h), its inode the first part's */
     MPIOX_FILE_PAST = 2048        /* ranks may have written it past the delegates */
 };
 enum { MPIOX_RANGE_MOVING = -1 };

@@ -31,9 +31,8 @@
 #include "mpiox_segment.h"
 #include "mpiox_segment_guard.h"
 #include "mpiox_storage.h"
+#include "mpiox_storage_container.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_subfiles.h"
-#include "mpiox_subfiles_files.h"
 
 enum { SYSTEM_PAGE = 4096 };
 
@@ -109,8 +108,8 @@ static void open_file(rescuer *self, int32_t file)
     close_file(self);
     self->file = file;
     self->done = false;
-    const int code = atomic_load(&record->flags) & MPIOX_FILE_SUBFILES
-                         ? mpiox_subfiles_open(record->path, O_WRONLY, -1, NULL, &self->storage, &error)
+    const int code = atomic_load(&record->flags) & MPIOX_FILE_CONTAINER
+                         ? mpiox_storage_container.open(record->path, O_WRONLY, -1, NULL, &self->storage, &error)
                          : mpiox_storage_open(record->path, O_WRONLY, -1, NULL, &self->storage, &error);
     if (code != MPIOX_OK) {
         self->done = error.sys_errno == ENOENT && atomic_load(&record->flags) & MPIOX_FILE_COPIED;
@@ -264,8 +263,8 @@ static int sync_file(const mpiox_file_record *record)
 {
     const char *path = record->path;
     int code = 0;
-    if (atomic_load(&record->flags) & MPIOX_FILE_SUBFILES) {
-        code = mpiox_subfiles_sync(path);
+    if (atomic_load(&record->flags) & MPIOX_FILE_CONTAINER) {
+        code = mpiox_storage_container.sync(path);
         return code == ENOENT ? 0 : code;
     }
     const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);

@@ -13,6 +13,7 @@
 
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_service_settings.h"
+#include "mpiox_storage_container.h"
 #include "mpiox_partition.h"
 
 enum { TEXT_BYTES = 512 };
@@ -21,8 +22,6 @@ const char mpiox_forwarded_death[] = "a delegate of the job has died";
 
 static const char replica_waits[] = "mpiox_close=staged: at level replica MPI_File_close waits until all is written, "
                                     "where a file exists already or copies would be on the same node";
-static const char exists_already[] =
-    "mpiox_close=staged: of subfiles that exist already MPI_File_close waits until all is written";
 static const char no_replica[] = "level disk, since level replica takes two delegates with room for another file";
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -58,7 +57,7 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
 
     slot.arg[0] = (amode & MPI_MODE_WRONLY ? 0 : MPIOX_FILE_READABLE) |
                   (amode & MPI_MODE_RDONLY ? 0 : MPIOX_FILE_WRITABLE) | (o->shift > 0 ? MPIOX_FILE_REPLICA : 0) |
-                  (forwarded->file->subfiles ? MPIOX_FILE_SUBFILES : 0) |
+                  (forwarded->file->container ? MPIOX_FILE_CONTAINER : 0) |
                   (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
                   (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
                   (forwarded->behind_close ? MPIOX_FILE_STAGED : MPIOX_FILE_PAST) |
@@ -243,7 +242,7 @@ static bool closes_behind(const mpiox_forwarded *forwarded, int32_t owners)
 
     if (file->scratch || file->hints.close != MPIOX_CLOSE_STAGED)
         return file->scratch;
-    if (!file->staging && (file->subfiles || file->unnamed)) /* nothing says until when it is not whole */
+    if (!file->staging && (file->container || file->unnamed)) /* nothing says until when it is not whole */
         return false;
     return file->hints.delegate_ack != MPIOX_ACK_REPLICA ||
            (file->staging && mpiox_replica_lasts(forwarded->service, owners));
@@ -278,8 +277,8 @@ static const char *waits_at_close(const mpiox_forwarded *forwarded)
     if (file->hints.close != MPIOX_CLOSE_STAGED || forwarded->behind_close || file->unnamed || /* that is said */
         file->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE))
         return NULL;
-    if (file->subfiles && !file->staging)
-        return exists_already;
+    if (file->container && !file->staging)
+        return mpiox_storage_container.exists_already;
     return forwarded->replica ? replica_waits : NULL;
 }
 

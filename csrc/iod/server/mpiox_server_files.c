@@ -30,8 +30,8 @@
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
 #include "mpiox_server_scratch.h"
+#include "mpiox_storage_container.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_subfiles.h"
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
 {
@@ -393,7 +393,8 @@ static int open_handle(const mpiox_server *server, const char *path, int64_t fla
                                            .changing = true}; /* clients deposit while a frame is written */
     const int rank = server->options.delegate;
     int (*const open_it)(const char *, int, int, const mpiox_storage_options *, mpiox_storage **,
-                         mpiox_error *) = flags & MPIOX_FILE_SUBFILES ? mpiox_subfiles_open : mpiox_storage_open;
+                         mpiox_error *) = flags & MPIOX_FILE_CONTAINER ? mpiox_storage_container.open
+                                                                       : mpiox_storage_open;
     *access = O_RDONLY;
     if (!(flags & MPIOX_FILE_WRITABLE))
         return open_it(path, O_RDONLY, rank, &options, out, error);
@@ -575,7 +576,7 @@ static bool begin_staging(mpiox_server *server, const mpiox_slot *slot)
     const bool is_in_folder = mpiox_storage_staging_has_name(path, record->device, record->inode),
                begun = is_in_folder && mpiox_storage_staging_begin(path, server->options.delegate) == 0;
     if (begun)
-        mpiox_subfiles_say_written(storage);
+        mpiox_storage_container.say_written(storage);
     pthread_mutex_lock(&server->lock);
     if (begun)
         atomic_fetch_or(&record->flags, MPIOX_FILE_HIDDEN);

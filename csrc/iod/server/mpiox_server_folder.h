@@ -6,7 +6,7 @@
  *            second and whenever somebody asks for a file: it is what others know the file by, also who writes it when
  *            the delegate was killed.
  * Limits.    A client of a network file system that does not notice what another host has renamed shows the old path;
- *            one file gets its name nevertheless, subfiles do when it notices.
+ *            one file gets its name nevertheless, a container when it notices.
  *
  * Private to csrc/iod/server; with the lock unless said otherwise.
  */

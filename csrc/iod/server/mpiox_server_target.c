@@ -16,15 +16,16 @@
 #include <string.h>
 
 #include "mpiox_layout.h"
-#include "mpiox_subfiles.h"
+#include "mpiox_storage_container.h"
 
 enum { MOST_TARGETS = 2048 }; /* Lustre: 2,000 stripes of a file at most */
 
 void mpiox_server_targets_find(const char *scheduler, const mpiox_storage *storage, mpiox_server_targets *out)
 {
     int32_t found[MOST_TARGETS];
+    mpiox_storage_deal deal;
     *out = (mpiox_server_targets){0};
-    if (storage->fd < 0 || mpiox_subfiles_of(storage) != NULL || strcmp(scheduler, "twins") != 0)
+    if (storage->fd < 0 || mpiox_storage_container.deal(storage, &deal) || strcmp(scheduler, "twins") != 0)
         return;
     const int32_t count = mpiox_layout_targets(storage->fd, &out->stripe_bytes, MOST_TARGETS, found);
     if (count > 0)

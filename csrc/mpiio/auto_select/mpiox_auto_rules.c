@@ -29,7 +29,7 @@
 #define ESTIMATE(when, what, why, from, locks) {RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .system = locks}
 
 static const mpiox_auto_rule rules[] = {
-    AGGREGATORS(BIT(SUBFILES), FACTOR, "a factor of the subfiles: each has one aggregator, whose alone it is", "Gao"),
+    AGGREGATORS(BIT(CONTAINER), FACTOR, "a factor of the subfiles: each has one aggregator, whose alone it is", "Gao"),
     AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two keep two cores' caches busy", "measured"),
     AGGREGATORS(BIT(ONE_SERVER), NICS, "no stripes to match; one that has a network card of its own is not slowed",
                 "measured, MPICH 7531"),
@@ -41,7 +41,7 @@ static const mpiox_auto_rule rules[] = {
            "a whole stripe a request", "SC08"),
     WINDOW(0, MEBIBYTE, "large enough for the file system, small enough for the caches", "measured"),
 
-    METHOD(BIT(SUBFILES), static_cyclic, "subfiles are dealt in turn: no aggregator writes another one's", "Gao"),
+    METHOD(BIT(CONTAINER), static_cyclic, "subfiles are dealt in turn: no aggregator writes another one's", "Gao"),
     METHOD(BIT(SERVER) | BIT(FEW_STRIPES), static_cyclic,
            "server locks, fewer stripes than aggregators: each stripe keeps its owner between collectives", "SDCI"),
     METHOD(BIT(SERVER) | BIT(FACTOR), static_cyclic,
@@ -68,7 +68,7 @@ static const mpiox_auto_rule rules[] = {
           "SC08"),
     AGAIN(0, ANEW, "nobody holds what others would wait for", "model"),
 
-    ESTIMATE(BIT(SUBFILES), RULE, "other domains would have aggregators share subfiles", "Gao", NULL),
+    ESTIMATE(BIT(CONTAINER), RULE, "other domains would have aggregators share subfiles", "Gao", NULL),
     ESTIMATE(BIT(HASHED), RULE, "nobody can say which server has which stripe", "CephFS", NULL),
     ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", &mpiox_auto_unlocked),
     ESTIMATE(BIT(SERVER), FASTEST, "server locks: least time by busiest servers, links and lock requests", "model",

@@ -46,7 +46,7 @@ typedef enum mpiox_auto_topic { /* what a rule decides, in the order in which it
     X(ROUND_ROBIN, PLACES, "stripe i on server i mod S")                                                               \
     X(HELD, HISTORY, "not the first collective with file domains since the file was opened")                           \
     X(FIRST, HISTORY, "the first collective with file domains since the file was opened")                              \
-    X(SUBFILES, STORAGE, "stored as subfiles")                                                                         \
+    X(CONTAINER, STORAGE, "stored as subfiles")                                                                        \
     X(ONE_FILE, STORAGE, "one file")
 
 typedef enum mpiox_auto_question {

@@ -87,7 +87,7 @@ static uint32_t cases_of(const mpiox_auto_facts *facts, int32_t aggregators)
         large ? MPIOX_CASE_LARGE_STRIPES : MPIOX_CASE_OTHER_STRIPES,
         layout->hashed ? MPIOX_CASE_HASHED : MPIOX_CASE_ROUND_ROBIN,
         facts->held != NULL ? MPIOX_CASE_HELD : MPIOX_CASE_FIRST,
-        layout->subfiles ? MPIOX_CASE_SUBFILES : MPIOX_CASE_ONE_FILE,
+        layout->container ? MPIOX_CASE_CONTAINER : MPIOX_CASE_ONE_FILE,
     };
     uint32_t cases = 0;
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++)

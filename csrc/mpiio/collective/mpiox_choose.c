@@ -93,7 +93,7 @@ static const char *local_reason(const mpiox_call *call, int64_t piece)
 /* Subfiles belong to aggregators, where others would wait for their locks. */
 static bool has_owners(const mpiox_layout *layout)
 {
-    return layout->subfiles && layout->lock != MPIOX_LOCK_NONE;
+    return layout->container && layout->lock != MPIOX_LOCK_NONE;
 }
 
 static bool direct_wins(const mpiox_call *call, const char **reason)
@@ -120,7 +120,7 @@ static bool direct_wins(const mpiox_call *call, const char **reason)
         *reason = "direct: large pieces that do not interleave";
         return true;
     }
-    if (!b->file->layout.coherent && b->file->layout.subfiles && b->file->layout.lock == MPIOX_LOCK_NONE &&
+    if (!b->file->layout.coherent && b->file->layout.container && b->file->layout.lock == MPIOX_LOCK_NONE &&
         piece >= (call->write ? SUBFILES_WRITE_BYTES : SUBFILES_READ_BYTES)) {
         *reason = "direct: pieces that are not small, in subfiles of servers without client locks";
         return true;

@@ -30,7 +30,7 @@ typedef struct mpiox_file {
     mpiox_hints hints;
     mpiox_layout layout;    /* rank 0's, the same on every rank */
     char *path, *real_path; /* as given; absolute, where it is not or there are several nodes (may be NULL) */
-    bool subfiles;          /* path is the index of a file that is stored as several (mpiox_subfiles_index.h) */
+    bool container;         /* path is the index of a file that is stored as several (mpiox_storage_container.h) */
     bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
     bool unnamed;           /* it was made, and there was no staging name for it: the same */
     uint64_t made_device;   /* > 0: what rank 0 has made for this opening, as rank 0's node sees it */
@@ -75,7 +75,7 @@ typedef struct mpiox_file_choice {
     mpiox_topology_choice topology;
     uint64_t nonce;
     int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
-    int32_t subfiles;   /* set by the caller: the file is stored as several */
+    int32_t container;  /* set by the caller: the file is stored as several */
     int32_t looks;      /* set by the caller: it was there already, and may have changed since: see `changed` below */
     uint64_t device;    /* set by the caller: what rank 0 has made for this opening, as rank 0 sees it; */
     uint64_t inode;     /* 0: nothing */

@@ -14,9 +14,8 @@
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "mpiox_storage_container.h"
 #include "mpiox_storage_refresh.h"
-#include "mpiox_subfiles.h"
-#include "mpiox_subfiles_files.h"
 #include "mpiox_testing.h"
 #include "mpiox_wait.h"
 
@@ -34,7 +33,7 @@ static int open_storage(mpiox_file *file, const char *path, mpiox_error *error)
                        (int)MPIOX_BACKEND_IO_URING == MPIOX_STORAGE_IO_URING,
                    "the hint's values are the back ends'");
     int (*const open_it)(const char *, int, int, const mpiox_storage_options *, mpiox_storage **,
-                         mpiox_error *) = file->subfiles ? mpiox_subfiles_open : mpiox_storage_open;
+                         mpiox_error *) = file->container ? mpiox_storage_container.open : mpiox_storage_open;
     if (file->amode & MPI_MODE_RDONLY)
         return open_it(path, O_RDONLY, rank, &options, &file->storage, error);
     int code = open_it(path, O_RDWR, rank, &options, &file->storage, error);
@@ -50,14 +49,15 @@ static bool has_changed(const mpiox_file *file, const char *path, const mpiox_fi
     struct stat status;
     if (!file->storage)
         return (choice->looks || choice->inode != 0) &&
-               (error->sys_errno == ENOENT || (file->subfiles && error->sys_errno == EILSEQ));
+               (error->sys_errno == ENOENT || (file->container && error->sys_errno == EILSEQ));
     if (choice->inode != 0)
         return file->topology->rank == 0 &&
                (fstat(file->storage->fd, &status) != 0 || (uint64_t)status.st_dev != choice->device ||
                 (uint64_t)status.st_ino != choice->inode);
-    const mpiox_subfiles *subfiles = mpiox_subfiles_of(file->storage);
-    return choice->looks &&
-           (subfiles ? subfiles->id != choice->id : mpiox_subfiles_is_open_index(path, file->storage->fd));
+    mpiox_storage_deal deal;
+    return choice->looks && (mpiox_storage_container.deal(file->storage, &deal)
+                                 ? deal.id != choice->id
+                                 : mpiox_storage_container.is_open(path, file->storage->fd));
 }
 
 /* Do several nodes access the file through caches that nothing keeps coherent (NFS, FUSE, SMB...)? Ranks that open it
@@ -101,16 +101,16 @@ static int64_t most_written(mpiox_fs fs)
     return fs == MPIOX_FS_EXT || fs == MPIOX_FS_XFS || fs == MPIOX_FS_BTRFS || fs == MPIOX_FS_F2FS ? 1 << 20 : 0;
 }
 
-/* A unit is what belongs together, whatever the file system does with each subfile. */
-static void lay_out_subfiles(const mpiox_storage *storage, mpiox_layout *layout)
+/* A unit is what belongs together, whatever the file system does with each part. */
+static void lay_out_container(const mpiox_storage *storage, mpiox_layout *layout)
 {
-    const mpiox_subfiles *subfiles = mpiox_subfiles_of(storage);
-    if (subfiles == NULL)
+    mpiox_storage_deal deal;
+    if (!mpiox_storage_container.deal(storage, &deal))
         return;
-    layout->subfiles = layout->stripe_known = true;
+    layout->container = layout->stripe_known = true;
     layout->hashed = false;
-    layout->stripe_size = subfiles->unit;
-    layout->servers = layout->stripe_count = subfiles->count;
+    layout->stripe_size = deal.unit;
+    layout->servers = layout->stripe_count = deal.count;
     layout->start = -1;
 }
 
@@ -143,7 +143,7 @@ static int open_here(mpiox_file *file, const char *path, const mpiox_file_choice
 #ifdef MPIOX_TESTING
     pretend_locks(&file->layout);
 #endif
-    lay_out_subfiles(file->storage, &file->layout);
+    lay_out_container(file->storage, &file->layout);
     if (!can_be_ours(file))
         return MPIOX_E_UNSUPPORTED;
     return mpiox_typemap_block(1, &file->view); /* MPI's initial view: bytes */
@@ -178,7 +178,7 @@ static bool same_layout(const mpiox_layout *a, const mpiox_layout *b)
     return a->fs == b->fs && a->lock == b->lock && a->stripe_size == b->stripe_size && a->servers == b->servers &&
            a->hashed == b->hashed && a->stripe_known == b->stripe_known && a->coherent == b->coherent &&
            a->refreshable == b->refreshable && a->stripe_count == b->stripe_count && a->start == b->start &&
-           a->subfiles == b->subfiles;
+           a->container == b->container;
 }
 
 /* What follows from the layout, by that of the file before: rank 0 alone knows yet what this file's is. */
@@ -259,7 +259,7 @@ static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *c
     file->amode = amode;
     file->hints = *hints;
     file->nonce = choice->nonce;
-    file->subfiles = choice->subfiles != 0;
+    file->container = choice->container != 0;
     topology->foreground = choice->foreground != 0;
     topology->limit = (mpiox_wait_limit){hints->wait_limit, mpiox_file_end_of_waiting, file};
     file->new_view = true; /* what is known of the last file's views on this topology does not hold */
@@ -283,7 +283,7 @@ const char *mpiox_file_memory_reason(int code)
 static int look_only(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, bool opened,
                      mpiox_file_companion *companion, bool *all_opened)
 {
-    const bool changed = opened && path && choice->looks && mpiox_subfiles_is_index(path);
+    const bool changed = opened && path && choice->looks && mpiox_storage_container.is(path);
     int state = !opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE, all = NOT_OPENED;
     if (PMPI_Allreduce(&state, &all, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;
@@ -363,8 +363,8 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error)
         mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "close");
     file->storage = NULL;
     /* A local file system has nothing to report at close; with several nodes nobody may still use the shared
-     * pointer, and subfiles are whole once all have closed them. */
-    if (file->subfiles || !file->layout.coherent || !mpiox_topology_one_node(file->topology))
+     * pointer, and a container is whole once all have closed them. */
+    if (file->container || !file->layout.coherent || !mpiox_topology_one_node(file->topology))
         mpiox_topology_agree_error(file->topology, error);
     const int code = error->code;
     discard(file);

@@ -14,7 +14,7 @@
 
 #include "check.h"
 #include "descriptors.h"
-#include "mpiox_subfiles.h"
+#include "mpiox_storage_container.h"
 #include "mpiox_subfiles_files.h"
 
 static char path[PATH_MAX];
@@ -186,7 +186,7 @@ static void test_requests(mpiox_storage_kind kind, int32_t count, int64_t unit)
     memset(&m, 0, sizeof m);
     CHECK_EQUAL(mpiox_subfiles_create(path, path, count, unit, NULL, &index, &guard), 0);
     CHECK(guard >= 0);
-    CHECK(mpiox_subfiles_open(path, O_RDWR, 0, &options, &m.storage, NULL) == MPIOX_OK);
+    CHECK(mpiox_storage_container.open(path, O_RDWR, 0, &options, &m.storage, NULL) == MPIOX_OK);
     for (int i = 0; i < 400; i++) {
         static void (*const plain[])(model *) = {write_some, write_some,  read_some, read_some,
                                                  ask_size,   change_size, reserve};
@@ -301,7 +301,7 @@ static void test_checks(void)
     int guard;
     int32_t bad = -1;
     CHECK_EQUAL(mpiox_subfiles_create(path, path, 4, 10, NULL, &index, &guard), 0);
-    CHECK(mpiox_subfiles_open(path, O_RDWR, 0, NULL, &storage, NULL) == MPIOX_OK);
+    CHECK(mpiox_storage_container.open(path, O_RDWR, 0, NULL, &storage, NULL) == MPIOX_OK);
     CHECK(mpiox_storage_write(storage, "abcde", 5, 95, NULL) == MPIOX_OK);
     CHECK(mpiox_storage_close(storage) == MPIOX_OK);
     CHECK_EQUAL(mpiox_subfiles_end(&index, guard, false), 0);
@@ -316,7 +316,7 @@ static void test_checks(void)
     CHECK_EQUAL(mpiox_subfiles_check(&index, &bad), ENOENT);
     CHECK(symlink(other, name) == 0); /* whose file that is, nobody knows */
     CHECK_EQUAL(mpiox_subfiles_check(&index, &bad), ELOOP);
-    CHECK(mpiox_subfiles_open(path, O_RDONLY, 0, NULL, &storage, NULL) == MPIOX_OK);
+    CHECK(mpiox_storage_container.open(path, O_RDONLY, 0, NULL, &storage, NULL) == MPIOX_OK);
     char byte;
     int64_t done;
     mpiox_error error;
@@ -354,7 +354,7 @@ static void test_files_share_descriptors(void)
     for (int i = 0; i < FILES; i++) {
         snprintf(name, sizeof name, "%s%d", path, i);
         CHECK_EQUAL(mpiox_subfiles_create(name, name, COUNT, 1, NULL, &index[i], &guard[i]), 0);
-        CHECK(mpiox_subfiles_open(name, O_RDWR, 0, NULL, &storage[i], NULL) == MPIOX_OK);
+        CHECK(mpiox_storage_container.open(name, O_RDWR, 0, NULL, &storage[i], NULL) == MPIOX_OK);
         for (int turn = 0; turn <= i; turn++)
             CHECK(mpiox_storage_write(storage[turn], "0123456789abcdefghij0123456789abcdefghij", 40, 40 * i, NULL) ==
                   MPIOX_OK);

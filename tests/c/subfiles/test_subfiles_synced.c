@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "check.h"
-#include "mpiox_subfiles.h"
+#include "mpiox_storage_container.h"
 #include "mpiox_subfiles_files.h"
 
 static atomic_bool waits; /* the next pwrite, before it moves a byte */
@@ -48,7 +48,7 @@ int main(int argc, char **argv)
     snprintf(path, sizeof path, "%s/file", argc > 1 ? argv[1] : ".");
     CHECK(sem_init(&begun, 0, 0) == 0 && sem_init(&may_end, 0, 0) == 0);
     CHECK_EQUAL(mpiox_subfiles_create(path, path, 3, 100, NULL, &index, &guard), 0);
-    CHECK(mpiox_subfiles_open(path, O_RDWR, 0, &options, &file, NULL) == MPIOX_OK);
+    CHECK(mpiox_storage_container.open(path, O_RDWR, 0, &options, &file, NULL) == MPIOX_OK);
     waits = true;
     CHECK(pthread_create(&writer, NULL, write_one, file) == 0);
     sem_wait(&begun);

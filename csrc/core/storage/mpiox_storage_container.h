@@ -1,0 +1,56 @@
+/*
+ * mpiox_storage_container.h - a file whose bytes lie in others: what the rest of the library asks of it.
+ *
+ * Problem.   A file that is stored as several is opened, written behind its close, brought to its end and deleted as
+ *            any other, by processes that need not know how it is stored.
+ * Algorithm. The name of such a file, a container, leads to its index. One table of functions says what an index is,
+ *            opens the file behind it, and does what concerns all of its parts. There is one such table in a build:
+ *            that of csrc/core/subfiles, or, without that, one that finds no container (csrc/core/without).
+ * Guarantee. A file that is no container costs its opener one system call, unless it is small. Local, blocking.
+ */
+#ifndef MPIOX_STORAGE_CONTAINER_H
+#define MPIOX_STORAGE_CONTAINER_H
+
+#include <limits.h>
+#include <sys/stat.h>
+
+#include "mpiox_storage.h"
+
+/* How the bytes of a container are dealt out. */
+typedef struct mpiox_storage_deal {
+    uint64_t id;   /* of the file, random */
+    int64_t unit;  /* bytes that lie together */
+    int32_t count; /* of parts, which take the units in turn */
+} mpiox_storage_deal;
+
+typedef struct mpiox_storage_containers {
+    /* Is a file of this name an index? The same of one that is open as `fd`; by its path where that cannot be read. */
+    bool (*is)(const char *path);
+    bool (*is_open)(const char *path, int fd);
+    /* As mpiox_storage_open(), of the file whose index is at `path`. storage->fd is the first part's. */
+    int (*open)(const char *path, int flags, int rank, const mpiox_storage_options *options, mpiox_storage **out,
+                mpiox_error *error);
+    /* False: it is no container. */
+    bool (*deal)(const mpiox_storage *storage, mpiox_storage_deal *out);
+    /* Others are told that a delegate has bytes of the file, until it closes it. Any thread; nothing is done for what
+     * is no container. */
+    void (*say_written)(mpiox_storage *storage);
+    /* Its first part, by which it is known: a path to it, unless NULL, and what that is. 0, EILSEQ (no index), or the
+     * errno for which it cannot be told. */
+    int (*first)(const char *path, char first[PATH_MAX], struct stat *status);
+    /* What this host has written to the parts comes to stable storage. 0 or an errno. */
+    int (*sync)(const char *path);
+    /* All of the file is in its parts: it gets its own name, `name` or a path to it, in one step, and its index at
+     * `staging` goes. 0; EAGAIN: somebody has it open for writing, or does this just now; EEXIST: something else has
+     * that name; ENOENT: there is no such index any more; or an errno. */
+    int (*publish)(const char *staging, const char *name);
+    /* Delete the file: its index, then the parts, unless another index in the folder has them. 0; EILSEQ: the name
+     * alone is to go, for it is no index, a symbolic link, or one of several names of an index; EBUSY: somebody has had
+     * the file open for a second; or an errno. Blocks meanwhile. */
+    int (*delete)(const char *path);
+    const char *exists_already; /* why its close waits for delegates where the file was there before */
+} mpiox_storage_containers;
+
+extern const mpiox_storage_containers mpiox_storage_container;
+
+#endif
