@@ -72,6 +72,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/layout/mpiox_layout_probe_lustre.c
     csrc/core/layout/mpiox_layout_span.c
     csrc/core/live/mpiox_live.c
+    csrc/core/opener/mpiox_opener.c
     csrc/core/stats/mpiox_stats.c
     csrc/core/stats/mpiox_stats_identity.c
     csrc/core/stats/mpiox_stats_line.c
@@ -92,7 +93,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/subfiles/mpiox_subfiles.c
     csrc/core/subfiles/mpiox_subfiles_files.c
     csrc/core/subfiles/mpiox_subfiles_index.c
-    csrc/core/subfiles/mpiox_subfiles_job.c
+    csrc/core/subfiles/mpiox_subfiles_opener.c
     csrc/core/subfiles/mpiox_subfiles_past.c
     csrc/core/topology/mpiox_topology_bcast.c
     csrc/core/topology/mpiox_topology_keep.c
@@ -257,6 +258,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_error.c
     csrc/entry/mpi/mpiox_mpi_info.c
     csrc/entry/mpi/mpiox_mpi_open.c
+    csrc/entry/mpi/mpiox_mpi_openers.c
     csrc/entry/mpi/mpiox_mpi_path.c
     csrc/entry/mpi/mpiox_mpi_pointer.c
     csrc/entry/mpi/mpiox_mpi_prepare.c

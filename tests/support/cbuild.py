@@ -46,7 +46,7 @@ MODULES = (
     "live",
 )
 #: The rest needs no MPI.
-MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c", "mpiox_subfiles_job.c")
+MPI_FILES = ("mpiox_typemap_mpi.c", "mpiox_typemap_decode.c", "mpiox_typemap_contents.c", "mpiox_subfiles_opener.c")
 FLAGS = ("-std=c11", "-D_GNU_SOURCE", "-DMPIOX_TESTING", "-Wall", "-Wextra", "-Werror", "-g1", "-O1")
 C_TESTS = ROOT / "tests" / "c"
 SANITIZE = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-fno-omit-frame-pointer")

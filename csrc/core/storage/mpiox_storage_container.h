@@ -48,6 +48,11 @@ typedef struct mpiox_storage_containers {
      * alone is to go, for it is no index, a symbolic link, or one of several names of an index; EBUSY: somebody has had
      * the file open for a second; or an errno. Blocks meanwhile. */
     int (*delete)(const char *path);
+    /* The same of one that nobody has open, and of which nobody looks for another index. 0, EILSEQ or an errno. */
+    int (*remove)(const char *path);
+    /* A file in memory that begins as the container does, for who looks past MPI for its format. Its descriptor, to be
+     * closed; -1: it is none, or cannot be read. */
+    int (*beginning)(const char *path);
     const char *exists_already; /* why its close waits for delegates where the file was there before */
 } mpiox_storage_containers;
 

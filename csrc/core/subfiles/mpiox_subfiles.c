@@ -18,6 +18,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,7 +28,12 @@
 #include "mpiox_storage_staging.h"
 #include "mpiox_subfiles_files.h"
 
-enum { CUT_VECTORS = 64, LEAST_OPEN = 8, TOGETHER = 256 };
+enum {
+    CUT_VECTORS = 64,
+    LEAST_OPEN = 8,
+    TOGETHER = 256,
+    BEGINNING = 8192 /* bytes in which formats have their signatures */
+};
 
 typedef struct member {
     mpiox_storage *storage; /* NULL: it is closed */
@@ -533,6 +539,39 @@ static void say_written(mpiox_storage *storage)
     pthread_mutex_unlock(&state->lock);
 }
 
+/* ---- by its name ------------------------------------------------------------------------------------------------- */
+
+static int beginning(const char *path)
+{
+    char bytes[BEGINNING];
+    int64_t done = 0;
+    mpiox_storage *storage = NULL;
+    mpiox_error ignored;
+    int fd = -1;
+    if (!mpiox_subfiles_is_index(path) || open_container(path, O_RDONLY, -1, NULL, &storage, &ignored) != MPIOX_OK)
+        return -1;
+    if (mpiox_storage_read(storage, bytes, sizeof bytes, 0, &done, &ignored) == MPIOX_OK)
+        fd = memfd_create("mpiox_beginning", MFD_CLOEXEC);
+    if (fd >= 0 && write(fd, bytes, (size_t)done) != (ssize_t)done) {
+        close(fd);
+        fd = -1;
+    }
+    mpiox_storage_close(storage);
+    return fd;
+}
+
+static int remove_named(const char *path)
+{
+    mpiox_subfiles index;
+    const char *why;
+    int code = mpiox_subfiles_is_index(path) ? mpiox_subfiles_read(path, &index, &why) : EILSEQ;
+    if (code != 0)
+        return code;
+    code = mpiox_subfiles_remove(&index);
+    mpiox_subfiles_free(&index);
+    return code;
+}
+
 const mpiox_storage_containers mpiox_storage_container = {
     .is = mpiox_subfiles_is_index,
     .is_open = mpiox_subfiles_is_open_index,
@@ -543,5 +582,7 @@ const mpiox_storage_containers mpiox_storage_container = {
     .sync = mpiox_subfiles_sync,
     .publish = mpiox_subfiles_publish,
     .delete = mpiox_subfiles_delete,
+    .remove = remove_named,
+    .beginning = beginning,
     .exists_already = "mpiox_close=staged: of subfiles that exist already MPI_File_close waits until all is written",
 };

@@ -22,6 +22,7 @@
 #include "mpiox_forwarded.h"
 #include "mpiox_hints.h"
 #include "mpiox_live.h"
+#include "mpiox_opener.h"
 #include "mpiox_route.h"
 #include "mpiox_stats.h"
 #include "mpiox_stats_identity.h"
@@ -55,11 +56,11 @@ typedef struct mpiox_handle {
     mpiox_file *file;             /* the library's own path to the file; NULL: every data access is native... */
     mpiox_collective *collective; /* NULL as `file` is */
     mpiox_forwarded *forwarded;   /* NULL: accesses do not go through delegates... */
-    bool subfiles;                /* it is stored as several: the MPI library gets no access, and has the index */
-    struct mpiox_subfiles_writer *writer; /* rank 0: what has to be made whole then; else NULL (mpiox_subfiles_job.h) */
-    const char *why_no_delegates;         /* ...for this reason (static text); NULL: none were asked for */
-    bool path_unknown;                    /* which file the MPI library has opened: mpiox_mpi_path.h */
-    const char *why_native;               /* ...for this reason (static text); NULL: no particular one */
+    const mpiox_opener *opener; /* the MPI library gets no access: whose the file is; NULL: it does (mpiox_opener.h) */
+    void *opened_as;            /* rank 0: what that opener has of it; else NULL */
+    const char *why_no_delegates; /* ...for this reason (static text); NULL: none were asked for */
+    bool path_unknown;            /* which file the MPI library has opened: mpiox_mpi_path.h */
+    const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
     bool without_library;  /* nothing may be asked of the other ranks: some lack the library (mpiox_preload_check.h) */
     bool reports_alone;    /* then: this rank reports on the file, without the others */
     bool all_ours;         /* the library carries out every access (see shares_views); the same on all ranks */

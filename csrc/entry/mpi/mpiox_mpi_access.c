@@ -52,14 +52,13 @@ static bool takes_over(const mpiox_handle *handle, const mpiox_mpi_call *call, b
     return call->collective || handle->has_view;
 }
 
-/* The MPI library has no more of a file of subfiles than its index, which is nobody's data. */
+/* The MPI library has no more of a container than its index, which is nobody's data. */
 static bool nobody_can(mpiox_handle *handle, MPI_Status *status, int *result)
 {
-    if (!handle || !handle->subfiles)
+    if (!handle || !handle->opener)
         return false;
     mpiox_mpi_fill_status(status, 0);
-    *result = mpiox_mpi_raise_problem(handle, MPI_ERR_UNSUPPORTED_OPERATION,
-                                      "an access of subfiles that only the MPI library could carry out");
+    *result = mpiox_mpi_raise_problem(handle, MPI_ERR_UNSUPPORTED_OPERATION, handle->opener->no_access);
     return true;
 }
 
@@ -115,14 +114,14 @@ static void prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prep
 }
 
 /* Without shared memory collectives are the MPI library's. An ordered one, whose place is known by this library's
- * pointer, or one of subfiles, cannot be: then every rank accesses its own part, and the error is agreed. */
+ * pointer, or one of a container, cannot be: then every rank accesses its own part, and the error is agreed. */
 static int access_together(const mpiox_handle *handle, const mpiox_mpi_call *call, const mpiox_request *request,
                            mpiox_outcome *outcome)
 {
     const mpiox_route route = mpiox_handle_route(handle);
     const int code = mpiox_route_collective(&route, request, false, outcome);
     if (code != MPIOX_E_UNSUPPORTED || outcome->error.code != MPIOX_OK ||
-        (call->positioning != MPIOX_SHARED_POINTER && !handle->subfiles) ||
+        (call->positioning != MPIOX_SHARED_POINTER && !handle->opener) ||
         mpiox_collective_has_memory(handle->collective))
         return code;
     *outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
@@ -239,7 +238,7 @@ static bool runs_together(mpiox_handle *handle, const mpiox_mpi_call *call)
 {
     if (!call->collective || mpiox_topology_background(handle->file->topology))
         return call->collective;
-    handle->alone_was_dear |= !handle->subfiles && mpiox_file_view_is_fine(handle->file);
+    handle->alone_was_dear |= !handle->opener && mpiox_file_view_is_fine(handle->file);
     return false;
 }
 

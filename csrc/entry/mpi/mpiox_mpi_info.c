@@ -64,9 +64,8 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
         PMPI_Info_set(*info_used, "mpiox_close", "never");
     else if (handle->forwarded == NULL || !mpiox_forwarded_closes_behind(handle->forwarded))
         PMPI_Info_set(*info_used, "mpiox_close", "written");
-    set_number(*info_used, "mpiox_subfiles", handle->subfiles ? handle->file->layout.servers : 0);
-    if (handle->subfiles)
-        set_number(*info_used, "mpiox_subfile_unit", handle->file->layout.stripe_size);
+    mpiox_opener_to_info(handle->opener, *info_used, handle->opener != NULL ? handle->file->layout.servers : 0,
+                         handle->opener != NULL ? handle->file->layout.stripe_size : 0);
     if (handle->file != NULL) { /* what the library's own choices came to */
         set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
         set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
@@ -202,6 +201,6 @@ int mpiox_mpi_get_amode(MPI_File fh, int *amode)
     int result = PMPI_File_get_amode(fh, amode);
 
     if (handle != NULL && result == MPI_SUCCESS && amode != NULL)
-        *amode = handle->subfiles ? handle->amode : *amode | (handle->amode & MPI_MODE_EXCL);
+        *amode = handle->opener != NULL ? handle->amode : *amode | (handle->amode & MPI_MODE_EXCL);
     return result;
 }

@@ -2,15 +2,15 @@
  * mpiox_mpi_open.c - open, close and hints of managed files.
  *
  * Rule of every function here: the MPI library does its own call first and reports its own errors; then we follow.
- * Where following is collective, the ranks first agree that all of them will, so that no rank waits for another.
+ * Where following is collective, the ranks first agree that all of them will, so that no rank waits for another. What
+ * is not plain about a file, its openers do (mpiox_opener.h).
  */
 #include "mpiox_handlers.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <errno.h>
 #include <unistd.h>
 
 #include "mpiox_mpi_error.h"
@@ -20,10 +20,8 @@
 #include "mpiox_mpi_report.h"
 #include "mpiox_mpi_same.h"
 #include "mpiox_handle.h"
-#include "mpiox_layout_create.h"
-#include "mpiox_mpi_staging.h"
-#include "mpiox_subfiles_job.h"
 #include "mpiox_mpi_view.h"
+#include "mpiox_opener.h"
 #include "mpiox_parts.h"
 #include "mpiox_past_mpi.h"
 #include "mpiox_stats_paying.h"
@@ -43,114 +41,79 @@ static void print_problem(const char *message, void *context)
 
 enum { TEXT_INLINE_BYTES = 1024 };
 
-/* What rank 0 tells the others before the file is opened. */
-typedef struct opening {
+/* What rank 0 tells the others before the file is opened. Plain data. */
+typedef struct agreed {
     mpiox_hints hints;
     mpiox_file_choice choice;
+    mpiox_told told;                  /* what its openers have found */
     bool wanted;                      /* the file is to be taken over */
     bool few_descriptors;             /* it is not, so that there are enough for the MPI library */
     bool waits_hidden;                /* a tool keeps MPI_Wait and its kin from this library */
-    bool is_there;                    /* MPI_MODE_EXCL will refuse the file, and must not delete it */
-    mpiox_mpi_staging staging;        /* by which name it is opened */
-    mpiox_subfiles_job subfiles;      /* whether it is stored as several */
-    bool looks;                       /* it may be subfiles, or none, when it is opened: it is looked at again */
-    bool deletes;                     /* MPI_MODE_DELETE_ON_CLOSE */
-    bool made;                        /* rank 0 has made the file: MPI_MODE_EXCL is done, and would refuse it */
     bool run_stats;                   /* MPI_Finalize shall report on the run */
     bool recorded;                    /* somebody asks where the time of the run goes */
     char run[MPIOX_STATS_RUN_BYTES];  /* ID of the run, for the lines of statistics; empty without any */
     int amode;                        /* which the others compare theirs with, as the name behind the text */
     int64_t text_bytes;               /* hints to lay over every rank's info object; 0: none */
     char text[TEXT_INLINE_BYTES + 1]; /* when it fits */
-} opening;
+} agreed;
+
+/* One try of a rank to open the file. */
+typedef struct try {
+    mpiox_opening opening; /* what its openers know; its arguments are rank 0's, where the file is taken over */
+    agreed agreed;
+    MPI_File *fh;
+    mpiox_handle *handle; /* NULL: not opened yet, or no memory */
+    bool changed;         /* the file, on any rank, while it was opened: it is to be opened again; on all ranks */
+    int differs;          /* below 0: this rank's arguments are not rank 0's */
+} try;
+
+enum { TRIES = 10 }; /* of opening a file that changes all the time */
 
 static bool is_wanted(const char *filename, int amode, const mpiox_hints *hints)
 {
     return hints->enabled && !(amode & MPI_MODE_SEQUENTIAL) && mpiox_mpi_path_is_posix(filename);
 }
 
-/* Rank 0: make the file with the striping that the hints ask for, where the file system takes it. A name with a prefix
- * is a file of one name to ROMIO and of another to OMPIO, and asks for a driver of the MPI library: that makes it. */
-static void make_striped(const char *filename, int amode, opening *out)
+/* Of this rank's arguments and what rank 0 has agreed on so far. */
+static void begin_opening(try *t)
 {
-    const mpiox_layout_wish wish = {out->hints.striping_unit, out->hints.striping_factor, out->hints.start_iodevice};
-    const int access_mode = amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
-    mpiox_layout_made made;
+    mpiox_opening *o = &t->opening;
+    const agreed *a = &t->agreed;
 
-    if (!out->wanted || !(amode & MPI_MODE_CREATE) || mpiox_mpi_path(filename) != filename ||
-        (access_mode != MPI_MODE_WRONLY && access_mode != MPI_MODE_RDWR)) /* the MPI library will refuse it */
-        return;
-    made = mpiox_layout_create(filename, &wish);
-    out->made = made != MPIOX_MADE_NOTHING;
-    out->choice.striped = made == MPIOX_MADE_STRIPED;
-}
-
-/* What rank 0 has of the file while it is opened. */
-typedef struct own_opening {
-    mpiox_forwarded_hold *hold;    /* what delegates have of it, or NULL */
-    mpiox_subfiles_writer *writer; /* the index that has to be made whole, or NULL */
-    bool changed; /* the file, on any rank, while it was opened: it is to be opened again; on all ranks */
-    bool opened;  /* all ranks have opened it; on all ranks, where the file is taken over */
-    int differs;  /* below 0: this rank's arguments are not rank 0's */
-} own_opening;
-
-enum { TRIES = 10 }; /* of opening a file that changes all the time */
-
-/* room: for the staging name. */
-static mpiox_subfiles_job_opening subfiles_opening(const char *filename, int amode, const opening *o,
-                                                   char room[PATH_MAX])
-{
-    const char *staging = o->staging.hidden ? mpiox_mpi_staging_name(&o->staging, filename, room) : NULL;
-    return (mpiox_subfiles_job_opening){.filename = filename,
-                                        .path = !mpiox_mpi_path_is_posix(filename) ? NULL
-                                                : staging                          ? staging
-                                                                                   : mpiox_mpi_path_opened(filename),
-                                        .prefixed = mpiox_mpi_path(filename) != filename,
-                                        .amode = amode,
-                                        .hints = &o->hints,
-                                        .wanted = o->wanted,
-                                        .why_not = o->few_descriptors            ? "few descriptors (ulimit -n)"
-                                                   : !o->hints.enabled           ? "mpiox_enable is false"
-                                                   : amode & MPI_MODE_SEQUENTIAL ? "MPI_MODE_SEQUENTIAL asks for one"
-                                                                                 : "the MPI library opens it",
-                                        .staging = staging,
-                                        .parts = o->staging.parts};
-}
-
-static mpiox_mpi_staging_opening staging_opening(const char *filename, int amode, const opening *o)
-{
-    return (mpiox_mpi_staging_opening){.filename = filename,
-                                       .amode = amode,
-                                       .hints = &o->hints,
-                                       .wanted = o->wanted,
-                                       .subfiles = mpiox_subfiles_job_are_asked_for(&o->hints)};
+    o->prefixed = mpiox_mpi_path(o->filename) != o->filename;
+    o->path = mpiox_mpi_path_is_posix(o->filename) ? mpiox_mpi_path_opened(o->filename) : NULL;
+    o->name = o->filename;
+    o->wanted = a->wanted;
+    o->why_not = a->few_descriptors               ? "few descriptors (ulimit -n)"
+                 : !a->hints.enabled              ? "mpiox_enable is false"
+                 : o->amode & MPI_MODE_SEQUENTIAL ? "MPI_MODE_SEQUENTIAL asks for one"
+                                                  : "the MPI library opens it";
 }
 
 /* Rank 0's name for the file, where the hints leave room for it. */
-static char *name_at_0(opening *o)
+static char *name_at_0(agreed *a)
 {
-    return o->text + (o->text_bytes <= TEXT_INLINE_BYTES ? o->text_bytes : 0);
+    return a->text + (a->text_bytes <= TEXT_INLINE_BYTES ? a->text_bytes : 0);
 }
 
-/* Rank 0: hints, where they came from, and the topology. *text is to be freed. */
-static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out, char **text,
-                   own_opening *own)
+/* Rank 0, what every file has. *text: hints, to be freed. */
+static void decide(try *t, MPI_Info info, char **text)
 {
-    const char *path = mpiox_mpi_path(filename);
-    char room[PATH_MAX];
+    agreed *out = &t->agreed;
+    const char *filename = t->opening.filename;
+    const int amode = t->opening.amode;
 
-    mpiox_hints_resolve_and_collect(path, info, &out->hints, text, print_problem, NULL);
+    mpiox_hints_resolve_and_collect(mpiox_mpi_path(filename), info, &out->hints, text, print_problem, NULL);
     out->text_bytes = *text != NULL && **text != '\0' ? (int64_t)strlen(*text) + 1 : 0;
     if (out->text_bytes > 0 && out->text_bytes <= TEXT_INLINE_BYTES)
         memcpy(out->text, *text, (size_t)out->text_bytes);
     out->amode = amode;
     mpiox_mpi_same_name(filename, name_at_0(out), (size_t)(out->text + sizeof out->text - name_at_0(out)));
     if (filename[0] == '\0') {
-        mpiox_error_set(&out->subfiles.error, MPIOX_E_IO, ENOENT, -1, -1, "open (rank 0 gives no file name)");
+        mpiox_error_set(&out->told.error, MPIOX_E_IO, ENOENT, -1, -1, "open (rank 0 gives no file name)");
         return;
     }
-    out->looks = mpiox_mpi_path_is_posix(filename) && !(amode & MPI_MODE_EXCL);
-    out->deletes = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+    out->told.looks = mpiox_mpi_path_is_posix(filename) && !(amode & MPI_MODE_EXCL);
     out->run_stats = mpiox_mpi_run_wanted();
     out->recorded = mpiox_parts_are_told();
     if (out->hints.stats || out->run_stats) {
@@ -164,35 +127,26 @@ static void decide(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     out->wanted = out->wanted && !out->few_descriptors;
     out->waits_hidden = mpiox_tools_hide_waits();
     if (out->wanted)
-        out->choice = mpiox_file_choose(comm, &out->hints);
-    const mpiox_mpi_staging_opening staging = staging_opening(filename, amode, out);
-    out->staging = mpiox_mpi_staging_begin(&staging, &own->hold);
-    if (out->staging.error.code != MPIOX_OK)
-        return;
-    out->is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
-                    (access(path, F_OK) == 0 || access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
-    const mpiox_subfiles_job_opening subfiles = subfiles_opening(filename, amode, out, room);
-    if (out->staging.late) /* what the delegates find may be a file of subfiles */
-        out->subfiles.late = true;
-    else
-        out->subfiles = mpiox_subfiles_job_begin(&subfiles, 0, &own->writer);
-    out->is_there |= (amode & MPI_MODE_EXCL) && out->staging.hidden && !out->staging.made && out->staging.parts == 0;
-    if (!out->staging.hidden && !out->staging.late && !out->subfiles.is && !out->subfiles.late)
-        make_striped(filename, amode, out);
+        out->choice = mpiox_file_choose(t->opening.comm, &out->hints);
+    out->told.is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
+                         (access(mpiox_mpi_path(filename), F_OK) == 0 ||
+                          access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
+    begin_opening(t);
+    mpiox_opener_decide(&t->opening);
 }
 
 /* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI
  * library work with the program's own info: that is local, hence no reason to stay behind. */
-static int agree_on_opening(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *out,
-                            MPI_Info *merged, own_opening *own)
+static int agree_on_opening(try *t, MPI_Info info, MPI_Info *merged)
 {
+    const MPI_Comm comm = t->opening.comm;
+    const int rank = t->opening.rank;
+    agreed *out = &t->agreed;
     char *text = NULL;
-    int rank = -1, result;
+    int result;
 
-    memset(out, 0, sizeof *out);
-    PMPI_Comm_rank(comm, &rank);
     if (rank == 0)
-        decide(comm, filename, amode, info, out, &text, own);
+        decide(t, info, &text);
     result = mpiox_topology_bcast(comm, out, (int64_t)sizeof *out);
     if (result == MPI_SUCCESS && out->text_bytes > TEXT_INLINE_BYTES) {
         if (rank != 0)
@@ -284,7 +238,7 @@ static void attach_delegates(mpiox_handle *handle, MPI_Comm comm)
  * of an index. */
 static void start_at_end(mpiox_handle *handle)
 {
-    if ((handle->file->refreshes || handle->subfiles) && handle->amode & MPI_MODE_APPEND)
+    if ((handle->file->refreshes || handle->opener != NULL) && handle->amode & MPI_MODE_APPEND)
         mpiox_mpi_pointer_set(handle, handle->file->append_at);
 }
 
@@ -331,79 +285,48 @@ static void attach_statistics(mpiox_handle *handle, MPI_Comm comm, bool all_open
 
 static const char which_file[] = "native: its name has a prefix, and there is a file with it and another without";
 
-/* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. `file` is NULL
- * without memory. Returns whether this rank shall keep its entry. */
-static bool attach(mpiox_handle *handle, MPI_Comm comm, int amode, const opening *o, const char *name, bool opened,
-                   own_opening *own)
+/* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. */
+static void attach(try *t)
 {
-    bool all_opened = opened;
+    mpiox_opening *o = &t->opening;
+    const mpiox_told *told = o->told;
+    mpiox_handle *handle = t->handle;
+    mpiox_file *file;
+    mpiox_collective *prepared = NULL;
+    mpiox_file_companion companion = {.prepare = prepare_collective, .context = &prepared};
+    const char *why_not, *path = o->found == NULL ? NULL : told->hidden ? o->name : o->found;
 
-    if (o->wanted) { /* as rank 0 sees it: name and mode may differ in a wrong program */
-        mpiox_file *file;
-        mpiox_collective *prepared = NULL;
-        mpiox_file_companion companion = {.prepare = prepare_collective, .context = &prepared};
-        const char *why_not;
-
-        const char *path = handle == NULL || handle->path_unknown ? NULL : o->staging.hidden ? name : handle->path;
-
-        mpiox_file_open(comm, &o->choice, path, amode, &o->hints, opened, &companion, &all_opened, &file, &why_not);
-        if (file != NULL) {
-            file->staging = o->staging.hidden;
-            file->unnamed = o->staging.unnamed != 0;
-            file->made_device = o->staging.device;
-            file->made_inode = o->staging.inode;
-            file->scratch = o->staging.scratch;
-            attach_collective(handle, comm, file, prepared, &companion);
-        } else {
-            mpiox_collective_free(prepared);
-            if (handle != NULL)
-                handle->why_native = handle->path_unknown && opened ? which_file : why_not;
-        }
-        own->changed = companion.changed;
+    o->all_opened = o->opened;
+    if (!o->wanted) /* as rank 0 sees it: name and mode may differ in a wrong program */
+        return;
+    mpiox_file_open(o->comm, &t->agreed.choice, path, o->amode, o->hints, o->opened, &companion, &o->all_opened, &file,
+                    &why_not);
+    t->changed = companion.changed;
+    if (file != NULL) { /* on all ranks */
+        file->staging = told->hidden;
+        file->unnamed = told->unnamed != 0;
+        file->made_device = told->device;
+        file->made_inode = told->inode;
+        file->scratch = told->scratch;
+        attach_collective(handle, o->comm, file, prepared, &companion);
+    } else {
+        mpiox_collective_free(prepared);
+        if (handle != NULL)
+            handle->why_native = handle->path_unknown && o->opened ? which_file : why_not;
     }
-    if (!o->wanted && o->looks)
-        own->changed = mpiox_subfiles_job_have_come(comm, handle == NULL || handle->path_unknown ? NULL : handle->path,
-                                                    opened);
-    own->opened = all_opened;
-    if (own->changed)
-        return false;
-    if (o->few_descriptors && handle != NULL)
-        handle->why_native = "native: few descriptors are left (ulimit -n)";
-    if (o->hints.stats)
-        attach_statistics(handle, comm, all_opened);
-    return opened && handle != NULL;
+    o->managed = mpiox_handle_is_managed(handle);
+    o->through = o->managed && handle->forwarded != NULL;
 }
 
 /* In a run that is recorded: what ranks wait here would seem to be the MPI library's own time. */
-static void meet(MPI_Comm comm, const opening *o)
+static void meet(MPI_Comm comm, bool recorded)
 {
     MPI_Request request;
     int size = 1;
 
     PMPI_Comm_size(comm, &size);
-    if (o->recorded && size > 1)
+    if (recorded && size > 1)
         mpiox_topology_finish(PMPI_Ibarrier(comm, &request), &request);
-}
-
-/* It was made for this opening, which has failed. */
-static void unmake(MPI_Comm comm, const char *filename, const opening *o)
-{
-    int rank = -1;
-
-    PMPI_Comm_rank(comm, &rank);
-    if (o->made && !o->staging.hidden && rank == 0)
-        unlink(filename);
-    if (o->subfiles.made && rank == 0)
-        mpiox_subfiles_job_remove(filename);
-}
-
-/* name: by which it was to be opened. */
-static int refuse_open(MPI_Comm comm, const char *filename, const char *name, const opening *o,
-                       const mpiox_error *error, MPI_File *fh)
-{
-    *fh = MPI_FILE_NULL;
-    unmake(comm, name, o);
-    return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), error);
 }
 
 /* Some ranks lack the library: the MPI library alone, with the program's own hints, and nothing that the ranks would
@@ -429,13 +352,13 @@ static int open_without_library(MPI_Comm comm, const char *filename, int amode, 
 
 /* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. A file that rank
  * 0 has made was made exclusively. */
-static int amode_for_library(int amode, const opening *o)
+static int amode_for_library(int amode, const mpiox_told *told)
 {
-    if (o->subfiles.is) /* the index is nothing that it should write or remove */
+    if (told->container) /* the index is nothing that it should write or remove */
         return MPI_MODE_RDONLY | (amode & MPI_MODE_UNIQUE_OPEN);
-    if (o->is_there)
+    if (told->is_there)
         amode &= ~MPI_MODE_DELETE_ON_CLOSE;
-    return o->made ? amode & ~MPI_MODE_EXCL : amode;
+    return told->made ? amode & ~MPI_MODE_EXCL : amode;
 }
 
 /* OMPIO may have opened it on some ranks only: the others would not come to its close. It stays open there. */
@@ -446,33 +369,19 @@ static void close_opened(MPI_Comm comm, MPI_File *fh)
     *fh = MPI_FILE_NULL;
 }
 
-/* No rank can follow the MPI library, which has opened the index, or failed to. What was made goes when all have seen
- * why. Collective. */
-static int refuse_subfiles(MPI_Comm comm, mpiox_handle *handle, const opening *o, const char *name, own_opening *own,
-                           MPI_File *fh)
+/* It is not opened, on any rank: it was not to be, as *error says; or what was opened is let go. Collective. */
+static int refuse(try *t, const mpiox_error *error)
 {
-    const char *path = access(name, F_OK) != 0 && handle != NULL ? handle->path : mpiox_mpi_path(name);
-    mpiox_error error, ignored;
-    int result;
+    const char *path = t->handle != NULL ? t->handle->path : mpiox_mpi_path(t->opening.filename);
 
-    mpiox_error_clear(&error);
-    if (handle != NULL && !handle->path_unknown)
-        mpiox_subfiles_job_explain(path, handle->amode, &error);
-    else
-        mpiox_error_set(&error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open (a file of subfiles)");
-    PMPI_Comm_rank(comm, &error.rank);
-    close_opened(comm, fh);
-    mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
-    if (own->writer != NULL)
-        mpiox_subfiles_job_end(own->writer, true, &ignored);
-    if (o->subfiles.made && error.rank == 0 && !o->staging.hidden)
-        mpiox_subfiles_job_remove(path);
-    result = mpiox_mpi_error_raise(MPI_FILE_NULL, handle != NULL ? handle->path : "", &error);
-    discard(handle);
+    mpiox_opener_abandon(&t->opening);
+    const int result = mpiox_mpi_error_raise(MPI_FILE_NULL, path, error);
+
+    discard(t->handle);
     return result;
 }
 
-/* Before anything is opened: rank 0 has found that it cannot be. */
+/* Where it is open, it stays so, or was closed. */
 static int refuse_found(const char *filename, mpiox_error error, MPI_File *fh)
 {
     error.rank = 0;
@@ -506,161 +415,157 @@ static int refuse_partly(mpiox_handle *handle, const char *filename, MPI_File *f
 
 /* What is made for this opening, by this library or by the MPI library, is what it is. What MPI_MODE_DELETE_ON_CLOSE
  * has opened cannot be let go again: the MPI library would delete it. */
-static bool may_change(const opening *o)
+static bool may_change(const mpiox_told *told, int amode)
 {
-    return o->looks && !o->made && !o->staging.hidden && !o->subfiles.made && (o->subfiles.is || !o->deletes);
+    return told->looks && !told->made && !told->hidden && (told->container || !(amode & MPI_MODE_DELETE_ON_CLOSE));
 }
 
 /* What was opened is let go, so that it can be opened again. Collective. */
-static void let_go(MPI_Comm comm, const opening *o, const char *name, own_opening *own, mpiox_handle *handle,
-                   MPI_File *fh)
+static int let_go(try *t)
 {
-    mpiox_error ignored;
-
-    mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
-    mpiox_subfiles_job_end(own->writer, true, &ignored);
-    close_opened(comm, fh);
-    discard(handle);
+    mpiox_opener_abandon(&t->opening);
+    close_opened(t->opening.comm, t->fh);
+    discard(t->handle);
+    return MPI_SUCCESS;
 }
 
-/* Delegates are started, and the file is looked for or made, where rank 0 could not do that alone. *name: by which it
- * is opened; it may lie in `room`. Collective. False: MPI has failed. */
-static bool settle_names(MPI_Comm comm, const char *filename, int amode, opening *o, own_opening *own,
-                         char room[PATH_MAX], const char **name)
+/* The openers have settled how the file is opened. */
+static void settle(try *t)
 {
-    const mpiox_mpi_staging_opening staging = staging_opening(filename, amode, o);
+    const mpiox_told *told = t->opening.told;
+    mpiox_file_choice *choice = &t->agreed.choice;
 
-    if (o->staging.late && !mpiox_mpi_staging_start(comm, &staging, &o->staging))
-        return false;
-    *name = mpiox_mpi_staging_name(&o->staging, filename, room);
-    const mpiox_subfiles_job_opening subfiles = subfiles_opening(filename, amode, o, room);
-
-    if (o->staging.error.code == MPIOX_OK && o->subfiles.late &&
-        !mpiox_subfiles_job_start(comm, &subfiles, &o->subfiles, &own->writer))
-        return false;
-    mpiox_subfiles_job_await(*name, &o->subfiles);
-    o->choice.container = o->subfiles.is;
-    o->choice.id = o->subfiles.id;
-    o->choice.foreground = o->waits_hidden && !o->subfiles.is;
-    o->staging.made |= o->subfiles.made && o->staging.hidden;
-    o->made |= o->staging.made;
-    if (o->staging.made)
-        o->choice.striped = o->staging.striped;
-    o->choice.looks = o->looks = may_change(o);
-    o->choice.device = o->staging.device;
-    o->choice.inode = o->staging.inode;
-    return true;
+    t->agreed.told.looks = may_change(told, t->opening.amode);
+    choice->container = told->container;
+    choice->foreground = t->agreed.waits_hidden && !told->container;
+    choice->striped = told->striped;
+    choice->looks = told->looks;
+    choice->device = told->device;
+    choice->inode = told->inode;
+    choice->id = told->id;
 }
 
-static mpiox_handle *new_handle(MPI_Comm comm, const char *filename, int amode, const opening *o, MPI_File fh)
+/* May the MPI library open it? The same on all ranks. Collective. */
+static bool may_open(try *t, mpiox_error *error)
 {
-    mpiox_handle *handle = new_file(comm, filename, amode);
-
-    if (handle == NULL)
-        return NULL;
-    handle->hints = o->hints;
-    handle->timed = o->hints.stats != MPIOX_STATS_OFF || o->run_stats;
-    handle->waits = handle->timed ? mpiox_stats_waits() : 0;
-    handle->fh = fh;
-    handle->waits_hidden = o->waits_hidden;
-    handle->recorded = o->recorded;
-    handle->subfiles = o->subfiles.is;
-    return handle;
+    *error = t->opening.told->error;
+    if (error->code == MPIOX_OK)
+        return mpiox_mpi_same_agree(t->opening.comm, t->differs, error) == MPIOX_OK;
+    error->rank = 0;
+    return false;
 }
 
-/* Before the MPI library opens it; then *result is the error, on all ranks. Collective. */
-static bool refused_unopened(MPI_Comm comm, const char *filename, const opening *o, const char *name, own_opening *own,
-                             MPI_File *fh, int *result)
+static int open_by_library(try *t, MPI_Info info)
 {
-    const mpiox_error *found = o->staging.error.code != MPIOX_OK ? &o->staging.error : &o->subfiles.error;
-    mpiox_error refused, ignored;
+    mpiox_opening *o = &t->opening;
 
-    *fh = MPI_FILE_NULL;
-    if (found->code == MPIOX_OK && mpiox_mpi_same_agree(comm, own->differs, &refused) == MPIOX_OK)
-        return false;
-    mpiox_mpi_staging_opened(comm, &o->staging, name, false, false, own->hold, &ignored);
-    if (found->code == MPIOX_OK)
-        mpiox_subfiles_job_end(own->writer, true, &ignored);
-    *result = found->code != MPIOX_OK ? refuse_found(filename, *found, fh)
-                                      : refuse_open(comm, filename, name, o, &refused, fh);
-    return true;
-}
-
-/* Hints, info and topology are agreed. */
-static int open_named(MPI_Comm comm, const char *filename, int amode, MPI_Info info, opening *o, own_opening *own,
-                      MPI_File *fh)
-{
-    char room[PATH_MAX];
-    const char *name;
-    mpiox_error refused;
-    int result;
-
-    if (!settle_names(comm, filename, amode, o, own, room, &name))
-        return MPI_ERR_OTHER;
-    if (refused_unopened(comm, filename, o, name, own, fh, &result))
-        return result;
-    result = PMPI_File_open(comm, name, amode_for_library(amode, o), info, fh);
-    const bool opened = result == MPI_SUCCESS && *fh != MPI_FILE_NULL; /* MPICH: success, after a user's handler */
-    mpiox_handle *handle = new_handle(comm, filename, amode, o, *fh);
-    const bool kept = attach(handle, comm, amode, o, name, opened, own);
-
-    if (!own->changed && o->subfiles.is && o->looks && !mpiox_handle_is_managed(handle))
-        own->changed = mpiox_subfiles_job_have_gone(comm, name, &o->subfiles);
-    if (own->changed) {
-        let_go(comm, o, name, own, handle, fh);
-        return MPI_SUCCESS;
-    }
-    const bool through = handle != NULL && handle->forwarded != NULL,
-               fails = o->subfiles.is && !mpiox_handle_is_managed(handle),
-               missing = o->staging.made && !own->opened; /* on some rank, if not on all */
-
-    if (o->wanted && kept && !fails && !missing) /* before the file has its name */
-        mpiox_mpi_tell_no_delegates(handle);
-    if (own->writer != NULL && o->staging.made && opened && !through && !fails)
-        mpiox_subfiles_job_reveal(own->writer);
-    if (fails)
-        return refuse_subfiles(comm, handle, o, name, own, fh);
-    mpiox_mpi_staging_opened(comm, &o->staging, name, opened && !missing, through, own->hold, &refused);
-    const int error_class = o->wanted && !own->opened ? mpiox_mpi_error_class_of_open(comm, result) : MPI_SUCCESS;
-    if (missing && opened)
-        return refuse_partly(handle, filename, fh);
-    if (kept) {
-        handle->writer = own->writer;
-        insert(handle);
-    }
-    if (refused.code != MPIOX_OK) {
-        if (!kept)
-            discard(handle);
-        return refuse_opened(comm, filename, kept, &refused, fh);
-    }
-    if (kept)
-        mpiox_mpi_show_hints(comm, filename, *fh);
-    else if (result != MPI_SUCCESS)
-        result = mpiox_mpi_error_of_open(comm, name, amode, result, error_class);
-    if (!kept)
-        discard(handle);
+    const int result = PMPI_File_open(o->comm, o->name, amode_for_library(o->amode, o->told), info, t->fh);
+    o->opened = result == MPI_SUCCESS && *t->fh != MPI_FILE_NULL; /* MPICH: success, after a user's handler */
+    t->handle = new_file(o->comm, o->filename, o->amode);
+    o->found = t->handle != NULL && !t->handle->path_unknown ? t->handle->path : NULL;
     return result;
 }
 
-/* As rank 0 sees it now. own->changed: it is something else by now. */
-static int open_as_seen(MPI_Comm comm, const char *filename, int amode, MPI_Info info,
-                        const mpiox_preload_check *preload, own_opening *own, MPI_File *fh)
+static void fill_handle(const try *t)
 {
+    const agreed *a = &t->agreed;
+    mpiox_handle *handle = t->handle;
+
+    if (handle == NULL)
+        return;
+    handle->hints = a->hints;
+    handle->timed = a->hints.stats != MPIOX_STATS_OFF || a->run_stats;
+    handle->waits = handle->timed ? mpiox_stats_waits() : 0;
+    handle->fh = *t->fh;
+    handle->waits_hidden = a->waits_hidden;
+    handle->recorded = a->recorded;
+    if (a->told.container)
+        handle->opener = mpiox_opener_of(&t->opening, &handle->opened_as);
+}
+
+/* The file is what it is. What is not as it was asked for is said before it has its name. */
+static void settle_handle(try *t)
+{
+    const mpiox_opening *o = &t->opening;
+
+    if (t->agreed.few_descriptors && t->handle != NULL)
+        t->handle->why_native = "native: few descriptors are left (ulimit -n)";
+    if (t->agreed.hints.stats)
+        attach_statistics(t->handle, o->comm, o->all_opened);
+    if (o->wanted && o->opened && t->handle != NULL && (o->managed || !o->told->container) &&
+        !mpiox_opening_is_partial(o))
+        mpiox_mpi_tell_no_delegates(t->handle);
+}
+
+/* All ranks keep it, those that have it, or refuse it by the same *error. result: the MPI library's. */
+static int finish(try *t, const mpiox_error *error, int result)
+{
+    const mpiox_opening *o = &t->opening;
+    const bool kept = o->opened && t->handle != NULL;
+    const int error_class = o->wanted && !o->all_opened ? mpiox_mpi_error_class_of_open(o->comm, result) : MPI_SUCCESS;
+
+    if (mpiox_opening_is_partial(o) && o->opened)
+        return refuse_partly(t->handle, o->filename, t->fh);
+    if (kept)
+        insert(t->handle);
+    else
+        discard(t->handle);
+    if (error->code != MPIOX_OK)
+        return refuse_opened(o->comm, o->filename, kept, error, t->fh);
+    if (kept)
+        mpiox_mpi_show_hints(o->comm, o->filename, *t->fh);
+    else if (result != MPI_SUCCESS)
+        result = mpiox_mpi_error_of_open(o->comm, o->name, o->amode, result, error_class);
+    return result;
+}
+
+/* Hints, info and topology are agreed. */
+static int open_named(try *t, MPI_Info info)
+{
+    mpiox_opening *o = &t->opening;
+    mpiox_error error;
+    bool abandoned = false;
+
+    if (!mpiox_opener_start(o))
+        return MPI_ERR_OTHER;
+    settle(t);
+    *t->fh = MPI_FILE_NULL;
+    if (!may_open(t, &error))
+        return refuse(t, &error);
+    const int result = open_by_library(t, info);
+
+    fill_handle(t);
+    attach(t);
+    t->changed = t->changed || mpiox_opener_has_changed(o);
+    if (t->changed)
+        return let_go(t);
+    settle_handle(t);
+    if (mpiox_opener_keep(o, &error, &abandoned) == MPIOX_OK || !abandoned)
+        return finish(t, &error, result);
+    close_opened(o->comm, t->fh);
+    return refuse(t, &error);
+}
+
+/* As rank 0 sees it now. t->changed: it is something else by now. */
+static int open_as_seen(try *t, MPI_Info info, const mpiox_preload_check *preload)
+{
+    mpiox_opening *o = &t->opening;
+    agreed *a = &t->agreed;
     MPI_Info merged = MPI_INFO_NULL;
-    opening o;
-    int result = agree_on_opening(comm, filename, amode, info, &o, &merged, own), rank = 0;
+    int result = agree_on_opening(t, info, &merged);
 
     if (result != MPI_SUCCESS) /* without rank 0's choices nothing can follow */
         return result;
-    PMPI_Comm_rank(comm, &rank);
-    if (o.wanted)
-        own->differs = mpiox_mpi_same_follow(rank, name_at_0(&o), o.amode, &filename, &amode);
+    if (a->wanted)
+        t->differs = mpiox_mpi_same_follow(o->rank, name_at_0(a), a->amode, &o->filename, &o->amode);
+    if (o->rank != 0)
+        begin_opening(t);
     if (preload->whole_world)
-        mpiox_mpi_run_agreed(o.run_stats);
-    if (o.run[0] != '\0')
-        mpiox_stats_identity_adopt(o.run, preload->whole_world);
-    meet(comm, &o);
-    result = open_named(comm, filename, amode, merged != MPI_INFO_NULL ? merged : info, &o, own, fh);
+        mpiox_mpi_run_agreed(a->run_stats);
+    if (a->run[0] != '\0')
+        mpiox_stats_identity_adopt(a->run, preload->whole_world);
+    meet(o->comm, a->recorded);
+    result = open_named(t, merged != MPI_INFO_NULL ? merged : info);
     if (merged != MPI_INFO_NULL)
         PMPI_Info_free(&merged);
     return result;
@@ -677,7 +582,7 @@ static int refuse_changing(const char *filename, MPI_File *fh)
 int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info, MPI_File *fh)
 {
     mpiox_preload_check preload;
-    own_opening own;
+    try t;
     int inter = 0, result, tries = 0;
 
     mpiox_witness_tell(MPIOX_WITNESSED_FILE);
@@ -690,27 +595,27 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     if (filename == NULL) /* the other ranks may have one, and wait for this rank */
         filename = "";
     do {
-        own = (own_opening){.hold = NULL};
-        result = open_as_seen(comm, filename, amode, info, &preload, &own, fh);
-    } while (own.changed && ++tries < TRIES);
-    return own.changed ? refuse_changing(filename, fh) : result;
+        t = (try){.opening = {.comm = comm, .amode = amode, .filename = filename}, .fh = fh};
+        t.opening.told = &t.agreed.told;
+        t.opening.hints = &t.agreed.hints;
+        PMPI_Comm_rank(comm, &t.opening.rank);
+        result = open_as_seen(&t, info, &preload);
+    } while (t.changed && ++tries < TRIES);
+    return t.changed ? refuse_changing(filename, fh) : result;
 }
 
-/* All ranks have closed a file of subfiles. 0, or the same *error on all of them. */
+/* All ranks have closed a file that the MPI library has no access to. 0, or the same *error on all of them. */
 static int make_whole(mpiox_handle *handle, mpiox_topology *topology, bool fine, mpiox_error *error)
 {
-    if (handle->amode & MPI_MODE_DELETE_ON_CLOSE)
-        mpiox_subfiles_job_delete(handle->writer, error);
-    else
-        mpiox_subfiles_job_end(handle->writer, fine, error);
-    handle->writer = NULL;
+    handle->opener->close(handle->opened_as, handle->amode, fine, error);
+    handle->opened_as = NULL;
     return mpiox_topology_agree_error(topology, error);
 }
 
-/* Of subfiles: no rank has been told that something it wrote has not come to them. Collective. */
+/* Of such a file: no rank has been told that something it wrote has not come to it. Collective. */
 static bool all_came(const mpiox_handle *handle, mpiox_topology *topology)
 {
-    return !handle->subfiles || handle->amode & MPI_MODE_RDONLY ||
+    return handle->opener == NULL || handle->amode & MPI_MODE_RDONLY ||
            mpiox_topology_all(topology, !atomic_load(&handle->file->damaged));
 }
 
@@ -740,7 +645,7 @@ int mpiox_mpi_close(MPI_File *fh)
         const bool fine = all_came(handle, topology);
         if (mpiox_file_close(handle->file, &error) != MPIOX_OK && deferred == MPI_SUCCESS)
             deferred = mpiox_mpi_error_code(handle->path, &error);
-        if (handle->subfiles && make_whole(handle, topology, fine && deferred == MPI_SUCCESS, &error) != MPIOX_OK)
+        if (handle->opener != NULL && make_whole(handle, topology, fine && deferred == MPI_SUCCESS, &error) != MPIOX_OK)
             deferred = mpiox_mpi_error_code(handle->path, &error);
         mpiox_mpi_view_release(handle);
         if (handle->owns_comm)

@@ -9,7 +9,6 @@
 #include <stdio.h>
 
 #include "mpiox_mpi_error.h"
-#include "mpiox_subfiles_job.h"
 #include "mpiox_handle.h"
 #include "mpiox_nonblocking.h"
 
@@ -21,7 +20,8 @@ int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
     int64_t bytes = 0;
     int code;
 
-    if (result != MPI_SUCCESS || handle == NULL || (handle->forwarded == NULL && !handle->subfiles) || size == NULL)
+    if (result != MPI_SUCCESS || handle == NULL || (handle->forwarded == NULL && handle->opener == NULL) ||
+        size == NULL)
         return result;
     const mpiox_route route = mpiox_handle_route(handle);
     mpiox_route_wait(&route);
@@ -29,7 +29,7 @@ int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
                                      : mpiox_storage_size(handle->file->storage, &bytes, &error);
     if (code != MPIOX_OK)
         return mpiox_mpi_raise(handle, &error);
-    *size = bytes > *size || handle->subfiles ? bytes : *size;
+    *size = bytes > *size || handle->opener != NULL ? bytes : *size;
     return MPI_SUCCESS;
 }
 
@@ -50,10 +50,10 @@ static bool refused(const mpiox_handle *handle, MPI_Offset size, const char *cal
     return true;
 }
 
-/* Of subfiles it is this library that changes it, with the same *error on all ranks. */
+/* Where the MPI library has no access it is this library that changes it, with the same *error on all ranks. */
 static int change_size(MPI_File fh, const mpiox_handle *handle, MPI_Offset size, mpiox_error *error)
 {
-    if (!handle->subfiles)
+    if (handle->opener == NULL)
         return PMPI_File_set_size(fh, size);
     mpiox_file_set_size(handle->file, size, error);
     return MPI_SUCCESS;
@@ -82,8 +82,8 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
         mpiox_forwarded_note_error(handle->forwarded, &error);
     if (own.code != MPIOX_OK)
         return mpiox_mpi_raise(handle, &own);
-    if (size == 0 && error.code == MPIOX_OK)
-        mpiox_subfiles_job_emptied(handle->writer);
+    if (size == 0 && error.code == MPIOX_OK && handle->opened_as != NULL)
+        handle->opener->emptied(handle->opened_as);
     return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
 }
 

@@ -4,18 +4,28 @@
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_forwarded.h"
 #include "mpiox_handlers.h"
 #include "mpiox_layout_create.h"
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_path.h"
-#include "mpiox_subfiles_job.h"
+#include "mpiox_opener.h"
 #include "mpiox_storage_container.h"
 #include "mpiox_storage_staging.h"
+
+/* What rank 0 has of an opening. */
+typedef struct staged {
+    mpiox_forwarded_hold *hold; /* what delegates have of the file, or NULL */
+    double patience;            /* seconds that it waits while the file system refuses its bytes */
+    int guard;                  /* > 0: a descriptor that says that it is being made, until the delegates do */
+    int folder;                 /* > 0: of the folder in which it was made */
+} staged;
 
 enum { fresh_s = 1 };
 
@@ -124,41 +134,28 @@ bool mpiox_mpi_staging_await_path(const char *path)
     return scratch ? end_scratch(service, path) : whole;
 }
 
-static bool goes_through(const mpiox_mpi_staging_opening *opening)
+static bool goes_through(const mpiox_opening *o)
 {
-    return opening->wanted && mpiox_service_wanted(opening->hints) && !(opening->amode & MPI_MODE_DELETE_ON_CLOSE);
+    return o->wanted && mpiox_service_wanted(o->hints) && !(o->amode & MPI_MODE_DELETE_ON_CLOSE);
 }
 
 /* A file that would be made, by a name that no driver of the MPI library is asked for by. */
-static bool is_to_be_hidden(const mpiox_mpi_staging_opening *opening)
+static bool is_to_be_hidden(const mpiox_opening *o)
 {
-    const int access_mode = opening->amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
+    const int access_mode = o->amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
 
-    return opening->hints->close != MPIOX_CLOSE_WRITTEN && goes_through(opening) && opening->amode & MPI_MODE_CREATE &&
-           (access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR) &&
-           mpiox_mpi_path(opening->filename) == opening->filename && !is_there(opening->filename);
-}
-
-/* With the hints' striping, where the file system takes it. */
-static void make_striped(const mpiox_mpi_staging_opening *opening, const char *name, mpiox_mpi_staging *out)
-{
-    const mpiox_hints *hints = opening->hints;
-    const mpiox_layout_wish wish = {hints->striping_unit, hints->striping_factor, hints->start_iodevice};
-    const mpiox_layout_made made = mpiox_layout_create(name, &wish);
-
-    out->made = made != MPIOX_MADE_NOTHING;
-    out->striped = made == MPIOX_MADE_STRIPED;
+    return o->hints->close != MPIOX_CLOSE_WRITTEN && goes_through(o) && o->amode & MPI_MODE_CREATE &&
+           (access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR) && !o->prefixed && !is_there(o->filename);
 }
 
 /* It is only half there, and the delegates that are to be started may bring the rest. */
-static bool may_be_adopted(const mpiox_mpi_staging_opening *opening)
+static bool may_be_adopted(const mpiox_opening *o)
 {
     char name[PATH_MAX];
 
-    return opening->hints->close == MPIOX_CLOSE_STAGED && opening->hints->delegate_cache_dir[0] != '\0' &&
-           goes_through(opening) && mpiox_mpi_path_is_posix(opening->filename) &&
-           !is_there(mpiox_mpi_path(opening->filename)) &&
-           mpiox_storage_staging_name(mpiox_mpi_path(opening->filename), name, sizeof name) && is_there(name);
+    return o->hints->close == MPIOX_CLOSE_STAGED && o->hints->delegate_cache_dir[0] != '\0' && goes_through(o) &&
+           mpiox_mpi_path_is_posix(o->filename) && !is_there(mpiox_mpi_path(o->filename)) &&
+           mpiox_storage_staging_name(mpiox_mpi_path(o->filename), name, sizeof name) && is_there(name);
 }
 
 /* Was the file changed just now, by this node's clock? Who makes it may not have said so yet. */
@@ -186,39 +183,40 @@ static int set_aside(const char *filename, const char *name)
 }
 
 /* Rank 0, what it has made: by the folder in which it did, whatever that is called now. May lie in `room`. */
-static const char *where_made(const mpiox_mpi_staging *staging, const char *name, char room[PATH_MAX])
+static const char *where_made(const staged *s, const char *name, char room[PATH_MAX])
 {
     struct stat status;
-    const bool known = staging->folder > 0 && mpiox_storage_staging_in(staging->folder, "", room, PATH_MAX) &&
-                       stat(room, &status) == 0 && mpiox_storage_staging_in(staging->folder, name, room, PATH_MAX);
+    const bool known = s->folder > 0 && mpiox_storage_staging_in(s->folder, "", room, PATH_MAX) &&
+                       stat(room, &status) == 0 && mpiox_storage_staging_in(s->folder, name, room, PATH_MAX);
 
     return known ? room : name;
 }
 
-/* One file, in the folder that the path leads to now. 0 or an errno. */
-static int make_one(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, const char *name,
-                    mpiox_mpi_staging *out)
+/* One file, in the folder that the path leads to now, with the hints' striping, where the file system takes it. 0 or an
+ * errno. */
+static int make_one(mpiox_opening *o, const mpiox_service *service, const char *name, staged *s)
 {
+    const mpiox_layout_wish wish = {o->hints->striping_unit, o->hints->striping_factor, o->hints->start_iodevice};
     char room[PATH_MAX];
     struct stat status;
-    const char *there = where_made(out, name, room);
-
-    make_striped(opening, there, out);
-    int code = mpiox_storage_staging_create(there, out->made, service->count);
+    const char *there = where_made(s, name, room);
+    const mpiox_layout_made made = mpiox_layout_create(there, &wish);
+    int code = mpiox_storage_staging_create(there, made != MPIOX_MADE_NOTHING, service->count);
 
     if (code == 0 && lstat(there, &status) != 0) {
         code = errno;
         mpiox_storage_staging_forget(there);
         unlink(there);
     }
-    if (code == 0 && is_there(opening->filename)) { /* whoever had the staging name has just given the file its own */
+    if (code == 0 && is_there(o->filename)) { /* whoever had the staging name has just given the file its own */
         code = EEXIST;
         mpiox_storage_staging_remove(there, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
     }
     if (code == 0) {
-        out->guard = mpiox_storage_staging_guard(there);
-        out->device = (uint64_t)status.st_dev;
-        out->inode = (uint64_t)status.st_ino;
+        s->guard = mpiox_storage_staging_guard(there);
+        o->told->device = (uint64_t)status.st_dev;
+        o->told->inode = (uint64_t)status.st_ino;
+        o->told->striped = made == MPIOX_MADE_STRIPED;
     }
     return code;
 }
@@ -237,44 +235,43 @@ static bool suits_library(const char *filename, const char *name)
 }
 
 /* It was made by a shorter one. */
-static bool does_not_suit(const mpiox_mpi_staging_opening *opening, const mpiox_mpi_staging *out)
+static bool does_not_suit(const mpiox_opening *o)
 {
     char name[PATH_MAX];
 
-    return out->hidden && mpiox_storage_staging_name(mpiox_mpi_path(opening->filename), name, sizeof name) &&
-           !suits_library(opening->filename, name);
+    return o->told->hidden && mpiox_storage_staging_name(mpiox_mpi_path(o->filename), name, sizeof name) &&
+           !suits_library(o->filename, name);
 }
 
 /* False: others have such a file, and it is to be tried again until then. They may be ranks of this job, whose
  * delegates have it soon; else the opening is refused. */
-static bool make(const mpiox_mpi_staging_opening *opening, const mpiox_service *service, double until,
-                 mpiox_mpi_staging *out)
+static bool make(mpiox_opening *o, const mpiox_service *service, double until, staged *s)
 {
+    mpiox_told *told = o->told;
     char name[PATH_MAX];
-    const bool fits = mpiox_storage_staging_name(opening->filename, name, sizeof name) &&
-                      suits_library(opening->filename, name);
-    int code = fits ? set_aside(opening->filename, name) : ENAMETOOLONG;
+    const bool fits = mpiox_storage_staging_name(o->filename, name, sizeof name) && suits_library(o->filename, name),
+               stores = mpiox_opener_stores(o->hints);
+    int code = fits ? set_aside(o->filename, name) : ENAMETOOLONG;
 
-    out->folder = code == 0 ? mpiox_storage_staging_folder(name) : 0;
-    if (code == 0 && opening->subfiles)
-        out->parts = service->count;
-    else if (code == 0 && (code = make_one(opening, service, name, out)) == EEXIST)
+    s->folder = code == 0 ? mpiox_storage_staging_folder(name) : 0;
+    if (code == 0 && stores)
+        told->parts = service->count;
+    else if (code == 0 && (code = make_one(o, service, name, s)) == EEXIST)
         code = EAGAIN;
-    if (code != 0 && out->folder > 0) {
-        close(out->folder);
-        out->folder = 0;
+    if (code != 0 && s->folder > 0) {
+        close(s->folder);
+        s->folder = 0;
     }
     if (code == EAGAIN && mpiox_now() > until)
-        refuse(&out->error, EBUSY);
+        refuse(&told->error, EBUSY);
     if (code == EAGAIN) {
-        out->made = out->striped = false;
         poll(NULL, 0, look_pause_ms);
-        return out->error.code != MPIOX_OK;
+        return told->error.code != MPIOX_OK;
     }
-    out->hidden = code == 0;
-    out->made = out->hidden && !opening->subfiles;
-    out->scratch = out->made && opening->hints->close == MPIOX_CLOSE_NEVER;
-    out->unnamed = code;
+    told->hidden = code == 0;
+    told->made = told->hidden && !stores;
+    told->scratch = told->made && o->hints->close == MPIOX_CLOSE_NEVER;
+    told->unnamed = code;
     return true;
 }
 
@@ -291,87 +288,94 @@ static void tell_of_unnamed(const char *filename, int code)
 }
 
 /* What the job's delegates have of it. */
-static void look(const mpiox_mpi_staging_opening *opening, mpiox_service *service, mpiox_forwarded_hold **hold,
-                 mpiox_mpi_staging *out)
+static void look(mpiox_opening *o, mpiox_service *service, staged *s)
 {
+    mpiox_told *told = o->told;
     int why;
 
-    if (service == NULL || !mpiox_mpi_path_is_posix(opening->filename) || !mpiox_forwarded_may_hold(service))
+    if (service == NULL || !mpiox_mpi_path_is_posix(o->filename) || !mpiox_forwarded_may_hold(service))
         return;
-    *hold = find(service, mpiox_mpi_path(opening->filename), MPIOX_HOLD_TO_OPEN, out->patience, &out->hidden, &why);
-    out->held = *hold != NULL;
-    out->scratch = out->held && mpiox_forwarded_hold_is_scratch(*hold);
+    s->hold = find(service, mpiox_mpi_path(o->filename), MPIOX_HOLD_TO_OPEN, s->patience, &told->hidden, &why);
+    told->held = s->hold != NULL;
+    told->scratch = told->held && mpiox_forwarded_hold_is_scratch(s->hold);
     if (why != 0)
-        refuse(&out->error, why);
-    else if (out->held && !goes_through(opening))
-        flush(*hold, out->patience, &out->error);
-    if (out->error.code == MPIOX_OK && does_not_suit(opening, out))
-        mpiox_error_set(&out->error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
+        refuse(&told->error, why);
+    else if (told->held && !goes_through(o))
+        flush(s->hold, s->patience, &told->error);
+    if (told->error.code == MPIOX_OK && does_not_suit(o))
+        mpiox_error_set(&told->error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
                         "open (by the name that it has until it is written)");
 }
 
-mpiox_mpi_staging mpiox_mpi_staging_begin(const mpiox_mpi_staging_opening *opening, mpiox_forwarded_hold **hold)
+static void follow(mpiox_opening *o)
+{
+    const char *path = mpiox_mpi_path(o->filename);
+
+    o->name = o->told->hidden && mpiox_storage_staging_name(path, o->room, PATH_MAX) ? o->room : o->filename;
+}
+
+static bool decide(mpiox_opening *o, void **state)
 {
     mpiox_service *service = mpiox_service_current();
-    const int32_t patience = opening->hints->drain_patience;
+    const int32_t patience = o->hints->drain_patience;
     const double until = mpiox_now() + whole_s;
-    mpiox_mpi_staging out = {.patience = patience < whole_s ? patience : whole_s};
+    mpiox_told *told = o->told;
+    staged *s = calloc(1, sizeof *s);
+    bool late;
 
-    *hold = NULL;
-    mpiox_error_clear(&out.error);
+    *state = s;
+    if (s == NULL) {
+        mpiox_error_set(&told->error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open");
+        return true;
+    }
+    s->patience = patience < whole_s ? patience : whole_s;
     do {
-        look(opening, service, hold, &out);
-        out.late = service == NULL && (may_be_adopted(opening) || is_to_be_hidden(opening));
-    } while (service != NULL && out.error.code == MPIOX_OK && !out.held && !out.hidden && is_to_be_hidden(opening) &&
-             !make(opening, service, until, &out));
-    return out;
+        look(o, service, s);
+        late = service == NULL && (may_be_adopted(o) || is_to_be_hidden(o));
+    } while (service != NULL && told->error.code == MPIOX_OK && !told->held && !told->hidden && is_to_be_hidden(o) &&
+             !make(o, service, until, s));
+    told->is_there |= (o->amode & MPI_MODE_EXCL) && told->hidden && !told->made && told->parts == 0;
+    follow(o);
+    return !late;
 }
 
-bool mpiox_mpi_staging_start(MPI_Comm comm, const mpiox_mpi_staging_opening *opening, mpiox_mpi_staging *staging)
+/* The delegates are started before it can be made. */
+static bool start(mpiox_opening *o, void **state)
 {
     const char *reason;
-    mpiox_service *service = mpiox_service_get(comm, opening->hints, &reason);
+    mpiox_service *service = mpiox_service_get(o->comm, o->hints, &reason);
     const double until = mpiox_now() + whole_s;
     bool hidden;
-    int rank = 0, why;
+    int why;
 
-    PMPI_Comm_rank(comm, &rank);
-    if (rank == 0 && service != NULL) /* when it has come, what an earlier job has left is in the files */
-        mpiox_forwarded_hold_end(
-            find(service, mpiox_mpi_path(opening->filename), MPIOX_HOLD_TO_LOOK, 0, &hidden, &why));
-    if (rank == 0 && is_to_be_hidden(opening)) {
-        while (service != NULL && is_to_be_hidden(opening) && !make(opening, service, until, staging)) {
-        }
-        if (!staging->hidden && staging->error.code == MPIOX_OK && !opening->subfiles)
-            make_striped(opening, opening->filename, staging);
-    }
-    return PMPI_Bcast(staging, sizeof *staging, MPI_BYTE, 0, comm) == MPI_SUCCESS;
+    if (o->rank == 0 && service != NULL) /* when it has come, what an earlier job has left is in the files */
+        mpiox_forwarded_hold_end(find(service, mpiox_mpi_path(o->filename), MPIOX_HOLD_TO_LOOK, 0, &hidden, &why));
+    if (o->rank == 0)
+        while (service != NULL && is_to_be_hidden(o) && !make(o, service, until, *state))
+            continue;
+    if (o->rank == 0)
+        follow(o);
+    return true;
 }
 
-const char *mpiox_mpi_staging_name(const mpiox_mpi_staging *staging, const char *filename, char room[PATH_MAX])
+static bool is_another(const mpiox_told *told, const struct stat *status)
 {
-    return staging->hidden && mpiox_storage_staging_name(mpiox_mpi_path(filename), room, PATH_MAX) ? room : filename;
-}
-
-static bool is_another(const mpiox_mpi_staging *staging, const struct stat *status)
-{
-    return staging->inode != 0 &&
-           ((uint64_t)status->st_dev != staging->device || (uint64_t)status->st_ino != staging->inode);
+    return told->inode != 0 && ((uint64_t)status->st_dev != told->device || (uint64_t)status->st_ino != told->inode);
 }
 
 /* It has its own name already: by a delegate that had opened it when others could not, or as a file of subfiles. */
-static bool is_named(const mpiox_mpi_staging *staging, const char *there)
+static bool is_named(const mpiox_told *told, const char *there)
 {
     char path[PATH_MAX];
     struct stat status;
 
     return mpiox_storage_staging_final(there, path, sizeof path) && lstat(path, &status) == 0 &&
-           !is_another(staging, &status);
+           !is_another(told, &status);
 }
 
 /* The delegates do not have it: it needs no other name. A part that one of them had begun when it died nobody else
  * ends, and none has bytes yet. 0, or *error. */
-static int unhide(const mpiox_mpi_staging *staging, const char *there, mpiox_error *error)
+static int unhide(const mpiox_told *told, const char *there, mpiox_error *error)
 {
     const mpiox_service *service = mpiox_service_current();
     const int parts = service != NULL ? service->count : 1;
@@ -379,21 +383,21 @@ static int unhide(const mpiox_mpi_staging *staging, const char *there, mpiox_err
     bool renamed = false;
     int code = lstat(there, &status) == 0 ? 0 : errno;
 
-    if (code == 0 && is_another(staging, &status))
+    if (code == 0 && is_another(told, &status))
         code = ENOENT;
     for (int part = 0; code == 0 && !renamed && part < parts; part++)
         code = mpiox_storage_staging_end(there, part, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
-    if (code == 0 || ((code == ENOENT || (code == EEXIST && staging->inode != 0)) && is_named(staging, there)))
+    if (code == 0 || ((code == ENOENT || (code == EEXIST && told->inode != 0)) && is_named(told, there)))
         return MPIOX_OK;
     return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "open (the new file does not get its own name)");
 }
 
 /* Does the path lead to another folder by now? */
-static bool leads_elsewhere(const mpiox_mpi_staging *staging, const char *name)
+static bool leads_elsewhere(const staged *s, const char *name)
 {
     struct stat held, now;
     const int folder = mpiox_storage_staging_folder(name);
-    const bool known = folder > 0 && fstat(folder, &now) == 0 && fstat(staging->folder, &held) == 0;
+    const bool known = folder > 0 && fstat(folder, &now) == 0 && fstat(s->folder, &held) == 0;
 
     if (folder > 0)
         close(folder);
@@ -402,60 +406,78 @@ static bool leads_elsewhere(const mpiox_mpi_staging *staging, const char *name)
 
 /* It was not opened, or as another one. What the MPI library has made in a folder that has got that path since goes,
  * too. */
-static void unmake(const mpiox_mpi_staging *staging, const char *name, const char *there)
+static void unmake(const mpiox_opening *o, const staged *s, const char *there)
 {
-    if (!staging->hidden) {
-        unlink(name);
-    } else if (staging->inode != 0) {
-        mpiox_storage_staging_remove(there, staging->device, staging->inode);
-        if (leads_elsewhere(staging, name))
-            mpiox_storage_staging_remove_empty(name);
+    if (o->told->inode != 0) {
+        mpiox_storage_staging_remove(there, o->told->device, o->told->inode);
+        if (leads_elsewhere(s, o->name))
+            mpiox_storage_staging_remove_empty(o->name);
     } else {
-        if (mpiox_subfiles_job_remove(there) == EILSEQ)
+        if (mpiox_storage_container.remove(there) == EILSEQ)
             unlink(there);
         mpiox_storage_staging_forget(there);
     }
 }
 
-/* Rank 0, of what it has made. 0, or *error. */
-static int settle_made(const mpiox_mpi_staging *staging, const char *name, bool opened, bool through_delegates,
-                       mpiox_error *error)
+/* Rank 0, of what was made. 0, or *error. */
+static int settle_made(const mpiox_opening *o, const staged *s, bool opened, mpiox_error *error)
 {
     char room[PATH_MAX];
-    const char *there = where_made(staging, name, room);
+    const char *there = where_made(s, o->name, room);
 
-    if (!opened || (staging->hidden && !through_delegates && unhide(staging, there, error) != MPIOX_OK))
-        unmake(staging, name, there);
-    if (staging->guard > 0)
-        close(staging->guard);
-    if (staging->folder > 0)
-        close(staging->folder);
+    if (!opened || (!o->through && unhide(o->told, there, error) != MPIOX_OK))
+        unmake(o, s, there);
     return error->code;
 }
 
-int mpiox_mpi_staging_opened(MPI_Comm comm, const mpiox_mpi_staging *staging, const char *name, bool opened,
-                             bool through_delegates, mpiox_forwarded_hold *hold, mpiox_error *error)
+/* The delegates keep what they have of it no longer. Collective where it was held, or made and they do not have it: 0,
+ * or the same *error on all ranks, as of told->error, or it does not get its own name. */
+static int end(mpiox_opening *o, staged *s, bool opened, mpiox_error *error)
 {
-    int rank = 0;
+    const mpiox_told *told = o->told;
+    const bool made = told->hidden && told->made;
 
     mpiox_error_clear(error);
-    PMPI_Comm_rank(comm, &rank);
-    if (rank == 0 && staging->unnamed != 0 && opened) /* else the MPI library says why */
-        tell_of_unnamed(name, staging->unnamed);
-    if (!staging->held && !staging->made) {
-        if (rank == 0 && staging->folder > 0) /* subfiles that were not made */
-            close(staging->folder);
-        return MPIOX_OK;
+    if (s != NULL && told->unnamed != 0 && opened) /* else the MPI library says why */
+        tell_of_unnamed(o->name, told->unnamed);
+    if (s != NULL && s->hold != NULL && opened && !o->through)
+        flush(s->hold, s->patience, error);
+    if (s != NULL && made)
+        settle_made(o, s, opened, error);
+    if (s != NULL) {
+        if (s->guard > 0)
+            close(s->guard);
+        if (s->folder > 0)
+            close(s->folder);
+        mpiox_forwarded_hold_end(s->hold);
+        free(s);
     }
-    if (hold != NULL && opened && !through_delegates)
-        flush(hold, staging->patience, error);
-    if (rank == 0 && staging->made)
-        settle_made(staging, name, opened, through_delegates, error);
-    mpiox_forwarded_hold_end(hold);
-    if ((staging->held || !through_delegates) && PMPI_Bcast(error, sizeof *error, MPI_BYTE, 0, comm) != MPI_SUCCESS)
+    if ((told->held || (made && !o->through)) && PMPI_Bcast(error, sizeof *error, MPI_BYTE, 0, o->comm) != MPI_SUCCESS)
         error->code = MPIOX_E_MPI;
     return error->code;
 }
+
+/* What not all ranks have opened goes. */
+static int keep(mpiox_opening *o, void **state, bool *abandoned, mpiox_error *error)
+{
+    staged *s = *state;
+
+    (void)abandoned;
+    *state = NULL;
+    return end(o, s, o->opened && !mpiox_opening_is_partial(o), error);
+}
+
+static void abandon(mpiox_opening *o, void **state)
+{
+    staged *s = *state;
+    mpiox_error ignored;
+
+    *state = NULL;
+    end(o, s, false, &ignored);
+}
+
+const mpiox_opener mpiox_staged_opener = {
+    .decide = decide, .start = start, .follow = follow, .keep = keep, .abandon = abandon};
 
 /* By the MPI library, unless the name is an index: it would leave the subfiles. */
 static int delete_named(const char *filename, MPI_Info info)
@@ -480,6 +502,7 @@ int mpiox_mpi_delete(const char *filename, MPI_Info info)
     mpiox_service *service = mpiox_service_current();
     mpiox_forwarded_hold *hold = NULL;
     char room[PATH_MAX];
+    const char *name = filename;
     bool hidden = false;
     int result, why;
 
@@ -488,9 +511,8 @@ int mpiox_mpi_delete(const char *filename, MPI_Info info)
     if (hold != NULL)
         mpiox_forwarded_hold_discard(hold);
     hidden = hidden && !is_there(mpiox_mpi_path(filename)); /* who writes it for a delegate that has died names it */
-    const mpiox_mpi_staging staging = {.hidden = hidden};
-    const char *name = mpiox_mpi_staging_name(&staging, filename, room);
-
+    if (hidden && mpiox_storage_staging_name(mpiox_mpi_path(filename), room, PATH_MAX))
+        name = room;
     result = delete_named(name, info);
     if (hidden && result == MPI_SUCCESS)
         mpiox_storage_staging_forget(name);

@@ -3,7 +3,6 @@
  */
 #include "mpiox_handlers.h"
 #include "mpiox_mpi_error.h"
-#include "mpiox_subfiles_job.h"
 #include "mpiox_handle.h"
 #include "mpiox_nonblocking.h"
 
@@ -47,9 +46,9 @@ int mpiox_mpi_sync(MPI_File fh)
         mpiox_forwarded_balance(handle->forwarded);
     if (mpiox_handle_is_managed(handle) && mpiox_file_sync(handle->file, failed ? &late : &error) != MPIOX_OK)
         failed = true;
-    result = handle != NULL && handle->subfiles ? MPI_SUCCESS : PMPI_File_sync(fh);
+    result = handle != NULL && handle->opener != NULL ? MPI_SUCCESS : PMPI_File_sync(fh);
     mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
-    if (handle != NULL && !failed)
-        mpiox_subfiles_job_synced(handle->writer);
+    if (handle != NULL && handle->opened_as != NULL && !failed)
+        handle->opener->synced(handle->opened_as);
     return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is told only once */
 }

@@ -190,11 +190,10 @@ int mpiox_mpi_set_view(MPI_File fh, MPI_Offset disp, MPI_Datatype etype, MPI_Dat
             put_back(handle, &view, was_ours);
             return mpiox_mpi_error_raise(fh, handle->path, &error);
         }
-        if (handle->subfiles) {
+        if (handle->opener != NULL) {
             put_back(handle, &view, was_ours);
-            return mpiox_mpi_raise_problem(
-                handle, native ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_UNSUPPORTED_DATAREP,
-                "MPI_File_set_view: stored as subfiles, no such view: mpiio-ext subfiles merge it");
+            return mpiox_mpi_raise_problem(handle, native ? MPI_ERR_UNSUPPORTED_OPERATION : MPI_ERR_UNSUPPORTED_DATAREP,
+                                           handle->opener->no_view);
         }
     }
     if (!handle->all_ours || handle->shares_views) {

@@ -15,8 +15,8 @@
 #include "mpiox_handle.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_mpi_staging.h"
+#include "mpiox_storage_container.h"
 #include "mpiox_storage_staging.h"
-#include "mpiox_subfiles_job.h"
 
 enum { MOST_LINKS = 40, PAUSE_MS = 20 };
 
@@ -213,7 +213,7 @@ static void await_at_0(uintptr_t comm, const char *filename)
 static int beginning(const char *filename)
 {
     await_as_named(filename);
-    return mpiox_mpi_path_is_posix(filename) ? mpiox_subfiles_job_beginning(mpiox_mpi_path(filename)) : -1;
+    return mpiox_mpi_path_is_posix(filename) ? mpiox_storage_container.beginning(mpiox_mpi_path(filename)) : -1;
 }
 
 extern const char __ehdr_start[] __attribute__((visibility("hidden"))); /* by the linker: where this library is */

@@ -7,7 +7,7 @@
  * Algorithm. These functions bear PnetCDF's names: where the linker finds this library before PnetCDF, it finds them
  *            first. Rank 0, which alone looks, waits until the file is whole. Then PnetCDF's own function does its
  *            work: the next of that name, or, where PnetCDF was loaded out of the linker's sight (modules of Python),
- *            that of the caller's libraries. It finds the format of subfiles by a copy of their first bytes.
+ *            that of the caller's libraries. It finds the format of a container by a copy of their first bytes.
  * Needs.     The declarations of PnetCDF from 1.9 on, which are written out here. Handles of MPI are ints or pointers,
  *            and passed on as they come. Where this library is in front of the C library, mpiox_posix.c makes whoever
  *            looks wait.

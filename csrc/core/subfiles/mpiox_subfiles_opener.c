@@ -1,5 +1,20 @@
-/* mpiox_subfiles_job.c - see mpiox_subfiles_job.h. */
-#include "mpiox_subfiles_job.h"
+/*
+ * mpiox_subfiles_opener.c - files that are stored as several, from their opening to their close.
+ *
+ * Problem.   The name that a program opens is an index. The MPI library, which opens what it is told to, must never
+ *            take that for the data, and who is killed must not leave a file that looks whole.
+ * Algorithm. Rank 0 looks before the file is opened, and every rank at what it has opened: if it has become an index,
+ *            another one, or none, all of them close it and begin again, ten times at most. A new file for which the
+ *            hint asks is made as subfiles; one that is there is what its index says, whatever the hints. Before a rank
+ *            writes, the index says `writing`; rank 0 makes it whole once all ranks have closed it, unless a job before
+ *            has left it unfinished. The MPI library opens the index for reading alone, and gets no access: what this
+ *            library cannot carry out is an error.
+ *            The index of a file that delegates write behind its close has a staging name (mpiox_mpi_staging.h). It
+ *            says `writing`, until the last of them, or rank 0 at its close, gives the file its own name, as a whole
+ *            one. Should the close fail it gets its own name at once, and is not whole.
+ * Guarantee. Every rank opens the file in the same way, or gets the same error. A damaged index, or a subfile that is
+ *            missing or has not its size, is an error of the opening, which says so.
+ */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +24,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -17,21 +31,22 @@
 #include "mpiox_layout.h"
 #include "mpiox_layout_gluster.h"
 #include "mpiox_layout_inspect.h"
+#include "mpiox_opener.h"
 #include "mpiox_storage_staging.h"
 #include "mpiox_subfiles_files.h"
 #include "mpiox_wait.h"
 
-struct mpiox_subfiles_writer {
+/* Rank 0 has the file open; the index is to be made whole. */
+typedef struct writer {
     mpiox_subfiles index;
     int guard;
     bool reads;  /* and nothing else */
     bool staged; /* it is whole once delegates have written it */
     bool torn;   /* a job before has not closed it, and it has not been emptied since */
     bool stable; /* it was synced */
-};
+} writer;
 
 enum {
-    BEGINNING = 8192, /* bytes in which formats have their signatures */
     TRIES = 100,
     AWAIT_S = 3, /* clients of GlusterFS, NFS and FUSE trust their caches of names for a second */
     AWAIT_PAUSE_NS = 10000000
@@ -45,7 +60,8 @@ static const char
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
-bool mpiox_subfiles_job_are_asked_for(const mpiox_hints *hints)
+/* Is a file that is made to be stored as several? A scratch file is stored nowhere. */
+static bool stores(const mpiox_hints *hints)
 {
     return strcmp(hints->subfiles, "0") != 0 && strcasecmp(hints->subfiles, "per_node=0") != 0 &&
            hints->close != MPIOX_CLOSE_NEVER;
@@ -153,36 +169,28 @@ static int32_t count_of(const char *path, const servers *all, const mpiox_hints 
     return count < 1 ? 1 : count < MPIOX_SUBFILES_MOST ? (int32_t)count : MPIOX_SUBFILES_MOST;
 }
 
-/* path: of the index. */
-static int create(const char *path, const mpiox_subfiles_job_opening *opening, int nodes, mpiox_subfiles_writer *out)
+static int create(const mpiox_opening *o, int nodes, writer *out)
 {
-    const mpiox_hints *hints = opening->hints;
+    const mpiox_hints *hints = o->hints;
+    const char *path = o->told->parts > 0 ? o->name : o->filename; /* of the index */
     char folder[PATH_MAX];
 
     folder_of(path, folder);
     servers all = servers_of(folder);
     const mpiox_subfiles_places places = {fits, &all};
-    const int code = mpiox_subfiles_create(path, opening->filename, count_of(path, &all, hints, nodes),
+    const int code = mpiox_subfiles_create(path, o->filename, count_of(path, &all, hints, nodes),
                                            unit_of(folder, hints), all.target != NULL ? &places : NULL, &out->index,
                                            &out->guard);
     free(all.target);
     return code;
 }
 
-static void fail(mpiox_subfiles_job *subfiles, int sys_errno, const char *what)
+/* What says which delegates have bytes left lies beside an index with a staging name. */
+static int create_staged(const mpiox_opening *o, writer *out)
 {
-    mpiox_error_set(&subfiles->error, MPIOX_E_IO, sys_errno, -1, -1, what);
-}
+    const int code = mpiox_storage_staging_create(o->name, true, o->told->parts);
 
-/* What says which delegates have bytes left lies beside the index. */
-static int create_staged(const mpiox_subfiles_job_opening *opening, int nodes, mpiox_subfiles_writer *out)
-{
-    int code = create(opening->staging, opening, nodes, out);
-
-    if (code != 0)
-        return code;
-    out->staged = true;
-    code = mpiox_storage_staging_create(opening->staging, true, opening->parts);
+    out->staged = code == 0;
     if (code == 0)
         return 0;
     mpiox_subfiles_remove(&out->index);
@@ -190,6 +198,11 @@ static int create_staged(const mpiox_subfiles_job_opening *opening, int nodes, m
     if (out->guard >= 0)
         close(out->guard);
     return code;
+}
+
+static void fail(mpiox_opening *o, int sys_errno, const char *what)
+{
+    mpiox_error_set(&o->told->error, MPIOX_E_IO, sys_errno, -1, -1, what);
 }
 
 /* What the errno of a file that could not be made means. */
@@ -202,24 +215,23 @@ static const char *why_not_made(int code)
 }
 
 /* False: something has come to have its name meanwhile. */
-static bool make(const mpiox_subfiles_job_opening *opening, int nodes, mpiox_subfiles_job *out,
-                 mpiox_subfiles_writer **writer)
+static bool make(mpiox_opening *o, int nodes, void **state)
 {
-    mpiox_subfiles_writer *w = calloc(1, sizeof *w);
-    const int code = w == NULL            ? ENOMEM
-                     : opening->parts > 0 ? create_staged(opening, nodes, w)
-                                          : create(opening->filename, opening, nodes, w);
+    writer *w = calloc(1, sizeof *w);
+    int code = w != NULL ? create(o, nodes, w) : ENOMEM;
 
-    out->is = out->made = code == 0;
+    if (code == 0 && o->told->parts > 0)
+        code = create_staged(o, w);
     if (code == 0) {
-        out->id = w->index.id;
-        *writer = w;
+        o->told->container = o->told->made = true;
+        o->told->id = w->index.id;
+        *state = w;
         return true;
     }
     free(w);
-    if (code == EEXIST && opening->parts == 0)
+    if (code == EEXIST && o->told->parts == 0)
         return false;
-    fail(out, code, why_not_made(code));
+    fail(o, code, why_not_made(code));
     return true;
 }
 
@@ -247,7 +259,7 @@ static void tell_of_writing(const char *path)
             path);
 }
 
-static void drop(mpiox_subfiles_writer *writer)
+static void drop(writer *writer)
 {
     if (writer->guard >= 0)
         close(writer->guard);
@@ -255,13 +267,13 @@ static void drop(mpiox_subfiles_writer *writer)
     free(writer);
 }
 
-static bool is_unused(const mpiox_subfiles_writer *writer)
+static bool is_unused(const writer *writer)
 {
     return writer->guard >= 0 && mpiox_storage_guard(writer->guard, MPIOX_GUARD_LOOK) == 0;
 }
 
 /* Of a file that delegates write the index says so already. */
-static int begin(mpiox_subfiles_writer *writer)
+static int begin(writer *writer)
 {
     int code = 0;
 
@@ -273,9 +285,9 @@ static int begin(mpiox_subfiles_writer *writer)
     return code;
 }
 
-static void fail_of_subfile(const mpiox_subfiles *index, int32_t bad, int code, mpiox_subfiles_job *out)
+static void fail_of_subfile(mpiox_opening *o, const mpiox_subfiles *index, int32_t bad, int code)
 {
-    char what[sizeof out->error.what], folder[PATH_MAX];
+    char what[sizeof o->told->error.what], folder[PATH_MAX];
 
     if (code == ENOENT && !mpiox_subfiles_folder(index, folder, sizeof folder))
         snprintf(what, sizeof what, "open (its folder %.48s is missing)", strrchr(folder, '/') + 1);
@@ -285,118 +297,123 @@ static void fail_of_subfile(const mpiox_subfiles *index, int32_t bad, int code, 
                  : code == EBADMSG ? "has another size than its index says"
                  : code == EACCES  ? "cannot be reached: chmod its folder"
                                    : "cannot be used");
-    fail(out, code == EBADMSG ? EIO : code, what);
+    fail(o, code == EBADMSG ? EIO : code, what);
 }
 
-/* What is wrong with the subfiles. 0 or an errno, after fail(). */
-static int check(const mpiox_subfiles_job_opening *opening, const mpiox_subfiles *index, mpiox_subfiles_job *out)
+/* False, after fail(): something is wrong with the subfiles. */
+static bool is_usable(mpiox_opening *o, const mpiox_subfiles *index)
 {
     int32_t bad = 0;
     const int code = mpiox_subfiles_check(index, &bad);
 
-    if (code != 0) {
-        fail_of_subfile(index, bad, code, out);
-        return code;
-    }
-    if (writes(opening->amode) && mpiox_subfiles_is_copy(index)) {
-        fail(out, EPERM, "open (for writing a copy of the index of another file)");
-        return EPERM;
-    }
-    return 0;
+    if (code != 0)
+        fail_of_subfile(o, index, bad, code);
+    else if (writes(o->amode) && mpiox_subfiles_is_copy(index))
+        fail(o, EPERM, "open (for writing a copy of the index of another file)");
+    return o->told->error.code == MPIOX_OK;
 }
 
 /* The index is good, and is taken over. False: while this looked, somebody has removed the file, or made it one. */
-static bool open_index(const mpiox_subfiles_job_opening *opening, mpiox_subfiles *index, mpiox_subfiles_job *out,
-                       mpiox_subfiles_writer **writer)
+static bool open_index(mpiox_opening *o, mpiox_subfiles *index, void **state)
 {
-    mpiox_subfiles_writer *w = calloc(1, sizeof *w);
+    writer *w = calloc(1, sizeof *w);
     int code;
 
     if (w == NULL) {
-        fail(out, ENOMEM, "open (the index of subfiles)");
+        fail(o, ENOMEM, "open (the index of subfiles)");
         return true;
     }
     w->index = *index;
     *index = (mpiox_subfiles){.size = -1};
-    w->reads = !writes(opening->amode);
-    w->staged = opening->staging != NULL;
+    w->reads = !writes(o->amode);
+    w->staged = o->told->hidden;
     w->guard = mpiox_subfiles_guard(&w->index, w->reads ? MPIOX_GUARD_READS : MPIOX_GUARD_SHARED);
     if (w->guard >= 0 && !mpiox_subfiles_is_current(&w->index, w->guard)) {
         drop(w);
         return false;
     }
-    code = check(opening, &w->index, out);
-    if (code == 0 && (code = begin(w)) != 0)
-        fail(out, code, "open (replacing the index of subfiles)");
-    out->is = code == 0;
-    out->id = w->index.id;
-    if (code == 0)
-        *writer = w;
+    if (is_usable(o, &w->index) && (code = begin(w)) != 0)
+        fail(o, code, "open (replacing the index of subfiles)");
+    o->told->container = o->told->error.code == MPIOX_OK;
+    o->told->id = w->index.id;
+    if (o->told->container)
+        *state = w;
     else
         drop(w);
     return true;
 }
 
 /* False: look again. */
-static bool examine(const mpiox_subfiles_job_opening *opening, const char *path, mpiox_subfiles_job *out,
-                    mpiox_subfiles_writer **writer)
+static bool examine(mpiox_opening *o, const char *path, void **state)
 {
     mpiox_subfiles index;
-    char what[sizeof out->error.what];
+    char what[sizeof o->told->error.what];
     const char *why;
     const int code = mpiox_subfiles_read(path, &index, &why);
     bool done = true;
 
     if (code == EBADMSG) {
         snprintf(what, sizeof what, "open (index of subfiles: %s)", why);
-        fail(out, EIO, what);
+        fail(o, EIO, what);
     } else if (code != 0 && code != EILSEQ) {
-        fail(out, code, "open (the index of subfiles)");
-    } else if (code == 0 && !opening->wanted) {
-        snprintf(what, sizeof what, "open (stored as subfiles, and %s: mpiio-ext subfiles merge it)", opening->why_not);
-        mpiox_error_set(&out->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
+        fail(o, code, "open (the index of subfiles)");
+    } else if (code == 0 && !o->wanted) {
+        snprintf(what, sizeof what, "open (stored as subfiles, and %s: mpiio-ext subfiles merge it)", o->why_not);
+        mpiox_error_set(&o->told->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
     } else if (code == 0) {
-        done = open_index(opening, &index, out, writer);
+        done = open_index(o, &index, state);
     }
     mpiox_subfiles_free(&index);
     return done;
 }
 
-/* The file at `path`, if there is one, or a new one. False: look again. */
-static bool find_or_make(const mpiox_subfiles_job_opening *opening, const char *path, int nodes,
-                         mpiox_subfiles_job *out, mpiox_subfiles_writer **writer)
+/* Of how many nodes is not known yet. */
+enum { NODES_LATER = 0 };
+
+/* The file at `path`, if there is one, or a new one. False: look again. *late: not before the nodes are counted. */
+static bool find_or_make(mpiox_opening *o, const char *path, int nodes, bool *late, void **state)
 {
+    const bool is_to_be_made = o->told->parts > 0;
     struct stat status;
 
-    if (opening->parts == 0 && mpiox_subfiles_is_index(path))
-        return examine(opening, path, out, writer);
-    if (!opening->wanted || !mpiox_subfiles_job_are_asked_for(opening->hints) || !(opening->amode & MPI_MODE_CREATE))
+    if (!is_to_be_made && mpiox_subfiles_is_index(path))
+        return examine(o, path, state);
+    if (!o->wanted || !stores(o->hints) || !(o->amode & MPI_MODE_CREATE))
         return true;
-    if (!opening->prefixed && (opening->parts > 0 || lstat(path, &status) != 0 || mpiox_subfiles_drop_emptied(path))) {
-        out->late = is_per_node(opening->hints) && nodes == 0;
-        return out->late || make(opening, nodes, out, writer);
+    if (!o->prefixed && (is_to_be_made || lstat(path, &status) != 0 || mpiox_subfiles_drop_emptied(path))) {
+        *late = is_per_node(o->hints) && nodes == NODES_LATER;
+        return *late || make(o, nodes, state);
     }
     if (stat(path, &status) == 0)
-        tell(path, opening->hints, "it exists as one file, and stays one");
+        tell(path, o->hints, "it exists as one file, and stays one");
     return true;
 }
 
-mpiox_subfiles_job mpiox_subfiles_job_begin(const mpiox_subfiles_job_opening *opening, int nodes,
-                                            mpiox_subfiles_writer **writer)
+/* By which POSIX calls find it. NULL: they do not. */
+static const char *place_of(const mpiox_opening *o)
 {
-    const char *path = opening->path;
-    mpiox_subfiles_job out = {.is = false};
+    return o->told->hidden ? o->name : o->path;
+}
 
-    *writer = NULL;
-    mpiox_error_clear(&out.error);
-    if (path == NULL || !is_good(opening->amode))
-        return out;
+/* False: not before the nodes are counted. */
+static bool look(mpiox_opening *o, int nodes, void **state)
+{
+    const char *path = place_of(o);
+    bool late = false;
+
+    if (path == NULL || !is_good(o->amode))
+        return true;
     for (int tries = 0; tries < TRIES; tries++)
-        if ((opening->amode & MPI_MODE_EXCL && opening->parts == 0 && access(path, F_OK) == 0) ||
-            find_or_make(opening, path, nodes, &out, writer))
-            return out;
-    fail(&out, ESTALE, "open (subfiles that come and go all the time)");
-    return out;
+        if ((o->amode & MPI_MODE_EXCL && o->told->parts == 0 && access(path, F_OK) == 0) ||
+            find_or_make(o, path, nodes, &late, state))
+            return !late;
+    fail(o, ESTALE, "open (subfiles that come and go all the time)");
+    return true;
+}
+
+static bool decide(mpiox_opening *o, void **state)
+{
+    return look(o, NODES_LATER, state);
 }
 
 /* Nodes of the communicator, as the hint has them. 0: MPI has failed. */
@@ -417,18 +434,13 @@ static int nodes_of(MPI_Comm comm, int ranks_per_node)
     return PMPI_Allreduce(&mine, &nodes, 1, MPI_INT, MPI_SUM, comm) == MPI_SUCCESS ? nodes : 0;
 }
 
-bool mpiox_subfiles_job_start(MPI_Comm comm, const mpiox_subfiles_job_opening *opening, mpiox_subfiles_job *subfiles,
-                              mpiox_subfiles_writer **writer)
+static bool start(mpiox_opening *o, void **state)
 {
-    const int nodes = is_per_node(opening->hints) ? nodes_of(comm, opening->hints->ranks_per_node) : 1;
-    int rank = 0;
+    const int nodes = is_per_node(o->hints) ? nodes_of(o->comm, o->hints->ranks_per_node) : 1;
 
-    PMPI_Comm_rank(comm, &rank);
-    if (nodes == 0)
-        return false;
-    if (rank == 0)
-        *subfiles = mpiox_subfiles_job_begin(opening, nodes, writer);
-    return PMPI_Bcast(subfiles, sizeof *subfiles, MPI_BYTE, 0, comm) == MPI_SUCCESS;
+    if (o->rank == 0 && nodes != 0 && o->told->error.code == MPIOX_OK)
+        look(o, nodes, state);
+    return nodes != 0;
 }
 
 static bool sees(const char *path, uint64_t id)
@@ -441,35 +453,45 @@ static bool sees(const char *path, uint64_t id)
     return is;
 }
 
-bool mpiox_subfiles_job_have_gone(MPI_Comm comm, const char *path, const mpiox_subfiles_job *subfiles)
-{
-    bool gone = false;
-    int rank = 0;
-
-    PMPI_Comm_rank(comm, &rank);
-    if (rank == 0)
-        gone = !sees(path, subfiles->id);
-    return PMPI_Bcast(&gone, 1, MPI_C_BOOL, 0, comm) == MPI_SUCCESS && gone;
-}
-
-bool mpiox_subfiles_job_have_come(MPI_Comm comm, const char *path, bool opened)
-{
-    enum { NOT_OPENED, INDEX, OTHER };
-    int mine = !opened ? NOT_OPENED : path != NULL && mpiox_subfiles_is_index(path) ? INDEX : OTHER, all = NOT_OPENED;
-
-    return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, comm) == MPI_SUCCESS && all == INDEX;
-}
-
-void mpiox_subfiles_job_await(const char *path, const mpiox_subfiles_job *subfiles)
+/* Wait until this client of the file system sees the index that rank 0 has opened or made: names and attributes that it
+ * has cached may be of a file that was here before. */
+static void follow(mpiox_opening *o)
 {
     const struct timespec pause = {0, AWAIT_PAUSE_NS};
+    const char *path = place_of(o);
     const double begun = mpiox_now();
 
-    while (subfiles->is && !sees(path, subfiles->id) && mpiox_now() - begun < AWAIT_S)
+    while (o->told->container && path != NULL && !sees(path, o->told->id) && mpiox_now() - begun < AWAIT_S)
         nanosleep(&pause, NULL);
 }
 
-void mpiox_subfiles_job_explain(const char *path, int amode, mpiox_error *error)
+/* Of a file that is the MPI library's: have all ranks opened it, and is it an index by now? */
+static bool has_come(const mpiox_opening *o)
+{
+    enum { NOT_OPENED, INDEX, OTHER };
+    int mine = !o->opened ? NOT_OPENED : o->found != NULL && mpiox_subfiles_is_index(o->found) ? INDEX : OTHER;
+    int all = NOT_OPENED;
+
+    return PMPI_Allreduce(&mine, &all, 1, MPI_INT, MPI_MIN, o->comm) == MPI_SUCCESS && all == INDEX;
+}
+
+/* Not all ranks have opened the index: is that because it is no longer there, or another? Of a file that is taken over
+ * the ranks have agreed on the rest. */
+static bool has_changed(mpiox_opening *o)
+{
+    bool gone = false;
+
+    if (!o->told->looks || o->managed || (o->wanted && !o->told->container))
+        return false;
+    if (!o->wanted)
+        return has_come(o);
+    if (o->rank == 0)
+        gone = !sees(place_of(o), o->told->id);
+    return PMPI_Bcast(&gone, 1, MPI_C_BOOL, 0, o->comm) == MPI_SUCCESS && gone;
+}
+
+/* Why this rank could not open it: the first subfile that is in its way. */
+static void explain(const mpiox_opening *o, const char *path, mpiox_error *error)
 {
     mpiox_subfiles index;
     const char *why;
@@ -479,7 +501,7 @@ void mpiox_subfiles_job_explain(const char *path, int amode, mpiox_error *error)
     mpiox_error_set(error, MPIOX_E_IO, code != 0 ? code : EOPNOTSUPP, -1, -1, "open (a file of subfiles)");
     for (int32_t i = 0; code == 0 && i < index.count; i++) {
         if (!mpiox_subfiles_path(&index, i, name, sizeof name) ||
-            access(name, (amode & MPI_MODE_WRONLY ? 0 : R_OK) | (writes(amode) ? W_OK : 0)) == 0)
+            access(name, (o->amode & MPI_MODE_WRONLY ? 0 : R_OK) | (writes(o->amode) ? W_OK : 0)) == 0)
             continue;
         code = errno;
         snprintf(what, sizeof what,
@@ -492,7 +514,7 @@ void mpiox_subfiles_job_explain(const char *path, int amode, mpiox_error *error)
 /* ---- closing and removing ---------------------------------------------------------------------------------------- */
 
 /* 0 or an errno. */
-static int reveal(mpiox_subfiles_writer *writer)
+static int reveal(writer *writer)
 {
     char staging[PATH_MAX], path[PATH_MAX];
     int code;
@@ -506,13 +528,30 @@ static int reveal(mpiox_subfiles_writer *writer)
     return code;
 }
 
-void mpiox_subfiles_job_reveal(mpiox_subfiles_writer *writer)
+/* No rank can follow the MPI library, which has opened the index, or failed to. Where no delegate serves a file that
+ * was made by its staging name it gets its own, being written. */
+static int keep(mpiox_opening *o, void **state, bool *abandoned, mpiox_error *error)
 {
-    writer->staged = reveal(writer) != 0;
+    writer *w = *state;
+
+    if (!o->told->container)
+        return MPIOX_OK;
+    if (o->managed) {
+        if (w != NULL && o->told->hidden && o->told->made && !o->through)
+            w->staged = reveal(w) != 0;
+        return MPIOX_OK;
+    }
+    *abandoned = true;
+    if (o->found != NULL)
+        explain(o, o->told->hidden && access(o->name, F_OK) == 0 ? o->name : o->found, error);
+    else
+        mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open (a file of subfiles)");
+    error->rank = o->rank;
+    return error->code;
 }
 
 /* Of a file that has its staging name. 0 or an errno. */
-static int end_staged(mpiox_subfiles_writer *writer, bool whole)
+static int end_staged(writer *writer, bool whole)
 {
     const int code = whole ? 0 : reveal(writer);
 
@@ -522,89 +561,99 @@ static int end_staged(mpiox_subfiles_writer *writer, bool whole)
     return whole ? mpiox_storage_staging_left(writer->index.index) : code == ENOENT ? 0 : code;
 }
 
-void mpiox_subfiles_job_emptied(mpiox_subfiles_writer *writer)
+static void emptied(void *state)
 {
-    if (writer != NULL && !writer->staged)
-        mpiox_subfiles_emptied(&writer->index, writer->guard, &writer->torn);
+    writer *w = state;
+
+    if (!w->staged)
+        mpiox_subfiles_emptied(&w->index, w->guard, &w->torn);
 }
 
-void mpiox_subfiles_job_synced(mpiox_subfiles_writer *writer)
+static void synced(void *state)
 {
-    if (writer != NULL)
-        writer->stable = true;
+    ((writer *)state)->stable = true;
 }
 
-int mpiox_subfiles_job_end(mpiox_subfiles_writer *writer, bool whole, mpiox_error *error)
+/* whole: what was written is in the subfiles. 0 or an errno. */
+static int end(writer *w, bool whole)
 {
     int code = 0;
 
-    *error = (mpiox_error){.code = MPIOX_OK};
-    if (writer == NULL)
-        return MPIOX_OK;
-    if (!writer->reads && writer->staged)
-        code = end_staged(writer, whole);
-    else if (!writer->reads && whole && !writer->torn) {
-        code = mpiox_subfiles_end(&writer->index, writer->guard, writer->stable);
-        if (code == 0 && writer->index.size < 0 && is_unused(writer))
-            tell_of_writing(writer->index.index);
+    if (!w->reads && w->staged)
+        code = end_staged(w, whole);
+    else if (!w->reads && whole && !w->torn) {
+        code = mpiox_subfiles_end(&w->index, w->guard, w->stable);
+        if (code == 0 && w->index.size < 0 && is_unused(w))
+            tell_of_writing(w->index.index);
     }
-    drop(writer);
-    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "close (the index of subfiles)");
+    drop(w);
+    return code;
 }
 
-int mpiox_subfiles_job_delete(mpiox_subfiles_writer *writer, mpiox_error *error)
+/* The file goes, unless its name is gone, or another file has it by now. 0 or an errno. */
+static int delete(writer *w)
 {
     mpiox_subfiles now;
     const char *why;
 
-    *error = (mpiox_error){.code = MPIOX_OK};
-    if (writer == NULL)
-        return MPIOX_OK;
-    if (writer->guard >= 0) /* NFS keeps the name of a file that is open */
-        close(writer->guard);
-    writer->guard = -1;
-    int code = mpiox_subfiles_read(writer->index.index, &now, &why);
-    if (code == 0 && now.id == writer->index.id)
+    if (w->guard >= 0) /* NFS keeps the name of a file that is open */
+        close(w->guard);
+    w->guard = -1;
+    int code = mpiox_subfiles_read(w->index.index, &now, &why);
+    if (code == 0 && now.id == w->index.id)
         code = mpiox_subfiles_remove(&now);
     mpiox_subfiles_free(&now);
-    drop(writer);
-    return code == 0 || code == ENOENT || code == EILSEQ
-               ? MPIOX_OK
-               : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "deleting a file of subfiles");
+    drop(w);
+    return code == ENOENT || code == EILSEQ ? 0 : code;
 }
 
-/* ---- for others -------------------------------------------------------------------------------------------------- */
-
-int mpiox_subfiles_job_beginning(const char *path)
+static int close_file(void *state, int amode, bool fine, mpiox_error *error)
 {
-    char bytes[BEGINNING];
-    int64_t done = 0;
-    mpiox_storage *storage = NULL;
-    mpiox_error ignored;
-    int fd = -1;
+    const bool deletes = (amode & MPI_MODE_DELETE_ON_CLOSE) != 0;
+    const int code = state == NULL ? 0 : deletes ? delete(state) : end(state, fine);
 
-    if (!mpiox_subfiles_is_index(path) ||
-        mpiox_storage_container.open(path, O_RDONLY, -1, NULL, &storage, &ignored) != MPIOX_OK)
-        return -1;
-    if (mpiox_storage_read(storage, bytes, sizeof bytes, 0, &done, &ignored) == MPIOX_OK)
-        fd = memfd_create("mpiox_beginning", MFD_CLOEXEC);
-    if (fd >= 0 && write(fd, bytes, (size_t)done) != (ssize_t)done) {
-        close(fd);
-        fd = -1;
-    }
-    mpiox_storage_close(storage);
-    return fd;
+    *error = (mpiox_error){.code = MPIOX_OK};
+    return code == 0 ? MPIOX_OK
+                     : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1,
+                                       deletes ? "deleting a file of subfiles" : "close (the index of subfiles)");
 }
 
-int mpiox_subfiles_job_remove(const char *path)
+/* What was made by a staging name has gone by that. */
+static void abandon(mpiox_opening *o, void **state)
 {
-    mpiox_subfiles index;
-    const char *why;
-    int code = mpiox_subfiles_is_index(path) ? mpiox_subfiles_read(path, &index, &why) : EILSEQ;
+    const bool made = *state != NULL && o->told->made && !o->told->hidden;
 
-    if (code != 0)
-        return code;
-    code = mpiox_subfiles_remove(&index);
-    mpiox_subfiles_free(&index);
-    return code;
+    if (*state != NULL)
+        end(*state, true);
+    *state = NULL;
+    if (made)
+        (void)mpiox_storage_container.remove(o->name);
 }
+
+static void to_info(MPI_Info info, int32_t parts, int64_t unit)
+{
+    char text[32];
+
+    snprintf(text, sizeof text, "%d", parts);
+    PMPI_Info_set(info, "mpiox_subfiles", text);
+    snprintf(text, sizeof text, "%lld", (long long)unit);
+    if (parts > 0)
+        PMPI_Info_set(info, "mpiox_subfile_unit", text);
+}
+
+const mpiox_opener mpiox_subfiles_opener = {
+    .stores = stores,
+    .decide = decide,
+    .start = start,
+    .follow = follow,
+    .has_changed = has_changed,
+    .keep = keep,
+    .abandon = abandon,
+    .close = close_file,
+    .synced = synced,
+    .emptied = emptied,
+    .to_info = to_info,
+    .no_view = "MPI_File_set_view: stored as subfiles, no such view: mpiio-ext subfiles merge it",
+    .no_access = "an access of subfiles that only the MPI library could carry out",
+    .unclosed = "; its subfiles stay unfinished",
+};

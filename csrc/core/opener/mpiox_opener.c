@@ -1,0 +1,89 @@
+/* mpiox_opener.c - the walks over all openers. See mpiox_opener.h. */
+#include "mpiox_opener.h"
+
+static bool is_refused(const mpiox_opening *opening)
+{
+    return opening->told->error.code != MPIOX_OK;
+}
+
+bool mpiox_opener_stores(const mpiox_hints *hints)
+{
+    bool any = false;
+
+    for (int k = 0; k < MPIOX_OPENERS; k++)
+        any |= mpiox_openers[k]->stores != NULL && mpiox_openers[k]->stores(hints);
+    return any;
+}
+
+void mpiox_opener_decide(mpiox_opening *opening)
+{
+    mpiox_told *told = opening->told;
+
+    while (told->decided < MPIOX_OPENERS && !told->late && !is_refused(opening)) {
+        const int k = told->decided;
+
+        told->late = !mpiox_openers[k]->decide(opening, &opening->state[k]);
+        told->decided += !told->late;
+    }
+}
+
+bool mpiox_opener_start(mpiox_opening *opening)
+{
+    mpiox_told *told = opening->told;
+
+    if (told->late) {
+        for (int k = told->decided; k < MPIOX_OPENERS; k++)
+            if (!mpiox_openers[k]->start(opening, &opening->state[k]))
+                return false;
+        if (PMPI_Bcast(told, sizeof *told, MPI_BYTE, 0, opening->comm) != MPI_SUCCESS)
+            return false;
+    }
+    for (int k = 0; k < MPIOX_OPENERS; k++)
+        if (mpiox_openers[k]->follow != NULL)
+            mpiox_openers[k]->follow(opening);
+    return true;
+}
+
+bool mpiox_opener_has_changed(mpiox_opening *opening)
+{
+    bool changed = false;
+
+    for (int k = 0; k < MPIOX_OPENERS && !changed; k++)
+        changed = mpiox_openers[k]->has_changed != NULL && mpiox_openers[k]->has_changed(opening);
+    return changed;
+}
+
+/* The last one first: what it has done may be needed by the others. */
+int mpiox_opener_keep(mpiox_opening *opening, mpiox_error *error, bool *abandoned)
+{
+    mpiox_error_clear(error);
+    *abandoned = false;
+    for (int k = MPIOX_OPENERS - 1; k >= 0 && error->code == MPIOX_OK; k--)
+        if (mpiox_openers[k]->keep != NULL)
+            mpiox_openers[k]->keep(opening, &opening->state[k], abandoned, error);
+    return error->code;
+}
+
+void mpiox_opener_abandon(mpiox_opening *opening)
+{
+    for (int k = 0; k < MPIOX_OPENERS; k++)
+        if (mpiox_openers[k]->abandon != NULL)
+            mpiox_openers[k]->abandon(opening, &opening->state[k]);
+}
+
+const mpiox_opener *mpiox_opener_of(const mpiox_opening *opening, void **state)
+{
+    int k = 0;
+
+    while (mpiox_openers[k]->close == NULL)
+        k++;
+    *state = opening->state[k];
+    return mpiox_openers[k];
+}
+
+void mpiox_opener_to_info(const mpiox_opener *of, MPI_Info info, int32_t parts, int64_t unit)
+{
+    for (int k = 0; k < MPIOX_OPENERS; k++)
+        if (mpiox_openers[k]->to_info != NULL)
+            mpiox_openers[k]->to_info(info, mpiox_openers[k] == of ? parts : 0, unit);
+}

@@ -1,0 +1,44 @@
+/*
+ * mpiox_mpi_openers.c - the plain opener, and the order of all.
+ *
+ * A staging name comes first, since what it is given to may be a container; the plain opener makes what no other has
+ * made. See mpiox_opener.h.
+ */
+#include <unistd.h>
+
+#include "mpiox_layout_create.h"
+#include "mpiox_opener.h"
+
+/* Rank 0: make the file with the striping that the hints ask for, where the file system takes it. A name with a prefix
+ * is a file of one name to ROMIO and of another to OMPIO, and asks for a driver of the MPI library: that makes it. */
+static bool make_striped(mpiox_opening *o, void **state)
+{
+    const mpiox_layout_wish wish = {o->hints->striping_unit, o->hints->striping_factor, o->hints->start_iodevice};
+    const int access_mode = o->amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
+    mpiox_layout_made made;
+
+    (void)state;
+    if (o->told->hidden || o->told->container || !o->wanted || !(o->amode & MPI_MODE_CREATE) || o->prefixed ||
+        (access_mode != MPI_MODE_WRONLY && access_mode != MPI_MODE_RDWR)) /* the MPI library will refuse it */
+        return true;
+    made = mpiox_layout_create(o->filename, &wish);
+    o->told->made = made != MPIOX_MADE_NOTHING;
+    o->told->striped = made == MPIOX_MADE_STRIPED;
+    return true;
+}
+
+static bool start(mpiox_opening *o, void **state)
+{
+    return o->rank != 0 || o->told->error.code != MPIOX_OK || make_striped(o, state);
+}
+
+static void unmake(mpiox_opening *o, void **state)
+{
+    (void)state;
+    if (o->rank == 0 && o->told->made && !o->told->hidden && !o->told->container)
+        unlink(o->filename);
+}
+
+static const mpiox_opener plain = {.decide = make_striped, .start = start, .abandon = unmake};
+
+const mpiox_opener *const mpiox_openers[MPIOX_OPENERS] = {&mpiox_staged_opener, &mpiox_subfiles_opener, &plain};
