@@ -90,17 +90,28 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_staging.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
-    csrc/core/subfiles/mpiox_subfiles.c
-    csrc/core/subfiles/mpiox_subfiles_files.c
-    csrc/core/subfiles/mpiox_subfiles_index.c
-    csrc/core/subfiles/mpiox_subfiles_opener.c
-    csrc/core/subfiles/mpiox_subfiles_past.c
     csrc/core/topology/mpiox_topology_bcast.c
     csrc/core/topology/mpiox_topology_keep.c
     csrc/core/topology/mpiox_topology_make.c
     csrc/core/topology/mpiox_topology_memory.c
     csrc/core/topology/mpiox_topology_page.c
     csrc/core/topology/mpiox_topology_wait.c)
+
+# files that are stored as several; without them (-DMPIOX_SUBFILES=OFF) what refuses them
+set(MPIOX_SUBFILES_SOURCES
+    csrc/core/subfiles/mpiox_subfiles.c
+    csrc/core/subfiles/mpiox_subfiles_files.c
+    csrc/core/subfiles/mpiox_subfiles_index.c
+    csrc/core/subfiles/mpiox_subfiles_opener.c
+    csrc/core/subfiles/mpiox_subfiles_past.c)
+set(MPIOX_WITHOUT_SUBFILES_SOURCES
+    csrc/core/without/mpiox_without_subfiles.c)
+
+# the name that a file has until delegates have written it; without it (-DMPIOX_STAGED=OFF) nobody waits for one
+set(MPIOX_STAGED_SOURCES
+    csrc/iod/staged/mpiox_staged.c)
+set(MPIOX_WITHOUT_STAGED_SOURCES
+    csrc/core/without/mpiox_without_staged.c)
 
 # collective and independent access of a file
 set(MPIOX_MPIIO_SOURCES
@@ -255,6 +266,7 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_launcher.c
     csrc/entry/mpi/mpiox_mpi_abort.c
     csrc/entry/mpi/mpiox_mpi_access.c
+    csrc/entry/mpi/mpiox_mpi_delete.c
     csrc/entry/mpi/mpiox_mpi_error.c
     csrc/entry/mpi/mpiox_mpi_info.c
     csrc/entry/mpi/mpiox_mpi_open.c
@@ -269,7 +281,6 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_mpi_seek.c
     csrc/entry/mpi/mpiox_mpi_shared.c
     csrc/entry/mpi/mpiox_mpi_size.c
-    csrc/entry/mpi/mpiox_mpi_staging.c
     csrc/entry/mpi/mpiox_mpi_sync.c
     csrc/entry/mpi/mpiox_mpi_view.c
     csrc/entry/mpi/mpiox_mpi_view_judge.c

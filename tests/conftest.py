@@ -22,7 +22,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
-from support import apart, cbuild, fuzz, tiers, workers  # noqa: E402
+from support import apart, cbuild, fuzz, parts, tiers, workers  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
 from support.launch import Launch, LostLaunch, library_path, mpi_family, mpi_run, python_alone, python_run  # noqa: E402
@@ -105,6 +105,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         fuzz.prepare(item)
         item.add_marker(pytest.mark.xdist_group(workers.group(item, apart=config.stash[APART])))
+        if lacking := parts.needed_by(item):
+            item.add_marker(pytest.mark.skip(reason=f"the build lacks what -D{lacking}=OFF leaves out"))
         if tiers.runs_under_both(item):
             item.add_marker(pytest.mark.both)
         if ("slow" in item.keywords or tiers.is_nightly(item)) and not config.getoption("--run-slow"):

@@ -169,6 +169,8 @@ typedef struct mpiox_hint_spec {
 } mpiox_hint_spec;
 
 int mpiox_hint_parse(const mpiox_hint_spec *spec, const char *text, mpiox_hints *hints); /* 0 or MPIOX_E_ARG */
+/* The option of CMake by which this build lacks a part that the hints ask for; NULL: it has all of them. */
+const char *mpiox_hint_lacks(const mpiox_hints *hints);
 /* The value in force as text. */
 void mpiox_hint_format(const mpiox_hint_spec *spec, const mpiox_hints *hints, char *text, int64_t text_bytes);
 

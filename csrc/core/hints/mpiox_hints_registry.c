@@ -345,3 +345,19 @@ const char *mpiox_hints_source_name(int source)
                                         [MPIOX_HINT_CALL] = "call"};
     return source >= 0 && source < (int)(sizeof names / sizeof names[0]) ? names[source] : "unknown";
 }
+
+/* ---- parts that a build may lack --------------------------------------------------------------------------------- */
+
+const char *mpiox_hint_lacks(const mpiox_hints *hints)
+{
+#ifdef MPIOX_WITHOUT_SUBFILES
+    if (strcmp(hints->subfiles, "0") != 0)
+        return "MPIOX_SUBFILES";
+#endif
+#ifdef MPIOX_WITHOUT_STAGED
+    if (hints->close != MPIOX_CLOSE_WRITTEN)
+        return "MPIOX_STAGED";
+#endif
+    (void)hints;
+    return NULL;
+}

@@ -89,10 +89,17 @@ int mpiox_hints_check(const char *name, const char *value, char *message, int64_
         const mpiox_hint_spec *spec = mpiox_hints_spec(index);
 
         mpiox_hints_defaults(&scratch);
-        if (mpiox_hint_parse(spec, value, &scratch) == MPIOX_OK)
+        const bool good = mpiox_hint_parse(spec, value, &scratch) == MPIOX_OK;
+        const char *lacking = good ? mpiox_hint_lacks(&scratch) : NULL;
+
+        if (good && lacking == NULL)
             return MPIOX_OK;
-        snprintf(message, (size_t)message_bytes, "hint %s has the bad value \"%.80s\"; allowed: %s", name, value,
-                 spec->values);
+        if (good)
+            snprintf(message, (size_t)message_bytes, "hint %s=%.80s needs a part that this build has not (-D%s=OFF)",
+                     name, value, lacking);
+        else
+            snprintf(message, (size_t)message_bytes, "hint %s has the bad value \"%.80s\"; allowed: %s", name, value,
+                     spec->values);
         return MPIOX_E_ARG;
     }
     if (mpiox_hints_is_foreign(name, NULL))

@@ -22,7 +22,7 @@ void mpiox_opener_decide(mpiox_opening *opening)
     while (told->decided < MPIOX_OPENERS && !told->late && !is_refused(opening)) {
         const int k = told->decided;
 
-        told->late = !mpiox_openers[k]->decide(opening, &opening->state[k]);
+        told->late = mpiox_openers[k]->decide != NULL && !mpiox_openers[k]->decide(opening, &opening->state[k]);
         told->decided += !told->late;
     }
 }
@@ -33,7 +33,7 @@ bool mpiox_opener_start(mpiox_opening *opening)
 
     if (told->late) {
         for (int k = told->decided; k < MPIOX_OPENERS; k++)
-            if (!mpiox_openers[k]->start(opening, &opening->state[k]))
+            if (mpiox_openers[k]->start != NULL && !mpiox_openers[k]->start(opening, &opening->state[k]))
                 return false;
         if (PMPI_Bcast(told, sizeof *told, MPI_BYTE, 0, opening->comm) != MPI_SUCCESS)
             return false;

@@ -47,7 +47,8 @@ typedef struct mpiox_opening {
     MPI_Comm comm;
     int rank, amode;
     const char *filename; /* the program's */
-    const char *path;     /* what POSIX calls know it by; NULL: they reach none, or one that cannot be told */
+    const char *bare;     /* without a file-system prefix; NULL: POSIX calls do not reach it */
+    const char *path;     /* by which POSIX calls know it, as that or by all of it; NULL: not at all, or not known */
     bool prefixed;        /* the name has a file-system prefix */
     const mpiox_hints *hints;
     bool wanted;         /* the file is to be taken over; */
@@ -87,6 +88,16 @@ typedef struct mpiox_opener {
     /* It is not opened, or something else was: what was made goes. Collective. */
     void (*abandon)(mpiox_opening *opening, void **state);
 
+    /* MPI_File_delete of a file: what is not in the file system yet is not written any more. Returns the name by which
+     * it is there, in `room`; NULL: its own. Local, blocking. */
+    const char *(*discard)(const char *path, char room[PATH_MAX], void **held);
+    /* It has gone by that name; NULL: it has not, or had its own. */
+    void (*discarded)(const char *name, void *held);
+
+    /* For who looks past MPI: the file has its own name, and all that is closed is in it. False:
+     * delegates have bytes of it. Local, blocking. */
+    bool (*await)(const char *path);
+
     /* Of a file that the MPI library has no access to. `state`: rank 0's, else NULL. Local. */
 
     /* All ranks have closed it. fine: what was written is in it. Frees `state`; 0 or MPIOX_E_IO. NULL: it has none of
@@ -100,7 +111,7 @@ typedef struct mpiox_opener {
     const char *no_view, *no_access, *unclosed;
 } mpiox_opener;
 
-extern const mpiox_opener mpiox_staged_opener, mpiox_subfiles_opener;
+extern const mpiox_opener mpiox_staged_opener;
 /* In the order in which they decide; the last one makes a plain file. */
 extern const mpiox_opener *const mpiox_openers[MPIOX_OPENERS];
 

@@ -5,7 +5,7 @@
  *            any other, by processes that need not know how it is stored.
  * Algorithm. The name of such a file, a container, leads to its index. One table of functions says what an index is,
  *            opens the file behind it, and does what concerns all of its parts. There is one such table in a build:
- *            that of csrc/core/subfiles, or, without that, one that finds no container (csrc/core/without).
+ *            that of a folder beside this one, or one that opens no container (csrc/core/without).
  * Guarantee. A file that is no container costs its opener one system call, unless it is small. Local, blocking.
  */
 #ifndef MPIOX_STORAGE_CONTAINER_H
@@ -44,16 +44,17 @@ typedef struct mpiox_storage_containers {
      * `staging` goes. 0; EAGAIN: somebody has it open for writing, or does this just now; EEXIST: something else has
      * that name; ENOENT: there is no such index any more; or an errno. */
     int (*publish)(const char *staging, const char *name);
-    /* Delete the file: its index, then the parts, unless another index in the folder has them. 0; EILSEQ: the name
-     * alone is to go, for it is no index, a symbolic link, or one of several names of an index; EBUSY: somebody has had
-     * the file open for a second; or an errno. Blocks meanwhile. */
-    int (*delete)(const char *path);
+    /* Delete the file, its index, then the parts, unless another index in the folder has them; or *error: somebody has
+     * had it open for a second (blocks meanwhile), say. False: the name alone is to go, by the caller, for it is no
+     * index, a symbolic link, or one of several names of an index. */
+    bool (*delete)(const char *path, mpiox_error *error);
     /* The same of one that nobody has open, and of which nobody looks for another index. 0, EILSEQ or an errno. */
     int (*remove)(const char *path);
     /* A file in memory that begins as the container does, for who looks past MPI for its format. Its descriptor, to be
      * closed; -1: it is none, or cannot be read. */
     int (*beginning)(const char *path);
     const char *exists_already; /* why its close waits for delegates where the file was there before */
+    const char *open_elsewhere; /* why an open is refused where publish() has found it open for writing */
 } mpiox_storage_containers;
 
 extern const mpiox_storage_containers mpiox_storage_container;

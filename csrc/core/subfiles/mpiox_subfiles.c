@@ -560,6 +560,17 @@ static int beginning(const char *path)
     return fd;
 }
 
+static bool delete_named(const char *path, mpiox_error *error)
+{
+    const int code = mpiox_subfiles_delete(path);
+    mpiox_error_clear(error);
+    if (code != 0)
+        mpiox_error_set(error, MPIOX_E_IO, code, -1, -1,
+                        code == EBUSY ? "deleting a file of subfiles that a program has open"
+                                      : "deleting a file of subfiles");
+    return code != EILSEQ;
+}
+
 static int remove_named(const char *path)
 {
     mpiox_subfiles index;
@@ -581,8 +592,9 @@ const mpiox_storage_containers mpiox_storage_container = {
     .first = mpiox_subfiles_first,
     .sync = mpiox_subfiles_sync,
     .publish = mpiox_subfiles_publish,
-    .delete = mpiox_subfiles_delete,
+    .delete = delete_named,
     .remove = remove_named,
     .beginning = beginning,
+    .open_elsewhere = "open (its subfiles are open elsewhere: it gets its name when they are closed)",
     .exists_already = "mpiox_close=staged: of subfiles that exist already MPI_File_close waits until all is written",
 };

@@ -658,8 +658,7 @@ int mpiox_subfiles_sync(const char *path)
     return code;
 }
 
-/* Is this index another one of the same file? */
-static bool is_of(const char *path, uint64_t id)
+bool mpiox_subfiles_is_of(const char *path, uint64_t id)
 {
     mpiox_subfiles other;
     const char *why;
@@ -682,7 +681,7 @@ static int publish(mpiox_subfiles *subfiles, const char *path, bool locked)
     } else if (code == 0) {
         code = EEXIST;
     }
-    if (code == EEXIST && is_of(path, subfiles->id)) /* by somebody who was killed then */
+    if (code == EEXIST && mpiox_subfiles_is_of(path, subfiles->id)) /* by somebody who was killed then */
         code = 0;
     if (code == ENOENT) /* a subfile is missing */
         code = ESTALE;

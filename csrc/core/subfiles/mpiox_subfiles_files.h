@@ -53,6 +53,8 @@ void mpiox_subfiles_emptied(mpiox_subfiles *subfiles, int guard, bool *torn);
 /* It writes no more, and what it wrote has come to the subfiles; not for one that was torn. The last one makes the file
  * whole: subfiles->size says so. `stable`: it was synced, and what this changes is. */
 int mpiox_subfiles_end(mpiox_subfiles *subfiles, int guard, bool stable);
+/* Is there a good index of the file with this number? */
+bool mpiox_subfiles_is_of(const char *path, uint64_t id);
 /* Is it a copy of the index of another file, which has these subfiles and is still there? */
 bool mpiox_subfiles_is_copy(const mpiox_subfiles *subfiles);
 /* Remove the subfiles up to `made` of them, and their folder if nothing else is in it. 0 or an errno. */
@@ -65,7 +67,7 @@ int mpiox_subfiles_remove(const mpiox_subfiles *subfiles);
 /* Has somebody emptied the index past MPI, as PnetCDF does when it makes a file again? Then it goes, and so do its
  * subfiles, unless a process writes them. Has it gone? */
 bool mpiox_subfiles_drop_emptied(const char *path);
-/* As delete() of mpiox_storage_container. */
+/* As delete() of mpiox_storage_container: 0, EILSEQ (the name alone), EBUSY (it is open), or an errno. */
 int mpiox_subfiles_delete(const char *path);
 
 /* ---- of an index with a staging name ----------------------------------------------------------------------------- */

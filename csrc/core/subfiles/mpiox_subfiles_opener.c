@@ -9,7 +9,7 @@
  *            writes, the index says `writing`; rank 0 makes it whole once all ranks have closed it, unless a job before
  *            has left it unfinished. The MPI library opens the index for reading alone, and gets no access: what this
  *            library cannot carry out is an error.
- *            The index of a file that delegates write behind its close has a staging name (mpiox_mpi_staging.h). It
+ *            The index of a file that delegates write behind its close has a staging name (csrc/iod/staged). It
  *            says `writing`, until the last of them, or rank 0 at its close, gives the file its own name, as a whole
  *            one. Should the close fail it gets its own name at once, and is not whole.
  * Guarantee. Every rank opens the file in the same way, or gets the same error. A damaged index, or a subfile that is
@@ -443,16 +443,6 @@ static bool start(mpiox_opening *o, void **state)
     return nodes != 0;
 }
 
-static bool sees(const char *path, uint64_t id)
-{
-    mpiox_subfiles index;
-    const char *why;
-    const bool is = mpiox_subfiles_read(path, &index, &why) == 0 && index.id == id;
-
-    mpiox_subfiles_free(&index);
-    return is;
-}
-
 /* Wait until this client of the file system sees the index that rank 0 has opened or made: names and attributes that it
  * has cached may be of a file that was here before. */
 static void follow(mpiox_opening *o)
@@ -461,7 +451,8 @@ static void follow(mpiox_opening *o)
     const char *path = place_of(o);
     const double begun = mpiox_now();
 
-    while (o->told->container && path != NULL && !sees(path, o->told->id) && mpiox_now() - begun < AWAIT_S)
+    while (o->told->container && path != NULL && !mpiox_subfiles_is_of(path, o->told->id) &&
+           mpiox_now() - begun < AWAIT_S)
         nanosleep(&pause, NULL);
 }
 
@@ -486,7 +477,7 @@ static bool has_changed(mpiox_opening *o)
     if (!o->wanted)
         return has_come(o);
     if (o->rank == 0)
-        gone = !sees(place_of(o), o->told->id);
+        gone = !mpiox_subfiles_is_of(place_of(o), o->told->id);
     return PMPI_Bcast(&gone, 1, MPI_C_BOOL, 0, o->comm) == MPI_SUCCESS && gone;
 }
 

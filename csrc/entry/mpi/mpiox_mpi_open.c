@@ -81,7 +81,8 @@ static void begin_opening(try *t)
     const agreed *a = &t->agreed;
 
     o->prefixed = mpiox_mpi_path(o->filename) != o->filename;
-    o->path = mpiox_mpi_path_is_posix(o->filename) ? mpiox_mpi_path_opened(o->filename) : NULL;
+    o->bare = mpiox_mpi_path_is_posix(o->filename) ? mpiox_mpi_path(o->filename) : NULL;
+    o->path = o->bare != NULL ? mpiox_mpi_path_opened(o->filename) : NULL;
     o->name = o->filename;
     o->wanted = a->wanted;
     o->why_not = a->few_descriptors               ? "few descriptors (ulimit -n)"

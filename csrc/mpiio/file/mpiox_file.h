@@ -35,7 +35,7 @@ typedef struct mpiox_file {
     bool unnamed;           /* it was made, and there was no staging name for it: the same */
     uint64_t made_device;   /* > 0: what rank 0 has made for this opening, as rank 0's node sees it */
     uint64_t made_inode;
-    bool scratch;        /* it is never written: a scratch file of the job (mpiox_mpi_staging.h); the same */
+    bool scratch;        /* it is never written: a scratch file of the job (csrc/iod/staged); the same */
     atomic_bool damaged; /* this rank has been told that bytes it wrote have not come to the file */
     int amode;
     int64_t append_at; /* where it ended when it was opened with MPI_MODE_APPEND; the same on every rank */

@@ -1,6 +1,18 @@
-/* mpiox_mpi_staging.c - see mpiox_mpi_staging.h. */
-#include "mpiox_mpi_staging.h"
-
+/*
+ * mpiox_staged.c - by which name a file is opened: its own, or that which it has until all of it is written.
+ *
+ * Problem.   With mpiox_close=staged a file that is made has a staging name until delegates have written it. The
+ *            program knows it by its own name, all the time: it may open it again, in another way, or delete it.
+ * Algorithm. A file with a staging name is open, or closed and being written; then it has its own name, and is as any
+ *            other. Rank 0 looks before the file is opened. If it was closed, the rank waits until it has its name. If
+ *            the file system refuses its bytes, the open is refused, and they stay with the delegates. If others have
+ *            it open, or it is a scratch file, rank 0 has the delegates hold it until all ranks have opened it, and
+ *            tells the others that the name is the staging one.
+ *            Somebody may rename the folder meanwhile. Rank 0 makes the file in the folder that it has found first,
+ *            and compares what it has opened, and so do the delegates of its node: if it is another one, all of it
+ *            begins again.
+ * Guarantee. Files that exist keep their name. Where no delegates serve no file gets another name.
+ */
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -11,10 +23,7 @@
 #include <unistd.h>
 
 #include "mpiox_forwarded.h"
-#include "mpiox_handlers.h"
 #include "mpiox_layout_create.h"
-#include "mpiox_mpi_error.h"
-#include "mpiox_mpi_path.h"
 #include "mpiox_opener.h"
 #include "mpiox_storage_container.h"
 #include "mpiox_storage_staging.h"
@@ -69,7 +78,7 @@ static int refuse(mpiox_error *error, int code)
     if (code == EBUSY)
         what = "open (another job writes a file of this name: `mpiio-ext delegates wait`)";
     else if (code == EAGAIN)
-        what = "open (its subfiles are open elsewhere: it gets its name when they are closed)";
+        what = mpiox_storage_container.open_elsewhere;
     else if (code == ENODATA)
         what = "open (it does not get its name: see `mpiio-ext delegates wait`)";
     return mpiox_error_set(error, MPIOX_E_IO, code != 0 ? code : EIO, -1, -1, what);
@@ -122,7 +131,7 @@ static bool end_scratch(mpiox_service *service, const char *path)
     return whole;
 }
 
-bool mpiox_mpi_staging_await_path(const char *path)
+static bool await(const char *path)
 {
     mpiox_service *service = mpiox_service_last();
     bool scratch;
@@ -154,8 +163,8 @@ static bool may_be_adopted(const mpiox_opening *o)
     char name[PATH_MAX];
 
     return o->hints->close == MPIOX_CLOSE_STAGED && o->hints->delegate_cache_dir[0] != '\0' && goes_through(o) &&
-           mpiox_mpi_path_is_posix(o->filename) && !is_there(mpiox_mpi_path(o->filename)) &&
-           mpiox_storage_staging_name(mpiox_mpi_path(o->filename), name, sizeof name) && is_there(name);
+           o->bare != NULL && !is_there(o->bare) && mpiox_storage_staging_name(o->bare, name, sizeof name) &&
+           is_there(name);
 }
 
 /* Was the file changed just now, by this node's clock? Who makes it may not have said so yet. */
@@ -239,7 +248,7 @@ static bool does_not_suit(const mpiox_opening *o)
 {
     char name[PATH_MAX];
 
-    return o->told->hidden && mpiox_storage_staging_name(mpiox_mpi_path(o->filename), name, sizeof name) &&
+    return o->told->hidden && mpiox_storage_staging_name(o->bare, name, sizeof name) &&
            !suits_library(o->filename, name);
 }
 
@@ -293,9 +302,9 @@ static void look(mpiox_opening *o, mpiox_service *service, staged *s)
     mpiox_told *told = o->told;
     int why;
 
-    if (service == NULL || !mpiox_mpi_path_is_posix(o->filename) || !mpiox_forwarded_may_hold(service))
+    if (service == NULL || o->bare == NULL || !mpiox_forwarded_may_hold(service))
         return;
-    s->hold = find(service, mpiox_mpi_path(o->filename), MPIOX_HOLD_TO_OPEN, s->patience, &told->hidden, &why);
+    s->hold = find(service, o->bare, MPIOX_HOLD_TO_OPEN, s->patience, &told->hidden, &why);
     told->held = s->hold != NULL;
     told->scratch = told->held && mpiox_forwarded_hold_is_scratch(s->hold);
     if (why != 0)
@@ -309,9 +318,7 @@ static void look(mpiox_opening *o, mpiox_service *service, staged *s)
 
 static void follow(mpiox_opening *o)
 {
-    const char *path = mpiox_mpi_path(o->filename);
-
-    o->name = o->told->hidden && mpiox_storage_staging_name(path, o->room, PATH_MAX) ? o->room : o->filename;
+    o->name = o->told->hidden && mpiox_storage_staging_name(o->bare, o->room, PATH_MAX) ? o->room : o->filename;
 }
 
 static bool decide(mpiox_opening *o, void **state)
@@ -349,7 +356,7 @@ static bool start(mpiox_opening *o, void **state)
     int why;
 
     if (o->rank == 0 && service != NULL) /* when it has come, what an earlier job has left is in the files */
-        mpiox_forwarded_hold_end(find(service, mpiox_mpi_path(o->filename), MPIOX_HOLD_TO_LOOK, 0, &hidden, &why));
+        mpiox_forwarded_hold_end(find(service, o->bare, MPIOX_HOLD_TO_LOOK, 0, &hidden, &why));
     if (o->rank == 0)
         while (service != NULL && is_to_be_hidden(o) && !make(o, service, until, *state))
             continue;
@@ -476,46 +483,37 @@ static void abandon(mpiox_opening *o, void **state)
     end(o, s, false, &ignored);
 }
 
-const mpiox_opener mpiox_staged_opener = {
-    .decide = decide, .start = start, .follow = follow, .keep = keep, .abandon = abandon};
-
-/* By the MPI library, unless the name is an index: it would leave the subfiles. */
-static int delete_named(const char *filename, MPI_Info info)
-{
-    const char *path = filename != NULL && mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path_opened(filename) : NULL;
-    mpiox_error error;
-    const int code = path != NULL ? mpiox_storage_container.delete(path) : EILSEQ;
-
-    if (code == EILSEQ)
-        return PMPI_File_delete(filename, info);
-    if (code == 0)
-        return MPI_SUCCESS;
-    mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1,
-                    code == EBUSY ? "deleting a file of subfiles that a program has open"
-                                  : "deleting a file of subfiles");
-    return mpiox_mpi_error_raise(MPI_FILE_NULL, path, &error);
-}
-
-/* What delegates have of it is not written any more. */
-int mpiox_mpi_delete(const char *filename, MPI_Info info)
+static const char *discard(const char *path, char room[PATH_MAX], void **held)
 {
     mpiox_service *service = mpiox_service_current();
-    mpiox_forwarded_hold *hold = NULL;
-    char room[PATH_MAX];
-    const char *name = filename;
     bool hidden = false;
-    int result, why;
+    int why;
 
-    if (service != NULL && filename != NULL && mpiox_mpi_path_is_posix(filename) && mpiox_forwarded_may_hold(service))
-        hold = find(service, mpiox_mpi_path(filename), MPIOX_HOLD_TO_DELETE, 0, &hidden, &why);
+    *held = NULL;
+    if (service == NULL || !mpiox_forwarded_may_hold(service))
+        return NULL;
+    mpiox_forwarded_hold *hold = find(service, path, MPIOX_HOLD_TO_DELETE, 0, &hidden, &why);
+
     if (hold != NULL)
         mpiox_forwarded_hold_discard(hold);
-    hidden = hidden && !is_there(mpiox_mpi_path(filename)); /* who writes it for a delegate that has died names it */
-    if (hidden && mpiox_storage_staging_name(mpiox_mpi_path(filename), room, PATH_MAX))
-        name = room;
-    result = delete_named(name, info);
-    if (hidden && result == MPI_SUCCESS)
-        mpiox_storage_staging_forget(name);
-    mpiox_forwarded_hold_end(hold);
-    return result;
+    *held = hold; /* whoever writes it for a delegate that has died names it: */
+    return hidden && !is_there(path) && mpiox_storage_staging_name(path, room, PATH_MAX) ? room : NULL;
 }
+
+static void discarded(const char *name, void *held)
+{
+    if (name != NULL)
+        mpiox_storage_staging_forget(name);
+    mpiox_forwarded_hold_end(held);
+}
+
+const mpiox_opener mpiox_staged_opener = {
+    .decide = decide,
+    .start = start,
+    .follow = follow,
+    .keep = keep,
+    .abandon = abandon,
+    .discard = discard,
+    .discarded = discarded,
+    .await = await,
+};

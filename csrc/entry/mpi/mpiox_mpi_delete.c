@@ -1,0 +1,37 @@
+/*
+ * mpiox_mpi_delete.c - MPI_File_delete, also of a file that has another name, or is stored as several.
+ */
+#include "mpiox_handlers.h"
+
+#include <limits.h>
+
+#include "mpiox_mpi_error.h"
+#include "mpiox_mpi_path.h"
+#include "mpiox_opener.h"
+#include "mpiox_storage_container.h"
+
+/* By the MPI library, unless the name is an index: it would leave what that speaks of. */
+static int delete_named(const char *filename, MPI_Info info)
+{
+    const char *path = filename != NULL && mpiox_mpi_path_is_posix(filename) ? mpiox_mpi_path_opened(filename) : NULL;
+    mpiox_error error;
+
+    if (path == NULL || !mpiox_storage_container.delete(path, &error))
+        return PMPI_File_delete(filename, info);
+    return error.code == MPIOX_OK ? MPI_SUCCESS : mpiox_mpi_error_raise(MPI_FILE_NULL, path, &error);
+}
+
+/* What delegates have of it is not written any more. */
+int mpiox_mpi_delete(const char *filename, MPI_Info info)
+{
+    const mpiox_opener *staged = &mpiox_staged_opener;
+    char room[PATH_MAX];
+    void *held = NULL;
+    const bool may_be_held = staged->discard != NULL && filename != NULL && mpiox_mpi_path_is_posix(filename);
+    const char *name = may_be_held ? staged->discard(mpiox_mpi_path(filename), room, &held) : NULL;
+    const int result = delete_named(name != NULL ? name : filename, info);
+
+    if (may_be_held)
+        staged->discarded(result == MPI_SUCCESS ? name : NULL, held);
+    return result;
+}
