@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import re
 from typing import TYPE_CHECKING, Any
@@ -29,8 +30,32 @@ MOST_NAMES = 5
 _MOST_OPENS = 4
 #: Share of the time of the busiest rank from which on another one is named with it.
 _MATTERS = 0.2
+#: Share of the bytes of all files that a HEATMAP must have to tell who moves them.
+_ALL = 0.9
 #: What stands for a file's name in tables without names; the standard streams are everyone's.
 TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
+
+
+def _with_all_bytes(activity: Activity | None, files: Files) -> Activity | None:
+    """Return what a log tells, without a HEATMAP that lacks bytes of the files.
+
+    HEATMAP sees POSIX and the C library. Of a job that writes through DFS it has what rank 0 prints, and that says
+    nothing of who writes the data, nor when.
+    """
+    write = files.direction == "write"
+    heat = None if activity is None else activity.heat.get(write)
+    if activity is None or heat is None:
+        return activity
+    by_mpi = np.nan_to_num(files["mpiio_bytes_written" if write else "mpiio_bytes_read"])
+    moved = np.nan_to_num(files["{bytes}"])
+    if heat.sum() >= _ALL * float(np.where(moved > 0, moved, by_mpi).sum()):
+        return activity
+    bytes_of, in_turn, wall = dict(activity.heat), dict(activity.in_turn), dict(activity.wall)
+    del bytes_of[write]
+    in_turn.pop(write, None)
+    if activity.source == "HEATMAP":
+        wall.pop(write, None)
+    return dataclasses.replace(activity, heat=bytes_of, in_turn=in_turn, wall=wall)
 
 
 class Case:
@@ -61,8 +86,8 @@ class Case:
         self.limits = limits
         self.anonymous = anonymous
         self.osts = osts
-        self.activity, self.own_share, self.disks = activity, own_share, disks
         self.write = files.direction == "write"
+        self.activity, self.own_share, self.disks = _with_all_bytes(activity, files), own_share, disks
         files.found = shared(*files.intervals(), self._called, files["ranks"], files.found)
         self.swept = float(np.nan_to_num(files.critical_time[0]))
         self.of_time, self.exclusive = self._in_io()
@@ -419,7 +444,7 @@ class Case:
         costs: bool = False,
         whole: float | None = None,
     ) -> Finding | None:
-        """Return a finding, or None where it explains too little of the time in I/O, `whole` (s), or of the run time.
+        """Return a finding, or None where it explains too little of the I/O (`whole`, s), of the run, or at all.
 
         `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved; `costs`:
         that it costs time is seen nevertheless, however fast the job is.
@@ -428,7 +453,9 @@ class Case:
             confidence, reason = "medium", f"{reason}; calls of the other direction take far longer"
         base = self.time if whole is None else whole
         share = min(1.0, time / base) if base > 0 else 0.0
-        if share < self.limits.reported or 2 * share * base < self.limits.trivial * np.nan_to_num(self.run_time):
+        least = 0.5 * self.limits.trivial * float(np.nan_to_num(self.run_time))
+        least = least if confidence == "high" else max(least, self.limits.least)
+        if share < self.limits.reported or share * base < least:
             return None
         if chosen is not None:
             self.about[cause] = np.asarray(chosen)

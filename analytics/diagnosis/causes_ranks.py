@@ -63,7 +63,8 @@ def root_writes(case: Case) -> Finding | None:
     """One process moves most of the data, without collective calls."""
     files, limits = case.files, case.limits
     moved, total = np.nan_to_num(files["{bytes}"]), float(files.sum(files["{bytes}"])[0])
-    root = case.per_job.get("root_writes", float("nan"))
+    known = float(files.sum(np.where(np.isnan(files["root_bytes_written"]), 0.0, moved))[0]) / max(total, 1.0)
+    root = case.per_job.get("root_writes", float("nan")) * known  # at least: of the other bytes, it may have none
     of_root = files["root_bytes_written"] >= limits.root * files["bytes_written"]
     own = files.critical & (~collective(case) | _by_one(case))
     single = own & (case.movers * limits.one_rank <= 1) & ~_all_move(case)
@@ -73,7 +74,7 @@ def root_writes(case: Case) -> Finding | None:
         share, chosen = root, files.critical & of_root
     alone = _of_one(case, own)
     if alone is not None and alone[1] > share:
-        rank, share, chosen = *alone, own & (moved > 0)
+        rank, share, chosen = *alone, own & (moved > 0) & ~(case.movers >= 2)
         of_root = np.full(len(files), rank == 0)
     by_root = (bool(of_root[chosen].all()) and files.direction == "write") or files["slowest_rank"][largest] == 0
     enough = limits.one_rank if not root >= share else max(limits.root, min(2 / case.processes, limits.one_rank))
@@ -111,7 +112,7 @@ def _of_one(case: Case, own: Flags) -> tuple[int, float] | None:
 
     HEATMAP has the bytes of each rank.
     """
-    heat = None if case.activity is None else case.activity.heat.get(case.write)
+    heat = None if case.activity is None else case.activity.heat.get(case.write)  # of all bytes, or it is not there
     if heat is None or len(heat) < 2 or not 0 < heat.max() * 0.02 > heat.min():
         return None  # all move more than a header: ranks differ then, no more
     rank, moved = int(np.argmax(heat)), np.nan_to_num(case.files["{bytes}"])

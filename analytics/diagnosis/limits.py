@@ -13,6 +13,8 @@ class Limits:
     ----------
     reported : float
         Share of the critical time that a finding must explain.
+    least : float
+        Time (s) that it must explain where its confidence is not high: less is chance.
     trivial : float
         Share of the run time below which the critical time is not worth tuning: there are no findings then.
     fast : float
@@ -108,6 +110,7 @@ class Limits:
     """
 
     reported: float = 0.05
+    least: float = 0.02
     trivial: float = 0.02
     fast: float = 1e9
     small_bytes: int = 1 << 20

@@ -1,0 +1,67 @@
+"""First sentences on logs of people's programs that were answered wrongly once, and what speaks against each.
+
+A log's truth is in ``strangers/README.md`` beside the project. Each rule has a made case beside the log, in which the
+same numbers have another reason.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mpiio_ext.analytics.diagnosis import diagnose
+from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
+from mpiio_ext.analytics.report.findings import Known, diagnoses
+from mpiio_ext.analytics.sources.darshan import convert
+from support import darshan_rows
+from support.quiet_rows import JOB, file
+
+MIB = 1 << 20
+
+
+@functools.cache
+def of_log(name: str) -> dict[str, dict[str, Any]]:
+    """Return the diagnosis of a log in each direction."""
+    path = darshan_rows.shared_data("strangers", f"{name}.darshan")
+    tables = convert([path.name], str(path.parent)).tables
+    told = [one["document"] for one in diagnoses(tables, Known(activity=activity_of(path, tables)))]
+    return {one["direction"]: one for one in told}
+
+
+def causes(document: dict[str, Any]) -> dict[str, str]:
+    """Return cause -> confidence, the first finding first; of two findings of a cause, the first."""
+    return {each["cause"]: each["confidence"] for each in reversed(document["findings"])}
+
+
+def made(rows: list[dict[str, Any]], way: Any = "write", activity: Any = None, **job: Any) -> dict[str, Any]:
+    """Return the diagnosis of made rows."""
+    return diagnose({**JOB, "run_time": 20.0, **job}, rows, way, activity=activity).to_dict()
+
+
+def test_a_heatmap_that_does_not_see_dfs_tells_nothing_of_ranks() -> None:
+    """16 ranks write 1 MiB each through DFS, and rank 0 prints 2 kB, which is all that HEATMAP has."""
+    found = of_log("dfs-ior-16")
+    assert not found["write"]["findings"] and "ank 0 writes" not in found["write"]["conclusion"]
+
+
+@pytest.mark.parametrize(("seen", "cause"), [(1.0, "root_writes"), (0.5, None)])
+def test_a_heatmap_speaks_for_the_bytes_that_it_has(seen: float, cause: str | None) -> None:
+    """The ranks of the files are not recorded: only HEATMAP can tell that rank 0 has the bytes."""
+    row = file(0, 10, processes=16, ranks=16, write_time=9.0, root_bytes_written=None, mpiio_coll_writes=None)
+    heat = np.zeros(16)
+    heat[0] = seen * row["bytes_written"]
+    activity = Activity("HEATMAP", 16, 20.0, heat={True: heat})
+    assert ("root_writes" in causes(made([row], activity=activity, processes=16))) == (cause is not None)
+
+
+@pytest.mark.parametrize(("of_root", "cause"), [(90 * MIB, "root_writes"), (30 * MIB, None)])
+def test_rank_0_has_no_part_of_what_is_not_recorded(of_root: int, cause: str | None) -> None:
+    """Rank 0 writes a file of its own; who writes the other file, the log does not tell."""
+    common = {"processes": 8, "mpiio_coll_writes": None, "mpiio_indep_writes": None}
+    own = file(0, 10, bytes_written=of_root, root_bytes_written=of_root, write_time=9.0, **common)
+    other = file(0.5, 10, bytes_written=100 * MIB - of_root, root_bytes_written=None, ranks=8, write_time=1.0, **common)
+    assert ("root_writes" in causes(made([own, other], processes=8))) == (cause is not None)
