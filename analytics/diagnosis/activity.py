@@ -22,6 +22,8 @@ from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
 #: Bands of ranks and bins of time of a time line; windows of time in which durations are compared.
 BANDS, BINS, WINDOWS = 48, 120, 24
+#: Bytes of a call in each part of Darshan's histogram, roughly; and the share of the bytes that is nearly all.
+_SIZES, _NEARLY = np.array([50, 300, 3e3, 3e4, 3e5, 2e6, 6e6, 3e7, 3e8, 2e9]), 0.9
 #: Parts that a union keeps.
 _MOST_PARTS = 1 << 19
 
@@ -179,6 +181,8 @@ class Calls:
         known. Those of them that are adjacent, that lie behind, and that have the distance of the pair before. Calls
         whose place is not known.
     askers : ranks that move bytes by MPI-IO.
+    sizes : mapping of bool to array (10)
+        Calls of MPI-IO that read (False) or write (True), of each size of Darshan's histogram; empty if not known.
     """
 
     syncs: int = 0
@@ -200,6 +204,15 @@ class Calls:
     unclosed: bool = False
     asked: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     askers: set[int] = dataclasses.field(default_factory=set)
+    sizes: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
+
+    def large(self, write: bool) -> float:
+        """Return how many calls of MPI-IO, the largest ones, have nearly all of the bytes; 0 if not known."""
+        if write not in self.sizes:
+            return 0.0
+        counts = self.sizes[write][::-1]
+        moved = np.cumsum(counts * _SIZES[::-1])
+        return float(counts[np.append(0.0, moved[:-1]) < _NEARLY * moved[-1]].sum())
 
 
 @dataclasses.dataclass

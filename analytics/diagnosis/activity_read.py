@@ -124,6 +124,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
         syncs = part["counters"][:, 10].astype(np.int64)
         shares = _largest_shares(part, found.processes)
+        _add_sizes(found, part)
         for file, rank, opened, synced, timed, (first, least, _, most) in zip(
             part["file"].tolist(),
             part["rank"].tolist(),
@@ -150,6 +151,15 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
                 inside = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
                 mpi[way] = max(mpi[way], inside)
+
+
+def _add_sizes(found: Activity, part: Requests) -> None:
+    """Add the sizes of calls of MPI-IO."""
+    counts = np.maximum(part["counters"][:, 19:39].astype(float), 0.0)
+    for file, each in zip(part["file"].tolist(), counts, strict=True):
+        sizes = found.calls.setdefault(signed(file), Calls()).sizes
+        for way, some in ((False, each[:10]), (True, each[10:])):
+            sizes[way] = sizes.get(way, np.zeros(10)) + some
 
 
 def _largest_shares(part: Requests, processes: int) -> list[float]:

@@ -32,6 +32,8 @@ _MOST_OPENS = 4
 _MATTERS = 0.2
 #: Share of the bytes of all files that a HEATMAP must have to tell who moves them.
 _ALL = 0.9
+#: How many times as many one of two numbers of calls may be that are called the same.
+_AS_MANY = 1.25
 #: What stands for a file's name in tables without names; the standard streams are everyone's.
 TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
@@ -186,6 +188,20 @@ class Case:
     def in_mpi(self) -> Numbers:
         """Return the time (s) that the slowest rank of each file spends in MPI-IO calls; 0 where it is not known."""
         return np.array([calls.mpi[self.write] for calls in self.calls])
+
+    @functools.cached_property
+    def collective(self) -> Flags:
+        """Return for each file whether collective MPI-IO calls move its bytes.
+
+        Headers that each rank reads by itself may be more calls than those for the data. The large calls, which have
+        nearly all bytes, are of the kind that has as many calls. Where neither has: of the kind that has more.
+        """
+        together, alone = (np.nan_to_num(self.files[name]) for name in ("{collective}", "{independent}"))
+        large = np.array([calls.large(self.write) for calls in self.calls])
+        off = [np.abs(np.log(np.maximum(count, 0.5) / np.maximum(large, 1.0))) for count in (together, alone)]
+        clear = (large > 0) & (together > 0) & (np.minimum(*off) <= np.log(_AS_MANY))
+        more = (self.per_file["no_collective"] <= self.limits.independent) & (together > 0)
+        return np.asarray(np.where(clear, off[0] <= off[1], more))
 
     @functools.cached_property
     def calling(self) -> float:

@@ -240,8 +240,7 @@ def many_osts(case: Case) -> Finding | None:
 def many_aggregators(case: Case) -> Finding | None:
     """Collective calls are carried out by far more ranks than there are OSTs, in pieces of less than a stripe."""
     files = case.files
-    collective = (case.per_file["no_collective"] <= 0.5) & (files["{collective}"] > 0)
-    chosen = files.critical & collective & (case.movers >= case.limits.aggregators_per_ost * files["stripe_count"])
+    chosen = files.critical & case.collective & (case.movers >= case.limits.aggregators_per_ost * files["stripe_count"])
     chosen &= case.request_bytes < files["stripe_size"]
     if not chosen.any() or not case.write:
         return None

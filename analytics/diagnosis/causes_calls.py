@@ -86,7 +86,7 @@ def _tiny_collectives(case: Case) -> Finding | None:
     files, limits = case.files, case.limits
     calls = np.nan_to_num(files["{collective}"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     moved = files["mpiio_bytes_written" if case.write else "mpiio_bytes_read"]
-    chosen = files.critical & (case.per_file["no_collective"] <= 0.5) & (files["ranks"] > 1)
+    chosen = files.critical & case.collective & (files["ranks"] > 1)
     chosen &= (calls >= limits.many_collectives) & (moved <= limits.tiny_bytes * calls)
     inside = np.minimum(case.in_mpi, case.exclusive)
     chosen &= inside >= 0.5 * case.exclusive

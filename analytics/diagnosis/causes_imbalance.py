@@ -18,7 +18,7 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.causes_ranks import busy_share, collective, filled
+from mpiio_ext.analytics.diagnosis.causes_ranks import busy_share, filled
 from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.tables.arrays import Numbers
 
@@ -33,10 +33,10 @@ def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     value, most = case.per_file["straggler"].copy(), files["slowest_rank_bytes"] - other
     time, mean = files["slowest_rank_time"].copy(), moved / np.maximum(files["ranks"], 1.0)
     lags = files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it does in the other direction
-    value = np.where(lags & ~collective(case), value, np.nan)  # of collectives a rank carries out what others have
+    value = np.where(lags & ~case.collective, value, np.nan)  # of collectives a rank carries out what others have
     for place, row in case.traced(files.critical & (files["ranks"] > 1)):
         ranks = float(len(row.ranks))  # those that move data this way: others may have opened it for the other
-        if collective(case)[place] or (files["{collective}"][place] > 0 and ranks < files["ranks"][place]):
+        if case.collective[place] or (files["{collective}"][place] > 0 and ranks < files["ranks"][place]):
             continue  # aggregators
         if not row.busy.max() > 0:
             continue
@@ -98,7 +98,7 @@ def stragglers(case: Case) -> Finding | None:
             *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
             *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
-        [say.imbalance(by_bytes, bool(collective(case)[chosen].any()))],
+        [say.imbalance(by_bytes, bool(case.collective[chosen].any()))],
         chosen,
     )
 
@@ -133,7 +133,7 @@ def _uneven_files(case: Case) -> Finding | None:
             *case.evidence("its bytes", float(moved[np.argmax(times)]), "B"),
             *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
         ],
-        [say.imbalance(by_bytes=True, collective=bool(collective(case)[own].any()))],
+        [say.imbalance(by_bytes=True, collective=bool(case.collective[own].any()))],
         own & (files["{bytes}"] >= case.limits.uneven * moved.mean()),
     )
 

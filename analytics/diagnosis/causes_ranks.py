@@ -20,12 +20,6 @@ from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 
-def collective(case: Case) -> Flags:
-    """Return for each file whether at least half of its MPI-IO calls are collective."""
-    found: Flags = (case.per_file["no_collective"] <= 0.5) & (case.files["{collective}"] > 0)
-    return found
-
-
 def filled(case: Case) -> Flags:
     """Return for each file whether no MPI-IO call asked for many of its bytes: something has filled it."""
     files, limits = case.files, case.limits
@@ -39,7 +33,7 @@ def _by_one(case: Case) -> Flags:
     One rank gives them all, or something else has filled the file, as MPI_File_preallocate does.
     """
     given = np.array([calls.given for calls in case.calls])
-    return collective(case) & (filled(case) | (given >= case.limits.one_rank))
+    return case.collective & (filled(case) | (given >= case.limits.one_rank))
 
 
 def busy_share(case: Case, chosen: Flags) -> float:
@@ -66,7 +60,7 @@ def root_writes(case: Case) -> Finding | None:
     known = float(files.sum(np.where(np.isnan(files["root_bytes_written"]), 0.0, moved))[0]) / max(total, 1.0)
     root = case.per_job.get("root_writes", float("nan")) * known  # at least: of the other bytes, it may have none
     of_root = files["root_bytes_written"] >= limits.root * files["bytes_written"]
-    own = files.critical & (~collective(case) | _by_one(case))
+    own = files.critical & (~case.collective | _by_one(case))
     single = own & (case.movers * limits.one_rank <= 1) & ~_all_move(case)
     largest = int(np.argmax(np.where(single, moved, -1)))
     share, chosen = moved[largest] / total if single.any() and total > 0 else 0.0, np.arange(len(files)) == largest
@@ -100,7 +94,7 @@ def root_writes(case: Case) -> Finding | None:
             *case.evidence("processes", case.processes, "count"),
             *case.evidence("time of the rank in calls, of the critical time", busy_share(case, chosen), "share"),
         ],
-        [say.parallel_root(files.direction, filled=bool((collective(case) & filled(case) & chosen).any()))],
+        [say.parallel_root(files.direction, filled=bool((case.collective & filled(case) & chosen).any()))],
         chosen,
         at_most=True,
         costs=sure,
@@ -132,7 +126,7 @@ def few_writers(case: Case) -> Finding | None:
         return None
     count = float(large.sum())
     chosen = files.critical & (files["{bytes}"] > 0)
-    if not 2 <= count <= ranks / 2 or (collective(case) & chosen).any() or busy_share(case, chosen) < limits.busy_rank:
+    if not 2 <= count <= ranks / 2 or (case.collective & chosen).any() or busy_share(case, chosen) < limits.busy_rank:
         return None
     verb = "write" if case.write else "read"
     return case.finding(
@@ -161,7 +155,7 @@ def few_aggregators(case: Case) -> Finding | None:
     files, limits, ranks = case.files, case.limits, case.files["ranks"]
     stripes = np.nan_to_num(files["stripe_count"], nan=1.0)
     few = (case.movers * limits.one_rank <= 1) | ((case.movers <= ranks / 16) & (2 * case.movers <= stripes))
-    chosen = files.critical & collective(case) & ~_by_one(case) & (ranks > 1) & few
+    chosen = files.critical & case.collective & ~_by_one(case) & (ranks > 1) & few
     chosen &= files["{bytes}"] >= limits.aggregated_bytes  # a single round of the exchange needs one aggregator
     chosen &= ~(files["{bytes}"] * ranks <= limits.tiny_bytes * files["{collective}"])  # and so do tiny ones
     if not chosen.any():

@@ -150,7 +150,7 @@ def redundant_reads(case: Case) -> Finding | None:
 
 def contention(case: Case) -> Finding | None:
     """Many processes meet at few OSTs."""
-    aggregated = case.per_file["no_collective"] < case.limits.independent
+    aggregated = case.collective
     fewer = np.where(np.isnan(case.movers), 1.0, np.round(case.movers) / np.maximum(case.files["ranks"], 1.0))
     traced = case.traced(case.files.critical)
     for place, each in traced:  # DXT tells how many ranks meet

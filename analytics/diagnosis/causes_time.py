@@ -36,7 +36,7 @@ def _one(case: Case, place: int) -> Flags:
 def turns(case: Case) -> Finding | None:
     """Many ranks access a file, one at a time."""
     limits = case.limits
-    alone = ~((case.per_file["no_collective"] <= 0.5) & (case.files["{collective}"] > 0))  # else data are exchanged
+    alone = ~case.collective  # else data are exchanged
     alone &= _waiting(case)[1] < limits.waits  # else calls overlap, and wait for locks
     for place, row in case.traced(case.files.critical & alone):
         span = float(row.last.max() - row.first.min())
@@ -98,7 +98,7 @@ def _waiting(case: Case) -> tuple[Numbers, Numbers]:
 def waiting_calls(case: Case) -> Finding | None:
     """Independent MPI-IO calls take far longer than the requests that they make: locks, atomic mode, or copies."""
     waits, longer = _waiting(case)
-    alone = case.per_file["no_collective"] > 0.5
+    alone = (case.per_file["no_collective"] > 0) & ~case.collective
     sieves = (case.files["bytes_read"] > 0) & (case.files["bytes_written"] > 0)  # rules of their own
     chosen = case.files.critical & alone & ~sieves & (case.files["ranks"] > 1) & ~(case.movers < 2)
     chosen &= (longer >= case.limits.waits) & (waits >= 0.3 * case.exclusive)
@@ -241,7 +241,7 @@ def without_requests(case: Case, place: int) -> tuple[float, float]:
     DXT tells both; else it is at least what an average rank spends in the calls beyond the requests of all ranks.
     """
     row, files = case.rows[place], case.files
-    if not (files["{collective}"][place] > 0 and case.per_file["no_collective"][place] <= 0.5):
+    if not case.collective[place]:
         return 0.0, 0.0
     if row is not None and case.complete[place] and row.called > 0:
         return row.called - row.wall, row.called

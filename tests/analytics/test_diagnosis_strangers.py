@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.diagnosis import diagnose
-from mpiio_ext.analytics.diagnosis.activity import Activity
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
@@ -65,3 +65,37 @@ def test_rank_0_has_no_part_of_what_is_not_recorded(of_root: int, cause: str | N
     own = file(0, 10, bytes_written=of_root, root_bytes_written=of_root, write_time=9.0, **common)
     other = file(0.5, 10, bytes_written=100 * MIB - of_root, root_bytes_written=None, ranks=8, write_time=1.0, **common)
     assert ("root_writes" in causes(made([own, other], processes=8))) == (cause is not None)
+
+
+def test_headers_do_not_outvote_the_data() -> None:
+    """2,505 independent reads of 512 B, and 496 collective ones of 107 MB each: one process reads for all."""
+    found = of_log("collective-one-stripe-496")["read"]
+    assert found["conclusion"].startswith("Too few aggregators: 1 of 496 processes reads all the data")
+    assert causes(found)["few_aggregators"] == "high" and "root_reads" not in causes(found)
+
+
+@pytest.mark.parametrize(
+    ("large", "collective", "cause"),
+    [(64, 64, "few_aggregators"), (64, 5000, "root_writes"), (0, 64, "root_writes"), (0, 5000, "few_aggregators")],
+)
+def test_calls_are_what_their_bytes_are(large: int, collective: int, cause: str) -> None:
+    """One of 64 ranks writes all; the large calls are the collective ones, or the independent ones, of which 64 are."""
+    independent = 5064 - collective
+    row = file(
+        0,
+        10,
+        ranks=64,
+        bytes_written=640 * MIB,
+        slowest_rank=0,
+        slowest_rank_bytes=640 * MIB,
+        fastest_rank_bytes=0,
+        slowest_rank_time=9.0,
+        write_time=9.0,
+        root_bytes_written=None,
+        mpiio_coll_writes=collective,
+        mpiio_indep_writes=independent,
+        mpiio_bytes_written=640 * MIB,
+    )
+    sizes = np.array([0, 5000, 0, 0, 0, 0, 64, 0, 0, 0.0])
+    seen = Activity("", 64, 20.0, calls={row["file_id"]: Calls(sizes={True: sizes} if large else {})})
+    assert next(iter(causes(made([row], activity=seen)))) == cause
