@@ -159,6 +159,7 @@ class Calls:
     Attributes
     ----------
     syncs, stats, flushes, maps : calls of fsync and fdatasync, of stat, of fflush, and of mmap, of all ranks.
+    switches : how often ranks read after a write of POSIX, or write after a read.
     opens, asked_syncs : calls that open it, and that sync it, by MPI-IO, of all ranks.
     mpi : mapping of bool to float
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
@@ -189,6 +190,7 @@ class Calls:
     stats: int = 0
     flushes: int = 0
     maps: int = 0
+    switches: int = 0
     opens: int = 0
     asked_syncs: int = 0
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})

@@ -109,12 +109,13 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
     for part in _counters(log, "POSIX"):
         _add_metadata(found, part)
         _add_alone(found, part, 10, shared)
-        some = part["counters"][:, 6:10]  # POSIX_STATS; syncs are two and three behind
-        for file, (stats, maps, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
-            if stats or maps or any(syncs):
+        some = np.maximum(part["counters"][:, [6, 7, 22, 8, 9]], 0)  # POSIX_STATS, maps, switches, syncs; -1: not known
+        for file, (stats, maps, switches, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
+            if stats or maps or switches or any(syncs):
                 calls = found.calls.setdefault(signed(file), Calls())
                 calls.stats += stats
                 calls.maps += maps
+                calls.switches += switches
                 calls.syncs += sum(syncs)
     seen: set[int] = set()
     for part in _counters(log, "MPI-IO"):

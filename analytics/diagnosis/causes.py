@@ -332,6 +332,8 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     unaligned,
 )
 
+#: Time in calls without requests: where it is far longer than what a cause explains, it is no effect of that.
+_BETWEEN = ("exchange", "waiting_calls")
 #: What is only an effect of a cause, where that is sure and about the same files.
 EFFECTS: dict[str, tuple[str, ...]] = {
     "read_modify_write": (
@@ -371,7 +373,9 @@ def without_effects(case: Case, found: list[Finding]) -> list[Finding]:
         each
         for each in found
         if not any(
-            each.cause in EFFECTS.get(one.cause, ()) and not (_about(case, each) & ~_about(case, one)).any()
+            each.cause in EFFECTS.get(one.cause, ())
+            and not (_about(case, each) & ~_about(case, one)).any()
+            and not (each.cause in _BETWEEN and each.time > 2 * one.time)
             for one in sure
         )
     ]

@@ -4,11 +4,12 @@ Problem. What reaches the file system is not what the program asked for: the MPI
 or to read them, and keeps a shared pointer in a file of its own. And a call may cost more than its bytes.
 
 Algorithm. Bytes, calls and times of MPI-IO are held against those of POSIX. Read-modify-write writes the gaps as well:
-so more is written than was asked for, by requests within the MPI-IO calls. Tiny pieces are a cause where a rank makes
-many, and spends the time in them.
+so more is written than was asked for, by requests within the MPI-IO calls. Without gaps it shows by its order: each
+read is followed by a write. Tiny pieces are a cause where a rank makes many, and spends the time in them.
 
 Guarantees. Bytes that a program reads or writes through POSIX itself, beside MPI-IO, are not the MPI library's: where
-exactly as much is written as was asked for, or the requests take far longer than the MPI-IO calls, nothing is said.
+the requests take longer than the MPI-IO calls, nothing is said; nor where exactly as much is written as was asked for,
+and reads do not alternate with writes.
 """
 
 from __future__ import annotations
@@ -235,7 +236,7 @@ def read_modify_write(case: Case) -> Finding | None:
     reads = (extra >= limits.read_modify_write * written) | many  # else the program itself writes, too
     amplified = (stored >= limits.amplified * written) & reads
     sieved = (extra >= limits.read_modify_write * written) & _while_writing(files) & (extra <= 1.1 * stored)
-    sieved &= stored > written  # gaps are written with the pieces: else the program itself reads
+    sieved &= (stored > written) | _followed(case)  # gaps are written with the pieces: else the program itself reads
     chosen = files.critical & (written > 0) & (sieved | amplified) & _within_calls(case)
     if not chosen.any():
         return None
@@ -249,6 +250,7 @@ def read_modify_write(case: Case) -> Finding | None:
     known = inside > 0
     requests = time_in_calls(files, "both")
     busy = np.minimum(np.where(known, np.maximum(inside, requests), np.inf), case.exclusive)
+    busy *= _of_requests(case)
     waits = bool((known & (busy > 2 * requests) & ~np.array(case.complete))[chosen].any())  # what for, nobody knows
     at_most = waits or (direction == "write" and not (much and known[chosen].all()))
     empty = float(files["read_size_0_100"][chosen].sum() / max(1.0, float(files.requests("read")[chosen].sum())))
@@ -287,6 +289,31 @@ def _within_calls(case: Case) -> Flags:
     return np.asarray((inside <= 0) | (inside >= 0.5 * time_in_calls(case.files, "both")))
 
 
+def _in_writes(case: Case) -> Numbers:
+    """Return the time (s) of all ranks in MPI-IO writes of each file; 0 where it is not known."""
+    return np.array([calls.mean[True] for calls in case.calls]) * max(float(np.nan_to_num(case.processes)), 1.0)
+
+
+def _followed(case: Case) -> Flags:
+    """Return for each file whether reads alternate with writes, all of them within MPI-IO writes; false if unknown."""
+    files, switches = case.files, np.array([float(calls.switches) for calls in case.calls])
+    requests = np.nan_to_num(files["read_time"]) + np.nan_to_num(files["write_time"])
+    return np.asarray((switches >= np.maximum(files.requests("read"), 1.0)) & (_in_writes(case) >= 0.9 * requests))
+
+
+def _of_requests(case: Case) -> Numbers:
+    """Return which share of a file's MPI-IO writes are requests: of collective ones, where the rest is the exchange.
+
+    Writes of single ranks hold locks meanwhile, and wait for those of others: there it is all. Such are collective
+    calls, too, where each rank writes the ranges of all.
+    """
+    files, inside = case.files, _in_writes(case)
+    requests = np.nan_to_num(files["read_time"]) + np.nan_to_num(files["write_time"])
+    by_each = files["bytes_written"] >= 0.75 * files["ranks"] * files["mpiio_bytes_written"]
+    exchanged = case.collective & (inside > 0) & ~by_each
+    return np.where(exchanged, np.minimum(requests / np.maximum(inside, 1e-9), 1.0), 1.0)
+
+
 def _while_writing(files: Files) -> Flags:
     """Return for each file whether it is read while it is written, and not before or afterwards; true if unknown."""
     apart = (files["read_start"] >= files["write_end"]) | (files["write_start"] >= files["read_end"])
@@ -294,8 +321,11 @@ def _while_writing(files: Files) -> Flags:
 
 
 def _amplified(case: Case, written: Numbers, stored: Numbers, chosen: Flags) -> str:
-    """Return how many bytes reach the file system of those that the program writes, in words."""
+    """Return in words how many bytes reach the file system of those that the program writes, or else are read."""
     asked, moved = float(written[chosen].sum()), float(np.nansum(stored[chosen]))
+    if moved < 1.05 * asked:
+        read = float(case.files["bytes_read"][chosen].sum())
+        return f" (for {said(case.value(asked), 'B')} of MPI-IO writes it reads {said(case.value(read), 'B')})"
     return (
         f" ({said(case.value(asked), 'B')} of MPI-IO writes are {said(case.value(moved), 'B')} at the file system,"
         f" {said(case.value(moved / asked), 'ratio')} as much)"

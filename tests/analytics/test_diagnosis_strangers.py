@@ -99,3 +99,57 @@ def test_calls_are_what_their_bytes_are(large: int, collective: int, cause: str)
     sizes = np.array([0, 5000, 0, 0, 0, 0, 64, 0, 0, 0.0])
     seen = Activity("", 64, 20.0, calls={row["file_id"]: Calls(sizes={True: sizes} if large else {})})
     assert next(iter(causes(made([row], activity=seen)))) == cause
+
+
+def test_read_modify_write_without_gaps() -> None:
+    """98 % of the reads are followed by a write of the same range, within MPI-IO writes; MPI-IO reads nothing."""
+    found = of_log("sieved-no-gaps-192")
+    assert found["read"]["conclusion"].startswith("The reads are not the program's: the MPI library reads what it")
+    assert causes(found["write"])["read_modify_write"] == "high"
+    (one,) = (each for each in found["write"]["findings"] if each["cause"] == "read_modify_write")
+    assert "(for 17 GB of MPI-IO writes it reads 16.6 GB)" in one["title"] and one["share"]["value"] < 0.3
+
+
+#: Written by MPI-IO, and read meanwhile by POSIX, exactly as much; the calls of a process take 9 s.
+UPDATED: dict[str, Any] = {
+    "ranks": 8,
+    "processes": 8,
+    "bytes_written": 800 * MIB,
+    "mpiio_bytes_written": 800 * MIB,
+    "bytes_read": 800 * MIB,
+    "mpiio_bytes_read": 0,
+    "reads": 800,
+    "read_size_1m_4m": 800,
+    "writes": 800,
+    "write_size_1m_4m": 800,
+    "read_start": 1.6e9,
+    "read_end": 1.6e9 + 10,
+    "read_time": 40.0,
+    "write_time": 30.0,
+    "slowest_rank_time": 9.0,
+}
+
+
+@pytest.mark.parametrize(
+    ("switches", "inside", "cause"),
+    [(1600, 9.0, True), (8, 9.0, False), (1600, 5.0, False)],
+    ids=["sieved", "read, then written", "the program itself reads each piece before it writes it"],
+)
+def test_who_reads_before_each_write(switches: int, inside: float, cause: bool) -> None:
+    row = file(0, 10, **UPDATED, mpiio_coll_writes=0, mpiio_indep_writes=800)
+    calls = Calls(switches=switches, mpi={False: 0.0, True: inside}, mean={False: 0.0, True: inside})
+    found = made([row], activity=Activity("", 8, 20.0, calls={row["file_id"]: calls}), processes=8)
+    assert ("read_modify_write" in causes(found)) == cause
+
+
+@pytest.mark.parametrize(("collective", "least", "most"), [(True, 0.2, 0.4), (False, 0.5, 1.0)])
+def test_the_exchange_of_collective_calls_is_no_read_modify_write(collective: bool, least: float, most: float) -> None:
+    """Of 9 s in calls 3.5 s are requests: independent calls wait for locks meanwhile, collective ones exchange data."""
+    changed = UPDATED | {"bytes_written": 1200 * MIB, "read_time": 16.0, "write_time": 12.0, "slowest_rank_time": 3.5}
+    calls = {"mpiio_coll_writes": 800 * collective, "mpiio_indep_writes": 800 * (not collective)}
+    seen = Calls(mpi={False: 0.0, True: 9.0}, mean={False: 0.0, True: 9.0})
+    row = file(0, 10, **changed, **calls)
+    found = made([row], activity=Activity("", 8, 20.0, calls={row["file_id"]: seen}), processes=8)
+    (one,) = (each for each in found["findings"] if each["cause"] == "read_modify_write")
+    assert least < one["share"]["value"] < most
+    assert not collective or "exchange" in causes(found)
