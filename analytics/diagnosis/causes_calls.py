@@ -314,6 +314,14 @@ def _of_requests(case: Case) -> Numbers:
     return np.where(exchanged, np.minimum(requests / np.maximum(inside, 1e-9), 1.0), 1.0)
 
 
+def sieving(case: Case) -> Flags:
+    """Return for each file whether more is read, while it is written, than MPI-IO asks for: by the MPI library."""
+    files = case.files
+    extra = np.nan_to_num(files["bytes_read"]) - np.nan_to_num(files["mpiio_bytes_read"])
+    needless = extra > case.limits.read_modify_write * np.nan_to_num(files["bytes_written"])
+    return np.asarray((files["bytes_written"] > 0) & needless & _while_writing(files))
+
+
 def _while_writing(files: Files) -> Flags:
     """Return for each file whether it is read while it is written, and not before or afterwards; true if unknown."""
     apart = (files["read_start"] >= files["write_end"]) | (files["write_start"] >= files["read_end"])

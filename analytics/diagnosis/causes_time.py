@@ -20,6 +20,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.activity import WINDOWS, Activity
 from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.causes_calls import sieving
 from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
@@ -99,8 +100,7 @@ def waiting_calls(case: Case) -> Finding | None:
     """Independent MPI-IO calls take far longer than the requests that they make: locks, atomic mode, or copies."""
     waits, longer = _waiting(case)
     alone = (case.per_file["no_collective"] > 0) & ~case.collective
-    sieves = (case.files["bytes_read"] > 0) & (case.files["bytes_written"] > 0)  # rules of their own
-    chosen = case.files.critical & alone & ~sieves & (case.files["ranks"] > 1) & ~(case.movers < 2)
+    chosen = case.files.critical & alone & ~sieving(case) & (case.files["ranks"] > 1) & ~(case.movers < 2)
     chosen &= (longer >= case.limits.waits) & (waits >= 0.3 * case.exclusive)
     if not chosen.any():
         return None
@@ -110,7 +110,7 @@ def waiting_calls(case: Case) -> Finding | None:
         "waiting_calls",
         "Ranks wait inside of MPI-IO calls: these take"
         f" {said(case.value(case.mean(longer, chosen)), 'ratio')} as long as"
-        " the requests that they make (locks, atomic mode, or copies of pieces).",
+        " the requests that they make (locks, atomic mode, a shared file pointer, or copies of pieces).",
         float(waits[chosen].sum()),
         "high" if sure else "medium",
         "the requests of all ranks are one after the other (DXT), their calls are not"

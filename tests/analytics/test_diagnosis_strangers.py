@@ -153,3 +153,28 @@ def test_the_exchange_of_collective_calls_is_no_read_modify_write(collective: bo
     (one,) = (each for each in found["findings"] if each["cause"] == "read_modify_write")
     assert least < one["share"]["value"] < most
     assert not collective or "exchange" in causes(found)
+
+
+def test_time_between_calls_and_requests_of_a_file_that_is_read_later() -> None:
+    """172 rank-seconds of MPI-IO writes have 1.04 s of requests, one after the other; then the file is read."""
+    found = of_log("ompio-locks-32-dxt")["write"]
+    assert found["conclusion"].startswith("Ranks wait inside of MPI-IO calls: these take ")
+    assert causes(found) == {"waiting_calls": "high"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({"read_start": 1.6e9 + 11, "read_end": 1.6e9 + 12, "mpiio_bytes_read": 800 * MIB}, True),
+        ({"mpiio_bytes_read": 800 * MIB}, True),
+        ({}, False),
+        ({"read_start": 1.6e9 + 11, "read_end": 1.6e9 + 12}, True),
+    ],
+    ids=["read later by MPI-IO", "read meanwhile by MPI-IO", "read by the MPI library", "read later by POSIX"],
+)
+def test_calls_that_wait_although_the_file_is_read(changed: dict[str, Any], cause: bool) -> None:
+    times = {"read_time": 4.0, "write_time": 4.0, "slowest_rank_time": 1.0}
+    row = file(0, 10, **UPDATED | times | changed, mpiio_coll_writes=0, mpiio_indep_writes=800)
+    calls = Calls(mpi={False: 0.0, True: 9.0}, mean={False: 0.0, True: 9.0})
+    found = made([row], activity=Activity("", 8, 20.0, calls={row["file_id"]: calls}), processes=8)
+    assert ("waiting_calls" in causes(found)) == cause
