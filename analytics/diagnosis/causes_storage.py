@@ -5,9 +5,10 @@ same again and again. A disk that is down makes the others do its work, and one 
 copies to make besides.
 
 Algorithm. A target is slow where several alike files on it take several times longer for a byte than those on the
-others. Ranks read the same where they read far more bytes than there are up to the last one. The state of disks is that
-of the last list before the job began (:func:`mpiio_ext.analytics.tools.health.disk_states`); how much of the time it
-costs nobody tells, so that this finding is never of high confidence.
+others. What is slow on it is charged to it, not all that touches it. Ranks read the same where they read far more bytes
+than there are up to the last one. The state of disks is that of the last list before the job began
+(:func:`mpiio_ext.analytics.tools.health.disk_states`); how much of the time it costs nobody tells, so that this finding
+is never of high confidence.
 """
 
 from __future__ import annotations
@@ -30,13 +31,17 @@ def slow_ost(case: Case) -> Finding | None:
     if not case.per_job["slow_ost"] >= limits.slow:
         return slow_stripe(case) or slow_file(case)
     _, osts, times, numbers = ost_times(files)
-    bad = times >= limits.slow * np.median(times)
+    bad, (rows, targets) = times >= limits.slow * np.median(times), files.ost_pairs
+    slow = alike(files) >= limits.slow * np.median(times)
+    there = np.bincount(targets[slow[rows]], minlength=int(osts.max()) + 1)[osts]
+    bad &= there >= np.maximum(2, numbers / 4)  # a single file may be slow by itself
+    if not bad.any():
+        return slow_stripe(case) or slow_file(case)
     order = np.argsort(-times[bad])
     worst, worst_times, worst_numbers = osts[bad][order], times[bad][order], numbers[bad][order]
-    rows, targets = files.ost_pairs
     on_bad = np.zeros(len(files), dtype=bool)
     on_bad[rows[np.isin(targets, worst)]] = True
-    on_bad &= files.counted
+    on_bad &= slow
     sure = worst_numbers[0] >= 4 and len(worst) <= max(1, len(osts) // 4)
     names = case.ost_names(worst)
     evidence = [
@@ -54,7 +59,7 @@ def slow_ost(case: Case) -> Finding | None:
         f"OST {names[0]} is {said(case.value(case.per_job['slow_ost']), 'ratio')} slower than the others."
         if len(worst) == 1
         else f"{len(worst)} OSTs are far slower than the others, OST {names[0]} most.",
-        case.saved(on_bad),
+        min(case.saved(on_bad), float(case.in_calls[on_bad].sum())),
         "high" if sure else "medium",
         "several alike files on the same OST are slow, and those on the others are not"
         if sure

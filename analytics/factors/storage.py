@@ -4,10 +4,11 @@ Problem. A failing device makes one OST slow, and a job waits for the slowest. A
 which: the files on that OST take many times as long as the others ("bad OST performance caused by occasional device
 failure", IOMiner, Section II-D).
 
-Algorithm. Alike are files of a job of which within a factor of two the median number of bytes was moved. What counts
-is the time for a byte, from a file's first access to its last one. An OST's is the mean over the alike files on it,
-because a cache hides single files: on a bad OST many files are slow, not one. Compared with the median over the job's
-OSTs.
+Algorithm. Alike are files of a job of which within a factor of two the median number of bytes was moved, of those with
+at least 1 MiB: of smaller ones the time is that of opening them, and a median of 100 B says nothing of a device. What
+counts is the time for a byte in calls, at most from a file's first access to its last one: between its calls a program
+does something else. An OST's is the mean over the alike files on it, because a cache hides single files: on a bad OST
+many files are slow, not one. Compared with the median over the job's OSTs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
 #: Files are alike whose bytes differ from the median by this factor at most.
 ALIKE = 2.0
+#: Bytes below which a file is like none.
+LEAST = 1 << 20
 
 
 def alike(files: Files) -> Numbers:
@@ -29,10 +32,11 @@ def alike(files: Files) -> Numbers:
 
 
 def _alike(files: Files) -> Numbers:
-    moved = np.where(files.counted & (files["{bytes}"] > 0), files["{bytes}"], np.nan)
+    moved = np.where(files.counted & (files["{bytes}"] >= LEAST), files["{bytes}"], np.nan)
     median = files.per_file(files.median(moved))
     like = (moved >= median / ALIKE) & (moved <= median * ALIKE)
-    return np.where(like, ratio(files.duration, moved), np.nan)
+    inside = np.where(files["{time}"] > 0, np.fmin(files["{time}"], files.duration), files.duration)
+    return np.where(like, ratio(inside, moved), np.nan)
 
 
 def ost_times(files: Files) -> tuple[Whole, Whole, Numbers, Numbers]:
@@ -54,7 +58,7 @@ def ost_times(files: Files) -> tuple[Whole, Whole, Numbers, Numbers]:
     "time for a byte of the slowest of the job's alike files, over their median; unknown below alike_files",
     unit="ratio",
     weighting="job",
-    columns=("{bytes}", "{start}", "{end}"),
+    columns=("{bytes}", "{time}", "{start}", "{end}"),
 )
 def slow_file(files: Files, *, alike_files: float = 4) -> Numbers:
     """Return how many times slower each job's slowest file is than the median of its likes."""
@@ -68,7 +72,7 @@ def slow_file(files: Files, *, alike_files: float = 4) -> Numbers:
     "mean time for a byte on the slowest OST of the job's alike files, over the median of its OSTs",
     unit="ratio",
     weighting="job",
-    columns=("{bytes}", "{start}", "{end}", "osts"),
+    columns=("{bytes}", "{time}", "{start}", "{end}", "osts"),
 )
 def slow_ost(files: Files, *, alike_files: float = 4, alike_osts: float = 4) -> Numbers:
     """Return how many times slower each job's slowest OST is than the median one; unknown for few files or OSTs."""

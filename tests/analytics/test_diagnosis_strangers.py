@@ -178,3 +178,38 @@ def test_calls_that_wait_although_the_file_is_read(changed: dict[str, Any], caus
     calls = Calls(mpi={False: 0.0, True: 9.0}, mean={False: 0.0, True: 9.0})
     found = made([row], activity=Activity("", 8, 20.0, calls={row["file_id"]: calls}), processes=8)
     assert ("waiting_calls" in causes(found)) == cause
+
+
+def test_no_target_is_slow_by_files_of_100_bytes() -> None:
+    """A reader with 5 s in calls: 7 large files lie on all targets, and two dozen tiny ones on one each."""
+    found = of_log("dlio-reader-1")["read"]
+    assert not {"slow_ost", "slow_file"} & set(causes(found)), found["conclusion"]
+    assert all(each["time"]["value"] <= 5.06 for each in found["findings"])
+
+
+@pytest.mark.parametrize(
+    ("moved", "in_calls", "there", "cause"),
+    [(64 * MIB, 9.0, 4, "high"), (64 * MIB, 9.0, 1, None), (64 * MIB, 0.5, 4, None), (1000, 9.0, 4, None)],
+    ids=["several", "one file is slow", "the program pauses", "tiny files"],
+)
+def test_a_target_is_slow_by_several_files_and_their_calls(
+    moved: int, in_calls: float, there: int, cause: str | None
+) -> None:
+    """Files on 8 targets, one of which takes 9 s for what the others do in 0.5 s; a striped file touches it, too."""
+    rows = [
+        file(
+            k * 0.001,
+            9.0 if k % 8 == 3 and k // 8 < there else 0.5,
+            bytes_written=moved,
+            stripe_count=1,
+            osts=[k % 8],
+            write_time=in_calls if k % 8 == 3 and k // 8 < there else 0.5,
+        )
+        for k in range(32)
+    ]
+    striped = file(9.5, 19.5, bytes_written=4096 * MIB, osts=list(range(8)), stripe_count=8, write_time=10.0)
+    found = made([*rows, striped])
+    assert causes(found).get("slow_ost") == cause
+    for each in found["findings"]:
+        if each["cause"] == "slow_ost":
+            assert each["time"]["value"] < 9.1 and striped["file"] not in each["files"]

@@ -248,18 +248,25 @@ def test_unaligned_and_small_files() -> None:
 
 
 def slow_ost(slowness: float) -> pa.Table:
-    """32 files of 8 OSTs, 1000 B each in 1 s; on OST 5 it takes longer. And a file of another size, slow."""
+    """32 files of 8 OSTs, 2 MiB each in 1 s; on OST 5 it takes longer. And files of other sizes, slow."""
     files = [
-        values(write_start=0.0, write_end=slowness if k % 8 == 5 else 1.0, bytes_written=1000, osts=[k % 8])
+        values(write_start=0.0, write_end=slowness if k % 8 == 5 else 1.0, bytes_written=2 << 20, osts=[k % 8])
         for k in range(32)
     ]
-    return job(*files, values(write_start=0.0, write_end=50.0, bytes_written=10, osts=[2]))
+    others = [values(write_start=0.0, write_end=50.0, bytes_written=moved, osts=[2]) for moved in (10, 64 << 20)]
+    return job(*files, *others)
 
 
 def test_slow_ost() -> None:
     row = one(slow_ost(20.0))
     assert (row["slow_ost"], row["slow_file"]) == (20, 20)
     assert one(slow_ost(1.0))["slow_ost"] == 1
+    paused = slow_ost(20.0).append_column("write_time", pa.array([1.0] * 34))
+    assert one(paused)["slow_ost"] == 1, "the time between the calls is the program's"
+    tiny = [
+        values(write_start=0.0, write_end=20.0 if k == 5 else 1.0, bytes_written=1000, osts=[k % 8]) for k in range(32)
+    ]
+    assert one(job(*tiny))["slow_ost"] is None
     assert one(slow_ost(20.0), alike_osts=9)["slow_ost"] is None
     assert one(slow_ost(20.0), alike_files=33)["slow_file"] is None
 
