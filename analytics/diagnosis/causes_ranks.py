@@ -206,9 +206,11 @@ def metadata(case: Case) -> Finding | None:
     sure = (meta >= data or (not together and _stormed(case))) and opens >= case.limits.many_opens and much
     if much and meta >= data and opens < case.limits.many_opens and (found := _seeks(case, meta)) is not None:
         return found
+    often = _again_and_again(case, chosen)
+    files_of_all = int(np.count_nonzero(chosen)) if together else 0
     return case.finding(
-        "shared_opens" if together and sure else "metadata",
-        _storm(case, together, sure),
+        "shared_opens" if together and often and sure else "metadata",
+        _storm(case, files_of_all, often, sure),
         min(meta, case.run_time),
         "high" if sure else "medium",
         (
@@ -227,19 +229,26 @@ def metadata(case: Case) -> Finding | None:
             *case.evidence("files", float(np.count_nonzero(chosen)), "count"),
             *case.evidence("run time", case.run_time, "s"),
         ],
-        [_fewer_calls(case, chosen, opens)],
+        [_fewer_calls(case, chosen, often)],
         chosen,
         whole=max(case.time, meta + data),
     )
 
 
-def _fewer_calls(case: Case, chosen: Flags, opens: float) -> Advice:
-    """Return what to do about the metadata calls that there are; `opens`: of a process."""
+def _again_and_again(case: Case, chosen: Flags) -> bool:
+    """Return whether most of the metadata time is of files that a process opens, or looks up, many times."""
+    files, stats = case.files, np.array([float(calls.stats) for calls in case.calls])
+    times = (np.nan_to_num(case.opens) + stats) / np.maximum(np.nan_to_num(files["ranks"]), 1.0)
+    meta = np.where(chosen, np.nan_to_num(files["meta_time"]), 0.0)
+    return bool(meta[times >= case.limits.many_opens].sum() >= 0.5 * meta.sum() > 0)
+
+
+def _fewer_calls(case: Case, chosen: Flags, again: bool) -> Advice:
+    """Return what to do about the metadata calls that there are; `again`: many of them are of the same files."""
     files = max(1.0, float(np.count_nonzero(chosen)))
     calls = [each for each, it in zip(case.calls, chosen, strict=True) if it]
-    of_a_process = files / max(case.processes, 1.0) if not (case.files["ranks"][chosen] > 1).any() else files
     return say.metadata(
-        again=opens >= 2 * max(of_a_process, 1.0),
+        again=again,
         many=files >= case.limits.many_opens,
         stats=any(each.stats for each in calls),
         syncs=any(each.syncs + each.flushes for each in calls),
@@ -266,8 +275,11 @@ def _stormed(case: Case) -> bool:
     return meta >= data and meta >= case.limits.metadata * sum(case.rank_time)
 
 
-def _storm(case: Case, together: bool, sure: bool) -> str:
-    """Return what metadata calls do, in words: of all ranks, or of the few that make nearly all of them."""
+def _storm(case: Case, shared: int, again: bool, sure: bool) -> str:
+    """Return what metadata calls do, in words: of all ranks, or of the few that make nearly all of them.
+
+    `shared`: so many files that all processes open; `again`: each of them many times.
+    """
     calls = "metadata calls (open, stat, seek, sync)"
     if case.alone is not None:
         few = case.alone[0]
@@ -282,7 +294,10 @@ def _storm(case: Case, together: bool, sure: bool) -> str:
         )
     if not sure:
         return f"{calls[0].upper()}{calls[1:]} take much of the I/O time."
-    who = "Every process opens or looks up the same file again and again" if together else "Metadata storm"
+    who = "Metadata storm"
+    if shared:
+        which = "same file" if again or shared == 1 else f"same {said(case.value(shared), 'count')} files"
+        who = f"Every process opens or looks up the {which}{' again and again' if again else ''}"
     part = "most" if case.metadata >= 0.5 else "much"
     return f"{who}: {calls} take {part} of the I/O time of each process."
 

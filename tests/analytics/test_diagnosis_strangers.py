@@ -213,3 +213,40 @@ def test_a_target_is_slow_by_several_files_and_their_calls(
     for each in found["findings"]:
         if each["cause"] == "slow_ost":
             assert each["time"]["value"] < 9.1 and striped["file"] not in each["files"]
+
+
+def test_files_that_are_opened_once() -> None:
+    """Each of three processes opens 157 Python modules once: none of them again and again."""
+    for found in of_log("python-imports-3").values():
+        first = "Every process opens or looks up the same 157 files: metadata calls (open, stat, seek, sync) take most"
+        assert found["conclusion"].startswith(first)
+        assert "again and again" not in str(found) and "Open files once" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("files", "opens", "words"),
+    [
+        (100, 1, "opens or looks up the same 100 files: "),
+        (100, 2, "opens or looks up the same 100 files: "),
+        (100, 20, "opens or looks up the same file again and again: "),
+        (1, 200, "opens or looks up the same file again and again: "),
+    ],
+)
+def test_what_is_opened_again_and_again(files: int, opens: int, words: str) -> None:
+    rows = [
+        file(
+            k * 0.001,
+            10,
+            processes=8,
+            ranks=8,
+            opens=8 * opens,
+            meta_time=64.0 / files,
+            write_time=0.01,
+            slowest_rank_time=8.0 / files,
+            mpiio_coll_writes=None,
+        )
+        for k in range(files)
+    ]
+    found = made(rows, processes=8)
+    assert words in found["conclusion"]
+    assert ("Open files once" in str(found)) == ("again and again" in words)
