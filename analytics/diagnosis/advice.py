@@ -131,6 +131,11 @@ def read_once(*, again: bool = False) -> Advice:
     )
 
 
+def write_once() -> Advice:
+    """The same places are written again and again."""
+    return Advice("Keep in memory what changes, and write it when it is done; or write only what has changed.")
+
+
 def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
     """Too many processes per OST; none where the file lies on all of the `osts` that are known to exist."""
     if osts is not None and now >= osts:

@@ -289,10 +289,54 @@ class Case:
         return float(sweep(np.where(chosen, np.nan, start), end).exclusive.sum())
 
     @functools.cached_property
+    def again(self) -> Numbers:
+        """Return how often the bytes of each file up to the last one are moved; NaN where that is less than twice.
+
+        And where ranks do not all read: who reads again what he has read at random places, or what MPI-IO is about to
+        overwrite, is another thing.
+        """
+        files, limits = self.files, self.limits
+        in_order, several = self.per_file["non_consecutive"] < limits.non_consecutive, files["ranks"] > 1
+        if self.write:
+            return np.where(in_order | (self.request_bytes >= limits.small_bytes / 2), self._rewritten, np.nan)
+        ends = files["max_offset_read"] + 1
+        again: Numbers = np.where(ends > 1, files["bytes_read"] / np.maximum(ends, 1.0), np.nan)
+        each = (several & (again <= 1.1 * files["ranks"])) | in_order
+        least = np.where(several, np.maximum(limits.alike_ranks * files["ranks"], 1.5), 1.0)
+        all_read = ~(self.movers < least) & ~(files["{collective}"] > 0)
+        sieved = (files["bytes_written"] > 0) & (files["mpiio_bytes_written"] > 0)
+        enough = again >= np.maximum(limits.again, limits.alike_ranks * files["ranks"])
+        return np.where(each & all_read & ~sieved & enough, again, np.nan)
+
+    @property
+    def _rewritten(self) -> Numbers:
+        """Return how often the bytes of each file up to the last one are written; NaN where that is less than twice.
+
+        Of appended bytes Darshan counts the places from where a rank, or an open, begins: these are not written again.
+        Nor are gaps, which MPI-IO has not asked for.
+        """
+        files, ends = self.files, self.files["max_offset_written"] + 1
+        again: Numbers = np.where(ends > 1, files["bytes_written"] / np.maximum(ends, 1.0), np.nan)
+        busiest = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"])
+        in_turn = files["consec_writes"] >= 0.9 * files.requests("write")
+        opens = np.nan_to_num(self.opens) / np.maximum(np.nan_to_num(files["ranks"]), 1.0)
+        appended = ranks.appended(files) | ((files["ranks"] > 1) & in_turn & np.isnan(busiest))
+        appended |= (opens >= 2) & (opens >= 0.9 * again)
+        filled = files["bytes_written"] >= self.limits.amplified * files["mpiio_bytes_written"]
+        return np.where((again >= self.limits.again) & ~appended & ~filled, again, np.nan)
+
+    @functools.cached_property
     def bandwidth(self) -> float:
         """Return the bytes moved over the time for I/O (B/s); NaN where they are unknown."""
         moved = float(self.files.sum(self.files["{bytes}"])[0])
         return moved / self.calling if self.calling > 0 else float("nan")
+
+    @functools.cached_property
+    def of_distinct(self) -> float:
+        """Return the same, of what is moved again and again only once: what the job gets for its time."""
+        moved = np.nan_to_num(self.files["{bytes}"])
+        once = moved / np.nan_to_num(self.again, nan=1.0)
+        return self.bandwidth * float(once.sum()) / float(moved.sum()) if moved.sum() > 0 else self.bandwidth
 
     @property
     def of_calling(self) -> str:
@@ -409,8 +453,8 @@ class Case:
 
     @property
     def fast(self) -> bool:
-        """Whether the bandwidth is known and not low."""
-        return bool(self.bandwidth >= self.limits.fast)
+        """Whether the bandwidth is known and not low: of distinct bytes, as the others need not be moved."""
+        return bool(self.of_distinct >= self.limits.fast)
 
     # ---- words -------------------------------------------------------------------------------------------------------
 

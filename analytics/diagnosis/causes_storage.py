@@ -21,7 +21,7 @@ from mpiio_ext.analytics.diagnosis.causes_time import slow_stripe
 from mpiio_ext.analytics.diagnosis.model import Advice, Finding
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.storage import alike, ost_times
-from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+from mpiio_ext.analytics.tables.arrays import Flags
 from mpiio_ext.common.units import amount_text
 
 
@@ -101,28 +101,14 @@ def slow_files(case: Case) -> Flags:
     return np.asarray(times >= case.limits.slow * np.nanmedian(times))
 
 
-def _again(case: Case) -> Numbers:
-    """Return how often the bytes of each file up to the last one read are read over; NaN where ranks do not all read.
-
-    Who reads again what he has read at random places, or what MPI-IO is about to overwrite, is another thing.
-    """
-    files, limits = case.files, case.limits
-    ends, several = files["max_offset_read"] + 1, files["ranks"] > 1
-    again: Numbers = np.where(ends > 1, files["bytes_read"] / np.maximum(ends, 1.0), np.nan)
-    in_order = case.per_file["non_consecutive"] < limits.non_consecutive
-    each = (several & (again <= 1.1 * files["ranks"])) | in_order
-    least = np.where(several, np.maximum(limits.alike_ranks * files["ranks"], 1.5), 1.0)
-    all_read = ~(case.movers < least) & ~(files["{collective}"] > 0)
-    sieved = (files["bytes_written"] > 0) & (files["mpiio_bytes_written"] > 0)
-    enough = again >= np.maximum(limits.again, limits.alike_ranks * files["ranks"])
-    return np.where(each & all_read & ~sieved & enough & (not case.write), again, np.nan)
+_OVER = {False: "The same data are read again and again", True: "The same places of a file are written again and again"}
 
 
 def redundant_reads(case: Case) -> Finding | None:
-    """Ranks read the same data, each for itself."""
+    """Ranks read the same data, each for itself; or the same places are written again and again."""
     files, limits = case.files, case.limits
-    again = _again(case)
-    chosen = files.critical & ~np.isnan(again) & (files["max_offset_read"] >= limits.one_rank_bytes)
+    again, end = case.again, files["max_offset_written" if case.write else "max_offset_read"]
+    chosen = files.critical & ~np.isnan(again) & (end >= limits.one_rank_bytes)
     if not chosen.any():
         return None
     large = bool(((case.request_bytes >= limits.small_bytes / 2) & (files["ranks"] > 1))[chosen].all())
@@ -131,23 +117,25 @@ def redundant_reads(case: Case) -> Finding | None:
     if not sure and time < limits.reported * case.run_time:
         return None
     moved = case.total("{bytes}", chosen)
-    extent = float(files["max_offset_read"][chosen].sum() + chosen.sum())
-    each = bool((again <= 1.25 * files["ranks"])[chosen].all())  # else a rank reads its own again, or all do all
-    what = "Ranks read the same data, each for itself" if each else "The same data are read again and again"
+    extent = float(end[chosen].sum() + chosen.sum())
+    each = not case.write and bool((again <= 1.25 * files["ranks"])[chosen].all())  # else also its own again
+    done = "written" if case.write else "read"
+    what = "Ranks read the same data, each for itself" if each else _OVER[case.write]
     return case.finding(
-        "redundant_reads",
-        f"{what}: {amount_text(case.value(moved))} are read of"
+        "redundant_writes" if case.write else "redundant_reads",
+        f"{what}: {amount_text(case.value(moved))} are {done} of"
         f" {amount_text(case.value(extent))}, {said(case.value(moved / extent), 'ratio')} over.",
         time,
-        "high" if sure else "medium",
-        "bytes of all ranks and the last byte that is read are in the log; what caches of the nodes spare, is not",
+        "high" if sure and not case.write else "medium",
+        f"bytes of all ranks and the last byte that is {done} are in the log; "
+        + ("whether the program needs each version is not" if case.write else "what caches of the nodes spare, is not"),
         [
-            *case.evidence("bytes read", moved, "B"),
-            *case.evidence("bytes up to the last one that is read", extent, "B"),
+            *case.evidence(f"bytes {done}", moved, "B"),
+            *case.evidence(f"bytes up to the last one that is {done}", extent, "B"),
             *case.evidence("ranks that open the file", case.mean(files["ranks"], chosen), "count"),
             *case.evidence("OSTs of the file", case.mean(files["stripe_count"], chosen), "count"),
         ],
-        [say.read_once(again=not each)],
+        [say.write_once() if case.write else say.read_once(again=not each)],
         chosen,
         at_most=True,
     )
@@ -162,7 +150,7 @@ def contention(case: Case) -> Finding | None:
         fewer[place] = min(fewer[place], each.together / max(float(case.files["ranks"][place]), 1.0))
     ratio = case.per_file["processes_per_ost"] * fewer  # those that move nothing do not meet
     chosen = case.files.critical & (ratio >= case.limits.contention) & ~aggregated & ~(case.files["{bytes}"] == 0)
-    chosen &= np.isnan(_again(case))  # reads of the same data have a rule of their own
+    chosen &= np.isnan(case.again)  # reads of the same data have a rule of their own
     if not chosen.any():
         return None
     row = next(row for row in case.order if chosen[row])

@@ -215,6 +215,11 @@ def _facts(case: Case) -> list[Evidence]:
         *case.evidence("critical time, in which files are accessed", case.swept, "s"),
         *(case.evidence(case.of_time, case.time, "s") if case.time < case.swept else []),
         *(case.evidence(case.of_calling, case.calling, "s") if case.calling > case.time else []),
+        *(
+            case.evidence("bandwidth of distinct bytes over the same time", case.of_distinct, "B/s")
+            if case.of_distinct < case.bandwidth
+            else []
+        ),
         *case.evidence(f"bandwidth over the {case.of_calling}", case.bandwidth, "B/s"),
         *case.evidence(f"{case.of_calling}, of the run time", case.of_run, "share"),
         *case.evidence(f"files {verb}{_streams(files)}", float(files.timed().sum()), "count"),

@@ -37,7 +37,12 @@ _CAUSES = {
     "Opening, metadata, many small files": ("metadata", "shared_opens", "small_files"),
     "Ranks wait for one another": ("stragglers", "late_rank", "exchange", "waiting_calls"),
     "Ranks share blocks, stripes or servers": ("unaligned", "contention", "many_osts", "many_aggregators"),
-    "More is read than was asked for": ("read_modify_write", "read_amplification", "redundant_reads"),
+    "More is read than was asked for": (
+        "read_modify_write",
+        "read_amplification",
+        "redundant_reads",
+        "redundant_writes",
+    ),
     "Syncs and shared file pointers": ("syncs", "shared_pointer"),
     "The storage was slow": (
         "slow_ost",

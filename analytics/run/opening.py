@@ -198,6 +198,7 @@ def phrase(finding: Document, direction: str) -> str:
         "read_amplification": f"{way}s{at} of far more bytes than the program asks for",
         "shared_pointer": f"{way}s{at} by the shared file pointer, for which ranks wait for one another",
         "redundant_reads": f"{way}s{at} of the same data by several ranks, or again and again",
+        "redundant_writes": f"writes{at} of the same places again and again",
         "contention": f"{way}s{at} by many processes at few storage targets",
         "few_writers": f"{way}s{at} by few of the processes",
         "few_readers": f"{way}s{at} by few of the processes",

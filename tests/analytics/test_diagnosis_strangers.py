@@ -250,3 +250,63 @@ def test_what_is_opened_again_and_again(files: int, opens: int, words: str) -> N
     found = made(rows, processes=8)
     assert words in found["conclusion"]
     assert ("Open files once" in str(found)) == ("again and again" in words)
+
+
+@pytest.mark.parametrize(("end", "low"), [(8, True), (1024, False)])
+def test_a_bandwidth_is_that_of_distinct_bytes(end: int, low: bool) -> None:
+    """128 ranks read 8 MiB each in 1 s, 1.07 GB/s: of a file of 8 MiB the job gets 8.4 MB/s."""
+    row = file(
+        0,
+        1,
+        "read",
+        processes=128,
+        ranks=128,
+        bytes_read=1024 * MIB,
+        reads=1024,
+        read_size_1m_4m=1024,
+        consec_reads=900,
+        max_offset_read=end * MIB - 1,
+        read_time=120.0,
+        slowest_rank_time=1.0,
+        slowest_rank_bytes=8 * MIB,
+        fastest_rank_bytes=8 * MIB,
+        mpiio_coll_reads=None,
+        mpiio_indep_reads=None,
+    )
+    found = made([row], "read", processes=128, run_time=2.0)
+    assert found["low_bandwidth"] == low
+    assert next(iter(causes(found)), None) == ("redundant_reads" if low else None)
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({}, "redundant_writes"),
+        ({"max_offset_written": 800 * MIB - 1}, None),
+        ({"opens": 8 * 8}, None),
+        ({"mpiio_bytes_written": 100 * MIB}, None),
+        ({"slowest_rank_bytes": 400 * MIB, "fastest_rank_bytes": 0, "consec_writes": 800}, None),
+    ],
+    ids=["written twice", "once", "each open may append", "gaps are filled", "ranks append"],
+)
+def test_what_is_written_again(changed: dict[str, Any], cause: str | None) -> None:
+    """8 ranks write 800 MiB into a file of 400 MiB."""
+    columns = {
+        "processes": 8,
+        "ranks": 8,
+        "opens": 8,
+        "bytes_written": 800 * MIB,
+        "writes": 800,
+        "write_size_1m_4m": 800,
+        "consec_writes": 700,
+        "max_offset_written": 400 * MIB - 1,
+        "write_time": 72.0,
+        "slowest_rank_time": 9.0,
+        "slowest_rank_bytes": 100 * MIB,
+        "fastest_rank_bytes": 100 * MIB,
+        "mpiio_coll_writes": None,
+        "mpiio_indep_writes": None,
+    }
+    found = made([file(0, 10, **columns | changed)], processes=8)
+    assert ("redundant_writes" in causes(found)) == (cause is not None)
+    assert cause is None or "839 MB are written of 419 MB, 2 times over" in str(found)
