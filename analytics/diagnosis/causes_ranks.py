@@ -12,12 +12,15 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
-from mpiio_ext.analytics.diagnosis.causes_time import waiting_for_late
+from mpiio_ext.analytics.diagnosis.causes_time import slowed_down, waiting_for_late
 from mpiio_ext.analytics.diagnosis.model import Advice, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+
+#: Ranks in a request at once, on average, up to which no two ever are, but for the clocks.
+_ALONE = 1.02
 
 
 def filled(case: Case) -> Flags:
@@ -154,35 +157,64 @@ def few_aggregators(case: Case) -> Finding | None:
     """Collective calls are carried out by one process, or by hardly any."""
     files, limits, ranks = case.files, case.limits, case.files["ranks"]
     stripes = np.nan_to_num(files["stripe_count"], nan=1.0)
-    few = (case.movers * limits.one_rank <= 1) | ((case.movers <= ranks / 16) & (2 * case.movers <= stripes))
+    movers, busy = _at_once(case)
+    few = (movers * limits.one_rank <= 1) | ((movers <= ranks / 16) & (2 * movers <= stripes))
     chosen = files.critical & case.collective & ~_by_one(case) & (ranks > 1) & few
     chosen &= files["{bytes}"] >= limits.aggregated_bytes  # a single round of the exchange needs one aggregator
     chosen &= ~(files["{bytes}"] * ranks <= limits.tiny_bytes * files["{collective}"])  # and so do tiny ones
     if not chosen.any():
         return None
     row = next(row for row in case.order if chosen[row])
-    count, sure = round(float(case.movers[row])), busy_share(case, chosen) >= limits.busy_aggregator
+    count, whole = round(float(movers[row])), float(case.exclusive[chosen].sum())
+    part, moved = float(busy[chosen].sum()) / whole if whole > 0 else 0.0, case.total("{bytes}", chosen)
+    rate = moved / max(part * whole, 1e-9)
     who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
+    who += " at a time" if case.movers[row] > 1.5 * movers[row] else ""
     late = sum(waiting_for_late(case, place) for place in case.order if chosen[place])  # not for the aggregator
-    sure &= not late >= limits.late * float(case.exclusive[chosen].sum())
+    sure = part >= limits.busy_aggregator and not late >= limits.late * whole
+    slow = rate < limits.slow_rank and bool((case.request_bytes > limits.tiny_bytes)[chosen].all())
+    sure &= not slow and slowed_down(case) is None  # else it is the storage that the process waits for
     return case.finding(
         "few_aggregators",
         f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
-        max(0.0, float(case.exclusive[chosen].sum()) - late),
+        max(0.0, whole - late),
         "high" if sure else "medium",
         "the slowest rank has the bytes of the file, the calls are collective"
-        + ("" if sure else "; it is in calls for a small part of the time only, or ranks wait for a late one, too"),
+        + ("" if sure else "; but it hardly is in calls, or these are slow, as of a loaded server, or another is late"),
         [
             *case.evidence("bytes of the file over those of its slowest rank", float(case.movers[row]), "ratio"),
+            *case.evidence("bandwidth in its calls", rate, "B/s"),
             *case.evidence("processes that opened it", float(ranks[row]), "count"),
             *case.evidence("OSTs of the file", float(files["stripe_count"][row]), "count"),
-            *case.evidence("time of that rank in calls, of the critical time", busy_share(case, chosen), "share"),
+            *case.evidence("time of that rank in calls, of the critical time", part, "share"),
         ],
-        [say.aggregators(files.direction, max(2, int(min(ranks[row], np.nanmax([stripes[row], 8])))))],
+        _more_aggregators(case, row),
         chosen,
         at_most=True,
         costs=sure,
     )
+
+
+def _at_once(case: Case) -> tuple[Numbers, Numbers]:
+    """Return how many ranks move the bytes of each file at once, and the time (s) in which they do.
+
+    An aggregator may be another rank in each call: of all calls each rank has its part then, never two at once, and the
+    others are in the call meanwhile. DXT tells. Several aggregators begin together, when the exchange is done.
+    """
+    movers, busy = case.movers.copy(), case.in_calls.copy()
+    for place, row in case.traced(case.files.critical & case.collective):
+        alone = row.together <= _ALONE and row.called_for >= case.limits.waits
+        if alone and row.requests.sum() >= 3 * len(row.ranks):
+            movers[place], busy[place] = 1.0, max(busy[place], min(row.wall, float(case.exclusive[place])))
+    return movers, busy
+
+
+def _more_aggregators(case: Case, row: int) -> list[Advice]:
+    """Return how a file gets more aggregators: MPI libraries take one for each stripe on Lustre, so first of these."""
+    count, ranks = float(case.files["stripe_count"][row]), float(case.files["ranks"][row])
+    if count == 1 and (more := say.stripes(ranks, count, case.known_osts)):
+        return more
+    return [say.aggregators(case.files.direction, max(2, int(min(ranks, np.nanmax([count, 8])))))]
 
 
 def metadata(case: Case) -> Finding | None:

@@ -68,6 +68,8 @@ class Limits:
         The same of a rank that has more to do than the others, and of one that syncs.
     busy_aggregator : float
         The same of an aggregator: between its calls the others send it their data.
+    slow_rank : float
+        Bandwidth (B/s) of one process in large requests, below which it waits for the storage, and more may as well.
     aggregated_bytes : int
         Bytes below which one aggregator is enough.
     serialised, dominant, gaps : float
@@ -142,7 +144,8 @@ class Limits:
     busy_rank: float = 0.12
     busy_straggler: float = 0.3
     busy_sync: float = 0.3
-    busy_aggregator: float = 0.1
+    busy_aggregator: float = 0.2
+    slow_rank: float = 32e6
     aggregated_bytes: int = 16 << 20
     serialised: float = 0.5
     dominant: float = 0.8

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.diagnosis import diagnose
-from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
@@ -72,6 +72,7 @@ def test_headers_do_not_outvote_the_data() -> None:
     found = of_log("collective-one-stripe-496")["read"]
     assert found["conclusion"].startswith("Too few aggregators: 1 of 496 processes reads all the data")
     assert causes(found)["few_aggregators"] == "high" and "root_reads" not in causes(found)
+    assert "lfs setstripe" in str(found) and "cb_nodes" not in str(found), "one stripe has one aggregator"
 
 
 @pytest.mark.parametrize(
@@ -310,3 +311,53 @@ def test_what_is_written_again(changed: dict[str, Any], cause: str | None) -> No
     found = made([file(0, 10, **columns | changed)], processes=8)
     assert ("redundant_writes" in causes(found)) == (cause is not None)
     assert cause is None or "839 MB are written of 419 MB, 2 times over" in str(found)
+
+
+#: 8 ranks write 800 MiB by collective calls, and one of them makes the requests.
+AGGREGATED: dict[str, Any] = {
+    "processes": 8,
+    "ranks": 8,
+    "bytes_written": 800 * MIB,
+    "writes": 800,
+    "write_size_1m_4m": 800,
+    "write_time": 8.0,
+    "slowest_rank_time": 8.0,
+    "slowest_rank_bytes": 800 * MIB,
+    "fastest_rank_bytes": 0,
+    "root_bytes_written": None,
+    "mpiio_coll_writes": 800,
+    "mpiio_bytes_written": 800 * MIB,
+}
+
+
+@pytest.mark.parametrize(
+    ("changed", "confidence"),
+    [
+        ({}, "high"),
+        ({"write_time": 1.0, "slowest_rank_time": 1.0}, "medium"),
+        ({"bytes_written": 80 * MIB, "mpiio_bytes_written": 80 * MIB, "slowest_rank_bytes": 80 * MIB}, "medium"),
+        ({"slowest_rank_bytes": 100 * MIB, "fastest_rank_bytes": 100 * MIB}, None),
+    ],
+    ids=["one aggregator", "it is hardly in calls", "a slow server", "8 aggregators"],
+)
+def test_too_few_aggregators_by_the_time_in_their_calls(changed: dict[str, Any], confidence: str | None) -> None:
+    found = made([file(0, 10, **AGGREGATED | changed)], processes=8)
+    assert causes(found).get("few_aggregators") == confidence
+    assert ("cb_nodes=8" in str(found)) == (confidence is not None)
+
+
+@pytest.mark.parametrize(
+    ("wall", "cause"), [(8.0, "high"), (2.0, None), (1.0, None)], ids=["one at a time", "four at a time", "all"]
+)
+def test_an_aggregator_that_moves_between_ranks(wall: float, cause: str | None) -> None:
+    """Each rank makes the requests of some calls: by the sums there are 8 aggregators, by DXT one at a time."""
+    each, every = np.full(8, 100.0), np.arange(8)
+    traced = Row(
+        every, each, each * MIB, np.full(8, 1.0), np.zeros(8), np.full(8, 10.0), wall=wall, called=10.0, calls=each / 10
+    )
+    changed = {"slowest_rank_bytes": 100 * MIB, "fastest_rank_bytes": 100 * MIB, "slowest_rank_time": 1.0}
+    row = file(0, 10, **AGGREGATED | changed)
+    seen = Activity("DXT", 8, 20.0, rows={(row["file_id"], True): traced}, wall={True: 10.0})
+    found = made([row], activity=seen, processes=8)
+    assert causes(found).get("few_aggregators") == cause
+    assert ("1 of 8 processes at a time writes all the data" in found["conclusion"]) == (cause is not None)
