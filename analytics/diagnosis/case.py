@@ -30,6 +30,9 @@ MOST_NAMES = 5
 _MOST_OPENS = 4
 #: Share of the time of the busiest rank from which on another one is named with it.
 _MATTERS = 0.2
+#: Shares of the time in calls that findings of high confidence must explain, where it is not ``Limits.sure``. The
+#: requests of read-modify-write are counted; small requests are nearly everywhere, and seldom what a job waits for.
+_SURE = {"read_modify_write": 0.0, "small_requests": 0.2}
 #: Share of the bytes of all files that a HEATMAP must have to tell who moves them.
 _ALL = 0.9
 #: How many times as many one of two numbers of calls may be that are called the same.
@@ -516,6 +519,8 @@ class Case:
         if confidence == "high" and whole is None and self.minor:
             confidence, reason = "medium", f"{reason}; calls of the other direction take far longer"
         base = self.time if whole is None else whole
+        if confidence == "high" and time < _SURE.get(cause, self.limits.sure) * max(base, self.calling):
+            confidence, reason = "medium", f"{reason}; other calls take far longer"
         share = min(1.0, time / base) if base > 0 else 0.0
         least = 0.5 * self.limits.trivial * float(np.nan_to_num(self.run_time))
         least = least if confidence == "high" else max(least, self.limits.least)

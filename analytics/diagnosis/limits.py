@@ -13,6 +13,8 @@ class Limits:
     ----------
     reported : float
         Share of the critical time that a finding must explain.
+    sure : float
+        Share of the time in calls that a finding of high confidence must explain.
     least : float
         Time (s) that it must explain where its confidence is not high: less is chance.
     trivial : float
@@ -112,6 +114,7 @@ class Limits:
     """
 
     reported: float = 0.05
+    sure: float = 0.1
     least: float = 0.02
     trivial: float = 0.02
     fast: float = 1e9

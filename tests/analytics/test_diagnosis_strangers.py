@@ -361,3 +361,24 @@ def test_an_aggregator_that_moves_between_ranks(wall: float, cause: str | None) 
     found = made([row], activity=seen, processes=8)
     assert causes(found).get("few_aggregators") == cause
     assert ("1 of 8 processes at a time writes all the data" in found["conclusion"]) == (cause is not None)
+
+
+@pytest.mark.parametrize(("took", "confidence"), [(1.0, "medium"), (6.0, "high")])
+def test_small_requests_beside_collective_calls(took: float, confidence: str) -> None:
+    """Small writes to one file take 5 % of the run, or 30 %; collective calls of another one take the rest of 80 %."""
+    tiny = {"writes": 8000, "write_size_1k_10k": 8000, "write_size_1m_4m": 0, "consec_writes": 0}
+    common = {"processes": 8, "ranks": 8, "mpiio_indep_writes": 0}
+    small = file(
+        0,
+        took,
+        **tiny | common,
+        bytes_written=8000 * 4096,
+        write_time=8 * took,
+        slowest_rank_time=took,
+        mpiio_coll_writes=None,
+    )
+    large = file(took, 16, **common, write_time=8.0, slowest_rank_time=1.0, mpiio_coll_writes=100, file_id=1)
+    inside = Calls(mpi={False: 0.0, True: 16 - took}, mean={False: 0.0, True: 16 - took})
+    found = made([small, large], activity=Activity("", 8, 20.0, calls={1: inside}), processes=8)
+    assert causes(found)["small_requests"] == confidence
+    assert (found["findings"][0]["cause"] == "exchange") == (confidence == "medium")
