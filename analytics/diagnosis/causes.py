@@ -59,7 +59,7 @@ def _jumping(case: Case) -> Finding | None:
     counts, together = case.files.requests(), appended(case.files) & (case.files.direction == "write")
     chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
-    chosen &= ~(case.opens * limits.requests_of_an_open > counts)  # else the program does not jump, it reopens
+    chosen &= ~_reopened(case) | together
     chosen &= ~shared_pointers(case.files)
     if not chosen.any():
         return None
@@ -102,6 +102,21 @@ def _jumping(case: Case) -> Finding | None:
         chosen,
         at_most=True,
         costs=tiny,
+    )
+
+
+def _reopened(case: Case) -> Flags:
+    """Return for each file whether its requests jump because it is opened again and again, and begins anew.
+
+    Each open makes one request that does not follow the one before; what else jumps is the program's. And where opens
+    have few requests each, and take as long as these, they are what it waits for.
+    """
+    files, limits, counts, opens = case.files, case.limits, case.files.requests(), np.nan_to_num(case.opens)
+    jumps = counts - np.nan_to_num(files["{consecutive}"]) - opens
+    few = limits.requests_of_an_open * opens
+    slow = np.nan_to_num(files["meta_time"]) >= np.nan_to_num(files["{time}"])
+    return np.asarray(
+        (few > counts) | (jumps < limits.non_consecutive * (counts - opens)) | ((2 * few > counts) & slow)
     )
 
 

@@ -222,6 +222,7 @@ def test_files_that_are_opened_once() -> None:
         first = "Every process opens or looks up the same 157 files: metadata calls (open, stat, seek, sync) take most"
         assert found["conclusion"].startswith(first)
         assert "again and again" not in str(found) and "Open files once" not in str(found)
+        assert "random" not in str(found), "each open reads a header, and then the rest"
 
 
 @pytest.mark.parametrize(
@@ -382,3 +383,34 @@ def test_small_requests_beside_collective_calls(took: float, confidence: str) ->
     found = made([small, large], activity=Activity("", 8, 20.0, calls={1: inside}), processes=8)
     assert causes(found)["small_requests"] == confidence
     assert (found["findings"][0]["cause"] == "exchange") == (confidence == "medium")
+
+
+@pytest.mark.parametrize(
+    ("opens", "in_order", "meta_time", "cause"),
+    [(8, 0, 0.0, True), (8000, 16_000, 0.0, False), (8000, 0, 0.0, True), (8000, 0, 80.0, False)],
+    ids=["random", "in order after each open", "random after each open", "opens take the time"],
+)
+def test_an_open_makes_no_random_place(opens: int, in_order: int, meta_time: float, cause: bool) -> None:
+    """8 ranks read 24,000 pieces of 4 KiB: by one open, or by an open for every three."""
+    row = file(
+        0,
+        10,
+        "read",
+        processes=8,
+        ranks=8,
+        opens=opens,
+        bytes_read=24_000 * 4096,
+        reads=24_000,
+        read_size_1k_10k=24_000,
+        read_size_1m_4m=0,
+        consec_reads=in_order,
+        seq_reads=12_000,
+        meta_time=meta_time,
+        read_time=40.0,
+        slowest_rank_time=(meta_time + 40.0) / 8,
+        mpiio_coll_reads=None,
+        mpiio_indep_reads=None,
+    )
+    found = made([row], "read", processes=8)
+    assert ("at random places" in str(found)) == cause
+    assert ("shared_opens" in causes(found)) == (meta_time > 0)
