@@ -76,7 +76,7 @@ def _jumping(case: Case) -> Finding | None:
         *case.evidence("mean request", mean, "B", exact=True),
         *case.evidence("requests", requests, "count"),
         *case.evidence("independent MPI-IO calls", independent, "count"),
-        *case.evidence("collective MPI-IO calls (of each rank)", collective, "count"),
+        *case.evidence("collective MPI-IO calls, of all ranks", collective, "count"),
     ]
     if not alone and calls > 0:
         aggregated = (case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any()

@@ -15,6 +15,8 @@ _CONFIDENCES = ("high", "medium", "low")
 _WIDTH = 100
 #: What is said where no finding has high confidence.
 NOTHING = "No cause stands out."
+#: Causes in calls that move no data: a bandwidth says nothing of these.
+_WITHOUT_DATA = ("metadata", "shared_opens")
 #: What is said beside a share of the run time that is little, where records of files are lost.
 LOST = "records of others are missing, and what these take is not known"
 
@@ -189,7 +191,7 @@ class Diagnosis:
         """Return the first sentence that a reader needs."""
         if self.findings:
             first = self.findings[0]
-            rest = f" But {self.not_low}." if self.not_low else ""
+            rest = f" But {self.not_low}." if self.not_low and first.cause not in _WITHOUT_DATA else ""
             if first.confidence == "high":
                 return f"{first.title} This explains {first.explained}.{rest}"
             return f"{NOTHING} Possible: {first.title} This may explain {first.explained}.{rest}"

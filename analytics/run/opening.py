@@ -130,7 +130,7 @@ def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> 
     if "through the C library" in finding["title"]:
         return f"{size}{way}s through the C library with seeks between them{at}"
     kind = "independent " if "(independent calls)" in finding["title"] else ""
-    if not kind and known.get("collective MPI-IO calls (of each rank)"):
+    if not kind and known.get("collective MPI-IO calls, of all ranks"):
         kind = "collective "
     place = next(
         (

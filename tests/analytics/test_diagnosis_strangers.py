@@ -414,3 +414,38 @@ def test_an_open_makes_no_random_place(opens: int, in_order: int, meta_time: flo
     found = made([row], "read", processes=8)
     assert ("at random places" in str(found)) == cause
     assert ("shared_opens" in causes(found)) == (meta_time > 0)
+
+
+@pytest.mark.parametrize(("meta_time", "tail"), [(64.0, False), (0.0, True)])
+def test_a_bandwidth_says_nothing_of_metadata_calls(meta_time: float, tail: bool) -> None:
+    """8 ranks write 64 GiB in 4 s, which is not low: opens of 8 s are slow nevertheless, and so is one writer."""
+    row = file(
+        0,
+        10,
+        processes=8,
+        ranks=8,
+        opens=8000,
+        bytes_written=65536 * MIB,
+        meta_time=meta_time,
+        write_time=4.0,
+        slowest_rank_time=4.0 + meta_time / 8,
+        slowest_rank=0,
+        slowest_rank_bytes=(8192 if meta_time else 65536) * MIB,
+        fastest_rank_bytes=8192 * MIB if meta_time else 0,
+        root_bytes_written=None,
+        mpiio_coll_writes=None,
+        mpiio_indep_writes=None,
+    )
+    found = made([row], processes=8)
+    assert not found["low_bandwidth"] and next(iter(causes(found))) == ("shared_opens" if meta_time else "root_writes")
+    assert ("not low" in found["conclusion"]) == tail
+
+
+def test_counts_say_whose_they_are() -> None:
+    """192 ranks make 9,984 collective calls all together."""
+    told = {
+        one["meaning"]: one["value"]
+        for each in of_log("sieved-no-gaps-192")["write"]["findings"]
+        for one in each["evidence"]
+    }
+    assert told["collective MPI-IO calls, of all ranks"] == 9984
