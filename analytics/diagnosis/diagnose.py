@@ -133,6 +133,7 @@ def _of_case(who: str, direction: Direction, case: Case, jobs: pa.Table) -> Diag
         not_low=_not_low(case),
         trivial=_trivial(case),
         beyond=beyond(case),
+        unseen=_unseen(case),
     )
 
 
@@ -148,7 +149,20 @@ def _without_times(who: str, case: Case | None, direction: Direction, jobs: pa.T
     """Return what can be said of a job that moves nothing in a direction: it may spend its time on metadata."""
     unknown = [f"no file has times of {direction}s", *uncounted(jobs)]
     found = None if case is None or case.trivial else late_to_open(case) or metadata(case)
-    return Diagnosis(who, direction, findings=[found] if found else [], unknown=unknown)
+    unseen = "" if case is None else _unseen(case)
+    return Diagnosis(who, direction, findings=[found] if found else [], unknown=unknown, unseen=unseen)
+
+
+def _unseen(case: Case) -> str:
+    """Return that files are mapped into memory, where they are: accesses there are no calls, and in no number."""
+    rows = [row for row, calls in enumerate(case.calls) if calls.maps]
+    if not rows:
+        return ""
+    more = f" and {case.value(len(rows) - 1):.0f} more" if len(rows) > 1 else ""
+    return (
+        f"The program maps {case.name(rows[0])}{more} into memory (mmap): how much it reads and writes there, and how"
+        " long that takes, the log does not tell."
+    )
 
 
 def uncounted(jobs: pa.Table) -> list[str]:

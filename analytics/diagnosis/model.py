@@ -173,6 +173,8 @@ class Diagnosis:
         Where the I/O is too little of the run time to be worth tuning: that, as a clause. There are no findings then.
     beyond : sequence of str
         Factors of the job that are beyond their limits, in words, whether or not a finding is about them.
+    unseen : str
+        Where files are mapped into memory: that, as a sentence.
     """
 
     job: str
@@ -185,10 +187,16 @@ class Diagnosis:
     not_low: str = ""
     trivial: str = ""
     beyond: Sequence[str] = ()
+    unseen: str = ""
 
     @property
     def conclusion(self) -> str:
-        """Return the first sentence that a reader needs."""
+        """Return the first sentence that a reader needs; where no cause is sure, with what the log does not see."""
+        sure = bool(self.findings) and self.findings[0].confidence == "high"
+        return f"{self._first} {self.unseen}" if self.unseen and not sure else self._first
+
+    @property
+    def _first(self) -> str:
         if self.findings:
             first = self.findings[0]
             rest = f" But {self.not_low}." if self.not_low and first.cause not in _WITHOUT_DATA else ""

@@ -81,7 +81,8 @@ def diagnoses(
         one = one if concrete is None else _concrete(one, concrete)
         one = _without_waiting(one, 0.0 if known is None else known.waited_s)
         one = _without_gain(one) if known is not None and known.one_host else one
-        alone = direction == _DIRECTIONS[-1] and not found and bool(one.findings)  # metadata calls of neither direction
+        other = bool(one.findings or one.unseen)  # metadata calls of neither direction, or none but of mapped files
+        alone = direction == _DIRECTIONS[-1] and not found and other
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
             longest = max((time.value for _, time in one.critical_files), default=0.0)

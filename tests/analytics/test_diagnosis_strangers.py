@@ -449,3 +449,21 @@ def test_counts_say_whose_they_are() -> None:
         for one in each["evidence"]
     }
     assert told["collective MPI-IO calls, of all ranks"] == 9984
+
+
+@pytest.mark.parametrize("maps", [0, 8])
+def test_mapped_files_are_told_of(maps: int) -> None:
+    """Accesses to mapped memory are no calls: few reads beside them are not "too little to be worth tuning" alone."""
+    row = file(0, 0.01, "read", ranks=8, processes=8, bytes_read=4096, reads=8, read_time=0.01, mpiio_coll_reads=None)
+    found = made([row], "read", processes=8, activity=Activity("", 8, 20.0, calls={row["file_id"]: Calls(maps=maps)}))
+    assert found["conclusion"].startswith("No cause was looked for: ")
+    assert ("The program maps /scratch/alice/out.0 into memory (mmap): " in found["conclusion"]) == bool(maps)
+    no_calls = row | {"bytes_read": 0, "reads": 0, "read_size_1m_4m": 0, "read_start": None, "read_end": None}
+    found = made(
+        [no_calls | {"read_time": 0.0}],
+        "read",
+        activity=Activity("", 8, 20.0, calls={0: Calls(maps=maps)}),
+        processes=8,
+    )
+    assert found["conclusion"].startswith("The job has no read time that could be examined.")
+    assert ("into memory (mmap)" in found["conclusion"]) == bool(maps)
