@@ -62,16 +62,16 @@ def no_sieving() -> list[Advice]:
     ]
 
 
-def larger_requests(mpiio: bool) -> Advice:
-    """POSIX programs with small requests."""
+def larger_requests(mpiio: bool, *, alone: bool = False) -> Advice:
+    """POSIX programs with small requests; `alone`: of one process, which MPI-IO does not help."""
     if mpiio:
         return Advice(
             "Give each call more: one call with a datatype or a view instead of many small ones.",
             see="docs/howto/what-to-do.md",
         )
+    libraries = ", or go through MPI-IO, HDF5 or PnetCDF, which this library can then speed up by hints alone"
     return Advice(
-        "Collect data in a buffer of at least 1 MB before writing or after reading, or go through MPI-IO, HDF5 or"
-        " PnetCDF, which this library can then speed up by hints alone.",
+        f"Collect data in a buffer of at least 1 MB before writing or after reading{'' if alone else libraries}.",
         see="docs/howto/what-to-do.md",
     )
 
@@ -121,9 +121,11 @@ def unsieved_reads() -> Advice:
     )
 
 
-def read_once(*, again: bool = False) -> Advice:
-    """Ranks read the same data."""
+def read_once(*, again: bool = False, alone: bool = False) -> Advice:
+    """Ranks read the same data; `alone`: there is one process."""
     keep = "Keep in memory what is needed again. " if again else ""
+    if alone:
+        return Advice(keep.strip())
     return Advice(
         f"{keep}Let one rank of the job, or of each node, read the data and broadcast them (MPI_Bcast), or read by"
         " collective calls (MPI_File_read_all): the data then leave the storage once.",
@@ -172,10 +174,12 @@ def contact(osts: list[str]) -> list[Advice]:
     ]
 
 
-def aggregators(direction: str, wanted: int) -> Advice:
-    """One aggregator for all."""
+def aggregators(direction: str, wanted: int, *, fewer: bool = False) -> Advice:
+    """One aggregator for all; or `fewer` are better."""
     return Advice(
-        "Let more processes carry out the collective calls: one or two for each OST, on several nodes.",
+        "Let fewer processes carry out the collective calls: one for each OST."
+        if fewer
+        else "Let more processes carry out the collective calls: one or two for each OST, on several nodes.",
         f"mpiio-ext run -H cb_nodes={wanted} -H romio_cb_{direction}=enable -- PROGRAM",
         "docs/howto/hints.md",
     )
@@ -191,11 +195,21 @@ def parallel_root(direction: str, *, filled: bool = False) -> Advice:
     )
 
 
-def overlap() -> Advice:
-    """Files one after the other."""
+def overlap(direction: str = "write", *, mpi: bool = True, alone: bool = False) -> Advice:
+    """Files one after the other; `mpi`: by MPI-IO; `alone`: of one process."""
+    ways = ["threads that prefetch" if direction == "read" else "a thread that writes"] if alone else []
+    ways += [] if alone else ["groups of ranks each with a file of its own"]
+    ways += [f"nonblocking calls (MPI_File_i{direction}_all)"] if mpi else []
+    one = "; or write into one file" if direction == "write" else ""
+    barriers = "" if alone else " Look for barriers between the files."
+    return Advice(f"{direction.capitalize()} the files at the same time: {', or '.join(ways)}{one}.{barriers}")
+
+
+def at_once(direction: str) -> Advice:
+    """Ranks in turn."""
     return Advice(
-        "Access the files at the same time: groups of ranks each with a file of its own, or nonblocking calls"
-        " (MPI_File_iwrite_all); or write into one file. Look for barriers between the files."
+        f"Let ranks {direction} at the same time, each its own part of the file: look for what lets one go on after the"
+        " other (messages from rank to rank, a loop over ranks with a barrier, a lock)."
     )
 
 

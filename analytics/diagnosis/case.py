@@ -417,6 +417,17 @@ class Case:
         meta, data = self.rank_time
         return meta / (meta + data) if meta + data > 0 else float("nan")
 
+    @property
+    def lonely(self) -> bool:
+        """Whether the job is known to have one process: nothing that ranks do together helps it."""
+        return self.processes == 1
+
+    @property
+    def uses_mpiio(self) -> bool:
+        """Whether MPI-IO calls move bytes of a critical file: hints, and the tuner, change nothing else."""
+        calls = np.nan_to_num(self.files["{independent}"]) + np.nan_to_num(self.files["{collective}"])
+        return bool((calls[self.files.critical] > 0).any())
+
     @functools.cached_property
     def run_time(self) -> float:
         """Return the time in which any log of the job runs (s); NaN where that is unknown."""

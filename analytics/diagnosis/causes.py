@@ -86,7 +86,7 @@ def _jumping(case: Case) -> Finding | None:
         if not forward < limits.forward:  # pages of delegates are of no use to accesses at random places
             advice.append(say.delegates())
     else:  # others have no part in a file that a rank has for itself
-        advice = [say.larger_requests(mpiio=bool(alone))]
+        advice = [say.larger_requests(mpiio=bool(alone), alone=case.lonely)]
     where = "appended to one file by several ranks" if together[chosen].all() else "not consecutive"
     where = "at random places" if forward < limits.forward else where
     where = "none of them behind the one before" if forward < limits.backward else where
@@ -98,7 +98,7 @@ def _jumping(case: Case) -> Finding | None:
         "counted by Darshan for each request that reached the operating system; the time is that of the slowest rank in"
         " these calls",
         evidence,
-        [*advice, say.measure()],
+        [*advice, *([say.measure()] if calls > 0 else [])],  # hints change nothing without MPI-IO
         chosen,
         at_most=True,
         costs=tiny,
@@ -139,6 +139,8 @@ def serialised(case: Case) -> Finding | None:
     value, files = case.per_job["serialised"], case.files
     if not value >= case.limits.serialised or len(case.order) < 2:
         return None
+    if case.per_job["gaps"] >= case.limits.gaps:
+        return None  # between the files the program does something else: the data of a checkpoint are not there before
     if case.per_job["slow_file"] >= case.limits.slow and case.time_without(slow_files(case)) < 0.5 * case.swept:
         return None  # the time is that of slow files, in whatever order
     longest = float(files.largest(files.duration)[0])
@@ -157,7 +159,7 @@ def serialised(case: Case) -> Finding | None:
             *case.evidence("how little they overlap (1: not at all)", value, "share"),
             *case.evidence("longest single file", longest, "s"),
         ],
-        [say.overlap()],
+        [say.overlap(files.direction, mpi=case.uses_mpiio, alone=case.lonely)],
         files.critical,
         at_most=True,
     )
@@ -283,7 +285,7 @@ def many_aggregators(case: Case) -> Finding | None:
                 else []
             ),
         ],
-        [say.aggregators(files.direction, max(2, int(osts)))],
+        [say.aggregators(files.direction, max(1, int(osts)), fewer=True)],
         chosen,
         at_most=True,
     )
@@ -313,7 +315,7 @@ def dominant_file(case: Case) -> Finding | None:
             *case.evidence("processes that access it", float(case.files["ranks"][row]), "count"),
             *case.evidence("its OSTs", float(case.files["stripe_count"][row]), "count"),
         ],
-        [say.measure()],
+        [say.measure()] if case.uses_mpiio else [],
         chosen,
     )
 

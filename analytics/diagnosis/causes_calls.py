@@ -142,7 +142,7 @@ def _waits_for_each(case: Case) -> Finding | None:
             *case.evidence("mean request", mean, "B", exact=True),
             *case.evidence("requests", float(counts[chosen].sum()), "count"),
         ],
-        [say.larger_requests(mpiio=False)],
+        [say.larger_requests(mpiio=False, alone=case.lonely)],
         chosen,
         at_most=True,
     )

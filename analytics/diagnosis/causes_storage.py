@@ -135,7 +135,7 @@ def redundant_reads(case: Case) -> Finding | None:
             *case.evidence("ranks that open the file", case.mean(files["ranks"], chosen), "count"),
             *case.evidence("OSTs of the file", case.mean(files["stripe_count"], chosen), "count"),
         ],
-        [say.write_once() if case.write else say.read_once(again=not each)],
+        [say.write_once() if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)],
         chosen,
         at_most=True,
     )

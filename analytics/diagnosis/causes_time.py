@@ -76,7 +76,7 @@ def _turns(
         "high" if sure else "medium",
         "DXT has each request of each rank" if sure else "HEATMAP has bytes by rank and bin of time, not calls",
         [*case.evidence("ranks that move data", moving, "count"), *evidence],
-        [say.overlap()],
+        [say.at_once(case.files.direction)],
         chosen,
         costs=True,
         at_most=True,

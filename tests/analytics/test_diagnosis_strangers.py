@@ -467,3 +467,28 @@ def test_mapped_files_are_told_of(maps: int) -> None:
     )
     assert found["conclusion"].startswith("The job has no read time that could be examined.")
     assert ("into memory (mmap)" in found["conclusion"]) == bool(maps)
+
+
+def after_another(way: str, ranks: int, pause: float = 0.0, **columns: Any) -> dict[str, Any]:
+    """Return the diagnosis of three files that are accessed one after the other, 4 s each."""
+    times = {f"{way}_time": 4.0 * ranks, "slowest_rank_time": 4.0}
+    rows = [
+        file(k * (4.0 + pause), 4.0 + k * (4.0 + pause), way, ranks=ranks, processes=ranks, **times | columns)
+        for k in range(3)
+    ]
+    return made(rows, way, processes=ranks, run_time=40.0)
+
+
+def test_advice_has_its_condition() -> None:
+    """What a program cannot do is not told to it: no writes to a reader, no MPI to one process without it."""
+    plain = {"mpiio_coll_reads": None, "mpiio_indep_reads": None, "mpiio_coll_writes": None, "mpiio_indep_writes": None}
+    several, one = str(after_another("read", 4)), str(after_another("read", 1, **plain))
+    assert "(MPI_File_iread_all). Look for barriers" in several and "groups of ranks" in several
+    assert "Read the files at the same time: threads that prefetch." in one and "MPI_" not in one
+    assert "MPI_File_i" not in str(after_another("write", 4, **plain)), "groups of ranks may have files without MPI-IO"
+    checkpoints = after_another("write", 4, pause=8.0)
+    assert "serialised" not in causes(checkpoints), "the next checkpoint is not there to be written before"
+    small = {"read_size_1m_4m": 0, "read_size_1k_10k": 100, "bytes_read": 4096 * 100, "consec_reads": 0}
+    alone = str(made([file(0, 10, "read", processes=1, **small | plain)], "read", processes=1))
+    assert "Collect data in a buffer of at least 1 MB before writing or after reading." in alone
+    assert "mpiio-ext tune" not in alone
