@@ -197,14 +197,16 @@ class Case:
         """Return for each file whether collective MPI-IO calls move its bytes.
 
         Headers that each rank reads by itself may be more calls than those for the data. The large calls, which have
-        nearly all bytes, are of the kind that has as many calls. Where neither has: of the kind that has more.
+        nearly all bytes, are of the kind that has as many calls. Where neither has: of the kind that has more. Where
+        both have, nothing tells: then no rule may take them for collective.
         """
         together, alone = (np.nan_to_num(self.files[name]) for name in ("{collective}", "{independent}"))
         large = np.array([calls.large(self.write) for calls in self.calls])
         off = [np.abs(np.log(np.maximum(count, 0.5) / np.maximum(large, 1.0))) for count in (together, alone)]
         clear = (large > 0) & (together > 0) & (np.minimum(*off) <= np.log(_AS_MANY))
         more = (self.per_file["no_collective"] <= self.limits.independent) & (together > 0)
-        return np.asarray(np.where(clear, off[0] <= off[1], more))
+        both = clear & (np.maximum(*off) <= np.log(_AS_MANY))
+        return np.asarray(np.where(clear, off[0] <= off[1], more) & ~both)
 
     @functools.cached_property
     def calling(self) -> float:

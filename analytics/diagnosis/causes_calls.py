@@ -130,10 +130,11 @@ def _waits_for_each(case: Case) -> Finding | None:
     if not chosen.any():
         return None
     each, mean = case.mean(took, chosen), case.mean(size, chosen)
+    follows = case.mean(case.per_file["non_consecutive"], chosen) < limits.non_consecutive
     return case.finding(
         "small_requests",
         f"Each small {files.direction} waits for the storage: {said(case.value(each), 's')} for"
-        f" {amount_text(case.value(mean))}, though one follows the other.",
+        f" {amount_text(case.value(mean))}{', though one follows the other' if follows else ''}.",
         float(np.nansum(case.in_calls[chosen])),
         "medium",
         "number, bytes and time are in the log; whether the program asks for it (O_SYNC, O_DIRECT) is not",

@@ -191,9 +191,8 @@ class Diagnosis:
 
     @property
     def conclusion(self) -> str:
-        """Return the first sentence that a reader needs; where no cause is sure, with what the log does not see."""
-        sure = bool(self.findings) and self.findings[0].confidence == "high"
-        return f"{self._first} {self.unseen}" if self.unseen and not sure else self._first
+        """Return the first sentence that a reader needs, with what the log does not see."""
+        return f"{self._first} {self.unseen}" if self.unseen else self._first
 
     @property
     def _first(self) -> str:

@@ -76,12 +76,17 @@ def test_headers_do_not_outvote_the_data() -> None:
 
 
 @pytest.mark.parametrize(
-    ("large", "collective", "cause"),
-    [(64, 64, "few_aggregators"), (64, 5000, "root_writes"), (0, 64, "root_writes"), (0, 5000, "few_aggregators")],
+    ("large", "collective", "independent", "cause"),
+    [
+        (64, 64, 5000, "few_aggregators"),
+        (64, 5000, 64, "root_writes"),
+        (64, 64, 64, "root_writes"),
+        (0, 64, 5000, "root_writes"),
+        (0, 5000, 64, "few_aggregators"),
+    ],
 )
-def test_calls_are_what_their_bytes_are(large: int, collective: int, cause: str) -> None:
-    """One of 64 ranks writes all; the large calls are the collective ones, or the independent ones, of which 64 are."""
-    independent = 5064 - collective
+def test_calls_are_what_their_bytes_are(large: int, collective: int, independent: int, cause: str) -> None:
+    """One of 64 ranks writes all; the large calls are those of which there are 64. Of as many of both, none is sure."""
     row = file(
         0,
         10,
@@ -467,6 +472,21 @@ def test_mapped_files_are_told_of(maps: int) -> None:
     )
     assert found["conclusion"].startswith("The job has no read time that could be examined.")
     assert ("into memory (mmap)" in found["conclusion"]) == bool(maps)
+
+
+def test_mapped_files_are_told_of_behind_a_sure_cause() -> None:
+    """Rank 0 writes all, and whatever is done in the mapping is in no call."""
+    row = file(0, 10, ranks=64, bytes_written=640 * MIB, slowest_rank=0, slowest_rank_bytes=640 * MIB)
+    row |= {
+        "fastest_rank_bytes": 0,
+        "slowest_rank_time": 9.0,
+        "write_time": 9.0,
+        "mpiio_coll_writes": 0,
+        "mpiio_indep_writes": 64,
+    }
+    found = made([row], activity=Activity("", 64, 20.0, calls={row["file_id"]: Calls(maps=3)}))
+    assert causes(found)["root_writes"] == "high"
+    assert "into memory (mmap): " in found["conclusion"]
 
 
 def after_another(way: str, ranks: int, pause: float = 0.0, **columns: Any) -> dict[str, Any]:
