@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -310,3 +311,17 @@ def test_sessions(extension: str, family: str, tmp_path: pathlib.Path, ranks: in
     assert [(row["collective_writes"], row["native_calls"]) for row in rows] == SESSIONS[case]
     if case != "alone":
         assert (tmp_path / "file").read_bytes() == b"".join(bytes([97 + rank]) * 64 for rank in range(ranks))
+
+
+def test_a_library_that_is_unloaded(extension: str) -> None:
+    """A host of plug-ins unloads it; calls past MPI, which the other library has, ask it no more."""
+    text = (
+        "import _ctypes, ctypes, os, sys\n"
+        "_ctypes.dlclose(ctypes.CDLL(sys.argv[1], ctypes.RTLD_GLOBAL)._handle)\n"
+        "print('opened', os.open('/proc/self/maps', os.O_RDONLY) > 0, os.path.exists('/nowhere'))\n"
+    )
+    env = os.environ | {"LD_PRELOAD": posix_library()}
+    done = subprocess.run(
+        [sys.executable, "-c", text, extension], env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "opened True False\n"), done.stderr

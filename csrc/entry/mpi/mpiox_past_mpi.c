@@ -238,6 +238,15 @@ __attribute__((constructor)) static void offer(void)
     is_in_front = hook != NULL && hook(&library);
 }
 
+/* This library may be unloaded before the other one. */
+__attribute__((destructor)) static void withdraw(void)
+{
+    mpiox_past_mpi_hook *hook = (mpiox_past_mpi_hook *)dlsym(RTLD_DEFAULT, MPIOX_PAST_MPI_HOOK);
+
+    if (hook != NULL)
+        hook(NULL);
+}
+
 void mpiox_past_mpi_tell(const char *path, bool first)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;

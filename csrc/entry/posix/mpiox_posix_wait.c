@@ -49,7 +49,7 @@ bool mpiox_posix_may_of(const void *caller, const char *path)
 {
     const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
 
-    return path != NULL && !is_own(library, caller) && library->any();
+    return path != NULL && library != NULL && !is_own(library, caller) && library->any();
 }
 
 bool mpiox_posix_wait_for(int folder, const char *path, const struct stat *known, bool below)
@@ -57,7 +57,7 @@ bool mpiox_posix_wait_for(int folder, const char *path, const struct stat *known
     const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
     const int before = errno;
     mpiox_past_mpi_file file;
-    const bool waits = library->find(folder, path, known, below, &file) && !must_not_wait(library);
+    const bool waits = library != NULL && library->find(folder, path, known, below, &file) && !must_not_wait(library);
 
     if (waits)
         library->await(&file);
@@ -68,7 +68,8 @@ bool mpiox_posix_wait_for(int folder, const char *path, const struct stat *known
 /* The first backtrace() loads a library. */
 bool mpiio_ext_posix_begin(const mpiox_past_mpi *library)
 {
-    must_not_wait(library);
+    if (library != NULL)
+        must_not_wait(library);
     atomic_store(&mpiox_posix_library, library);
     return dlsym(RTLD_DEFAULT, "open") != dlsym(RTLD_NEXT, "open");
 }
