@@ -55,7 +55,7 @@ FORWARDED = ("MPICH_MPIIO_HINTS", "MPICH_MPIIO_HINTS_DISPLAY", "PNETCDF_HINTS", 
 #: Name of the tracer's library, which goes in front of every other.
 TRACER = "libmpiio_ext_trace.so"
 #: Hints for which calls past MPI have to wait for a file, or to look into it.
-_PAST_MPI = re.compile(r'mpiox_close[\s="]+(staged|never)|mpiox_subfiles[\s="]', re.IGNORECASE)
+_PAST_MPI = re.compile(r'mpiox_close[\s="#]+(staged|never)|mpiox_subfiles[\s="#]', re.IGNORECASE)
 #: In which launchers tell a process its rank.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
@@ -148,7 +148,7 @@ def launcher_family(program: str, default: str) -> str | None:
 
 def _looks_past_mpi(environment: Mapping[str, str]) -> bool:
     """Return whether hints ask for files that must be waited for, or looked into, past MPI; comments may, too."""
-    texts = [environment.get(name, "") for name in ("MPIOX_HINTS", "MPICH_MPIIO_HINTS")]
+    texts = [environment.get(name, "") for name in ("MPIOX_HINTS", "MPICH_MPIIO_HINTS", "PNETCDF_HINTS")]
     site, romio = environment.get("MPIOX_SITE_FILE", ""), environment.get("ROMIO_HINTS", "")
     files = (environment.get("MPIOX_HINTS_FILE", ""), site or "/etc/mpiio_ext.conf", romio or "/etc/romio-hints")
     for path in map(Path, filter(None, files)):

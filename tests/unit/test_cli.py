@@ -126,6 +126,8 @@ LOOKS_PAST = [
     ("MPIOX_HINTS", "*:mpiox_subfiles=0", True),
     ("MPIOX_HINTS", "*:mpiox_close=written:mpiox_subfile_unit=1m", False),
     ("MPICH_MPIIO_HINTS", "*:mpiox_close=staged", True),
+    ("MPICH_MPIIO_HINTS", "*:mpiox_close=#staged#", True),
+    ("PNETCDF_HINTS", "nc_header_align_size=1;mpiox_subfiles=2", True),
     ("MPIOX_HINTS_FILE", "[*.h5]\nmpiox_close = staged\n", True),
     ("MPIOX_HINTS_FILE", "[*.h5]\nmpiox_close = written\n", False),
     ("MPIOX_SITE_FILE", "[*]\nmpiox_close = never\n", True),
