@@ -127,3 +127,30 @@ def test_who_differs(extension: str, tmp_path: pathlib.Path) -> None:
         lines = launch.stdout.splitlines()
         assert lines == [f"MPI_ERR_NOT_SAME: arguments differ between ranks: {text}"] * 3, launch.describe()
     assert not other.exists()
+
+
+#: MPI's own open, of arguments that differ: whatever it returns, each rank of the library makes the same calls.
+UNLIKE = """
+import sys
+import mpiio_ext
+from mpi4py import MPI
+world = MPI.COMM_WORLD
+mode = MPI.MODE_CREATE | MPI.MODE_WRONLY | (MPI.MODE_SEQUENTIAL if sys.argv[2] == "sequential" else 0)
+try:
+    MPI.File.Open(world, sys.argv[1], mode | (MPI.MODE_DELETE_ON_CLOSE if world.rank == 1 else 0))
+except MPI.Exception:
+    pass
+found = world.gather(world.allreduce(1), 0)
+if world.rank == 0:
+    print("sums", found, flush=True)
+"""
+
+
+@pytest.mark.parametrize("how", ["sequential", "not enabled"])
+def test_arguments_that_differ_where_mpi_opens_the_file(extension: str, tmp_path: pathlib.Path, how: str) -> None:
+    script = tmp_path / "program.py"
+    script.write_text(UNLIKE, encoding="utf-8")
+    env = {"MPIOX_HINTS": "*:mpiox_enable=false"} if how == "not enabled" else {}
+    launch = python_run([script, tmp_path / "file", how], 2, preload=True, env=env, timeout_s=30, check=False)
+    assert not launch.timed_out, launch.describe()
+    assert launch.stdout == "sums [2, 2]\n", launch.describe()

@@ -14,7 +14,7 @@ import pytest
 
 from mpiio_ext.common import files
 from support import subfiles
-from support.launch import launcher, preload_environment
+from support.launch import launcher, mpi_family, preload_environment, python_run
 from support.made_subfiles import command
 from support.processes import Job, job
 
@@ -202,3 +202,33 @@ def test_who_opens_it_meanwhile_waits(
             started[0].running.wait_for(f"opened {SIZE}", 60)
             started[0].do("read", "close")
             assert path.read_bytes() == DATA
+
+
+#: Writes a file of subfiles behind its close, and opens it again at once by a name with a prefix, to delete it.
+AGAIN = """
+import sys
+import numpy as np
+from mpi4py import MPI
+world, name = MPI.COMM_WORLD, sys.argv[1]
+data = np.full(4 << 20, 7, np.uint8)
+file = MPI.File.Open(world, name, MPI.MODE_CREATE | MPI.MODE_RDWR)
+file.Write_at_all(world.rank * data.size, data)
+file.Close()
+file = MPI.File.Open(world, f"ufs:{name}", MPI.MODE_RDWR | MPI.MODE_DELETE_ON_CLOSE)
+found = np.zeros(1, np.uint8)
+file.Read_at(0, found)
+print(found[0], file.Get_size(), flush=True)
+file.Close()
+"""
+
+
+def test_a_name_with_a_prefix_of_a_file_that_is_still_written(tmp_path: pathlib.Path) -> None:
+    """It waits until the file has its own name, and finds subfiles, not their index as data."""
+    if mpi_family() != "mpich":
+        pytest.skip("Open MPI takes the prefix for a part of the name")
+    (script := tmp_path / "again.py").write_text(AGAIN, encoding="utf-8")
+    (folder := tmp_path / "files").mkdir()
+    hints = "*:mpiox_close=staged:mpiox_delegates=1:mpiox_delegate_mode=thread:mpiox_subfiles=2"
+    launch = python_run([script, folder / "f"], 2, preload=True, env={"MPIOX_HINTS": hints}, timeout_s=60)
+    assert launch.stdout.split() == ["7", str(8 << 20)] * 2, launch.describe()
+    assert not [*folder.iterdir()]

@@ -220,14 +220,16 @@ def deleted() -> None:
 
 
 def exclusive() -> None:
-    """MPI_MODE_EXCL finds it."""
-    make("there", 10)
-    try:
-        opened("there", MADE | MPI.MODE_EXCL).Close()
-        check("there: exclusive", fine=False)
-    except MPI.Exception as error:
-        check("there: class", fine=error.Get_error_class() == MPI.ERR_FILE_EXISTS)
-    check("there: name", fine=not is_hidden("there"))
+    """MPI_MODE_EXCL finds it, and what it refuses is not deleted."""
+    for name, mode in (("there", 0), ("there still", MPI.MODE_DELETE_ON_CLOSE)):
+        make(name, 10)
+        try:
+            opened(name, MADE | MPI.MODE_EXCL | mode).Close()
+            check(f"{name}: exclusive", fine=False)
+        except MPI.Exception as error:
+            check(f"{name}: class", fine=error.Get_error_class() == MPI.ERR_FILE_EXISTS)
+        COMM.Barrier()
+        check(f"{name}: name", fine=not is_hidden(name) and (FOLDER / name).exists())
 
 
 def on_disk(name: str) -> bytes:

@@ -166,6 +166,7 @@ def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int =
         "written": _content(28),
         "library": _content(28),
         "there": _content(10),
+        "there still": _content(10),
         "sync": _content(13),
         "beside": _content(23),
         "last": _content(14),

@@ -46,10 +46,10 @@ typedef struct mpiox_told {
 typedef struct mpiox_opening {
     MPI_Comm comm;
     int rank, amode;
-    const char *filename; /* the program's */
-    const char *bare;     /* without a file-system prefix; NULL: POSIX calls do not reach it */
-    const char *path;     /* by which POSIX calls know it, as that or by all of it; NULL: not at all, or not known */
-    bool prefixed;        /* the name has a file-system prefix */
+    const char *filename;                         /* the program's */
+    const char *bare;                             /* without a file-system prefix; NULL: POSIX calls do not reach it */
+    const char *(*path_of)(const char *filename); /* by which POSIX calls know the file now; NULL: not known */
+    bool prefixed;                                /* the name has a file-system prefix */
     const mpiox_hints *hints;
     bool wanted;         /* the file is to be taken over; */
     const char *why_not; /* else: why not */
@@ -63,6 +63,12 @@ typedef struct mpiox_opening {
     bool through;            /* through delegates */
     const char *found;       /* the path of what was opened; NULL: not known */
 } mpiox_opening;
+
+/* By which POSIX calls know it now, as the name or by all of it; NULL: not at all, or not known. */
+static inline const char *mpiox_opening_path(const mpiox_opening *opening)
+{
+    return opening->bare != NULL ? opening->path_of(opening->filename) : NULL;
+}
 
 /* It was made by its hidden name, and is not there for some rank that came later: its folder was renamed. */
 static inline bool mpiox_opening_is_partial(const mpiox_opening *opening)

@@ -392,7 +392,7 @@ static bool find_or_make(mpiox_opening *o, const char *path, int nodes, bool *la
 /* By which POSIX calls find it. NULL: they do not. */
 static const char *place_of(const mpiox_opening *o)
 {
-    return o->told->hidden ? o->name : o->path;
+    return o->told->hidden ? o->name : mpiox_opening_path(o);
 }
 
 /* False: not before the nodes are counted. */

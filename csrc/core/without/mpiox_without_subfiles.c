@@ -106,7 +106,9 @@ const mpiox_storage_containers mpiox_storage_container = {
 static bool refuse_index(mpiox_opening *o, void **state)
 {
     (void)state;
-    if (o->rank == 0 && o->path != NULL && o->told->error.code == MPIOX_OK && is_index(o->path))
+    const char *path = o->rank == 0 ? mpiox_opening_path(o) : NULL;
+
+    if (path != NULL && o->told->error.code == MPIOX_OK && is_index(path))
         mpiox_error_set(&o->told->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, has_not);
     return true;
 }

@@ -82,7 +82,7 @@ static void begin_opening(try *t)
 
     o->prefixed = mpiox_mpi_path(o->filename) != o->filename;
     o->bare = mpiox_mpi_path_is_posix(o->filename) ? mpiox_mpi_path(o->filename) : NULL;
-    o->path = o->bare != NULL ? mpiox_mpi_path_opened(o->filename) : NULL;
+    o->path_of = mpiox_mpi_path_opened;
     o->name = o->filename;
     o->wanted = a->wanted;
     o->why_not = a->few_descriptors               ? "few descriptors (ulimit -n)"
@@ -129,11 +129,11 @@ static void decide(try *t, MPI_Info info, char **text)
     out->waits_hidden = mpiox_tools_hide_waits();
     if (out->wanted)
         out->choice = mpiox_file_choose(t->opening.comm, &out->hints);
-    out->told.is_there = (amode & MPI_MODE_EXCL) && mpiox_mpi_path_is_posix(filename) &&
-                         (access(mpiox_mpi_path(filename), F_OK) == 0 ||
-                          access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
     begin_opening(t);
-    mpiox_opener_decide(&t->opening);
+    mpiox_opener_decide(&t->opening); /* which may wait until a file that was closed has its name */
+    out->told.is_there |= (amode & MPI_MODE_EXCL) && !out->told.made && mpiox_mpi_path_is_posix(filename) &&
+                          (access(mpiox_mpi_path(filename), F_OK) == 0 ||
+                           access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
 }
 
 /* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI
@@ -436,7 +436,7 @@ static void settle(try *t)
     const mpiox_told *told = t->opening.told;
     mpiox_file_choice *choice = &t->agreed.choice;
 
-    t->agreed.told.looks = may_change(told, t->opening.amode);
+    t->agreed.told.looks = may_change(told, t->agreed.amode); /* rank 0's: it may differ where MPI opens the file */
     choice->container = told->container;
     choice->foreground = t->agreed.waits_hidden && !told->container;
     choice->striped = told->striped;
