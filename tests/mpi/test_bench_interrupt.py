@@ -59,6 +59,20 @@ def _holds_the_launcher(bench: Job) -> list[int]:
     ]
 
 
+def _alive(bench: Job) -> str:
+    """Return a line for each process that is left: what it is, its state, its signals, where it waits."""
+    lines = []
+    for pid in marked_processes(bench.marker):
+        with contextlib.suppress(OSError):
+            status = pathlib.Path(f"/proc/{pid}/status").read_text("utf-8").splitlines()
+            about = [
+                line for line in status if line.startswith(("PPid", "State", "SigPnd", "ShdPnd", "SigBlk", "SigCgt"))
+            ]
+            where = pathlib.Path(f"/proc/{pid}/wchan").read_text("utf-8")
+            lines.append(f"{pid} {words(pid)[:200]} {' '.join(about)} {where}")
+    return "\n".join(lines)
+
+
 def _reached(moment: str, bench: Job, data: pathlib.Path, output: pathlib.Path) -> bool:
     if moment == "started":
         return len(_ranks(bench)) == 4
@@ -121,7 +135,7 @@ def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, del
         assert moment != "kept" or not _holds_the_launcher(bench)
         _end(way, bench)
         status = bench.status(60)
-        assert status not in (None, 0), bench.text()[-3000:]
+        assert status not in (None, 0), f"{bench.text()[-3000:]}\n{_alive(bench)}"
         left = bench.left(60)
         assert not left, (left, bench.text()[-3000:])
         text = bench.text()
