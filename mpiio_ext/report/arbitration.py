@@ -29,6 +29,8 @@ FILE, FORMAT = "arbitration.json", 1
 _SMOOTH = 3
 
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+#: Seconds since the first job began to write: the slot of that moment, and steps of the map, began before.
+_Time = Annotated[float, Field(allow_inf_nan=False)]
 _Count = Annotated[int, Field(ge=0)]
 
 
@@ -36,7 +38,7 @@ _Count = Annotated[int, Field(ge=0)]
 class _Slot:
     """Bytes that a job has moved in a slot of time."""
 
-    time_s: _Number
+    time_s: _Time
     data_bytes: _Count
 
 
@@ -45,7 +47,7 @@ class _Job:
     pattern: str
     data_bytes: _Count
     bandwidth_mb_per_s: _Number
-    end_s: _Number
+    end_s: _Time
     slot_s: Annotated[float, Field(gt=0, allow_inf_nan=False)]
     slots: list[_Slot]
 
@@ -54,7 +56,7 @@ class _Job:
 class _Step:
     """A change of the arbiter's map: I/O nodes by job."""
 
-    time_s: _Number
+    time_s: _Time
     io_nodes: dict[str, _Count | None]
 
 

@@ -60,6 +60,7 @@ def test_two_jobs_in_the_report(extension, mpi_python, tmp_path):
             assert job["verified_bytes"] == 16 << 20 or job["data_bytes"] == job["verified_bytes"], job
             assert sum(slot["data_bytes"] for slot in job["slots"]) == job["data_bytes"] > 0
     page = (tmp_path / "results" / "report.html").read_text()
-    assert 'id="arbitration1"' in page and "data:image/svg+xml;base64," in page and "small-pieces" in page
+    section = page[page.index('id="arbitration1"') :]
+    assert "<svg" in section and "small-pieces" in section
     assert "MCKP: small-pieces" in launch.stdout
     assert not list(tmp_path.glob("mpiio-arbitration-*"))

@@ -18,10 +18,13 @@ from mpiio_ext.report.errors import ReportError
 
 
 def run(policy: str, counts: tuple[int, int]) -> dict[str, Any]:
-    """As `run_policy` returns it: the first job has all I/O nodes until the second one comes."""
+    """As `run_policy` returns it: the first job has all I/O nodes until the second one comes, and before it begins."""
 
     def job(begin: float, end: float, mb: int) -> dict[str, Any]:
-        slots = [{"time_s": begin + 0.1 * k, "data_bytes": mb * 100_000} for k in range(int((end - begin) / 0.1))]
+        # its first slot begins before it does
+        slots = [
+            {"time_s": begin + 0.1 * k - 0.03, "data_bytes": mb * 100_000} for k in range(int((end - begin) / 0.1))
+        ]
         return {
             "pattern": "shared,4KiB",
             "begin_s": begin,
@@ -34,7 +37,7 @@ def run(policy: str, counts: tuple[int, int]) -> dict[str, Any]:
             "slots": slots,
         }
 
-    steps = ((0.0, {"small": 4}), (2.0, {"small": counts[0], "<large>": counts[1]}), (4.0, {"<large>": 4}))
+    steps = ((-0.4, {"small": 4}), (2.0, {"small": counts[0], "<large>": counts[1]}), (4.0, {"<large>": 4}))
     return {
         "policy": policy,
         "jobs": {"small": job(0.0, 4.0, 100), "<large>": job(2.0, 6.0, 500)},
