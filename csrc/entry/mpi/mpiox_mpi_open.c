@@ -351,8 +351,8 @@ static int open_without_library(MPI_Comm comm, const char *filename, int amode, 
     return result;
 }
 
-/* Open MPI 4.1 deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. A file that rank
- * 0 has made was made exclusively. */
+/* Open MPI (4.1, 5.0) deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. A file
+ * that rank 0 has made was made exclusively. */
 static int amode_for_library(int amode, const mpiox_told *told)
 {
     if (told->container) /* the index is nothing that it should write or remove */
