@@ -167,7 +167,7 @@ WRITE = """
         info.Set(name, value)
     for name in ("one", "two"):
         for comm in (MPI.COMM_WORLD, MPI.COMM_SELF):
-            path = f"{sys.argv[1]}/{name}{comm.rank if comm is MPI.COMM_SELF else ''}"
+            path = f"{sys.argv[1]}/{name}{MPI.COMM_WORLD.rank if comm is MPI.COMM_SELF else ''}"
             MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_WRONLY, info).Close()
 """
 
