@@ -31,42 +31,31 @@ _ZERO_CHOOSES = ("cb_nodes", "cb_buffer_size")
 
 #: What ROMIO takes for cb_buffer_size when nobody says otherwise.
 _ROMIO_BUFFER = str(16 * _KIB * _KIB)
-#: Set by users for other reasons than speed, or only with permission: never put back to the default on our own account.
-_NOT_OURS = frozenset(
+#: What users set for speed alone: put back to its default where that may be faster. No other hint is.
+_FOR_SPEED = frozenset(
     (
-        "mpiox_enable",
-        "mpiox_partition",
-        "mpiox_exchange",
-        "mpiox_collective",
-        "mpiox_stats",
-        "mpiox_ranks_per_node",
-        "mpiox_wait_limit",
-        "mpiox_delegates",
-        "mpiox_delegate_mode",
-        "mpiox_delegate_ack",
-        "mpiox_delegate_timeout",
-        "mpiox_delegate_report",
-        "mpiox_delegate_cache_dir",
-        "mpiox_delegate_hosts",
-        "mpiox_delegate_interface",
-        "mpiox_delegate_owners",
-        "mpiox_delegate_scheduler",
-        "mpiox_delegate_quantum",
-        "mpiox_delegate_time_slice",
-        "mpiox_delegate_patience",
-        "mpiox_delegate_weight",
-        "mpiox_close",
-        "mpiox_drain_pace",
-        "mpiox_drain_rate",
-        "mpiox_drain_patience",
-        "mpiox_arbiter",
-        "mpiox_arbiter_name",
-        "mpiox_subfiles",
-        "mpiox_subfile_unit",
-        "striping_unit",
-        "striping_factor",
-        "direct_read",
-        "direct_write",
+        "mpiox_stripe_size_io",
+        "mpiox_io_rank",
+        "mpiox_buffers",
+        "mpiox_coverage_map",
+        "mpiox_storage",
+        "mpiox_io_uring_depth",
+        "mpiox_delegate_cache",
+        "mpiox_delegate_page",
+        "mpiox_delegate_threads",
+        "mpiox_delegate_prefetch",
+        "mpiox_delegate_bypass",
+        "mpiox_delegate_write_behind",
+        "cb_buffer_size",
+        "cb_nodes",
+        "cb_config_list",
+        "romio_cb_write",
+        "romio_cb_read",
+        "romio_ds_write",
+        "romio_ds_read",
+        "ind_wr_buffer_size",
+        "ind_rd_buffer_size",
+        "start_iodevice",
     )
 )
 
@@ -291,7 +280,7 @@ def _put_back(
 ) -> list[tuple[str, tuple[str, ...], set[str]]]:
     """Return, for hints that somebody has set, the default as a choice on ways where they are not searched anyway."""
     more: list[tuple[str, tuple[str, ...], set[str]]] = []
-    for name in sorted(user - _NOT_OURS):
+    for name in sorted(user & _FOR_SPEED):
         searched = set[str]().union(*(where for hint, _, where in rows if hint == name))
         meant = {"delegates"} & set(ways) if name.startswith("mpiox_delegate_") else set(ways) - {"native"}
         own = meant - searched
