@@ -179,6 +179,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/process/mpiox_process_notify.c
     csrc/iod/process/mpiox_process_peers.c
     csrc/iod/process/mpiox_process_liveness.c
+    csrc/iod/delegated/mpiox_delegated.c
     csrc/iod/forwarded/mpiox_forwarded_access.c
     csrc/iod/forwarded/mpiox_forwarded_ahead.c
     csrc/iod/forwarded/mpiox_forwarded_balance.c
@@ -266,6 +267,8 @@ set(MPIOX_ENTRY_SOURCES
     csrc/entry/mpi/mpiox_launcher.c
     csrc/entry/mpi/mpiox_mpi_abort.c
     csrc/entry/mpi/mpiox_mpi_access.c
+    csrc/entry/mpi/mpiox_mpi_agree.c
+    csrc/entry/mpi/mpiox_mpi_close.c
     csrc/entry/mpi/mpiox_mpi_delete.c
     csrc/entry/mpi/mpiox_mpi_error.c
     csrc/entry/mpi/mpiox_mpi_info.c

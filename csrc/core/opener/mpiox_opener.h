@@ -21,7 +21,7 @@
 #include "mpiox_error.h"
 #include "mpiox_hints.h"
 
-enum { MPIOX_OPENERS = 3 };
+enum { MPIOX_OPENERS = 4 };
 
 /* What rank 0 tells the others. Plain data. */
 typedef struct mpiox_told {
@@ -52,16 +52,16 @@ typedef struct mpiox_opening {
     bool prefixed;                                /* the name has a file-system prefix */
     const mpiox_hints *hints;
     bool wanted;         /* the file is to be taken over; */
-    const char *why_not; /* else: why not */
+    const char *why_not; /* else: why not; later: why it is not, or why accesses do not go `through`; NULL: no reason */
     mpiox_told *told;
     const char *name; /* by which it is opened: the program's, or one that lies in `room`; the same on all ranks */
     char room[PATH_MAX];
     void *state[MPIOX_OPENERS]; /* of each opener, on rank 0; else NULL */
     /* Once the MPI library has opened it, or has failed to: */
     bool opened, all_opened; /* on this rank, and on all of them */
-    bool managed;            /* this library carries out accesses; the same on all ranks */
-    bool through;            /* through delegates */
     const char *found;       /* the path of what was opened; NULL: not known */
+    struct mpiox_file *file; /* this library carries out accesses; NULL: it does not. On all ranks or on none: */
+    struct mpiox_forwarded *through; /* delegates, by which accesses go; NULL: they do not */
 } mpiox_opening;
 
 /* By which POSIX calls know it now, as the name or by all of it; NULL: not at all, or not known. */
@@ -88,6 +88,9 @@ typedef struct mpiox_opener {
     void (*follow)(mpiox_opening *opening);
     /* It was opened, or not: is it something else than rank 0 has told of? Collective. */
     bool (*has_changed)(mpiox_opening *opening);
+    /* This library carries out accesses (`file`): they go `through` delegates, or not, for the reason why_not.
+     * Collective. */
+    void (*attach)(mpiox_opening *opening);
     /* All ranks are to keep it. Collective; 0, or an *error on all ranks: then it is to be closed again, and *abandoned
      * says that nothing else was done, so that abandon() has to follow. */
     int (*keep)(mpiox_opening *opening, void **state, bool *abandoned, mpiox_error *error);
@@ -104,6 +107,13 @@ typedef struct mpiox_opener {
      * delegates have bytes of it. Local, blocking. */
     bool (*await)(const char *path);
 
+    /* Of a file whose accesses go through delegates, which are NULL for others. */
+
+    /* All ranks close it: all that was written is in the file, or stays with the delegates behind the close.
+     * Collective, blocking; 0, or the same *error on all ranks. Its counters can be read until release(). */
+    int (*detach)(struct mpiox_forwarded *through, mpiox_error *error);
+    void (*release)(struct mpiox_forwarded *through); /* local */
+
     /* Of a file that the MPI library has no access to. `state`: rank 0's, else NULL. Local. */
 
     /* All ranks have closed it. fine: what was written is in it. Frees `state`; 0 or MPIOX_E_IO. NULL: it has none of
@@ -117,8 +127,8 @@ typedef struct mpiox_opener {
     const char *no_view, *no_access, *unclosed;
 } mpiox_opener;
 
-extern const mpiox_opener mpiox_staged_opener;
-/* In the order in which they decide; the last one makes a plain file. */
+extern const mpiox_opener mpiox_staged_opener, mpiox_delegated_opener;
+/* In the order in which they decide. */
 extern const mpiox_opener *const mpiox_openers[MPIOX_OPENERS];
 
 /* ---- the walks, in this order; the functions of these names of each opener --------------------------------------- */

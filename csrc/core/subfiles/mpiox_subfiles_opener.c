@@ -472,7 +472,7 @@ static bool has_changed(mpiox_opening *o)
 {
     bool gone = false;
 
-    if (!o->told->looks || o->managed || (o->wanted && !o->told->container))
+    if (!o->told->looks || o->file != NULL || (o->wanted && !o->told->container))
         return false;
     if (!o->wanted)
         return has_come(o);
@@ -527,7 +527,7 @@ static int keep(mpiox_opening *o, void **state, bool *abandoned, mpiox_error *er
 
     if (!o->told->container)
         return MPIOX_OK;
-    if (o->managed) {
+    if (o->file != NULL) {
         if (w != NULL && o->told->hidden && o->told->made && !o->through)
             w->staged = reveal(w) != 0;
         return MPIOX_OK;

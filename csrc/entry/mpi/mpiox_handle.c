@@ -9,6 +9,7 @@
 #include "mpiox_handle.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { BUCKETS = 256 };
@@ -51,6 +52,7 @@ mpiox_handle *mpiox_handle_find(MPI_File fh)
 void mpiox_handle_insert(mpiox_handle *handle)
 {
     mpiox_handle **head = &buckets[bucket_of(handle->fh)];
+    handle->live = mpiox_live_open(handle->path);
     pthread_rwlock_wrlock(&lock);
     handle->next = *head;
     *head = handle;
@@ -70,6 +72,16 @@ mpiox_handle *mpiox_handle_remove(MPI_File fh)
     changes++;
     pthread_rwlock_unlock(&lock);
     return handle;
+}
+
+void mpiox_handle_free(mpiox_handle *handle)
+{
+    if (!handle)
+        return;
+    mpiox_live_close(handle->live);
+    pthread_mutex_destroy(&handle->pointer_lock);
+    free(handle->path);
+    free(handle);
 }
 
 void mpiox_handle_each(void (*visit)(mpiox_handle *handle, void *context), void *context)

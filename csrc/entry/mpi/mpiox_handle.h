@@ -151,6 +151,7 @@ static inline mpiox_route mpiox_handle_route(const mpiox_handle *handle)
 mpiox_handle *mpiox_handle_find(MPI_File fh);   /* NULL when the table does not have the handle */
 mpiox_handle *mpiox_handle_remove(MPI_File fh); /* the same */
 void mpiox_handle_insert(mpiox_handle *handle);
+void mpiox_handle_free(mpiox_handle *handle); /* of no table, with its path; NULL-safe */
 /* Visit every open file under the table's lock. */
 void mpiox_handle_each(void (*visit)(mpiox_handle *handle, void *context), void *context);
 

@@ -3,7 +3,6 @@
  */
 #include "mpiox_mpi_info.h"
 
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -157,41 +156,6 @@ void mpiox_mpi_show_hints(MPI_Comm comm, const char *filename, MPI_File fh)
         fputs(text, stderr);
     free(text);
     PMPI_Info_free(&info);
-}
-
-/* Said once, by rank 0. */
-static void tell_of_cached(const mpiox_handle *handle)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT;
-
-    if (handle != NULL && handle->hints.collective == MPIOX_COLLECTIVE_CACHED && handle->forwarded == NULL &&
-        handle->rank == 0 && !atomic_flag_test_and_set(&said))
-        fprintf(stderr, "mpiio_ext: %s: mpiox_collective=cached needs I/O delegates: collectives are two-phase\n",
-                handle->path);
-}
-
-/* Said once, and once more after a death, by rank 0, before the file has its name. */
-static void tell_of_close(const mpiox_handle *handle)
-{
-    static atomic_flag said = ATOMIC_FLAG_INIT, said_of_death = ATOMIC_FLAG_INIT;
-    const char *why = handle == NULL || !mpiox_service_wanted(&handle->hints) ? NULL
-                      : handle->why_no_delegates != NULL                      ? handle->why_no_delegates
-                      : handle->why_native != NULL                            ? handle->why_native
-                                                                              : "not all ranks can open it";
-
-    if (handle != NULL && handle->hints.close != MPIOX_CLOSE_WRITTEN && handle->forwarded == NULL &&
-        handle->rank == 0 && !atomic_flag_test_and_set(why == mpiox_forwarded_death ? &said_of_death : &said))
-        fprintf(stderr,
-                "mpiio_ext: %s: mpiox_close=%s needs I/O delegates (%s): it has its own name while it is written, and "
-                "MPI_File_close waits\n",
-                handle->path, handle->hints.close == MPIOX_CLOSE_NEVER ? "never" : "staged",
-                why != NULL ? why : "none are asked for");
-}
-
-void mpiox_mpi_tell_no_delegates(const mpiox_handle *handle)
-{
-    tell_of_close(handle);
-    tell_of_cached(handle);
 }
 
 /* As the program has opened it: the MPI library may have got another mode (amode_for_library). */

@@ -9,8 +9,5 @@
 /* Print the hints of a file that has just been opened, as Cray's MPI and ROMIO do: rank 0, on standard error, where
  * MPICH_MPIIO_HINTS_DISPLAY or ROMIO_PRINT_HINTS asks for it. Local. */
 void mpiox_mpi_show_hints(MPI_Comm comm, const char *filename, MPI_File fh);
-/* Hints that need delegates, of a file without: a line, once for a process, by rank 0; one more after a death. handle
- * may be NULL. Local. */
-void mpiox_mpi_tell_no_delegates(const mpiox_handle *handle);
 
 #endif

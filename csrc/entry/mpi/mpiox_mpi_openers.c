@@ -1,8 +1,9 @@
 /*
  * mpiox_mpi_openers.c - the plain opener, and the order of all.
  *
- * A staging name comes first, since what it is given to may be a container; the plain opener makes what no other has
- * made. See mpiox_opener.h.
+ * A name that a file has until it is written comes first, since what gets it may be a container; the plain opener makes
+ * what no other has made. Delegates come last: they decide nothing before the file is open, and are the first to report
+ * what they cannot do, before the file has its own name. See mpiox_opener.h.
  */
 #include <unistd.h>
 
@@ -42,4 +43,5 @@ static void unmake(mpiox_opening *o, void **state)
 extern const mpiox_opener mpiox_subfiles_opener;
 static const mpiox_opener plain = {.decide = make_striped, .start = start, .abandon = unmake};
 
-const mpiox_opener *const mpiox_openers[MPIOX_OPENERS] = {&mpiox_staged_opener, &mpiox_subfiles_opener, &plain};
+const mpiox_opener *const mpiox_openers[MPIOX_OPENERS] = {&mpiox_staged_opener, &mpiox_subfiles_opener, &plain,
+                                                          &mpiox_delegated_opener};

@@ -40,12 +40,19 @@ static int find_closed(const struct stat *status)
     return -1;
 }
 
-void mpiox_past_mpi_note_closed(const char *path)
+static bool is_written_behind(const mpiox_handle *handle)
 {
+    return handle->forwarded != NULL && mpiox_forwarded_closes_behind(handle->forwarded);
+}
+
+void mpiox_past_mpi_note_closed(const mpiox_handle *handle)
+{
+    const char *path = is_written_behind(handle) ? mpiox_file_place(handle->file) : NULL;
     char name[PATH_MAX];
     struct stat status;
 
-    if (mpiox_storage_staging_final(path, name, sizeof name) || stat(path, &status) != 0 || find_closed(&status) >= 0)
+    if (path == NULL || mpiox_storage_staging_final(path, name, sizeof name) || stat(path, &status) != 0 ||
+        find_closed(&status) >= 0)
         return;
     const unsigned at = atomic_fetch_add(&next_closed, 1) % MPIOX_CACHE_MAX_FILES;
 
@@ -247,13 +254,13 @@ __attribute__((destructor)) static void withdraw(void)
         hook(NULL);
 }
 
-void mpiox_past_mpi_tell(const char *path, bool first)
+void mpiox_past_mpi_note_opened(const mpiox_handle *handle)
 {
     static atomic_flag told = ATOMIC_FLAG_INIT;
 
-    if (first && !is_in_front && !atomic_flag_test_and_set(&told))
+    if (is_written_behind(handle) && mpiox_service_current()->first && !is_in_front && !atomic_flag_test_and_set(&told))
         fprintf(stderr,
                 "mpiio_ext: %s: open(), stat(), rename() and other calls past MPI do not wait until it is written; "
                 "they do where `mpiio-ext run` is given mpiox_close, by -H, MPIOX_HINTS or a file of hints\n",
-                path);
+                handle->path);
 }

@@ -55,9 +55,11 @@ typedef struct mpiox_past_mpi {
 typedef bool mpiox_past_mpi_hook(const mpiox_past_mpi *library);
 #define MPIOX_PAST_MPI_HOOK "mpiio_ext_posix_begin"
 
-/* A file was opened that is still written after its close. One line of rank 0 (`first`) says if nobody waits. Local. */
-void mpiox_past_mpi_tell(const char *path, bool first);
-/* This process has closed a file, which is still written. Local. */
-void mpiox_past_mpi_note_closed(const char *path);
+struct mpiox_handle;
+/* A file was opened. One line of rank 0 of the job says if it is still written after its close, and nobody waits.
+ * Local. */
+void mpiox_past_mpi_note_opened(const struct mpiox_handle *handle);
+/* This process closes it, and may leave it to be written. Local. */
+void mpiox_past_mpi_note_closed(const struct mpiox_handle *handle);
 
 #endif
