@@ -87,6 +87,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_pool.c
     csrc/core/storage/mpiox_storage_posix.c
     csrc/core/storage/mpiox_storage_refresh.c
+    csrc/core/storage/mpiox_storage_folder.c
     csrc/core/storage/mpiox_storage_staging.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
@@ -161,6 +162,7 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/cache/mpiox_cache.c
     csrc/iod/cache/mpiox_cache_errors.c
     csrc/iod/cache/mpiox_cache_family.c
+    csrc/iod/cache/mpiox_cache_hidden.c
     csrc/iod/cache/mpiox_cache_kept.c
     csrc/iod/cache/mpiox_cache_layout.c
     csrc/iod/cache/mpiox_cache_page.c
@@ -232,12 +234,12 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/server/mpiox_server_files.c
     csrc/iod/server/mpiox_server_fill.c
     csrc/iod/server/mpiox_server_flush.c
-    csrc/iod/server/mpiox_server_folder.c
+    csrc/iod/server/mpiox_server_hidden.c
     csrc/iod/server/mpiox_server_order.c
     csrc/iod/server/mpiox_server_pages.c
     csrc/iod/server/mpiox_server_ranges.c
     csrc/iod/server/mpiox_server_replica.c
-    csrc/iod/server/mpiox_server_scratch.c
+    csrc/iod/server/mpiox_server_unwritten.c
     csrc/iod/server/mpiox_server_run.c
     csrc/iod/server/mpiox_server_share.c
     csrc/iod/server/mpiox_server_state.c

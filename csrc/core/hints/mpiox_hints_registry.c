@@ -66,7 +66,7 @@ static const choice order_words[] = {{"elevator", MPIOX_ORDER_ELEVATOR}, {"fifo"
                                      {"hbrr", MPIOX_ORDER_HBRR},         {"twins", MPIOX_ORDER_TWINS},
                                      {"wfq", MPIOX_ORDER_WFQ},           {NULL, 0}};
 static const choice close_words[] = {
-    {"written", MPIOX_CLOSE_WRITTEN}, {"staged", MPIOX_CLOSE_STAGED}, {"never", MPIOX_CLOSE_NEVER}, {NULL, 0}};
+    {"written", MPIOX_CLOSE_WRITTEN}, {"staged", MPIOX_CLOSE_BEHIND}, {"never", MPIOX_CLOSE_NEVER}, {NULL, 0}};
 static const choice pace_words[] = {{"full", 0}, {"even", 1}, {NULL, 0}};
 /* The first word of each value is the one that is written. */
 static const choice boolean_words[] = {MPIOX_SWITCH_WORDS(ROW, 1, 0), {NULL, 0}};

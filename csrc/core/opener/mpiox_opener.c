@@ -71,6 +71,31 @@ void mpiox_opener_abandon(mpiox_opening *opening)
             mpiox_openers[k]->abandon(opening, &opening->state[k]);
 }
 
+const char *mpiox_opener_discard(const char *path, char room[PATH_MAX], void *held[MPIOX_OPENERS])
+{
+    const char *name = NULL;
+
+    for (int k = 0; k < MPIOX_OPENERS && name == NULL; k++)
+        name = mpiox_openers[k]->discard != NULL ? mpiox_openers[k]->discard(path, room, &held[k]) : NULL;
+    return name;
+}
+
+void mpiox_opener_discarded(const char *name, void *held[MPIOX_OPENERS])
+{
+    for (int k = 0; k < MPIOX_OPENERS; k++)
+        if (mpiox_openers[k]->discarded != NULL)
+            mpiox_openers[k]->discarded(name, held[k]);
+}
+
+bool mpiox_opener_await(const char *path)
+{
+    bool whole = true;
+
+    for (int k = 0; k < MPIOX_OPENERS; k++)
+        whole &= mpiox_openers[k]->await == NULL || mpiox_openers[k]->await(path);
+    return whole;
+}
+
 const mpiox_opener *mpiox_opener_of(const mpiox_opening *opening, void **state)
 {
     int k = 0;

@@ -26,7 +26,7 @@ enum { MPIOX_OPENERS = 4 };
 /* What rank 0 tells the others. Plain data. */
 typedef struct mpiox_told {
     bool hidden;       /* it is opened by another name than its own, until all of it is written; */
-    bool scratch;      /* it keeps that name, and is never written */
+    bool unwritten;    /* it keeps that name, and is never written */
     bool held;         /* delegates have bytes of it, which they keep until all ranks have opened it */
     bool made;         /* it was made for this opening: MPI_MODE_EXCL is done, and would refuse it */
     bool striped;      /* with the hints' striping */
@@ -103,8 +103,9 @@ typedef struct mpiox_opener {
     /* It has gone by that name; NULL: it has not, or had its own. */
     void (*discarded)(const char *name, void *held);
 
-    /* For who looks past MPI: the file has its own name, and all that is closed is in it. False:
-     * delegates have bytes of it. Local, blocking. */
+    /* For who looks past MPI: the file has its own name, and all that is closed is in it, also where it was never to be
+     * written, which a line tells. Not where others of the job have it open for too long. False: delegates have bytes
+     * of it. Local, blocking. */
     bool (*await)(const char *path);
 
     /* Of a file whose accesses go through delegates, which are NULL for others. */
@@ -127,7 +128,7 @@ typedef struct mpiox_opener {
     const char *no_view, *no_access, *unclosed;
 } mpiox_opener;
 
-extern const mpiox_opener mpiox_staged_opener, mpiox_delegated_opener;
+extern const mpiox_opener mpiox_delegated_opener;
 /* In the order in which they decide. */
 extern const mpiox_opener *const mpiox_openers[MPIOX_OPENERS];
 
@@ -140,6 +141,10 @@ bool mpiox_opener_start(mpiox_opening *opening);
 bool mpiox_opener_has_changed(mpiox_opening *opening);
 int mpiox_opener_keep(mpiox_opening *opening, mpiox_error *error, bool *abandoned);
 void mpiox_opener_abandon(mpiox_opening *opening);
+/* held: of each opener. */
+const char *mpiox_opener_discard(const char *path, char room[PATH_MAX], void *held[MPIOX_OPENERS]);
+void mpiox_opener_discarded(const char *name, void *held[MPIOX_OPENERS]);
+bool mpiox_opener_await(const char *path);
 /* Of a file that the MPI library has no access to: whose it is, and *state. */
 const mpiox_opener *mpiox_opener_of(const mpiox_opening *opening, void **state);
 /* of: whose file it is, or NULL. */

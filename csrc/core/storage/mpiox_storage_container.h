@@ -41,9 +41,9 @@ typedef struct mpiox_storage_containers {
     /* What this host has written to the parts comes to stable storage. 0 or an errno. */
     int (*sync)(const char *path);
     /* All of the file is in its parts: it gets its own name, `name` or a path to it, in one step, and its index at
-     * `staging` goes. 0; EAGAIN: somebody has it open for writing, or does this just now; EEXIST: something else has
+     * `hidden` goes. 0; EAGAIN: somebody has it open for writing, or does this just now; EEXIST: something else has
      * that name; ENOENT: there is no such index any more; or an errno. */
-    int (*publish)(const char *staging, const char *name);
+    int (*publish)(const char *hidden, const char *name);
     /* Delete the file, its index, then the parts, unless another index in the folder has them; or *error: somebody has
      * had it open for a second (blocks meanwhile), say. False: the name alone is to go, by the caller, for it is no
      * index, a symbolic link, or one of several names of an index. */

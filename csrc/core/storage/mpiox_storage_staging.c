@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "mpiox_storage_container.h"
+#include "mpiox_storage_folder.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
 
@@ -18,15 +19,9 @@ static const char suffix[] = ".staging";
 
 enum { PARTS_MOST = 4096, PERMISSIONS = 0666, ASIDE_MOST = 1000, HOLD_TRIES = 1000, HOLD_PAUSE_MS = 10 };
 
-static size_t folder_length(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? (size_t)(slash - path) + 1 : 0;
-}
-
 bool mpiox_storage_staging_name(const char *path, char *staging, size_t bytes)
 {
-    const size_t folder = folder_length(path);
+    const size_t folder = mpiox_storage_folder_length(path);
     const char *name = path + folder;
     return *name != '\0' && strlen(name) + sizeof suffix + sizeof ".parts" <= NAME_MAX &&
            (size_t)snprintf(staging, bytes, "%.*s.%s%s", (int)folder, path, name, suffix) < bytes;
@@ -34,7 +29,8 @@ bool mpiox_storage_staging_name(const char *path, char *staging, size_t bytes)
 
 bool mpiox_storage_staging_final(const char *staging, char *path, size_t bytes)
 {
-    const size_t folder = folder_length(staging), length = strlen(staging + folder), end = sizeof suffix - 1;
+    const size_t folder = mpiox_storage_folder_length(staging), length = strlen(staging + folder),
+                 end = sizeof suffix - 1;
     const char *name = staging + folder;
     return length > end + 1 && name[0] == '.' && strcmp(name + length - end, suffix) == 0 &&
            (size_t)snprintf(path, bytes, "%.*s%.*s", (int)folder, staging, (int)(length - end - 1), name + 1) < bytes;
@@ -352,45 +348,6 @@ void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t i
             memcpy(found, aside, strlen(aside) + 1);
         return;
     }
-}
-
-/* ---- where it is ------------------------------------------------------------------------------------------------- */
-
-int mpiox_storage_staging_folder(const char *staging)
-{
-    char folder[PATH_MAX];
-    const int length = (int)folder_length(staging);
-    if (length >= PATH_MAX) {
-        errno = ENAMETOOLONG;
-        return -1;
-    }
-    (void)snprintf(folder, sizeof folder, "%.*s", length > 0 ? length : 1, length > 0 ? staging : ".");
-    const int fd = mpiox_storage_descriptor(folder, O_PATH | O_DIRECTORY);
-    if (fd < 0)
-        errno = -fd;
-    return fd < 0 ? -1 : fd;
-}
-
-bool mpiox_storage_staging_in(int folder, const char *staging, char *path, size_t bytes)
-{
-    return (size_t)snprintf(path, bytes, "/proc/self/fd/%d/%s", folder, staging + folder_length(staging)) < bytes;
-}
-
-bool mpiox_storage_staging_now(int folder, const char *staging, char *path, size_t bytes)
-{
-    char link[32], now[PATH_MAX];
-    struct stat held, named;
-    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
-    const ssize_t length = readlink(link, now, sizeof now - 2);
-    if (length <= 0)
-        return false;
-    memcpy(now + length, "/", length > 1 ? 2 : 1); /* "/" has its own */
-    now[length > 1 ? length + 1 : length] = '\0';
-    if (strlen(now) == folder_length(staging) && memcmp(now, staging, strlen(now)) == 0)
-        return false;
-    return stat(now, &named) == 0 && fstat(folder, &held) == 0 && named.st_dev == held.st_dev &&
-           named.st_ino == held.st_ino &&
-           (size_t)snprintf(path, bytes, "%s%s", now, staging + folder_length(staging)) < bytes;
 }
 
 /* ---- what is said ------------------------------------------------------------------------------------------------ */

@@ -51,12 +51,6 @@ int mpiox_storage_staging_guard(const char *staging);
 int mpiox_storage_staging_set_aside(const char *staging, char *aside, size_t bytes);
 /* The staging name that a file has by now, which had this one; its own where it is not found by another. */
 void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t inode, char *found, size_t bytes);
-/* Its folder, which may be renamed from now on: a descriptor, or -1 with errno. */
-int mpiox_storage_staging_folder(const char *staging);
-/* A path to that name in the folder, wherever that is: for this process, while the descriptor is open. */
-bool mpiox_storage_staging_in(int folder, const char *staging, char *path, size_t bytes);
-/* Its path there, if that is another one by now. False: it is the same, or not known. */
-bool mpiox_storage_staging_now(int folder, const char *staging, char *path, size_t bytes);
 /* A file from which this process has nothing left does not get its name for one of these reasons, which only people can
  * mend (EEXIST, ENODATA); and what is to be said then, after its name. */
 bool mpiox_storage_staging_is_clash(int code);

@@ -25,7 +25,7 @@
 
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_refresh.h"
-#include "mpiox_storage_staging.h"
+#include "mpiox_storage_folder.h"
 #include "mpiox_subfiles_files.h"
 
 enum {
@@ -460,8 +460,8 @@ static const mpiox_storage_backend subfiles_backend = {
 static void keep_folder(subfiles_state *state)
 {
     char path[PATH_MAX], *kept = NULL;
-    state->folder = mpiox_storage_staging_folder(state->index.index);
-    if (state->folder >= 0 && mpiox_storage_staging_in(state->folder, state->index.index, path, sizeof path))
+    state->folder = mpiox_storage_folder_open(state->index.index);
+    if (state->folder >= 0 && mpiox_storage_folder_in(state->folder, state->index.index, path, sizeof path))
         kept = strdup(path);
     if (kept == NULL)
         return;
@@ -596,5 +596,5 @@ const mpiox_storage_containers mpiox_storage_container = {
     .remove = remove_named,
     .beginning = beginning,
     .open_elsewhere = "open (its subfiles are open elsewhere: it gets its name when they are closed)",
-    .exists_already = "mpiox_close=staged: of subfiles that exist already MPI_File_close waits until all is written",
+    .exists_already = "of subfiles that exist already MPI_File_close waits until all is written",
 };

@@ -19,7 +19,6 @@
 
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
-#include "mpiox_storage_staging.h"
 #include "mpiox_subfiles_files.h"
 
 static const char head_line[] = "mpiio_ext subfiles ", suffix[] = ".subfiles";
@@ -695,13 +694,13 @@ static bool beside(const mpiox_subfiles *subfiles, const char *name, char path[P
     return snprintf(path, PATH_MAX, "%.*s%s", folder, subfiles->index, base_of(name)) < PATH_MAX;
 }
 
-int mpiox_subfiles_publish(const char *staging, const char *name)
+int mpiox_subfiles_publish(const char *hidden, const char *name)
 {
     mpiox_subfiles subfiles;
     char path[PATH_MAX];
     struct stat status;
     const char *why;
-    int code = mpiox_subfiles_read(staging, &subfiles, &why);
+    int code = mpiox_subfiles_read(hidden, &subfiles, &why);
     if (code != 0)
         return code;
     int guard = open_first(&subfiles);

@@ -70,14 +70,14 @@ bool mpiox_subfiles_drop_emptied(const char *path);
 /* As delete() of mpiox_storage_container: 0, EILSEQ (the name alone), EBUSY (it is open), or an errno. */
 int mpiox_subfiles_delete(const char *path);
 
-/* ---- of an index with a staging name ----------------------------------------------------------------------------- */
+/* ---- of an index with a hidden name ------------------------------------------------------------------------------ */
 
 /* As the functions of these names of mpiox_storage_container. */
 int mpiox_subfiles_first(const char *path, char first[PATH_MAX], struct stat *status);
 int mpiox_subfiles_sync(const char *path);
 /* The subfiles come to stable storage, get their shares of the size, and an index that says so gets the file's own
- * name. Then the index at `staging` is removed. */
-int mpiox_subfiles_publish(const char *staging, const char *name);
+ * name. Then the index at `hidden` is removed. */
+int mpiox_subfiles_publish(const char *hidden, const char *name);
 /* It gets its own name as it is, being written. */
 int mpiox_subfiles_reveal(mpiox_subfiles *subfiles, const char *name);
 

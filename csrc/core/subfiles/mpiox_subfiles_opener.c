@@ -60,7 +60,7 @@ static const char
 
 /* ---- how a new file is cut --------------------------------------------------------------------------------------- */
 
-/* Is a file that is made to be stored as several? A scratch file is stored nowhere. */
+/* Is a file that is made to be stored as several? What is never written is stored nowhere. */
 static bool stores(const mpiox_hints *hints)
 {
     return strcmp(hints->subfiles, "0") != 0 && strcasecmp(hints->subfiles, "per_node=0") != 0 &&

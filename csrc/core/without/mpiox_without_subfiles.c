@@ -75,10 +75,10 @@ static int no_first(const char *path, char first[PATH_MAX], struct stat *status)
     return refuse(path);
 }
 
-static int refuse_name(const char *staging, const char *name)
+static int refuse_name(const char *hidden, const char *name)
 {
     (void)name;
-    return refuse(staging);
+    return refuse(hidden);
 }
 
 static int no_beginning(const char *path)

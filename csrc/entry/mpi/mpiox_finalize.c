@@ -43,10 +43,9 @@ static void finish_accesses(mpiox_handle *handle, void *context)
 static void tell_unclosed(mpiox_handle *handle, void *context)
 {
     const int *world_rank = context;
-    const char *fate = handle->file == NULL        ? ""
-                       : handle->file->staging     ? "; it stays under its hidden name"
-                       : handle->opened_as != NULL ? handle->opener->unclosed
-                                                   : "";
+    const char *fate = mpiox_forwarded_is_hidden(handle->forwarded) ? "; it stays under its hidden name"
+                       : handle->opened_as != NULL                  ? handle->opener->unclosed
+                                                                    : "";
 
     if (handle->rank == 0 && (handle->ranks > 1 || *world_rank == 0))
         fprintf(stderr, "mpiio_ext: %s: not closed before MPI_Finalize: call MPI_File_close%s\n", handle->path, fate);

@@ -24,14 +24,13 @@ static int delete_named(const char *filename, MPI_Info info)
 /* What delegates have of it is not written any more. */
 int mpiox_mpi_delete(const char *filename, MPI_Info info)
 {
-    const mpiox_opener *staged = &mpiox_staged_opener;
     char room[PATH_MAX];
-    void *held = NULL;
-    const bool may_be_held = staged->discard != NULL && filename != NULL && mpiox_mpi_path_is_posix(filename);
-    const char *name = may_be_held ? staged->discard(mpiox_mpi_path(filename), room, &held) : NULL;
+    void *held[MPIOX_OPENERS] = {NULL};
+    const bool may_be_held = filename != NULL && mpiox_mpi_path_is_posix(filename);
+    const char *name = may_be_held ? mpiox_opener_discard(mpiox_mpi_path(filename), room, held) : NULL;
     const int result = delete_named(name != NULL ? name : filename, info);
 
     if (may_be_held)
-        staged->discarded(result == MPI_SUCCESS ? name : NULL, held);
+        mpiox_opener_discarded(result == MPI_SUCCESS ? name : NULL, held);
     return result;
 }

@@ -59,9 +59,7 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
                    handle->forwarded != NULL ? mpiox_forwarded_count(handle->forwarded) : 0);
     if (handle->forwarded != NULL)
         mpiox_forwarded_to_info(handle->forwarded, *info_used);
-    if (handle->forwarded != NULL && handle->file->scratch)
-        PMPI_Info_set(*info_used, "mpiox_close", "never");
-    else if (handle->forwarded == NULL || !mpiox_forwarded_closes_behind(handle->forwarded))
+    else
         PMPI_Info_set(*info_used, "mpiox_close", "written");
     mpiox_opener_to_info(handle->opener, *info_used, handle->opener != NULL ? handle->file->layout.servers : 0,
                          handle->opener != NULL ? handle->file->layout.stripe_size : 0);

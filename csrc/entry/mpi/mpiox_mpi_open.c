@@ -139,16 +139,6 @@ static void attach_statistics(mpiox_handle *handle, MPI_Comm comm, bool all_open
     }
 }
 
-/* What its openers have found. */
-static void set_made(mpiox_file *file, const mpiox_told *told)
-{
-    file->staging = told->hidden;
-    file->unnamed = told->unnamed != 0;
-    file->made_device = told->device;
-    file->made_inode = told->inode;
-    file->scratch = told->scratch;
-}
-
 static const char which_file[] = "native: its name has a prefix, and there is a file with it and another without";
 
 /* After PMPI_File_open, whatever it returned here: our own path to the file, if every rank opened it. False: it is
@@ -167,7 +157,6 @@ static bool attach(try *t)
         mpiox_file_open(o->comm, &t->agreed.choice, path, o->amode, o->hints, o->opened, &companion, &o->all_opened,
                         &file, &why_not);
         if (file != NULL) { /* on all ranks */
-            set_made(file, o->told);
             attach_file(t, file, prepared, &companion);
         } else {
             mpiox_collective_free(prepared);

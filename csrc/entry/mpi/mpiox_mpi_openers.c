@@ -40,7 +40,7 @@ static void unmake(mpiox_opening *o, void **state)
         unlink(o->filename);
 }
 
-extern const mpiox_opener mpiox_subfiles_opener;
+extern const mpiox_opener mpiox_staged_opener, mpiox_subfiles_opener;
 static const mpiox_opener plain = {.decide = make_striped, .start = start, .abandon = unmake};
 
 const mpiox_opener *const mpiox_openers[MPIOX_OPENERS] = {&mpiox_staged_opener, &mpiox_subfiles_opener, &plain,

@@ -72,7 +72,8 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     mpiox_nonblocking_drain(handle);
     if (refused(handle, size, "set_size", &wrong))
         return wrong;
-    if (handle->forwarded != NULL && !handle->file->scratch) /* whose pages stay, but for those beyond */
+    /* The pages of what is never written stay, but for those beyond. */
+    if (handle->forwarded != NULL && !mpiox_forwarded_is_unwritten(handle->forwarded))
         mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
     const int result = change_size(fh, handle, size, &own);
     if (handle->forwarded != NULL &&
@@ -87,8 +88,8 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
 }
 
-/* A scratch file needs no space in the file system. Its bytes beyond a new size are discarded: no rank looks before all
- * have come, and what one has found beyond stays. */
+/* What is never written needs no space in the file system. Its bytes beyond a new size are discarded: no rank looks
+ * before all have come, and what one has found beyond stays. */
 static int lengthen(MPI_File fh, const mpiox_handle *handle, MPI_Offset size)
 {
     mpiox_topology *topology = handle->file->topology;
@@ -117,7 +118,7 @@ int mpiox_mpi_preallocate(MPI_File fh, MPI_Offset size)
     mpiox_nonblocking_drain(handle);
     if (refused(handle, size, "preallocate", &wrong))
         return wrong;
-    if (handle->file->scratch)
+    if (mpiox_forwarded_is_unwritten(handle->forwarded))
         return lengthen(fh, handle, size);
     /* Where the file system cannot reserve space, a byte of every block is read and written back. */
     if (handle->forwarded != NULL && mpiox_forwarded_flush_barrier(handle->forwarded, false, false, &error) != MPIOX_OK)

@@ -14,7 +14,7 @@
 #include "mpiox_forwarded.h"
 #include "mpiox_handle.h"
 #include "mpiox_mpi_path.h"
-#include "mpiox_mpi_staging.h"
+#include "mpiox_opener.h"
 #include "mpiox_storage_container.h"
 #include "mpiox_storage_staging.h"
 
@@ -61,7 +61,7 @@ void mpiox_past_mpi_note_closed(const mpiox_handle *handle)
     atomic_store(&closed[at].inode, (uint64_t)status.st_ino);
 }
 
-/* ---- files by their staging name --------------------------------------------------------------------------------- */
+/* ---- files by their hidden name ---------------------------------------------------------------------------------- */
 
 /* Where the last link of the path leads to, in its place. False: it is none. */
 static bool follow(char path[PATH_MAX])
@@ -115,7 +115,7 @@ static void await_hidden(const mpiox_service *service, const char *path)
 
     if (!mpiox_storage_staging_name(path, staging, sizeof staging) || is_open_here(staging))
         return;
-    mpiox_mpi_staging_await_path(path);
+    mpiox_opener_await(path);
     for (int32_t i = 0; i < service->count; i++)
         others |= atomic_load(&service->delegates[i].left);
     while (others && access(staging, F_OK) == 0 && mpiox_now() < until)
@@ -144,7 +144,7 @@ static void await_below(mpiox_service *service, const char *path)
         return;
     for (int32_t at = 0; mpiox_forwarded_next_draining(service, folder, &at, file);) {
         if (!mpiox_storage_staging_name(file, staging, sizeof staging) || !is_open_here(staging))
-            mpiox_mpi_staging_await_path(file);
+            mpiox_opener_await(file);
     }
 }
 
@@ -198,14 +198,14 @@ static void await(const mpiox_past_mpi_file *file)
         await_hidden(service, file->path);
     else if (file->kind == MPIOX_PAST_MPI_BELOW)
         await_below(service, file->path);
-    else if (mpiox_mpi_staging_await_path(file->path) && file->closed >= 0)
+    else if (mpiox_opener_await(file->path) && file->closed >= 0)
         atomic_store(&closed[file->closed].inode, 0);
 }
 
 static void await_as_named(const char *filename)
 {
     if (filename != NULL && mpiox_mpi_path_is_posix(filename))
-        mpiox_mpi_staging_await_path(mpiox_mpi_path(filename));
+        mpiox_opener_await(mpiox_mpi_path(filename));
 }
 
 static void await_at_0(uintptr_t comm, const char *filename)

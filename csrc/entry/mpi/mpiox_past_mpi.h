@@ -1,12 +1,12 @@
 /*
  * mpiox_past_mpi.h - a file of the program that delegates still write, and calls that look for it past MPI.
  *
- * Problem.   With mpiox_close=staged a file has a staging name until all of it is written, or bytes that only delegates
+ * Problem.   Until delegates have written a file behind its close it has a hidden name, or bytes that only delegates
  *            have. rename(), stat() or fopen() of its own name would not find it, or find an older one.
  * Algorithm. libmpiio_ext_posix.so stands in front of such calls, and asks here: the table below is handed to it when
  *            this library is loaded. Memory says whether delegates may have such files. What a stat() of the name finds
  *            says the rest: a file that had been there before is known by its inode, in the memory of the node's
- *            delegates or among those that this process has closed; where there is none, the staging name that belongs
+ *            delegates or among those that this process has closed; where there is none, the hidden name that belongs
  *            to the path, or to where its link leads, may be there: for each rank of the job, whoever opened the file.
  *            Then the delegates are asked to write it at full speed, and the call waits for that.
  * Guarantee. Where there are no delegates: one load. What cannot be waited for goes on as it is. A child made by fork()
@@ -24,7 +24,7 @@
 
 typedef enum mpiox_past_mpi_kind {
     MPIOX_PAST_MPI_NAMED,  /* it has its own name, but not yet all bytes */
-    MPIOX_PAST_MPI_HIDDEN, /* it has its staging name */
+    MPIOX_PAST_MPI_HIDDEN, /* it has another name yet */
     MPIOX_PAST_MPI_BELOW   /* a folder, which may hold such files */
 } mpiox_past_mpi_kind;
 

@@ -143,11 +143,11 @@ enum {
     MPIOX_FILE_REPLICA = 4,
     MPIOX_FILE_DIRECT_READ = 8,   /* the delegate's reads of whole blocks go past the page cache, */
     MPIOX_FILE_DIRECT_WRITE = 16, /* and its writes: as the hints direct_read and direct_write say */
-    MPIOX_FILE_STAGED = 32,       /* its pages are written when it is closed, or at rest, or somebody waits */
-    MPIOX_FILE_HIDDEN = 64,       /* its path is a staging name (mpiox_storage_staging.h) */
+    MPIOX_FILE_BEHIND = 32,       /* its pages are written when it is closed, or at rest, or somebody waits */
+    MPIOX_FILE_HIDDEN = 64,       /* its path is not its own name yet (mpiox_cache_hidden.h) */
     MPIOX_FILE_DRAINING = 128,    /* closed; the delegate, which counts as an opener, writes what is left of it. Of a
                                      REPLICA: it keeps the copies, and writes them if the originals are lost */
-    MPIOX_FILE_SCRATCH = 256,     /* its pages are not written at all, and go with the job; HIDDEN, too */
+    MPIOX_FILE_UNWRITTEN = 256,   /* its pages are not written at all, and go with the job; HIDDEN, too */
     MPIOX_FILE_COPIED = 512,      /* other delegates keep copies beyond its close; HIDDEN, too */
     MPIOX_FILE_CONTAINER = 1024,  /* its path is an index (mpiox_storage_container.h), its inode the first part's */
     MPIOX_FILE_PAST = 2048        /* ranks may have written it past the delegates */

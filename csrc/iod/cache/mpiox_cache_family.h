@@ -14,7 +14,7 @@
  *            Who recovers notes its own writes in all these caches, as a delegate does. Where delegates of other nodes
  *            have caches elsewhere, it gives the file the time when its own delegate was last known to live: whoever
  *            recovers those finds a change of the job then.
- *            A file with a staging name is nobody else's, and is not looked at.
+ *            A file with a hidden name is nobody else's, and is not looked at.
  * Guarantee. What another one writes later than that is not written over. A file is refused, never the reverse, where
  *            the caches of nodes that lived on are gone.
  * Limits.    A change within the slack, or within one tick of the file system's clock after a look, unless it changed

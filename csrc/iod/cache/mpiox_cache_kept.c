@@ -11,7 +11,7 @@
 
 #include "mpiox_cache.h"
 #include "mpiox_cache_family.h"
-#include "mpiox_storage_staging.h"
+#include "mpiox_cache_hidden.h"
 
 enum { SECOND_NS = 1000000000, WHY_BYTES = 2 * MPIOX_CACHE_PATH_BYTES + 256, TIME_BYTES = 40 };
 
@@ -51,15 +51,14 @@ static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *
     int count = 0;
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         const mpiox_file_record *record = &cache->header->files[i];
-        mpiox_cache_left left = {.file = mpiox_storage_staging_shown(record->path, file, sizeof file), .why = why};
+        mpiox_cache_left left = {.file = mpiox_cache_shown_name(record->path, file, sizeof file), .why = why};
         if (mpiox_cache_find_error(cache, i, 0, INT64_MAX, &error)) {
             explain(record, &error, why);
             left.sys_errno = error.sys_errno;
             left.changed = strcmp(error.what, MPIOX_CACHE_CHANGED) == 0;
             count++;
-        } else if (atomic_load(&record->openers) > 0 &&
-                   mpiox_storage_staging_is_clash(atomic_load(&record->drain_errno))) {
-            mpiox_storage_staging_clash(record->path, atomic_load(&record->drain_errno), why, sizeof why);
+        } else if (atomic_load(&record->openers) > 0 && mpiox_cache_is_clash(atomic_load(&record->drain_errno))) {
+            mpiox_cache_clash_text(record->path, atomic_load(&record->drain_errno), why, sizeof why);
             left.whole = true;
         } else {
             continue;
@@ -78,7 +77,7 @@ static uint64_t closed_files(const mpiox_cache *cache)
         const mpiox_file_record *record = &cache->header->files[i];
         const int32_t flags = atomic_load(&record->flags) & (MPIOX_FILE_DRAINING | MPIOX_FILE_REPLICA);
         if (atomic_load(&record->openers) > 0 && flags == MPIOX_FILE_DRAINING &&
-            mpiox_storage_staging_final(record->path, own, sizeof own))
+            mpiox_cache_own_name(record->path, own, sizeof own))
             closed |= UINT64_C(1) << i;
     }
     return closed;
@@ -93,10 +92,9 @@ static void tell_waiting(const mpiox_cache *cache, uint64_t closed, mpiox_cache_
         const mpiox_file_record *record = &cache->header->files[i];
         mpiox_cache_left left = {.why = why, .whole = true, .waits = true};
         if (!(closed >> i & 1) || mpiox_cache_error_count(cache, i) > 0 ||
-            mpiox_storage_staging_is_clash(atomic_load(&record->drain_errno)) ||
-            !mpiox_storage_staging_has_name(record->path, record->device, record->inode))
+            mpiox_cache_is_clash(atomic_load(&record->drain_errno)) || !mpiox_cache_is_hidden(record))
             continue;
-        left.file = mpiox_storage_staging_shown(record->path, file, sizeof file);
+        left.file = mpiox_cache_shown_name(record->path, file, sizeof file);
         snprintf(why, sizeof why,
                  "is not whole, and keeps the name %s: another I/O delegate of its job had bytes of it; recover its "
                  "cache, too, on its node",
@@ -165,19 +163,4 @@ void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_t
         for (const char *name = strtok_r(rest, ",;", &rest); name != NULL; name = strtok_r(NULL, ",;", &rest))
             recover_folder(name, own, folders, round == 0 ? tell : tell_nothing);
     }
-}
-
-bool mpiox_cache_is_clash(int code)
-{
-    return mpiox_storage_staging_is_clash(code);
-}
-
-void mpiox_cache_clash_text(const char *staging, int code, char *text, size_t bytes)
-{
-    mpiox_storage_staging_clash(staging, code, text, bytes);
-}
-
-const char *mpiox_cache_shown_name(const char *path, char *room, size_t bytes)
-{
-    return mpiox_storage_staging_shown(path, room, bytes);
 }

@@ -45,9 +45,4 @@ int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering 
  * cache. */
 void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_tell tell);
 
-/* What is to be said of a file: mpiox_storage_staging_is_clash(), _clash() and _shown(). */
-bool mpiox_cache_is_clash(int code);
-void mpiox_cache_clash_text(const char *staging, int code, char *text, size_t bytes);
-const char *mpiox_cache_shown_name(const char *path, char *room, size_t bytes);
-
 #endif

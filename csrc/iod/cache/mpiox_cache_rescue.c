@@ -5,7 +5,7 @@
  * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still
  *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
  *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
- *             A file that was being written behind its close then gets its name, and so does a scratch file.
+ *             A file that was being written behind its close then gets its name (mpiox_cache_hidden.h).
  *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer. Who
  *             recovers a cache when all processes of its job are gone takes those that had been closed, unless the
  *             originals are in the file.
@@ -28,11 +28,11 @@
 #include <unistd.h>
 
 #include "mpiox_cache_family.h"
+#include "mpiox_cache_hidden.h"
 #include "mpiox_segment.h"
 #include "mpiox_segment_guard.h"
 #include "mpiox_storage.h"
 #include "mpiox_storage_container.h"
-#include "mpiox_storage_staging.h"
 
 enum { SYSTEM_PAGE = 4096 };
 
@@ -91,7 +91,7 @@ static const char *refuse(rescuer *self, const mpiox_file_record *record)
     if (fstat(self->storage->fd, &status) != 0 || (uint64_t)status.st_dev != record->device ||
         (uint64_t)status.st_ino != record->inode)
         return "rescue: another file has this name";
-    self->shared = self->family != NULL && !mpiox_storage_staging_final(record->path, own, sizeof own);
+    self->shared = self->family != NULL && !mpiox_cache_own_name(record->path, own, sizeof own);
     self->found_ns = mpiox_cache_changed_ns(&status);
     return self->shared && !self->force && mpiox_cache_family_is_changed(self->family, record, &status)
                ? MPIOX_CACHE_CHANGED
@@ -258,59 +258,6 @@ static void lose_all(const mpiox_cache *cache)
     }
 }
 
-/* A file that is not there by its staging name has got its own, or was deleted. */
-static int sync_file(const mpiox_file_record *record)
-{
-    const char *path = record->path;
-    int code = 0;
-    if (atomic_load(&record->flags) & MPIOX_FILE_CONTAINER) {
-        code = mpiox_storage_container.sync(path);
-        return code == ENOENT ? 0 : code;
-    }
-    const int fd = open(path, O_WRONLY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ? 0 : errno;
-    code = fsync(fd) == 0 ? 0 : errno;
-    close(fd);
-    return code;
-}
-
-/* Of these the delegate had dropped bytes that it could not write: nobody gives them their names. */
-static void keep_staging_names(const mpiox_cache *cache)
-{
-    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        if (mpiox_cache_error_count(cache, i) > 0)
-            atomic_fetch_and(&cache->header->files[i].flags, ~MPIOX_FILE_HIDDEN);
-    }
-}
-
-/* Files that were being written behind their close are as whole as the delegate would have made them. Scratch files are
- * found by their own names, since no delegate can tell of others. */
-static void end_staging(const mpiox_cache *cache)
-{
-    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        mpiox_file_record *record = &cache->header->files[i];
-        const int32_t flags = atomic_load(&record->flags);
-        mpiox_error error;
-        bool renamed;
-        if (!(flags & MPIOX_FILE_HIDDEN) || !(flags & (MPIOX_FILE_DRAINING | MPIOX_FILE_SCRATCH)) ||
-            flags & MPIOX_FILE_REPLICA || atomic_load(&record->openers) < 1 || mpiox_cache_error_count(cache, i) > 0 ||
-            mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
-            continue;
-        int code = sync_file(record);
-        if (code == 0)
-            code = mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, &renamed);
-        const bool clashes = mpiox_storage_staging_is_clash(code);
-        atomic_store(&record->drain_errno, clashes ? code : 0);
-        if (code == 0 || code == EAGAIN || clashes) { /* EAGAIN: who has the file open looks after the rest */
-            atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING));
-        } else {
-            (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: giving a file its name");
-            mpiox_cache_add_error(cache, i, &error);
-        }
-    }
-}
-
 /* All of it is in the files: nobody has to come for it. */
 static void drop_name(const mpiox_cache *cache)
 {
@@ -326,12 +273,12 @@ static int64_t rescue(const mpiox_cache *cache, const mpiox_cache_family *family
         pthread_mutex_consistent(&header->rescue_lock);
     if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
-        keep_staging_names(cache);
+        mpiox_cache_keep_hidden(cache);
         rescued = rescue_all(cache, family, force);
         if (mpiox_cache_torn(cache) == MPIOX_TORN_TABLES || mpiox_segment_has_failed(cache->disk))
             lose_all(cache);
         else
-            end_staging(cache);
+            mpiox_cache_end_hidden(cache);
         atomic_fetch_add_explicit(&header->counters.rescued_bytes, rescued, memory_order_relaxed);
         drop_name(cache);
         mpiox_futex_set(&header->state, MPIOX_CACHE_RESCUED);
@@ -346,58 +293,17 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache)
 }
 
 /* Its job has ended. */
-static void forget_scratch(const mpiox_cache *cache)
+static void forget_unwritten(const mpiox_cache *cache)
 {
     const mpiox_file_record *files = cache->header->files;
     for (int32_t i = 0; i < cache->frame_count; i++) {
         const int32_t file = atomic_load(&cache->frames[i].file);
-        if (file >= 0 && file < MPIOX_CACHE_MAX_FILES && atomic_load(&files[file].flags) & MPIOX_FILE_SCRATCH)
+        if (file >= 0 && file < MPIOX_CACHE_MAX_FILES && atomic_load(&files[file].flags) & MPIOX_FILE_UNWRITTEN)
             mpiox_dirty_clear(cache, (uint32_t)i);
     }
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        if (atomic_load(&files[i].openers) > 0 && atomic_load(&files[i].flags) & MPIOX_FILE_SCRATCH)
-            mpiox_storage_staging_remove(files[i].path, files[i].device, files[i].inode);
-    }
-}
-
-/* Those that a next job has set aside have another staging name now. */
-static void find_files(const mpiox_cache *cache)
-{
-    char own[MPIOX_CACHE_PATH_BYTES], found[MPIOX_CACHE_PATH_BYTES];
-    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        mpiox_file_record *record = &cache->header->files[i];
-        if (atomic_load(&record->openers) < 1 || !mpiox_storage_staging_final(record->path, own, sizeof own))
-            continue;
-        mpiox_storage_staging_find(record->path, record->device, record->inode, found, sizeof found);
-        memcpy(record->path, found, sizeof found);
-    }
-}
-
-/* Copies whose originals are not in the file. */
-static bool is_needed(const mpiox_file_record *record)
-{
-    const int32_t both = MPIOX_FILE_REPLICA | MPIOX_FILE_DRAINING;
-    return (atomic_load(&record->flags) & both) == both && atomic_load(&record->openers) > 0 &&
-           mpiox_storage_staging_pending(record->path, record->part, record->device, record->inode);
-}
-
-bool mpiox_cache_has_copies(const mpiox_cache *cache)
-{
-    bool has = false;
-    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
-        has |= is_needed(&cache->header->files[i]);
-    return has;
-}
-
-/* They stand for the originals from now on. */
-static void take_copies(const mpiox_cache *cache)
-{
-    for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        _Atomic int32_t *flags = &cache->header->files[i].flags;
-        if (!is_needed(&cache->header->files[i]))
-            continue;
-        atomic_fetch_or(flags, MPIOX_FILE_HIDDEN | MPIOX_FILE_COPIED);
-        atomic_fetch_and(flags, ~MPIOX_FILE_REPLICA);
+        if (atomic_load(&files[i].openers) > 0 && atomic_load(&files[i].flags) & MPIOX_FILE_UNWRITTEN)
+            mpiox_cache_remove_hidden(&files[i]);
     }
 }
 
@@ -421,10 +327,10 @@ int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool fo
 {
     if (mpiox_cache_is_serving(cache, true))
         return -1;
-    forget_scratch(cache);
-    find_files(cache);
+    forget_unwritten(cache);
+    mpiox_cache_find_hidden(cache);
     if (all_are_gone)
-        take_copies(cache);
+        mpiox_cache_take_copies(cache);
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
         forget_trials(cache, i);
     if (mpiox_futex_get(&cache->header->state) != MPIOX_CACHE_DEAD) /* nobody but who recovers it uses it any more */

@@ -30,16 +30,17 @@ enum mpiox_op {
     MPIOX_OP_OPEN,
     /* The opening is over. Flushes (never fails for lack of memory), drops the pages when it was the last opener.
      * -> errors as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or
-     * keeps copies until the originals are in the file; 2: that before other files and at full speed, and a scratch
-     * file that nobody has open is none any more. arg[1] = 1: of a MPIOX_OP_HOLD. Each close of a file with a staging
-     * name does so: after a flush there is little left */
+     * keeps copies until the originals are in the file; 2: that before other files and at full speed, and a file
+     * that was never to be written is written, if nobody has it open. arg[1] = 1: of a MPIOX_OP_HOLD. Each close of a
+     * file with a hidden name does so: after a flush there is little left */
     MPIOX_OP_CLOSE,
     /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
      * of requests, 0: not known.
      * -> frame, pinned for the client, which unpins it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h), also while the
      * page's range is changing hands: who waits for that must not keep a slot, or a connection, that the mover needs.
-     * MPIOX_E_FULL: of a read of a scratch file, there is no room for it, and the file holds what there is of it */
+     * MPIOX_E_FULL: of a read of a file that is never written, there is no room for it, and the file holds what there
+     * is of it */
     MPIOX_OP_PAGE,
     /* Flush barrier: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as
      * well; arg[3] = 1: drop the pages afterwards (nothing stale is left); 2: what cannot be written stays dirty, and
@@ -74,14 +75,16 @@ enum mpiox_op {
     /* arg[0] = range -> arg[1] = its owner as far as is known here, arg[3] = version. arg[2] = 1: unless it is this
      * delegate's, or moving, it never will be any more */
     MPIOX_OP_OWNER,
-    /* text = absolute path: is this file still to be written behind its close, or open under a staging name? An open
-     * one, and a scratch file, is opened once more, by nobody, until MPIOX_OP_CLOSE; not for MPIOX_HOLD_TO_LOOK in
-     * arg[1]. A closed one is written before others; MPIOX_HOLD_TO_DELETE: it is opened once more, too.
-     * -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: a scratch file; 2, of SOON and FAILED: all is written, and it is getting
-     * its name; arg[2] = errno of FAILED (EAGAIN: all is written, and somebody has it open), arg[3] = milliseconds that
-     * a call of the delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1: what an earlier
-     * job has left is brought to the files), file = index. arg[0] = n > 0: that of copies of what delegate n - 1 had of
-     * it: it is dead, so they are written now -> SOON until they are (with file and arg[3]), NONE, or FAILED */
+    /* text = absolute path: is this file still to be written behind its close, or open under a hidden name? An open
+     * one, and one that is never written, is opened once more, by nobody, until MPIOX_OP_CLOSE; not for
+     * MPIOX_HOLD_TO_LOOK in arg[1]. A closed one is written before others; MPIOX_HOLD_TO_DELETE: it is opened once
+     * more, too.
+     * -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: it is never written; 2, of SOON and FAILED: all is written, and it is
+     * getting its name; arg[2] = errno of FAILED (EAGAIN: all is written, and somebody has it open), arg[3] =
+     * milliseconds that a call of the delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1:
+     * what an earlier job has left is brought to the files), file = index. arg[0] = n > 0: that of copies of what
+     * delegate n - 1 had of it: it is dead, so they are written now -> SOON until they are (with file and arg[3]),
+     * NONE, or FAILED */
     MPIOX_OP_HOLD,
     /* Where the liveness service (mpiox_process_liveness.h) of delegate number `page` is, of whose files copies will be
      * kept here: arg[0], arg[1] = its secret, arg[2] = port, text = addresses, with blanks between */

@@ -36,7 +36,7 @@ static void attach(mpiox_opening *o)
     mpiox_service *service = mpiox_service_get(topology->comm, o->hints, &o->why_not);
 
     if (service != NULL)
-        mpiox_forwarded_open(o->file, service, &o->through, &o->why_not);
+        mpiox_forwarded_open(o->file, service, o->told, &o->through, &o->why_not);
     mpiox_forwarded_follow(o->through);
 }
 

@@ -11,7 +11,7 @@
  *   mpiox_forwarded_ahead.c          which pages this rank will read next
  *   mpiox_forwarded_balance.c        page ranges move from busy delegates to idle ones
  *   mpiox_forwarded_remap.c          page ranges move because the arbiter gives the job other I/O nodes
- *   mpiox_forwarded_claim.c          pages of a scratch file are where they are first written
+ *   mpiox_forwarded_claim.c          pages that are never written are where a rank wrote first
  *   mpiox_forwarded_migrate.c        one page range changes hands
  *   mpiox_forwarded_owners.c         who has which page range
  *   mpiox_forwarded_failover.c       who has it when the delegate that had it is dead
@@ -29,13 +29,15 @@
 #include <limits.h>
 
 #include "mpiox_file.h"
+#include "mpiox_opener.h"
 #include "mpiox_service.h"
 
 typedef struct mpiox_forwarded mpiox_forwarded;
 
-/* For a file that was just opened. Collective over the file's ranks, blocking, agreed: every rank gets one, or none
- * does and *reason says why not. */
-int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forwarded **out, const char **reason);
+/* For a file that was just opened, as its openers have told of it. Collective over the file's ranks, blocking, agreed:
+ * every rank gets one, or none does and *reason says why not. */
+int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_told *told, mpiox_forwarded **out,
+                         const char **reason);
 extern const char mpiox_forwarded_death[]; /* a *reason: it holds for all files that are opened from now on */
 /* Bring everything to the file and let go of the delegates. Collective, blocking; the same *error on all ranks: the
  * deferred error at the lowest offset, with the number of the others and where they end. NULL-safe. Afterwards only
@@ -74,6 +76,9 @@ int mpiox_forwarded_count(const mpiox_forwarded *forwarded); /* of delegates tha
 /* The level of acknowledgement in force: disk where replica was asked for and cannot be had. Local. */
 mpiox_delegate_level mpiox_forwarded_level(const mpiox_forwarded *forwarded);
 bool mpiox_forwarded_closes_behind(const mpiox_forwarded *forwarded); /* it is not written when it is closed; local */
+/* Has it another name than its own until then, and is it never written? NULL-safe. Local. */
+bool mpiox_forwarded_is_hidden(const mpiox_forwarded *forwarded);
+bool mpiox_forwarded_is_unwritten(const mpiox_forwarded *forwarded);
 /* One line for statistics: how many, how they were started, which of them died, which hints are not in force. Local. */
 void mpiox_forwarded_describe(const mpiox_forwarded *forwarded, char *text, size_t bytes);
 /* The values in force of the delegates' hints that the job shares, and the level. Local. */
@@ -105,23 +110,23 @@ bool mpiox_forwarded_is_draining(const mpiox_service *service, uint64_t device, 
 /* The next file, after *at, that delegates of this node still write in that folder, or below: its own name. False:
  * there are no more. Local, cheap. */
 bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *folder, int32_t *at, char path[PATH_MAX]);
-/* A file of this name, its own or a staging name, that was closed gets its own before this returns: NULL, as where no
+/* A file of this name, its own or a hidden one, that was closed gets its own before this returns: NULL, as where no
  * delegate has any of it. If the file system refuses its bytes for `patience` seconds, *why is an errno, else 0.
- * One that others have open under a staging name, or a scratch file, keeps that name, and the delegates keep what they
+ * One that others have open under a hidden name, or is never written, keeps that name, and the delegates keep what they
  * have of it, until it is let go. how: MPIOX_HOLD_TO_OPEN; MPIOX_HOLD_TO_LOOK: nothing is kept; MPIOX_HOLD_TO_DELETE:
  * nothing has to be written. Local, blocking. */
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, int how, double patience,
                                                 int *why);
-/* Had a delegate of this node, which cannot be asked any more, that file open under this staging name? Local. */
+/* Had a delegate of this node, which cannot be asked any more, that file open under this hidden name? Local. */
 bool mpiox_forwarded_was_open(const mpiox_service *service, const char *path);
-bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold); /* it is never written */
+bool mpiox_forwarded_hold_is_unwritten(const mpiox_forwarded_hold *hold); /* it is never written */
 /* All of it is in the file, and nothing is cached. Local, blocking. 0, or the first failure: what cannot be written
  * stays with its delegates. */
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error);
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold); /* what is cached is not written any more */
 /* Let it go. NULL-safe. */
 void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold);
-/* The same; a scratch file that nobody has open is written, and stays. */
-void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold);
+/* The same; a file that is never written, and nobody has open, is written, and stays. */
+void mpiox_forwarded_hold_end_to_write(mpiox_forwarded_hold *hold);
 
 #endif

@@ -168,7 +168,7 @@ static int access_local(access_t *a, int32_t owner, int64_t page, int64_t from, 
         mpiox_forwarded_trace_add(forwarded, owner, offset_of(a, from), offset_of(a, to - 1) + 1);
     if (code == MPIOX_OK && access.write && mpiox_cache_error_count(&delegate->cache, access.file) > 0)
         a->refuser = owner + 1;
-    if (code == MPIOX_E_FULL && !access.write) /* of a scratch file: nobody has written to the page */
+    if (code == MPIOX_E_FULL && !access.write) /* of a file that is never written: nobody has written to the page */
         return transfer(a, from, to);
     if (code != MPIOX_PAGE_GONE)
         return code;
@@ -280,8 +280,8 @@ static int send_or_collect(access_t *a, mpiox_link *link, const mpiox_link_acces
 
 static int access_remote(access_t *a, int32_t owner, int64_t from, int64_t to);
 
-/* A delegate elsewhere has no room for all of these pages of a scratch file. Each is asked for alone; that for which
- * there is no room is in the file, as far as there is anything of it. */
+/* A delegate elsewhere has no room for all of these pages of a file that is never written. Each is asked for
+ * alone; that for which there is no room is in the file, as far as there is anything of it. */
 static int read_singly(access_t *a, int32_t owner, int64_t from, int64_t to)
 {
     const mpiox_forwarded *forwarded = a->forwarded;
@@ -567,7 +567,7 @@ static int access_run(access_t *a, int64_t from, int64_t to, int64_t *done)
 
 static const int64_t least_claim = 64 << 10; /* bytes of a unit that are to be written */
 
-/* The units of a scratch file that this access writes first. */
+/* Of a file that is never written: the units that this access writes first. */
 static void claim_units(const access_t *a)
 {
     const int64_t bytes = a->forwarded->unit_bytes;

@@ -1,8 +1,9 @@
 /*
- * mpiox_forwarded_claim.c - pages of a scratch file are with a delegate of the node whose rank writes them first.
+ * mpiox_forwarded_claim.c - pages that are never written to the file system are with a delegate of the
+ *                           node whose rank writes them first.
  *
  * Problem.   Owners by the static-cyclic file domain are on other nodes as a rule. What is written then crosses the
- *            network, only to stay in a memory there: a scratch file has no servers for which the domain is good.
+ *            network, only to stay in a memory there: such a file has no servers for which the domain is good.
  * Algorithm. Before a rank writes to the start of a unit, whose owner is elsewhere, it asks that one for the unit's
  *            range, which gives it up if it has no page of it. A delegate of the rank's node takes it, and gives
  *            another range for it that nobody has written to. Ranks that come later are sent on, as after any move. A
@@ -19,11 +20,11 @@
 
 enum {
     LEAST_UNITS = 16, /* of a delegate's cache */
-    OTHERS = 8,       /* part of it that is not for scratch files (mpiox_server_scratch.c) */
+    OTHERS = 8,       /* part of it that is not for such files (mpiox_server_unwritten.c) */
     MOST_OWNERS = 3   /* that are asked for a range: another rank may have moved it */
 };
 
-int32_t mpiox_forwarded_scratch_unit(const mpiox_service *service, int32_t owners)
+int32_t mpiox_forwarded_claim_unit(const mpiox_service *service, int32_t owners)
 {
     const int64_t pages = service->cap_bytes / service->page_bytes, units = mpiox_file_ranges(owners) / owners,
                   least = units > LEAST_UNITS ? units : LEAST_UNITS;
@@ -37,7 +38,7 @@ int32_t mpiox_forwarded_claimable(const mpiox_forwarded *forwarded)
     int64_t ranges = forwarded->ranges;
     bool any_here = false;
 
-    if (!forwarded->file->scratch || !forwarded->any_remote || forwarded->service->hints.arbiter[0] != '\0')
+    if (!forwarded->told.unwritten || !forwarded->any_remote || forwarded->service->hints.arbiter[0] != '\0')
         return 0;
     for (int32_t i = 0; i < forwarded->owners; i++) {
         const mpiox_process *delegate = mpiox_forwarded_owner(forwarded, i);

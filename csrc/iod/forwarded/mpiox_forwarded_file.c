@@ -13,15 +13,12 @@
 
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_service_settings.h"
-#include "mpiox_storage_container.h"
 #include "mpiox_partition.h"
 
 enum { TEXT_BYTES = 512 };
 
 const char mpiox_forwarded_death[] = "a delegate of the job has died";
 
-static const char replica_waits[] = "mpiox_close=staged: at level replica MPI_File_close waits until all is written, "
-                                    "where a file exists already or copies would be on the same node";
 static const char no_replica[] = "level disk, since level replica takes two delegates with room for another file";
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
@@ -60,10 +57,10 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
                   (forwarded->file->container ? MPIOX_FILE_CONTAINER : 0) |
                   (hints->direct_read ? MPIOX_FILE_DIRECT_READ : 0) |
                   (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
-                  (forwarded->behind_close ? MPIOX_FILE_STAGED : MPIOX_FILE_PAST) |
+                  (forwarded->behind_close ? MPIOX_FILE_BEHIND : MPIOX_FILE_PAST) |
                   (forwarded->behind_close && hints->delegate_ack == MPIOX_ACK_REPLICA ? MPIOX_FILE_COPIED : 0) |
-                  (o->shift == 0 && forwarded->file->staging ? MPIOX_FILE_HIDDEN : 0) |
-                  (o->shift == 0 && forwarded->file->scratch ? MPIOX_FILE_SCRATCH : 0);
+                  (o->shift == 0 && forwarded->told.hidden ? MPIOX_FILE_HIDDEN : 0) |
+                  (o->shift == 0 && forwarded->told.unwritten ? MPIOX_FILE_UNWRITTEN : 0);
     slot.arg[1] = o->unit_pages;
     slot.arg[2] = o->owners;
     slot.arg[3] = o->shift;
@@ -73,8 +70,8 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
     slot.ahead[3] = hints->drain_patience;
     slot.ahead[4] = hints->drain_even;
     if (mpiox_forwarded_owner(forwarded, owner)->local) { /* others may know the device by another number */
-        slot.ahead[5] = (int64_t)forwarded->file->made_device;
-        slot.ahead[6] = (int64_t)forwarded->file->made_inode;
+        slot.ahead[5] = (int64_t)forwarded->told.device;
+        slot.ahead[6] = (int64_t)forwarded->told.inode;
     }
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
@@ -110,8 +107,8 @@ static void choose_owners(const mpiox_forwarded *forwarded, opening *o)
         o->owners = most > 0 ? (most < count ? most : count) : affine_owners(count, layout);
     if (o->owners > MPIOX_FILE_RANGES)
         o->owners = MPIOX_FILE_RANGES;
-    if (forwarded->file->scratch)
-        o->unit_pages = mpiox_forwarded_scratch_unit(forwarded->service, o->owners);
+    if (forwarded->told.unwritten)
+        o->unit_pages = mpiox_forwarded_claim_unit(forwarded->service, o->owners);
     else
         o->unit_pages = layout->stripe_size % forwarded->service->page_bytes == 0
                             ? (int32_t)(layout->stripe_size / forwarded->service->page_bytes)
@@ -162,7 +159,7 @@ void mpiox_forwarded_free(mpiox_forwarded *forwarded)
     free(forwarded);
 }
 
-static mpiox_forwarded *allocate(mpiox_file *file, mpiox_service *service)
+static mpiox_forwarded *allocate(mpiox_file *file, mpiox_service *service, const mpiox_told *told)
 {
     mpiox_forwarded *forwarded = calloc(1, sizeof *forwarded);
 
@@ -171,6 +168,7 @@ static mpiox_forwarded *allocate(mpiox_file *file, mpiox_service *service)
     forwarded->index = calloc((size_t)service->count, sizeof *forwarded->index);
     forwarded->file = file;
     forwarded->service = service;
+    forwarded->told = *told;
     forwarded->page_bytes = service->page_bytes;
     forwarded->lost = calloc((size_t)service->count, sizeof *forwarded->lost);
     forwarded->idle = calloc((size_t)service->count, sizeof *forwarded->idle);
@@ -190,7 +188,7 @@ static void follow(mpiox_forwarded *forwarded, const opening *o)
     forwarded->shift = o->shift;
     forwarded->unit_bytes = o->unit_pages * forwarded->page_bytes;
     forwarded->ranges = mpiox_file_ranges(o->owners);
-    forwarded->collects = forwarded->file->amode & MPI_MODE_WRONLY && !forwarded->file->scratch &&
+    forwarded->collects = forwarded->file->amode & MPI_MODE_WRONLY && !forwarded->told.unwritten &&
                           forwarded->file->hints.delegate_ack == MPIOX_ACK_MEMORY &&
                           forwarded->file->hints.delegate_write_behind > 0;
     mpiox_forwarded_trace_clear(forwarded);
@@ -226,7 +224,7 @@ static void open_replica(mpiox_forwarded *forwarded, const opening *main)
     opening o = {.owners = main->owners,
                  .unit_pages = main->unit_pages,
                  .shift = mpiox_replica_shift(forwarded->service, main->owners)};
-    mpiox_forwarded *replica = o.shift > 0 ? allocate(forwarded->file, forwarded->service) : NULL;
+    mpiox_forwarded *replica = o.shift > 0 ? allocate(forwarded->file, forwarded->service, &forwarded->told) : NULL;
 
     if (!mpiox_topology_all(forwarded->file->topology, replica != NULL) || open_records(replica, &o) != MPIOX_OK) {
         mpiox_forwarded_free(replica);
@@ -238,14 +236,15 @@ static void open_replica(mpiox_forwarded *forwarded, const opening *main)
 /* Does closing leave its bytes to the delegates, and copies of them to others? */
 static bool closes_behind(const mpiox_forwarded *forwarded, int32_t owners)
 {
-    const mpiox_file *file = forwarded->file;
+    const mpiox_hints *hints = &forwarded->file->hints;
+    const mpiox_told *told = &forwarded->told;
 
-    if (file->scratch || file->hints.close != MPIOX_CLOSE_STAGED)
-        return file->scratch;
-    if (!file->staging && (file->container || file->unnamed)) /* nothing says until when it is not whole */
+    if (told->unwritten || hints->close != MPIOX_CLOSE_BEHIND)
+        return told->unwritten;
+    if (!told->hidden && (told->container || told->unnamed != 0)) /* nothing says until when it is not whole */
         return false;
-    return file->hints.delegate_ack != MPIOX_ACK_REPLICA ||
-           (file->staging && mpiox_replica_lasts(forwarded->service, owners));
+    return hints->delegate_ack != MPIOX_ACK_REPLICA ||
+           (told->hidden && mpiox_replica_lasts(forwarded->service, owners));
 }
 
 /* The copies are open: can they stay behind the close? */
@@ -269,23 +268,10 @@ static int32_t count_dead(const mpiox_service *service)
     return dead;
 }
 
-/* Why closing it waits, where it shall not. NULL: it does not. */
-static const char *waits_at_close(const mpiox_forwarded *forwarded)
-{
-    const mpiox_file *file = forwarded->file;
-
-    if (file->hints.close != MPIOX_CLOSE_STAGED || forwarded->behind_close || file->unnamed || /* that is said */
-        file->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE))
-        return NULL;
-    if (file->container && !file->staging)
-        return mpiox_storage_container.exists_already;
-    return forwarded->replica ? replica_waits : NULL;
-}
-
 /* What is not as the file's hints say. Once for a process, by rank 0. */
 static void tell_differences(const mpiox_forwarded *forwarded)
 {
-    static atomic_bool told_settings, told_level, told_close;
+    static atomic_bool told_settings, told_level;
     char text[TEXT_BYTES];
 
     if (forwarded->file->topology->rank != 0)
@@ -295,14 +281,12 @@ static void tell_differences(const mpiox_forwarded *forwarded)
         fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, text);
     if (mpiox_forwarded_level(forwarded) != forwarded->file->hints.delegate_ack && !atomic_exchange(&told_level, true))
         fprintf(stderr, "mpiio_ext: %s: mpiox_delegate_ack=replica: %s\n", forwarded->file->path, no_replica);
-    const char *waits = waits_at_close(forwarded);
-    if (waits != NULL && !atomic_exchange(&told_close, true))
-        fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, waits);
 }
 
-int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forwarded **out, const char **reason)
+int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_told *told, mpiox_forwarded **out,
+                         const char **reason)
 {
-    mpiox_forwarded *forwarded = allocate(file, service);
+    mpiox_forwarded *forwarded = allocate(file, service, told);
     opening o = {.ok = 0};
 
     *out = NULL;
@@ -311,7 +295,7 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, mpiox_forward
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
     }
-    if (file->scratch && file->hints.delegate_ack == MPIOX_ACK_REPLICA) /* copies would fill the caches */
+    if (told->unwritten && file->hints.delegate_ack == MPIOX_ACK_REPLICA) /* copies would fill the caches */
         file->hints.delegate_ack = MPIOX_ACK_MEMORY;
     choose_owners(forwarded, &o);
     forwarded->behind_close = closes_behind(forwarded, o.owners);
@@ -393,9 +377,23 @@ bool mpiox_forwarded_closes_behind(const mpiox_forwarded *forwarded)
     return forwarded->behind_close;
 }
 
+bool mpiox_forwarded_is_hidden(const mpiox_forwarded *forwarded)
+{
+    return forwarded && forwarded->told.hidden;
+}
+
+bool mpiox_forwarded_is_unwritten(const mpiox_forwarded *forwarded)
+{
+    return forwarded && forwarded->told.unwritten;
+}
+
 void mpiox_forwarded_to_info(const mpiox_forwarded *forwarded, MPI_Info info)
 {
     mpiox_service_settings_to_info(forwarded->service, info);
+    if (forwarded->told.unwritten)
+        PMPI_Info_set(info, "mpiox_close", "never");
+    else if (!forwarded->behind_close)
+        PMPI_Info_set(info, "mpiox_close", "written");
     if (mpiox_forwarded_level(forwarded) == MPIOX_ACK_DISK)
         PMPI_Info_set(info, "mpiox_delegate_ack", "disk");
     if (forwarded->file->hints.delegate_owners > 0) {

@@ -10,12 +10,8 @@
  */
 #include "mpiox_forwarded_impl.h"
 
-#include <stdlib.h>
-#include <sys/stat.h>
-
 #include "mpiox_event.h"
 #include "mpiox_process_notify.h"
-#include "mpiox_storage_staging.h"
 
 /* A request failed: so does the flush barrier. Nobody else is told. */
 static void note(int32_t owner, const mpiox_slot *slot, mpiox_error *error)
@@ -40,27 +36,6 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
     mpiox_forwarded_late_take(forwarded, owner, late);
 }
 
-/* The delegate is dead, and what it held is in the file: nobody else says so of its part. */
-static void end_staging(mpiox_forwarded *forwarded, int32_t owner)
-{
-    const mpiox_file *file = forwarded->file;
-    char *path = file->staging ? realpath(mpiox_file_place(file), NULL) : NULL;
-    mpiox_error ignored;
-    struct stat status;
-    bool renamed;
-
-    mpiox_forwarded_mark_failed(forwarded, owner);
-    const bool pinned = mpiox_storage_pin(file->storage, &ignored) == MPIOX_OK;
-    const bool found = (pinned && file->storage->fd >= 0 ? fstat(file->storage->fd, &status)
-                        : path                           ? stat(path, &status)
-                                                         : -1) == 0;
-    if (pinned)
-        mpiox_storage_unpin(file->storage);
-    if (path && found)
-        (void)mpiox_storage_staging_end(path, owner, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
-    free(path);
-}
-
 /* close(2) may be where a file system says that it could not keep what it was given. behind: nothing was flushed;
  * whole: nothing of it is known to be lost. */
 static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bool whole, mpiox_error *error)
@@ -70,8 +45,10 @@ static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bo
     slot.arg[0] = behind;
     if (mpiox_forwarded_request(forwarded, owner, &slot) != MPIOX_E_UNSUPPORTED)
         note(owner, &slot, error);
-    else if (whole && !atomic_load(&forwarded->traces[owner].lost) && (behind || forwarded->file->staging))
-        end_staging(forwarded, owner);
+    else if (whole && !atomic_load(&forwarded->traces[owner].lost) && (behind || forwarded->told.hidden)) {
+        mpiox_forwarded_mark_failed(forwarded, owner);
+        mpiox_forwarded_end_hidden(forwarded, owner);
+    }
 }
 
 /* Some rank knows of a cache that is lost: what was in it is the error, or one more. */

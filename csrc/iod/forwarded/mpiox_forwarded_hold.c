@@ -5,7 +5,7 @@
  *            its record at any moment. Who opens or deletes it must find all of it.
  * Algorithm. One rank asks every delegate of the job. A file that was closed is written before others and at full speed
  *            then, and all are asked again until none has any of it, as they are while they bring to the files what an
- *            earlier job has left. One that others have open, or a scratch file, is held: its record, and its staging
+ *            earlier job has left. One that others have open, or is never written, is held: its record, and its hidden
  *            name, stay until they are let go. What a dead one had of it is first written by who keeps copies, if there
  *            are any.
  * Waits.     They have no limit, as those of the file system's own calls have none: an error would leave a program
@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_cache_hidden.h"
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_service_patience.h"
 #include "mpiox_storage_staging.h"
@@ -35,7 +36,7 @@ typedef struct hold_part {
 
 struct mpiox_forwarded_hold {
     mpiox_service *service;
-    bool scratch;
+    bool unwritten;
     hold_part of[]; /* [service->count] */
 };
 
@@ -108,7 +109,7 @@ bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *fol
         snprintf(name, sizeof name, "%.*s", (int)sizeof record->path, record->path); /* it may just change */
         if (strncmp(name, folder, length) != 0 || name[length] != '/')
             continue;
-        if (!mpiox_storage_staging_final(name, path, PATH_MAX))
+        if (!mpiox_cache_own_name(name, path, PATH_MAX))
             memcpy(path, name, sizeof name);
         ++*at;
         return true;
@@ -161,10 +162,10 @@ static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mp
     return error->code;
 }
 
-static void release(const mpiox_forwarded_hold *hold, bool ends_scratch)
+static void release(const mpiox_forwarded_hold *hold, bool writes)
 {
     mpiox_error ignored;
-    const mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .arg = {ends_scratch ? 2 : 1, 1}};
+    const mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .arg = {writes ? 2 : 1, 1}};
 
     tell_all(hold, &slot, &ignored);
 }
@@ -215,7 +216,7 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path, int how, int *w
             continue;
         held = true;
         hold->of[i].index = how == MPIOX_HOLD_TO_LOOK ? -1 : slot.file;
-        hold->scratch |= slot.arg[1] == 1;
+        hold->unwritten |= slot.arg[1] == 1;
     }
     if (soon && held)
         release(hold, false);
@@ -326,9 +327,9 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
     return NULL;
 }
 
-bool mpiox_forwarded_hold_is_scratch(const mpiox_forwarded_hold *hold)
+bool mpiox_forwarded_hold_is_unwritten(const mpiox_forwarded_hold *hold)
 {
-    return hold->scratch;
+    return hold->unwritten;
 }
 
 int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *error)
@@ -352,10 +353,10 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     tell_all(hold, &slot, &ignored);
 }
 
-static void let_go(mpiox_forwarded_hold *hold, bool ends_scratch)
+static void let_go(mpiox_forwarded_hold *hold, bool writes)
 {
     if (hold)
-        release(hold, ends_scratch);
+        release(hold, writes);
     free(hold);
 }
 
@@ -364,7 +365,26 @@ void mpiox_forwarded_hold_end(mpiox_forwarded_hold *hold)
     let_go(hold, false);
 }
 
-void mpiox_forwarded_hold_end_scratch(mpiox_forwarded_hold *hold)
+void mpiox_forwarded_hold_end_to_write(mpiox_forwarded_hold *hold)
 {
     let_go(hold, true);
+}
+
+void mpiox_forwarded_end_hidden(mpiox_forwarded *forwarded, int32_t owner)
+{
+    const mpiox_file *file = forwarded->file;
+    char *path = forwarded->told.hidden ? realpath(mpiox_file_place(file), NULL) : NULL;
+    mpiox_error ignored;
+    struct stat status;
+    bool renamed;
+
+    const bool pinned = mpiox_storage_pin(file->storage, &ignored) == MPIOX_OK;
+    const bool found = (pinned && file->storage->fd >= 0 ? fstat(file->storage->fd, &status)
+                        : path                           ? stat(path, &status)
+                                                         : -1) == 0;
+    if (pinned)
+        mpiox_storage_unpin(file->storage);
+    if (path && found)
+        (void)mpiox_storage_staging_end(path, owner, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
+    free(path);
 }

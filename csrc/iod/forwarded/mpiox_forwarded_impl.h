@@ -27,6 +27,7 @@ typedef struct mpiox_forwarded_trace {
 struct mpiox_forwarded {
     mpiox_file *file;       /* borrowed */
     mpiox_service *service; /* borrowed; the delegates in use are its first `owners` ones */
+    mpiox_told told;        /* what the openers have found */
     int32_t owners, ranges;
     int64_t page_bytes, unit_bytes;
     int32_t *index;                                   /* [owners] of the file record at each delegate */
@@ -108,8 +109,8 @@ void mpiox_forwarded_migrate_unlock(void);
 
 /* ---- mpiox_forwarded_claim.c ------------------------------------------------------------------------------------- */
 
-/* Pages in a unit of a scratch file. */
-int32_t mpiox_forwarded_scratch_unit(const mpiox_service *service, int32_t owners);
+/* Pages in a unit of a file that is never written. */
+int32_t mpiox_forwarded_claim_unit(const mpiox_service *service, int32_t owners);
 /* The file has just been opened: how many of its ranges, from the first on, are for who writes to them first. */
 int32_t mpiox_forwarded_claimable(const mpiox_forwarded *forwarded);
 /* This rank is about to write to the start of a unit: have its range moved here, if that can be. Local, blocking, any
@@ -152,6 +153,11 @@ bool mpiox_forwarded_failover(mpiox_forwarded *forwarded, int32_t owner);
 /* This rank has found the delegate dead and marks it failed: when this returns, what it held, and the copies at its
  * replica delegate, are in the file. */
 void mpiox_forwarded_mark_failed(mpiox_forwarded *forwarded, int32_t owner);
+
+/* ---- mpiox_forwarded_hold.c -------------------------------------------------------------------------------------- */
+
+/* The delegate is dead, and what it held is in the file: nobody else says so of its part. Local, blocking. */
+void mpiox_forwarded_end_hidden(mpiox_forwarded *forwarded, int32_t owner);
 
 /* ---- mpiox_forwarded_flush_barrier.c ----------------------------------------------------------------------------- */
 

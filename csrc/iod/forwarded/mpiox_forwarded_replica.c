@@ -8,7 +8,7 @@
  *            at some moment may be discarded once a flush of the originals has begun after it and has ended. That is
  *            what a flush barrier does, and what a rank does when the copies fill their share of the replica delegate's
  *            memory (trim).
- *            A file with a staging name that is written behind its close keeps its copies, until the replica delegate
+ *            A file with a hidden name that is written behind its close keeps its copies, until the replica delegate
  *            finds that the original's part is in the file, or that its delegate is gone (mpiox_server_drain.c).
  *            When a delegate is dead, a rank first has the copies brought to the file, then accesses the file itself. A
  *            rank that has not noticed yet may still add a copy; it notices with its next access, or at the flush

@@ -10,7 +10,7 @@
 #include "mpiox_process_notify.h"
 #include "mpiox_process_liveness.h"
 #include "mpiox_segment_guard.h"
-#include "mpiox_cache_kept.h"
+#include "mpiox_cache_hidden.h"
 
 enum { TEXT_BYTES = 1024 };
 
@@ -107,12 +107,12 @@ static void await_end(mpiox_process *delegate)
     delegate->settled = true;
 }
 
-void mpiox_process_tell_clash(const char *staging, int code)
+void mpiox_process_tell_clash(const char *path, int code)
 {
     char text[TEXT_BYTES + 2 * MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
 
-    mpiox_cache_clash_text(staging, code, text, sizeof text);
-    mpiox_process_notify("%s %s", mpiox_cache_shown_name(staging, room, sizeof room), text);
+    mpiox_cache_clash_text(path, code, text, sizeof text);
+    mpiox_process_notify("%s %s", mpiox_cache_shown_name(path, room, sizeof room), text);
 }
 
 void mpiox_process_tell_removal(const char *path, int64_t bytes)

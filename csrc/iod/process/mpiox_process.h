@@ -54,7 +54,7 @@ void mpiox_process_touch(const mpiox_cache *cache, bool (*leaving)(void));
 /* A survivor has rescued it: a line for each closed file of which bytes could not be written. */
 void mpiox_process_tell_left(const mpiox_cache *cache);
 /* One line: a file is whole, but something else has its name. Any thread. */
-void mpiox_process_tell_clash(const char *staging, int code);
+void mpiox_process_tell_clash(const char *path, int code);
 /* One line: others have removed a file of which so many bytes were not written. Any thread. */
 void mpiox_process_tell_removal(const char *path, int64_t bytes);
 /* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local; then

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_cache_hidden.h"
 #include "mpiox_cache_kept.h"
 #include "mpiox_process_notify.h"
 

@@ -21,7 +21,7 @@
 #include "mpiox_process_notify.h"
 #include "mpiox_process_liveness.h"
 #include "mpiox_segment_guard.h"
-#include "mpiox_cache_kept.h"
+#include "mpiox_cache_hidden.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
 

@@ -68,7 +68,7 @@ void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peer
 /* How it says, once for a file: something else has its name, though it is whole; others have removed it while so many
  * bytes of it were not written. Any thread. */
 typedef struct mpiox_server_tells {
-    void (*clash)(const char *staging, int code);
+    void (*clash)(const char *path, int code);
     void (*removal)(const char *path, int64_t bytes);
 } mpiox_server_tells;
 /* Before it runs. */

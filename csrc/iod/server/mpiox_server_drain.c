@@ -13,10 +13,10 @@
  *             Pages that fail stay dirty and are tried again, ever less often, up to every few seconds.
  *             Of a file that is open the complete pages are written once nobody has completed one for a while: a
  *             program that keeps it open computes, and is to find room for what it writes next.
- *             When no page is dirty the file goes to stable storage, a staging name is given up
- *             (mpiox_storage_staging.h), and the file is closed as any other.
+ *             When no page is dirty the file goes to stable storage, a hidden name is given up
+ *             (mpiox_server_hidden.h), and the file is closed as any other.
  *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) stay until that one has given up its part of the
- *             staging name. Should it be gone before, they are written in its place, and its part is given up for it:
+ *             hidden name. Should it be gone before, they are written in its place, and its part is given up for it:
  *             nobody has changed the file since its close, so that they are what it would have written.
  *             Who opens a closed file by MPI_File_open, or looks for it, waits until all this is done (MPIOX_OP_HOLD),
  *             and the file is written before others. One that exists may be closed while somebody opens it: that one
@@ -34,10 +34,9 @@
 
 #include "mpiox_server_files.h"
 #include "mpiox_server_flush.h"
-#include "mpiox_server_folder.h"
+#include "mpiox_server_hidden.h"
 #include "mpiox_server_replica.h"
-#include "mpiox_server_scratch.h"
-#include "mpiox_storage_staging.h"
+#include "mpiox_server_unwritten.h"
 
 static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
 static const double quiet_s = 1;    /* an open file is written when nothing has come for so long */
@@ -119,8 +118,8 @@ static void leave(mpiox_server *server, int32_t number)
     mpiox_server_file *file = &server->files[number];
     if (atomic_load(&record->openers) > 1) {
         atomic_fetch_sub(&record->openers, 1);
-    } else if (has(server, number, MPIOX_FILE_SCRATCH)) {
-        file->drain.holds_scratch = true;
+    } else if (has(server, number, MPIOX_FILE_UNWRITTEN)) {
+        file->drain.holds_unwritten = true;
     } else { /* its place is the delegate's now */
         if (!has(server, number, MPIOX_FILE_REPLICA))
             note_checkpoint(server, mpiox_now());
@@ -131,8 +130,8 @@ static void leave(mpiox_server *server, int32_t number)
 void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_server_file *file = &server->files[slot->file];
-    if (slot->arg[0] == 2 && file->drain.holds_scratch)
-        mpiox_server_end_scratch(server, slot->file);
+    if (slot->arg[0] == 2 && file->drain.holds_unwritten)
+        mpiox_server_end_unwritten(server, slot->file);
     if (slot->arg[1] == 0 || file->holds > 0)
         leave(server, slot->file);
     file->holds -= slot->arg[1] == 1 && file->holds > 0;
@@ -195,7 +194,7 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
             has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
             continue;
         slot->file = i;
-        slot->arg[1] = has(server, i, MPIOX_FILE_SCRATCH);
+        slot->arg[1] = has(server, i, MPIOX_FILE_UNWRITTEN);
         slot->arg[3] = lasts_ms(file);
         if (is_draining(server, i) && (how != MPIOX_HOLD_TO_DELETE || file->drain.ending)) {
             hurry(server, file, atomic_load(&record->drain_errno), slot);
@@ -307,7 +306,7 @@ static int64_t gather(mpiox_server *server, mpiox_io *io, double pace)
 }
 
 /* A pass over the file is over, or waits for its rate: what it looks like now is this job's doing, for who recovers the
- * cache (mpiox_cache_family.h). Not under a staging name, by which nobody else knows it. */
+ * cache (mpiox_cache_family.h). Not under a hidden name, by which nobody else knows it. */
 static void look_at_file(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
@@ -379,29 +378,16 @@ static int make_stable(const mpiox_server *server, int32_t number)
 /* To stable storage, and to its name. 0 or an errno. */
 static int make_whole(const mpiox_server *server, int32_t number, bool *renamed)
 {
-    const mpiox_file_record *record = record_of(server, number);
-    char room[PATH_MAX];
     const int code = has(server, number, MPIOX_FILE_WRITABLE) ? make_stable(server, number) : 0;
     *renamed = false;
     if (code != 0)
         return code;
     if (!has(server, number, MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
         return 0;
-    return mpiox_storage_staging_end(mpiox_server_staging_path(server, number, room), record->part, record->device,
-                                     record->inode, renamed);
+    return mpiox_server_end_hidden(server, number, renamed);
 }
 
-/* The record, as others are to find it now. */
-static void settle_name(mpiox_server *server, mpiox_file_record *record, bool renamed)
-{
-    char path[MPIOX_CACHE_PATH_BYTES];
-    mpiox_server_follow_folders(server);
-    if (renamed && mpiox_storage_staging_final(record->path, path, sizeof path))
-        memcpy(record->path, path, sizeof path);
-    atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
-}
-
-/* All that is here is in the file, which keeps its staging name unless somebody mends what is in its way. */
+/* All that is here is in the file, which keeps its hidden name unless somebody mends what is in its way. */
 static void note_clash(mpiox_server *server, int32_t number, int code)
 {
     mpiox_server_drain *drain = &server->files[number].drain;
@@ -431,7 +417,7 @@ static bool end_file(mpiox_server *server, int32_t number)
     end_call(server, file);
     if (!is_draining(server, number)) { /* somebody has opened it meanwhile */
         if (code == 0)
-            settle_name(server, record, renamed);
+            mpiox_server_settle_name(server, number, renamed);
         return true;
     }
     file->drain.refused = code == EAGAIN;
@@ -439,11 +425,11 @@ static bool end_file(mpiox_server *server, int32_t number)
         file->drain.again = mpiox_now() + first_pause_s;
     else
         note_failure(server, number, code);
-    if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN))
+    if (mpiox_server_is_clash(server, number, code))
         note_clash(server, number, code);
     if (code != 0)
         return true;
-    settle_name(server, record, renamed);
+    mpiox_server_settle_name(server, number, renamed);
     if (mpiox_server_close_alone(server, number))
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
     return true;
@@ -454,16 +440,13 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
     mpiox_file_record *record = record_of(server, number);
-    char room[PATH_MAX];
     const bool gone = file->drain.orphaned || (server->peers.gone_s != NULL &&
                                                server->peers.gone_s(server->peers.context, record->part) > gone_s);
-    bool renamed;
-    const char *path = mpiox_server_staging_path(server, number, room);
+    char room[PATH_MAX];
+    const char *path = mpiox_server_place(server, number, room);
+    bool unnamed;
     begin_call(server, file);
-    const bool needed = mpiox_storage_staging_pending(path, record->part, record->device, record->inode),
-               unnamed = !needed && mpiox_storage_staging_is_unnamed(path, record->device, record->inode);
-    if (unnamed && gone) /* it was killed before it gave the file its name */
-        (void)mpiox_storage_staging_end(path, record->part, record->device, record->inode, &renamed);
+    const bool needed = mpiox_server_needs_copies(record, path, gone, &unnamed);
     end_call(server, file);
     file->drain.unnamed_since = !unnamed ? 0 : file->drain.unnamed_since > 0 ? file->drain.unnamed_since : mpiox_now();
     const bool waits = unnamed && !gone && mpiox_now() - file->drain.unnamed_since < unnamed_s;
@@ -516,8 +499,8 @@ static void drain_last(mpiox_server *server, int32_t number)
     }
     const int code = make_whole(server, number, &renamed);
     if (code == 0 || code == EAGAIN) { /* another delegate does it */
-        settle_name(server, record, renamed);
-    } else if (mpiox_storage_staging_is_clash(code) && has(server, number, MPIOX_FILE_HIDDEN)) {
+        mpiox_server_settle_name(server, number, renamed);
+    } else if (mpiox_server_is_clash(server, number, code)) {
         note_clash(server, number, code);
     } else if (mpiox_cache_error_count(&server->cache, number) == 0) { /* else it is said already */
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
@@ -571,13 +554,23 @@ static int32_t next_open(const mpiox_server *server, double now, double *again)
     return -1;
 }
 
-void mpiox_server_drain_touch(mpiox_server *server, int32_t file)
+/* It has time until it is closed, or until nothing more comes. */
+static void touch(mpiox_server *server, int32_t file)
 {
     const bool first = server->files[file].drain.touched <= 0;
     server->files[file].drain.touched = mpiox_now();
     server->open_touched = true;
     if (first)
         mpiox_server_wake(server);
+}
+
+bool mpiox_server_drain_defers(mpiox_server *server, int32_t file)
+{
+    const int32_t later = MPIOX_FILE_REPLICA | MPIOX_FILE_BEHIND | MPIOX_FILE_UNWRITTEN,
+                  flags = atomic_load_explicit(&record_of(server, file)->flags, memory_order_relaxed) & later;
+    if (flags == MPIOX_FILE_BEHIND)
+        touch(server, file);
+    return flags != 0;
 }
 
 double mpiox_server_drain_due(const mpiox_server *server)

@@ -13,8 +13,9 @@ void mpiox_server_close_behind(mpiox_server *server, mpiox_slot *slot);
 bool mpiox_server_closes_behind(const mpiox_server *server, const mpiox_slot *slot);
 /* MPIOX_OP_HOLD. */
 void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot);
-/* A page of a file that is open, and to be written behind its close, is complete. */
-void mpiox_server_drain_touch(mpiox_server *server, int32_t file);
+/* A page of a file is complete. True: it is not written for that alone, for it is a copy, or never written, or has time
+ * until the close. */
+bool mpiox_server_drain_defers(mpiox_server *server, int32_t file);
 /* I/O thread, when there is nothing else to do; the lock is given back meanwhile: write some pages of the file that was
  * closed first, or end with it; else of one that is open and at rest. False: nothing to do now. */
 bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io);
@@ -29,7 +30,7 @@ bool mpiox_server_is_draining(const mpiox_server *server);
 void mpiox_server_leave_behind(mpiox_server *server);
 bool mpiox_server_has_left(const mpiox_server *server);
 /* At the end of the delegate, when nothing else runs, all pages are in the files, which are still open: on to stable
- * storage, and files with a staging name get their own. */
+ * storage, and files with a hidden name get their own. */
 void mpiox_server_drain_last(mpiox_server *server);
 
 #endif

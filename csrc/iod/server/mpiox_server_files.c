@@ -23,15 +23,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
-#include "mpiox_server_folder.h"
+#include "mpiox_server_hidden.h"
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
-#include "mpiox_server_scratch.h"
+#include "mpiox_server_unwritten.h"
 #include "mpiox_storage_container.h"
-#include "mpiox_storage_staging.h"
 
 static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
 {
@@ -127,14 +125,6 @@ static void lose_errors(mpiox_server *server, int32_t file)
         server->lost_rest += count - kept + more;
 }
 
-static void drop_guard(mpiox_server_file *file)
-{
-    if (file->guard > 0)
-        close(file->guard);
-    file->guard = 0;
-    mpiox_server_drop_folder(file);
-}
-
 /* The last opener is gone and no page is left: the record is free, the handles are the flush barrier's to close. */
 static void release_file(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
@@ -143,7 +133,7 @@ static void release_file(mpiox_server *server, mpiox_flush_barrier *barrier)
     memcpy(&barrier->handles[1], file->retired, sizeof file->retired);
     memset(file->retired, 0, sizeof file->retired);
     file->storage = NULL;
-    drop_guard(file);
+    mpiox_server_drop_hidden(file);
     barrier->closing = false;
     atomic_store(&record_of(server, barrier->file)->openers, 0);
 }
@@ -270,7 +260,7 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
     if (is_move(slot))
         mpiox_server_begin_migration(server, slot);
     if (slot->op == MPIOX_OP_DISCARD && slot->arg[1] == 1)
-        mpiox_server_end_scratch(server, slot->file);
+        mpiox_server_end_unwritten(server, slot->file);
     MPIOX_COUNT(server, flush_barriers, 1);
     if (what.cut >= 0)
         lower_end(server, what.file, what.cut);
@@ -494,7 +484,7 @@ static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int acc
 }
 
 /* The opener leaves. The last one leaves its place to the drain; a record that was made for it goes, and touches no
- * staging name. */
+ * hidden name. */
 static void give_up(mpiox_server *server, int32_t file, bool was_made)
 {
     mpiox_file_record *record = record_of(server, file);
@@ -503,7 +493,7 @@ static void give_up(mpiox_server *server, int32_t file, bool was_made)
         return;
     }
     if (was_made)
-        atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_SCRATCH));
+        atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_UNWRITTEN));
     if (was_made && mpiox_server_close_alone(server, file))
         return;
     mpiox_server_begin_drain(server, file);
@@ -564,39 +554,14 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
     return MPIOX_OK;
 }
 
-/* Its parts are not all there from now on; what it is closed with says when they are. False: it could not, or the
- * folder is not the one in which the file was opened. */
-static bool begin_staging(mpiox_server *server, const mpiox_slot *slot)
+/* The delegate is going to have bytes of a file without its own name yet, or copies of them. */
+static int open_hidden(mpiox_server *server, const mpiox_slot *slot)
 {
-    mpiox_storage *storage = server->files[slot->file].storage;
-    mpiox_file_record *record = record_of(server, slot->file);
-    char room[PATH_MAX];
-    const char *path = mpiox_server_staging_path(server, slot->file, room);
-    pthread_mutex_unlock(&server->lock);
-    const bool is_in_folder = mpiox_storage_staging_has_name(path, record->device, record->inode),
-               begun = is_in_folder && mpiox_storage_staging_begin(path, server->options.delegate) == 0;
-    if (begun)
-        mpiox_storage_container.say_written(storage);
-    pthread_mutex_lock(&server->lock);
-    if (begun)
-        atomic_fetch_or(&record->flags, MPIOX_FILE_HIDDEN);
-    return begun;
-}
-
-/* The delegate is going to have bytes of a file with a staging name, or copies of them. */
-static int open_staging(mpiox_server *server, const mpiox_slot *slot)
-{
-    mpiox_server_file *file = &server->files[slot->file];
-    char room[PATH_MAX];
-    const bool was_made = file->folder <= 0;
-    if (mpiox_server_keep_folder(server, slot->file, slot->text) != 0 ||
-        ((slot->arg[0] & MPIOX_FILE_HIDDEN) != 0 && !begin_staging(server, slot))) {
-        give_up(server, slot->file, was_made);
-        return MPIOX_E_IO;
-    }
-    if (file->guard <= 0)
-        file->guard = mpiox_storage_staging_guard(mpiox_server_staging_path(server, slot->file, room));
-    return MPIOX_OK;
+    const bool was_made = server->files[slot->file].folder <= 0;
+    if (mpiox_server_begin_hidden(server, slot))
+        return MPIOX_OK;
+    give_up(server, slot->file, was_made);
+    return MPIOX_E_IO;
 }
 
 static void open_file(mpiox_server *server, mpiox_slot *slot)
@@ -620,7 +585,7 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
     if (code == MPIOX_OK)
         code = enter_file(server, slot, storage, access, &targets, &left);
     if (code == MPIOX_OK && slot->arg[0] & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
-        code = open_staging(server, slot);
+        code = open_hidden(server, slot);
     mpiox_server_targets_free(&targets);
     if (left != NULL) {
         pthread_mutex_unlock(&server->lock);
@@ -701,7 +666,7 @@ void mpiox_server_close_files(mpiox_server *server, bool collect)
             mpiox_cache_add_error(&server->cache, i, &error);
         }
         file->storage = NULL;
-        drop_guard(file);
+        mpiox_server_drop_hidden(file);
         if (collect)
             lose_errors(server, i);
     }

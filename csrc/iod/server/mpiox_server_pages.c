@@ -18,7 +18,7 @@
 #include <string.h>
 
 #include "mpiox_server_evict.h"
-#include "mpiox_server_scratch.h"
+#include "mpiox_server_unwritten.h"
 #include "mpiox_server_share.h"
 enum {
     AHEAD_STEPS = 16,  /* pages read ahead that are looked at with each request */
@@ -117,8 +117,8 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
             answer(server, slot, MPIOX_E_FULL);
             return true;
         }
-        if (mpiox_server_is_scratch(server, slot->file) &&
-            !mpiox_server_has_scratch_room(server, slot->arg[0] == 0, &slot->error)) {
+        if (mpiox_server_is_unwritten(server, slot->file) &&
+            !mpiox_server_has_unwritten_room(server, slot->arg[0] == 0, &slot->error)) {
             answer(server, slot, slot->arg[0] == 0 ? MPIOX_E_IO : MPIOX_E_FULL); /* a read finds it in the file */
             return true;
         }
@@ -247,7 +247,7 @@ static int32_t depth_of(const mpiox_server *server, mpiox_ahead_record *record)
 void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *pages, int64_t count)
 {
     if (count <= 0 || server->options.prefetch_pages <= 0 || server->ending || !is_open(server, file) ||
-        mpiox_server_is_scratch(server, file))
+        mpiox_server_is_unwritten(server, file))
         return;
     mpiox_ahead_record *record = &server->files[file].ahead;
     server->files[file].read = true;

@@ -1,7 +1,7 @@
 /* mpiox_server_ranges.c - see mpiox_server_ranges.h. */
 #include "mpiox_server_ranges.h"
 
-#include "mpiox_server_scratch.h"
+#include "mpiox_server_unwritten.h"
 
 static _Atomic int16_t *owner_of(const mpiox_server *server, const mpiox_slot *slot)
 {
@@ -91,7 +91,7 @@ static bool is_claimable(const mpiox_server *server, const mpiox_slot *slot)
     const mpiox_cache_header *header = server->cache.header;
     const mpiox_file_record *record = &header->files[slot->file];
     const int64_t more = slot->page - atomic_load(&header->dirty_frames);
-    if (more * AHEAD > mpiox_server_scratch_room(server) - slot->page)
+    if (more * AHEAD > mpiox_server_unwritten_room(server) - slot->page)
         return false;
     for (uint32_t frame = server->files[slot->file].frames.first; frame != MPIOX_CACHE_NO_FRAME;
          frame = server->info[frame].links[MPIOX_LINK_FILE].next) {

@@ -62,7 +62,7 @@ void mpiox_server_forget_copies(mpiox_server *server)
 {
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
         if ((is_open_replica(server, file) && !server->files[file].drain.restores) ||
-            (mpiox_server_is_scratch(server, file) && atomic_load(&server->clients) == 0))
+            (mpiox_server_is_unwritten(server, file) && atomic_load(&server->clients) == 0))
             discard_all(server, file, false);
     }
 }

@@ -15,7 +15,8 @@ int mpiox_server_mark_replica(mpiox_server *server, int32_t file);
 int mpiox_server_trim_replica(mpiox_server *server, int32_t file);
 /* All of the file that nobody is working on. */
 void mpiox_server_discard_copies(mpiox_server *server, int32_t file);
-/* The delegate ends: copies that nobody needs are discarded, and scratch files if all clients have left. */
+/* The delegate ends: copies that nobody needs are discarded, and pages that are never written if all
+ * clients have left. */
 void mpiox_server_forget_copies(mpiox_server *server);
 
 #endif

@@ -27,12 +27,12 @@
 #include "mpiox_server_files.h"
 #include "mpiox_server_fill.h"
 #include "mpiox_server_flush.h"
-#include "mpiox_server_folder.h"
+#include "mpiox_server_hidden.h"
 #include "mpiox_server_order.h"
 #include "mpiox_server_pages.h"
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
-#include "mpiox_server_scratch.h"
+#include "mpiox_server_unwritten.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
 static const double default_patience_s = 60;   /* until the first client comes */
@@ -352,30 +352,14 @@ typedef struct service {
     double leaving; /* until then a client that has said that it leaves may do so; look more often */
 } service;
 
-/* Pages that are complete are not written for that alone: copies are not, and a file that is written behind its close
- * has time until then, or until nothing more comes. */
-static bool is_patient(const mpiox_server *server, int32_t file)
-{
-    const int32_t flags = atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed);
-    return (flags & (MPIOX_FILE_REPLICA | MPIOX_FILE_STAGED | MPIOX_FILE_SCRATCH)) != 0;
-}
-
-static bool is_staged_alone(const mpiox_server *server, int32_t file)
-{
-    const int32_t flags = atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed);
-    return (flags & (MPIOX_FILE_REPLICA | MPIOX_FILE_STAGED | MPIOX_FILE_SCRATCH)) == MPIOX_FILE_STAGED;
-}
-
 /* A page is dirty as a whole, if the token is not an old one. */
 static void take_frame(mpiox_server *server, uint32_t frame)
 {
     const int32_t file = mpiox_server_file_of(server, frame);
     if (file < 0 || mpiox_server_dirty_of(server, frame) != server->cache.page_bytes)
         return;
-    if (!is_patient(server, file))
+    if (!mpiox_server_drain_defers(server, file))
         mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
-    else if (is_staged_alone(server, file))
-        mpiox_server_drain_touch(server, file);
 }
 
 static void answer(mpiox_server *server, mpiox_slot *slot, int result)
@@ -590,7 +574,7 @@ int mpiox_server_run(mpiox_server *server, const mpiox_server_lost **lost, int *
     end_threads(server, threads, count);
     server->keeps = server->cache.header->kept[0] != '\0' && mpiox_server_has_left(server);
     mpiox_server_drain_last(server);
-    mpiox_server_remove_scratch(server);
+    mpiox_server_remove_unwritten(server);
     mpiox_server_close_files(server, atomic_load(&server->clients) == 0);
     mpiox_cache_end_life(&server->cache, life);
     *lost_count = server->lost_count;

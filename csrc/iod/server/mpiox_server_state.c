@@ -92,10 +92,10 @@ bool mpiox_server_replicas_are_full(const mpiox_server *server)
 
 /* ---- files that are never written ------------------------------------------------------------------------------ */
 
-bool mpiox_server_is_scratch(const mpiox_server *server, int32_t file)
+bool mpiox_server_is_unwritten(const mpiox_server *server, int32_t file)
 {
     return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL &&
-           atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed) & MPIOX_FILE_SCRATCH;
+           atomic_load_explicit(&server->cache.header->files[file].flags, memory_order_relaxed) & MPIOX_FILE_UNWRITTEN;
 }
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */

@@ -115,7 +115,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     bool named, removed;            /* since its close it has had a name; it has none any more, which has been said */
     bool refused;                   /* all is written, but who has it open keeps it from its name */
     bool soon;                      /* somebody waits until it is whole */
-    bool holds_scratch;             /* of a scratch file: the delegate counts as an opener */
+    bool holds_unwritten;           /* of a file that is never written: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
     bool orphaned, restores;        /* copies: a client says that the originals' delegate is dead; they are written */
     atomic_bool ending;             /* a thread brings it to stable storage, or gives it its name */
@@ -135,8 +135,8 @@ typedef struct mpiox_server_file {
     int32_t writers;         /* threads that write it */
     int32_t holds;           /* of its openers: MPIOX_OP_HOLD */
     double called;           /* when one of these, or of drain.ending, has last begun or ended a call on it */
-    int guard;               /* > 0: says that its staging name is in use (mpiox_storage_staging.h) */
-    int folder;              /* > 0: the folder of that name (mpiox_server_folder.h) */
+    int guard;               /* > 0: says that its hidden name is in use (mpiox_server_hidden.h) */
+    int folder;              /* > 0: the folder of that name (mpiox_server_hidden.h) */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
     mpiox_server_drain drain;
@@ -280,8 +280,8 @@ void mpiox_server_reside_first(mpiox_server *server, uint32_t frame, enum mpiox_
 /* Copies of other delegates' pages, see mpiox_server_replica.h. May no further one come into the cache? */
 bool mpiox_server_is_replica(const mpiox_server *server, int32_t file);
 bool mpiox_server_replicas_are_full(const mpiox_server *server);
-/* Is it open, and never written (mpiox_server_scratch.h)? */
-bool mpiox_server_is_scratch(const mpiox_server *server, int32_t file);
+/* Is it open, and never written (mpiox_server_unwritten.h)? */
+bool mpiox_server_is_unwritten(const mpiox_server *server, int32_t file);
 
 void mpiox_server_requests_append(mpiox_server *server, mpiox_requests *queue, mpiox_slot *slot);
 mpiox_slot *mpiox_server_requests_first(const mpiox_server *server, const mpiox_requests *queue); /* NULL: none */

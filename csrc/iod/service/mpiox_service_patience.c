@@ -4,7 +4,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "mpiox_cache_kept.h"
+#include "mpiox_cache_hidden.h"
 #include "mpiox_ring.h"
 
 static mpiox_service_patience own;

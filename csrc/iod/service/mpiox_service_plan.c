@@ -92,7 +92,7 @@ void mpiox_service_plan_make(const mpiox_hints *hints, mpiox_topology *topology,
     server->memory_bytes = share_of_memory(out, one_host(topology, hints));
     if (server->memory_bytes > hints->delegate_cache)
         server->memory_bytes = hints->delegate_cache;
-    server->keep = server->early = hints->close == MPIOX_CLOSE_STAGED;
+    server->keep = server->early = hints->close == MPIOX_CLOSE_BEHIND;
     snprintf(server->cache_dirs, sizeof server->cache_dirs, "%s", hints->delegate_cache_dir);
     server->geometry.cap_bytes = server->cache_dirs[0] != '\0' ? hints->delegate_cache : server->memory_bytes;
     server->geometry.slots = within(2 * (int64_t)topology->size, SLOTS_LEAST, SLOTS_MOST);

@@ -15,6 +15,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@
 #include "mpiox_layout_create.h"
 #include "mpiox_opener.h"
 #include "mpiox_storage_container.h"
+#include "mpiox_storage_folder.h"
 #include "mpiox_storage_staging.h"
 
 /* What rank 0 has of an opening. */
@@ -35,6 +37,9 @@ typedef struct staged {
     int guard;                  /* > 0: a descriptor that says that it is being made, until the delegates do */
     int folder;                 /* > 0: of the folder in which it was made */
 } staged;
+
+static const char replica_waits[] = "at level replica MPI_File_close waits until all is written, where a file exists "
+                                    "already or copies would be on the same node";
 
 enum { fresh_s = 1 };
 
@@ -107,7 +112,7 @@ static bool wait_until_whole(mpiox_service *service, const char *path, bool *scr
     do {
         hold = find(service, path, MPIOX_HOLD_TO_LOOK, whole_s, &hidden, &why);
         open = hold != NULL;
-        *scratch = open && mpiox_forwarded_hold_is_scratch(hold);
+        *scratch = open && mpiox_forwarded_hold_is_unwritten(hold);
         mpiox_forwarded_hold_end(hold);
         if (open && !*scratch)
             poll(NULL, 0, look_pause_ms);
@@ -121,7 +126,7 @@ static bool end_scratch(mpiox_service *service, const char *path)
     bool hidden, scratch;
     int why;
 
-    mpiox_forwarded_hold_end_scratch(find(service, path, MPIOX_HOLD_TO_OPEN, whole_s, &hidden, &why));
+    mpiox_forwarded_hold_end_to_write(find(service, path, MPIOX_HOLD_TO_OPEN, whole_s, &hidden, &why));
     const bool whole = wait_until_whole(service, path, &scratch);
 
     if (whole)
@@ -162,7 +167,7 @@ static bool may_be_adopted(const mpiox_opening *o)
 {
     char name[PATH_MAX];
 
-    return o->hints->close == MPIOX_CLOSE_STAGED && o->hints->delegate_cache_dir[0] != '\0' && goes_through(o) &&
+    return o->hints->close == MPIOX_CLOSE_BEHIND && o->hints->delegate_cache_dir[0] != '\0' && goes_through(o) &&
            o->bare != NULL && !is_there(o->bare) && mpiox_storage_staging_name(o->bare, name, sizeof name) &&
            is_there(name);
 }
@@ -195,8 +200,8 @@ static int set_aside(const char *filename, const char *name)
 static const char *where_made(const staged *s, const char *name, char room[PATH_MAX])
 {
     struct stat status;
-    const bool known = s->folder > 0 && mpiox_storage_staging_in(s->folder, "", room, PATH_MAX) &&
-                       stat(room, &status) == 0 && mpiox_storage_staging_in(s->folder, name, room, PATH_MAX);
+    const bool known = s->folder > 0 && mpiox_storage_folder_in(s->folder, "", room, PATH_MAX) &&
+                       stat(room, &status) == 0 && mpiox_storage_folder_in(s->folder, name, room, PATH_MAX);
 
     return known ? room : name;
 }
@@ -262,7 +267,7 @@ static bool make(mpiox_opening *o, const mpiox_service *service, double until, s
                stores = mpiox_opener_stores(o->hints);
     int code = fits ? set_aside(o->filename, name) : ENAMETOOLONG;
 
-    s->folder = code == 0 ? mpiox_storage_staging_folder(name) : 0;
+    s->folder = code == 0 ? mpiox_storage_folder_open(name) : 0;
     if (code == 0 && stores)
         told->parts = service->count;
     else if (code == 0 && (code = make_one(o, service, name, s)) == EEXIST)
@@ -279,7 +284,7 @@ static bool make(mpiox_opening *o, const mpiox_service *service, double until, s
     }
     told->hidden = code == 0;
     told->made = told->hidden && !stores;
-    told->scratch = told->made && o->hints->close == MPIOX_CLOSE_NEVER;
+    told->unwritten = told->made && o->hints->close == MPIOX_CLOSE_NEVER;
     told->unnamed = code;
     return true;
 }
@@ -306,7 +311,7 @@ static void look(mpiox_opening *o, mpiox_service *service, staged *s)
         return;
     s->hold = find(service, o->bare, MPIOX_HOLD_TO_OPEN, s->patience, &told->hidden, &why);
     told->held = s->hold != NULL;
-    told->scratch = told->held && mpiox_forwarded_hold_is_scratch(s->hold);
+    told->unwritten = told->held && mpiox_forwarded_hold_is_unwritten(s->hold);
     if (why != 0)
         refuse(&told->error, why);
     else if (told->held && !goes_through(o))
@@ -403,7 +408,7 @@ static int unhide(const mpiox_told *told, const char *there, mpiox_error *error)
 static bool leads_elsewhere(const staged *s, const char *name)
 {
     struct stat held, now;
-    const int folder = mpiox_storage_staging_folder(name);
+    const int folder = mpiox_storage_folder_open(name);
     const bool known = folder > 0 && fstat(folder, &now) == 0 && fstat(s->folder, &held) == 0;
 
     if (folder > 0)
@@ -464,11 +469,33 @@ static int end(mpiox_opening *o, staged *s, bool opened, mpiox_error *error)
     return error->code;
 }
 
+/* Why closing it waits, where it shall not. NULL: it does not. */
+static const char *waits_at_close(const mpiox_opening *o)
+{
+    if (o->through == NULL || o->hints->close != MPIOX_CLOSE_BEHIND || mpiox_forwarded_closes_behind(o->through) ||
+        o->told->unnamed != 0 || /* that is said */ o->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE))
+        return NULL;
+    if (o->told->container && !o->told->hidden)
+        return mpiox_storage_container.exists_already;
+    return mpiox_forwarded_level(o->through) == MPIOX_ACK_REPLICA ? replica_waits : NULL;
+}
+
+/* Once for a process. */
+static void report_waiting(const mpiox_opening *o)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+    const char *waits = o->rank == 0 ? waits_at_close(o) : NULL;
+
+    if (waits != NULL && !atomic_flag_test_and_set(&said))
+        fprintf(stderr, "mpiio_ext: %s: mpiox_close=staged: %s\n", o->told->hidden ? o->name : o->found, waits);
+}
+
 /* What not all ranks have opened goes. */
 static int keep(mpiox_opening *o, void **state, bool *abandoned, mpiox_error *error)
 {
     staged *s = *state;
 
+    report_waiting(o);
     (void)abandoned;
     *state = NULL;
     return end(o, s, o->opened && !mpiox_opening_is_partial(o), error);

@@ -31,12 +31,7 @@ typedef struct mpiox_file {
     mpiox_layout layout;    /* rank 0's, the same on every rank */
     char *path, *real_path; /* as given; absolute, where it is not or there are several nodes (may be NULL) */
     bool container;         /* path is the index of a file that is stored as several (mpiox_storage_container.h) */
-    bool staging;           /* path is a staging name (mpiox_storage_staging.h); set by who opens it */
-    bool unnamed;           /* it was made, and there was no staging name for it: the same */
-    uint64_t made_device;   /* > 0: what rank 0 has made for this opening, as rank 0's node sees it */
-    uint64_t made_inode;
-    bool scratch;        /* it is never written: a scratch file of the job (csrc/iod/staged); the same */
-    atomic_bool damaged; /* this rank has been told that bytes it wrote have not come to the file */
+    atomic_bool damaged;    /* this rank has been told that bytes it wrote have not come to the file */
     int amode;
     int64_t append_at; /* where it ended when it was opened with MPI_MODE_APPEND; the same on every rank */
     uint64_t nonce;    /* of this opening, the same on every rank: names a hidden file */

@@ -85,7 +85,7 @@ static int64_t look(const mpiox_cache *cache)
 static void ending(void)
 {
     mpiox_server_options options = options_for(PAGE, 4);
-    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_STAGED | MPIOX_FILE_HIDDEN;
+    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_BEHIND | MPIOX_FILE_HIDDEN;
     char bytes[PAGE] = "bytes";
     struct stat status;
     running delegate;
@@ -117,7 +117,7 @@ static void ending(void)
 static void opens_that_fail(void)
 {
     const mpiox_server_options options = options_for(PAGE, 4);
-    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_STAGED | MPIOX_FILE_HIDDEN;
+    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_BEHIND | MPIOX_FILE_HIDDEN;
     char name[sizeof staging + 16];
     running delegate;
     const mpiox_cache *cache = start_server(&delegate, &options);
@@ -148,7 +148,7 @@ static void opens_that_fail(void)
 static void held_by_one_who_is_killed(void)
 {
     const mpiox_server_options options = options_for(PAGE, 4);
-    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_STAGED | MPIOX_FILE_HIDDEN;
+    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_BEHIND | MPIOX_FILE_HIDDEN;
     char bytes[PAGE] = "bytes";
     running delegate;
     CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0);
@@ -168,7 +168,7 @@ static void held_by_one_who_is_killed(void)
 static void scratch_that_ends(void)
 {
     const mpiox_server_options options = options_for(PAGE, 16);
-    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_STAGED | MPIOX_FILE_HIDDEN | MPIOX_FILE_SCRATCH;
+    const int flags = MPIOX_FILE_WRITABLE | MPIOX_FILE_BEHIND | MPIOX_FILE_HIDDEN | MPIOX_FILE_UNWRITTEN;
     running delegate;
     CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 1), 0);
     const mpiox_cache *cache = start_server(&delegate, &options);

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "mpiox_storage_folder.h"
 #include "mpiox_storage_staging.h"
 #include "mpiox_subfiles_files.h"
 
@@ -197,20 +198,20 @@ static void test_a_folder_that_is_renamed(void)
     CHECK_EQUAL(mpiox_storage_staging_create("before/.x.staging", false, 1), 0);
     CHECK_EQUAL(mpiox_storage_staging_begin("before/.x.staging", 0), 0);
     CHECK(realpath("before/.x.staging", name) != NULL);
-    const int folder = mpiox_storage_staging_folder(name);
-    CHECK(folder > 0 && mpiox_storage_staging_folder("nowhere/.x.staging") == -1 && errno == ENOENT);
-    CHECK(!mpiox_storage_staging_now(folder, name, now, sizeof now));
+    const int folder = mpiox_storage_folder_open(name);
+    CHECK(folder > 0 && mpiox_storage_folder_open("nowhere/.x.staging") == -1 && errno == ENOENT);
+    CHECK(!mpiox_storage_folder_now(folder, name, now, sizeof now));
     CHECK(rename("before", "after") == 0 && mkdir("before", 0700) == 0);
-    CHECK(mpiox_storage_staging_now(folder, name, now, sizeof now));
+    CHECK(mpiox_storage_folder_now(folder, name, now, sizeof now));
     CHECK(strcmp(now + strlen(now) - strlen("/after/.x.staging"), "/after/.x.staging") == 0 && is_there(now));
-    CHECK(!mpiox_storage_staging_now(folder, name, now, strlen(name) - 1));
-    CHECK(mpiox_storage_staging_in(folder, name, link, sizeof link));
+    CHECK(!mpiox_storage_folder_now(folder, name, now, strlen(name) - 1));
+    CHECK(mpiox_storage_folder_in(folder, name, link, sizeof link));
     struct stat status;
     CHECK(lstat(link, &status) == 0);
     CHECK_EQUAL(mpiox_storage_staging_end(link, 0, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed), 0);
     CHECK(renamed && is_there("after/x") && !is_there("after/.x.staging.parts"));
     CHECK(unlink("after/x") == 0 && rmdir("after") == 0 && rmdir("before") == 0);
-    CHECK(!mpiox_storage_staging_now(folder, name, now, sizeof now)); /* "... (deleted)" */
+    CHECK(!mpiox_storage_folder_now(folder, name, now, sizeof now)); /* "... (deleted)" */
     close(folder);
 }
 

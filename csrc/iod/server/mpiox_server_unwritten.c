@@ -1,9 +1,9 @@
 /*
- * mpiox_server_scratch.c - files that exist only as long as the job (mpiox_close=never).
+ * mpiox_server_unwritten.c - files that exist only as long as the job (mpiox_close=never).
  *
  * Problem.    A scratch file lives in the caches of the job's delegates alone. It must not take frames without end, for
  *             then nobody would get one any more, and nothing of it may be left behind.
- * Algorithm.  An empty file under its staging name stands for it in the file system. Its dirty pages never leave the
+ * Algorithm.  An empty file under its hidden name stands for it in the file system. Its dirty pages never leave the
  *             cache by themselves: syncs and closes do not ask for it, and a page that finds no room is refused. An
  *             eighth of the frames, one at least, is left to other files. When all clients have left its pages are
  *             discarded, and the empty file is removed by each delegate that is the first to come to it.
@@ -12,15 +12,12 @@
  * Guarantee.  Whatever a client has been told is written can be read until the job ends, or a delegate and all who map
  *             its memory are killed.
  */
-#include "mpiox_server_scratch.h"
+#include "mpiox_server_unwritten.h"
 
 #include <errno.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "mpiox_server_evict.h"
-#include "mpiox_server_folder.h"
-#include "mpiox_storage_staging.h"
+#include "mpiox_server_hidden.h"
 
 enum { OTHERS = 8 }; /* part of the frames that is not for scratch files */
 
@@ -36,22 +33,22 @@ static bool make_room(mpiox_server *server, int32_t file)
     return false;
 }
 
-int32_t mpiox_server_scratch_room(const mpiox_server *server)
+int32_t mpiox_server_unwritten_room(const mpiox_server *server)
 {
     const int32_t frames = server->cache.frame_count;
     return frames - (frames >= OTHERS ? frames / OTHERS : 1);
 }
 
-bool mpiox_server_has_scratch_room(mpiox_server *server, bool write, mpiox_error *error)
+bool mpiox_server_has_unwritten_room(mpiox_server *server, bool write, mpiox_error *error)
 {
-    const int32_t room = write ? mpiox_server_scratch_room(server) : server->cache.frame_count - 1;
+    const int32_t room = write ? mpiox_server_unwritten_room(server) : server->cache.frame_count - 1;
     int32_t used = 0;
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++)
-        used += mpiox_server_is_scratch(server, file) ? server->files[file].frames.count : 0;
+        used += mpiox_server_is_unwritten(server, file) ? server->files[file].frames.count : 0;
     if (used < room)
         return true;
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES; file++) {
-        if (mpiox_server_is_scratch(server, file) && make_room(server, file))
+        if (mpiox_server_is_unwritten(server, file) && make_room(server, file))
             return true;
     }
     (void)mpiox_error_set(error, MPIOX_E_IO, ENOSPC, -1, -1,
@@ -61,27 +58,24 @@ bool mpiox_server_has_scratch_room(mpiox_server *server, bool write, mpiox_error
 
 bool mpiox_server_asks_to_keep(const mpiox_server *server, const mpiox_slot *slot)
 {
-    return slot->op == MPIOX_OP_FLUSH && mpiox_server_is_scratch(server, slot->file) &&
+    return slot->op == MPIOX_OP_FLUSH && mpiox_server_is_unwritten(server, slot->file) &&
            (slot->arg[2] == 1 || slot->arg[3] == 0);
 }
 
-void mpiox_server_end_scratch(mpiox_server *server, int32_t file)
+void mpiox_server_end_unwritten(mpiox_server *server, int32_t file)
 {
     _Atomic int32_t *flags = &server->cache.header->files[file].flags;
-    if (!mpiox_server_is_scratch(server, file))
+    if (!mpiox_server_is_unwritten(server, file))
         return;
-    atomic_fetch_and(flags, ~MPIOX_FILE_SCRATCH);
-    if (server->files[file].drain.holds_scratch)
+    atomic_fetch_and(flags, ~MPIOX_FILE_UNWRITTEN);
+    if (server->files[file].drain.holds_unwritten)
         mpiox_server_begin_drain(server, file);
 }
 
-void mpiox_server_remove_scratch(const mpiox_server *server)
+void mpiox_server_remove_unwritten(const mpiox_server *server)
 {
-    char room[PATH_MAX];
     for (int32_t file = 0; file < MPIOX_CACHE_MAX_FILES && atomic_load(&server->clients) == 0; file++) {
-        if (mpiox_server_is_scratch(server, file))
-            mpiox_storage_staging_remove(mpiox_server_staging_path(server, file, room),
-                                         server->cache.header->files[file].device,
-                                         server->cache.header->files[file].inode);
+        if (mpiox_server_is_unwritten(server, file))
+            mpiox_server_remove_hidden(server, file);
     }
 }
