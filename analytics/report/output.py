@@ -15,7 +15,7 @@ from mpiio_ext.analytics.report.findings import Known, findings
 from mpiio_ext.analytics.report.grids import cell_words
 from mpiio_ext.analytics.report.steps import COLUMNS, Steps
 from mpiio_ext.analytics.report.timeline import rank_chart
-from mpiio_ext.common.page import Figure, Grid, Section
+from mpiio_ext.common.page import Grid, Section
 from mpiio_ext.common.page import document as page_of
 from mpiio_ext.common.units import size_text
 
@@ -54,13 +54,7 @@ def store_page(
     lead, parts = sections(source, anonymous=anonymous, areas=areas, origin=origin)
     head = "Darshan, Slurm and LMT logs, analysed by mpiio-ext analyze. A job is one log: one run of a program."
     none = "No picture: there is nothing to draw of these logs."
-    picture: Figure | str = none
-    for at, part in enumerate(parts):
-        if part.figures:  # the first figure is the picture of the whole
-            picture, *rest = part.figures
-            parts[at] = dataclasses.replace(part, figures=rest)
-            break
-    return page_of(title, parts, lead=lead, picture=picture, head=head)
+    return page_of(title, parts, lead=lead, none=none, head=head)
 
 
 # ---- a job -----------------------------------------------------------------------------------------------------------
@@ -123,46 +117,33 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
     figures = {chart.name: figure(chart) for chart in charts}
     exact = _conclusions(found, steps)
     servers = [figures.pop("lmt")] if "lmt" in figures else []
-    picture: Figure | str = "No picture: the log has no times of accesses."
-    if figures:
-        picture = figures.pop(next(iter(figures)))
-    others = list(figures.values())
     rows, told = _factor_rows(found), findings(found["diagnosis"])
-    grids = (
-        [Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows)]
-        if rows
-        else []
-    )
+    factors = Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows)
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables, known), *_speed_facts(found)]),
         Section(
             anchor="diagnosis",
             title="Diagnosis",
             findings=told,
-            sentences=[text for text in exact if text != _plain(text)],
+            sentences=[text for text in exact if text != _plain(text)] if steps is not None or told else [],
             grids=[] if steps is None else [_steps_grid(steps)],
         ),
-        Section(anchor="time-line", title="Files and ranks over time", figures=others),
+        Section(anchor="time-line", title="Files and ranks over time", figures=list(figures.values())),
         Section(anchor="servers", title="File servers", figures=servers),
         Section(
             anchor="factors",
             title="Contributing factors",
-            grids=grids,
+            grids=[factors],
             sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."],
         ),
         _critical_section(found),
         *howto.section(told),
     ]
-    empty = {
-        "servers": not servers,
-        "time-line": not others,
-        "diagnosis": steps is None and not any(one["shown"] for one in found["diagnosis"]),
-    }
-    shown = [section for section in sections if not empty.get(section.anchor)]
     lead = [*map(_plain, exact), found.get("undiagnosed", "")]
     title = f"I/O of job {found['job_id']}"
     head = "One run of a program, as Darshan saw it." if steps is None else f"A job as Darshan saw it: {steps.order}."
-    return page_of(title, shown, lead=lead, picture=picture, head=head)
+    none = "No picture: the log has no times of accesses."
+    return page_of(title, sections, lead=lead, none=none, head=head)
 
 
 def _plain(conclusion: str) -> str:

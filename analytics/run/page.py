@@ -181,13 +181,12 @@ def _hints(document: Document, most: int) -> Section:
         if rows
         else "No file had a hint that is no default; `mpiio-ext hints` lists them."
     )
-    grids = [_grid(_HINTS, rows)] if rows else []
-    return Section(anchor="hints", title="Hints in force", grids=grids, sentences=[told])
+    return Section(anchor="hints", title="Hints in force", grids=[_grid(_HINTS, rows)], sentences=[told])
 
 
 def _storage(document: Document) -> Section:
     locks = document.get("locks", ())  # none where no file system grants them
-    grids = [_grid(_STORAGE, document["storage"]), *([_grid(_CONFLICTS, locks, _LOCKS)] if locks else [])]
+    grids = [_grid(_STORAGE, document["storage"]), _grid(_CONFLICTS, locks, _LOCKS)]
     told = "As the file system told after the run, of the files that took the most time."
     return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[told])
 
@@ -195,14 +194,13 @@ def _storage(document: Document) -> Section:
 def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[Section]:
     findings = [Finding(**one) for one in document["findings"]]
     unknown = [f"Not known: {text}." for text in document["unknown"]]
-    run = Section(
-        anchor="run", title="The run", facts=[(name, text) for name, text in document["facts"]], grids=_parts(document)
-    )
     if not document["facts"]:
         return []
-    last = [Section(anchor="unknown", title="What is not known", sentences=unknown)] if unknown else []
+    parts = [row for row in document.get("parts", ()) if row["most_s"] > 0]  # none where the recordings do not tell
+    run = Section(anchor="run", title="The run", facts=document["facts"], grids=[_grid(_PARTS, parts)])
+    last = Section(anchor="unknown", title="What is not known", sentences=unknown)
     if not document["files"]:
-        return [run, *last]
+        return [run, last]
     right = document["sentence"].endswith(("nothing to change.", "too little to be worth tuning."))
     none = (
         ["Of the calls that had ended, none needs a change."]
@@ -218,20 +216,14 @@ def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[
             findings=findings,
             sentences=[*document["conclusions"], *([] if findings else none)],
         ),
-        *([Section(anchor="over-time", title="Over time", figures=figures)] if figures else []),
+        Section(anchor="over-time", title="Over time", figures=figures),
         _files(document, most),
         *([_library(document, most), _hints(document, most)] if document["library"] else []),
         *([_storage(document)] if document["storage"] else []),
         run,
         *howto.section(findings),
-        *last,
+        last,
     ]
-
-
-def _parts(document: Document) -> list[Grid]:
-    """Return where the time of a rank went; none where the recordings do not tell."""
-    rows = [row for row in document.get("parts", ()) if row["most_s"] > 0]
-    return [_grid(_PARTS, rows)] if rows else []
 
 
 def _name(command: str) -> str:
@@ -246,21 +238,16 @@ def _name(command: str) -> str:
 def _page(document: Document, *, maps: bool = True, most: int = 100, data: bool = True) -> str:
     charts = [one for one in document["charts"] if maps or one["name"] != "heat"]
     figures = [figure(Chart(**one)) for one in charts]
-    picture = figures[0] if charts and charts[0]["kind"] == "ranks" else None
-    none = "No picture: the recordings have no times of accesses."
     notices = [Finding(title=text, weight="warning") for text in document["notices"]]
     if document.get("at_end"):
         notices.insert(0, Finding(title="When the job failed.", evidence=document["at_end"], weight="warning"))
     if document["lacks"]:
         notices.append(Finding(title="The recordings are not whole.", evidence=document["lacks"], weight="warning"))
-    lead = [
-        text for text in (document["sentence"], document.get("spent_on", ""), help_sentence(document["help"])) if text
-    ]
     return page_of(
         f"I/O of {_name(document['program'])}",
-        _sections(document, figures[1:] if picture else figures, most),
-        lead=lead,
-        picture=picture or none,
+        _sections(document, figures, most),
+        lead=[document["sentence"], document.get("spent_on", ""), help_sentence(document["help"])],
+        none="No picture: the recordings have no times of accesses.",
         notices=notices,
         data=document if data else None,
     )

@@ -72,9 +72,9 @@ def _finish(
         write_whole(output / "results.json", json.dumps(document, indent=1) + "\n")
         for name, _, chart in figures:
             plots.save(chart, output / f"{name}.svg")
-        picture, *shown = [page.drawn(chart, caption=caption) for _, caption, chart in figures]
+        shown = [page.drawn(chart, caption=caption) for _, caption, chart in figures]
         section = page.Section(anchor="results", title="Results", sentences=lines, figures=shown)
-        write_whole(output / "index.html", page.document(title, [section], lead=[lead], picture=picture))
+        write_whole(output / "index.html", page.document(title, [section], lead=[lead]))
         number = "1 figure" if len(figures) == 1 else f"{len(figures)} figures"
         echo(f"{output / 'index.html'}: {number}; results.json beside it", err=as_json)
     if as_json:

@@ -15,9 +15,9 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mpiio_ext.common import documents, plots
+from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError
-from mpiio_ext.common.page import Figure, Grid, Section
+from mpiio_ext.common.page import Figure, Grid, Section, drawn
 from mpiio_ext.common.plots import SERIES, Axis, Chart, Look, Panel, corners, look
 from mpiio_ext.common.units import megabytes
 from mpiio_ext.report import words
@@ -177,20 +177,15 @@ def _section(path: Path, number: int, *, several: bool) -> Section:
         "every byte was compared. I/O nodes are delegates of this machine, so that what is divided is their number."
     ]
     title = "Arbitration" + (f" ({path.parent.name})" if several else "")
-    section = Section(anchor=f"arbitration{number}", title=title, sentences=sentences)
-    if not rows:
-        return section
-    drawing = dataclasses.replace(chart(document), name=section.anchor)
-    figure = Figure(
-        title=drawing.title,
-        caption="Bandwidth and I/O nodes of each job over time, for each policy.",
-        drawing=plots.svg(drawing),
-        narrow=plots.svg(plots.phone(drawing)),
-        name=FILE,
-        data=path.read_text(encoding="utf-8"),
-    )
+    anchor, figures = f"arbitration{number}", list[Figure]()
+    if rows:
+        caption = "Bandwidth and I/O nodes of each job over time, for each policy."
+        drawing = drawn(dataclasses.replace(chart(document), name=anchor), caption=caption)
+        figures = [dataclasses.replace(drawing, name=FILE, data=path.read_text(encoding="utf-8"))]
     columns = ("policy", "job", "pattern", "I/O nodes", "written", "MB/s", "all jobs, MB/s")
-    return dataclasses.replace(section, figures=[figure], grids=[Grid(columns=columns, rows=rows)])
+    return Section(
+        anchor=anchor, title=title, sentences=sentences, figures=figures, grids=[Grid(columns=columns, rows=rows)]
+    )
 
 
 def _rows(policy: str, run: _Run) -> list[tuple[str, ...]]:

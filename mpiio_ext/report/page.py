@@ -53,6 +53,10 @@ _SETTINGS = (
 _JUDGMENTS = ("faster", "level", "slower", "not judged")
 #: Rows that have become slower, of which the worst are told first.
 _MOST_SLOWER = 10
+_OF_PEERS = (
+    "Median MB/s, and behind it smallest–largest. Bold: this library; underlined: the best native peer, to which "
+    "“÷ native” refers. * on a smaller file."
+)
 _READING = (
     (
         "Bandwidth",
@@ -317,7 +321,7 @@ def _of_sets(sets: Sequence[ResultSet], level: int) -> list[Section]:
     ]
 
 
-def _verdict(rows: Sequence[Measured]) -> list[Section]:
+def _verdict(rows: Sequence[Measured]) -> Section:
     tallies = verdict.tally(rows)
     grid = Grid(
         columns=("rows of", "rows", "▲ faster than native", "≈ within the noise", "▼ slower than native", "not judged"),
@@ -325,7 +329,7 @@ def _verdict(rows: Sequence[Measured]) -> list[Section]:
         numbers=(False, *[True] * 5),
     )
     told = [Finding(title=f"{one.title.capitalize()}:", evidence=verdict.sentences(one)) for one in tallies]
-    return [Section(anchor="verdict", title="Verdict", findings=told, grids=[grid])] if tallies else []
+    return Section(anchor="verdict", title="Verdict", findings=told, grids=[grid])
 
 
 # ---- two sets --------------------------------------------------------------------------------------------------------
@@ -386,7 +390,6 @@ def _baseline(comparison: Comparison, limit: float | None) -> Section:
             ("only in the new results", comparison.only_new),
             ("only in the baseline", comparison.only_old),
         )
-        if rows
     ]
     matched = Grid(
         columns=("row", "method", "old MB/s", "new MB/s", "new / old", "judgment", "× native"),
@@ -408,7 +411,7 @@ def _baseline(comparison: Comparison, limit: float | None) -> Section:
             *(["The two sets have no row in common."] if not comparison.matches else []),
         ],
         findings=[*warned, *_slower(comparison)],
-        grids=[*([matched] if comparison.matches else []), *alone],
+        grids=[matched, *alone],
     )
 
 
@@ -478,20 +481,24 @@ def render(
         *(worth.of_peers(item, f"strip-peers-{number}") for number, item in enumerate(peers, 1)),
     ]
     figures = [figure for _, figure in openings if figure]
-    between = [Section(anchor="pictures", title="Other results", figures=figures[1:])] if figures[1:] else []
-    between += _verdict([row for item in sets for row in item.rows])
-    between += [_baseline(comparison, limit)] if comparison else []
-    behind = [*arbitration.sections(item.path for item in sets), *added]
-    if peers:
-        told = (
-            "Median MB/s, and behind it smallest–largest. Bold: this library; underlined: the best native peer, to "
-            "which “÷ native” refers. * on a smaller file."
-        )
-        grids = [_peers(item) for item in peers]
-        behind.insert(0, Section(anchor="peers", title="Every MPI-IO at hand", sentences=[told], grids=grids))
+    between = [
+        Section(anchor="pictures", title="Other results", figures=figures),
+        _verdict([row for item in sets for row in item.rows]),
+        *([_baseline(comparison, limit)] if comparison else []),
+    ]
     environments = [_environment(item, number) for number, item in enumerate(every, 1)]
-    behind.append(Section(anchor="environment", title="Environment", folds=environments))
-    behind.append(Section(anchor="reading", title="How to read this", facts=_READING))
+    behind = [
+        Section(
+            anchor="peers",
+            title="Every MPI-IO at hand",
+            sentences=[_OF_PEERS] if peers else [],
+            grids=[_peers(item) for item in peers],
+        ),
+        *arbitration.sections(item.path for item in sets),
+        *added,
+        Section(anchor="environment", title="Environment", folds=environments),
+        Section(anchor="reading", title="How to read this", facts=_READING),
+    ]
     ended = [
         Finding(
             title=f"▲ The bench ended early{f' ({item.name})' if len(sets) > 1 else ''}:",
@@ -506,7 +513,7 @@ def render(
             title,
             [*between, *(_of_sets(sets, level) if sets else []), *behind],
             lead=[name + sentence for name, (sentence, _) in zip(names, openings, strict=True)],
-            picture=figures[0] if figures else "No picture: there are no ratios.",
+            none="No picture: there are no ratios.",
             head="; ".join(name + headline(item.environment) for name, item in zip(names, sets, strict=False)),
             notices=ended,
         )

@@ -92,14 +92,9 @@ def tuning_page(result: Result, subject: Subject) -> str:
     """Return the page."""
     drawn = chart(result)
     caption = "Each run of the search, the race, and the confirmation, which alone decides. The line is 1."
+    figures = [page.drawn(drawn, caption=caption)] if drawn else []
     sections = [
-        page.Section(anchor="result", title="Result", sentences=lines(result, subject)),
+        page.Section(anchor="result", title="Result", sentences=lines(result, subject), figures=figures),
         page.Section(anchor="runs", title="Settings and runs", grids=_grids(result, subject)),
     ]
-    return page.document(
-        "Tuning",
-        sections,
-        lead=[_lead(result)],
-        head=shlex.join(subject.command),
-        picture=_NONE if drawn is None else page.drawn(drawn, caption=caption),
-    )
+    return page.document("Tuning", sections, lead=[_lead(result)], none=_NONE, head=shlex.join(subject.command))

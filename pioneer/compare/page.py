@@ -207,7 +207,7 @@ def render(comparison: Comparison) -> str:
         (row["layer"], row["operation"], f"{row['original']:,}", f"{row['synthetic']:,}", f"{row['difference']:.4f}")
         for row in operation_rows(comparison)
     ]
-    picture, *figures = [drawn(chart, caption=caption) for caption, chart in _figures(comparison)]
+    figures = [drawn(chart, caption=caption) for caption, chart in _figures(comparison)]
     sections = [
         Section(
             anchor="metrics",
@@ -248,7 +248,6 @@ def render(comparison: Comparison) -> str:
         "PIONEER: original and synthetic workload",
         sections,
         lead=[_lead(comparison)],
-        picture=picture,
         head=f"{names[0]} against {names[1]}",
         notices=_notices(comparison),
         foot=_FOOT,

@@ -177,12 +177,12 @@ def test_a_page_says_all_and_fetches_nothing() -> None:
         figures=figures,
         grids=[grid],
     )
-    last = page.Section(anchor="two", title="Two")
+    last = page.Section(anchor="two", title="Two", grids=[page.Grid(columns=("no row",), rows=[])])
     text = page.document(
         "T <t>",
         [section, last],
         lead=["first `code`"],
-        picture="No picture: none.",
+        none="No picture: none.",
         head="below",
         notices=[found],
         foot="by X.",
@@ -193,7 +193,7 @@ def test_a_page_says_all_and_fetches_nothing() -> None:
     for words in (
         "T <t>",
         "first code",
-        "No picture: none.",
+        "fig",
         "below",
         "One <1>",
         "s & t",
@@ -205,6 +205,11 @@ def test_a_page_says_all_and_fetches_nothing() -> None:
         "by X.",
     ):
         assert words in read.text, words
+    assert not any(words in read.text for words in ("No picture", "Two", "no row")), "nothing of what is not there"
+    assert text.index("<figcaption>what") < text.index('id="one"'), "the first figure is the picture"
+    assert "No picture: none." in page.document("T", [last], lead=["first"], none="No picture: none.")
+    with pytest.raises(ValueError, match="begins with a sentence and a picture"):
+        page.document("T", [last], lead=["first"])
     assert "prefers-color-scheme: dark" in read.raw and "@media print" in read.raw
 
 

@@ -97,7 +97,7 @@ def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) ->
 
 
 def test_what_is_no_run_is_refused(tmp_path: pathlib.Path) -> None:
-    other = pages.document("Other", [], lead=["It is."], picture="None.")
+    other = pages.document("Other", [], lead=["It is."], none="None.")
     (tmp_path / "other.html").write_text(other, encoding="utf-8")
     (tmp_path / "text").write_text("neither", encoding="utf-8")
     for name, message in (("other.html", "no page of"), ("none", "none: cannot be read"), ("text", "log")):

@@ -494,11 +494,10 @@ def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
     figures = _figures(made, zone)
     fallen = made.regressions[:1]
     worst = [f"months-{_systems(made).index(one.system)}.csv" for one in fallen]
-    first = sorted(figures["months"], key=lambda one: one.name not in worst)[:1]
-    others = [one for one in figures["months"] if one not in first]
+    months = sorted(figures["months"], key=lambda one: one.name not in worst)
     sections = [
         _changes(made, zone),
-        *([Section(anchor="climate", title="Climate", figures=others)] if others else []),
+        Section(anchor="climate", title="Climate", figures=months),
         _coverage_section(made),
         _correlation_section(made, figures["correlations"]),
         _regimes_section(made, figures["averages"]),
@@ -508,5 +507,5 @@ def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
         f"{count_words(len(made.table), 'job')} in {count_words(len(made.every), 'history', 'histories')} of the "
         "same application, file system, motif and processes."
     )
-    picture = first[0] if first else "No picture: no history has two jobs."
-    return pages.document(title, sections, lead=_lead(made, zone), picture=picture, head=head)
+    none = "No picture: no history has two jobs."
+    return pages.document(title, sections, lead=_lead(made, zone), none=none, head=head)

@@ -108,6 +108,7 @@ def page(found: Umami) -> str:
         Section(
             anchor="weather",
             title="Weather during the job",
+            figures=[figure],
             grids=[grid],
             sentences=[
                 "Each metric while this job ran, beside all other jobs of the history.",
@@ -117,4 +118,4 @@ def page(found: Umami) -> str:
         )
     ]
     head = f"{found.about}: one job against the history of its application, file system, motif and processes."
-    return pages.document(f"Job {found.job}", sections, lead=[found.summary], picture=figure, head=head)
+    return pages.document(f"Job {found.job}", sections, lead=[found.summary], head=head)

@@ -240,13 +240,12 @@ def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: 
             chart,
             caption=f"Bandwidth by number of delegates, with the standard deviation of a repetition; {_caches(runs)}.",
         )
-        section = pages.Section(anchor="results", title="Results", sentences=lines(found["summary"]))
+        section = pages.Section(anchor="results", title="Results", sentences=lines(found["summary"]), figures=[figure])
         failed = [pages.Finding(title="The exploration ended early.", evidence=[found["failure"]], weight="warning")]
         texts["index.html"] = pages.document(
             "Exploration: bandwidth by number of delegates",
             [section],
             lead=[_lead(found["summary"])],
-            picture=figure,
             notices=failed if found["failure"] else [],
         )
     paths = []

@@ -2,10 +2,10 @@
 
 Problem. Results of every command are shown on pages that can be sent, opened and printed anywhere.
 
-Algorithm. A page begins with a title, a sentence and a picture; sections of sentences, facts, findings, figures and
-tables follow (`document`). A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and
-its numbers as CSV. Of a page of more than `MOST_BYTES` the largest forms for phones are left out: there the drawing
-scrolls.
+Algorithm. A page begins with a title, a sentence and a picture, the first figure of its sections; sections of
+sentences, facts, findings, figures and tables follow (`document`). A section or table without content does not appear.
+A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and its numbers as CSV. Of a
+page of more than `MOST_BYTES` the largest forms for phones are left out: there the drawing scrolls.
 
 Guarantees. The file holds its style and its drawings, has no script, and fetches nothing. All text is escaped; drawings
 come from :mod:`mpiio_ext.common.plots`.
@@ -166,6 +166,15 @@ class Section:
     grids: Sequence[Grid] = ()
     folds: Sequence[Fold] = ()
 
+    def _shown(self, picture: Figure | None) -> Section:
+        """Return the section without the figure that is the picture of its page, and without tables of no row."""
+        figures = [one for one in self.figures if one is not picture]
+        return dataclasses.replace(self, figures=figures, grids=[one for one in self.grids if one.rows])
+
+    @property
+    def _empty(self) -> bool:
+        return not any(getattr(self, field.name) for field in dataclasses.fields(self)[2:])
+
 
 def _breakable(text: str) -> Markup:
     """Return a name in HTML that may be broken behind "_" and before "+"."""
@@ -228,7 +237,7 @@ def document(
     sections: Sequence[Section],
     *,
     lead: Sequence[str],
-    picture: Figure | str,
+    none: str = "",
     head: str = "",
     notices: Sequence[Finding] = (),
     foot: str = "",
@@ -240,9 +249,9 @@ def document(
     ----------
     title : heading.
     sections : sequence of Section
-    lead, picture
-        What the page says and shows before all else: sentences, where `code` stands between backticks, and a figure, or
-        why there is none.
+        The first figure of them is the picture of the page; one without content does not appear.
+    lead : what the page says before all else: sentences, where `code` stands between backticks.
+    none : why the page has no picture, if no section has a figure.
     head : what the page is about, below the picture.
     notices : what stands above all sections.
     foot : what stands below them, before the version.
@@ -257,30 +266,30 @@ def document(
 
     from mpiio_ext.common.plots.theme import dark_style
 
-    if not any(lead) or not picture:
-        raise ValueError(f"{title}: a page begins with a sentence and a picture")
     while True:
+        figures = [one for part in sections for one in part.figures]
+        picture = figures[0] if figures else None
+        if not any(lead) or not (picture or none):
+            raise ValueError(f"{title}: a page begins with a sentence and a picture")
+        shown = [part._shown(picture) for part in sections]
         content = {
             "title": title,
             "head": head,
-            "sections": sections,
+            "sections": [part for part in shown if not part._empty],
             "notices": notices,
             "foot": foot,
             "lead": [text for text in lead if text],
             "picture": picture,
+            "without": none,
             "data": data,
             "style": (_FOLDER / "style.css").read_text(encoding="utf-8") + dark_style(".drawing"),
             "version": version("mpiio_ext"),
         }
         text = _template().render(content)
-        figures = [
-            one for one in (picture, *(one for part in sections for one in part.figures)) if not isinstance(one, str)
-        ]
         largest = max(figures, key=lambda one: len(one.narrow), default=None)
         if len(text.encode("utf-8", "replace")) <= MOST_BYTES or largest is None or not largest.narrow:
             return text
         lighter = dataclasses.replace(largest, narrow="")
-        picture = lighter if picture is largest else picture
         sections = [
             dataclasses.replace(part, figures=[lighter if one is largest else one for one in part.figures])
             for part in sections
