@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_type_hints
 
 from pydantic import Field
-from typing_extensions import NotRequired, Required, TypedDict
+from typing_extensions import NotRequired, TypedDict
 
 from mpiio_ext.common import documents
 from mpiio_ext.common.documents import DocumentError, shown
@@ -31,6 +31,8 @@ Form = TypeVar("Form")
 
 _BUCKETS = 64
 _LARGEST = 2**63
+_Count = Annotated[int, Field(ge=0, lt=_LARGEST)]
+_Number = Annotated[float, Field(ge=0, lt=_LARGEST, allow_inf_nan=False)]
 #: A file that is cut off may end in part of a word or of an escape: an error so near to its end is told as such.
 _TOKEN = 8
 
@@ -60,20 +62,25 @@ class ResultSet:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PeerResult:
-    """One pattern and operation under every peer; the meaning of each field is that of docs/reference/suites.md.
-
-    `bandwidth` holds a spread per peer, in 10⁶ bytes a second; its count is not recorded, and is 0.
-    """
+    """One pattern and operation under every peer; the meaning of each field is that of docs/reference/suites.md."""
 
     pattern: str
-    operation: str
-    bandwidth: dict[str, Spread]
-    ours: str
-    best_native: str | None
-    ratio_native: float | None
-    ratio_raw: float | None
-    scaled: frozenset[str]
-    absent: dict[str, str]
+    op: str
+    mbytes_per_s: dict[str, _Number]
+    spread_mbytes_per_s: dict[str, tuple[_Number, _Number] | None] | None = None
+    ours: Any = ""
+    best_native: Any = None
+    ratio_native: _Number | None = None
+    ratio_raw: _Number | None = None
+    scaled_bytes: dict[str, Any] | None = None
+    absent: dict[str, Any] | None = None
+
+    def bandwidth(self, peer: str) -> Spread | None:
+        """Return the bandwidth of a peer (10⁶ bytes a second); its count is not recorded, and is 0."""
+        if (median := self.mbytes_per_s.get(peer)) is None:
+            return None
+        low, high = (self.spread_mbytes_per_s or {}).get(peer) or (median, median)
+        return Spread(median, low, high, 0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +134,6 @@ def _document(path: Path) -> dict[str, Any]:
 # ---- checking --------------------------------------------------------------------------------------------------------
 
 
-_Count = Annotated[int, Field(ge=0, lt=_LARGEST)]
-_Number = Annotated[float, Field(ge=0, lt=_LARGEST, allow_inf_nan=False)]
 _KINDS: Mapping[str, Any] = {
     "str": str,
     "bool": bool,
@@ -160,22 +165,9 @@ def _form_of_results() -> Any:
 _Results = _form_of_results()
 
 
-class _Peer(TypedDict, total=False):
-    pattern: Required[str]
-    op: Required[str]
-    mbytes_per_s: Required[dict[str, _Number]]
-    spread_mbytes_per_s: dict[str, tuple[_Number, _Number] | None] | None
-    ours: Any
-    best_native: Any
-    ratio_native: _Number | None
-    ratio_raw: _Number | None
-    scaled_bytes: dict[str, Any] | None
-    absent: dict[str, Any] | None
-
-
 class _Comparison(TypedDict):
     peers: dict[str, str]
-    results: list[_Peer]
+    results: list[PeerResult]
 
 
 def _checked(path: Path, form: Callable[..., Form], document: Mapping[str, Any]) -> Form:
@@ -231,28 +223,6 @@ def _result_set(path: Path, document: dict[str, Any]) -> ResultSet:
     )
 
 
-# ---- bench compare ---------------------------------------------------------------------------------------------------
-
-
-def _peer_result(found: _Peer) -> PeerResult:
-    spreads = found.get("spread_mbytes_per_s") or {}
-    best = found.get("best_native")
-    return PeerResult(
-        pattern=found["pattern"],
-        operation=found["op"],
-        bandwidth={
-            peer: Spread(median, *(spreads.get(peer) or (median, median)), 0)
-            for peer, median in found["mbytes_per_s"].items()
-        },
-        ours=str(found.get("ours", "")),
-        best_native=None if best is None else str(best),
-        ratio_native=found.get("ratio_native"),
-        ratio_raw=found.get("ratio_raw"),
-        scaled=frozenset(found.get("scaled_bytes") or ()),
-        absent={name: str(why) for name, why in (found.get("absent") or {}).items()},
-    )
-
-
 def _peer_set(path: Path, document: dict[str, Any]) -> PeerSet:
     found = _checked(path, _Comparison, document)
     if not found["results"]:
@@ -262,7 +232,7 @@ def _peer_set(path: Path, document: dict[str, Any]) -> PeerSet:
         path=path,
         environment=_object(path, document, "environment"),
         peers=found["peers"],
-        results=tuple(map(_peer_result, found["results"])),
+        results=tuple(found["results"]),
     )
 
 

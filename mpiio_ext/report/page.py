@@ -424,15 +424,14 @@ def _peers(item: PeerSet) -> Grid:
     for result in item.results:
         cells: list[str | Cell] = []
         for name in item.peers:
-            spread = result.bandwidth.get(name)
-            text = _bandwidth(spread, "*" if name in result.scaled else "") if spread else words.DASH
+            spread = result.bandwidth(name)
+            text = _bandwidth(spread, "*" if name in (result.scaled_bytes or ()) else "") if spread else words.DASH
             cells.append(Cell(text, "ours" if name == result.ours else "best" if name == result.best_native else ""))
         ends = (result.ratio_native, result.ratio_raw)
         ratios = [words.DASH if ratio is None else words.ratio(ratio) for ratio in ends]
-        rows.append((f"{result.pattern} {result.operation}", *cells, *ratios))
-    reasons = {
-        f"{item.peers.get(name, name)}: {reason}": None for one in item.results for name, reason in one.absent.items()
-    }
+        rows.append((f"{result.pattern} {result.op}", *cells, *ratios))
+    absent = [pair for one in item.results for pair in (one.absent or {}).items()]
+    reasons = dict.fromkeys(f"{item.peers.get(name, name)}: {reason}" for name, reason in absent)
     return Grid(
         title=item.name,
         columns=("pattern", *item.peers.values(), "÷ native", "÷ raw"),

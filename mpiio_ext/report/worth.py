@@ -88,7 +88,7 @@ def of_results(item: ResultSet, name: str) -> tuple[str, Figure | None]:
 def of_peers(item: PeerSet, name: str) -> tuple[str, Figure | None]:
     """Return how the page of ``bench compare`` begins."""
     found = [
-        (result.operation, result.pattern, result.ratio_native)
+        (result.op, result.pattern, result.ratio_native)
         for result in item.results
         if result.ratio_native is not None and result.ratio_native > 0
     ]
