@@ -1,7 +1,7 @@
-"""Access patterns learnt from logs: rows of the analytics' tables, or the extension's own statistics.
+"""Access patterns learnt from logs: rows of the analytics' tables.
 
-Problem.    The first run of an application is unknown, later ones need not be: Darshan's counters and our statistics
-            say how it accessed its files.
+Problem.    The first run of an application is unknown, later ones need not be: Darshan's counters say how it accessed
+            its files.
 Algorithm.  For each file and direction: shared where more than one rank opened it, else one of a family of files per
             process. It is contiguous where at least half of the requests were consecutive (Darshan's CONSEC), strided
             otherwise. The request size is the mean. Patterns that are the same are added up; each is estimated from
@@ -72,38 +72,6 @@ def patterns_of_log(job: Row, files: Iterable[Row], *, compute_nodes: int | None
                 operation=operation,
             )
             found[pattern] = found.get(pattern, 0) + int(volume)
-    return found
-
-
-def patterns_of_statistics(
-    statistics: Row, *, ranks: int, compute_nodes: int, layout: Layout = "shared"
-) -> dict[Pattern, int]:
-    """Return the access patterns of the extension's statistics of a file or a run, added up over its ranks.
-
-    Parameters
-    ----------
-    statistics : fields of `mpiio_ext.stats.FileStats` or `RunStats`: request and byte counts
-    ranks, compute_nodes : of the job
-    layout : what the files are; statistics of one rank cannot say it
-    """
-    found: dict[Pattern, int] = {}
-    for operation in ("write", "read"):
-        requests = statistics.get(f"{operation}_requests")
-        volume = statistics.get(f"{operation}_request_bytes")
-        pieces = statistics.get("pieces")
-        if not requests or not volume:
-            continue
-        calls = sum(int(statistics.get(f"{kind}_{operation}s") or 0) for kind in ("collective", "independent"))
-        strided = pieces is not None and calls > 0 and pieces > 2 * calls
-        pattern = Pattern(
-            layout=layout,
-            spatiality="strided" if strided else "contiguous",
-            request_bytes=_power_of_two(volume / requests),
-            compute_nodes=compute_nodes,
-            processes=ranks,
-            operation=operation,
-        )
-        found[pattern] = int(volume)
     return found
 
 

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 from mpiio_ext.cli import main
 from mpiio_ext.delegates.arbitration import Curve, CurveError, Point
 from mpiio_ext.delegates.arbitration.estimate import anchored, estimate, joined
-from mpiio_ext.delegates.arbitration.learn import learn, patterns_of_log, patterns_of_statistics
+from mpiio_ext.delegates.arbitration.learn import learn, patterns_of_log
 from mpiio_ext.delegates.arbitration.pattern import Pattern, distance
 from mpiio_ext.delegates.arbitration.program import program_name
 from mpiio_ext.delegates.arbitration.store import KEPT, Store
@@ -196,7 +196,7 @@ def test_patterns_are_joined_by_time() -> None:
     assert {count: point.mean for count, point in scaled.points.items()} == pytest.approx({0: 30.0, 1: 60.0, 2: 120.0})
 
 
-def test_learnt_from_logs_and_statistics() -> None:
+def test_learnt_from_logs() -> None:
     job = {"processes": 96, "log_file": "a.darshan"}
     files = [
         {"ranks": 96, "bytes_written": 96 << 20, "writes": 96, "consec_writes": 90, "bytes_read": None, "reads": None},
@@ -213,12 +213,6 @@ def test_learnt_from_logs_and_statistics() -> None:
     assert curve.points[0].mean == pytest.approx((96 + 8) / (96 / 100 + 8 / 1000))
     with pytest.raises(CurveError, match=r"a\.darshan: the number of processes is not known"):
         patterns_of_log({"log_file": "a.darshan"}, files)
-    own = patterns_of_statistics(
-        {"write_requests": 10, "write_request_bytes": 10 << 20, "pieces": 1000, "collective_writes": 4},
-        ranks=96,
-        compute_nodes=8,
-    )
-    assert own == {pattern(spatiality="strided"): 10 << 20}
 
 
 def test_uncertainty() -> None:
