@@ -340,25 +340,13 @@ def _time_line(
     rows.sort(key=lambda row: (-exclusive.get(row["file"], 0.0), row[f"{direction}_start"] - row[f"{direction}_end"]))
     shown = sorted(_with_ordinary(rows, direction), key=lambda row: row[f"{direction}_start"])
     place = {row["file"]: number for number, row in enumerate(shown)}
-    bars = [
-        {
-            "row": number,
-            "start": row[f"{direction}_start"] - base,
-            "end": row[f"{direction}_end"] - base,
-            "critical": False,
-        }
-        for number, row in enumerate(shown)
-    ]
-    bars += [
-        {
-            "row": place[part["file"]],
-            "start": part["since"] - base,
-            "end": part["since"] + part["exclusive"] - base,
-            "critical": True,
-        }
+    spans = [(at, row[f"{direction}_start"], row[f"{direction}_end"], False) for at, row in enumerate(shown)]
+    spans += [
+        (place[part["file"]], part["since"], part["since"] + part["exclusive"], True)
         for part in critical
         if part["file"] in place
     ]
+    bars = [{"row": at, "start": start - base, "end": end - base, "critical": own} for at, start, end, own in spans]
     left = len(rows) - len(shown)
     left_out = f" {count_words(left, 'more file')} with less time on the critical path not drawn; {_ORDINARY} of those"
     return Chart(

@@ -1,4 +1,7 @@
-"""What the page of a store shows: what is in it, and every analysis with its figures."""
+"""What the page of a store shows: what is in it, what it does not cover, and every analysis with its figures.
+
+A page that counts three jobs and is silent about five logs that could not be read says something false about a system.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of
 from mpiio_ext.analytics.analyses.source import Remembered, Source, fetch
-from mpiio_ext.analytics.report.coverage import coverage
 from mpiio_ext.analytics.report.drawing import figure
 from mpiio_ext.analytics.report.grids import grid
 from mpiio_ext.common.page import Section
@@ -17,6 +19,10 @@ from mpiio_ext.common.units import size_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
+
+
+#: Reasons that are told; the manifest has all of them.
+_MOST_REASONS = 8
 
 
 def overview(source: Source, *, anonymous: bool = False, origin: str | None = "darshan") -> tuple[str, Section]:
@@ -63,7 +69,7 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
             facts.append(("period", count_words(max(1, round((row["last"] - row["first"]) / 86400)), "day")))
         else:
             facts.append(("period", f"{_date(row['first'])} to {_date(row['last'])} UTC"))
-    known, missing = coverage(source, anonymous=anonymous)
+    known, missing = _coverage(source, anonymous=anonymous)
     none = "No logs to count: `mpiio-ext analyze manifest --all` lists those that the store knows."
     sentence = (
         f"{count_words(row['jobs'], 'job')} of {count_words(row['apps'], 'application')} read "
@@ -72,6 +78,50 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
     return sentence if row["jobs"] else none, Section(
         anchor="store", title="What is in the store", facts=[*facts, *known], sentences=missing
     )
+
+
+def _coverage(source: Any, *, anonymous: bool) -> tuple[list[tuple[str, str]], list[str]]:
+    """Return facts (logs by status, rows by table) and sentences (why logs are not whole) of a store.
+
+    Nothing of a source that is no store. `anonymous`: without reasons, which may name files.
+    """
+    catalog = getattr(source, "catalog", None)
+    if catalog is None:
+        return [], []
+    from mpiio_ext.analytics.store.logtable import read_logs
+
+    logs = read_logs(catalog.folder, catalog.manifest.logs).select(["kind", "status", "reason"])
+    counts = logs.group_by(["kind", "status", "reason"]).aggregate([([], "count_all")]).to_pylist()
+    rows: dict[str, int] = {}
+    for entry in catalog.manifest.files:
+        rows[entry.table] = rows.get(entry.table, 0) + entry.rows
+    facts = [
+        ("logs", _statuses(counts)),
+        ("rows", ", ".join(f"{name} {count:,}" for name, count in rows.items()) or "none"),
+    ]
+    missing = [row for row in counts if row["status"] != "whole"]
+    if anonymous or not missing:
+        return facts, []
+    missing.sort(key=lambda row: (-row["count_all"], row["kind"], row["status"], row["reason"] or ""))
+    told = [
+        f"{count_words(row['count_all'], 'log')} of {row['kind']} {row['status']}: {row['reason'] or 'no reason given'}"
+        for row in missing[:_MOST_REASONS]
+    ]
+    left = sum(row["count_all"] for row in missing[_MOST_REASONS:])
+    more = f"; {left:,} more for other reasons" if left else ""
+    return facts, [f"Not covered, or not whole: {'; '.join(told)}{more}. `mpiio-ext analyze manifest` names each log."]
+
+
+def _statuses(counts: list[dict[str, Any]]) -> str:
+    kinds: dict[str, dict[str, int]] = {}
+    for row in counts:
+        found = kinds.setdefault(row["kind"], {})
+        found[row["status"]] = found.get(row["status"], 0) + row["count_all"]
+    parts = []
+    for kind, found in sorted(kinds.items()):
+        told = ", ".join(f"{count:,} {name}" for name, count in sorted(found.items()))
+        parts.append(f"{kind} {sum(found.values()):,} ({told})")
+    return ", ".join(parts) or "none"
 
 
 def _date(seconds: float) -> str:

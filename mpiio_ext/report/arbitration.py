@@ -189,18 +189,15 @@ def _section(path: Path, number: int, *, several: bool) -> Section:
 
 
 def _rows(policy: str, run: _Run) -> list[tuple[str, ...]]:
-    out: list[tuple[str, ...]] = []
-    for name, job in run.jobs.items():
-        together = words.bandwidth(run.bandwidth_mb_per_s) if not out else ""
-        out.append(
-            (
-                policy.upper(),
-                name,
-                job.pattern,
-                run.io_nodes(name),
-                megabytes(job.data_bytes),
-                words.bandwidth(job.bandwidth_mb_per_s),
-                together,
-            )
+    return [
+        (
+            policy.upper(),
+            name,
+            job.pattern,
+            run.io_nodes(name),
+            megabytes(job.data_bytes),
+            words.bandwidth(job.bandwidth_mb_per_s),
+            "" if at else words.bandwidth(run.bandwidth_mb_per_s),
         )
-    return out
+        for at, (name, job) in enumerate(run.jobs.items())
+    ]
