@@ -37,9 +37,8 @@ help: ## this list
 	@echo 'Variables: MPI=$(MPI)   RANKS=$(RANKS) and BENCH_ARGS="--help" (bench)   PYTEST_ARGS="-k NAME" (tests)'
 	@echo '           HOSTS=$(HOSTS), ARGS="--share gluster" (cluster)   ARGS="-n 8 PROGRAM" (cluster-run)'
 
-bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite, and two jobs under an arbiter
+bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(or $(BENCH_ARGS),--suite quick)
-	$(if $(BENCH_ARGS),,$(BIN)/python -m mpiio_ext.bench arbitration)
 
 cluster: ## HOSTS hosts on this machine, made of namespaces, until cluster-stop; see docs/project/clusters.md
 	scripts/cluster/run start --hosts $(HOSTS) $(ARGS)

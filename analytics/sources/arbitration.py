@@ -32,7 +32,7 @@ _BEGUN = "s since the first job began"
 POLICIES = Table(
     "policies",
     "one row a policy",
-    (_POLICY, Column("bandwidth_mb_per_s", "float64", "MB/s", "of all jobs together"), _OTHERS),
+    (_POLICY, Column("bandwidth_mb_per_s", "float64", "MB/s", "of all jobs, while all of them wrote"), _OTHERS),
 )
 JOBS = Table(
     "jobs",

@@ -36,6 +36,7 @@ class Simulation(Shown):
     seed, apps, statistic : as asked for
     compute_nodes : STATIC's C; None = the compute nodes of each set
     pools : (pools,) I/O nodes
+    too_small : pools that were asked for and are left out: no set of `apps` jobs can run with them
     bandwidth : policy -> (sets, pools) aggregate bandwidth, MB/s
     given : policy -> (sets, pools) I/O nodes given; MCKP and ORACLE: see `meets_oracle`
     set_nodes : (sets,) compute nodes of each set
@@ -48,6 +49,7 @@ class Simulation(Shown):
     statistic: str
     compute_nodes: int | None
     pools: Ints
+    too_small: tuple[int, ...]
     bandwidth: Mapping[str, Floats]
     given: Mapping[str, Ints]
     set_nodes: Ints
@@ -84,6 +86,7 @@ class Simulation(Shown):
             "statistic": self.statistic,
             "system_compute_nodes": self.compute_nodes,
             "pools": self.pools.tolist(),
+            "pools_too_small": list(self.too_small),
             "best_option_counts_of_maxima": {str(count): number for count, number in self.best_counts.items()},
             "set_compute_nodes": _spread(self.set_nodes),
             "mckp_meets_oracle_io_nodes": _spread(self.meets_oracle),
@@ -130,6 +133,11 @@ class Simulation(Shown):
             )
         if "one_over_zero" in gains:
             lines.append(f"ONE: median slowdown {100 * (1 - gains['one_over_zero']['median']):.2f} % (paper: 82.11)")
+        if self.too_small:
+            lines.append(
+                f"left out: pools of {', '.join(map(str, self.too_small))} I/O nodes, with which {self.apps} jobs of "
+                "these curves cannot run at once"
+            )
         meets = document["mckp_meets_oracle_io_nodes"]
         lines.append(
             f"MCKP meets ORACLE with {meets['median']:g} I/O nodes in the median set, {meets['max']:g} in all "
@@ -219,13 +227,17 @@ def simulate(
     Raises
     ------
     ArgumentError
-        No set, no pattern in a set, no pool, or an unknown policy.
+        No set, no pattern in a set, no pool, none in which the jobs of a set can run at once, or an unknown policy.
     """
     if sets < 1 or apps < 1 or not pools or min(pools) < 0:
         raise ArgumentError("sets, apps and the number of pools must be 1 or more, and a pool 0 or more")
+    least = apps * int(data.counts[0])
+    enough = [pool for pool in pools if pool >= least]
+    if not enough:
+        raise ArgumentError(f"{apps} jobs of these curves need {least} I/O nodes at least, and no pool has so many")
     members = np.random.default_rng(seed).integers(0, len(data.names), (sets, apps))
     system = apps * int(data.compute_nodes.max()) if compute_nodes is None else compute_nodes
-    drawn = Sets(data, members, np.array(pools), None if system == "set" else system)
+    drawn = Sets(data, members, np.array(enough), None if system == "set" else system)
     names = [name.lower() for name in (policy_classes() if policies is None else policies)]
     found = {
         name: policy(name).simulate(drawn)
@@ -238,6 +250,7 @@ def simulate(
         statistic=statistic,
         compute_nodes=drawn.system_nodes,
         pools=drawn.pools,
+        too_small=tuple(sorted(set(pools) - set(enough))),
         bandwidth={name: bandwidth for name, (bandwidth, _) in found.items()},
         given={name: given for name, (_, given) in found.items() if given is not None},
         set_nodes=drawn.compute_nodes.sum(axis=1),

@@ -27,6 +27,8 @@ from mpiio_ext.report.errors import ReportError
 FILE, FORMAT = "arbitration.json", 1
 #: Slots that make a point of the figure.
 _SMOOTH = 3
+#: What such a run cannot answer: repeated runs of one policy differ more than the policies do.
+ONE_RUN = "Each policy ran once: a difference between policies in these numbers is no evidence for one of them."
 
 _Number = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 #: Seconds since the first job began to write: the slot of that moment, and steps of the map, began before.
@@ -130,12 +132,9 @@ def chart(found: Document) -> Chart:
             "" if below else policy.upper(),
         )
 
-    together = ", ".join(
-        f"{words.bandwidth(run.bandwidth_mb_per_s)} MB/s under {policy.upper()}" for policy, run in policies.items()
-    )
     return Chart(
         name="arbitration",
-        title=f"All jobs together: {together}, one run each",
+        title="Bandwidth and I/O nodes of each job, in one run of each policy",
         panels=[[partial(draw, below, policy) for policy in policies] for below in (False, True)],
         width=4.2 * len(policies),
         height=4.2,
@@ -174,7 +173,8 @@ def _section(path: Path, number: int, *, several: bool) -> Section:
     sentences = [
         f"Jobs of {setting.ranks} ranks each, which begin and end one after the other, share {setting.io_nodes} I/O "
         "nodes that a running arbiter gives them, once for each policy. The bandwidth is what the ranks could write; "
-        "every byte was compared. I/O nodes are delegates of this machine, so that what is divided is their number."
+        "every byte was compared. I/O nodes are delegates of this machine, so that what is divided is their number.",
+        ONE_RUN,
     ]
     title = "Arbitration" + (f" ({path.parent.name})" if several else "")
     anchor, figures = f"arbitration{number}", list[Figure]()
@@ -182,7 +182,7 @@ def _section(path: Path, number: int, *, several: bool) -> Section:
         caption = "Bandwidth and I/O nodes of each job over time, for each policy."
         drawing = drawn(dataclasses.replace(chart(document), name=anchor), caption=caption)
         figures = [dataclasses.replace(drawing, name=FILE, data=path.read_text(encoding="utf-8"))]
-    columns = ("policy", "job", "pattern", "I/O nodes", "written", "MB/s", "all jobs, MB/s")
+    columns = ("policy", "job", "pattern", "I/O nodes", "written", "MB/s", "MB/s while all jobs wrote")
     return Section(
         anchor=anchor, title=title, sentences=sentences, figures=figures, grids=[Grid(columns=columns, rows=rows)]
     )

@@ -1,4 +1,4 @@
-"""Two small jobs under a live arbiter, as ``make bench`` runs them, in the report of the bench."""
+"""Two small jobs under a live arbiter, in the report of the bench."""
 
 from __future__ import annotations
 
@@ -56,6 +56,10 @@ def test_two_jobs_in_the_report(extension, mpi_python, tmp_path):
         assert sum(together.values()) <= 4 and min(together.values()) >= 1
         if policy == "static":
             assert together == {"small-pieces": 2, "large-pieces": 2}
+        small, large = run["jobs"].values()
+        overlap = min(small["end_s"], large["end_s"]) - max(small["begin_s"], large["begin_s"])
+        assert overlap > 0.9, "a phase is as long as --together by the jobs' own clocks"
+        assert run["bandwidth_mb_per_s"] > 0
         for job in run["jobs"].values():
             assert job["verified_bytes"] == 16 << 20 or job["data_bytes"] == job["verified_bytes"], job
             assert sum(slot["data_bytes"] for slot in job["slots"]) == job["data_bytes"] > 0

@@ -108,6 +108,17 @@ def test_static_in_a_system_as_large_as_the_set() -> None:
     assert found.compute_nodes is None
 
 
+def test_pools_in_which_the_jobs_cannot_run_are_left_out() -> None:
+    """Each job of curves without "no I/O node" needs one: of smaller pools there is nothing to say."""
+    curves = {each: Curve.of({n: p.mean for n, p in c.points.items() if n}) for each, c in random_curves().items()}
+    found = simulate(catalogue(curves), pools=(0, 3, 4, 8), sets=5, apps=4)
+    assert found.pools.tolist() == [4, 8] and found.too_small == (0, 3)
+    assert "left out: pools of 0, 3 I/O nodes, with which 4 jobs" in "\n".join(found.lines())
+    assert not re.search(r"\b(inf|nan)\b", "\n".join(found.lines())) and json.dumps(found.document(), allow_nan=False)
+    with pytest.raises(ArgumentError, match="4 jobs of these curves need 4 I/O nodes at least"):
+        simulate(catalogue(curves), pools=(0, 3), sets=5, apps=4)
+
+
 def test_same_seed_same_result_and_refusals() -> None:
     data = catalogue(random_curves())
     one, two = (simulate(data, pools=[8], sets=50, apps=4, seed=9) for _ in range(2))

@@ -1,1 +1,1 @@
-"""Two small jobs under a live arbiter, once for each policy: what ``make bench`` shows of arbitration."""
+"""Two small jobs under a live arbiter, once for each policy, as ``mpiio-ext bench arbitration`` runs them."""

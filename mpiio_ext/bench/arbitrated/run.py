@@ -3,8 +3,8 @@
 Problem.    Show what arbitration does to running programs, on any machine, in seconds, with curves of its own.
 Algorithm.  The patterns of both jobs are explored first, with as many delegates as there are I/O nodes: that gives the
             curves. Then, for each policy, an arbiter is started; the first job begins, then the second one; the first
-            one is stopped while the second goes on. How long a phase takes is counted from when the arbiter's map has
-            the job, since nobody knows how long a job takes to start. The map is looked at meanwhile.
+            one is stopped while the second goes on. A phase begins when the job that starts it makes a file, before its
+            first write, and the arbiter's map has the job: a job may take seconds to start. The map is read meanwhile.
 Guarantees. All processes are ended, whatever fails. A job that wrote wrong bytes, or that did not follow the arbiter,
             is an error. Programs are started by the launcher of the running Python's MPI.
 """
@@ -191,6 +191,11 @@ def _stop(setting: Setting, name: str) -> Path:
     return setting.folder / f"{name}.stop"
 
 
+def _begun(setting: Setting, name: str) -> Path:
+    """Return the file that rank 0 of a job makes before the first write; see `job`."""
+    return setting.folder / f"{name}.begun"
+
+
 def _start(setting: Setting, stack: contextlib.ExitStack, folder: Path, name: str) -> subprocess.Popen[str]:
     hints = (
         f"*:mpiox_delegates={setting.io_nodes}:mpiox_delegate_mode={setting.mode}:mpiox_arbiter={folder}:"
@@ -229,25 +234,26 @@ class _Map:
         return set(self.steps[-1][1]) if self.steps else set()
 
 
-def _watch(seen: _Map, running: Mapping[str, subprocess.Popen[str]], seconds: float, until: str = "") -> None:
-    """Look at the map for some seconds, or until a program is in it.
+def _watch(seen: _Map, running: Mapping[str, subprocess.Popen[str]], seconds: float, begun: Path | None = None) -> None:
+    """Read the map for some seconds, or until a program is in it and makes its file `begun`.
 
     Raises
     ------
     BenchError
-        A job has failed, or the program does not come.
+        A job has failed, or the program does not begin.
     """
-    end = time.monotonic() + (_PATIENCE_S if until else seconds)
+    end = time.monotonic() + (_PATIENCE_S if begun else seconds)
     while time.monotonic() < end:
-        if until in seen.look():
+        programs = seen.look()
+        if begun is not None and begun.stem in programs and begun.exists():
             return
         for name, process in running.items():
             if process.poll() is not None:
                 _output(process, name)
                 raise BenchError(f"{name} has ended before it was told to")
         time.sleep(_LOOK_S)
-    if until:
-        raise BenchError(f"{until} was not in the arbiter's map within {_PATIENCE_S:.0f} s")
+    if begun is not None:
+        raise BenchError(f"{begun.stem} did not write, or was not in the arbiter's map, within {_PATIENCE_S:.0f} s")
 
 
 def _follow(setting: Setting, folder: Path, stack: contextlib.ExitStack) -> tuple[dict[str, Any], _Map]:
@@ -256,7 +262,7 @@ def _follow(setting: Setting, folder: Path, stack: contextlib.ExitStack) -> tupl
     running: dict[str, subprocess.Popen[str]] = {}
     for name in setting.jobs:
         running[name] = _start(setting, stack, folder, name)
-        _watch(seen, running, 0, until=name)
+        _watch(seen, running, 0, _begun(setting, name))
         _watch(seen, running, setting.lead_s if len(running) < len(setting.jobs) else setting.seconds)
     results = {}
     for name, process in list(running.items()):
@@ -299,6 +305,7 @@ def run_policy(setting: Setting, policy: str, curves: Mapping[str, Curve]) -> di
     for name in setting.jobs:
         (setting.folder / name).unlink(missing_ok=True)
         _stop(setting, name).unlink(missing_ok=True)
+        _begun(setting, name).unlink(missing_ok=True)
     zero = min(job["begin_s"] for job in jobs.values())
     return {
         "policy": policy,
