@@ -43,6 +43,8 @@ BINS = 200
 _LIMITS: Mapping[str, float] = {**LIMITS, "total": 0.005}
 
 _MOST_BINS = 100_000
+#: Below this a run's time is not judged, ns: 5 % of it are less than a time slice of the scheduler.
+_SHORT_NS = 100_000_000
 _ARRIVAL_SCALE = 1000
 
 #: What the metrics are, for people; of characteristics without their classes.
@@ -217,6 +219,9 @@ def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str,
         return found | dict.fromkeys(sorted(TIMED), note)
     if synthetic.kind != "path":
         found["slack"] = "no machine repeats single microseconds; of a run slack_us judges the slack times"
+        if original.activity.makespan < _SHORT_NS:
+            short = f"the original takes {original.activity.makespan / 1e6:.3g} ms, which no machine repeats closely"
+            found |= dict.fromkeys(("arrival", "makespan"), short)
     if others:
         found |= dict.fromkeys(("arrival", "makespan"), "with another number of processes calls take another time")
     return found
