@@ -16,12 +16,12 @@ from mpiio_ext.common.printing import echo
 #: Subcommand -> (module, attribute, help line).
 _COMMANDS = {
     "init": ("cli_store", "init", "Convert the logs of a period into the store."),
-    "manifest": ("cli_store", "manifest", "Say which log gave which rows, and why others did not."),
+    "manifest": ("cli_store", "manifest", "Show which log gave which rows, and why others gave none."),
     "place": ("cli_layout", "place", "Lay the tables on storage targets, by ranges of jobs."),
     "query": ("cli_store", "query", "Filter, project and sort a table of the store."),
     "report": ("cli_report", "report", "Make one HTML page of the store."),
     "job": ("cli_report", "job", "Diagnose a job: text, JSON, or an HTML page."),
-    "logs": ("cli_report", "logs", "Diagnose Darshan logs at once, without a set-up."),
+    "logs": ("cli_report", "logs", "Diagnose Darshan logs without a set-up."),
     "applications": ("cli_analyses", "applications", "Rank applications by bytes read and written."),
     "sequential": ("cli_analyses", "sequential", "How sequential the requests of jobs are (Equation 3)."),
     "read-ratio": ("cli_analyses", "read_ratio", "How much of what jobs move is read (Equation 4)."),
@@ -30,11 +30,11 @@ _COMMANDS = {
     "striping": ("cli_analyses", "striping", "How many jobs use a layout of their own on Lustre."),
     "root-causes": ("cli_analyses", "root_causes", "Why large jobs had a low bandwidth."),
     "interference": ("cli_layout", "interference", "Whose traffic files met on their OSTs (LMT)."),
-    "methods": ("cli_analyses", "methods", "Compare methods of the bench, and say why one was slower."),
+    "methods": ("cli_analyses", "methods", "Compare methods of the bench, and show why one was slower."),
     "summarize-job": ("cli_summarize", "summarize_job", "Join what is known of the I/O of jobs, a row a job."),
     "umami": ("cli_umami", "umami", "Show one job against the history of jobs like it."),
     "climate": ("cli_climate", "climate", "Watch histories of jobs: what changed, since when."),
-    "connector": ("cli_sources", "connector", "Look at monitoring sources, and check a site."),
+    "connector": ("cli_sources", "connector", "Inspect monitoring sources, and check a site."),
 }
 _SUBCOMMANDS = {
     name: (f"mpiio_ext.analytics.{module}", attribute, line) for name, (module, attribute, line) in _COMMANDS.items()
@@ -54,7 +54,7 @@ _SUBCOMMANDS = {
     metavar="FILE",
     help="With --results: the report of the bench with what was found.  [default: report.html in DIR]",
 )
-@click.option("--verbose", is_flag=True, help="Show what Spark and Java say when they start.")
+@click.option("--verbose", is_flag=True, help="Show what Spark and Java print when they start.")
 @click.pass_context
 def analyze(context: click.Context, results: tuple[Path, ...], output: Path | None, verbose: bool) -> None:
     """Analyse logs of jobs, servers, and runs of the bench: Darshan, Slurm, LMT and others.

@@ -105,17 +105,20 @@ root_causes = _command(
             type=click.IntRange(min=0),
             default=1000,
             show_default=True,
-            help="Jobs of more processes are looked at.",
+            help="Only jobs of more processes.",
         ),
         click.option(
             "--from-bandwidth",
             type=Bandwidth(),
             default="0",
             show_default=True,
-            help="Bandwidth a second from which on jobs are looked for.",
+            help="Only jobs of this bandwidth or more.",
         ),
         click.option(
-            "--osts", type=click.IntRange(min=0), default=0, help="Only jobs whose files lie on so many OSTs at least."
+            "--osts",
+            type=click.IntRange(min=0),
+            default=0,
+            help="Only jobs whose files lie on at least this many OSTs.",
         ),
         click.option(
             "--bandwidth",
@@ -130,11 +133,13 @@ root_causes = _command(
             type=click.Choice(["critical", "span"]),
             default="critical",
             show_default=True,
-            help="What bytes are divided by: the time in which files are accessed, or the span from the "
-            "first access to the last one (Equation 1), which has the pauses in it.",
+            help="Time by which bytes are divided: the time in which files are accessed, or the span from the first "
+            "access to the last, pauses included (Equation 1).",
         ),
         click.option(
-            "--each-job", is_flag=True, help="A row a job, instead of the median one of an application and the ranges."
+            "--each-job",
+            is_flag=True,
+            help="A row for each job, instead of the median job of each application and the ranges.",
         ),
     ],
     named=True,

@@ -96,8 +96,8 @@ def _told_apart() -> Iterator[None]:
 @output_option(type=_PATH, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
 @click.option("--save", type=_PATH, metavar="TABLE", help="Write the rows that count (.parquet, .sqlite, .csv, .h5).")
-@click.option("--motif", metavar="NAME", help="Only motifs whose name holds this.")
-@click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name holds this.")
+@click.option("--motif", metavar="NAME", help="Only motifs whose name contains this.")
+@click.option("--file-system", "system", metavar="NAME", help="Only file systems whose name contains this.")
 @click.option(
     "--metric",
     "metrics",
@@ -112,7 +112,7 @@ def _told_apart() -> Iterator[None]:
     default="30d",
     show_default=True,
     metavar="TIME",
-    help="A fall alarms for so long before the newest job; 0: for ever.",
+    help="A fall in this time before the newest job raises an alarm; 0: any fall.",
 )
 @click.option(
     "--least", type=click.IntRange(min=3), default=7, show_default=True, help="Jobs that a level has at least."

@@ -58,7 +58,7 @@ _JOBS = click.option(
 )
 @click.option("--subtables", type=click.IntRange(min=1), help="Subtables of each table; default: one a target.")
 @click.option("--anew", is_flag=True, help="Compute the bounds of the subtables again, and write all files.")
-@click.option("--show", "only_show", is_flag=True, help="Only say what lies where.")
+@click.option("--show", "only_show", is_flag=True, help="Print the placement, and write nothing.")
 @output_options
 @_FIGURE
 def place(

@@ -80,7 +80,7 @@ _LOW = click.option(
 
 @click.command("job", context_settings=HELP)
 @click.argument("job_id", type=int, metavar="JOBID")
-@click.option("--user", type=int, metavar="UID", help="Whose job it is, where several users have one of this ID.")
+@click.option("--user", type=int, metavar="UID", help="Owner of the job, if several users have one of this ID.")
 @store_options
 @output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page.")
 @json_option()
@@ -106,7 +106,7 @@ def job(
     found = areas_of(areas)
     for log, why in gone:
         told = "a log" if anonymous or found is not None else log
-        tell(f"{told} {why}: what DXT and HEATMAP of it tell is not used")
+        tell(f"{told} {why}: its DXT and HEATMAP are not used")
     _tell(one.told(found, anonymous or found is not None, low_bandwidth), output, as_json)
 
 
@@ -116,7 +116,7 @@ def job(
 @json_option()
 @click.option("--anonymous", is_flag=True, help="No names, IDs of jobs and people, or times of day.")
 @click.option("--areas", type=_PAGE, metavar="FILE", help="JSON object: application or pattern -> science area.")
-@click.option("--site", type=_PAGE, metavar="FILE", help="Facts of the site: where sources and file systems are.")
+@click.option("--site", type=_PAGE, metavar="FILE", help="Facts of the site: places of sources and file systems.")
 @click.option(
     "--source",
     "sources",
@@ -125,8 +125,10 @@ def job(
     metavar="FILE",
     help="A file of a monitoring source: states of disks (mmlsdisk); may be repeated.",
 )
-@click.option("--file-system", metavar="NAME", help="That the jobs used; default: the one with most of their bytes.")
-@click.option("--one-job", is_flag=True, help="The logs are of one job, whatever their IDs of jobs.")
+@click.option(
+    "--file-system", metavar="NAME", help="File system of the jobs; default: the one with most of their bytes."
+)
+@click.option("--one-job", is_flag=True, help="The logs are of one job, even if their job IDs differ.")
 @_LOW
 def logs(
     paths: tuple[Path, ...],
@@ -197,11 +199,7 @@ def _unread(one: Logs, unread: Sequence[str], jobs: int) -> list[str]:
         return list(unread)
     own = one.tables["darshan_job"]["job_id"][0].as_py()
     whose = {name: job_in_name(name) for name in unread}
-    return [
-        f"{name} (nobody knows whose it is)" if job is None else name
-        for name, job in whose.items()
-        if job in (None, own)
-    ]
+    return [f"{name} (owner unknown)" if job is None else name for name, job in whose.items() if job in (None, own)]
 
 
 def _system(site: Path | None, sources: Sequence[Path]) -> System | None:

@@ -52,7 +52,7 @@ def _reading_options(function: Command) -> Command:
                 metavar="ZONE",
                 help="Of times without zone, e.g. America/Los_Angeles.  [default: UTC, with a warning]",
             ),
-            click.option("--strict", is_flag=True, help="Exit with 1 where a part cannot be read."),
+            click.option("--strict", is_flag=True, help="Exit with 1 if a part cannot be read."),
         ],
     )
 
@@ -69,12 +69,12 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
     if source is None and beginning.lstrip().startswith(f'{{"format": "{FORMAT}"'.encode()):
         records = sources.load(path)
     elif source is None and _is_site(path, beginning):
-        raise AnalyticsError(f"{path}: is a site and no source; `mpiio-ext analyze connector site` says what is in it")
+        raise AnalyticsError(f"{path}: is a site and no source; `mpiio-ext analyze connector site` shows its content")
     else:  # libhdf5 can crash on a damaged file
         reader = sources.read_apart if is_hdf5(path) else sources.read
         records = reader(path, source, time_zone=time_zone or "UTC")
         if time_zone is None and sources.local_times(path, source or records.source):
-            tell(f"{path}: times without a zone are taken for UTC; --time-zone names theirs")
+            tell(f"{path}: times without a zone are read as UTC; --time-zone names another zone")
     for problem in records.problems[:_SHOWN_PROBLEMS]:
         tell(problem)
     more = len(records.problems) - _SHOWN_PROBLEMS

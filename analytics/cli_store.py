@@ -72,7 +72,7 @@ def init(setup: Path, start: str | None, end: str | None) -> None:
 @click.command("manifest", context_settings=HELP)
 @store_options
 @output_options
-@click.option("--all", "every", is_flag=True, help="Also logs that are whole, or of no period so far.")
+@click.option("--all", "every", is_flag=True, help="Also complete logs, and logs of no period so far.")
 def manifest(
     setup: Path, anonymous: bool, areas: Path | None, as_json: bool, csv: Path | None, parquet: Path | None, every: bool
 ) -> None:
@@ -117,7 +117,7 @@ def _named(text: str, option: str, form: str) -> tuple[str, str]:
 def _grouped(tuples: Tuples, bins: Sequence[str], group: str | None, computed: Sequence[str]) -> Tuples:
     """Return tuples with the columns of bins, and one tuple for each group where that is asked for."""
     if computed and group is None:
-        raise click.UsageError("--compute makes columns of groups; --group COLUMNS says of which")
+        raise click.UsageError("--compute makes columns of groups; name the groups by --group COLUMNS")
     for text in bins:
         form = "NEW=COLUMN:EDGES, such as size=bytes_read:1GB,1TB"
         new, made = _named(text, "--bin", form)
@@ -207,4 +207,4 @@ def query(table: str, **options: Any) -> None:
         most=101 if options["percentiles"] else 60,
     )
     if on_terminal and not options["limit"] and rows.num_rows == _MOST_ROWS:
-        echo(f"Only {_MOST_ROWS:,} rows were asked for; --limit, --json, --csv and --parquet go further.")
+        echo(f"Only {_MOST_ROWS:,} rows were requested; --limit, --json, --csv and --parquet return more.")

@@ -66,7 +66,9 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 @click.command(context_settings=HELP)
 @click.argument("logs", nargs=-1, required=True, type=_PATH, metavar="LOG...")
-@click.option("--site", type=_PATH, metavar="FILE", help="Facts of the site: where sources, file systems, clocks are.")
+@click.option(
+    "--site", type=_PATH, metavar="FILE", help="Facts of the site: places of sources and file systems, clocks."
+)
 @click.option(
     "--source",
     "files",
@@ -76,7 +78,9 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
     help="A file of a monitoring source, recognised by its content; may be repeated.",
 )
 @click.option("--time-zone", metavar="ZONE", help="Of times without zone in --source; default: the site's.")
-@click.option("--file-system", metavar="NAME", help="That the jobs used; default: the one with most of their bytes.")
+@click.option(
+    "--file-system", metavar="NAME", help="File system of the jobs; default: the one with most of their bytes."
+)
 @click.option(
     "--edges",
     type=click.Choice(["begin", "touch", "share"]),
@@ -110,8 +114,10 @@ _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 )
 @click.option("--all", "entire", is_flag=True, help="Print all columns for people, not the 20 most important ones.")
 @json_option("Print the rows as JSON.")
-@click.option("--strict", is_flag=True, help="Exit with 1 where a log or source is missing, damaged or not readable.")
-@click.option("--allow-missing", is_flag=True, help="With --strict: what is missing is no error, only what is damaged.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if a log or source is missing, damaged or not readable.")
+@click.option(
+    "--allow-missing", is_flag=True, help="With --strict: only damaged logs and sources are errors, not missing ones."
+)
 def summarize_job(
     logs: tuple[Path, ...],
     site: Path | None,
@@ -149,7 +155,7 @@ def summarize_job(
     from mpiio_ext.analytics.jobs.summarize import summarize
 
     if allow_missing and not strict:
-        raise click.UsageError("--allow-missing says what --strict takes for an error; give both")
+        raise click.UsageError("--allow-missing limits the errors of --strict; give both")
     if joined_file is not None and (join is None or joined_file.suffix not in (".csv", ".parquet")):
         raise click.UsageError("--joined is a file that ends in .csv or .parquet, for the rows of --join TABLE")
     for path in outputs:
@@ -215,7 +221,7 @@ def _tell(found: Jobs) -> None:
         if note["_log_id"] is None:
             tell(f"{note['source']} {note['status']}: {note['what']}")
     of_rows = ((note["source"], note["status"]) for note in notes if note["_log_id"] is not None)
-    tell_notes(of_rows, " (column _notes says why)")
+    tell_notes(of_rows, " (column _notes has the reasons)")
 
 
 def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> System:

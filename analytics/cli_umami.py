@@ -80,10 +80,10 @@ def _write(found: Umami, output: Path, theme: str) -> None:
     "log",
     type=_PATH,
     metavar="FILE",
-    help="The job of a Darshan log instead; one that is not in the table is added for the figure.",
+    help="The job of a Darshan log instead; if it is not in the table, the figure adds it.",
 )
-@click.option("--motif", metavar="NAME", help="Kind of I/O, where a job has several rows, such as ior_fpp_write.")
-@click.option("--file-system", "system", metavar="NAME", help="File system, where a job has rows on several.")
+@click.option("--motif", metavar="NAME", help="Kind of I/O, such as ior_fpp_write, if a job has several rows.")
+@click.option("--file-system", "system", metavar="NAME", help="File system, if a job has rows on several.")
 @click.option(
     "--metric",
     "metrics",
@@ -91,7 +91,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
     metavar="COLUMN",
     help="Metric to show; may be repeated, in the order of the rows.  [default: 9 to 12 of those known]",
 )
-@click.option("--within", type=Duration(), metavar="TIME", help="Only jobs within so long of it, as 90d.")
+@click.option("--within", type=Duration(), metavar="TIME", help="Only jobs within this time of it, as 90d.")
 @click.option("--later", is_flag=True, help="Also jobs that began after it.")
 @row_options
 @output_option(type=_PATH, metavar="FILE", help="Figure (.svg, .png), or page with figure (.html).")

@@ -209,7 +209,7 @@ def _site(value: Any, info: ValidationInfo) -> Site:
 
 @dataclasses.dataclass(frozen=True)
 class Setup:
-    """A checked set-up; `FIELDS` says what each field means.
+    """A checked set-up; `FIELDS` has the meaning of each field.
 
     Attributes
     ----------

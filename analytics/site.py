@@ -93,10 +93,10 @@ FIELDS: dict[str, str] = {
     "/files/*/file_system": "whose files they are; without it they are of the whole machine",
     "/files/*/host": "whose files they are, where it is one host",
     "/files/*/clock": "which clock their stamps are of; default: true, in the site's time zone",
-    "/files/*/stamps": "whether a stamp begins (default) or ends its interval; of sources that do not say it "
+    "/files/*/stamps": "whether a stamp begins (default) or ends its interval; of sources without this fact "
     "(mmperfmon, prometheus, csv)",
     "/files/*/metrics": "prometheus, csv: which metrics are bytes_read, bytes_written and cpu; of a list the first "
-    'that is there; with its unit where the source does not say it: "disk_rate [kB/s]"',
+    'that is there; with its unit if the source has none: "disk_rate [kB/s]"',
 }
 
 _DIRECTIVES = "YmdHj%"
@@ -208,7 +208,7 @@ class Clock:
 
 @dataclasses.dataclass(frozen=True)
 class FileSystem:
-    """A file system; `FIELDS` says what each field means."""
+    """A file system; `FIELDS` has the meaning of each field."""
 
     __pydantic_config__ = CLOSED
 
@@ -238,7 +238,7 @@ def _any_of(patterns: tuple[str, ...], name: str) -> bool:
 
 @dataclasses.dataclass(frozen=True)
 class SourceFiles:
-    """Files of one source; `FIELDS` says what each field means.
+    """Files of one source; `FIELDS` has the meaning of each field.
 
     Attributes
     ----------

@@ -117,7 +117,7 @@ def find_files(
         The range is empty, or longer than 30 years of days.
     """
     if not start < end or (end - start) / 86400 > _MOST_PERIODS:
-        raise AnalyticsError(f"from {start:g} to {end:g} is no range of times that files are looked for in")
+        raise AnalyticsError(f"from {start:g} to {end:g} is no range of times in which to search for files")
     found: dict[Path, Found] = {}
     missing: dict[str, None] = {}
     for files in site.files:

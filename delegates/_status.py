@@ -58,7 +58,7 @@ class DelegateFile:
     drain_errno : why that does not go on; 0: it does.
     end_bytes : one past the last byte that was deposited; 0: none.
     dirty_bytes : bytes that are not in the file yet.
-    errors : file-system errors that nobody has been told of yet.
+    errors : file-system errors not yet reported.
     collectives : accesses of ranks of this host in collectives, which did not use the delegates.
     """
 

@@ -176,7 +176,7 @@ def _after_close(parts: Sequence[DelegateFile]) -> str:
 def _failing(parts: Sequence[DelegateFile]) -> str:
     """Return why writing a file behind its close does not go on; "": it does."""
     code = next((part.drain_errno for part in parts if part.drain_errno), 0)
-    clashes = {errno.EEXIST: "whole, but its name exists", errno.ENODATA: "its .parts was removed"}
+    clashes = {errno.EEXIST: "complete, but its name exists", errno.ENODATA: "its .parts was removed"}
     return clashes.get(code, os.strerror(code)) if code else ""
 
 

@@ -89,14 +89,16 @@ def left_by(rows: Iterable[Observation], wanted: set[Path]) -> Iterator[Left]:
 
 def _clash(staging: Path) -> str:
     """As mpiox_storage_staging_clash()."""
-    return f"is whole as {staging}, and does not get its name, which exists by now: rename one of them"
+    return (
+        f"is complete as {staging}, but does not get its name, because another file has it now: rename one of the two"
+    )
 
 
 def _without_parts(staging: Path) -> str:
     """As mpiox_storage_staging_clash()."""
     return (
-        f"does not get its name: somebody has removed {staging}.parts, which says who has bytes of it; rename "
-        f"{staging} when no I/O delegate (mpiio-ext delegates status), and no cache on a disk, has any left"
+        f"does not get its name: {staging}.parts, the list of delegates with bytes of it, was removed; rename "
+        f"{staging} when no I/O delegate (mpiio-ext delegates status) and no cache on a disk has bytes of it"
     )
 
 
@@ -118,7 +120,7 @@ def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
             texts[path] = _without_parts(staging_name(path))
         elif staging_name(path).exists():
             texts[path] = (
-                f"is not whole, and no delegate of this host writes it: what there is of it is in {staging_name(path)}"
+                f"is incomplete, and no delegate of this host writes it: its bytes are in {staging_name(path)}"
             )
         elif not path.exists():
             texts[path] = "is not there"
@@ -323,7 +325,7 @@ def _said(item: Unwritten, caches: str) -> str:
             "bytes are, if these are not wanted"
         )
     all_the_same = ": --force writes them all the same" if item.changed else ""
-    half = ", and the file is not whole" if item.path.exists() and not item.changed else ""
+    half = ", and the file is incomplete" if item.path.exists() and not item.changed else ""
     return f"{item.path} {item.why}; its bytes are in {caches}{half}{all_the_same}"
 
 

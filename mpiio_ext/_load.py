@@ -183,7 +183,7 @@ def _too_late(mpi: str) -> LoadError:
     culprits = [name for name in ("mpi4py.MPI", "h5py", "netCDF4", "petsc4py") if name in sys.modules]
     cause = f"after {' and '.join(culprits)}" if culprits else f"after {mpi} was loaded"
     return LoadError(
-        f"mpiio_ext is imported {cause}, too late to be put under MPI_File_* in this process. Either write "
+        f"mpiio_ext is imported {cause}, too late to wrap MPI_File_* in this process. Either write "
         "`import mpiio_ext` before the first import of mpi4py.MPI, h5py or netCDF4, or start the program with "
         f"`mpiio-ext run -- PROGRAM` or LD_PRELOAD={get_library()}; a tool alone is imported by its whole name, such "
         "as `import mpiio_ext.analytics`"

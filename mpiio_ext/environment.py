@@ -48,7 +48,7 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_TRACE_CLOCK": Variable(meaning="system: ask the system for every time of a trace"),
     "MPIIO_EXT_ABI": Variable(meaning="openmpi, mpich or mpiabi: the library of a wheel that is tried first"),
     "MPIIO_EXT_PNETCDF": Variable(meaning="libpnetcdf.so for the bench"),
-    "MPIOX_STATS_WITNESS": _own("whom to tell that calls reach the library"),
+    "MPIOX_STATS_WITNESS": _own("receiver of the sign that calls reach the library"),
     "MPIOX_REPORT_STATS": _own("where the statistics for the page of a run go, as lines of JSON"),
     "MPIOX_DELEGATE_STARTER": _own("how a delegate finds those that have spawned it"),
 }

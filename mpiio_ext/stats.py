@@ -72,23 +72,21 @@ class _Stats(Shown):
     delegated_calls : collectives carried out through the delegates.
     delegated_writes, delegated_reads : accesses of one rank through the delegates; they count as independent ones, too.
     delegated_bytes_written, delegated_bytes_read : data bytes that those moved to and from pages of the delegates.
-    delegated_misses : pages that were not cached and had to be asked for.
-    delegated_messages, delegated_message_bytes : requests to delegates of other nodes and their size in bytes, with
+    delegated_misses : pages that were not cached, so that ranks requested them. delegated_messages,
+    delegated_message_bytes : requests to delegates of other nodes and their size in bytes, with
         the answers.
     bypass_bytes_written, bypass_bytes_read : bytes that went past the delegates: whole pages of long runs.
-    delegated_flush_barriers : times that all written bytes were brought to the file.
-    moved_ranges : page ranges given to another delegate to even the load out.
-    remapped_ranges : page ranges given to another delegate because the arbiter said so.
-    redirected_pages : page accesses repeated because the page had moved to another delegate.
-    deferred_errors : ranges of bytes that delegates had taken and could not write.
-    dead_delegate_accesses : page accesses made in the file, since the delegate of the page was gone.
-    plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying and messages, of file-system requests,
+    delegated_flush_barriers : flushes of all written bytes to the file. moved_ranges : page ranges assigned to another
+    delegate to balance the load. remapped_ranges : page ranges assigned to another delegate by the arbiter's map.
+    redirected_pages : page accesses repeated because the page had moved to another delegate. deferred_errors : ranges
+    of bytes that delegates had accepted and could not write. dead_delegate_accesses : page accesses made in the file
+    because the page's delegate was dead. plan_s, exchange_s, io_s, wait_s, total_s : seconds of planning, of copying
+    and messages, of file-system requests,
         of waiting for other ranks, and inside collectives altogether.
     messages_s : of those of copying and messages, seconds of messages between nodes.
     independent_s : seconds inside accesses of one rank alone.
     delegated_s : of those, seconds inside accesses through delegates.
-    flush_barrier_s : seconds until what was written through delegates was in the file: sync, close, other ways
-        of access.
+    flush_barrier_s : seconds until bytes written through delegates were in the file: sync, close, other ways of access.
     write_s, read_s, sync_s : seconds inside calls that wrote, that read, and that brought written bytes to the file;
         0 without statistics.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.

@@ -130,7 +130,7 @@ def _check_room(comm: MPI.Intracomm, plan: Plan, place: Path, most_bytes: int) -
     if comm.rank == 0 and room > (free := free_bytes(place)):
         error = ValueError(
             f"{place}: the path needs room for up to {room:,} bytes, and {free:,} are free: name a "
-            "folder of another file system, or say with --most-bytes what each rank may write"
+            "folder of another file system, or limit the bytes that each rank writes by --most-bytes"
         )
     _refuse(comm, error, FAILED)
 
@@ -164,7 +164,10 @@ def _say_in_vain(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
             total[name, why] += 0 if before else count
     for (name, why), count in sorted(total.items()):
         if count:
-            echo(f"  in vain: {count:,} x {name}: {why} (as a program may that asks, or that comes second)")
+            echo(
+                f"  in vain: {count:,} x {name}: {why} (as in a program that probes for a file, or in which another "
+                f"rank was first)"
+            )
 
 
 def _say_failed(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> bool:
@@ -248,9 +251,9 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     type=Duration(zero=True),
     default="60s",
     show_default=True,
-    help="A rank that makes no progress for so long says where it stands; 0: never.",
+    help="A rank without progress for this time reports its place; 0: never.",
 )
-@click.option("--existing", is_flag=True, help="FOLDER may hold files that no replay has made; they may be lost.")
+@click.option("--existing", is_flag=True, help="FOLDER may have files that no replay has made; they may be lost.")
 @click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
 @click.option(
     "-H",
@@ -261,7 +264,7 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     help="The same, with a hint.",
 )
 @click.option("--hints-file", metavar="FILE", help="The same, with the hints of FILE.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done, and end.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done, and exit.")
 @click.option("--orders", is_flag=True, hidden=True)  # of a tuner: mpiio_ext.pioneer.orders
 def replay(
     workload_path: str,

@@ -284,7 +284,7 @@ def complaints(said: str) -> list[str]:
     But where the launcher cannot spawn, what takes the place of processes is rightly told.
     """
     own = [line for line in said.splitlines() if re.search(r"\bmpiio[_-]ext\b", line)]
-    return [line for line in own if not line.endswith("takes its place")]
+    return [line for line in own if not line.endswith("is in force")]
 
 
 def mpi4py(environment: Environment, folder: Path, cases: int) -> str:

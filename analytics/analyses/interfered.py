@@ -146,7 +146,7 @@ def _caption(counts: dict[int | None, int], unmoved: int) -> str:
     if missing := counts.get(None, 0) - unmoved:
         words.append(f"{count_words(missing, 'pair')} left out: LMT has no step of the time.")
     if unmoved:
-        words.append(f"{count_words(unmoved, 'pair')} left out: LMT tells that the OST moved nothing meanwhile.")
+        words.append(f"{count_words(unmoved, 'pair')} left out: by LMT the OST moved nothing meanwhile.")
     return " ".join(words) or "No file on OSTs was in use in this direction."
 
 

@@ -66,7 +66,7 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
     notes += wrong
     job, place = None, None
     if job_id is None:
-        notes.append(Note("jobs", "missing", "the results do not say in which job of the scheduler the bench ran"))
+        notes.append(Note("jobs", "missing", "the results do not name the scheduler's job of the bench"))
     else:
         job, wrong = system.job(job_id, period)
         notes += wrong

@@ -96,7 +96,7 @@ def read(path: Path) -> list[Measurement]:
         started = str(results.environment["started"])
         started_unix_s = datetime.datetime.fromisoformat(started).timestamp()
     except (KeyError, ValueError, OverflowError) as error:
-        raise AnalyticsError(f"{path}: does not say when it was started") from error
+        raise AnalyticsError(f"{path}: has no start time") from error
     return [_measurement(results, each, started, started_unix_s) for each in results.rows]
 
 
@@ -202,7 +202,7 @@ def joined(
         "_sources": "results",
     }
     if not found.periods:
-        why = f"{scalars['_log']}: the results do not say when it was measured"
+        why = f"{scalars['_log']}: the results have no time of measurement"
         return scalars, [Note("results", "missing", why)]
     answers = [ask(system, chosen, Period(begin, end + tail_s), edges, found.job) for begin, end in found.periods]
     told = dict.fromkeys(source for answer in answers for source in answer.sources)

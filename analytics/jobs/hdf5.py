@@ -161,7 +161,7 @@ def _opened(path: Path) -> Iterator[h5py.File]:
     with path.open("rb") as stream:
         block = stream.read(_BLOCK)
     if not block.startswith(_SIGNED):
-        raise HistoryError("it has no checksum in front: summarize-job has not written it, or it is damaged")
+        raise HistoryError("it does not begin with a checksum: another program wrote it, or it is damaged")
     if block[len(_SIGNED) :].split(b"\n")[0] != _digest(path):
         raise HistoryError("its checksum is wrong: it is damaged, or another program has changed it")
     with h5py.File(path, "r") as file:

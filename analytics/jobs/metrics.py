@@ -107,7 +107,7 @@ METRICS = {
     for name, label, unit, factor, good in _LISTED
 }
 
-#: Rows of an UMAMI figure where none are asked for, in this order, as far as there are values.
+#: Rows of an UMAMI figure where no hint requests them, in this order, as far as there are values.
 DEFAULT_ROWS = (
     PERFORMANCE,
     "coverage_factor_bw",

@@ -147,7 +147,7 @@ def _summary(
     scalars |= {"_file_system": chosen.name, "_edges": edges, "_sources": "darshan"}
     start, end = scalars["darshan_start_time"], scalars["darshan_end_time"]
     if start is None or end is None or end < start:
-        notes.append(Note("darshan", "partial", f"{log.outcome.log}: the log does not say when the job ended"))
+        notes.append(Note("darshan", "partial", f"{log.outcome.log}: the log has no end time of the job"))
         return _noted(scalars, notes), notes, {}
     period = Period(float(start), float(end) + tail_s)
     scalars |= {"_datetime_start": period.start, "_datetime_end": period.end}

@@ -128,7 +128,7 @@ class Results(abc.ABC):
         texts = [f"{taken.explain(run=run)}\n\n{what}: computed of the tuples above" for what, taken in self._steps]
         if self._waits_for:
             texts.append(
-                f"{self._waits_for}: not run yet, so that the plan behind it is not known (look at .columns first)"
+                f"{self._waits_for}: not run yet, so that the plan behind it is not known (read .columns first)"
             )
         else:
             table = self.expression

@@ -34,10 +34,10 @@ from mpiio_ext.common.slurm import SlurmError, expand_nodes
 
 COBALT = Table(
     "cobalt",
-    "one row a job: what Cobalt says beyond the columns of slurm",
+    "one row a job: columns of Cobalt that slurm does not have",
     (
         Column("job_id", "int64", "", "ID of the job"),
-        Column("machine", "string", "", "mira, theta …; NULL where it is not said"),
+        Column("machine", "string", "", "mira, theta …; NULL if unknown"),
         Column("location", "string", "", "partition (MIR-08800-3BFF1-3-4096) or nodes (3-6,10), as printed"),
         Column("mode", "string", "", "script, c16 …"),
         Column("nodes_requested", "int64", "count", ""),

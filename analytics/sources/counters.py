@@ -369,7 +369,7 @@ def _checked(table: Counters, path: str) -> None:
         if values is None or (name == "nprocs" and table.form == "records" and np.isnan(values).all()):
             continue
         if not ((values >= low) & (values <= high)).all():
-            raise SourceError(path, 0, f"{name} has a value that is none")
+            raise SourceError(path, 0, f"{name} has an invalid value")
 
 
 def _tables(table: Counters, path: Path, source_log: int) -> dict[str, pa.Table]:

@@ -99,7 +99,7 @@ def _why_no_log(path: str) -> str:
     if len(head) < 16:
         return f"is no Darshan log, or cut off in its header: it has {size} bytes"
     if head[8:] not in (struct.pack(f"{order}q", MAGIC) for order in "<>"):
-        return "is no Darshan log: it has not its magic number"
+        return "is no Darshan log: its magic number is wrong"
     return _why_no_version(version.decode("ascii", "replace")) or (
         "failed to read darshan log file header: it is cut off or damaged"
     )

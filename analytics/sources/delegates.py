@@ -16,7 +16,7 @@ from mpiio_ext.analytics.sources.documents import read_json, row_of
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-_SAMPLED = Column("time", "float64", "s since 1970 UTC", "when the delegates were looked at")
+_SAMPLED = Column("time", "float64", "s since 1970 UTC", "when the delegates were inspected")
 _WHOSE = (
     Column("group", "string", "", "of the job's delegates"),
     Column("delegate", "int64", "", "number in the group"),
@@ -60,14 +60,14 @@ FILES = Table(
         Column("openers", "int64", "count", "openings that use it"),
         Column("readable", "bool", "", ""),
         Column("writable", "bool", "", ""),
-        Column("replica", "bool", "", "the delegate holds copies of another's pages of it"),
+        Column("replica", "bool", "", "the delegate has copies of another's pages of it"),
         Column("hidden", "bool", "", "its path is the name that it has until all of it is written"),
         Column("scratch", "bool", "", "it is never written, and goes with the job"),
         Column("draining", "bool", "", "it has been closed, and is still being written"),
         Column("drain_errno", "int64", "", "why that does not go on: errno; 0: it does"),
         Column("end_bytes", "int64", "B", "one past the last byte that was deposited"),
         Column("dirty_bytes", "int64", "B", "not in the file yet"),
-        Column("errors", "int64", "count", "errors that nobody has been told of yet"),
+        Column("errors", "int64", "count", "errors not yet reported"),
         Column("collectives", "int64", "count", "accesses in collectives, which did not use the delegates; else NULL"),
         Column("others", "string", "", "further fields: JSON; NULL without any"),
     ),

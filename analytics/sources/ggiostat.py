@@ -115,7 +115,7 @@ def _from_text(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, 
             names = [name.strip().lower() for name in values]
             missing = [name for name in _NEEDED if name not in names]
             if missing or len(set(names)) < len(names):
-                raise SourceError(str(path), number, f"no export of ggiostat: it lacks {', '.join(missing) or 'names'}")
+                raise SourceError(str(path), number, f"no export of ggiostat: without {', '.join(missing) or 'names'}")
         elif len(values) != len(names):
             problems.add(number, f"{len(values)} values, and the first line has {len(names)}")
         else:

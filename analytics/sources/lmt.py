@@ -59,7 +59,7 @@ SERVERS = Table(
     "one row a sample and a server: its load",
     (
         _TIME,
-        Column("server", "string", "", "name of the host; NULL of the metadata server in h5lmt, which does not say it"),
+        Column("server", "string", "", "name of the host; NULL of the metadata server in h5lmt"),
         Column("kind", "string", "", "oss or mds"),
         Column("quantity", "string", "", "cpu or memory"),
         Column("value", "float64", "%", "of the server; NULL where LMT lost it"),
@@ -70,7 +70,7 @@ OPERATIONS = Table(
     "one row a step of 5 s, a metadata server and an operation that it knows",
     (
         Column("time", "float64", "s since 1970 UTC", "start of the half-open step"),
-        Column("server", "string", "", "name of the host; NULL in h5lmt, which does not say it"),
+        Column("server", "string", "", "name of the host; NULL in h5lmt, which does not have it"),
         Column("operation", "string", "", "open, close, getattr …"),
         Column("count", "float64", "count", "in this step; NULL where LMT lost it"),
     ),

@@ -266,7 +266,7 @@ class _Reader:
         if self._open:
             self._problems.add(self._line, "cut: the table that begins here has no (total)")
         if self._inodes or self._awaited:
-            self._problems.add(self._line, "cut: the snapshot that begins here has not all numbers of inodes", 0)
+            self._problems.add(self._line, "cut: the snapshot that begins here does not have all numbers of inodes", 0)
         self._mine, self._inodes, self._open, self._awaited = {}, {}, False, False
 
 

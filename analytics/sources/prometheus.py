@@ -120,7 +120,7 @@ class Prometheus(Source):
         if not isinstance(document, dict) or document.get("status") not in ("success", "error"):
             raise SourceError(str(path), 0, 'no answer of Prometheus: no "status"')
         if document["status"] == "error":
-            raise SourceError(str(path), 0, f"Prometheus says {document.get('errorType')}: {document.get('error')}")
+            raise SourceError(str(path), 0, f"Prometheus answers {document.get('errorType')}: {document.get('error')}")
         data = document.get("data")
         result = data.get("result") if isinstance(data, dict) else None
         kind = data.get("resultType") if isinstance(data, dict) else None

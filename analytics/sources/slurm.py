@@ -401,7 +401,7 @@ class Slurm(Source):
         try:
             lines.validate(full=True)
         except pa.ArrowException as error:
-            raise SourceError(str(path), 0, f"texts that are none: {error}") from error
+            raise SourceError(str(path), 0, f"invalid texts: {error}") from error
         tables = {"slurm": SLURM.schema().empty_table()}
         try:
             tables |= taken(convert([path.name], str(path.parent), file.time_zone), file)

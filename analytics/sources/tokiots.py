@@ -38,7 +38,7 @@ TIMESERIES = Table(
         Column("dataset", "string", "", "readbytes, readrates, cpuload, opens …"),
         Column("column", "string", "", "target or server: bb0001:nvme0n1, ngfsv468.nersc.gov:na07md01lun …"),
         Column("value", "float64", "", "in the unit; NULL where it was lost"),
-        Column("unit", "string", "", "as stored: bytes, bytes/sec, ops, %, KiB …; empty where nobody says it"),
+        Column("unit", "string", "", "as stored: bytes, bytes/sec, ops, %, KiB …; empty if unknown"),
     ),
 )
 

@@ -386,7 +386,7 @@ def _convert_all(filler: _Filler, logs: pa.Table, quiet: bool | None) -> None:
         filler.set_aside(rows, "unreadable", [found[int(row)].as_py()[1:] for row in rows], [None] * len(rows))
         rows = np.flatnonzero(repeated)
         names = [same[int(row)].as_py() for row in rows]
-        filler.set_aside(rows, "duplicate", [f"holds the same as {name}" for name in names], names)
+        filler.set_aside(rows, "duplicate", [f"is equal to {name}" for name in names], names)
         advance(by=int((repeated | unreadable | bad).sum()))
         rows = np.flatnonzero(~repeated & ~unreadable & ~bad)
         for chunk, done in pool.each(lambda chunk: filler.convert(pool, chunk), filler.chunks(rows)):

@@ -134,7 +134,7 @@ class Days:
         first, other = self._seen.setdefault((rows.num_rows, read, written), (ends["min"], log))
         apart = abs(ends["min"] - first)
         if apart and apart <= _MOST and apart % _STEP == 0 and read + written:
-            words = f"lmt: {log} holds the same as {other}, {apart / 3600:g} h apart: {_advice(self.zone)}"
+            words = f"lmt: {log} is equal to {other}, {apart / 3600:g} h apart: {_advice(self.zone)}"
             self._notes.setdefault(("same", apart), words)
 
     def _after_midnight(self, first: float, last: float, date: str) -> float:

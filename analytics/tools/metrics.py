@@ -122,8 +122,8 @@ def unknown(records: Records) -> str:
     there = [f"{name} [{unit}]" if unit else name for name, unit in sorted(_pairs(records.tables["series"]))]
     more = f" and {len(there) - 4:,} more" if len(there) > 4 else ""
     return (
-        f"{records.path}: no known metric name (there are {', '.join(there[:4]) or 'none'}{more}); say in site.json, "
-        'as metrics of its files, what is bytes_read, bytes_written or cpu, as {"bytes_read": "NAME [B/s]"}'
+        f"{records.path}: no known metric name (there are {', '.join(there[:4]) or 'none'}{more}); name in site.json, "
+        'as metrics of its files, bytes_read, bytes_written or cpu, as {"bytes_read": "NAME [B/s]"}'
     )
 
 

@@ -23,7 +23,7 @@ def placement(records: Sequence[Records], names: Sequence[str] | None) -> tuple[
     if not maps:
         return None, ["no map of the network"]
     if not names:
-        return None, ["no source says on which nodes the job ran"]
+        return None, ["no source names the nodes of the job"]
     found = [(job_radius(each.tables["processors"], names), each) for each in maps]
     best, where = max(found, key=lambda pair: pair[0].nodes)
     if not best.nodes:

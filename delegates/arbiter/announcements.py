@@ -42,7 +42,7 @@ _OWNERS_DOING = {
     errno.ENXIO: "it is no plain file",
     errno.EACCES: "it must not be read",
     errno.EPERM: "it must not be read",
-    errno.EAGAIN: "somebody holds a lease on it",
+    errno.EAGAIN: "another process has a lease on it",
 }
 
 
@@ -115,7 +115,7 @@ def _number(words: Mapping[str, str], name: str, least: int, most: int) -> int:
 def _word(words: Mapping[str, str], name: str, pattern: re.Pattern[str]) -> str:
     text = words.get(name, "")
     if not pattern.fullmatch(text):
-        raise _NoAnnouncementError(f"its {name} is {text[:24]!r}, which no job would say")
+        raise _NoAnnouncementError(f"its {name} is {text[:24]!r}, which no job writes")
     return text
 
 

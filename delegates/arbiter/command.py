@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 _SLURM = "mpiio_ext.delegates.arbiter.slurm.command"
 _COMMANDS = {
-    "slurm-watch": (_SLURM, "watch", "Tell the arbiter what squeue or sacct list."),
-    "slurm-script": (_SLURM, "script", "Print a prolog or epilog that tells the arbiter of a job."),
+    "slurm-watch": (_SLURM, "watch", "Send the arbiter what squeue or sacct list."),
+    "slurm-script": (_SLURM, "script", "Print a prolog or epilog that reports a job to the arbiter."),
 }
 
 
@@ -52,7 +52,7 @@ _COMMANDS = {
     metavar="PROGRAM=NUMBER",
     help="mckp: what a MB/s of this program counts [1]. May be given several times.",
 )
-@click.option("--compute-nodes", type=int, help="static: of the whole machine [those of the jobs].")
+@click.option("--compute-nodes", type=int, help="static: of the machine [those of the jobs].")
 @click.option("--most", type=int, help="I/O nodes that one job gets at most [as many as there are].")
 @click.option(
     "--divisible/--no-divisible",
@@ -77,12 +77,12 @@ _COMMANDS = {
     "--migration-cost", type=Duration(zero=True), help="mckp: time without I/O of a job that gets another number [0]."
 )
 @click.option("--horizon", type=Duration(), help="mckp: time until the next decision, as a rule [10m].")
-@click.option("--hysteresis", type=float, help="mckp: gain of the whole below which running jobs keep theirs [0].")
-@click.option("--lease", type=Duration(), help="Time without a word after which a job is dead [10s].")
+@click.option("--hysteresis", type=float, help="mckp: total gain below which the grants of running jobs stay [0].")
+@click.option("--lease", type=Duration(), help="Time without a sign of life after which a job counts as dead [10s].")
 @click.option(
     "--reserve",
     type=Duration(zero=True),
-    help="Time for which a job that the scheduler says has begun is counted before its first file [0].",
+    help="Time for which a job that the scheduler has started counts before its first file [0].",
 )
 @click.option(
     "--set",
@@ -130,7 +130,7 @@ def arbiter(
         if only_set:
             settings.write(folder, first)
             if is_served(folder) is False:
-                tell(f"{folder}: nobody serves this folder now; the next arbiter takes these settings")
+                tell(f"{folder}: no arbiter serves this folder now; the next one uses these settings")
             return
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -173,7 +173,7 @@ def _settings(folder: Path, given: Mapping[str, Any], curves: Path | None, weigh
     if curves is not None:
         known["curves"] = _curves(curves)
     if "io_nodes" not in known:
-        raise ArgumentError(f"{folder} has no settings.json yet: say --io-nodes")
+        raise ArgumentError(f"{folder} has no settings.json yet: give --io-nodes")
     return settings.decode(json.dumps(known))
 
 

@@ -34,8 +34,8 @@ class Programs:
         self._policy = settings.make_policy()
         if self._policy.asks_system and settings.compute_nodes is None:
             tell(
-                f"{settings.policy}: the compute nodes of the whole machine are not known (--compute-nodes): those "
-                "of the jobs that run at a decision are taken"
+                f"{settings.policy}: the machine's number of compute nodes is unknown (--compute-nodes): a decision "
+                f"counts those of the running jobs"
             )
 
     def curve(self, program: str, delegates: int) -> Curve | None:
@@ -52,7 +52,7 @@ class Programs:
         whole = self._settings.curve(program)
         points = {} if whole is None else {count: p for count, p in whole.points.items() if 1 <= count <= reach}
         if not points:
-            self._say(program, f"its curve says nothing about 1 to {reach} I/O nodes")
+            self._say(program, f"its curve has no point from 1 to {reach} I/O nodes")
         return Curve(points) if points else None
 
     def _say(self, program: str, why: str) -> None:

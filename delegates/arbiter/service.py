@@ -85,7 +85,7 @@ class Arbiter:
         if first is not None:
             settings.write(folder, first)
         elif not known:
-            raise ArgumentError(f"{folder} has no settings.json: say --io-nodes")
+            raise ArgumentError(f"{folder} has no settings.json: give --io-nodes")
         self._settings = settings.read(folder)
         self._settings_seen: int | None = (folder / "settings.json").stat().st_mtime_ns
         self._programs = Programs(self._settings, tell)
@@ -196,7 +196,7 @@ class Arbiter:
             elif counted[job.uid] > self._settings.jobs_per_user:
                 refused[job.job] = Refusal(job.uid, f"its owner has more than {self._settings.jobs_per_user} jobs here")
             elif most is not None and job.nodes is not None and job.nodes > most:
-                refused[job.job] = Refusal(job.uid, f"it asks for {job.nodes} compute nodes of {most}")
+                refused[job.job] = Refusal(job.uid, f"it requests {job.nodes} compute nodes of {most}")
             else:
                 chosen.append(job)
         return chosen

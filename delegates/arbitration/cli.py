@@ -110,7 +110,7 @@ _json = json_option("Print the results as JSON.")
     type=Counts(),
     default="0..128",
     show_default=True,
-    help="Sizes of the pool; a range of more than 32 goes by steps of 8, or as 0..128:1 says.",
+    help="Sizes of the pool; a range of more than 32 has steps of 8, or of its own, as 0..128:1.",
 )
 @click.option(
     "--compute-nodes",
@@ -296,7 +296,7 @@ _OF_MCKP = {
     type=float,
     default=0.0,
     show_default=True,
-    help="MCKP: gain of the whole below which jobs keep their `current`.",
+    help="MCKP: total gain below which jobs stay at their `current`.",
 )
 @click.option("--shared-node", is_flag=True, help="MCKP: one I/O node is shared by those that get none.")
 @_json
@@ -364,10 +364,10 @@ def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
     "--store",
     type=_PATH,
     metavar="FILE",
-    help="Keep the curves there, each as a new version. Without measurements: show what is there.",
+    help="Store the curves there, each as a new version. Without measurements: show the stored ones.",
 )
-@click.option("--versions", is_flag=True, help="With --store: show all versions that are kept.")
-@click.option("--undo", metavar="NAME", help="With --store: the version before the one in force holds again.")
+@click.option("--versions", is_flag=True, help="With --store: show all versions.")
+@click.option("--undo", metavar="NAME", help="With --store: the version before the current one is in force again.")
 @click.option("--match", default="", metavar="TEXT", help="Only curves whose name contains this.")
 @_output
 @_json
@@ -396,7 +396,7 @@ def curves(
         raise click.UsageError("name measurements by one of --forge, --bench, --darshan-log and --setup, or a --store")
     kept = None if store is None else Store(store)
     if kept is not None and undo is not None:
-        echo(f"{undo}: version {kept.undo(undo)} holds again", err=as_json)
+        echo(f"{undo}: version {kept.undo(undo)} is in force again", err=as_json)
     found, notes = _found(given, kept, sources)
     found = gather.named(found, match, program)
     if kept is not None and given:
@@ -443,5 +443,5 @@ def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any])
         else learnt.patterns_of_logs(sources["darshan_log"])
     )
     if not patterns:
-        raise CurveError("no log says what a program has read or written" + "".join(f"; {note}" for note in notes))
+        raise CurveError("no log has bytes that a program read or wrote" + "".join(f"; {note}" for note in notes))
     return gather.learnt(patterns, sources["base"]), notes

@@ -122,7 +122,7 @@ class Curve:
         below = max((count for count in self.points if count < io_nodes), default=None)
         above = min((count for count in self.points if count > io_nodes), default=None)
         if below is None or above is None:
-            raise ArgumentError(f"the curve says nothing about {io_nodes} I/O nodes, only about {list(self.points)}")
+            raise ArgumentError(f"the curve has no point at {io_nodes} I/O nodes, only at {list(self.points)}")
         part = (io_nodes - below) / (above - below)
         return (1 - part) * self.points[below].mean + part * self.points[above].mean
 

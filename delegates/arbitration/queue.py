@@ -159,7 +159,9 @@ class _Queue:
                 continue
             assert grant.bandwidth is not None
             if grant.bandwidth <= 0:
-                raise CurveError(f"job {name}: would never end with {grant.io_nodes} I/O nodes: its curve says 0 MB/s")
+                raise CurveError(
+                    f"job {name}: would never end with {grant.io_nodes} I/O nodes: its curve has 0 MB/s there"
+                )
             if each.io_nodes >= 0:
                 each.changes += 1
                 each.still_until_s = now + self.migration_s

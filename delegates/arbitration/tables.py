@@ -58,7 +58,7 @@ def _rows(path: Path, columns: Sequence[str]) -> Iterator[tuple[str, dict[str, s
     for row in reader:
         where = f"{path}:{reader.line_num}"
         if None in row or any(row[name] is None for name in columns):
-            raise CurveError(f"{where}: has not as many fields as the first line has columns")
+            raise CurveError(f"{where}: the number of its fields is not that of the first line's columns")
         yield where, row
 
 

@@ -115,7 +115,7 @@ def _path_of(folder: Path) -> WorkloadPath:
         raise TuneError(_NO_MPI_IO if saw else "the tracer saw no program: is it a dynamically linked one?")
     each_rank = len(tables) <= MOST_GROUPS
     if not each_rank:
-        echo(f"{len(tables)} ranks: a path tells {MOST_GROUPS} apart: one rank stands for those like it")
+        echo(f"{len(tables)} ranks: a path distinguishes {MOST_GROUPS}: one rank stands for those like it")
     return without_names(path_of(tables, info, each_rank=each_rank))
 
 
@@ -495,7 +495,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 0.9999),
-    help="Of the decision.  [default: 0.95; less, but not below 0.75, where the budget holds no more]",
+    help="Of the decision.  [default: 0.95; less, but not below 0.75, if the budget allows no more]",
 )
 @click.option("--seed", type=int, default=1, show_default=True)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")

@@ -76,7 +76,7 @@ class Gain:
         worth = (
             f"{self.before_s / both_s:.2g} times as fast with the merge"
             if both_s < self.before_s
-            else "slower with the merge: only for who does not merge"
+            else "slower with the merge: use it only without one"
         )
         return (
             f"{self.reason.why}: with {hints} the calls take {self.after_s:.2g} s in place of "

@@ -502,7 +502,7 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
         budget_s = 0.0
     if values["ranks"] is not None and not (values["dry_run"] or values["list_kernels"]):
         raise click.BadParameter(
-            "is for --dry-run and --list; otherwise the launcher says how many ranks run", param_hint="'--ranks'"
+            "is for --dry-run and --list; otherwise the launcher sets the number of ranks", param_hint="'--ranks'"
         )
     choice = _Choice(ctx, values)
     return Options(

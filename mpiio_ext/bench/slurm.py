@@ -117,7 +117,7 @@ def batch_script(job: Job) -> str:
         "# system takes the lock back when this script ends, however it ends.",
         'exec 9>>"$archive/.job.lock"',
         "if ! flock --nonblock 9; then",
-        '    echo "$0: another job holds $archive/.job.lock: nothing is run" >&2',
+        '    echo "$0: another job has locked $archive/.job.lock: nothing is run" >&2',
         "    exit 2",
         "fi",
         "",
@@ -185,7 +185,7 @@ def _check_arguments(bench: click.Command, suite: str, arguments: Sequence[str])
 @click.option(
     "--constraint", callback=_matching(_CONSTRAINT, "a constraint"), help="Features that the nodes must have."
 )
-@click.option("--mail-user", callback=_matching(_NAME, "an address"), help="Who is told when the job fails.")
+@click.option("--mail-user", callback=_matching(_NAME, "an address"), help="Address to notify when the job fails.")
 @click.option(
     "--module",
     "modules",

@@ -164,7 +164,7 @@ def plan(options: Options, ranks: int) -> Work:
         why = (
             f": {absent[0].what}: {absent[0].reason}"
             if absent
-            else (": nothing of what was asked for has a form for the interfaces asked for")
+            else (": nothing requested has a form for the requested interfaces")
         )
         raise SetupError(f"nothing to run{why}")
     cases = tuple(case for case in wanted if case.methods(list(methods)))

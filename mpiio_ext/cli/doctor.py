@@ -150,7 +150,7 @@ def doctor(
             if not as_json:
                 lines.add(item)
     except JobEnded:
-        last = bad("job.ended", "the launcher has ended the job", "its own messages say why")
+        last = bad("job.ended", "the launcher has ended the job", "see its own messages")
         found.append(last)
         if not as_json:
             lines.add(last)

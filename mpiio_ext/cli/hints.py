@@ -23,9 +23,7 @@ _WIDE_COLUMNS = 110
 @click.command(context_settings=HELP)
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=complete_name)
 @click.option("--path", default="", metavar="FILE", help="Name by which the program opens the file.")
-@click.option(
-    "--changed", "only_set", is_flag=True, help="Only what somebody has set: hints whose source is not default."
-)
+@click.option("--changed", "only_set", is_flag=True, help="Only hints that are set: those whose source is not default.")
 @json_option()
 @click.option("--markdown", is_flag=True, help="Print the table of docs/reference/hints.md: every hint, its default.")
 def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, markdown: bool) -> None:

@@ -63,7 +63,7 @@ def _refuse_second_run(folder: Path) -> None:
 @click.option("--system-files", is_flag=True, help="Record files of the system and of MPI, too: /proc, libraries.")
 @only_option
 @skip_option
-@click.option("--folders", is_flag=True, help="Record that a Python program looks at folders, too.")
+@click.option("--folders", is_flag=True, help="Record a Python program's reads of folders, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
 @click.argument(
     "command",

@@ -32,8 +32,8 @@ def _check_merges(subfiles: bool, unmerged: bool, pattern: str | None) -> None:
         raise click.UsageError("--unmerged needs --subfiles")
     if subfiles and not unmerged and pattern is not None:
         raise click.UsageError(
-            "--subfiles counts the seconds of merges, which no number of --metric-regex can be "
-            "compared with: judge by --metric, or say --unmerged"
+            "--subfiles counts the seconds of merges, which --metric-regex has no number for: judge by --metric, or "
+            "give --unmerged"
         )
 
 
@@ -70,8 +70,8 @@ def _dry_run(job: Job) -> None:
     type=click.Choice(["auto", "elapsed", "io"]),
     default="auto",
     show_default=True,
-    help="elapsed: the whole command; io: inside data access, by the statistics; auto: io where that is a "
-    "small part of the whole and can be told.",
+    help="elapsed: the whole command; io: inside data access, by the statistics; auto: io if it is known, and a small "
+    "part of the whole.",
 )
 @click.option("--metric-regex", "pattern", metavar="REGEX", help="Read a bandwidth from the output; higher is better.")
 @click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
@@ -93,7 +93,7 @@ def _dry_run(job: Job) -> None:
     is_flag=True,
     help="Also try mpiox_subfiles; merges are measured, and count. --before has to delete the files.",
 )
-@click.option("--unmerged", is_flag=True, help="With --subfiles: nobody merges, so that merges do not count.")
+@click.option("--unmerged", is_flag=True, help="With --subfiles: do not merge, and do not count merges.")
 @click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")
 @click.option(
     "--kernel",

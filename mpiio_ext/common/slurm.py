@@ -193,7 +193,7 @@ def read_json(text: str, add: Add, bad: list[str], *, by_id: bool = False) -> No
     if isinstance(items, list):
         entries = [(str(item.get("job_id", "")) if isinstance(item, dict) else "?", item) for item in items]
         if document.get("errors") and not items:
-            raise SlurmError(f"Slurm says: {json.dumps(document['errors'])[:200]}")
+            raise SlurmError(f"Slurm answers: {json.dumps(document['errors'])[:200]}")
     elif isinstance(document, dict) and by_id:
         entries = [
             (str(item.get("jobidraw", name)) if isinstance(item, dict) else name, item and _by_column(item))

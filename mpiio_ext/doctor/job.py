@@ -73,7 +73,7 @@ def examine_job(
 def _version(seen: _Seen) -> Finding:
     key = "mpi.version"
     if not seen.has("version"):
-        advice = "python -c 'import mpiio_ext; from mpi4py import MPI' says more; programs in C may work"
+        advice = "python -c 'import mpiio_ext; from mpi4py import MPI' prints more; programs in C may work"
         return (warn if seen.program else bad)(key, f"no MPI from Python: {seen.answer.reason()}", advice)
     version, standard = " ".join(str(seen.get("version")).split()), ".".join(map(str, seen.get("standard") or ()))
     theirs = family_of(version)
@@ -83,7 +83,7 @@ def _version(seen: _Seen) -> Finding:
     if seen.program and (strange or seen.another()):
         theirs = f"{seen.program['version'] or FAMILIES.get(seen.family, '')} ({seen.program['library']})"
         text = f"mpi4py uses {version}, the program {theirs}: the job was not examined"
-        advice = "an environment whose mpi4py uses the program's MPI tells about that one"
+        advice = "to check the program's MPI, use an environment whose mpi4py uses it"
         return warn(key, text, advice, program=theirs, **facts)
     if strange:
         text = f"mpi4py uses {version}, but this mpiio_ext is for {FAMILIES[seen.family]}"
@@ -141,7 +141,7 @@ def _trip(seen: _Seen) -> Finding:
         return bad(key, "a collective has read back other bytes than were written", "please report this", **facts)
     if not facts["own"]:
         text = f"right, but the MPI library has carried it out: {facts['reason']}"
-        return warn(key, text, "docs/explanation/limitations.md says what to do", **facts)
+        return warn(key, text, "see docs/explanation/limitations.md", **facts)
     return good(key, f"a collective write and read was right, carried out by this library ({facts['reason']})", **facts)
 
 
@@ -149,7 +149,7 @@ def _spawn(seen: _Seen) -> Finding:
     key, refused = "mpi.spawn", seen.get("spawn_refused")
     if refused:
         text = f"not tried, because this library spawns no delegates here: {refused}"
-        advice = "I/O delegates become threads of the ranks; mpiox_delegate_mode=thread asks for them at once"
+        advice = "I/O delegates become threads of the ranks; mpiox_delegate_mode=thread requests them directly"
         return warn(key, text, advice, works=None, refused=refused)
     if seen.get("spawned"):
         return good(key, "MPI_Comm_spawn works, and this library spawns delegates here", works=True, refused="")

@@ -220,7 +220,7 @@ def launcher(
         text = f"{path} is of {FAMILIES.get(theirs, theirs)} {other}, the MPI library of {release} ({library})"
         advice = f"use the launcher of {library}: with another release ranks may not find each other"
         return warn(key, text, advice, **known)
-    return good(key, f"{path}, {FAMILIES.get(theirs, 'of an MPI that does not say its name')}", **known)
+    return good(key, f"{path}, {FAMILIES.get(theirs, 'of an MPI without a known name')}", **known)
 
 
 def _misfit(

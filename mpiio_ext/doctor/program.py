@@ -159,7 +159,7 @@ def _resolve(name: str) -> tuple[Path, Path | None] | Finding:
             next_name = _interpreter(Path(found))
         except OSError as error:
             text = f"{found} cannot be read: {error.strerror}"
-            return bad(key, text, "without the right to read it nothing can be said about it", name=found)
+            return bad(key, text, "it cannot be examined without the right to read it", name=found)
         if next_name is None:
             return Path(found).absolute(), script
         script, name = script or Path(found).absolute(), next_name
@@ -216,7 +216,7 @@ def _bound(target: Target, interpreter: str) -> list[Finding]:
     bare = linker.trace(target.path, interpreter, without(target.environment), target.limit_s)
     run = linker.trace(target.path, interpreter, target.under(), target.limit_s)
     if bare.trouble or run.trouble:
-        return [warn("program.libraries", bare.trouble or run.trouble, "MPIOX_STATS=1 tells in a run")]
+        return [warn("program.libraries", bare.trouble or run.trouble, "MPIOX_STATS=1 shows it in a run")]
     if missing := bare.missing():
         advice = "load the modules that it was built with, or set LD_LIBRARY_PATH"
         return [bad("program.libraries", f"not found: {', '.join(missing)}", advice, missing=missing)]
@@ -301,7 +301,7 @@ def _python(target: Target) -> list[Finding]:
     ended = run(command, environment=target.under(), limit_s=target.limit_s, together=True)
     lines = [line for line in ended.output.splitlines() if line.startswith(_MARK)]
     if not lines:
-        text = f"{target.path} does not work with the library ({ended.trouble or 'it said nothing'})"
+        text = f"{target.path} does not work with the library ({ended.trouble or 'it printed nothing'})"
         return [bad("program.under", text, "run it without this library; then mpiio-ext doctor without a program")]
     told = json.loads(lines[-1].removeprefix(_MARK))
     if "mpi" not in told:

@@ -25,7 +25,7 @@ def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Find
     if not told.get("mpi4py"):
         found = [bad("versions.python", f"{text}; no mpi4py", "pip install mpi4py", **facts)]
     if answer.trouble and "mpi_libraries" not in told:
-        text = f"h5py and netCDF4 cannot be asked: {answer.reason()}"
+        text = f"h5py and netCDF4 cannot be examined: {answer.reason()}"
         return [*found, warn("versions.packages", text, "import mpiio_ext before them, or install it with their MPI")]
     return [*found, _parallel("h5py", "HDF5", told), _parallel("netCDF4", "netCDF", told), *_one_mpi(told)]
 

@@ -84,7 +84,7 @@ def _striping(values: dict[str, Any], sources: dict[str, Any]) -> str:
     """Return size and number of stripes, and the servers, with who told; what nobody told is said to be so."""
     length, source = values.get("stripe_size"), sources.get("stripe_size")
     if not length or source == "default":
-        stripes = f"stripe size not told{f', {size_text(int(length), exact=True)} assumed' if length else ''}"
+        stripes = f"stripe size unknown{f', {size_text(int(length), exact=True)} assumed' if length else ''}"
     else:
         over = f" over {values['stripe_count']}" if values.get("stripe_count") else ""
         stripes = f"stripes of {size_text(int(length), exact=True)}{over}{f' ({source})' if source else ''}"
@@ -101,7 +101,7 @@ def _kind(path: Path, place: Path, there: bool, values: dict[str, Any], sources:
     text = f"{place}: {name}, {_striping(values, sources)}, {_LOCKS.get(protocol, protocol)}, {kept}"
     facts = {"path": str(place), "layout": values, "sources": sources}
     if not there:
-        above = "of what is not there, the next folder above is asked"
+        above = "for a missing path, the next folder above is examined"
         return warn(key, f"{path} is not there; {text}", above, **facts)
     return good(key, text, **facts)
 

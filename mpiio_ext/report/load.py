@@ -105,7 +105,7 @@ def _file_of(path: Path) -> Path:
         return inside
     below = sorted(path.glob("*/results.json"))
     hint = f"; did you mean {below[-1].parent}?" if below else ""
-    raise ReportError(f"{path}: the folder holds no results.json{hint}")
+    raise ReportError(f"{path}: the folder has no results.json{hint}")
 
 
 def _document(path: Path) -> dict[str, Any]:
@@ -226,7 +226,7 @@ def _result_set(path: Path, document: dict[str, Any]) -> ResultSet:
 def _peer_set(path: Path, document: dict[str, Any]) -> PeerSet:
     found = _checked(path, _Comparison, document)
     if not found["results"]:
-        raise ReportError(f"{path}: the comparison holds no result")
+        raise ReportError(f"{path}: the comparison has no result")
     return PeerSet(
         name=path.stem,
         path=path,

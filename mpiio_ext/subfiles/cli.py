@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 _COMMANDS = {
     "merge": (__name__, "merge", "Make one plain file of a file that is stored as several."),
-    "check": (__name__, "check", "Examine whether files are whole: index, subfiles, lengths."),
+    "check": (__name__, "check", "Check whether files are complete: index, subfiles, lengths."),
     "rm": (__name__, "rm", "Remove files that are stored as several."),
     "mount": (__name__, "mount", "Show such files as one each, to every program, read-only."),
 }

@@ -175,7 +175,7 @@ def _wrong(state: str, unit: int, count: int, size: int | None, names: tuple[str
     if not 1 <= count <= MOST_COUNT or len(names) != count:
         return f"it counts {count} subfiles and names {len(names)}"
     if (size is None) != (state == WRITING):
-        return "an index has a size where its state is whole, and only there"
+        return "an index has a size if its state is whole, and only then"
     if size is not None and size > MOST_SIZE:
         return f"its size is {size}"
     if len(set(names)) != count or any("\0" in name for name in names):

@@ -134,7 +134,7 @@ def _text(content: bytes, first: int, size: int) -> str:
 def _check(content: memoryview, halves: memoryview) -> None:
     """Refuse what is not a page, or a page that this reader does not know."""
     if bytes(content[:8]) != _MAGIC or halves[_STATE] not in (RUNNING, FINALIZED):
-        raise PageError("it is no page of a rank, or not whole yet")
+        raise PageError("it is no page of a rank, or not complete yet")
     if (halves[_VERSION], halves[_HEAD], halves[_FILE]) != (VERSION, HEAD_BYTES, FILE_BYTES):
         raise PageError(f"another version of the library made it (page {halves[_VERSION]}, this is {VERSION})")
     if not 0 <= halves[_FILES_END] <= halves[_FILES] <= _MOST_FILES:
@@ -244,7 +244,7 @@ def read(path: Path | str, identity: tuple[int, int] | None = None) -> Page:
     try:
         status = os.fstat(descriptor)
         if identity is not None and (status.st_dev, status.st_ino) != identity:
-            raise PageError("it is another file by now")
+            raise PageError("it is another file now")
         seals = 0
         with contextlib.suppress(OSError):  # no memfd
             seals = fcntl.fcntl(descriptor, _F_GET_SEALS)

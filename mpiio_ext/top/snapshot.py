@@ -24,7 +24,7 @@ from mpiio_ext.top.pages import Counts
 #: What is said where there is no job at all.
 NOTHING = (
     "no MPI program of this user with this library is running on this node; "
-    "mpiio-ext doctor -- ./app says whether the library reaches a program"
+    "mpiio-ext doctor -- ./app checks whether the library reaches a program"
 )
 #: Jobs that are named to somebody who has asked for another.
 _MOST_TOLD = 10
@@ -98,7 +98,7 @@ class _Maps:
         try:
             found = mapfile.read(Path(folder))
             nodes = found.jobs.get(job)
-            problem = "" if nodes is not None else "the map does not name the job: it keeps all its delegates"
+            problem = "" if nodes is not None else "the map does not name the job: all its delegates serve it"
             new = Arbitrated(folder=folder, generation=found.generation, nodes=nodes, problem=problem)
         except (OSError, mapfile.MapError) as error:
             new = Arbitrated(folder=folder, problem=str(error))
@@ -139,7 +139,7 @@ class Watch:
         try:
             from mpiio_ext.delegates import _status
         except (ImportError, OSError) as error:
-            self._no_delegates = f"delegates cannot be looked at: {error}"
+            self._no_delegates = f"delegates cannot be inspected: {error}"
             return ()
         self._delegates = self._delegates or _status.Watch()
         return self._delegates.look()

@@ -150,7 +150,7 @@ def _delegate_table(watched: Watched) -> Table:
             )
         )
     return Table(
-        title=f"Delegates on {watched.delegates[0].status.host} (mpiio-ext delegates status says more)",
+        title=f"Delegates on {watched.delegates[0].status.host} (mpiio-ext delegates status shows more)",
         columns=("#", "state", "pid", "queue", "waiting", "in", "out", "drain", "dirty", "pages", "errors"),
         rows=tuple(rows),
         texts=2,
@@ -188,7 +188,7 @@ def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
         job = watched.job
         found += [line for line in (_arbiter_line(watched),) if line]
         if job.ended_unix_s is not None:
-            found.append("Numbers of a job that has ended are those of the last look at it.")
+            found.append("Numbers of an ended job are the last ones that were read.")
             return tuple(found)
         if job.first.service and not watched.delegates:
             found.append("The job's delegates are not on this node.")

@@ -430,7 +430,7 @@ class Tuner:
             before_s, after_s = zip(*self._elapsed_pairs, strict=True)
             whole = evidence(before_s, after_s, self._confidence)
             if whole.high < 1:
-                text = f"the best setting makes the whole command take {1 / whole.gain:.3g} times as long"
+                text = f"the best setting makes the command take {1 / whole.gain:.3g} times as long"
                 return "nothing", text, found
         return "wins", "", found
 

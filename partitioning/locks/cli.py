@@ -182,7 +182,7 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.",
 )
 @click.option(
-    "--cache/--no-cache", default=None, help="Clients write behind, or not; else as docs/explanation/locks.md says."
+    "--cache/--no-cache", default=None, help="Clients write behind, or not; default: see docs/explanation/locks.md."
 )
 @click.option(
     "--dirty-per-server",
@@ -214,7 +214,7 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     help="Of one server in bytes per second, as 250MB, 1.5GiB/s.",
 )
 @click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=Bandwidth(), help="Of one aggregator.")
-@click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths, nobody locks.")
+@click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths without locks.")
 @click.option("--force", is_flag=True, help="Also what takes hours or years; Ctrl-C ends it.")
 @json_option("Print the numbers as JSON, and no table.")
 @json_file_option()

@@ -163,7 +163,7 @@ def _read(head: own.Head, start_ns: int, run: _Run, layouts: Sequence[Layout], *
     run.end_ns = max(run.end_ns, stop_ns or last_ns)
     run.left_out = max(run.left_out, source.left_out, key=lambda one: one.operations)
     if source.loss.truncated or source.loss.skipped:
-        run.cut.setdefault("its trace has no end, or lacks calls: it was killed, or its disk is full", []).append(rank)
+        run.cut.setdefault("its trace has no end or misses calls: it was killed, or its disk is full", []).append(rank)
 
 
 def _read_recording(head: own.Head, run: _Run, layouts: Sequence[Layout], *, dxt: bool) -> None:

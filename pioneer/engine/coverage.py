@@ -27,7 +27,7 @@ _REASONS = {
     "errors": "the engine has to see errors: they are returned",
     "duplicate": "what goes through a duplicate goes through the descriptor itself",
     "pace": "ranks meet in the collective calls on files; their pace is in the slack times",
-    "looks": "it only looks at a request",
+    "looks": "it only probes a request",
     "link": "a link could lead out of the folder",
 }
 #: Operations that are not made, and why.
@@ -43,7 +43,7 @@ NOT_OPEN = "its file is not open then: its open has failed, it is closed, or ope
 _NO_OPEN = "its file is not opened in the path"
 _UNKNOWN = "the engine does not know it"
 _NO_TARGET = "the file that it copies to is not open in the path"
-_NO_VIEW = "the trace does not tell the file type: data goes to the offsets of its stream"
+_NO_VIEW = "the trace does not have the file type: data goes to the offsets of its stream"
 
 
 def reason_of(name: str, *, known: bool) -> str:

@@ -66,6 +66,6 @@ def refusals(path: WorkloadPath) -> list[str]:
             who = (0, group) if whose is plans[0] else (group, 0)
             wrong.append(
                 f"operation {ids[row]}, group {who[0]}: {engine_name(number)} is collective, and group "
-                f"{who[1]} does not make it at this point: a replay would wait for ever"
+                f"{who[1]} does not make it at this point: a replay would hang"
             )
     return wrong

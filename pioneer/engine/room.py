@@ -51,8 +51,8 @@ def claim(folder: Path, *, existing: bool = False) -> None:
         raise PlaceError(f"{place}: files would have the names that the program gave them: name another folder")
     if place.exists() and not existing and not (place / MARK).exists() and any(place.iterdir()):
         raise PlaceError(
-            f"{place} has something in it that no replay has made: name another folder, or say --existing "
-            "if it may be written over"
+            f"{place} has files that no replay has made: name another folder, or give --existing if they may be "
+            f"overwritten"
         )
     place.mkdir(parents=True, exist_ok=True)
     (place / MARK).touch()

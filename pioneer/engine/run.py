@@ -223,9 +223,8 @@ def together_alike(plan: Plan, comm: MPI.Intracomm) -> str | None:
         None
         if other is None
         else (
-            f"rank {other} would not make the collective calls of rank 0, and both would wait for "
-            "ever: `mpiio-ext pioneer "
-            "check PATH` names the operation"
+            f"rank {other} would not make the collective calls of rank 0, and both would hang: `mpiio-ext pioneer "
+            f"check PATH` names the operation"
         )
     )
 

@@ -193,6 +193,6 @@ def partly_words(found: Mapping[str, int], ranks: int) -> str:
     name, size = min(found.items())
     return (
         f"{len(found)} files were opened on communicators of a part of the ranks, as {name!r} by {size} of "
-        f"{ranks}, and the trace does not tell which: a replay opens them on all ranks, or on each alone, and "
+        f"{ranks}, and the trace does not name the ranks: a replay opens them on all ranks, or on each alone, and "
         "files of other parts may be missing; --each-rank keeps the files of every rank"
     )

@@ -77,8 +77,8 @@ def _inflate(pieces: Iterator[bytes], source: Source, file_bytes: int) -> Iterat
         source.loss.truncated = True
         source.loss.add(
             source.lines,
-            f"truncated: the compressed file ends at byte {place:,} and lacks its end; how "
-            "much is missing is not known",
+            f"truncated: the compressed file ends at byte {place:,} and its end is missing; how much is missing is "
+            "unknown",
             count=0,
         )
 

@@ -92,7 +92,7 @@ class Survey:
         if self.cut:
             rank, name = self.cut[0]
             yield (
-                f"{len(self.cut)} names are cut, and nothing tells how they go on: files that begin alike are one, "
+                f"{len(self.cut)} names are cut, and the rest is unknown: files that begin alike are one, "
                 f"as {name!r} of rank {rank}; trace again with longer texts (-s 4096)"
             )
         if self.suspects:

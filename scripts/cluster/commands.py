@@ -82,7 +82,7 @@ def parser() -> argparse.ArgumentParser:
     on_a_host = {
         "cut": "cut the link of a host: silence",
         "mend": "mend it",
-        "vanish": "end a host with all that runs on it, at once",
+        "vanish": "kill a host and all its processes",
         "bring-back": "start it again",
     }
     for name, text in on_a_host.items():

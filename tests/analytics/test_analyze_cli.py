@@ -137,7 +137,7 @@ def test_query_bins_and_groups(folder: pathlib.Path) -> None:
     [
         (["--bin", "bytes_written:1GB"], "write NEW=COLUMN:EDGES"),
         (["--bin", "x=opens"], "write NEW=COLUMN:EDGES"),
-        (["--compute", "n=count()"], "--group COLUMNS says"),
+        (["--compute", "n=count()"], "by --group COLUMNS"),
         (["--group", "app", "--compute", "count()"], "NEW=AGG"),
         (["--bin", "x=bytes_written:1GB", "--anonymous"], "not with --anonymous"),
         (["--group", "processes", "--compute", "n=max(app)", "--anonymous"], "not with --anonymous"),
@@ -155,7 +155,7 @@ def test_a_query_s_file_has_all_rows_and_the_terminal_says_where_it_stops(
 ) -> None:
     ask(folder, "query", "darshan_file", "--csv", str(tmp_path / "all.csv"))
     assert len((tmp_path / "all.csv").read_text().splitlines()) > 2048
-    assert "Only 1,000 rows were asked for" in ask(folder, "query", "darshan_file").stdout
+    assert "Only 1,000 rows were requested" in ask(folder, "query", "darshan_file").stdout
     percentiles = ask(folder, "query", "darshan_job", "--percentile", "bytes_written").stdout
     assert re.search(r"^ +100 +549,755,815,877 *$", percentiles, re.MULTILINE)
     setup = ["--setup", str(folder / "setup.json")]

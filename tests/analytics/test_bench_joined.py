@@ -113,7 +113,7 @@ def test_a_measurement_is_a_row_with_the_medians_of_what_the_servers_did(once: p
     assert {name: write[name] for name in expected} == pytest.approx(expected)
     assert (read["fs_tot_bytes_written"], read["fs_ave_oss_cpu"], read["coverage_factor_write_bw"]) == (0, 10, None)
     assert write["_jobid"] == read["_jobid"] and write["_log_id"] != read["_log_id"]
-    assert "in which job of the scheduler" in write["_notes"] and "fullness missing" in write["_notes"]
+    assert "do not name the scheduler's job" in write["_notes"] and "fullness missing" in write["_notes"]
     slice_ = found.slices[write["_log_id"]]["bytes_written"]
     assert slice_.first == START + 20 and slice_.total() == pytest.approx(6 * MOVED), "from the first to the last"
 
@@ -139,7 +139,7 @@ def test_old_results_have_no_columns_of_servers_and_say_why(tmp_path: pathlib.Pa
     (row,) = summarize([old], System(load_site(site_at(tmp_path)))).rows()
     assert row["_datetime_start"] == START and row["_datetime_end"] is None and row["_file_system"] == "scratch"
     assert [name for name, value in row.items() if name.startswith(("fs_", "coverage")) and value is not None] == []
-    assert "results missing: old/interleaved_512/mpiio/auto/write: the results do not say when" in row["_notes"]
+    assert "results missing: old/interleaved_512/mpiio/auto/write: the results have no time" in row["_notes"]
 
 
 def test_the_command_adds_measurements_to_a_history(once: pathlib.Path, tmp_path: pathlib.Path) -> None:

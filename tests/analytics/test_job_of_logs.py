@@ -188,7 +188,7 @@ def test_a_log_that_cannot_be_read_is_told_where_the_job_is(tmp_path: pathlib.Pa
     logs.append(written_log(tmp_path / "other.darshan", (0, 9), (1, 2), job_id=9))
     named = tmp_path / "me_app_id9-1_1-1-1-1_1.darshan"
     named.write_bytes(logs[1].read_bytes())
-    nobody = "1.darshan (nobody knows whose it is)"
+    nobody = "1.darshan (owner unknown)"
     assert [job["facts"]["not read"] for job in told([*logs, named], status=1)] == [
         f"{words}: {nobody}",
         f"2 logs, of which nothing is counted: {nobody}, {named.name}",
@@ -278,10 +278,10 @@ def test_a_store_uses_dxt_where_the_log_is_still_there(tmp_path: pathlib.Path) -
     assert "Ranks over time" in (tmp_path / "job.html").read_text()
     log.touch()
     changed = run("job", job, "--setup", tmp_path / "setup.json")
-    assert f"{log} has changed since it was read: what DXT and HEATMAP of it tell is not used" in changed.stderr
+    assert f"{log} has changed since it was read: its DXT and HEATMAP are not used" in changed.stderr
     log.unlink()
     gone = run("job", job, "--setup", tmp_path / "setup.json")
-    assert f"{log} is no longer there: what DXT and HEATMAP" in gone.stderr and "(DXT)" not in gone.stdout
+    assert f"{log} is no longer there: its DXT and HEATMAP" in gone.stderr and "(DXT)" not in gone.stdout
     assert str(log) not in run("job", job, "--setup", tmp_path / "setup.json", "--anonymous").stderr
 
 

@@ -165,7 +165,7 @@ def test_lines_that_are_damaged(tmp_path: pathlib.Path, old: str, new: str, prob
 
 
 def test_tables_that_are_none_are_refused(tmp_path: pathlib.Path) -> None:
-    with pytest.raises(SourceError, match="start_time has a value that is none"):
+    with pytest.raises(SourceError, match="start_time has an invalid value"):
         read(tmp_path, texts.COUNTERS.replace("3819766,1638885281", "3819766,-5"))
     whole = texts.parquet(texts.COUNTERS)
     (tmp_path / "input").write_bytes(whole[: len(whole) // 2])

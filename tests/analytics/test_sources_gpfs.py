@@ -145,7 +145,7 @@ def test_mmdf_that_is_damaged(tmp_path: pathlib.Path, old: str, new: str, proble
         (
             "mmdf:inode:0:1:::430741822:484301506:915043328:1332164000:\n",
             "",
-            "input: cut: the snapshot that begins here has not all numbers of inodes",
+            "input: cut: the snapshot that begins here does not have all numbers of inodes",
         ),
         (
             "mmdf:fsTotal:HEADER",

@@ -405,7 +405,7 @@ def test_prometheus(tmp_path: pathlib.Path) -> None:
         "input: /data/result/1: it has no values (histograms are not read)",
     ]
     assert bad.tables["series"].num_rows == 2
-    with pytest.raises(SourceError, match="Prometheus says bad_data: unknown function"):
+    with pytest.raises(SourceError, match="Prometheus answers bad_data: unknown function"):
         read(tmp_path, '{"status": "error", "errorType": "bad_data", "error": "unknown function"}')
     with pytest.raises(SourceError, match=r"input:6: is not JSON from column"):
         read(tmp_path, "\n".join(texts.PROMETHEUS.split("\n")[:6]), "prometheus")

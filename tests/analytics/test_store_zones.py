@@ -116,7 +116,7 @@ def test_two_forms_of_lmt_that_differ_by_hours_are_noted(tmp_path: pathlib.Path)
     days.look_at("a.hdf5", lmt(tmp_path / "a", 8 * 3600, 600), "")
     days.look_at("b.sqlite", lmt(tmp_path / "b", 0, 600), "")
     days.look_at("c.sqlite", lmt(tmp_path / "c", 3600, 600, moved=8.0), "")
-    assert [note.split(":")[1] for note in days.notes()] == [" b.sqlite holds the same as a.hdf5, 8 h apart"]
+    assert [note.split(":")[1] for note in days.notes()] == [" b.sqlite is equal to a.hdf5, 8 h apart"]
     quiet = Days("UTC")
     for number in range(3):
         quiet.look_at(f"{number}.hdf5", lmt(tmp_path / "d", 3600.0 * number, 600, moved=0.0), "")

@@ -325,7 +325,7 @@ def test_hdf5_that_another_program_has_changed_is_refused(tmp_path: pathlib.Path
         files.slices_of(path, 40)
     with h5py.File(path, "w") as file:
         file["summary"] = 1
-    with pytest.raises(AnalyticsError, match="it has no checksum in front"):
+    with pytest.raises(AnalyticsError, match="it does not begin with a checksum"):
         files.read(path)
 
 

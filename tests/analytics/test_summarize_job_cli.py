@@ -187,7 +187,7 @@ def test_local_times_are_refused_where_no_zone_is_known(
         assert "local times" in row["_notes"]
     assert run(log, "--source", source, "--time-zone", "America/Los_Angeles").exit_code == 0
     shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(source)])
-    assert shown.exit_code == 0 and ("taken for UTC; --time-zone" in shown.stderr) is local
+    assert shown.exit_code == 0 and ("read as UTC; --time-zone" in shown.stderr) is local
     for zone in ("UTC", "America/Los_Angeles"):
         shown = CliRunner().invoke(main, ["analyze", "connector", "show", str(source), "--time-zone", zone])
         assert "taken for" not in shown.stderr

@@ -232,5 +232,5 @@ def test_the_radius_of_a_job() -> None:
         (min(distances), sum(distances) / 3, max(distances))
     )
     assert (found.nodes, notes) == (3, ["made: does not know 1 of 4 nodes, such as nid99999"])
-    assert placement([network], None)[1] == ["no source says on which nodes the job ran"]
+    assert placement([network], None)[1] == ["no source names the nodes of the job"]
     assert placement([], ["nid00000"])[1] == ["no map of the network"]

@@ -354,7 +354,7 @@ def test_batch_script_runs_and_archives(extension, small, tmp_path):
             check=False,
         )
     assert launch.returncode == 2
-    assert "another job holds" in (tmp_path / "kept" / "small-10.log").read_text()
+    assert "another job has locked" in (tmp_path / "kept" / "small-10.log").read_text()
     assert len(list((tmp_path / "kept" / "small").glob("*/*"))) == 1
 
 

@@ -220,7 +220,7 @@ def test_cut_link(bring: Bring, family: str, tmp_path: pathlib.Path) -> None:
             if family == "openmpi":
                 assert running.status(LIMIT_S) not in {None, 0}, running.text()
             said = running.text()
-    assert "on node1: " in said and "as mpiox_wait_limit=6 says" in said, said
+    assert "on node1: " in said and "because of mpiox_wait_limit=6" in said, said
     assert "are wrong" not in said
     names = [name for k in (1, 2) for name in cluster.call(k, ["ls", "-A", "/dev/shm"]).split()]
     assert not [name for name in names if name.startswith("mpiox.")], names

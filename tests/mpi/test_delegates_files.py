@@ -282,7 +282,7 @@ def test_caches_that_cannot_be_read_any_more(tmp_path: pathlib.Path, level: str,
     )
     (tmp_path / "file").touch()
     seen, launch = run("torn", tmp_path / "file", 3, hints, folder, keep)
-    assert launch.stderr.count("cannot be read any more: the disk has failed, or the file was cut") == 2
+    assert launch.stderr.count("cannot be read any more: the disk has failed, or the file was truncated") == 2
     assert len(set(seen)) == 1 and (seen[0] == "fine" or level != "disk"), launch.describe()
     if seen[0] == "fine":
         stored = np.fromfile(tmp_path / "file", np.uint8)

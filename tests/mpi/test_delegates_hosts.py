@@ -320,7 +320,7 @@ def test_a_stranger_listens_first(cluster: hosts.Cluster, ears: list[pathlib.Pat
         timeout_s=LIMIT_S,
     )
     assert not failed_checks(launch.stdout), launch.describe()
-    assert "who answers does not know the secret" in launch.stderr, launch.describe()
+    assert "the process that answers does not know the secret" in launch.stderr, launch.describe()
     heard = [bytes.fromhex(line) for path in ears for line in path.read_text().splitlines()[1:]]
     assert len(heard) >= HOSTS - 1, launch.describe()
     assert {(len(text), text[:5]) for text in heard} == {(40, b"MXHS\2")}, heard

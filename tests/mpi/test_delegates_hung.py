@@ -64,8 +64,8 @@ SAYS = {
 }
 LINE = re.compile(
     r"mpiio_ext: rank (\d) has waited (\d+) s for .*I/O delegate .*\(process \d+ on [^)]+\): (.*): "
-    r"it is alive and runs, but has not answered: its file system may hang, or be slow; "
-    r"`mpiio-ext delegates status` there shows it\. The rank goes on waiting"
+    r"it is alive and runs, but has not answered: its file system may hang or be slow; "
+    r"`mpiio-ext delegates status` there shows it\. The rank continues to wait"
 )
 
 
@@ -119,7 +119,7 @@ exec {real} "$@"
 """
 STARTS = re.compile(
     r"mpiio_ext: rank (\d) \(process \d+ on [^)]+\) has waited \d+ s for I/O delegates to start: (.*); "
-    r"a process or node may be stopped or overloaded\. The rank goes on waiting"
+    r"a process or node may be stopped or overloaded\. The rank continues to wait"
 )
 
 
@@ -127,7 +127,7 @@ STARTS = re.compile(
     ("spawn_s", "serve_s", "report_s", "says"),
     [
         (3, 0, 1, "MPI_Comm_spawn has not returned"),
-        (0, 3, 1, "those that are spawned have not called, or have not reported that they run"),
+        (0, 3, 1, "the spawned delegates have not connected, or have not reported that they run"),
         (3, 3, 0, None),
     ],
 )

@@ -185,7 +185,7 @@ def test_without_the_executable(extension: str, tmp_path: pathlib.Path, bare_lib
     said = re.findall(r"^mpiio_ext: .*", launch.stderr, re.M)
     assert len(said) == (mode != "auto"), launch.describe()
     assert f"reason no {'split' if mode == 'split' else 'spawn'}: " in launch.stdout, launch.describe()
-    assert all("mode thread takes its place" in line for line in said)
+    assert all("mode thread is in force" in line for line in said)
 
 
 def test_without_a_launcher(extension: str, tmp_path: pathlib.Path) -> None:
@@ -204,7 +204,7 @@ def test_impossible_settings(extension: str, tmp_path: pathlib.Path, mode: str) 
     launch = life(tmp_path, 3, hints(mode, more=":mpiox_delegate_cache=20k"), "end")
     assert "delegates 0 mode none" in launch.stdout, launch.describe()
     assert launch.stderr.count("files are accessed without them") == 1, launch.describe()
-    found = re.search(r"mpiox_delegate_cache=20480 is too small: with pages of \d+ bytes it takes (\d+)", launch.stderr)
+    found = re.search(r"mpiox_delegate_cache=20480 is too small: pages of \d+ bytes need (\d+)", launch.stderr)
     assert found is not None, launch.describe()
     for cache, expected in ((int(found[1]) - 1, "none"), (int(found[1]), mode)):
         again = life(tmp_path, 3, hints(mode, more=f":mpiox_delegate_cache={cache}"), "end")

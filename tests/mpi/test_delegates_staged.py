@@ -203,7 +203,7 @@ def test_the_arbiters_nodes_write_it(tmp_path: pathlib.Path) -> None:
 @pytest.mark.parametrize("parts", PARTS)
 def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[str, int]) -> None:
     """The file does not get its name, and that is said, with what to do; nothing of it is lost."""
-    said = f"{tmp_path}/checkpoint0 does not get its name: somebody has removed {tmp_path}/.checkpoint0.staging.parts"
+    said = f"{tmp_path}/checkpoint0 does not get its name: {tmp_path}/.checkpoint0.staging.parts, the list"
     with job(command(tmp_path, 1, 600), tmp_path / "log", hints(mpiox_drain_rate=1, **parts)) as running:
         running.wait_for("closed 0", 120)
         (tmp_path / ".checkpoint0.staging.parts").unlink()
@@ -225,7 +225,7 @@ def test_what_says_who_has_bytes_is_removed(tmp_path: pathlib.Path, parts: dict[
 
 def test_what_says_who_has_bytes_is_removed_before_the_end(tmp_path: pathlib.Path) -> None:
     """The job ends at once then, and says so as well; so does `wait` afterwards."""
-    said = f"{tmp_path}/checkpoint0 does not get its name: somebody has removed {tmp_path}/.checkpoint0.staging.parts"
+    said = f"{tmp_path}/checkpoint0 does not get its name: {tmp_path}/.checkpoint0.staging.parts, the list"
     with job(command(tmp_path, 1, 5), tmp_path / "log", hints(mpiox_drain_rate=1)) as running:
         running.wait_for("closed 0", 120)
         (tmp_path / ".checkpoint0.staging.parts").unlink()
@@ -422,7 +422,7 @@ def test_disk_of_a_cache_fails_later(tmp_path: pathlib.Path, level: str, keep: f
         assert running.status(120) == 0, running.text()
         assert not running.left(60), running.text()
         said = running.text()
-    assert f"its cache in {caches} cannot be read any more: the disk has failed, or the file was cut" in said
+    assert f"its cache in {caches} cannot be read any more: the disk has failed, or the file was truncated" in said
     assert (folder / "checkpoint1").read_bytes() == checkpoint(1)
     if level == "memory" and not path.exists():
         status, text = asked("wait", path)

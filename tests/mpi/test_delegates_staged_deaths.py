@@ -180,10 +180,10 @@ def test_what_is_made_after_a_death_is_said(tmp_path: pathlib.Path, parts: str) 
         assert not (tmp_path / "file0").exists() and (tmp_path / ".file0.staging").exists()
         (tmp_path / "go0").touch()
         running.wait_for("open 2", LIMIT_S)
-        line = r"/(\w+): mpiox_close=staged needs I/O delegates \((.*)\): it has its own name while it is written"
+        line = r"/(\w+): mpiox_close=staged needs I/O delegates \((.*)\): MPI_File_close waits"
         said = sorted(re.findall(line, running.text()))
         assert said == [
-            *((f"alone{rank}", "none are asked for") for rank in range(RANKS)),
+            *((f"alone{rank}", "no hint requests them") for rank in range(RANKS)),
             ("file1", "a delegate of the job has died"),
         ], running.text()
         assert (tmp_path / "file2").exists() and not (tmp_path / ".file2.staging").exists()

@@ -120,7 +120,7 @@ def test_what_others_have_written_since_stays(tmp_path: pathlib.Path, seconds: f
     for _ in range(2):
         status, text = asked("recover", tmp_path / "first")
         assert status == 1
-        assert f"{path} was written by others on 20" in text, text
+        assert f"{path} was written by another process on 20" in text, text
         caches = " and ".join(map(str, sorted((tmp_path / "first").iterdir())))
         assert f"; its bytes are in {caches}: --force writes" in text and text.count("--force") == 1, text
         assert path.read_bytes() == newer
@@ -140,7 +140,7 @@ def test_a_part_was_drained_before_others_wrote(tmp_path: pathlib.Path, rate: in
     path.write_bytes(newer)
     later(path, 60)
     status, text = asked("recover", tmp_path / "first")
-    assert (status, f"{path} was written by others" in text) == (1, True), text
+    assert (status, f"{path} was written by another process" in text) == (1, True), text
     assert path.read_bytes() == newer
 
 
@@ -152,7 +152,7 @@ def test_a_file_that_was_made_anew(tmp_path: pathlib.Path) -> None:
     path.write_bytes(b"new")
     for words in ([], ["--force"]):
         status, text = asked("recover", *words, tmp_path / "first")
-        assert (status, f"{path} cannot be written: another file has its name by now" in text) == (1, True), text
+        assert (status, f"{path} cannot be written: another file has its name now" in text) == (1, True), text
         assert path.read_bytes() == b"new"
     path.unlink()
     path.with_name("old").rename(path)
@@ -171,7 +171,7 @@ def test_the_next_job_leaves_it(tmp_path: pathlib.Path) -> None:
         assert running.status(LIMIT_S) == 0, running.text()
         assert not running.left(GRACE_S)
         said = running.text()
-    assert f"{path} was written by others on 20" in said
+    assert f"{path} was written by another process on 20" in said
     assert f"{tmp_path}/first/mpiox." in said and "recover --force writes them all the same" in said, said
     assert path.read_bytes() == newer
     assert [(tmp_path / f"other/checkpoint{number}").read_bytes() == checkpoint(number) for number in range(2)]
@@ -310,7 +310,7 @@ def test_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
         f"*:mpiox_delegates=2:mpiox_delegate_cache=2m:mpiox_delegate_page={PAGE}:striping_unit={PAGE}:"
         "mpiox_close=staged:mpiox_drain_rate=1"
     )
-    clash = f"{path} is whole as {files}/.checkpoint0.staging, and does not get its name, which exists by now"
+    clash = f"{path} is complete as {files}/.checkpoint0.staging, but does not get its name, because"
     command = [str(launcher()), "-n", str(RANKS), "python", str(CHECKPOINTS), str(files), "1", "600"]
     with job(command, tmp_path / "log", {**preload_environment(), "MPIOX_HINTS": hints}) as running:
         running.wait_for("closed 0", LIMIT_S)
@@ -320,7 +320,7 @@ def test_something_else_has_the_name(tmp_path: pathlib.Path) -> None:
         running.wait_for(clash, LIMIT_S)
         status, text = asked("wait", "--patience", "600s", "--timeout", "600s", path)
         assert (status, clash in text) == (1, True), text
-        assert "whole, but its name exists" in asked("status", "--once")[1]
+        assert "complete, but its name exists" in asked("status", "--once")[1]
         path.rename(path.with_name("other"))
         assert asked("wait", "--patience", "60s", "--timeout", "60s", path) == (0, "")
     assert whole(path) == checkpoint(0)
@@ -357,7 +357,7 @@ def test_recover_where_something_else_has_the_name(tmp_path: pathlib.Path) -> No
     run(files, "log", f"mpiox_delegate_cache_dir={caches}:mpiox_drain_rate=1", 600, "closed 0")
     path.write_bytes(b"other")
     status, text = asked("recover", caches)
-    clash = f"{path} is whole as {files}/.checkpoint0.staging, and does not get its name, which exists by now"
+    clash = f"{path} is complete as {files}/.checkpoint0.staging, but does not get its name, because"
     assert (status, text.count(clash), "its bytes are in" in text) == (1, 1, False), text
     assert not list(caches.iterdir())
     assert asked("recover", caches)[0] == 0
@@ -373,7 +373,7 @@ def test_recover_on_one_node_of_two(tmp_path: pathlib.Path) -> None:
     for folder in ("first", "second"):
         status, text = asked("recover", tmp_path / folder)
         if folder == "first":
-            said = f"{path} is not whole, and keeps the name {tmp_path}/files/.checkpoint0.staging: another I/O"
+            said = f"{path} is incomplete and keeps the name {tmp_path}/files/.checkpoint0.staging: another I/O"
             assert (status, text.count(said)) == (1, 1), text
         assert not list((tmp_path / folder).iterdir())
     assert (status, "checkpoint0" in text) == (0, False), text
@@ -405,7 +405,7 @@ def test_waiting_for_a_folder(tmp_path: pathlib.Path) -> None:
         status, text = asked("wait", folder)
         assert status == 1
         assert (
-            text == f"{path} is not whole, and no delegate of this host writes it: what there is of it is in "
+            text == f"{path} is incomplete, and no delegate of this host writes it: its bytes are in "
             f"{files}/.checkpoint0.staging\n"
         )
 

@@ -36,7 +36,7 @@ def hints(delegates: int, page: str) -> dict[str, str]:
 
 def lines_of(said: str, *paths: pathlib.Path) -> list[list[str]]:
     """Return the lines of each file; there are no others."""
-    begin = "mpiio_ext: an I/O delegate could not write what a program had left with it: write of {} failed at "
+    begin = "mpiio_ext: an I/O delegate could not write bytes of a program: write of {} failed at "
     lines = said.splitlines()
     own = [[line for line in lines if line.startswith(begin.format(path))] for path in paths]
     assert sum(map(len, own)) == len(lines), said

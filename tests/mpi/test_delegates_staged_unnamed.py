@@ -91,4 +91,4 @@ def test_recover_without_room_in_a_file_that_exists(small_disk: pathlib.Path, tm
         assert not running.left(60), running.text()
     status, text = asked("recover", caches)
     said = f"{path} cannot be written: No space left on device; its bytes are in {caches}/mpiox."
-    assert (status, said in text, ", and the file is not whole\n" in text) == (1, True, True), text
+    assert (status, said in text, ", and the file is incomplete\n" in text) == (1, True, True), text

@@ -65,7 +65,7 @@ def write(library: pathlib.Path | str, path: pathlib.Path, hint: str) -> Launch:
 def test_a_hint_of_it_is_refused_in_one_line(option: str, library: pathlib.Path, tmp_path: pathlib.Path) -> None:
     path, hint = tmp_path / "file", PARTS[option][0]
     launch = write(library, path, hint)
-    text = f"hint {hint} needs a part that this build has not (-D{option}=OFF)"
+    text = f"hint {hint} needs a part that this build does not have (-D{option}=OFF)"
     assert launch.returncode == 0 and launch.stderr.count(text) == 1, launch.describe()
     assert path.read_bytes() == bytes(64)
 
@@ -80,5 +80,7 @@ def test_subfiles_that_are_there_are_refused(
     index = path.read_bytes()
     assert made.returncode == 0 and index.startswith(b"mpiio_ext subfiles "), made.describe()
     launch = write(library, path, "")
-    assert launch.returncode != 0 and "stored as subfiles, which this build has not" in launch.stderr, launch.describe()
+    assert launch.returncode != 0 and "stored as subfiles, which this build does not support" in launch.stderr, (
+        launch.describe()
+    )
     assert path.read_bytes() == index

@@ -203,7 +203,7 @@ def test_subfiles_of_servers_without_locks_need_no_exchange(
 
 def test_a_named_method_wins(cases: Cases) -> None:
     partition, why, _requests, _largest = seen(cases, "by hint")
-    assert (partition, why) == ("transpose", "two-phase: a method is named by hint")
+    assert (partition, why) == ("transpose", "two-phase: a hint names a method")
 
 
 def test_stripe_size_io_is_what_the_requests_are(cases: Cases) -> None:

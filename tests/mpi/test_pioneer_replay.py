@@ -346,7 +346,7 @@ def test_a_folder_with_files_of_others(tmp_path: pathlib.Path) -> None:
         tmp_path / "path.parquet",
     )
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet"]
-    for place, said in (("/", "name another folder"), (own.parent, "has something in it that no replay has made")):
+    for place, said in (("/", "name another folder"), (own.parent, "has files that no replay has made")):
         launch = python_run([*words, place], 2, timeout_s=60, check=False)
         assert launch.returncode == 2 and said in launch.stderr, launch.describe()
         assert list(own.parent.iterdir()) == [own] and own.read_bytes() == b"mine"

@@ -29,8 +29,8 @@ ENDS_THE_JOB = {
     ("ordered", "Irecv", 2): "exchanging views",
     ("write", "Imrecv", 0): "receiving a message from another node",
     ("read", "Imrecv", 0): "receiving a message from another node",
-    ("write", "Improbe", 0): "looking for a message from another node",
-    ("read", "Improbe", 0): "looking for a message from another node",
+    ("write", "Improbe", 0): "probing for a message from another node",
+    ("read", "Improbe", 0): "probing for a message from another node",
 }
 #: Then the file is the MPI library's, or the library goes on without what it asked for.
 DOES_WITHOUT = {"open"}

@@ -152,7 +152,7 @@ def check_program(launch: Launch, folder: pathlib.Path, level: str, parts: int =
     said = [line for line in lines if "calls past MPI do not wait" not in line]  # its hints come by MPI_Info
     assert len(said) >= len(lines) - 1, launch.describe()
     assert any("native: mpiox_close=staged needs I/O delegates" in line for line in said), launch.describe()
-    waits = "of subfiles that exist" if parts else "at level replica MPI_File_close"  # two processes say so
+    waits = "the subfiles exist already" if parts else "at level replica MPI_File_close"  # two processes say so
     assert sum(f"{waits}" in line for line in said) == (2 if parts or level == "replica" else 0), launch.describe()
     assert len(said) == (3 if parts or level == "replica" else 1) + (parts > 0), launch.describe()
     expected = {

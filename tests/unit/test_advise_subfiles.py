@@ -108,4 +108,4 @@ def test_the_sentence() -> None:
         "take 1 s in place of 4 s, and the merge 1 s (copy_file_range): 2 times as fast with the merge"
     )
     text = str(Gain(reason=reason, before_s=1.5, after_s=1.0, merge_s=1.0, merged_by="copy_file_range"))
-    assert text.endswith("slower with the merge: only for who does not merge")
+    assert text.endswith("slower with the merge: use it only without one")

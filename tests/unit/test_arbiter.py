@@ -242,7 +242,7 @@ def test_programs_without_a_curve_are_named(tmp_path: pathlib.Path) -> None:
     told = [line for line in lines if line.startswith("program ")]
     assert len(told) == 2, told
     assert "program flow3: no curve of that name" in told[0] and "there are flow-3" in told[0]
-    assert "program large: its curve says nothing about 1 to 4" in told[1]
+    assert "program large: its curve has no point from 1 to 4" in told[1]
 
 
 def test_limits_of_a_job(tmp_path: pathlib.Path) -> None:
@@ -506,7 +506,7 @@ def test_setting_where_nobody_serves(tmp_path: pathlib.Path) -> None:
     assert missing.returncode == 2 and "no such folder" in missing.stderr and "--io-nodes N" in missing.stderr
     assert "Errno" not in missing.stderr and not (tmp_path / "none").exists()
     alone = run("--dir", str(tmp_path), "--set", "--io-nodes", "3")
-    assert alone.returncode == 0 and "nobody serves" in alone.stderr and settings.read(tmp_path).io_nodes == 3
+    assert alone.returncode == 0 and "no arbiter serves" in alone.stderr and settings.read(tmp_path).io_nodes == 3
     with Arbiter(tmp_path, None, lambda _: None):
         served = run("--dir", str(tmp_path), "--set", "--io-nodes", "4")
     assert served.returncode == 0 and not served.stderr and settings.read(tmp_path).io_nodes == 4

@@ -96,7 +96,7 @@ def test_estimates_keep_to_one_way_past_the_cache() -> None:
         ([row(1.5)], HEAD, r"bad.csv:2: forwarders must be a whole number"),
         ([row(1, "inf")], HEAD, r"bad.csv:2: bandwidth must be a finite"),
         ([row(layout=2)], HEAD, r"bad.csv:2: layout must be a whole number from 0 to 1"),
-        (["1;8;96"], HEAD, r"bad.csv:2: has not as many fields"),
+        (["1;8;96"], HEAD, r"bad.csv:2: the number of its fields"),
         ([row().replace("write", "scan")], HEAD, r"bad.csv:2: operation must be write or read, not 'scan'"),
         (
             [],
@@ -222,7 +222,7 @@ def test_uncertainty() -> None:
     assert curve.columns().errors.tolist() == pytest.approx([10 / 3**0.5, 20])
     assert curve.columns().freedom.tolist() == [2, 2]
     assert curve.bandwidth(1) == 200 and Curve.of({0: 1.0, 4: 5.0}).bandwidth(1) == 2.0
-    with pytest.raises(ArgumentError, match="nothing about 2"):
+    with pytest.raises(ArgumentError, match="no point at 2"):
         curve.bandwidth(2)
     with pytest.raises(ArgumentError, match="mean"):
         Point(mean=float("nan"), best=1.0)

@@ -136,7 +136,7 @@ def of_rank(**values):
         "bypass_bytes_written",
         "bypass_bytes_read",
     )
-    texts = {"partition": "", "reason": "", "delegation": "2 delegates, spawn: as asked for"}
+    texts = {"partition": "", "reason": "", "delegation": "2 delegates, spawn: as requested"}
     return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, **texts, **values}
 
 
@@ -197,7 +197,7 @@ def test_each_delegate_is_counted_once():
     assert (result.request_size_log2[16], result.request_size_log2[20]) == (2, 4)
     assert (result.reason, result.delegation) == (
         "independent accesses through delegates",
-        "2 delegates, spawn: as asked for",
+        "2 delegates, spawn: as requested",
     )
 
 
@@ -244,7 +244,7 @@ SEEN = {
     "independents_taken_over": 40,
     "collectives_taken_over": 0,
     "reason": "independent accesses through delegates",
-    "delegation": "2 delegates, spawn: as asked for",
+    "delegation": "2 delegates, spawn: as requested",
 }
 NONE = {**SEEN, "delegated_accesses": 0, "delegation": "none: spawn: no free slots", "reason": "direct"}
 CONFIGURATION = {"delegates": "2", "delegate_mode": "thread", "repetitions": 3}

@@ -132,7 +132,7 @@ def test_the_patterns_of_the_paper() -> None:
         ("4k,sparse", "'sparse'"),
         ("individual,strided,4k", "strided needs a shared file"),
         ("1MiB,4k", "less than one"),
-        ("paper,shared", "says layouts"),
+        ("paper,shared", "has its own layouts"),
         ("paper,4k,8m", "one size"),
         ("0,4k", "1 byte"),
         ("4k,9999999s", "stonewall"),

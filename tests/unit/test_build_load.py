@@ -97,7 +97,7 @@ def test_tools_are_imported_after_mpi4py(words: str) -> None:
 def test_what_programs_use_is_refused_after_mpi4py(words: str) -> None:
     done = run(f"from mpi4py import MPI\n{words}")
     assert done.returncode == 1
-    assert "LoadError: mpiio_ext is imported after mpi4py.MPI, too late to be put under MPI_File_*" in done.stderr
+    assert "LoadError: mpiio_ext is imported after mpi4py.MPI, too late to wrap MPI_File_*" in done.stderr
     assert "; a tool alone is imported by its whole name, such as `import mpiio_ext.analytics`" in done.stderr
 
 

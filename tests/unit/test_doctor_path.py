@@ -23,7 +23,7 @@ def test_path_of_this_machine(tmp_path: pathlib.Path) -> None:
     assert name[:3] == kind.strip().replace("overlayfs", "overlay")[:3]
     assert found["path.room"].state.value == "ok"
     here = found["path.file_system"]
-    assert "stripe size not told, 1 MiB assumed" in here.text and "one page cache" in here.text
+    assert "stripe size unknown, 1 MiB assumed" in here.text and "one page cache" in here.text
     assert here.facts["sources"]["stripe_size"] == "default"
 
 

@@ -73,7 +73,7 @@ def test_romio_first_value_holds(monkeypatch: pytest.MonkeyPatch, tmp_path: path
     file = romio(monkeypatch, tmp_path, b"cb_nodes 4\nstriping_factor 2\ncb_nodes 8\n")
     assert from_source("ROMIO_HINTS") == {"cb_nodes": "4", "striping_factor": "2"}
     (message,) = hints.problems()
-    assert message == f"{file}:3: hint cb_nodes has a value in line 1, and the first one holds; line ignored"
+    assert message == f"{file}:3: hint cb_nodes has a value in line 1, and the first one is in force; line ignored"
 
 
 @pytest.mark.parametrize("line", ["cb_nodes", "cb_nodes = 8", "cb_nodes=8", "cb_nodes 8 # eight", "8 cb_nodes", "a= c"])
@@ -102,7 +102,7 @@ def test_romio_reads_4096_bytes(monkeypatch: pytest.MonkeyPatch, tmp_path: pathl
     assert hints.problems() == ()
     file = romio(monkeypatch, tmp_path, start + fill + b"striping_factor 24\nstart_iodevice 1\n")  # ROMIO would read 2
     assert from_source("ROMIO_HINTS") == {"cb_nodes": "4"}
-    assert hints.problems() == (f"{file}: has more than 4096 bytes, which is all that ROMIO reads; shorten it",)
+    assert hints.problems() == (f"{file}: has more than 4096 bytes, and ROMIO reads no more; shorten it",)
 
 
 def test_romio_file_that_cannot_be_read(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:

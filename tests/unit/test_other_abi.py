@@ -129,7 +129,7 @@ def test_a_wrong_variable_is_told(wheel: Path, tmp_path: Path) -> None:
     done = started([program, "x"], preload, MPIIO_EXT_ABI=own)
     assert done.returncode == 0
     first = done.stderr.splitlines()[0]
-    assert first.startswith(f"mpiio_ext: MPIIO_EXT_ABI={own}, and this program uses {WORDS[other]}: ")
+    assert first.startswith(f"mpiio_ext: MPIIO_EXT_ABI={own}, but this program uses {WORDS[other]}: ")
     assert started([program, "x"], preload, MPIIO_EXT_ABI=own, PMI_RANK="1").stderr == f"for {other}\n"
     assert started([program, "x"], preload, MPIIO_EXT_ABI=other).stderr == f"for {other}\n"
 
@@ -157,7 +157,7 @@ def test_a_program_of_the_same_abi_or_of_none_is_left_alone(wheel: Path, tmp_pat
 
 LONE = "import mpiio_ext; from mpi4py import MPI; print(MPI.COMM_WORLD.size)"
 #: Variables of the launcher that is not of this MPI, and what it is called.
-FOREIGN = {"openmpi": ("PMI", "that of MPICH or its kin"), "mpich": ("OMPI_COMM_WORLD", "Open MPI's")}
+FOREIGN = {"openmpi": ("PMI", "the launcher of MPICH or its kin"), "mpich": ("OMPI_COMM_WORLD", "Open MPI's")}
 
 
 def lone(**more: str) -> str:

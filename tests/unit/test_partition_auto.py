@@ -178,7 +178,7 @@ def test_the_line_says_what_is_known_and_no_more() -> None:
             assert "XT4" not in described(lock, operation=operation) and "IA-64" not in described(lock)
     line = described("local", coherent=True)
     assert line.endswith("; one page cache, no lock traffic: contiguous whole blocks (measured)"), line
-    assert described("token", method="even").endswith("; tokens, asked for by hint")
+    assert described("token", method="even").endswith("; tokens, requested by hint")
     assert "stripe 64 KiB (assumed), " in described("none", stripe_known=False)
     odd = Geometry(end_bytes=10**6, stripe_size_bytes=65537, servers=5, aggregators=3)
     assert (

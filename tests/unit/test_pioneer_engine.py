@@ -445,7 +445,7 @@ def test_a_view_that_is_not_told_is_left_out_by_all(tmp_path: pathlib.Path) -> N
     for rank in (0, 1):
         plan = make_plan(path, rank, 2, Places(tmp_path))
         assert plan.unknown == {"MPI_File_set_view": 1}
-        assert "does not tell the file type" in plan.reasons["MPI_File_set_view"]
+        assert "does not have the file type" in plan.reasons["MPI_File_set_view"]
 
 
 def test_seeks_and_second_names(tmp_path: pathlib.Path) -> None:

@@ -127,7 +127,7 @@ def test_a_file_that_was_cut(
     assert found == records[: len(found)]
     assert len(found) >= first_of(path, 1)
     loss, there = info.sources[0].loss, copy.stat().st_size
-    assert loss.problems[0].why == "the file is shorter than its header says"
+    assert loss.problems[0].why == "the file is shorter than its header claims"
     assert info.skipped > 0
     assert loss.truncated
     assert (loss.missing_bytes, loss.unread_bytes) == (cut, (there - HEADER) % BLOCK)

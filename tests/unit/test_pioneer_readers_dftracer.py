@@ -223,7 +223,7 @@ def test_compressed_in_several_members_and_cut(tmp_path: pathlib.Path) -> None:
         info, _ = table_of(dftracer, write(tmp_path, "c.pfw.gz", whole[:cut]))
         assert info.sources[0].loss.truncated
         said = [problem.why for problem in info.sources[0].loss.problems]
-        assert any(f"the compressed file ends at byte {cut:,} and lacks its end" in why for why in said)
+        assert any(f"the compressed file ends at byte {cut:,} and its end is missing" in why for why in said)
     info, _ = table_of(dftracer, write(tmp_path, "d.pfw", ""))
     assert info.sources[0].loss.truncated
 

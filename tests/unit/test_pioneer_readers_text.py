@@ -338,7 +338,7 @@ def test_one_file_with_several_processes(tmp_path: pathlib.Path) -> None:
         (b"10:00:00.0 SYS_close(3) = 0\n1159808385.17 SYS_close(3) = 0\n", "thread or time"),
         (b"10:00:00.0 hello world\n", "no call"),
         (b"10:00:00.0 SYS_close(" + b"1" * (1 << 20) + b") = 0\n", "longer than 1 MiB"),
-        (gzip.compress(b"10:00:00.0 SYS_close(3) = 0\n" * 1000, mtime=0)[:-20], "lacks its end"),
+        (gzip.compress(b"10:00:00.0 SYS_close(3) = 0\n" * 1000, mtime=0)[:-20], "its end is missing"),
         (b"\x1f\x8b" + b"nonsense", "not gzip"),
     ],
     ids=["empty", "cut", "binary", "resumed", "no time", "other time", "no call", "long", "cut gzip", "no gzip"],

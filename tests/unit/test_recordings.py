@@ -342,7 +342,7 @@ def test_the_node_has_a_bound(tmp_path: pathlib.Path) -> None:
     files = list(tmp_path.glob("*.mpioxrec"))
     assert sum(path.stat().st_size for path in files) <= 1 << 20
     assert len(files) < 12
-    assert sum("no space is left here, or for the recordings of this node" in each.stderr for each in done) == 1
+    assert sum("no space is left here, or none for more recordings of this node" in each.stderr for each in done) == 1
     assert recordings.refused(tmp_path) == 12 - len(files)
     assert convert(tmp_path, tmp_path / "log").lacks[-1].startswith(f"{12 - len(files)} processes have no recording")
     for path in files:

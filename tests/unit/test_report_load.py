@@ -68,7 +68,7 @@ def refused(folder: Path, *arguments: object) -> str:
         (b'{"schema_version": 2, "runs": [NaN]}', "NaN is no number in JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b'{"peers": {}, "units": {}, "results": []}', "bench scaling"),
-        (b'{"peers": {}, "results": []}', "holds no result"),
+        (b'{"peers": {}, "results": []}', "has no result"),
         (b'{"peers": {}, "results": [{}]}', '/results/0: "pattern" is missing'),
     ],
 )
@@ -114,7 +114,7 @@ def test_infinity_written_as_a_number_is_refused(tmp_path):
 def test_missing_file_and_folders(tmp_path):
     assert "No such file" in refused(tmp_path, tmp_path / "nothing.json")
     (tmp_path / "empty").mkdir()
-    assert "holds no results.json" in refused(tmp_path, tmp_path / "empty")
+    assert "has no results.json" in refused(tmp_path, tmp_path / "empty")
     results.write(tmp_path / "all" / "one" / "results.json", GOOD)
     assert f"did you mean {tmp_path / 'all' / 'one'}?" in refused(tmp_path, tmp_path / "all")
 

@@ -83,7 +83,7 @@ def test_a_bad_rule_is_reported_once_and_fails_every_open(program: pathlib.Path,
     done = cbuild.run(program, "write", str(file), "0", "10", MPIOX_FAULT="op=write,errno=ENOSPACE")
     assert done.stdout.splitlines() == [f"-2 {errno.EINVAL} MPIOX_FAULT -1 0"] * 2
     assert done.stderr.count("\n") == 1
-    assert "MPIOX_FAULT=\"op=write,errno=ENOSPACE\": cannot understand 'errno=ENOSPACE'" in done.stderr
+    assert "MPIOX_FAULT=\"op=write,errno=ENOSPACE\": cannot parse 'errno=ENOSPACE'" in done.stderr
 
 
 def test_missing_file_and_folder(program: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -66,8 +66,8 @@ def test_what_is_written_is_read(name: str, unit: int, count: int, size: int | N
         (index_text("f", 64, 2, 5, subfiles=["a.0", "a.0"]), "two subfiles have one name"),
         (index_text("f", 64, 1, 5, subfiles=["a\0b"]), "a name has a byte 0"),
         (writers(b"1"), "a line is missing, unknown or not in its place"),
-        (sealed(GOOD.replace(b"size 1000", b"writers 2").rpartition(b"checksum")[0]), "has a size where"),
-        (sealed(index_text("f", 1, 1, 5).replace(b"whole", b"writing").rpartition(b"checksum")[0]), "has a size where"),
+        (sealed(GOOD.replace(b"size 1000", b"writers 2").rpartition(b"checksum")[0]), "has a size if"),
+        (sealed(index_text("f", 1, 1, 5).replace(b"whole", b"writing").rpartition(b"checksum")[0]), "has a size if"),
     ],
     ids=lambda one: one[:30] if isinstance(one, str) else "text",
 )

@@ -94,7 +94,7 @@ def test_a_page_is_read(files: int) -> None:
     [
         (content(version=2), "another version"),
         (content(magic=b"SOMETHNG"), "no page of a rank"),
-        (content(state=0), "not whole yet"),
+        (content(state=0), "not complete yet"),
         (content()[:4095], "cut off"),
         (content()[:4096], "cut off"),
         (content()[:-256], "cut off"),

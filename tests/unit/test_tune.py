@@ -305,7 +305,7 @@ def test_a_chosen_metric_decides_unless_the_whole_gets_slower(whole_s: float, ve
     ).run()
     assert judged == [result.baseline] and result.records[0].cost == pytest.approx(1.0, rel=0.2)
     assert result.verdict == verdict and result.evidence.gain == pytest.approx(2, rel=0.1)
-    assert ("makes the whole command take 1.1" in result.reason) == (verdict == "nothing")
+    assert ("makes the command take 1.1" in result.reason) == (verdict == "nothing")
 
 
 # ---- the end: nothing that was found is lost ------------------------------------------------------------------------
@@ -468,7 +468,7 @@ def test_what_the_counters_say_of_delegates_is_told() -> None:
     )
     job = report.Subject(command=("a",), metric=Elapsed(), glob="*", present=None, budget_s=1.0)
     note = f"note: by the statistics of a run, delegates of /data/file: {would}"
-    for text, told in ((would, True), ("2 delegates, spawn: as asked for", False), ("", False)):
+    for text, told in ((would, True), ("2 delegates, spawn: as requested", False), ("", False)):
         result = tune(Program(one_is_best, files=(replace(use, delegation=text),)))
         assert result.verdict == "wins" and (note in report.lines(result, job)) == told
     won = replace(result, delegates=f"/data/file: {would}", candidate=Setting((("mpiox_delegates", "2"),)))

@@ -217,7 +217,7 @@ def test_subfiles_are_tried_only_where_they_are_allowed() -> None:
     ("words", "why"),
     [
         (["--unmerged"], "--unmerged needs --subfiles"),
-        (["--subfiles", "--metric-regex", "x"], "judge by --metric, or say --unmerged"),
+        (["--subfiles", "--metric-regex", "x"], "judge by --metric, or give --unmerged"),
     ],
 )
 def test_options_that_do_not_go_together(words: list[str], why: str) -> None:

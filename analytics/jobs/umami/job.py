@@ -96,7 +96,7 @@ def _rows_of(table: Jobs, log: Path) -> Flags:
     except OSError as error:
         raise HistoryError(f"{log}: cannot be read: {error.strerror}") from error
     if start is None:
-        raise HistoryError(f"{log}: not a Darshan log, or damaged: it does not tell when its job began")
+        raise HistoryError(f"{log}: not a Darshan log, or damaged: it has no start time of the job")
     with np.errstate(invalid="ignore"):
         rows: Flags = np.abs(table.times() - start) < 1
     named = rows & (table.texts(LOG) == log.name)

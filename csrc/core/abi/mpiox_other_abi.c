@@ -83,12 +83,12 @@ static bool speaks(void)
 static _Noreturn void end(const abi *found, const void *address)
 {
     const char *self = file_of((const void *)&own);
-    char advice[160] = "start it with the mpiio_ext that was built with that MPI";
+    char advice[160] = "start it with an mpiio_ext built with that MPI";
 
     if (strstr(self, "/abis/") != NULL)
         snprintf(advice, sizeof advice, "`export MPIIO_EXT_ABI=%s` and start it again", found->name);
     if (speaks())
-        fprintf(stderr, "mpiio_ext: this program uses %s (%s), and the library under it is for %s (%s): %s\n",
+        fprintf(stderr, "mpiio_ext: this program uses %s (%s), but the library under it is for %s (%s): %s\n",
                 found->words, file_of(address), own->words, self, advice);
     else
         sleep(1);
@@ -149,8 +149,10 @@ static void exchange(const abi *found, const char *preload, char **arguments)
         (text = replaced(preload, folder, other)) == NULL)
         return;
     if (asked != NULL && strcmp(asked, found->name) != 0 && speaks())
-        fprintf(stderr, "mpiio_ext: MPIIO_EXT_ABI=%s, and this program uses %s: its library is taken (%s)\n", asked,
-                found->words, library);
+        fprintf(stderr,
+                "mpiio_ext: MPIIO_EXT_ABI=%s, but this program uses %s: the library for the latter is loaded "
+                "(%s)\n",
+                asked, found->words, library);
     setenv("LD_PRELOAD", text, 1);
     free(text);
     /* Not execv(): the tracer wraps it, and is not up yet. */

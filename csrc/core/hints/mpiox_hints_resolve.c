@@ -95,7 +95,9 @@ int mpiox_hints_check(const char *name, const char *value, char *message, int64_
         if (good && lacking == NULL)
             return MPIOX_OK;
         if (good)
-            snprintf(message, (size_t)message_bytes, "hint %s=%.80s needs a part that this build has not (-D%s=OFF)",
+            snprintf(message, (size_t)message_bytes,
+                     "hint %s=%.80s needs a part that this build does not have "
+                     "(-D%s=OFF)",
                      name, value, lacking);
         else
             snprintf(message, (size_t)message_bytes, "hint %s has the bad value \"%.80s\"; allowed: %s", name, value,
@@ -196,8 +198,8 @@ static void tell_clamped(int index, const char *value, const char *where, scan *
     if (mpiox_hints_parse_bytes(text, &used) != MPIOX_OK || used == asked)
         return;
     snprintf(message, sizeof message,
-             "%s: hint %s=%.80s (%" PRId64 " bytes) is more than it can be; %s is in force; allowed: %s", where,
-             spec->name, value, asked, text, spec->values);
+             "%s: hint %s=%.80s (%" PRId64 " bytes) is above its limit; %s is in force; allowed: %s", where, spec->name,
+             value, asked, text, spec->values);
     report_once(message, pass);
 }
 
@@ -265,7 +267,7 @@ static FILE *open_romio(bool *by_site, scan *pass)
 
     if (file != NULL && stream == NULL) {
         snprintf(message, sizeof message,
-                 "ROMIO_HINTS: %.480s cannot be read: %s; %s is read instead, where it exists, as ROMIO does", file,
+                 "ROMIO_HINTS: %.480s cannot be read: %s; %s is read instead if it exists, as ROMIO does", file,
                  strerror(errno), ROMIO_SITE_FILE);
         report_once(message, pass);
     }

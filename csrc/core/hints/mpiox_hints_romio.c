@@ -63,7 +63,7 @@ static void scan_line(romio_scan *s, char *line)
     }
     for (int i = 0; i < s->n_names; i++) {
         if (strcmp(s->names[i], name) == 0) {
-            snprintf(problem, sizeof problem, "hint %.60s has a value in line %d, and the first one holds", name,
+            snprintf(problem, sizeof problem, "hint %.60s has a value in line %d, and the first one is in force", name,
                      s->lines[i]);
             complain(s, problem);
             return;
@@ -92,11 +92,11 @@ static void read_text(const romio_scan *s, FILE *stream, char *text)
         snprintf(message, sizeof message, "%.480s cannot be read: %s", s->file, strerror(error));
         s->report(message, s->context);
     } else if (cut) {
-        snprintf(message, sizeof message, "%.480s: has more than %d bytes, which is all that ROMIO reads; shorten it",
+        snprintf(message, sizeof message, "%.480s: has more than %d bytes, and ROMIO reads no more; shorten it",
                  s->file, (int)ROMIO_BYTES);
         s->report(message, s->context);
     } else if (strlen(text) < bytes) {
-        snprintf(message, sizeof message, "%.480s: holds a null character; what follows it is ignored", s->file);
+        snprintf(message, sizeof message, "%.480s: has a null character; what follows it is ignored", s->file);
         s->report(message, s->context);
     }
 }

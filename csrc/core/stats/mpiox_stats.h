@@ -57,29 +57,29 @@
     X(delegated_reads, "calls", SUM, "accesses of one rank that read through the delegates")                           \
     X(delegated_bytes_written, "bytes", SUM, "data bytes those wrote into pages of the delegates")                     \
     X(delegated_bytes_read, "bytes", SUM, "data bytes those read from pages of the delegates")                         \
-    X(delegated_misses, "pages", SUM, "pages that were not cached and had to be asked for")                            \
+    X(delegated_misses, "pages", SUM, "pages that were not cached, so that ranks requested them")                      \
     X(delegated_messages, "messages", SUM, "requests to delegates of other nodes")                                     \
     X(delegated_message_bytes, "bytes", SUM, "bytes sent to and received from them")                                   \
     X(bypass_bytes_written, "bytes", SUM, "bytes written past the delegates: whole pages of long runs")                \
     X(bypass_bytes_read, "bytes", SUM, "bytes read past the delegates: whole pages of long runs")                      \
-    X(delegated_flush_barriers, "calls", MAX, "times that all written bytes were brought to the file")                 \
-    X(moved_ranges, "ranges", SUM, "page ranges given to another delegate to even the load out")                       \
-    X(remapped_ranges, "ranges", SUM, "page ranges given to another delegate because the arbiter said so")             \
+    X(delegated_flush_barriers, "calls", MAX, "flushes of all written bytes to the file")                              \
+    X(moved_ranges, "ranges", SUM, "page ranges assigned to another delegate to balance the load")                     \
+    X(remapped_ranges, "ranges", SUM, "page ranges assigned to another delegate by the arbiter's map")                 \
     X(redirected_pages, "pages", SUM, "page accesses repeated because the page had moved to another delegate")         \
-    X(deferred_errors, "ranges", MAX, "ranges of bytes that delegates had taken and could not write")                  \
-    X(dead_delegate_accesses, "pages", SUM, "page accesses made in the file, since the delegate of the page was gone")
+    X(deferred_errors, "ranges", MAX, "ranges of bytes that delegates had accepted and could not write")               \
+    X(dead_delegate_accesses, "pages", SUM, "page accesses made in the file because the page's delegate was dead")
 
 /* X(name, meaning), seconds */
 #define MPIOX_STATS_TIMES(X)                                                                                           \
     X(plan_s, "describing the accesses and planning file domains")                                                     \
     X(exchange_s, "copying pieces, and messages between nodes")                                                        \
-    X(messages_s, "of those, sending to other nodes, receiving, and until the messages have come")                     \
+    X(messages_s, "of those, sending to other nodes, receiving, and waiting for messages")                             \
     X(io_s, "file-system requests")                                                                                    \
     X(wait_s, "waiting for other ranks")                                                                               \
     X(total_s, "inside collectives, start to end")                                                                     \
     X(independent_s, "inside accesses of one rank alone")                                                              \
     X(delegated_s, "of those, inside accesses through delegates")                                                      \
-    X(flush_barrier_s, "until what was written through delegates was in the file: sync, close, other ways of access")  \
+    X(flush_barrier_s, "until bytes written through delegates were in the file: sync, close, other ways of access")    \
     X(write_s, "inside calls that wrote, start to end")                                                                \
     X(read_s, "inside calls that read, start to end")                                                                  \
     X(sync_s, "until written bytes were in the file: sync, and close with delegates")

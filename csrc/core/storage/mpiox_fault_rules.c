@@ -139,7 +139,7 @@ static int parse_rule(char *text, mpiox_fault_rule *rule, char *message, int64_t
             *value++ = '\0';
         if (value == NULL || parse_pair(pair, value, rule) != MPIOX_OK) {
             snprintf(message, (size_t)message_bytes,
-                     "cannot understand '%s%s%s' (keys: op, rank, path, after, times, "
+                     "cannot parse '%s%s%s' (keys: op, rank, path, after, times, "
                      "errno, short, delay_ms)",
                      pair, value != NULL ? "=" : "", value != NULL ? value : "");
             return MPIOX_E_ARG;
@@ -151,7 +151,7 @@ static int parse_rule(char *text, mpiox_fault_rule *rule, char *message, int64_t
     else if (rule->sys_errno != 0 && rule->short_bytes >= 0)
         problem = "errno= and short= cannot stand in one rule";
     else if (rule->short_bytes >= 0 && (rule->ops & (MPIOX_FAULT_READ | MPIOX_FAULT_WRITE)) == 0)
-        problem = "short= is about reads and writes";
+        problem = "short= is for reads and writes";
     if (problem != NULL) {
         snprintf(message, (size_t)message_bytes, "%s", problem);
         return MPIOX_E_ARG;

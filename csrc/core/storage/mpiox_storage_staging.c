@@ -366,11 +366,13 @@ void mpiox_storage_staging_clash(const char *staging, int code, char *text, size
 {
     if (code == EEXIST)
         (void)snprintf(text, bytes,
-                       "is whole as %s, and does not get its name, which exists by now: rename one of them", staging);
+                       "is complete as %s, but does not get its name, because another file has it now: rename one of "
+                       "the two",
+                       staging);
     else
         (void)snprintf(text, bytes,
-                       "does not get its name: somebody has removed %s.parts, which says who has bytes of it; rename "
-                       "%s when no I/O delegate (mpiio-ext delegates status), and no cache on a disk, has any left",
+                       "does not get its name: %s.parts, the list of delegates with bytes of it, was removed; rename "
+                       "%s when no I/O delegate (mpiio-ext delegates status) and no cache on a disk has bytes of it",
                        staging, staging);
 }
 

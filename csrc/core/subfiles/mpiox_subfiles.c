@@ -596,5 +596,5 @@ const mpiox_storage_containers mpiox_storage_container = {
     .remove = remove_named,
     .beginning = beginning,
     .open_elsewhere = "open (its subfiles are open elsewhere: it gets its name when they are closed)",
-    .exists_already = "of subfiles that exist already MPI_File_close waits until all is written",
+    .exists_already = "MPI_File_close waits until all is written, because the subfiles exist already",
 };

@@ -12,7 +12,7 @@
 #include "mpiox_opener.h"
 #include "mpiox_storage_container.h"
 
-static const char has_not[] = "stored as subfiles, which this build has not";
+static const char has_not[] = "stored as subfiles, which this build does not support";
 
 static bool is_open_index(const char *path, int fd)
 {

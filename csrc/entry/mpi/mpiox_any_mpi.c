@@ -160,9 +160,9 @@ void *mpiox_any_mpi_look_up(int index)
     if (found == NULL) {
         const bool none = mpiox_any_mpi_library() == NULL;
 
-        fprintf(stderr, "mpiio_ext: %s is called and %s: %s\n", names[index],
+        fprintf(stderr, "mpiio_ext: %s was called, but %s: %s\n", names[index],
                 none ? "no MPI library is in this process" : "the MPI library of this process lacks it",
-                none ? "start the program by `mpiio-ext run`" : "use a newer one, or a program that does without");
+                none ? "start the program by `mpiio-ext run`" : "use a newer one, or a program that does not call it");
         if (none)
             return (void *)unsupported;
         found = (void *)unsupported;

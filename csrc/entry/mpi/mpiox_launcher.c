@@ -19,7 +19,7 @@ static const struct {
     const char *size, *rank, *words;
 } launchers[] = {
     {"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "Open MPI's"},
-    {"PMI_SIZE", "PMI_RANK", "that of MPICH or its kin"},
+    {"PMI_SIZE", "PMI_RANK", "the launcher of MPICH or its kin"},
 };
 
 void mpiox_launcher_check(void)
@@ -42,7 +42,7 @@ void mpiox_launcher_check(void)
         if (rank == NULL || strcmp(rank, "0") == 0)
             fprintf(stderr,
                     "mpiio_ext: this program uses %s and its launcher is %s: each of the %s processes is a job of one "
-                    "rank and writes the whole of every file; start it with the mpiexec of its own MPI\n",
+                    "rank and writes every file completely; start it with the mpiexec of its own MPI\n",
                     mpiox_other_abi_own(), launchers[chosen].words, getenv(launchers[chosen].size));
     }
 }

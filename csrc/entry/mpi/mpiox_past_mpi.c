@@ -261,6 +261,6 @@ void mpiox_past_mpi_note_opened(const mpiox_handle *handle)
     if (is_written_behind(handle) && mpiox_service_current()->first && !is_in_front && !atomic_flag_test_and_set(&told))
         fprintf(stderr,
                 "mpiio_ext: %s: open(), stat(), rename() and other calls past MPI do not wait until it is written; "
-                "they do where `mpiio-ext run` is given mpiox_close, by -H, MPIOX_HINTS or a file of hints\n",
+                "they wait if `mpiio-ext run` gets mpiox_close by -H, MPIOX_HINTS or a file of hints\n",
                 handle->path);
 }

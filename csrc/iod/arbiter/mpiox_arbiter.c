@@ -181,7 +181,7 @@ static bool see_announcement(mpiox_arbiter *arbiter, const char *path, struct st
         fprintf(
             stderr,
             "mpiio_ext: %s is not this job's announcement, but %s of user %ld: the job does not follow the arbiter, "
-            "its I/O delegates stay as they are; let its owner or root remove it\n",
+            "and its I/O delegates stay as they are; let the file's owner or root remove it\n",
             path, S_ISREG(status->st_mode) ? "a file" : "no plain file, and", (long)status->st_uid);
     }
     errno = there ? 0 : why;
@@ -340,7 +340,7 @@ static void look(mpiox_arbiter *arbiter)
     arbiter->seen = now;
     arbiter->looked = true;
     if (text == NULL) {
-        snprintf(what, sizeof what, "not believed (%s)", reason);
+        snprintf(what, sizeof what, "rejected (%s)", reason);
         tell(arbiter, &arbiter->told_distrusted, what);
     } else if (mpiox_map_parse(text, bytes, arbiter->job, &map, &reason) == MPIOX_OK) {
         follow(arbiter, &map);

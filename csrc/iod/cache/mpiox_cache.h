@@ -167,9 +167,9 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     X(writes, "accesses", "accesses of pages that wrote")                                                              \
     X(reads, "accesses", "accesses of pages that read")                                                                \
     X(bytes_written, "bytes", "data bytes deposited")                                                                  \
-    X(bytes_read, "bytes", "data bytes taken out")                                                                     \
+    X(bytes_read, "bytes", "data bytes read by clients")                                                               \
     X(requests, "requests", "requests that the delegate answered")                                                     \
-    X(messages, "messages", "requests that came over the network")                                                     \
+    X(messages, "messages", "requests received over the network")                                                      \
     X(hits, "pages", "page accesses that found the page in the cache")                                                 \
     X(misses, "pages", "page accesses that did not")                                                                   \
     X(fills, "pages", "pages read from the file on demand")                                                            \
@@ -183,7 +183,7 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     X(fill_requests, "requests", "file-system read requests")                                                          \
     X(fill_bytes, "bytes", "bytes of those")                                                                           \
     X(waits, "requests", "requests that waited for a frame: back-pressure")                                            \
-    X(flush_barriers, "requests", "flushes that a sync, close or change of size asked for")                            \
+    X(flush_barriers, "requests", "flushes requested by a sync, close or change of size")                              \
     X(errors, "errors", "file-system errors")                                                                          \
     X(reordered, "requests", "requests that were served before older ones, by a scheduler")                            \
     X(merged, "requests", "requests that joined another one's, by a scheduler")                                        \
@@ -191,8 +191,8 @@ static inline int32_t mpiox_file_ranges(int32_t owners)
     X(windows, "waits", "times that a scheduler served nothing though requests waited")                                \
     X(queued_most, "requests", "most requests that waited for a scheduler at once, of each delegate")                  \
     X(moved_in, "pages", "page ranges taken over from another delegate")                                               \
-    X(moved_out, "pages", "page ranges given to another delegate")                                                     \
-    X(rescued_bytes, "bytes", "bytes of the delegate that others brought to the file when it had died")
+    X(moved_out, "pages", "page ranges assigned to another delegate")                                                  \
+    X(rescued_bytes, "bytes", "bytes of the delegate that others wrote to the file after its death")
 
 typedef struct mpiox_cache_counters {
 #define X(name, unit, meaning) atomic_int_least64_t name;

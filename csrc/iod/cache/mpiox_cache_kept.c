@@ -32,13 +32,13 @@ static void explain(const mpiox_file_record *record, const mpiox_error *error, c
     char before[TIME_BYTES], since[TIME_BYTES];
     struct stat status;
     if (strcmp(error->what, MPIOX_CACHE_CHANGED) == 0 && lstat(record->path, &status) == 0)
-        snprintf(why, WHY_BYTES, "was written by others on %s, later than by its job (%s)",
+        snprintf(why, WHY_BYTES, "was written by another process on %s, later than by its job (%s)",
                  time_text(mpiox_cache_changed_ns(&status), since), time_text(atomic_load(&record->seen_ns), before));
     else if (strncmp(error->what, MPIOX_CACHE_RESCUE, sizeof MPIOX_CACHE_RESCUE - 1) != 0)
-        snprintf(why, WHY_BYTES, "has lost bytes, which its I/O delegate could not write: %s",
+        snprintf(why, WHY_BYTES, "has lost bytes that its I/O delegate could not write: %s",
                  strerror(error->sys_errno));
     else if (error->sys_errno == ESTALE)
-        snprintf(why, WHY_BYTES, "cannot be written: another file has its name by now");
+        snprintf(why, WHY_BYTES, "cannot be written: another file has its name now");
     else
         snprintf(why, WHY_BYTES, "cannot be written: %s", strerror(error->sys_errno));
 }
@@ -96,8 +96,8 @@ static void tell_waiting(const mpiox_cache *cache, uint64_t closed, mpiox_cache_
             continue;
         left.file = mpiox_cache_shown_name(record->path, file, sizeof file);
         snprintf(why, sizeof why,
-                 "is not whole, and keeps the name %s: another I/O delegate of its job had bytes of it; recover its "
-                 "cache, too, on its node",
+                 "is incomplete and keeps the name %s: another I/O delegate of its job has bytes of it; recover that "
+                 "delegate's cache, too, on its node",
                  record->path);
         tell(context, &left);
     }

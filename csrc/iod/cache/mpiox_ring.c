@@ -25,11 +25,11 @@ const char *mpiox_ring_op_name(int32_t op)
     case MPIOX_WAITS_FOR_SLOT:
         return "waits for a free request";
     case MPIOX_WAITS_FOR_FRAME:
-        return "waits for a page that is being worked on";
+        return "waits for a page that is in use";
     case MPIOX_WAITS_FOR_NAME:
         return "search for a file that goes to stable storage and gets its name";
     case MPIOX_WAITS_FOR_EARLIER:
-        return "what an earlier job has left is brought to its files first";
+        return "dirty bytes of an earlier job are written first";
     case MPIOX_OP_OPEN:
         return "open";
     case MPIOX_OP_CLOSE:

@@ -45,7 +45,7 @@ static void report_close(const mpiox_opening *o, const char *path)
     static atomic_flag said = ATOMIC_FLAG_INIT, said_of_death = ATOMIC_FLAG_INIT;
     static const char hint[] = "mpiox_close";
     char value[16];
-    const char *why = !mpiox_service_wanted(o->hints) ? "none are asked for"
+    const char *why = !mpiox_service_wanted(o->hints) ? "no hint requests them"
                       : o->why_not != NULL            ? o->why_not
                                                       : "not all ranks can open it";
 
@@ -54,8 +54,8 @@ static void report_close(const mpiox_opening *o, const char *path)
         return;
     mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find(hint)), o->hints, value, sizeof value);
     fprintf(stderr,
-            "mpiio_ext: %s: %s=%s needs I/O delegates (%s): it has its own name while it is written, and "
-            "MPI_File_close waits\n",
+            "mpiio_ext: %s: %s=%s needs I/O delegates (%s): MPI_File_close waits, and the file has its final name "
+            "while it is written\n",
             path, hint, value, why);
 }
 

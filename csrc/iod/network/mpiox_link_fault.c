@@ -53,7 +53,7 @@ static void announce(const char *text, int code)
                 "mpiio_ext: fault injection is on, connections suffer on purpose (MPIOX_NETWORK_FAULT=\"%s\")\n", text);
     else
         fprintf(stderr,
-                "mpiio_ext: MPIOX_NETWORK_FAULT=\"%s\" is not understood (keys: delay_ms, drop_after, short; "
+                "mpiio_ext: MPIOX_NETWORK_FAULT=\"%s\" cannot be parsed (keys: delay_ms, drop_after, short; "
                 "KEY=NUMBER separated by ':')\n",
                 text);
 }

@@ -119,8 +119,8 @@ void mpiox_process_tell_removal(const char *path, int64_t bytes)
 {
     char room[MPIOX_CACHE_PATH_BYTES];
 
-    mpiox_process_notify("%s was removed while %lld bytes were not written: they are lost; use `mpiio-ext delegates "
-                         "wait` before files are moved or copied",
+    mpiox_process_notify("%s was removed while %lld bytes were not written: they are lost; run `mpiio-ext delegates "
+                         "wait` before you move or copy files",
                          mpiox_cache_shown_name(path, room, sizeof room), (long long)bytes);
 }
 
@@ -154,8 +154,7 @@ static bool local_is_serving(mpiox_process *delegate)
 
         if (bytes >= 0)
             mpiox_process_notify(
-                "I/O delegate %d (process %lld on %s) has died; %lld bytes that it had not written have "
-                "been written by process %ld",
+                "I/O delegate %d (process %lld on %s) has died; its %lld dirty bytes were written by process %ld",
                 (int)delegate->index, (long long)delegate->pid, delegate->host, (long long)bytes, (long)getpid());
         if (bytes >= 0)
             mpiox_process_tell_left(&delegate->cache);

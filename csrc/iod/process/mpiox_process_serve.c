@@ -149,7 +149,7 @@ static int tell_lost(const mpiox_server_lost *lost, int count)
 
     if (more > 0)
         (void)snprintf(text + used, sizeof text - used, "; %d more ranges", more);
-    mpiox_process_notify("an I/O delegate could not write what a program had left with it: %s", text);
+    mpiox_process_notify("an I/O delegate could not write bytes of a program: %s", text);
     return named;
 }
 
@@ -174,7 +174,7 @@ int mpiox_process_serve(mpiox_process_instance *instance)
     if (rest > 0)
         mpiox_process_notify("an I/O delegate could not write %d more ranges of bytes", rest);
     if (count > 0 && kept[0] != '\0')
-        mpiox_process_notify("what was closed before is in %s: mpiio-ext delegates recover", kept);
+        mpiox_process_notify("files that were closed before are in %s: mpiio-ext delegates recover", kept);
     return code;
 }
 

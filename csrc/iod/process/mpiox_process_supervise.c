@@ -166,7 +166,7 @@ static void tell_files(const supervisor *k)
     char room[MPIOX_CACHE_PATH_BYTES];
 
     for (int32_t i = 0; i < k->closed; i++)
-        mpiox_process_notify("lost bytes: what I/O delegate %d had not written of %s", (int)k->said.index,
+        mpiox_process_notify("lost bytes: I/O delegate %d had not written all of %s", (int)k->said.index,
                              mpiox_cache_shown_name(k->files[i], room, sizeof room));
 }
 
@@ -216,10 +216,10 @@ static bool rescue(supervisor *k, int status)
     }
     mpiox_process_notify("I/O delegate %d (process %ld on %s) was ended by signal %d; %s", (int)k->said.index,
                          (long)k->pid, k->said.host, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
-                         whole ? "what it had not written has been written for it"
-                               : "not all that it had not written could be written for it");
+                         whole ? "its dirty bytes have been written for it"
+                               : "not all its dirty bytes could be written for it");
     if (k->segment.on_disk && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS)
-        mpiox_process_notify("its cache in %s cannot be read any more: the disk has failed, or the file was cut",
+        mpiox_process_notify("its cache in %s cannot be read any more: the disk has failed, or the file was truncated",
                              k->folder);
     if (first)
         mpiox_process_tell_left(&k->cache);
@@ -227,7 +227,7 @@ static bool rescue(supervisor *k, int status)
         tell_files(k);
     else if (!whole && k->segment.base != NULL && mpiox_cache_torn(&k->cache) != MPIOX_TORN_TABLES &&
              k->cache.header->kept[0] != '\0')
-        mpiox_process_notify("what is left is in %s: mpiio-ext delegates recover", k->cache.header->kept);
+        mpiox_process_notify("the remaining bytes are in %s: mpiio-ext delegates recover", k->cache.header->kept);
     return whole;
 }
 

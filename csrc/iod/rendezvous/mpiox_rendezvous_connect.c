@@ -243,7 +243,7 @@ int mpiox_rendezvous_connect(const mpiox_rendezvous_address *address, double sec
         if (a.over == 0 || mpiox_now() + pause >= deadline)
             return mpiox_error_set(error, MPIOX_E_IO, a.sys_errno, -1, -1,
                                    a.sys_errno == EACCES
-                                       ? "connecting to a delegate: who answers does not know the secret"
+                                       ? "connecting to a delegate: the process that answers does not know the secret"
                                        : "connecting to a delegate");
         poll(NULL, 0, (int)(pause * 1e3));
         others *= 2;

@@ -107,7 +107,7 @@ static int try_threads(const mpiox_service_plan *plan, mpiox_announcement *said,
 {
     int code;
 
-    mpiox_service_starting_for("a thread of its own has not started one");
+    mpiox_service_starting_for("its thread has not started one");
     mpiox_service_thread_start(plan, said);
     mpiox_service_starting_for(NULL);
     code = mpiox_announcements_gather(plan->topology, said, plan->count);
@@ -161,7 +161,7 @@ static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, co
 
     if (error->code == MPIOX_OK) {
         if (own.reason[0] == '\0')
-            snprintf(own.reason, sizeof own.reason, "%s: as asked for", mpiox_service_mode_name(mode));
+            snprintf(own.reason, sizeof own.reason, "%s: as requested", mpiox_service_mode_name(mode));
         tell_of_folders(plan, said);
         own.count = plan->count;
         own.mode = mode;
@@ -224,7 +224,7 @@ static void warn(int rank, const char *reason, mpiox_service_mode instead)
     if (instead == MPIOX_SERVICE_NONE)
         fprintf(stderr, "mpiio_ext: no I/O delegates (%s): files are accessed without them\n", reason);
     else
-        fprintf(stderr, "mpiio_ext: I/O delegates: %s: mode %s takes its place\n", reason,
+        fprintf(stderr, "mpiio_ext: I/O delegates: %s: mode %s is in force\n", reason,
                 mpiox_service_mode_name(instead));
 }
 
@@ -305,7 +305,7 @@ static mpiox_topology *meet(MPI_Comm comm, const mpiox_hints *hints, opening_wor
         word->choice = mpiox_topology_choose(comm, hints->ranks_per_node);
         name_service(word->id, sizeof word->id);
     }
-    snprintf(own.reason, sizeof own.reason, "the ranks could not be asked which of them share a node");
+    snprintf(own.reason, sizeof own.reason, "the library could not find out which ranks share a node");
     if (PMPI_Bcast(word, sizeof *word, MPI_BYTE, 0, comm) != MPI_SUCCESS ||
         mpiox_topology_join(comm, &word->choice, &topology) != MPIOX_OK)
         return NULL;
@@ -429,7 +429,7 @@ mpiox_service *mpiox_service_get(MPI_Comm comm, const mpiox_hints *hints, const 
     if (impossible != NULL)
         *reason = impossible;
     else if (!known || lowest != highest)
-        *reason = "they are being started for another file";
+        *reason = "they are starting for another file";
     else if (!world && lowest == UNTRIED)
         *reason = "they start when a file is opened by all ranks of MPI_COMM_WORLD";
     return NULL;
@@ -476,7 +476,7 @@ static int start_own(const mpiox_service_plan *plan, int32_t index, mpiox_announ
 {
     int code;
 
-    mpiox_service_starting_for("the process of one has not answered");
+    mpiox_service_starting_for("the process of a delegate has not answered");
     mpiox_service_split_start(plan, index, &said[index]);
     mpiox_service_starting_for(NULL);
     code = mpiox_announcements_gather(plan->topology, said, plan->count);

@@ -31,7 +31,7 @@ mpiox_service_launcher mpiox_service_check_launcher(const char **reason)
 
     *reason = NULL;
     if (!release("Open MPI", &major, &minor) || major != 4)
-        *reason = "spawning is only known to be safe with Open MPI 4 and MPICH 4.1 or later";
+        *reason = "spawning is known to be safe only with Open MPI 4 and MPICH 4.1 or later";
     else if (getenv("OMPI_COMM_WORLD_SIZE") == NULL || getenv("OMPI_MCA_orte_hnp_uri") == NULL)
         *reason = "the program was not started by mpirun, which would have to spawn";
     else if (getenv("OMPI_MCA_orte_rankfile") != NULL || getenv("OMPI_MCA_rmaps") != NULL ||
@@ -60,7 +60,7 @@ mpiox_service_launcher mpiox_service_check_launcher(const char **reason)
 
     *reason = NULL;
     if (!release("MPICH Version", &major, &minor) || major < 4 || (major == 4 && minor < 1))
-        *reason = "spawning is only known to be safe with Open MPI 4 and MPICH 4.1 or later";
+        *reason = "spawning is known to be safe only with Open MPI 4 and MPICH 4.1 or later";
     else if (getenv("PMI_RANK") == NULL)
         *reason = "the program was not started by mpiexec, which would have to spawn";
     else if (getenv("HYDI_CONTROL_FD") == NULL || getenv("MPI_LOCALNRANKS") == NULL)

@@ -9,7 +9,7 @@
 
 static mpiox_service_patience own;
 
-static const char runs_on[] = "and runs, but has not answered: its file system may hang, or be slow";
+static const char runs_on[] = "and runs, but has not answered: its file system may hang or be slow";
 
 /* place: within the file, or "". */
 static void say(int32_t delegate, int64_t pid, const char *host, int32_t op, const char *path, const char *place,
@@ -20,7 +20,7 @@ static void say(int32_t delegate, int64_t pid, const char *host, int32_t op, con
     snprintf(file, sizeof file, "%.*s", (int)sizeof file - 1, path);
     fprintf(stderr,
             "mpiio_ext: rank %d has waited %.0f s for I/O delegate %d (process %" PRId64 " on %s): %s%s%s%s: it is "
-            "alive %s; `mpiio-ext delegates status` there shows it. The rank goes on waiting\n",
+            "alive %s; `mpiio-ext delegates status` there shows it. The rank continues to wait\n",
             own.rank, seconds, delegate, pid, host, mpiox_ring_op_name(op), path[0] != '\0' ? ": " : "",
             mpiox_cache_shown_name(file, room, sizeof room), place, how);
 }
@@ -90,6 +90,6 @@ void mpiox_service_patience_look(mpiox_process *delegate)
     fprintf(stderr,
             "mpiio_ext: rank %d has waited %.0f s for an answer of an I/O delegate of another node (process %" PRId64
             " on %s): its connection is open; it may be stopped, its node overloaded, or its file system may hang; "
-            "`mpiio-ext delegates status` there shows it. The rank goes on waiting\n",
+            "`mpiio-ext delegates status` there shows it. The rank continues to wait\n",
             own.rank, seconds, delegate->pid, delegate->host);
 }

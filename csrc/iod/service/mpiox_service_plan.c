@@ -116,7 +116,7 @@ bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints 
     const int64_t cores = (int64_t)sysconf(_SC_NPROCESSORS_ONLN) * plan->topology->n_nodes;
 
     if (hints->delegate_cache < least) {
-        snprintf(text, sizeof text, "mpiox_delegate_cache=%lld is too small: with pages of %lld bytes it takes %lld",
+        snprintf(text, sizeof text, "mpiox_delegate_cache=%lld is too small: pages of %lld bytes need %lld",
                  (long long)hints->delegate_cache, (long long)geometry->page_bytes, (long long)least);
         *reason = text;
         return false;
@@ -124,7 +124,8 @@ bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints 
     if (tell && hints->delegate_cache > geometry->cap_bytes)
         fprintf(
             stderr,
-            "mpiio_ext: mpiox_delegate_cache=%lld: the machine has %lld bytes for each delegate, which is in force\n",
+            "mpiio_ext: mpiox_delegate_cache=%lld: the machine has only %lld bytes for each delegate; this value is "
+            "in force\n",
             (long long)hints->delegate_cache, (long long)geometry->cap_bytes);
     if (tell && plan->orders.place.loopback && hints->delegate_interface[0] != '\0' && /* else a delegate's error */
         !mpiox_rendezvous_has_interface(hints->delegate_interface))
@@ -132,7 +133,7 @@ bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints 
                 hints->delegate_interface);
     if (tell && plan->count > plan->topology->size && plan->count > MANY_PER_CORE * cores)
         fprintf(stderr,
-                "mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; starting them may take long\n",
+                "mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; the start may take long\n",
                 hints->delegates, (int)plan->count, (int)plan->topology->size, (long long)cores);
     return true;
 }

@@ -261,7 +261,7 @@ static int send_text(const char *text, int32_t count, MPI_Comm inter, mpiox_erro
 {
     for (int32_t i = 0; i < count; i++) {
         if (PMPI_Send(text, (int)strlen(text) + 1, MPI_CHAR, i, TAG_TEXT, inter) != MPI_SUCCESS)
-            return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "talking to spawned delegates");
+            return mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "exchanging messages with spawned delegates");
     }
     return MPIOX_OK;
 }
@@ -344,7 +344,7 @@ static int start_all(const mpiox_service_plan *plan, const char *wanted, const h
     mpiox_service_starting_for("MPI_Comm_spawn has not returned");
     if (code == MPIOX_OK)
         code = spawn(plan, targets, text, &out->inter, error);
-    mpiox_service_starting_for("those that are spawned have not called, or have not reported that they run");
+    mpiox_service_starting_for("the spawned delegates have not connected, or have not reported that they run");
     if (code == MPIOX_OK)
         code = talk(plan, table, targets, &out->call, said, error);
     mpiox_service_starting_for(NULL);
@@ -367,7 +367,7 @@ int mpiox_service_spawn_start(const mpiox_service_plan *plan, const char *hosts,
 
     *out = (mpiox_service_spawned){.inter = MPI_COMM_NULL};
     if (first.code != MPIOX_OK)
-        mpiox_error_set(&first, first.code, 0, -1, -1, "asking the ranks for their hosts");
+        mpiox_error_set(&first, first.code, 0, -1, -1, "gathering the ranks' hosts");
     else if (topology->rank == 0)
         first.code = start_all(plan, hosts, &table, said, out, &first);
     free_hosts(&table);
@@ -402,9 +402,9 @@ void mpiox_service_spawn_release(mpiox_service_spawned *spawned, bool go)
     mpiox_service_call_close(&spawned->call, go);
     if (spawned->inter == MPI_COMM_NULL)
         return;
-    mpiox_service_starting_for("MPI_Comm_disconnect from those that are spawned has not returned");
+    mpiox_service_starting_for("MPI_Comm_disconnect from the spawned delegates has not returned");
     PMPI_Comm_disconnect(&spawned->inter); /* to which each of them comes, whatever has happened */
-    mpiox_service_starting_for("those that are spawned have not exited");
+    mpiox_service_starting_for("the spawned delegates have not exited");
     await_spawned(spawned);
     mpiox_service_starting_for(NULL);
     free(spawned->pids);
@@ -461,7 +461,7 @@ int mpiox_service_spawn_be_child(const char *library)
     if (PMPI_Init(NULL, NULL) != MPI_SUCCESS || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
         return EXIT_FAILURE;
     if (parent == MPI_COMM_NULL) {
-        fprintf(stderr, "mpiio-ext-delegate: the library starts it, nobody else\n");
+        fprintf(stderr, "mpiio-ext-delegate: only the library starts this program\n");
         PMPI_Finalize();
         return EXIT_FAILURE;
     }

@@ -33,7 +33,7 @@ static void print(const char *what)
     fprintf(
         stderr,
         "mpiio_ext: rank %d (process %ld on %s) has waited %.0f s for I/O delegates to start: %s; a process or node "
-        "may be stopped or overloaded. The rank goes on waiting\n",
+        "may be stopped or overloaded. The rank continues to wait\n",
         own.patience.rank, (long)getpid(), host, own.seconds, what);
 }
 

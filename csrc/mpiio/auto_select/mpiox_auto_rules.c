@@ -29,8 +29,8 @@
 #define ESTIMATE(when, what, why, from, locks) {RULE(ESTIMATE, when, MPIOX_TAKE_##what, why, from), .system = locks}
 
 static const mpiox_auto_rule rules[] = {
-    AGGREGATORS(BIT(CONTAINER), FACTOR, "a factor of the subfiles: each has one aggregator, whose alone it is", "Gao"),
-    AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two keep two cores' caches busy", "measured"),
+    AGGREGATORS(BIT(CONTAINER), FACTOR, "a factor of the subfiles: each subfile has one aggregator", "Gao"),
+    AGGREGATORS(BIT(LOCAL), TWO_A_NODE, "two use the caches of two cores", "measured"),
     AGGREGATORS(BIT(ONE_SERVER), NICS, "no stripes to match; one that has a network card of its own is not slowed",
                 "measured, MPICH 7531"),
     AGGREGATORS(BIT(SERVERS_FIT), SERVERS, "a multiple of the servers, spread over the nodes' network cards", "SDCI"),
@@ -41,7 +41,7 @@ static const mpiox_auto_rule rules[] = {
            "a whole stripe a request", "SC08"),
     WINDOW(0, MEBIBYTE, "large enough for the file system, small enough for the caches", "measured"),
 
-    METHOD(BIT(CONTAINER), static_cyclic, "subfiles are dealt in turn: no aggregator writes another one's", "Gao"),
+    METHOD(BIT(CONTAINER), static_cyclic, "subfiles are assigned in turn: each has one aggregator", "Gao"),
     METHOD(BIT(SERVER) | BIT(FEW_STRIPES), static_cyclic,
            "server locks, fewer stripes than aggregators: each stripe keeps its owner between collectives", "SDCI"),
     METHOD(BIT(SERVER) | BIT(FACTOR), static_cyclic,
@@ -62,14 +62,14 @@ static const mpiox_auto_rule rules[] = {
     METHOD(0, aligned, "unknown locking: contiguous whole blocks are safe and never share a page", "SDCI"),
 
     AGAIN(BIT(SERVER) | BIT(HELD), KEPT,
-          "server locks: the owners before have locks and cached pages, which others would have called back", "SDCI"),
+          "server locks: the owners before have locks and cached pages, which other owners would revoke", "SDCI"),
     AGAIN(BIT(TOKEN) | BIT(HELD), KEPT,
-          "distributed tokens: the owners before have tokens and cached pages, which others would have called back",
+          "distributed tokens: the owners before have tokens and cached pages, which other owners would revoke",
           "SC08"),
-    AGAIN(0, ANEW, "nobody holds what others would wait for", "model"),
+    AGAIN(0, ANEW, "no process has a lock that others would wait for", "model"),
 
     ESTIMATE(BIT(CONTAINER), RULE, "other domains would have aggregators share subfiles", "Gao", NULL),
-    ESTIMATE(BIT(HASHED), RULE, "nobody can say which server has which stripe", "CephFS", NULL),
+    ESTIMATE(BIT(HASHED), RULE, "which server has which stripe is unknown", "CephFS", NULL),
     ESTIMATE(BIT(UNLOCKED) | BIT(ONE_SERVER), RULE, "no stripes to match", "SDCI", &mpiox_auto_unlocked),
     ESTIMATE(BIT(SERVER), FASTEST, "server locks: least time by busiest servers, links and lock requests", "model",
              &mpiox_auto_lustre),
@@ -78,9 +78,9 @@ static const mpiox_auto_rule rules[] = {
     ESTIMATE(BIT(UNLOCKED), FASTEST,
              "no client locks: least time by busiest servers and links, but no parts of a block", "model",
              &mpiox_auto_unlocked),
-    ESTIMATE(0, RULE, "nothing is known of servers", "measured", NULL),
+    ESTIMATE(0, RULE, "servers are unknown", "measured", NULL),
 
-    REQUESTS(BIT(HASHED), WHOLE, "nobody can say which server has which stripe", "CephFS"),
+    REQUESTS(BIT(HASHED), WHOLE, "which server has which stripe is unknown", "CephFS"),
     REQUESTS(BIT(SERVER) | BIT(TOKEN) | BIT(UNLOCKED), STRIPES, "one stripe is served while the next is on its way",
              "model"),
     REQUESTS(0, WHOLE, "as large as the window", "measured"),
@@ -102,8 +102,8 @@ static const char *const take_names[MPIOX_TAKES] = {
     "whole windows",
     "writes: stripe-size I/O, if 5 % faster",
     "the rule's method",
-    ("the method of the collective before in place of the rule's; others are charged for locks that are called back "
-     "(message, answer and lock for each aggregator), and for writing what the method before has cached"),
+    ("the method of the collective before in place of the rule's; others are charged for revoked locks (message, "
+     "answer and lock for each aggregator), and for writing what the method before has cached"),
     "the rule's method, at no charge",
     "the method of the lowest estimated time, if 5 % below that of the rule's",
 };

@@ -342,7 +342,7 @@ static int choose(const mpiox_auto_facts *facts, const mpiox_geometry *geometry,
 int mpiox_auto_decide(const mpiox_auto_facts *facts, mpiox_auto_decision *out)
 {
     mpiox_geometry geometry = geometry_of(facts, facts->aggregators);
-    *out = (mpiox_auto_decision){.reason = "asked for by hint",
+    *out = (mpiox_auto_decision){.reason = "requested by hint",
                                  .source = "hint",
                                  .layout = facts->layout,
                                  .locks = mpiox_auto_case_text(locks_of(&facts->layout))};

@@ -142,11 +142,11 @@ static const char *settled(const mpiox_collective *collective, bool write, int32
     if ((write ? file->hints.cb_write : file->hints.cb_read) == MPIOX_OFF)
         return "direct: collective buffering is disabled by hint";
     if (file->hints.exchange == MPIOX_EXCHANGE_DIRECT)
-        return "direct: asked for by hint";
+        return "direct: requested by hint";
     *direct = false;
     if (file->hints.exchange == MPIOX_EXCHANGE_TWO_PHASE)
-        return "two-phase: asked for by hint";
-    return collective->forced ? "two-phase: a method is named by hint" : NULL;
+        return "two-phase: requested by hint";
+    return collective->forced ? "two-phase: a hint names a method" : NULL;
 }
 
 bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *call)

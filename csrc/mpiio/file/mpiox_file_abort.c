@@ -55,8 +55,8 @@ void mpiox_file_end_of_waiting(void *context, const char *what, int64_t number, 
     if (number >= 0)
         snprintf(which, sizeof which, " %lld", (long long)number);
     fprintf(stderr,
-            "mpiio_ext: rank %d on %s: %s: waited %.0f s for %s%s: a rank, a node or the network may be gone; the job "
-            "ends, as mpiox_wait_limit=%d says\n",
+            "mpiio_ext: rank %d on %s: %s: waited %.0f s for %s%s: a rank, a node or the network may have failed; the "
+            "job ends because of mpiox_wait_limit=%d\n",
             file->topology->rank, file->topology->node_name ? file->topology->node_name : "its node",
             file->path ? file->path : "", seconds, what ? what : "data of other ranks", which, file->hints.wait_limit);
     end_job(file);

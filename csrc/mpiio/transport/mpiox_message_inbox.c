@@ -216,7 +216,7 @@ static bool receive(mpiox_messages *m)
     int there = 0;
     if (PMPI_Improbe(MPI_ANY_SOURCE, mpiox_messages_tag_data(m->call->exchange_round), file->topology->comm, &there,
                      &message, &status) != MPI_SUCCESS)
-        mpiox_file_give_up(file, MPIOX_E_MPI, -1, -1, "looking for a message from another node");
+        mpiox_file_give_up(file, MPIOX_E_MPI, -1, -1, "probing for a message from another node");
     if (!there)
         return false;
     if (PMPI_Get_elements_x(&status, MPI_BYTE, &bytes) != MPI_SUCCESS || bytes < 0 || bytes > m->half_bytes)

@@ -44,14 +44,14 @@ static void ask_destination(mpiox_messages *m, int64_t number, int64_t step, int
                   data = length - (end ? (int64_t)sizeof(mpiox_message_entry) : 0);
     char *request = malloc((size_t)asked);
     if (!request)
-        mpiox_file_give_up(b->file, MPIOX_E_NOMEM, -1, asked, "asking another node");
+        mpiox_file_give_up(b->file, MPIOX_E_NOMEM, -1, asked, "sending a request to another node");
     compact(bytes, length, request, &end);
     const mpiox_part before = mpiox_parts_on(MPIOX_PART_MESSAGES);
     if ((data > 0 && PMPI_Irecv(bytes, (int)data, MPI_BYTE, to, mpiox_messages_tag_reply(number), comm,
                                 mpiox_sends_add(m, &m->receives[half], NULL)) != MPI_SUCCESS) ||
         PMPI_Isend(request, (int)asked, MPI_BYTE, to, mpiox_messages_tag_data(number), comm,
                    mpiox_sends_add(m, &m->sends[half], request)) != MPI_SUCCESS)
-        mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, asked, "asking another node");
+        mpiox_file_give_up(b->file, MPIOX_E_MPI, -1, asked, "sending a request to another node");
     mpiox_parts_on(before);
     b->file->stats.messages++;
     b->file->stats.message_bytes += asked;

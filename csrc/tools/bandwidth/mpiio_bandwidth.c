@@ -412,7 +412,7 @@ static void call(const calls *c, int64_t position, int64_t length)
         transfer(c->o, c->file, c->base + position, c->buffer + position, (int)wanted, chunk, c->write, &status);
     MPI_Get_count(&status, chunk, &count);
     if (count != wanted)
-        fail("the status counts fewer bytes than were asked for");
+        fail("the status counts fewer bytes than were requested");
     MPI_Type_free(&chunk);
 }
 
@@ -436,7 +436,7 @@ static void call_piece(void *context, int64_t offset, int64_t position, int64_t 
         transfer(c->o, c->file, c->base + position + at, c->buffer + position + at, part, MPI_BYTE, c->write, &status);
         MPI_Get_count(&status, MPI_BYTE, &count);
         if (count != part)
-            fail("the status counts fewer bytes than were asked for");
+            fail("the status counts fewer bytes than were requested");
     }
 }
 

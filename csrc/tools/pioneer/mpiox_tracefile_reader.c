@@ -128,7 +128,7 @@ static int open_header(mpiox_tracefile_reader *r)
     if (h->committed <= (uint64_t)r->bytes)
         r->end = (int64_t)h->committed;
     else
-        tell(r, "the file is shorter than its header says");
+        tell(r, "the file is shorter than its header claims");
     read_slots(r);
     return MPIOX_OK;
 }
@@ -470,9 +470,10 @@ static const char *check_block(const mpiox_tracefile_block *block, int64_t there
         return "damaged: no block begins here";
     *used = block->used != 0 ? block->used : there;
     if (block->used == 0 && !last)
-        return "damaged: the block was not finished";
+        return "damaged: the block is unfinished";
     if (*used < (int64_t)sizeof *block || *used > there)
-        return last ? "truncated: the block has fewer bytes than it says" : "damaged: the length of the block";
+        return last ? "truncated: the block has fewer bytes than its header claims"
+                    : "damaged: the length of the block";
     if (block->used != 0 && mpiox_tracefile_checksum(block, block->used) != block->checksum)
         return "damaged: the checksum of the block";
     return NULL;

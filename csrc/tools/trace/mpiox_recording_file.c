@@ -105,8 +105,8 @@ static void refuse(void)
     if (account == NULL)
         mpiox_trace_place_stop("no space is left here: free space");
     else if (atomic_fetch_add_explicit(account + 1, 1, memory_order_relaxed) == 0)
-        mpiox_trace_place_stop("no space is left here, or for the recordings of this node, of which further processes "
-                               "have none: free space");
+        mpiox_trace_place_stop("no space is left here, or none for more recordings of this node; further processes "
+                               "leave no recording: free space");
     here->stopped = true;
 }
 

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-/* Record that a Python program looks at folders, too. */
+/* Record a Python program's reads of folders, too. */
 void mpiox_trace_paths_keep_folders(bool keep);
 /* Whether folders that are looked at, and links that are read, are left out: in a process that has Python. */
 bool mpiox_trace_paths_leaves_folders(void);

@@ -23,7 +23,7 @@ void mpiox_trace_place_stop(const char *why)
 {
     char text[MPIOX_TRACE_PATH_BYTES + 600];
 
-    snprintf(text, sizeof text, "mpiio_ext trace: %s: %s; tracing of process %d ends here, the program goes on\n",
+    snprintf(text, sizeof text, "mpiio_ext trace: %s: %s; tracing of process %d ends here, the program continues\n",
              here->path[0] != '\0' ? here->path : here->folder, why, (int)getpid());
     mpiox_trace_say(text);
     here->stopped = true;

@@ -59,7 +59,7 @@ class Scheduler:
         self._jobs, others = scheduled.read_all(self._folder)
         self._seen, self._read_at = changed, now
         for name in others:
-            self._once(f"{path / name}: not what a scheduler says of a job; left out")
+            self._once(f"{path / name}: no scheduler's record of a job; left out")
         for job in self._jobs:
             if job.phase == "unknown":
                 self._once(f"{path / job.id}: state {job.state!r} is not known; left out")

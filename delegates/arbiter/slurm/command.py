@@ -66,26 +66,24 @@ class _Watch:
     type=Duration(least=1),
     default="10s",
     show_default=True,
-    help="Time between two looks. Each asks the controller: not too often.",
+    help="Time between two queries of the controller.",
 )
-@click.option("--once", is_flag=True, help="Look once, and leave.")
+@click.option("--once", is_flag=True, help="Query once, and exit.")
 @click.option(
     "--command",
     "words",
     metavar="TEXT",
-    help="What is run instead of squeue: whatever prints a list of "
-    "jobs with the names of its columns, separated by |, or JSON.",
+    help="Command to run instead of squeue: it prints a list of jobs with the names of its columns, separated by |, "
+    "or JSON.",
 )
 @click.option(
     "--input",
     "source",
     type=_FOLDER,
     metavar="FILE",
-    help="Read a list from a file, or from - (standard input), and leave.",
+    help="Read a list from a file, or from - (standard input), and exit.",
 )
-@click.option(
-    "--part", is_flag=True, help="The list is not of all jobs: nothing is said of those that it does not name."
-)
+@click.option("--part", is_flag=True, help="The list is not of all jobs: jobs that it does not name stay as they are.")
 def watch(folder: Path, interval: float, once: bool, words: str | None, source: Path | None, part: bool) -> None:
     """Tell the arbiter which jobs Slurm runs, and which have ended, until interrupted.
 
@@ -170,7 +168,7 @@ def _check(folder: Path) -> str:
     "--permissions",
     "check",
     is_flag=True,
-    help="Say whether the user who asks could write what the script writes; as Slurm's user, and as that of "
+    help="Check whether the current user may write the script's files; run it as Slurm's user, and as that of "
     "slurm-watch.",
 )
 def script(which: str | None, folder: Path, check: bool) -> None:
@@ -195,7 +193,7 @@ def script(which: str | None, folder: Path, check: bool) -> None:
             echo(f"{folder.absolute()}: {_user()} can write there")
         raise SystemExit(2 if why else 0)
     if which is None:
-        raise click.UsageError("say prolog or epilog, or --permissions")
+        raise click.UsageError("give prolog or epilog, or --permissions")
     text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("tell.sh").read_text(encoding="utf-8")
     full = folder.absolute()
     echo(

@@ -250,7 +250,7 @@ def _watch(seen: _Map, running: Mapping[str, subprocess.Popen[str]], seconds: fl
         for name, process in running.items():
             if process.poll() is not None:
                 _output(process, name)
-                raise BenchError(f"{name} has ended before it was told to")
+                raise BenchError(f"{name} ended too early")
         time.sleep(_LOOK_S)
     if begun is not None:
         raise BenchError(f"{begun.stem} did not write, or was not in the arbiter's map, within {_PATIENCE_S:.0f} s")

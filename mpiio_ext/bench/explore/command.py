@@ -96,18 +96,14 @@ class _Asked:
     help="What is measured, see below; may be repeated.",
 )
 @click.option(
-    "--total",
-    type=Size(),
-    default="64MiB",
-    metavar="SIZE",
-    help="Of all ranks together, where the pattern does not say.",
+    "--total", type=Size(), default="64MiB", metavar="SIZE", help="Of all ranks together, if the pattern has none."
 )
 @click.option(
     "--stonewall",
     type=Duration(zero=True),
     default="0",
     metavar="TIME",
-    help="Where the pattern does not say: each rank stops then; 0 = no limit.",
+    help="If the pattern has none: each rank stops then; 0 = no limit.",
 )
 @click.option(
     "-r",

@@ -126,7 +126,7 @@ def _check(options: Options, ranks: int, compute_nodes: int) -> dict[Pattern, Sp
                 "stonewall: explore them in runs of their own"
             )
         if not options.counts(spec):
-            raise SetupError(f"--io-nodes is missing, and {pattern.name} does not say forwarders")
+            raise SetupError(f"--io-nodes is missing, and {pattern.name} has no forwarders")
         found[pattern] = spec
     reason = extension.absent_reason()
     if reason is not None:

@@ -156,7 +156,7 @@ class _Rank:
         if (self.place.io_nodes > 0) != (bool(said) and not said.startswith("none")):
             why = said or "no delegates serve the file"
             raise BenchError(
-                f"{self.place.io_nodes} delegates were asked for, and: {why}; hints in MPIOX_HINTS, "
+                f"{self.place.io_nodes} delegates were requested, but: {why}; hints in MPIOX_HINTS, "
                 "MPIOX_HINTS_FILE and the site file are stronger than the bench's"
             )
 

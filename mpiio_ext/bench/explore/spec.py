@@ -172,14 +172,14 @@ def _made(text: str, found: dict[str, Any], total_bytes: int, stonewall_s: float
     kinds: list[tuple[Layout, Spatiality, int]]
     if "its name" in found:
         if {"the layout", "the spatiality"} & set(found):
-            raise ArgumentError(f"pattern {text!r}: {PAPER} says layouts, spatialities and request sizes itself")
+            raise ArgumentError(f"pattern {text!r}: {PAPER} has its own layouts, spatialities and request sizes")
         if len(sizes) > 1:
-            raise ArgumentError(f"pattern {text!r}: one size is expected, the total: {PAPER} says request sizes itself")
+            raise ArgumentError(f"pattern {text!r}: one size is expected, the total: {PAPER} has its own request sizes")
         kinds = [(layout, spatiality, kib * 1024) for layout, spatiality in _PAPER_KINDS for kib in _PAPER_KIB]
         total = sizes[0] if sizes else total_bytes
     else:
         if not sizes:
-            raise ArgumentError(f"pattern {text!r} does not say the size of a request, as 64KiB")
+            raise ArgumentError(f"pattern {text!r} has no size of a request, as 64KiB")
         kinds = [(found.get("the layout", "shared"), found.get("the spatiality", "contiguous"), sizes[0])]
         total = sizes[1] if len(sizes) > 1 else total_bytes
     return [

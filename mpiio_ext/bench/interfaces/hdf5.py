@@ -161,7 +161,7 @@ def compare_hdf5(ours: Path, theirs: Path) -> tuple[str, str | None]:
     if filecmp.cmp(ours, theirs, shallow=False):
         return "bytes", None
     if shutil.which("h5diff") is None:
-        return "h5diff", "files differ, and h5diff is not installed to say whether their contents do"
+        return "h5diff", "files differ, and without h5diff (not installed) their contents cannot be compared"
     return "h5diff", tool_difference(["h5diff", "-c", ours, theirs])
 
 

@@ -66,7 +66,7 @@ class ClimateFlush(Pattern):
             if cells > MOST_CELLS:
                 raise ArgumentError(
                     f"climate: {cells:,} cells in a file of {sizes.file_bytes} bytes make more than "
-                    f"{MOST_CELLS:,} runs, which every rank holds: give a smaller --size"
+                    f"{MOST_CELLS:,} runs, all in the memory of every rank: give a smaller --size"
                 )
             made += [
                 cls(ranks=ranks, case=name, divisor=divisor, cells=cells, apart=apart, seed=sizes.seed)

@@ -63,7 +63,7 @@ class _E3sm(Kernel):
         if max(math.prod(self.grid(group)) for group in self.groups()) > MOST_CELLS:
             raise ArgumentError(
                 f"{self.name}: {self.cells:,} cells make a decomposition of more than {MOST_CELLS:,} "
-                "runs, which every rank holds: fewer cells or a smaller --scale"
+                "runs, all in the memory of every rank: fewer cells or a smaller --scale"
             )
 
     def scaled(self, factor: float) -> Self:
