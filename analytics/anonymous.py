@@ -8,8 +8,8 @@ is no list of what is secret. A column that the schema gains, or that a query ma
 list. Logs, jobs and files keep numbers of their own, in order of appearance; times count from the beginning of the
 first job's 5-s step, so that they still meet the steps of LMT. Applications become science areas with a number.
 
-Guarantees. No value of a column that is not on the list appears in a result. What numbers tell is kept: someone who
-knows the exact bytes of a job will find it again.
+Guarantees. No value of a column that is not on the list appears in a result. Numbers stay: a reader who knows the exact
+bytes of a job will find it again.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""``mpiio-ext analyze place`` and ``interference``: where tables lie, and who met whom on an OST."""
+"""``mpiio-ext analyze place`` and ``interference``: where tables lie, and which jobs met on an OST."""
 
 from __future__ import annotations
 

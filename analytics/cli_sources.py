@@ -1,4 +1,4 @@
-"""``mpiio-ext analyze connector``: look at monitoring sources, convert them, and check a site.
+"""``mpiio-ext analyze connector``: inspect monitoring sources, convert them, and check a site.
 
 Subcommands read one file each. Exit status: 0 read, also where a part of it could not be (standard error says which), 1
 with ``--strict`` where anything could not be, 2 nothing could be read.

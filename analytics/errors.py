@@ -1,4 +1,4 @@
-"""What goes wrong in the analytics, told to the user: what, where, and what to do."""
+"""Errors of the analytics for the user: what, where, and what to do."""
 
 from __future__ import annotations
 

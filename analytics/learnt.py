@@ -1,6 +1,6 @@
 """How programs accessed their files, from logs: what ``arbitrate curves`` makes bandwidth curves of.
 
-Problem.    The arbiter knows a job by its program's name; logs of earlier runs say what that program does.
+Problem.    The arbiter knows a job by its program's name; logs of earlier runs show what that program does.
 Algorithm.  Rows of ``darshan_job`` and ``darshan_file`` of single Darshan logs, or of a store (which holds the
             statistics of the extension as well), become access patterns with volumes
             (mpiio_ext.delegates.arbitration.learn). They are added up over all runs of a program. Its compute nodes are

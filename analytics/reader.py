@@ -1,7 +1,7 @@
 """The process that reads sources for :class:`mpiio_ext.analytics.sources.apart.ApartReader`.
 
-It is told path, source, time zone and period of one source after another over a socket, sends back records or an error,
-and ends when the socket is closed. Run as ``python -m mpiio_ext.analytics.reader DESCRIPTOR``.
+It receives path, source, time zone and period of one source after another over a socket, sends back records or an
+error, and ends when the socket is closed. Run as ``python -m mpiio_ext.analytics.reader DESCRIPTOR``.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ Example
 
 ``"site": "site.json"`` takes the same object from a file (:mod:`mpiio_ext.analytics.site`).
 
-Only ``store`` and ``inputs`` must be there. `FIELDS` of this module says what each field means.
+Only ``store`` and ``inputs`` must be there. `FIELDS` of this module has the meaning of each field.
 """
 
 from __future__ import annotations

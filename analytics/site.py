@@ -1,8 +1,8 @@
 """Site facts: what is known of a machine, its file systems, clocks and monitoring files. Read from site.json.
 
-Problem. A tool that is asked what the servers moved between two times must know which files have that, whose clock
-their stamps are of, which path lies on which file system, and what that is called by its servers. pytokio kept this in
-code and in a file without a form.
+Problem. A tool that returns what the servers moved between two times must know which files have that, whose clock their
+stamps are of, which path lies on which file system, and what that is called by its servers. pytokio kept this in code
+and in a file without a form.
 
 Content. :class:`Site`, from ``site`` of setup.json or from a file of its own, to which setup.json may point. Its
 annotations are the form, and :func:`schema` has it as JSON Schema; what a schema cannot say (a time zone that exists, a
@@ -27,7 +27,7 @@ Example of a site
       ]
     }
 
-`FIELDS` says what each field means.
+`FIELDS` has the meaning of each field.
 
 Source: TOKIO, Section "Data integration": clocks must agree for an index by time to be consistent.
 """

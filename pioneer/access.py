@@ -1,7 +1,7 @@
 """What an open allows, reading, writing, or both, and whether it makes the file, by the flags that traces have of it.
 
 Content.   Flags of `open` as numbers or names, modes of `fopen` as texts or as the flags that its `open` has, modes of
-           MPI-IO as names or numbers of MPICH and Open MPI. What is not told allows everything.
+           MPI-IO as names or numbers of MPICH and Open MPI. An unknown value allows everything.
 """
 
 from __future__ import annotations

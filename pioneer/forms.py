@@ -1,4 +1,4 @@
-"""The form of an output by the extension of its name: a file named .txt is text, one that nobody knows is refused.
+"""The form of an output by the extension of its name: a file named .txt is text, an unknown one is refused.
 
 A workload path is Parquet, JSON, or the text of `show`, which is for people: no command reads it.
 """

@@ -4,7 +4,7 @@ Problem. Tracers differ in what they record and how. The phases after them must 
 
 Content. One row for each call, in the order in which it was made by its rank. The seven dimensions of the paper come
 first (He, Du, Narasimhamurthy, "PIONEER", section V-A: timestamp, operation type, file name, offset, request size,
-execution time, extra), then what the sanitization needs. What a trace does not tell is null, never 0.
+execution time, extra), then what the sanitization needs. What a trace does not have is null, never 0.
 
 Storage. Arrow in memory, Parquet in files. The schema's metadata (key ``pioneer``, JSON) has the version, the format
 that was read, what its clock counts from, and what was lost.

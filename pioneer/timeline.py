@@ -1,7 +1,7 @@
 """A trace as a time line for Perfetto and Chrome's tracing: JSON of the Trace Event Format.
 
-Problem. A trace has millions of calls of many ranks. Who waited for whom, and which requests a call became, is seen
-when it is drawn to scale; viewers that do this are there, and open this format.
+Problem. A trace has millions of calls of many ranks. A drawing to scale shows which rank waited for which, and which
+requests a call became; viewers that do this are there, and open this format.
 
 Algorithm. Two passes over the rows, batch by batch. The first one finds the begin of the run, the files and the clocks
 (`sanitize.survey`). The second one writes each call as a slice. Calls of a thread nest, as their times do; one that

@@ -1,6 +1,6 @@
 """The applications that read and write most.
 
-Problem. A few programs make most of a system's traffic; whoever wants to improve it begins with them.
+Problem. A few programs make most of a system's traffic; improvements begin with them.
 
 Algorithm. Logs are grouped by the name of their executable, their bytes added up, and the applications ranked, for
 reads and for writes in one pass over the jobs. On request a name is replaced by its science area and a number

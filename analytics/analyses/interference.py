@@ -1,7 +1,7 @@
 """Interference: what share of an OST's traffic, while a file was in use, was the file's own.
 
-Problem. A slow file may have shared its OSTs with others. LMT says how many bytes each OST moved in every step of 5 s;
-a million (file, OST) pairs with intervals of hours would meet thousands of steps each.
+Problem. A slow file may have shared its OSTs with others. LMT has the bytes that each OST moved in every step of 5 s; a
+million (file, OST) pairs with intervals of hours would meet thousands of steps each.
 
 Algorithm. Cumulative sums over each OST's steps turn the traffic of an interval into a difference of two values. The
 end points of an interval fall on steps of the 5-s grid, so that two look-ups by equality (OST, step) are enough, which

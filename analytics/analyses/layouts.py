@@ -1,8 +1,8 @@
 """How many jobs use a layout of their own on Lustre, and which.
 
-Problem. A shared file with the default layout of one stripe is limited by one OST. Who asks for more?
+Problem. A shared file with the default layout of one stripe is limited by one OST. Which jobs request more?
 
-Algorithm. :func:`mpiio_ext.analytics.analyses.striping.customised` tells which files differ from the default of
+Algorithm. :func:`mpiio_ext.analytics.analyses.striping.customised` finds the files that differ from the default of
 their mount point: in stripe size or count, or by a layout of several components. The default is that of the set-up,
 else Lustre's own (1 MiB, 1 stripe). A job counts as customised when one of its files is.
 

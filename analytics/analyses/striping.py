@@ -7,8 +7,8 @@ Algorithm. A file counts as customised when its stripe size or count differs fro
 has several components. Where the default is the layout of nearly all files, those with other ones are read alone
 (:mod:`mpiio_ext.analytics.store.layouts`). OSTs are united as bitmaps inside the engine, in one scan.
 
-The paper also compares the offset with -1. Darshan's counter of that name does not hold what was asked for: real logs
-say 0 for files on all OSTs. So the offset is compared only where a default names one
+The paper also compares the offset with -1. Darshan's counter of that name is not the requested offset: real logs have 0
+for files on all OSTs. So the offset is compared only where a default names one
 (:class:`mpiio_ext.analytics.setup.StripeDefault`).
 
 Guarantees. Files without Lustre records count as neither. An offset that the log does not have (record version 2)

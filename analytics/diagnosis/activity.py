@@ -1,7 +1,7 @@
 """What ranks did when: requests of DXT, bytes by time of HEATMAP, and counters that are in no table; as values.
 
-Problem. Counters are sums over ranks, and some are in no table. They do not tell whether ranks are active at the same
-time, whether all that time has I/O, whether equal requests take equally long, or who shares a block.
+Problem. Counters are sums over ranks, and some are in no table. They do not show whether ranks are active at the same
+time, whether all that time has I/O, whether equal requests take equally long, or which ranks share a block.
 
 Content. :class:`Activity` of a log has a :class:`Row` for each file and direction, :class:`Calls` of each file, and a
 time line of bands of ranks. :mod:`.activity_read` makes it. Time with I/O is a :class:`Union` of intervals.

@@ -5,8 +5,8 @@ Problem. DXT of many ranks is millions of requests, too many for a step of Pytho
 Algorithm. Requests are looked at in batches of many records, by array arithmetic; sums by file, rank and direction are
 kept. Durations are counted by size, window of time and length, in quarter and half octaves.
 
-Guarantees. Memory is bounded; blocks that ranks share are sampled where they are many. What DXT has lost is told
-(:attr:`.activity.Activity.partial`), and shows in the comparison with the counters of POSIX.
+Guarantees. Memory is bounded; blocks that ranks share are sampled where they are many. Losses of DXT are reported
+(:attr:`.activity.Activity.partial`), and show in the comparison with the counters of POSIX.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Factors beyond their limits, whether or not they explain anything; and why a factor is unknown.
 
-Problem. A rule looks at the critical files, and at what they cost. A job may have a factor beyond its limit that
-explains nothing: to say then that nothing is suspicious would contradict the table of factors beside it. And a factor
-may be unknown although the log has the module: because too few files are alike, not because counters are missing.
+Problem. A rule inspects the critical files, and their cost. A job may have a factor beyond its limit that explains
+nothing: the sentence that nothing is suspicious would contradict the table of factors beside it. And a factor may be
+unknown although the log has the module: because too few files are alike, not because counters are missing.
 """
 
 from __future__ import annotations

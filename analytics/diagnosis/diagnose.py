@@ -1,17 +1,17 @@
 """Diagnose a job: why its reads or writes took as long as they did, in plain language.
 
-Problem. A user has a slow job and its log. Numbers of factors do not tell which of them matters, nor what to do.
+Problem. A user has a slow job and its log. Numbers of factors do not show which of them matters, nor what to do.
 
-Algorithm. The sweep line says which files the job waited for. Rules look at these files (:mod:`.causes`); each finding
-says how much of the critical time it explains. What DXT and HEATMAP of a log tell
-(:mod:`.activity`) speaks for a cause, or against it. The findings are ordered by confidence, then by that time.
+Algorithm. The sweep line finds the files that the job waited for. Rules inspect these files (:mod:`.causes`); each
+finding has the share of the critical time that it explains. DXT and HEATMAP of a log (:mod:`.activity`) confirm a
+cause, or refute it. The findings are ordered by confidence, then by that time.
 
-Guarantees. I/O that is a trivial part of the run time (:attr:`Limits.trivial`) is said to be so, and has no causes. A
-job whose bandwidth is not low (:attr:`Limits.fast`) is said to be so, and of it only that is called a
-cause whose cost is measured or computed. What has high confidence comes first, and only that is called the cause: else
-no cause stands out. Nothing is guessed about what a log lacks: it is listed as unknown, with the
-missing module. Where no rule applies, that is said. The anonymous form is made of rows without names, ids and dates,
-and its numbers have two digits.
+Guarantees. I/O that is a trivial part of the run time (:attr:`Limits.trivial`) is reported as trivial, and has no
+causes. A job whose bandwidth is not low (:attr:`Limits.fast`) is reported as such, and has only causes whose cost is
+measured or computed. Findings of high confidence come first, and only they are called the cause: else no cause stands
+out. Facts that a log does not have are not guessed: they are listed as unknown, with the missing module. If no rule
+applies, the report states it. The anonymous form is made of rows without names, ids and dates, and its numbers have two
+digits.
 
 Source: IOMiner, Sections II-D and III-F.
 """

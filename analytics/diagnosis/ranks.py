@@ -1,15 +1,15 @@
-"""What one rank does, as far as a log tells it: who moves the bytes of a file, and how long a rank is in calls.
+"""What one rank does, as far as a log shows it: the ranks that move a file's bytes, and how long a rank is in calls.
 
 Problem. Darshan adds the times of all ranks up. 35,000 s of metadata calls of 65,536 ranks are half a second of each,
 and the job waits for that half second, while the data of the same file may be the work of one rank alone.
 
 Algorithm. Of a shared file a log has the slowest and the fastest rank, with time and bytes. The bytes of the file over
-those of the busier of the two say how many ranks move it. The slowest rank's time less an average rank's share of the
-other calls is its time in data calls; it lies between an average rank's time and that of all. Files of one rank each
-are spread evenly over the ranks, but those of rank 0, which are known where it wrote them.
+those of the busier of the two are the number of ranks that move it. The slowest rank's time less an average rank's
+share of the other calls is its time in data calls; it lies between an average rank's time and that of all. Files of one
+rank each are spread evenly over the ranks, but those of rank 0, which are known where it wrote them.
 
-Guarantees. What a log does not tell is NaN. A rank's metadata time is never more than that of all ranks, and is that of
-an average rank where nothing tells more: the slowest one needs at least as long.
+Guarantees. What a log does not have is NaN. A rank's metadata time is never more than that of all ranks, and without
+other facts that of an average rank: the slowest one needs at least as long.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""How many OSTs there are, as far as files tell.
+"""How many OSTs there are, by the files.
 
 Problem. Advice to stripe a file over 1,024 OSTs where there are 248 is no help, and where it lies on all of them, none.
 
 Algorithm. Files name the OSTs that they lie on, by index from 0. A few may be all that there are, or all that were
-asked for. So a number is concluded only from many OSTs with hardly a gap between the first index and the highest.
+requested. So a number is concluded only from many OSTs with hardly a gap between the first index and the highest.
 """
 
 from __future__ import annotations

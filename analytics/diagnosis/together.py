@@ -3,12 +3,12 @@
 Problem. A job starts several programs, side by side or in turn, and each writes a log. The sum of their run times is
 not how long the job runs, and the sum of their times in I/O is not how long it has any.
 
-Algorithm. A log has I/O while any of its files that count is between its first and its last access; where DXT or
-HEATMAP tell when bytes move, only then. That is at least the time that one rank spends in calls, metadata calls among
-them, and at most what all ranks do together. Of all logs: the union, in each stretch of time in which logs overlap at
-least that of its busiest log, and at most that of all of its logs.
+Algorithm. A log has I/O while any of its files that count is between its first and its last access; with DXT or
+HEATMAP, only while bytes move. That is at least the time that one rank spends in calls, metadata calls among them, and
+at most what all ranks do together. Of all logs: the union, in each stretch of time in which logs overlap at least that
+of its busiest log, and at most that of all of its logs.
 
-Guarantees. A log that does not tell when it ran is counted as if it ran alone.
+Guarantees. A log without its time counts as if it ran alone.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Numbers of a diagnosis in words: with units, and rounded where nobody shall recognise the job."""
+"""Numbers of a diagnosis in words: with units, and rounded where the job must not be recognised."""
 
 from __future__ import annotations
 

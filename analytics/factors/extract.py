@@ -3,7 +3,7 @@
 Problem. Which jobs were slow, and what about their critical files may have made them so; for one job, and for millions.
 
 Algorithm. Pieces of whole jobs. Of each piece the bandwidth of every job on its critical path, then the rows of the
-jobs that are asked for alone, and each factor as array arithmetic, weighted by exclusive time (Equation 2).
+requested jobs alone, and each factor as array arithmetic, weighted by exclusive time (Equation 2).
 
 Which jobs are slow. Bytes over the span from the first access to the last one (Equation 1) "can falsely mark a job as
 low-performance", because pauses between files count; "instead, we measure" on the critical path (Section II-D). So that
@@ -13,7 +13,7 @@ What a job is. Each run of a program (a log) by itself, where the rows say which
 an hour apart, are no slow job. ``by="job_id"`` puts them together.
 
 Guarantees. One row a job, in the order of the jobs. Of a query (tuples with an engine) nothing is read before a result
-is asked for; wrong arguments are errors at once. What is unknown is NULL, never 0. Memory is bounded by the size of
+is requested; wrong arguments are errors immediately. What is unknown is NULL, never 0. Memory is bounded by the size of
 a piece; pieces are worked on in threads.
 
 Columns. ``job_id``, ``log_id`` (by run), ``app``, ``processes``, ``files`` (opened, or with bytes moved),

@@ -1,4 +1,4 @@
-"""The registry of contributing factors: what can be asked about why a job was slow.
+"""The registry of contributing factors: possible reasons why a job was slow.
 
 Problem. The paper has five factors and says that there are more. Sites know theirs.
 

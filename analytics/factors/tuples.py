@@ -4,10 +4,10 @@ Problem. ``extract_perf_factors`` ends a chain of queries: its input is not a st
 join of ``darshan_job`` and ``darshan_file``. In a join, columns of the same name were renamed
 (``bytes_written_darshan_file``), and a job with several logs has each file once for each of its logs.
 
-Algorithm. Columns of files are looked for under the name of their table first, those of jobs likewise; only those that
-are needed are fetched. Rows whose two log ids differ are a join's and no file's: they are left out. The engine sorts
-by job, and its batches are cut where a job ends; on Spark that and the factors are computed in the executors. Nothing
-runs until the factors are looked at.
+Algorithm. Columns of files are searched under the name of their table first, those of jobs likewise; only those that
+are needed are fetched. Rows whose two log ids differ are a join's and no file's: they are left out. The engine sorts by
+job, and its batches are cut where a job ends; on Spark that and the factors are computed in the executors. Nothing runs
+until the factors are read.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""What the sources of a site say about a period: all columns of a summary but those of the program.
+"""What the sources of a site have about a period: all columns of a summary but those of the program.
 
 Problem. A job's log and a measurement of the bench are joined to the same sources by the same questions.
 
 Algorithm. The period is asked of the servers, the scheduler and the network; the state of the file system is that of
 the last sample before its begin. Each answer fills its columns (:mod:`mpiio_ext.analytics.jobs.row`).
 
-Guarantees. What has no answer has no column, and a note says why.
+Guarantees. Facts without an answer have no column, and a note has the reason.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ apart: the sources are asked for each repetition by itself, and the row has the 
 bandwidths. Names are those of the last repetition.
 
 Guarantees. The bench has no Darshan counters, and none are made up; coverage factors are of the bytes that the bench
-has moved. Results that do not say when they were measured have no columns of servers, and a note.
+has moved. Results without a time of measurement have no columns of servers, and a note.
 """
 
 from __future__ import annotations

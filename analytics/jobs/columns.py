@@ -1,9 +1,9 @@
 """The columns of a job's summary: names, types, units, meanings.
 
 Names are those of the published tables of TOKIO wherever they have the quantity, so that a history of either kind can
-be read by the same analyses. Prefixes say where a value comes from: ``darshan_`` the program's log, ``fs_`` the
-servers while it ran, ``fshealth_`` the state of the file system before, ``jobsdb_`` the scheduler, ``topology_`` the
-machine's network; ``coverage_factor_`` are quotients of these. A column with ``_`` in front says what the row is.
+be read by the same analyses. Prefixes name the source of a value: ``darshan_`` the program's log, ``fs_`` the servers
+while it ran, ``fshealth_`` the state of the file system before, ``jobsdb_`` the scheduler, ``topology_`` the machine's
+network; ``coverage_factor_`` are quotients of these. A column with ``_`` in front identifies the row.
 
 What is not known is NULL. Binary units stand in the names: ``gibs`` are GiB, ``kib`` KiB.
 

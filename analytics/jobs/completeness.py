@@ -1,7 +1,7 @@
 """How complete a table is: in how many rows of each file system each source has a value, and where it is a gap.
 
-A source is told by one column, or two, that it always has. A gap (:mod:`.coverage`) is a value that is stored and not
-used. Rows are those of the table that is asked about, so that what filters left out is not counted here.
+A source is recognised by one column, or two, that it always has. A gap (:mod:`.coverage`) is a value that is stored and
+not used. Rows are those of the table that is asked about, so that what filters left out is not counted here.
 """
 
 from __future__ import annotations

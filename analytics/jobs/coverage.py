@@ -1,4 +1,4 @@
-"""Which values of the servers are gaps of monitoring: the job itself moved more than the servers say.
+"""Which values of the servers are gaps of monitoring: the job itself moved more than the servers counted.
 
 Problem. Where samples of the servers are missing, their sums are too small, or 0. Such a number looks like a quiet file
 system, and would stand in medians, quarters, correlations and explanations.
@@ -6,7 +6,8 @@ system, and would stand in medians, quarters, correlations and explanations.
 Algorithm. What the servers moved, opened or were asked for includes what the job did meanwhile. A sum of the servers
 below the job's own, by more than clocks explain (`MOST_COVERAGE`), is a gap, and so is what was made of the same
 samples: mean and extreme rates, and of opens all operations of metadata servers. A metric of the servers that is 0 in
-all rows of a file system was never measured. Shares of fullness that a table calls percent are told by their values.
+all rows of a file system was never measured. Shares of fullness that a table calls percent are recognised by their
+values.
 
 Guarantees. A gap is no value wherever numbers of the table are asked for; the table itself keeps what was stored, so
 that a saved one can be filtered again. Where the job's own traffic is not known nothing is judged. State of the file

@@ -1,6 +1,6 @@
-"""Pauses of a history: where so much time passes between two jobs that something has stopped, or was down.
+"""Pauses of a history: times between two jobs so long that something has stopped, or was down.
 
-Problem. A line drawn through weeks without a job shows values that nobody measured, and a history that has stopped
+Problem. A line drawn through weeks without a job shows values that were not measured, and a history that has stopped
 looks as quiet as one that is well. How long is too long depends on how often the jobs run.
 
 Algorithm. A gap is an interval of more than `MANY` median intervals of the history, and of more than a day: jobs of one

@@ -7,8 +7,8 @@ Algorithm. Rows of different tables are of the same run where job, file system, 
 same, unless both name their log and the names differ: programs of a job that began together. Of such rows that of the
 last table stays, which is the one that was made last where tables are given in their order.
 
-Guarantees. Rows of one table are never taken for each other, nor rows without a start. How many were left out is told.
-Each row has the name of its file, since what a complete row has differs from file to file.
+Guarantees. Rows of one table are never taken for each other, nor rows without a start. The number of those left out is
+reported. Each row has the name of its file, since what a complete row has differs from file to file.
 """
 
 from __future__ import annotations

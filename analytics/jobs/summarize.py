@@ -1,12 +1,12 @@
 """Summaries of jobs from their Darshan logs, or from results of the bench, and the sources of a site.
 
-Problem. What a job did, what the servers saw meanwhile, in which state they were, who else ran and where: five kinds of
-sources, with other names, clocks and intervals, some of which are missing.
+Problem. What a job did, what the servers saw meanwhile, in which state they were, which other jobs ran and where: five
+kinds of sources, with other names, clocks and intervals, some of which are missing.
 
-Algorithm. A log says when the job ran and on which file system; this period, and a step behind its end in which servers
-still write what they hold, is asked of everything else (:class:`mpiio_ext.analytics.tools.system.System`). States are
-those of the last sample before the job began, with its age. Each answer fills its columns; what has no answer stays
-NULL and gets a note.
+Algorithm. A log has the job's time and file system; this period, and a step behind its end in which servers still write
+what they hold, is asked of everything else (:class:`mpiio_ext.analytics.tools.system.System`). States are those of the
+last sample before the job began, with its age. Each answer fills its columns; what has no answer stays NULL and gets a
+note.
 
 A measurement of the bench is a row, too (:mod:`mpiio_ext.analytics.jobs.bench`).
 

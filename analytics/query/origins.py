@@ -1,4 +1,4 @@
-"""Which column of which table of the store a column of a query is.
+"""The table and column of the store behind a column of a query.
 
 Problem. The factors need the files' tuples out of a join. Names do not tell: behind ``jobs.join(files, …)`` the column
 ``bytes_written`` is the job's, and the files' has another name. The other way round it is the file's. Where the files

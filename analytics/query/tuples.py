@@ -1,4 +1,4 @@
-"""Tuples of a store: the operators of the paper's query interface, chained and carried out only when looked at.
+"""Tuples of a store: the operators of the paper's query interface, chained and carried out only when read.
 
 Problem. Questions about I/O logs are pipelines of a few relational operators, of percentiles and bins, and of the
 user's own functions. They must read like the paper's Algorithm 1 and run on a laptop as on a cluster.

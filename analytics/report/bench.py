@@ -1,7 +1,7 @@
 """Why was one method slower than another here? A section of the report of the bench.
 
-Problem. The report says which method was faster, row by row. The extension's statistics say what each did; nobody puts
-the two beside each other for a hundred rows.
+Problem. The report shows which method was faster, row by row, and the extension's statistics show what each did; for a
+hundred rows nobody compares the two by hand.
 
 Algorithm. :func:`mpiio_ext.analytics.analyses.methods.explained` compares the methods of each case by their statistics.
 The section has a line for each pair that differs enough, the largest differences first, and says which phase accounts

@@ -1,4 +1,4 @@
-"""What to do about a finding, told in the page itself: pages of ``docs/howto``, or the section of one.
+"""What to do about a finding, in the page itself: pages of ``docs/howto``, or the section of one.
 
 Problem. A page is read where there is neither a network nor a copy of the documents.
 

@@ -1,6 +1,6 @@
-"""The logs of one job, from files or from a store, and what is told of them: as text, as JSON, or on a page.
+"""The logs of one job, from files or from a store, and their report: as text, as JSON, or on a page.
 
-Problem. A job has one log or many. A log by itself, and a log whose rows are in a store, tell the same.
+Problem. A job has one log or many. A log by itself, and a log whose rows are in a store, give the same report.
 
 Algorithm. Logs with the same ID of a job, and of the same user, are of one job. The number of a log is its place, as
 two logs in different folders may have the same name. DXT and HEATMAP are read from the file of each log, before names

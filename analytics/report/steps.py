@@ -3,9 +3,9 @@
 Problem. The logs of a job are of programs side by side, or in turn. A diagnosis of the sums of their counters is of no
 program, and the share of I/O in the sum of run times is of no time that passes.
 
-Algorithm. Each log is diagnosed by itself, with what DXT and HEATMAP of it tell. Times are joined on the clock
+Algorithm. Each log is diagnosed by itself, with its DXT and HEATMAP. Times are joined on the clock
 (:mod:`mpiio_ext.analytics.diagnosis.together`). Logs whose first sentence names the same cause are one group. The job's
-sentence is that of the group whose sure cause takes most of the time in I/O. Slow storage targets are looked for in the
+sentence is that of the group whose sure cause takes most of the time in I/O. Slow storage targets are searched in the
 files of all logs together, too.
 
 Guarantees. What is too little of a log's own run time is looked into all the same, where the I/O of all such logs

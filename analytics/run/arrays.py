@@ -1,7 +1,7 @@
-"""The arrays in a file, as its views tell: "64 x 64 x 64 doubles in blocks of 32 x 32 x 64".
+"""The arrays in a file, by its views: "64 x 64 x 64 doubles in blocks of 32 x 32 x 64".
 
-Problem. A program tells MPI-IO the shape of its arrays by the file types of its views; libraries of files (HDF5) build
-these of vectors.
+Problem. A program describes its arrays to MPI-IO by the file types of its views; libraries of files (HDF5) build these
+of vectors.
 
 Algorithm. A subarray and a darray have the shape in their arguments. Of vectors in vectors the counts are the block,
 the ratios of their strides the array but for its first dimension, which the extent tells where it was resized.

@@ -1,4 +1,4 @@
-"""What a program asked for of a file, and what reached the file system, each in words.
+"""A program's calls on a file, and the requests that reached the file system, in words.
 
 Problem. Between the calls of a program and the requests to the file system are views, aggregators and buffers: the
 pattern of the one is not that of the other.

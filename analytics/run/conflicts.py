@@ -1,14 +1,14 @@
 """What the writes of a run cost in locks, on file systems that grant them: by the recorded requests, and by the model.
 
-Problem. Ranks that write into the same stripe, or block, take its lock from each other; nobody tells a program so.
+Problem. Ranks that write into the same stripe, or block, take its lock from each other; and the program does not learn
+of it.
 
-Algorithm. Recorded writes of a file are put into order of time by lock unit. A write that meets a unit which another
-rank wrote last has to take the lock from it. For collective writes the plan in force (method, aggregators, stripe size,
+Algorithm. Recorded writes of a file are put into order of time by lock unit. A write to a unit that another rank wrote
+last has to take the lock from that rank. For collective writes the plan in force (method, aggregators, stripe size,
 servers) goes through :mod:`mpiio_ext.partitioning.locks`, and the other methods likewise.
 
-Guarantees. Nothing is said of file systems without locks between clients, and nothing of a file whose layout is not
-told. Memory and time are bounded: of more than `_MOST_UNITS` units, and plans of more stripes than `_MOST_STRIPES`,
-nothing is said.
+Guarantees. File systems without locks between clients, and files of unknown layout, are left out. Memory and time are
+bounded: of more than `_MOST_UNITS` units, and plans of more stripes than `_MOST_STRIPES`, nothing is said.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Files that others than the ranks access: what the program asked for stands in place of what is seen of requests.
+"""Files that others than the ranks access: the program's calls stand in place of the recorded requests.
 
 Problem. Delegates carry requests out, in processes of their own, which nothing records, or in a thread of some ranks,
 which would seem to move the bytes of all ranks by themselves.
@@ -7,7 +7,7 @@ Algorithm. The library's statistics name the files; where a run has none, they a
 by MPI-IO, and none by POSIX, in the one direction or the other. Their bytes become those of the MPI-IO calls, and what
 requests of POSIX say of ranks, places and times is taken out of their rows.
 
-Guarantees. Other files are left as they are. Without numbers of requests no rule of the diagnosis looks at a file.
+Guarantees. Other files are left as they are. Without numbers of requests no rule of the diagnosis inspects a file.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
 """A run that has failed, in words: that it has, why and after which time; and what the ranks were doing then.
 
-Problem. Whoever opens the page of a job that has died wants to know why it died, and not first how it was. Whoever
-opens that of a job that hung, and was ended, wants to know which rank did not come.
+Problem. The reader of a dead job's page wants to know first why it died. The reader of a page of a job that hung, and
+was ended, wants to know which rank did not arrive.
 
-Algorithm. What :mod:`mpiio_ext.common.endings` knows is the first sentence. A recording tells which call its process
+Algorithm. What :mod:`mpiio_ext.common.endings` knows is the first sentence. A recording has the call that its process
 was in (:mod:`mpiio_ext.pioneer.darshan.unfinished`); ranks in the same call of the same file are one line.
 
-Guarantees. Nothing is said of a run that has not failed. What a rank does between its calls of MPI-IO, and on files,
-is not known, and is called so.
+Guarantees. A run that has not failed gets no sentence. What a rank does between its calls of MPI-IO, and on files, is
+not known, and is called so.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""How each file of a run was accessed: sizes, pattern, who, for how long.
+"""How each file of a run was accessed: sizes, pattern, ranks, duration.
 
 Problem. Counters of a log are sums; a reader wants a word: contiguous, strided, random.
 
 Algorithm. Requests that follow the one before are contiguous; those whose distance repeats are strided (DXT); those
 that lie behind the one before go forward with gaps; others are at random places.
 
-Guarantees. What the log does not tell is None. At most `MOST` files are kept, those that took the most time.
+Guarantees. What the log does not have is None. At most `MOST` files are kept, those that took the most time.
 """
 
 from __future__ import annotations

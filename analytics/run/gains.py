@@ -1,13 +1,13 @@
-"""What a next step would gain: at most the time that its finding is about, and less where counts of this run tell.
+"""What a next step would gain: at most the time that its finding is about, and less if counts of this run show it.
 
-Problem. A number without a basis is worse than none, and "not known" helps nobody to choose.
+Problem. A number without a basis is worse than none, and "not known" is no help to choose.
 
 Algorithm. A step can take away no more than the time of the calls that its finding is about, as a share of the run:
 that bound is known of every finding. Of accesses it is the time of their files, with what libraries do in these calls;
 of waits it is that of the rank that waits most. Where small accesses would be collected, the run knows how many there
 are and how many bytes they move; what it does not know, how long a large request takes, is given as a range.
 
-Guarantees. Every gain says what it is based on. None is above the bound.
+Guarantees. Every gain has its basis beside it. None is above the bound.
 """
 
 from __future__ import annotations

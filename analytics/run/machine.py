@@ -6,7 +6,7 @@ ranks wait for others that do not run. That is no fault of the program's I/O.
 Algorithm. Each recording has how long its process could run and had no CPU (Linux counts it), from MPI_Init to
 MPI_Finalize, and how long that was.
 
-Guarantees. Ranks that have not reached MPI_Finalize do not count. Where Linux does not tell, nothing is said.
+Guarantees. Ranks that have not reached MPI_Finalize do not count. Without this fact of Linux there is no sentence.
 """
 
 from __future__ import annotations

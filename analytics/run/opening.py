@@ -7,7 +7,7 @@ finding of the diagnosis that explains enough of it, in a phrase of its own for 
 closing, where these took most of it; else the file with most of it, with its bandwidth. What would help is the
 finding's first advice, with the program's own command.
 
-Guarantees. A cause is said without reservation only where its confidence is high. Gains: :mod:`.gains`.
+Guarantees. A cause is stated without reservation only if its confidence is high. Gains: :mod:`.gains`.
 """
 
 from __future__ import annotations

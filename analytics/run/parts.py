@@ -1,13 +1,13 @@
 """Where the time of a rank went: the program, this library, the MPI library, other ranks, other nodes, the file system.
 
-Problem. "Is it me, the library or the file system?" The time in MPI-IO calls alone does not tell.
+Problem. "Is it me, the library or the file system?" The time in MPI-IO calls alone does not answer this.
 
-Algorithm. The recordings have calls on files, which are the file system's time, and what the library has told: waits
-for other ranks and messages between nodes. The rest of each MPI-IO call is this library's (planning, copying, packing)
+Algorithm. The recordings have calls on files, which are the file system's time, and the library's events: waits for
+other ranks and messages between nodes. The rest of each MPI-IO call is this library's (planning, copying, packing)
 where it carried the call out, else the MPI library's. What is in none of these is the program's own time.
 
 Guarantees. Parts do not overlap, and add up to the run time, unless threads of a rank are in calls at the same time.
-A rank alone waits for nobody. Of what the MPI library carries out nothing is told apart that is not known.
+A rank alone does not wait. Calls of the MPI library are not divided further.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Sources: each reads one kind of file, and returns what it says as Arrow tables, unmodified, with units.
+"""Sources: each reads one kind of file, and returns its content as Arrow tables, unmodified, with units.
 
 Other packages add theirs as entry points of the group ``mpiio_ext.analytics.connectors``, name = source.
 

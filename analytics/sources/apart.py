@@ -3,9 +3,9 @@
 Problem. libhdf5 can crash on a damaged file, and takes the process with it. The store converts logs in workers for that
 reason; a page or a command that reads one file has none.
 
-Algorithm. ``python -m mpiio_ext.analytics.reader`` reads one source after another, as it is told over a pair of
-sockets, and sends back the records, or the error. It is started with the first source, ends with its owner, and is
-started again after a file has crashed it.
+Algorithm. ``python -m mpiio_ext.analytics.reader`` reads one source after another, by orders over a pair of sockets,
+and sends back the records, or the error. It is started with the first source, ends with its owner, and is started again
+after a file has crashed it.
 
 Guarantees. Whatever the file does to the library that reads it, the caller gets records or a :class:`SourceError`.
 Starting the process takes about as long as importing h5py and pyarrow does, once.

@@ -1,9 +1,9 @@
-"""Who had which I/O nodes: an arbiter's folder, its map, or what ``mpiio-ext delegates arbiter --status`` prints.
+"""The I/O nodes of each job: an arbiter's folder, its map, or what ``mpiio-ext delegates arbiter --status`` prints.
 
 ``assignments`` is the map, ``jobs`` what the jobs announce of themselves. What the parts of the folder mean, and when
 they are whole: :mod:`mpiio_ext.delegates.arbiter`.
 
-Header: ``generation`` (int: of the map), ``serving`` (bool, or None where the source does not say), ``settings`` (the
+Header: ``generation`` (int: of the map), ``serving`` (bool, or None if the source does not have it), ``settings`` (the
 arbiter's, as JSON, or None), ``form`` (folder, map or status).
 """
 

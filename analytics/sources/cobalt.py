@@ -1,7 +1,7 @@
 """Cobalt's jobs: the published tables of ALCF, accounting records, and ``qstat``, to ``slurm`` and ``cobalt``.
 
-Problem. The scheduler of Mira, Theta and Cooley tells of a job in forms of its own, and what runs beside a job is asked
-in the columns that Slurm's jobs have.
+Problem. The scheduler of Mira, Theta and Cooley describes a job in forms of its own, and what runs beside a job is
+asked in the columns that Slurm's jobs have.
 
 Forms
 -----
@@ -11,9 +11,9 @@ Forms
   a job are put together, those of reservations and tasks are left out;
 - ``qstat``, ``qstat -f`` (a table whose heading says where its columns begin) and ``qstat -l`` (a line a value).
 
-Guarantees. One row a job, the last record of a job counts. What is not said is NULL. A line that cannot be understood
-is left out and named. A state is ``COMPLETED`` where the exit status is 0, else ``FAILED``, as Slurm says it; of
-``qstat`` it is the printed one.
+Guarantees. One row a job, the last record of a job counts. Missing facts are NULL. A line that cannot be parsed is left
+out and named. A state is ``COMPLETED`` where the exit status is 0, else ``FAILED``, as Slurm says it; of ``qstat`` it
+is the printed one.
 
 Source: Cobalt, accounting and qstat(1); ALCF public data; TOKIO, Section "Job scheduling".
 """

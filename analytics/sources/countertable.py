@@ -1,7 +1,7 @@
 """Tables of Darshan's counters, Parquet or CSV, to arrays by column: what :mod:`.counters` joins.
 
-Problem. Such a table has some 480 columns, most of which nobody asks for; pandas made the whole numbers of a module
-that is not everywhere decimal ones, and CSV has them as texts.
+Problem. Such a table has some 480 columns, most of which no query needs; pandas made the whole numbers of a module that
+is not everywhere decimal ones, and CSV has them as texts.
 
 Guarantees. Only the wanted columns are read. A value that is no number costs its line of CSV; a column of Parquet that
 holds none is an error with its name.

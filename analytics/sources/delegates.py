@@ -3,7 +3,7 @@
 The meaning of every number: docs/reference/delegates.md. What has no column of its own (counters, rates, the histogram
 of requests) is in ``others`` as JSON.
 
-Header: ``host`` (str), ``sampled_unix_s`` (float, s since 1970 UTC: when the delegates were looked at).
+Header: ``host`` (str), ``sampled_unix_s`` (float, s since 1970 UTC: when the delegates were inspected).
 """
 
 from __future__ import annotations

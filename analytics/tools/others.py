@@ -3,8 +3,8 @@
 A job that ended before the period, or begins behind it, does not; one that still runs does. Node hours are those inside
 the period only.
 
-A list covers the time from its first start to its last end. What of the period no list covers is told, and said as a
-share; a gap of up to a step of the servers is none, since a job's own end may be the last thing in a list.
+A list covers the time from its first start to its last end. The part of the period that no list covers is reported, as
+a share; a gap of up to a step of the servers is none, since a job's own end may be the last thing in a list.
 
 Source: TOKIO, Section "Job scheduling".
 """

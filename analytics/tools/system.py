@@ -7,7 +7,7 @@ Algorithm. Files come from the site's facts by date (:mod:`mpiio_ext.analytics.s
 read by the connector that recognises it, and kept; times are corrected by the site's clocks. What a file system is
 called is known from the site, or from the mount points that ``lfs df`` prints. A source that does not say which file
 system it is about (mmperfmon, series) is asked where no other has an answer. It is asked only if the site says that it
-is of this one, or somebody chose the file system by name.
+is of this one, or the user chose the file system by name.
 
 Files of HDF5 are read in a process of their own, since libhdf5 can crash on a damaged one.
 

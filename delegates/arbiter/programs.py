@@ -1,7 +1,7 @@
 """What the arbiter knows of programs: their curves, by the name that a job announces; and what to say where none is.
 
 Problem. A job is found by the name of its program. A curve under another name, as a table of measurements has it, would
-never be found, and nobody would notice: the job only gets the default.
+never be found, without any sign: the job only gets the default.
 Guarantees. Each program is named once for each version of the settings, with the names that are nearest to it; the
 first 64, since names are what jobs say. Curves are made once; of what has none nothing is kept.
 """

@@ -5,7 +5,7 @@ collective, nor beside a library that holds Python's lock, and who goes to the e
 
 Algorithm. SIGINT and SIGTERM have their default action: the system ends each rank in whatever call it is, and the
 launcher ends those that got no signal. Beside the rank that makes folders stands a small process in a session of its
-own, which reads a pipe whose other end that rank alone has. It is told which folder is temporary and where results go.
+own, which reads a pipe whose other end that rank alone has. It receives the temporary folder and the place of results.
 A pipe that closes without a last word means that the rank is dead, however it died. Then the folder is removed, as is a
 folder of results that has none. One that has some gets its table and page (`results.rest`).
 

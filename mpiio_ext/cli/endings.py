@@ -1,9 +1,9 @@
 """Which ranks of a run have failed, and how: seen by a process that is the parent of none of them.
 
 Problem. A launcher that has lost a rank ends the others, and names the one on a terminal at best. A rank that is ended
-by a signal writes down nothing, and how it has ended is told to its parent alone. Hydra kills the others as soon as its
-own connection to a rank is closed, which is before the end of that rank's process. Whoever looks then finds several
-ranks that have ended by the same signal, and not the first one first.
+by a signal writes nothing, and only its parent learns how it has ended. Hydra kills the others as soon as its own
+connection to a rank is closed, which is before the end of that rank's process. Whoever looks then finds several ranks
+that have ended by the same signal, and not the first one first.
 
 Algorithm. The name of each recording has rank, host and process. Linux tells of new ones (inotify), and of the ends of
 their processes (pidfds). Each process that records is connected to a socket of the watcher, by a descriptor with a high
@@ -12,8 +12,8 @@ MPI_Abort, writes that into its recording and touches it, which Linux tells, too
 whose queue has them in the order in which they happened, however late it is looked at. How a process has ended stands
 in `/proc` as long as nobody has waited for it, and later is told by Linux itself, from 6.15 on.
 
-Guarantees. Ranks are not asked, and nothing is sent to them. What is not known is not said. Without pidfds (Linux
-before 5.3) only what ranks have written is told. Not guaranteed: that the first one is the cause.
+Guarantees. Ranks are not asked, and nothing is sent to them. Unknown facts are left out. Without pidfds (Linux before
+5.3) only what ranks have written is reported. Not guaranteed: that the first one is the cause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The folder into which ``mpiio-ext run --report`` and ``--darshan`` record, and how it is told from others.
+"""The folder into which ``mpiio-ext run --report`` and ``--darshan`` record, and how it differs from others.
 
 Beside what processes record it has when the program was started, and when it had ended, as the command knows it.
 

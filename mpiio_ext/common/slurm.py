@@ -6,7 +6,7 @@ Forms.      Text whose first line names the columns, separated by ``|`` (``squeu
             --Format='JobID:20|,...'``, ``sacct --parsable2``, ``--parsable``); ``squeue --json`` and ``sacct --json``:
             one object with ``jobs``; TOKIO's JSON: ``{"4478544.0": {"jobidraw": …, "nodelist": […]}}``.
 Guarantees. A document without columns or jobs is refused as a whole: an error message is never taken for an empty
-            list. A line that cannot be understood is left out and named. What is not said is None and not 0.
+            list. A line that cannot be understood is left out and named. Missing facts are None and not 0.
 Source.     squeue(1), sacct(1); counts are printed in powers of 1024, "1.50K" for 1536 (Slurm's convert_num_unit).
 """
 

@@ -6,8 +6,8 @@ off by 7 % changes a list of jobs silently, a buffer that is off by 5 % no longe
 Rules. One meaning, in every option, query, hint and file. ``kB MB GB TB PB EB`` (also ``KB``) are powers of 1000;
 ``KiB MiB … EiB``, and the letters ``k m g t p e`` alone, are powers of 1024, as in most tools of parallel I/O; ``B`` or
 nothing is bytes. Bandwidths have ``/s`` behind that. Durations have ``ns us ms s min h d``; ``m`` alone is a minute
-there, and units may follow each other (``1h30m``). Letters may have either case, since nobody means bits. Where it is
-not known which kind of number is wanted, a letter alone is refused, but for ``s``, ``h`` and ``d``.
+there, and units may follow each other (``1h30m``). Letters may have either case, since bits are never meant. Where it
+is not known which kind of number is wanted, a letter alone is refused, but for ``s``, ``h`` and ``d``.
 
 Guarantees. A value that is a whole number of base units is an ``int``, exactly; any other is a ``float``.
 """

@@ -1,7 +1,7 @@
 """Whether the library is under a program, or can be put there.
 
 Algorithm. Of a command line the launcher and ``mpiio-ext run`` are passed over, of a script its interpreter is taken.
-The program's file tells whether a library can be put under it at all. Then the dynamic linker is asked twice, without
+The program's file shows whether a library can be put under it at all. Then the dynamic linker is asked twice, without
 this library and as ``mpiio-ext run`` would start the program. It tells which MPI library the program gets, and what its
 calls of MPI-IO are bound to. An interpreter of Python binds nothing itself; it is asked by a line of Python.
 """

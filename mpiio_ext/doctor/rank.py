@@ -1,7 +1,7 @@
 """One rank of the job that doctor asks about MPI: initialise, compare, write and read, spawn.
 
 Runs in a child of each rank's ``mpiio-ext doctor``, which has the rank's place in the job. The steps come in the order
-of how likely they are to fail, and each result is told before the next one begins.
+of how likely they are to fail, and each result is reported before the next one begins.
 """
 
 from __future__ import annotations

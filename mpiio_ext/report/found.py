@@ -1,4 +1,4 @@
-"""Results of the bench for whoever has called it from Python: as text, as a table in a notebook, as an Arrow table."""
+"""Results of the bench for callers from Python: as text, as a table in a notebook, as an Arrow table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``mpiio-ext subfiles``: files that are stored as several, for everybody who wants one file."""
+"""``mpiio-ext subfiles``: files that are stored as several, for users who want one file."""
 
 from __future__ import annotations
 

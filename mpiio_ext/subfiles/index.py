@@ -1,6 +1,6 @@
 """The index of a file that is stored as several subfiles: what it says.
 
-Problem. A program of thousands of ranks has written one logical file as many. Whoever comes upon its name has to see
+Problem. A program of thousands of ranks has written one logical file as many. Every reader of its name has to recognise
 what it is, programs that know nothing of it included, and must not take the leftovers of a killed job for the file.
 
 Format. Text with a newline behind each line, in this order::

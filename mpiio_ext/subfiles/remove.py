@@ -6,7 +6,7 @@ Algorithm. Plain files that are named after the id of the index and their number
 first one, which carries the locks, last, and then the folder, if it is empty, and the index.
 
 Guarantees. A file that is no index is refused, a link to one, and one with another index. After a kill, or an error, a
-subfile is missing, so nobody takes the file for a whole one; started again, it removes the rest.
+subfile is missing, so no reader takes the file for a complete one; started again, it removes the rest.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Tables in the columns and lines of a terminal.
 
 Problem. A table of a busy job is wider than 80 columns and longer than 24 lines; what is cut off at the right edge may
-be what somebody looks for.
+be what the user needs.
 
 Algorithm. What is wider than the terminal gets headings of two lines, and loses columns in which there is nothing. Then
 its longest texts are shortened (paths from the left: the name is at their end). Then it loses the columns that it can

@@ -9,7 +9,7 @@ above that. Without a launcher a rank of several belongs to its parent, and one 
 process ID is the job's name.
 
 Guarantees. Looking asks nothing of a rank and writes nothing; a rank that is stuck or stopped is seen as others are.
-A rank that has ended stays, with what it said last, as long as its job does; a job that has ended is seen so once.
+A rank that has ended stays, with its last numbers, as long as its job does; a job that has ended is seen so once.
 Descriptors of all processes are gone through for a tenth of the time at most; pages found are read at every look.
 """
 

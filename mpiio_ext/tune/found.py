@@ -1,4 +1,4 @@
-"""Results of `tune` and `advise` for whoever has called them from Python: what their JSON has, which shows itself."""
+"""Results of `tune` and `advise` for callers from Python: what their JSON has, which shows itself."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A program that is tuned: what its phases share, and the results of all of them.
 
-`Job` holds what the options say and what the first run tells. `tune` runs all phases (`mpiio_ext.tune.tuner`), with
-SIGTERM taken for Ctrl-C; `finish` prints the result and writes the files, and none of them keeps the others from being
-tried: the runs have cost what is hard to get again.
+`Job` has the options, and what the first run shows. `tune` runs all phases (`mpiio_ext.tune.tuner`), with SIGTERM taken
+for Ctrl-C; `finish` prints the result and writes the files, and none of them keeps the others from being tried: the
+runs have cost what is hard to get again.
 """
 
 from __future__ import annotations

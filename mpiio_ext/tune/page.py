@@ -1,7 +1,7 @@
 """What tuning found as a page: the decision, every run as a point, and every setting.
 
-Guarantees. Speeds are over the median of the program as it is. That a setting is faster is said only where the
-confirmation has decided so.
+Guarantees. Speeds are over the median of the program as it is. A setting is called faster only if the confirmation has
+decided so.
 """
 
 from __future__ import annotations

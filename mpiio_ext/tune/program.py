@@ -1,4 +1,4 @@
-"""What the first run tells of the program: its files, its kinds of access, and the hints that are in force."""
+"""What the first run shows of the program: its files, its kinds of access, and the hints that are in force."""
 
 from __future__ import annotations
 

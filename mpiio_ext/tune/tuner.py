@@ -3,7 +3,7 @@
 Problem: within a budget of time, find the hints under which a program is fastest, when one run costs seconds, its
 time is noisy, and the fastest of many noisy times is mostly lucky.
 
-How. 1. *Baseline*: the program as it is; it tells ranks, files, kinds of access, and what a run costs. 2. *Search*: the
+How. 1. *Baseline*: the program as it is; it shows ranks, files, kinds of access, and what a run costs. 2. *Search*: the
 optimiser proposes, every proposal runs once. 3. *Race*: the settings close to the best, and the baseline if it is one
 of them, run again in rounds of random order; after every second round the slower half leaves (successive halving;
 K. Jamieson, A. Talwalkar, AISTATS 2016). Only the new times count, which no selection has touched. 4. *Prune*: hints

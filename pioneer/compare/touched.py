@@ -1,4 +1,4 @@
-"""Which bytes of files are touched, by whom: the only metric that sees where the accesses of every rank lead.
+"""Which bytes of files are touched, by which ranks: the only metric that sees where the accesses of every rank lead.
 
 Problem.   A path has the offsets of representatives, in data streams; distributions of them do not tell which bytes of
            a file those are. A rank whose view is that of another rank makes the same operations, of the same sizes, at

@@ -2,7 +2,7 @@
 
 Problem. The format has a header of places, compressed regions and versions that change with Darshan's releases.
 Algorithm. libdarshan-util, which the package ``darshan`` brings, writes it, region by region in the order that it
-wants: job, program, mounts, names, then the modules by number. Which counters a record has, the library tells.
+wants: job, program, mounts, names, then the modules by number. The library returns the counters of a record.
 Guarantee. What was written is opened again and its job is read, before it gets its name; else there is no file.
 """
 

@@ -9,7 +9,7 @@ lasts until the process had ended. Of an MPI-IO call that is what is left withou
 calls that have ended.
 
 Guarantees. Only of a process that has not ended its recording. A call that seems to begin after the end, or whose
-fields are damaged, is none. Threads behind the first four are not told.
+fields are damaged, is none. Threads after the first four are left out.
 """
 
 from __future__ import annotations

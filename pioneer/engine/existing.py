@@ -4,7 +4,7 @@ Problem.   A program opens a restart file to update it, appends to a log of the 
            another has left. Without these files their opens fail in the replay, and all that needs them is left out.
 Algorithm. One pass over the path. A file whose first use has succeeded, and is no open that makes files, was there:
            an open without creation, a rename, an unlink, a truncate, a link. Where the trace does not tell how an open
-           was made nothing is known. Its size is what the trace tells before anybody writes to it: where the first
+           was made nothing is known. Its size is what the trace shows before the first write to it: where the first
            write behind its end began, where a seek from its end led to, what its length was said to be. A file whose
            open would make it, and does not truncate it, was there if such a size is more than nothing.
 Guarantee. What the path makes itself, or what it renames to such a name, is not among them.

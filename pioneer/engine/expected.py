@@ -4,13 +4,13 @@ Problem.   A path that is carried out and traced again is compared with itself. 
            construction: operations that the engine leaves out or makes by another call, and, where there are fewer
            ranks than groups, what missing groups do alone. A single rank has no private and no shared files: nothing in
            its trace tells them from its own. What missing ranks have written to a shared file is not there: a read at
-           the file pointer ends early, and nobody can tell where the accesses behind it are.
+           the file pointer ends early, and the places of the accesses after it are unknown.
 Algorithm. The plans of one rank of each group that is there say which operations are made, by which call, and after
            which slack time. Where the first rank of a group is not the one that was traced, they also say at which
            offsets and through which views. Everything else is the path's. Files are classed by who of the ranks uses
            them, as `path.extract` does. With fewer ranks than were traced, some accesses at the file pointer of a
-           shared file have no offset: those behind a read at it, with no seek between. Nobody tells how much such reads
-           have moved. They get none here, and by `comparable_path` in the path of the replay's trace. Sizes that the
+           shared file have no offset: those behind a read at it, with no seek between. How much such reads have moved
+           is unknown. They get none here, and by `comparable_path` in the path of the replay's trace. Sizes that the
            original's tracer could not record are in neither (`untold`), and the same holds of offsets in files that are
            written by accesses of such sizes, with any number of ranks.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself. What the plans leave out, and

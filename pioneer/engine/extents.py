@@ -3,9 +3,9 @@
 Problem.   There may be more ranks than were traced. Where the parts of the ranks lie one behind the other, further ones
            follow behind them by the distance of their accesses. Where they lie among one another, as blocks that the
            ranks write in turn, that distance leads rank 4 of 4 to what rank 0 writes in the next round.
-Algorithm. One pass over the path, in the bytes of the file, through the views in force. What all groups access at one
-           place tells nothing. A file is `among` where the span of a group meets that of another one, or where the root
-           has none, and somebody writes it.
+Algorithm. One pass over the path, in the bytes of the file, through the views in force. What all groups
+           access at one place shows nothing. A file is `among` where the span of a group meets that of another one, or
+           where the root has none, and somebody writes it.
 """
 
 from __future__ import annotations

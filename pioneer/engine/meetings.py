@@ -10,7 +10,7 @@ Algorithm. One pass over the path, the same on all ranks. Of each file that seve
            ranks is a meeting by itself. Of files that each rank has for itself only those count that others refer to:
            ranks meet before a reference to what was changed, and before a change of what was referred to.
 Guarantee. A meeting is before a row of the path, whoever makes that row; so all ranks make the same meetings in the
-           same order, and none waits for another for ever. The slack time of the next operation goes on meanwhile, as
+           same order, and none waits endlessly for another. The slack time of the next operation goes on meanwhile, as
            a program's wait at a barrier is part of it.
 """
 

@@ -1,4 +1,4 @@
-"""Opens and closes that a trace does not tell: without them nothing of such a file could be carried out.
+"""Opens and closes that a trace does not have: without them nothing of such a file could be carried out.
 
 Problem.   Darshan DXT records accesses alone, and a trace may begin when files are open already. An access needs a
            handle (a hard dependency of the paper's Figures 1a and 1b).

@@ -2,7 +2,7 @@
 
 Problem.   A path has the rule of a communicator (`path.rules`), and which groups make each call. In a replay all
            members of a communicator have to make the same collective calls, with any number of ranks; a rank that waits
-           for one that does not come waits for ever.
+           for one that does not arrive hangs.
 Algorithm. The members of an open are the ranks that have the same number by its rule and whose group makes that open.
            Every rank reckons them from the path alone, so all agree. What a member accesses goes by its place among the
            members. Its offset is that of the first one plus its place times the distance, per place, between its

@@ -11,7 +11,7 @@ Algorithm. With N ranks in the trace, rank r has the part of rank r modulo N, in
            opened together a rank counts by its place among these (`parts`).
 Guarantee. Of N ranks that are all representatives each copy has every view as it was. No view is made up that MPI
            refuses: its bytes ascend where those of the path's views do, and its displacement is not negative. A rank
-           whose view the MPI library refuses leaves the collective, and all others wait in it for ever.
+           whose view the MPI library refuses leaves the collective, and all others hang in it.
 """
 
 from __future__ import annotations

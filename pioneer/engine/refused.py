@@ -1,4 +1,4 @@
-"""What a replay would refuse of a path, or wait in for ever: found before there are ranks.
+"""What a replay would refuse of a path, or hang in: found before there are ranks.
 
 Problem.   A path that a person has written may have anything in it: a number where a name belongs, a file that leads
            out of the folder, a collective call that one rank makes and another does not.

@@ -1,8 +1,8 @@
 """Before a path is carried out: whose folder it is, how much is written to it, and whether there is room for that.
 
-Problem.   A replay writes what a program wrote, into a folder that somebody names. It must not write over files that no
-           replay has made, nor fill a file system: some MPI libraries end the program, or wait for ever, where a
-           nonblocking write finds the disk full.
+Problem.   A replay writes what a program wrote, into a folder that the user names. It must not write over
+           files that no replay has made, nor fill a file system: some MPI libraries end the program, or wait for ever,
+           where a nonblocking write finds the disk full.
 Algorithm. A folder that holds something is taken only if an earlier replay has left its mark in it, or the caller says
            that its files may be lost. A file needs at most the bytes that all ranks write to it, and at most as many as
            lie before the last one that they write; files that are there have their room already.

@@ -2,9 +2,9 @@
 
 Problem.   Ranks wait for each other in collective calls and meetings, a call may wait for a file system or a pipe, and
            a path may have slack times of minutes. From outside all of them look alike.
-Algorithm. A thread beside the engine reads the row that it is at. A row that stays for as long as was asked is told,
-           once; the next one only if it stays twice as long as the last that was told: lines are few, however long the
-           replay.
+Algorithm. A thread beside the engine reads the row that it is at. A row that stays for the requested time is
+           reported, once; the next one only if it stays twice as long as the last one that was reported: lines are few,
+           however long the replay.
 """
 
 from __future__ import annotations

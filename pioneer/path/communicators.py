@@ -1,4 +1,4 @@
-"""Communicators of a part of the ranks: who opens which file with whom, as a rule that holds for any number of ranks.
+"""Communicators of a part of the ranks: which ranks open a file together, as a rule for any number of ranks.
 
 Problem.   A program opens a file for each node, each pair, its I/O ranks alone. A path stands for any number of ranks,
            so it cannot list members: it needs to know how they come about.
@@ -7,11 +7,11 @@ Algorithm. A trace tells the members of the communicator of an open (`members` i
            rule (`Rule`): blocks of k consecutive ranks; ranks that are equal modulo k; all from a rank on; else the
            ranks themselves. A number of the names that is the communicator's, or its first rank, becomes a field:
            ``half.{rank//2}``. Without such a number each file has a rule of its own.
-Scaling.   Blocks keep their size and become more; the ranks equal modulo k stay k communicators and become larger. A
-           trace of one number of ranks cannot tell what the program does. Listed ranks are those equal to them modulo
-           the number that was traced.
+Scaling.   Blocks keep their size and become more; the ranks equal modulo k stay k communicators and become
+           larger. A trace of one number of ranks does not show what the program does. Listed ranks are those equal to
+           them modulo the number that was traced.
 Guarantee. Of as many ranks as were traced a rule gives the members that were traced. Files whose opens do not tell
-           their members are found, in all traces that there are, so that nothing is left out without a word.
+           their members are found, in all traces that there are, so that nothing is left out silently.
 """
 
 from __future__ import annotations

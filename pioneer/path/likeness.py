@@ -7,7 +7,7 @@ Algorithm. Of every rank the operations are counted over the whole trace, by nam
            differ from those of all representatives that there are so far. Names that have nothing to do with ranks
            (temporary files) would make a group of each rank. Where there are more than `MOST`, operations are
            counted without files, then with the tolerance of the first tenth; then the groups stay as they were.
-Guarantee. What no representative stands for is told (`lost`), whatever was decided.
+Guarantee. Operations without a representative are reported (`lost`), whatever was decided.
 
 Source: He, Du, Narasimhamurthy, "PIONEER", section V-A; it looks at the first part alone.
 """

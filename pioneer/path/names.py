@@ -16,7 +16,7 @@ Algorithm. A file is private if one rank alone has done the most to it: written 
            ``{rank~-1}`` that of the one before, the first following the last. Else it is to that of one rank
            (``{rank=3}``). Where there are fewer ranks it is reckoned modulo their number, so that the file exists.
            Where there are more it is the same rank. A rank makes as many calls as it did, whatever the number of ranks,
-           so files of further ranks are looked at by nobody.
+           so no rank inspects files of further ranks.
 Parts.     A file that some ranks have opened on a communicator of theirs may have its number in its name, or that of
            its first rank: ``half.{rank//2}``, ``half.{rank//2*2}``, ``pair.{rank%2}`` (`communicator_template`).
 Guarantee. Applying a template to the rank gives the name back, digit by digit.

@@ -1,7 +1,7 @@
 """Views: where in a file the bytes of a data stream are, from the calls that set them.
 
 Algorithm. A view is a displacement and a file type (`file_types`), which is laid side by side without end.
-Guarantee. A view that the `extra` of a call does not tell is None, never a guess.
+Guarantee. A view that the `extra` of a call does not have is None, never a guess.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Content.   One row for each operation, in order; its number is the global sequen
            group, as the group's representative has done it: `offset_0`, `offset_1`, ... Operations through one open
            handle of a file, or duplicates of it, have the same `session`; where it is null, or the column is missing,
            the file's opens and closes in order tell the sessions (`profile.sessions`).
-Names.     Files are templates (`names.Template`), so that every rank can tell its own.
+Names.     Files are templates (`names.Template`), so that every rank can compute its own.
 Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON). A name that ends in
            ``.json`` is one JSON object, to be read and written by hand. "pioneer-path" is what is common. "operations"
            are the rows, without the columns that they have no value for. `id` may be left out, `extra` may be an

@@ -2,7 +2,7 @@
 
 Problem.    A trace ends in the middle when its program died: also a compressed one, whose last block is then missing.
 Algorithm.  Files that begin as gzip does are inflated member by member, so that everything before the damage is read;
-            the damage is told to the source's Loss. By python-isal where it is installed, which takes a third of the
+            the damage is counted in the source's Loss. By python-isal where it is installed, which takes a third of the
             time that zlib takes: inflating is then no longer most of reading.
 Guarantee.  Memory does not depend on the size of a file.
 """

@@ -4,7 +4,7 @@ Problem.    DFTracer writes a call when it is over, so that calls inside stand b
 Algorithm.  Of one stream, the last `WINDOW` rows wait, and what comes is sorted with them. Several streams are merged
             batch by batch: up to the earliest of their last times all rows are known.
 Guarantee.  Stable. A row that comes later than `WINDOW` others that began after it is not moved before them all:
-            this is told to the source's Loss.
+            this is counted in the source's Loss.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ Algorithm.  All lists become arrays and are sorted by rank and time: one table f
             `mpiio_ext.common.darshanfile` reads the log, also of releases that Darshan's own library does not know yet.
 Guarantee.  Every access that the log has is a row or counted in Loss. Memory is proportional to the log, which Darshan
             limits for each process. Nothing is made up: there are no opens, closes, seeks and no metadata calls.
-Missing.    See `LACKS`. Modules that ran out of memory are partial, which is told in Loss.
+Missing.    See `LACKS`. Modules that ran out of memory are partial, which is counted in Loss.
 """
 
 from __future__ import annotations

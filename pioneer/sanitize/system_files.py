@@ -1,7 +1,7 @@
 """Which files are the system's: the one table of it, for PIONEER and for the tracer in C.
 
 Problem. A launcher's session folders, shared memory and what libraries read when they start are no I/O of the
-application, and differ from run to run; but a rule that is too wide hides what somebody wants to see.
+application, and differ from run to run; but a rule that is too wide hides files of the user.
 Algorithm. The first rule that a name fits decides; a name that fits none is the program's. The generator of the tracer
 (`csrc/tools/trace/generate.py`) loads this file alone and writes the rules in C. Operations on the system's files are
 masked here, and not recorded there; both count them, and say so. The files that `--only` names are the program's.

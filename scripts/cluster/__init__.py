@@ -4,9 +4,9 @@ Problem.   What happens between nodes (two network stacks, memory that cannot be
            file systems, a host that vanishes) shows only where there are nodes.
 Method.    A host is a process with namespaces of its own (network, mounts, host name, IPC, processes), the first of its
            process namespace: whatever runs on the host is below it, and dies with it. Hosts are joined by a bridge in a
-           network namespace that nobody else uses, so that the machine's own network is not touched. One process, the
-           keeper, holds all of them; without root it does so in a user namespace, where it is root. Launchers start
-           their daemons through an agent, as through ssh.
+           network namespace of their own, so that the machine's own network is not touched. One process, the keeper,
+           holds all of them; without root it does so in a user namespace, where it is root. Launchers start their
+           daemons through an agent, as through ssh.
 Guarantee. When the keeper ends, in whatever way, no process, namespace, interface or mount is left; a second process,
            the sweeper, then removes the files.
 

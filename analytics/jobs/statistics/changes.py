@@ -18,8 +18,8 @@ for them the lowest of the higher level is next to the highest of the lower one.
 Guarantees. The same series gives the same changes: random orders come from a fixed seed. A change has at least
 `least` jobs on either side. Without a change in a series of independent values one is found with a probability of
 about `level`; in one autoregression of 120 values with a coefficient of 0.5 with about three times that, because the
-coefficient is an estimate. A level of few jobs between two others may be missed where values depend on each other. Who
-looks at many series corrects the p-values, with `whole` for the series without a change, and makes those
+coefficient is an estimate. A level of few jobs between two others may be missed where values depend on each other. A
+caller with many series corrects the p-values, with `whole` for the series without a change, and makes those
 that are as small as so many orders can tell more exact with `finer`.
 """
 

@@ -6,7 +6,7 @@ probability that a value of the second set is larger than one of the first, minu
 sets do not differ, ±1 that they do not overlap.
 
 Guarantees. A metric of which either set has fewer than three values is left out. p-values are not corrected here, but
-by who has all of a report's tests (:mod:`mpiio_ext.analytics.jobs.statistics.correction`).
+by the caller that has all of a report's tests (:mod:`mpiio_ext.analytics.jobs.statistics.correction`).
 """
 
 from __future__ import annotations

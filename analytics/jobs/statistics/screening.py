@@ -1,14 +1,14 @@
-"""Changes of level in many series, of which few are false though many were looked at.
+"""Changes of level in many series, of which few are false though many were searched.
 
 Algorithm. Each series is asked for its changes (:mod:`mpiio_ext.analytics.jobs.statistics.changes`) with what all of
 them tell about the dependence of a value on the one before it. The p-values of all changes are corrected together, and
-with them that of each series in which no change was found, for its largest CUSUM. Such a series was looked at as well:
-without it the correction would have nothing but p-values that are small already. A permutation test of N orders knows
-no p-value below 1 in N + 1, which is too large where one of hundreds of series has changed: such tests are made again
-with as many orders as the correction asks for. As k of m tests need m over k times the orders of one, all of them
-together cost no more than a hundred orders for each series at a level of 0.01.
+with them that of each series in which no change was found, for its largest CUSUM. Such a series was searched as well:
+without it the correction would have only p-values that are small already. A permutation test of N orders knows no
+p-value below 1 in N + 1, which is too large where one of hundreds of series has changed: such tests are made again with
+as many orders as the correction asks for. As k of m tests need m over k times the orders of one, all of them together
+cost no more than a hundred orders for each series at a level of 0.01.
 
-Guarantees. Where no series has a change, one is told with a probability of about `level` for all of them together, as
+Guarantees. If no series has a change, one is reported with a probability of about `level` for all of them together, as
 far as the tests are exact (the guarantees of :mod:`mpiio_ext.analytics.jobs.statistics.changes`).
 """
 

@@ -7,10 +7,10 @@
  * Algorithm.  The loader runs a function of this library before main(), when the program's MPI library is mapped. If
  *             that is of another ABI, and this library is one of a wheel's that LD_PRELOAD names, LD_PRELOAD is set to
  *             the wheel's library for that ABI, and the process executes its program anew. Where that cannot be, it
- *             ends with a line on stderr. An MPI library that a program opens by itself (mpi4py) is looked at when this
- *             library first finds a function in it: by then it can only end. The tracer does the same.
- * Guarantees. No MPI function of another ABI is called. A library whose ABI cannot be told is taken to fit. At most one
- *             execution: that which follows has the library that fits.
+ *             ends with a line on stderr. If the program opens the MPI library itself (mpi4py), this library checks it
+ *             when it first finds a function in it; then the process can only end. The tracer does the same.
+ * Guarantees. No MPI function of another ABI is called. A library of unknown ABI counts as one that fits. The process
+ *             executes anew at most once.
  */
 #ifndef MPIOX_OTHER_ABI_H
 #define MPIOX_OTHER_ABI_H

@@ -1,12 +1,12 @@
 /*
- * mpiox_event.h - what the library does, told to the tracer of PIONEER where it is in the process.
+ * mpiox_event.h - events of the library for the tracer of PIONEER, if it is in the process.
  *
  *   const int64_t begun = mpiox_event_begin();
  *   ...
  *   if (begun != 0)
  *       mpiox_event_end("two_phase", path, offset, size, begun, "\"rounds\":%d", rounds);
  *
- * Without libmpiio_ext_trace.so each is one test of a pointer. The tracer is looked for when the library is loaded.
+ * Without libmpiio_ext_trace.so each is one test of a pointer. The library searches for the tracer when it is loaded.
  */
 #ifndef MPIOX_EVENT_H
 #define MPIOX_EVENT_H

@@ -6,10 +6,10 @@
  *   ...
  *   mpiox_parts_on(before);
  *
- * Problem.   A rank that waits for others does their requests and takes their messages meanwhile, so that a clock
- *            around the wait counts these twice.
+ * Problem.   A rank that waits for others also serves their requests and receives their messages, so that a clock
+ *            around the wait would count this time twice.
  * Algorithm. A thread is in one part at any time; the clock is read where that changes, and the time since the last
- *            change goes to the part before. The tracer of PIONEER, where it is in the process, is told of waits and
+ *            change goes to the part before. The tracer of PIONEER, if it is in the process, records waits and
  *            messages.
  * Guarantee. Parts do not overlap, and add up to the time between the first change and the last one.
  */

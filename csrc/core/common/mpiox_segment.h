@@ -12,8 +12,8 @@
  *            Memory may also be a file in a folder that the user names, on a disk of the node. It has no name there, or
  *            for no longer than it takes to make it, unless what is in it is to outlive its processes. It is found
  *            through the creator's descriptor, too.
- * Guarantee. Pages of a file are reserved when it is made. Those of a memfd appear when they are first touched, in the
- *            memory of who touches them; they are reserved too where the kernel refuses pages that were not committed.
+ * Guarantee. Pages of a file are reserved when it is made. Pages of a memfd appear at the first touch, in the memory of
+ *            the process that touches them; they are reserved, too, if the kernel refuses uncommitted pages.
  */
 #ifndef MPIOX_SEGMENT_H
 #define MPIOX_SEGMENT_H

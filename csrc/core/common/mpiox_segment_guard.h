@@ -1,15 +1,15 @@
 /*
  * mpiox_segment_guard.h - shared memory whose disk fails does not end the processes that use it.
  *
- * Problem.   A segment may be a file on a disk. When the disk fails, or somebody cuts the file, whoever touches a page
- *            of it is ended by SIGBUS: a rank of a program that has done nothing wrong.
- * Algorithm. A handler of SIGBUS puts private memory in the place of the page that cannot be had, and notes it. Who has
- *            used the segment asks afterwards. Any other SIGBUS goes to whoever handled it before.
- * Guarantee. Where nothing is lost after an access it was one of the shared memory. System calls find such pages, too:
- *            they say EFAULT, and nothing is noted.
- * Limits.    So many segments of a process. A program that installs a handler of its own later has taken this one's
- *            place. A thread that blocks SIGBUS is ended as before. Where a file is cut inside a page, the kernel puts
- *            zeros there, and says nothing.
+ * Problem.   A segment may be a file on a disk. When the disk fails, or the file is truncated, SIGBUS ends the process
+ *            that touches a lost page: a rank of a program that has done nothing wrong.
+ * Algorithm. A handler of SIGBUS replaces the lost page by private memory, and notes it. Users of the segment query the
+ *            note afterwards. Any other SIGBUS goes to the handler that was there before.
+ * Guarantee. If no loss is noted after an access, the access was to shared memory. System calls on such pages fail with
+ *            EFAULT, and nothing is noted.
+ * Limits.    A fixed number of segments in a process. A program that installs its own handler later replaces this one.
+ *            A thread that blocks SIGBUS is ended as before. If a file is truncated inside a page, the kernel fills the
+ *            rest with zeros and reports nothing.
  */
 #ifndef MPIOX_SEGMENT_GUARD_H
 #define MPIOX_SEGMENT_GUARD_H

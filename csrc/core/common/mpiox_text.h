@@ -1,8 +1,8 @@
 /*
  * mpiox_text.h - texts put together in memory of the caller's.
  *
- * Like snprintf over many calls: what does not fit is counted and not stored, so that a first run without memory tells
- * how much is needed. The text ends with a NUL as soon as there is room for one.
+ * Like snprintf over many calls: what does not fit is counted and not stored, so that a first run without memory
+ * returns the size needed. The text ends with a NUL as soon as there is room for one.
  */
 #ifndef MPIOX_TEXT_H
 #define MPIOX_TEXT_H

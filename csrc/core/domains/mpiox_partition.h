@@ -1,5 +1,5 @@
 /*
- * mpiox_partition.h - who owns which stripes of a collective's access region: pure planners.
+ * mpiox_partition.h - the owner of each stripe of a collective's access region: pure planners.
  *
  * No MPI, no I/O, local: geometry in, file domains out. Offsets and lengths are bytes. A domain is a list of strided
  * stripe sets, so that a plan's size depends on the number of aggregators and servers, never on the number of stripes.

@@ -1,8 +1,8 @@
 /*
  * mpiox_hints_names.c - hints of the MPI libraries that are passed on unread, and the nearest name to a misspelt one.
  *
- * Distance: optimal string alignment (insert, delete, replace, swap neighbours). A name counts as near when at most a
- * third of it, and never more than four characters, must change; a name that only lacks our prefix is nearest of all.
+ * Distance: optimal string alignment (insert, delete, replace, swap neighbours). A name is near if at most a third of
+ * it, and never more than four characters, must change; the nearest differs only by our missing prefix.
  */
 #include <stdbool.h>
 #include <stdio.h>

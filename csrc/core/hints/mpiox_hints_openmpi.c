@@ -1,7 +1,7 @@
 /*
  * mpiox_hints_openmpi.c - see mpiox_hints_openmpi.h.
  *
- * The folder is fixed when Open MPI is built, and no function tells it. OPAL_SYSCONFDIR and OPAL_PREFIX move it, as
+ * The folder is fixed when Open MPI is built, and no function returns it. OPAL_SYSCONFDIR and OPAL_PREFIX move it, as
  * they do for Open MPI; else it is etc beside the folder of libmpi, or /etc/openmpi, where distributions put it.
  */
 #include "mpiox_hints_openmpi.h"

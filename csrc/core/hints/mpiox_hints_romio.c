@@ -1,8 +1,8 @@
 /*
  * mpiox_hints_romio.c - scanning the file that ROMIO_HINTS names. The grammar is in mpiox_hints_text.h.
  *
- * ROMIO passes over what it does not understand without a word. Here every such line is reported, since a line that
- * silently does nothing is what people look for longest; what is honoured is the same.
+ * ROMIO silently skips lines that it cannot parse. This library honours the same lines and reports the others, because
+ * a line that silently does nothing costs users most time.
  */
 #include <ctype.h>
 #include <errno.h>

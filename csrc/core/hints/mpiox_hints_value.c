@@ -1,8 +1,8 @@
 /*
  * mpiox_hints_value.c - the value of a hint: from a text into its field, and back.
  *
- * The spec says what the field is: a word of a list, a number in bounds, a size, or a text. A size above the most that
- * it can be is that; who asks for it is told, by who compares what was asked for with what is in force.
+ * The spec defines the field: a word of a list, a number in bounds, a size, or a text. A size above the limit becomes
+ * the limit; the caller compares requested and actual value, and reports the difference.
  */
 #include <ctype.h>
 #include <errno.h>

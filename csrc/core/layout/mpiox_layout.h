@@ -3,7 +3,7 @@
  *
  * Sources, strongest first: hints (striping_unit, striping_factor), the file's own layout (Lustre: the lustre.lov
  * extended attribute, plain and composite; CephFS: ceph.file.layout; BeeGFS: its ioctl), the file system's block size.
- * This is what opening a file asks for, as little as helps; mpiox_layout_inspect.h tells all. No MPI.
+ * Opening a file reads only these facts; mpiox_layout_inspect.h returns all. No MPI.
  */
 #ifndef MPIOX_LAYOUT_H
 #define MPIOX_LAYOUT_H

@@ -1,16 +1,17 @@
 /*
- * mpiox_layout_create.c - making a file with the striping that a program wishes.
+ * mpiox_layout_create.c - creating a file with the striping that a program requests.
  *
  * Problem.    A file's striping is settled when it is made (Lustre, BeeGFS) or while it is empty (CephFS). MPI
  *             libraries that know a file system do so themselves; those that open by POSIX calls take the striping
  *             of the folder.
- * Algorithm.  O_CREAT | O_EXCL decides who makes the file, so an existing one is never touched.
+ * Algorithm.  O_CREAT | O_EXCL selects the process that creates the file, so an existing one is never touched.
  *             Lustre:  open with O_LOV_DELAY_CREATE, which leaves the objects out, then the ioctl LL_IOC_LOV_SETSTRIPE
  *                      (liblustreapi's llapi_file_open, ROMIO's ad_lustre).
  *             CephFS:  an empty file's attribute ceph.file.layout; it needs the client's right `p`.
  *             BeeGFS:  the ioctl BEEGFS_IOC_MKFILE_STRIPEHINTS of the folder; chunks are powers of two from 64 KiB on.
- *             All servers (striping_factor -1): Lustre alone has a word for it; the others give what the folder says.
- * Guarantee.  Where the striping is refused the file is there all the same, with that of its folder.
+ *             All servers (striping_factor -1): only Lustre has a value for it; other file systems use the folder's
+ *             striping.
+ * Guarantee.  If the file system refuses the striping, the file is created with its folder's.
  */
 #include "mpiox_layout_create.h"
 

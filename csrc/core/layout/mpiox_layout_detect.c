@@ -2,17 +2,17 @@
  * mpiox_layout_detect.c - which file system a descriptor lives on, and how that file system stripes and locks the file.
  *
  * The family comes from statfs(2): one table row for each magic number, with the lock protocol and whether one page
- * cache serves everybody who can see the file. The stripe size comes from the strongest source that knows it: the hint,
- * the layout of the file (Lustre, CephFS, BeeGFS), the block size of GPFS (its lock granularity), and otherwise a
+ * cache serves all processes that can see the file. The stripe size comes from the strongest source that knows it: the
+ * hint, the layout of the file (Lustre, CephFS, BeeGFS), the block size of GPFS (its lock granularity), and otherwise a
  * default that is only good for alignment. A descriptor that cannot be inspected is treated as an unknown remote file
- * system: no coherence. Local file systems are asked nothing but statfs(2) and fstat(2).
+ * system: no coherence. For local file systems the library calls only statfs(2) and fstat(2).
  *
  * Overstriping (Lustre: more stripes than targets) puts several objects of a file on one server. Where they come in
  * turns, the server of stripe i is that of i + servers, and `servers` are the different ones; where they do not, each
  * object counts as a server of its own, which is what its locks are.
  *
- * CephFS puts stripe_count objects side by side and each on servers that a hash chooses: that many requests can be
- * served at once, but which servers are busy cannot be known. ceph-fuse is told by its attribute.
+ * CephFS puts stripe_count objects side by side and each on servers that a hash chooses: the servers of that many
+ * requests work in parallel, but which they are is unknown. ceph-fuse is recognized by its attribute.
  */
 #include "mpiox_layout.h"
 

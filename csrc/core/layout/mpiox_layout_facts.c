@@ -1,5 +1,5 @@
 /*
- * mpiox_layout_facts.c - the description of a layout: one table says what facts there are, the rest is storage.
+ * mpiox_layout_facts.c - the description of a layout: one table of all facts, the rest is storage.
  */
 #include "mpiox_layout_facts.h"
 

@@ -1,7 +1,7 @@
 /*
  * mpiox_layout_facts.h - the full description of a file's layout: facts with their sources, components, targets.
  *
- * Each fact is a text with a source beside it; what nobody told is absent, never guessed. Numbers are decimal, sizes in
+ * Each fact is a text with its source; a fact without a source is absent, never guessed. Numbers are decimal, sizes in
  * bytes, yes/no facts "true" and "false". A description lives on the heap: create, fill, read, free. When memory runs
  * out while it is filled, `incomplete` is set and what did not fit is missing.
  */

@@ -4,9 +4,9 @@
  * pathinfo:    one <KIND:name> for each layer that spreads or copies the file, one <POSIX(brick):host:path> for each
  *              brick; an old striped volume writes its block size behind its name: <STRIPE:vol-stripe-0:[131072]>.
  * volume file: "volume NAME", "type KIND/NAME", "option KEY VALUE", "subvolumes A B ...", "end-volume". The graph that
- *              is in use is /.meta/graphs/active/volfile below the mount point, readable for everybody.
+ *              is in use is /.meta/graphs/active/volfile below the mount point, readable for all users.
  * Of a disperse set every block of 512 bytes times the data bricks goes over all of them. With shards a file is cut
- * into pieces, each a file of its own that the distribution places; pathinfo tells of the first only.
+ * into pieces, each a file of its own that the distribution places; pathinfo has only the first.
  */
 #include "mpiox_layout_gluster.h"
 

@@ -1,10 +1,10 @@
 /*
- * mpiox_layout_inspect.c - everything that can be learnt of a file's layout, with its sources.
+ * mpiox_layout_inspect.c - all known facts of a file's layout, with their sources.
  *
  * Algorithm.  From weak sources to strong ones, each replacing what it knows better. statfs(2) gives the family, its
  *             lock protocol and coherence; the mount table what kind of FUSE file system it is; stat(2) a preferred
- *             size. Then the file system itself is asked (mpiox_layout_probe.h). Last come hints, which override.
- * Guarantee.  A fact is there only if its source has said it; defaults are called "default".
+ *             size. Then the file system itself is queried (mpiox_layout_probe.h). Hints come last, and override.
+ * Guarantee.  A fact is present only if a source has it; defaults are called "default".
  */
 #include "mpiox_layout_inspect.h"
 

@@ -1,6 +1,6 @@
 /*
- * mpiox_layout_inspect.h - everything that can be learnt of a file's layout, with its sources. For people and tools:
- * many system calls, some to servers. What an open file needs is mpiox_layout_detect().
+ * mpiox_layout_inspect.h - all known facts of a file's layout, with their sources. For people and tools: many system
+ * calls, some to servers. What an open file needs is mpiox_layout_detect().
  */
 #ifndef MPIOX_LAYOUT_INSPECT_H
 #define MPIOX_LAYOUT_INSPECT_H

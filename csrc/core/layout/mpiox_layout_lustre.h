@@ -1,5 +1,5 @@
 /*
- * mpiox_layout_lustre.h - all that the value of the lustre.lov extended attribute says, component by component.
+ * mpiox_layout_lustre.h - the value of the lustre.lov extended attribute, component by component.
  *
  * Pure functions over bytes that come from outside; fuzzed (tests/c/layout/fuzz_layout_lustre.c). A plain layout is one
  * component that covers the whole file. Nothing is copied: a component points into the value, which must live on.

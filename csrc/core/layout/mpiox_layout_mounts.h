@@ -1,5 +1,5 @@
 /*
- * mpiox_layout_mounts.h - what /proc says of a mount: mountinfo, fdinfo and mountstats as texts. Pure; fuzzed.
+ * mpiox_layout_mounts.h - facts of a mount in /proc: mountinfo, fdinfo and mountstats as texts. Pure; fuzzed.
  */
 #ifndef MPIOX_LAYOUT_MOUNTS_H
 #define MPIOX_LAYOUT_MOUNTS_H

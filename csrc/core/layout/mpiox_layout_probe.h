@@ -1,5 +1,5 @@
 /*
- * mpiox_layout_probe.h - asking one kind of file system for what it tells of a file: one file of source for each.
+ * mpiox_layout_probe.h - querying one kind of file system for facts of a file: one source file for each kind.
  *
  * A probe adds facts with their source to a description and leaves alone what it cannot learn. It never fails. Blocking
  * system calls on a descriptor that is open for reading or writing (of a folder: reading); errno is not kept. Optional

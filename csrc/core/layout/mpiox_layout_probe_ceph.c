@@ -2,7 +2,7 @@
  * mpiox_layout_probe_ceph.c - CephFS (kernel client and ceph-fuse): the virtual attributes ceph.file.layout and
  * ceph.dir.layout.
  *
- * A folder that nobody has given a layout has no attribute; the next one above that has one counts
+ * A folder without a layout of its own has no attribute; it inherits the nearest one above
  * (docs.ceph.com, "Inheritance of layouts").
  */
 #include "mpiox_layout_probe.h"

@@ -7,8 +7,8 @@
  *                             redundancy (8 bits) and its number of groups (16 bits; all ones: all of the pool)
  *                             (daos_obj.h, daos_obj_class.h, since release 2.0).
  *   DFUSE_IOCTL_REPLY_DOOH    the object as other processes may import it (struct dfs_obj_glob), with the chunk size.
- *                             Its size is asked for first and tells which of two forms it has; that the id is in it
- *                             again where it should be is checked, since no header promises the form.
+ *                             A first call returns its size, which distinguishes its two forms; the id at its place in
+ *                             it is checked, because no header specifies the form.
  * Each chunk of a file is on the group that a hash of its number chooses.
  */
 #include "mpiox_layout_probe.h"

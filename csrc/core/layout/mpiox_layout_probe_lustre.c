@@ -3,7 +3,7 @@
  *
  * The attribute is readable for everybody who may read the file. Where it is not (an old client, a policy) and
  * liblustreapi is there, llapi_file_get_stripe(3) asks the metadata server through the folder. Its answer has the same
- * format, in a buffer whose size only the format tells: behind it are zeros, which would be objects on target 0. A
+ * format, in a larger buffer; only the format has its length, and the zeros behind it would be objects on target 0. A
  * folder has the layout of new files, if it has been given one.
  */
 #include "mpiox_layout_probe.h"

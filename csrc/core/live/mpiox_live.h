@@ -1,17 +1,18 @@
 /*
- * mpiox_live.h - a page of each rank that others may look at: who it is, and what it has read and written so far.
+ * mpiox_live.h - a page of each rank that other processes may read: its identity, and what it has read and written so
+ * far.
  *
  * Problem.   A user wants to see what a running job does, without an option at its start, without asking the ranks,
  *            which may be stuck, and without slowing them down.
- * Algorithm. Each process that calls MPI_Init makes a memfd and holds it open; `mpiio-ext top` finds it among the
+ * Algorithm. Each process that calls MPI_Init makes a memfd and leaves it open; `mpiio-ext top` finds it among the
  *            descriptors in /proc/PID/fd and maps it for reading, as it does with the memory of delegates. The page has
  *            a head, and an entry for each open file. An access adds to two numbers of its file's entry; a file that is
- *            closed adds them to those of the head and frees its entry. `change` is odd meanwhile: who reads an odd
- *            one, or another one afterwards, reads again.
+ *            closed adds them to those of the head and frees its entry. During this update `change` is odd; a reader
+ *            that finds it odd, or changed afterwards, reads again.
  * Guarantees. An access costs two atomic additions. Neither it nor opening or closing a file makes a system call more.
  *            The page has no name, so that nothing is left behind however a process ends; its size is sealed,
- *            so that a reader's mapping stays whole. Only processes of the same user, and root, can open it. Where
- *            there is no memfd, no memory, or MPIOX_LIVE=0, the process counts for itself and nobody sees it.
+ *            so that a reader's mapping stays whole. Only processes of the same user, and root, can open it. Without
+ *            memfd or memory, or with MPIOX_LIVE=0, the process counts in private memory.
  * Layout.    mpiio_ext/top/pages.py reads the page: what changes here changes there, and MPIOX_LIVE_VERSION with it.
  */
 #ifndef MPIOX_LIVE_H

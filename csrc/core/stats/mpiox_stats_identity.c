@@ -1,5 +1,5 @@
 /*
- * mpiox_stats_identity.c - the ID of a run, and what else tells whose statistics a line has.
+ * mpiox_stats_identity.c - the ID of a run, and other fields that identify the run of a line of statistics.
  */
 #include "mpiox_stats_identity.h"
 

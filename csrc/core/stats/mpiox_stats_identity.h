@@ -1,12 +1,12 @@
 /*
- * mpiox_stats_identity.h - which run a line of statistics belongs to, and when things happened.
+ * mpiox_stats_identity.h - the run that a line of statistics belongs to, and times.
  *
- * Problem. Several jobs append to one file of statistics, and a job's processes write lines of their own. Whoever reads
- * them must know which belong together, and to which job of the scheduler.
+ * Problem. Several jobs append to one file of statistics, and a job's processes write lines of their own. A reader must
+ *          know which lines belong together, and to which job of the scheduler.
  *
- * Every process makes an ID of 128 random bits. The process that says what the hints of a file are says its ID, too,
- * and the others take it over. They do so always when all processes of the job open the file, so that they agree from
- * then on, else only if they have none of another process yet.
+ * Every process makes an ID of 128 random bits. The process that sends the hints of a file also sends its ID, and the
+ * others adopt it: always if all processes of the job open the file, so that they agree from then on, else only if they
+ * have adopted none before.
  *
  * Times are seconds since 1970-01-01 UTC of the process's own clock.
  */

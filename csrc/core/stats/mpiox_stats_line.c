@@ -2,9 +2,9 @@
  * mpiox_stats_line.c - statistics of a file in one line: what was moved how fast, how long it took, which rank was
  * slowest.
  *
- * Speeds are all ranks' bytes by the longest time of a rank inside the calls; what brings bytes to the file counts with
- * the writes. Ranks wait for the slowest inside collectives, so that their times hide it: that rank is told by the time
- * that is left without waiting.
+ * Speeds are all ranks' bytes by the longest time of a rank inside the calls; calls that flush bytes to the file count
+ * with the writes. Ranks wait for the slowest inside collectives, so that their times hide it: that rank is found by
+ * its time without waiting.
  */
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,15 +1,14 @@
 /*
- * mpiox_stats_paying.h - would delegates pay for a file? What the accesses of its ranks tell of it.
+ * mpiox_stats_paying.h - would delegates pay for a file? An estimate from its ranks' accesses.
  *
- * Problem.   Statistics of many small accesses do not say that delegates would make few large requests of them, and on
- *            a file system in memory delegates are slower.
- * Algorithm. Time with delegates is estimated as copying into pages plus requests of whole pages. What a large request
- *            costs is not seen by a program that makes none: the estimate is a range, for storage that moves 1 MiB in
- *            10 ms and in 1 ms.
- * Guarantee. Nothing is said unless nearly all of the time was spent in accesses that are small. They must have had the
- *            file system block the process (memory and a page cache do not, a busy machine does neither). Together they
- *            must fill the range of the file in which they lie, each rank going through it in steps shorter than a
- *            page. Pure, but for mpiox_stats_waits().
+ * Problem.   Users of many small accesses do not know that delegates would make few large requests of them, while on a
+ *            file system in memory delegates are slower.
+ * Algorithm. Time with delegates is estimated as copying into pages plus requests of whole pages. A program without
+ *            large requests does not show their cost: the estimate is a range, for storage that moves 1 MiB in 10 ms
+ *            and in 1 ms.
+ * Guarantee. There is an estimate only if small accesses took nearly all the time, blocked in the file system (memory,
+ *            a page cache or a busy machine do not block there), and together fill their range of the file, which each
+ *            rank passes in steps shorter than a page. Pure, but for mpiox_stats_waits().
  */
 #ifndef MPIOX_STATS_PAYING_H
 #define MPIOX_STATS_PAYING_H

@@ -1,10 +1,10 @@
 /*
  * mpiox_fault.h - making file-system calls fail on purpose: a back end that wraps another one.
  *
- * The environment variable MPIOX_FAULT of a library that is built for tests (mpiox_testing.h) holds rules separated by
+ * The environment variable MPIOX_FAULT of a library that is built for tests (mpiox_testing.h) has rules separated by
  * ';', each a list of KEY=VALUE separated by ',':
  *
- *   op=read|write|open|close|sync|any  calls that the rule is about; "any" is read and write        (default any)
+ *   op=read|write|open|close|sync|any  calls that the rule is for; "any" is read and write        (default any)
  *   rank=N                        only on this rank of the file's communicator                      (default all)
  *   path=GLOB                     only files whose path matches, as fnmatch(3)                      (default all)
  *   after=N                       let N matching calls of a handle pass first                       (default 0)
@@ -13,13 +13,13 @@
  *   short=BYTES                   the call moves at most this many bytes; 0: end of file / nothing written; or
  *   delay_ms=N                    the call sleeps first, then is carried out (may stand beside errno or short)
  *
- * Every process says once on standard error that fault injection is on.
+ * Every process prints once on standard error that fault injection is on.
  *
  * Example: MPIOX_FAULT="op=write,rank=1,after=3,errno=ENOSPC;op=read,short=100"
  * A call is what reaches the back end under test: a request, the rest of one after a short transfer, a piece of a list.
- * The first rule that acts on a call decides; every rule that matches counts the call. A rule that cannot be understood
- * is reported once on standard error and makes every open fail with MPIOX_E_ARG: a test that asks for a fault must not
- * pass because of a typing error.
+ * The first rule that acts on a call decides; every rule that matches counts the call. A rule that cannot be parsed is
+ * reported once on standard error, and every open fails with MPIOX_E_ARG: a test of a fault must not pass because of a
+ * typing error.
  */
 #ifndef MPIOX_FAULT_H
 #define MPIOX_FAULT_H

@@ -1,8 +1,8 @@
 /*
- * mpiox_storage_container.h - a file whose bytes lie in others: what the rest of the library asks of it.
+ * mpiox_storage_container.h - a file whose bytes lie in other files: its interface to the rest of the library.
  *
  * Problem.   A file that is stored as several is opened, written behind its close, brought to its end and deleted as
- *            any other, by processes that need not know how it is stored.
+ *            any other, by processes that do not know how it is stored.
  * Algorithm. The name of such a file, a container, leads to its index. One table of functions says what an index is,
  *            opens the file behind it, and does what concerns all of its parts. There is one such table in a build:
  *            that of a folder beside this one, or one that opens no container (csrc/core/without).

@@ -1,14 +1,14 @@
 /*
  * mpiox_storage_direct.c - whole blocks past the page cache, the rest through it.
  *
- * Problem.    Direct I/O saves copying data that is not read again through the page cache, but wants aligned offsets,
- *             lengths and memory; requests of MPI programs have none. The usual remedy, reading the blocks at both ends
- *             to write them back, destroys what a neighbouring rank writes into them meanwhile.
+ * Problem.    Direct I/O saves copying data that is not read again through the page cache, but needs aligned offsets,
+ *             lengths and memory, which requests of MPI programs do not have. The usual remedy, reading the blocks at
+ *             both ends to write them back, destroys what a neighbouring rank writes into them meanwhile.
  * Algorithm.  Two descriptors of one file. Of a request, the blocks that it covers whole go through the O_DIRECT one,
  *             straight from aligned memory or by way of an aligned buffer of bounded size; what is left before and
  *             behind them goes through the page cache. Each of these is one short transfer; the loop that finishes
  *             short transfers makes the rest. A file system that refuses direct I/O, at open or by EINVAL at a
- *             transfer, gets the page cache from then on, which rank 0 says once.
+ *             transfer, gets the page cache from then on, and rank 0 reports this once.
  * Guarantees. A block is a multiple of the page and of the file system's alignment, so that no page holds bytes of both
  *             ways: what the kernel flushes and drops around a direct transfer is never a neighbour's half of a page.
  *             Only covered blocks are written, so that the file never ends behind the last byte written.

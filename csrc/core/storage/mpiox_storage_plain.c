@@ -2,7 +2,7 @@
  * mpiox_storage_plain.c - from a path and options to a stack of back ends: direct( io_uring or posix ).
  *
  * An option that this build, kernel or file system does not offer is not an error: the data reaches the file by other
- * means. But whoever set the hint must learn of it, so rank 0 reports it, once per process.
+ * means. But rank 0 reports it once per process, for the user who set the hint.
  *
  * `auto` is posix that makes a ring when a list of reads must wait for a device (see mpiox_storage_uring.c for the
  * reason).

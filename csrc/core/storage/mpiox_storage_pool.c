@@ -1,10 +1,9 @@
 /*
  * mpiox_storage_pool.c - see mpiox_storage_pool.h.
  *
- * Nearly every access finds its descriptor open, and there are more of them than of anything else here: they pin and
- * unpin it by one atomic addition each, without the lock and without a system call. `pins` counts those who use the
- * descriptor; who closes it takes it from 0 to CLOSED, so that whoever comes then finds a negative number and has it
- * opened again under the lock.
+ * Nearly every access finds its descriptor open, and this is the frequent case: it pins and unpins the descriptor by
+ * one atomic addition each, without the lock and without a system call. `pins` counts the users of the descriptor;
+ * closing sets it from 0 to CLOSED, so that the next user finds a negative number and opens it again under the lock.
  */
 #include "mpiox_storage_pool.h"
 

@@ -1,19 +1,20 @@
 /*
  * mpiox_storage_staging.h - the name that a file has until all of it is there.
  *
- * Problem.   A file that several processes bring to the file system behind the program must not be taken for a whole
- *            one meanwhile, whatever is killed, and none of those processes knows of the others.
- * Algorithm. Until it is whole the file DIR/NAME is called DIR/.NAME.staging. Beside it lies DIR/.NAME.staging.parts, a
- *            byte for each process: '-' while that one has bytes of the file, '+' when it has none any more. Who writes
- *            its '+' looks at all of them afterwards; who finds no '-' gives the file its name. Two may do so at once.
- *            Of a container it is the index that has the staging name; the file is known by its first part.
- *            It gets its name by an index of its own, which says that it is whole; who opens it for writing holds a
- *            lock until it is closed, so that nobody does that meanwhile (mpiox_storage_container.h).
- *            Whoever may have bytes of the file holds a lock on what lies beside it. Where nobody does, the file is a
- *            leftover of a killed job: who makes the file anew gives it another name, NAME.left-1 (a staging name of
- *            that, too), under which `recover` still finds and completes it.
- * Guarantee. Both files are made anew, never opened through a link, and nothing of the final name is replaced. A
- *            process that is killed leaves its '-'.
+ * Problem.   While several processes write a file behind the program, no reader may take it for complete, whatever is
+ *            killed, and none of these processes knows of the others.
+ * Algorithm. Until it is complete the file DIR/NAME is called DIR/.NAME.staging. Beside it lies
+ *            DIR/.NAME.staging.parts, a byte for each process: '-' while the process has bytes of the file, '+'
+ *            afterwards. A process that has written its '+' reads all of them; if it finds no '-', it gives the file
+ *            its name. Two processes may do this concurrently. Of a container it is the index that has the staging
+ *            name; the file is known by its first part.
+ *            It gets its name by an index of its own, whose state is `whole`; a process that opens it for writing locks
+ *            it until the close, which prevents the renaming (mpiox_storage_container.h).
+ *            Each process that may have bytes of the file has a lock on the file of parts. Without such a lock the file
+ *            is a leftover of a killed job: a process that creates the file anew renames the leftover to NAME.left-1 (a
+ *            staging name of that, too), under which `recover` still finds and completes it.
+ * Guarantee. Both files are created anew, never opened through a link, and no file of the final name is replaced. A
+ *            killed process leaves its '-'.
  * Needs.     A file system on which a byte that one host has written is read by the others (as delegates do anyway).
  */
 #ifndef MPIOX_STORAGE_STAGING_H

@@ -1,9 +1,9 @@
 /*
- * mpiox_subfiles_files.h - index and subfiles in the file system: found, made, made whole, removed.
+ * mpiox_subfiles_files.h - index and subfiles in the file system: finding, creating, completing, removing.
  *
  * A file that delegates write behind its close has its index under a staging name (mpiox_storage_staging.h), and its
- * subfiles where they stay. Local, blocking; 0 or an errno, unless said otherwise. Private to csrc/core/storage and to
- * who opens files.
+ * subfiles where they stay. Local, blocking; functions return 0 or an errno, unless stated otherwise. Private to
+ * csrc/core/storage and to the openers.
  */
 #ifndef MPIOX_SUBFILES_FILES_H
 #define MPIOX_SUBFILES_FILES_H

@@ -5,14 +5,14 @@
  *             locks, its server, its inode are shared.
  * Algorithm.  Unit u of the logical file lies in subfile u mod count, at offset (u div count) * unit: the static-cyclic
  *             file domain, so that an aggregator of a domain has subfiles of its own. A small text file, the index, has
- *             the logical name; it says how the file is cut, where the subfiles are, and how to make one file of them.
+ *             the logical name; it has the unit and count, the place of the subfiles, and the command that merges them.
  *             It is replaced as a whole, never changed: `writing`, with the number of programs that have the file open
- *             for writing if there are several, and `whole` once all of them have closed it. Who has it open holds a
- *             shared lock on a byte of the first subfile, far behind all data.
- * Guarantee.  A file that a killed job was writing says `writing`, whoever else closes it. A whole one has subfiles of
- *             exactly their shares, so that each one that is missing, short or too long is found. Subfiles are called
- *             ID.NUMBER or ID.NUMBER.TAG, after the random ID of the index. An index that names other files is refused,
- *             and nothing of theirs is touched.
+ *             for writing if there are several, and `whole` once all of them have closed it. A process that has it open
+ *             has a shared lock on a byte of the first subfile, far behind all data.
+ * Guarantee.  The state of a file that a killed job was writing stays `writing`, even if other programs close it. A
+ *             complete one has subfiles of exactly their shares, so that a missing, short or too long one is detected.
+ *             Subfiles are called ID.NUMBER or ID.NUMBER.TAG, after the random ID of the index. An index that names
+ *             other files is refused, and nothing of theirs is touched.
  */
 #ifndef MPIOX_SUBFILES_INDEX_H
 #define MPIOX_SUBFILES_INDEX_H

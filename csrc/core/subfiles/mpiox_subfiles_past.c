@@ -1,8 +1,8 @@
 /*
- * mpiox_subfiles_past.c - files of subfiles that somebody empties past MPI, or deletes. See
+ * mpiox_subfiles_past.c - files of subfiles that are emptied past MPI, or deleted. See
  * mpiox_subfiles_files.h.
  *
- * What speaks of the subfiles is looked for among all files of the folder: an index may have been renamed or copied.
+ * The index of subfiles is searched for among all files of the folder: it may have been renamed or copied.
  */
 #include <dirent.h>
 #include <errno.h>

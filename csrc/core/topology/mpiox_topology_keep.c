@@ -2,13 +2,13 @@
  * mpiox_topology_keep.c - the topologies of this process, in use and kept for the next file; see mpiox_topology.h.
  *
  * Problem.   Making a topology takes collectives, so one is kept when its file is closed. A program that opens files on
- *            thousands of groups must not collect thousands of them. But no rank may drop what rank 0 of the group, who
- *            chooses, will name to all, and the ranks of a group never meet for the purpose of dropping.
+ *            thousands of groups must not collect thousands of them. But rank 0 of the group chooses a topology for
+ *            all, so no other rank may drop one, and the ranks of a group never meet in order to drop.
  * Algorithm. A topology without communicators is given up by its rank 0, on its own, when it has more than KEPT idle
- *            ones: those that were not used for longest go. Rank 0 says so in their page, which the other ranks look at
- *            when they make a topology next. A rank that has too many, of which others are rank 0, asks them to in the
- *            same way. Where nothing can be given up yet a new one is made for one file and goes with it; so is one
- *            that has communicators when there are KEPT of these: their end is collective, as MPI wants it.
+ *            ones: those that were not used for longest go. Rank 0 writes this into their page, which the other ranks
+ *            read when they next make a topology. A rank that has too many, whose rank 0 is another rank, requests
+ *            their end in the same way. If none can be given up yet, a new one lives for one file only; so does one
+ *            with communicators when there are KEPT of these, because their end is collective in MPI.
  * Guarantee. At most MOST without communicators and KEPT with them are kept, beside those of open files.
  */
 #include <limits.h>

@@ -3,10 +3,10 @@
  *
  * Problem.   Where ranks outnumber cores every collective of the MPI library takes milliseconds, and opening a file
  *            waits for all that is done here. Communicators are scarce.
- * Algorithm. Rank 0's choice says where a page for the whole group lies. A rank that can attach to it shares a node
- *            with rank 0. If all can, which they agree on in one reduction together with all else that they have to
- *            know of each other, the group is on one node and no more is needed. Otherwise the ranks ask the MPI
- *            library which of them share a node, and every node makes a page of its own.
+ * Algorithm. Rank 0's choice contains the place of a page for the group. A rank that can attach to it shares a node
+ *            with rank 0. One reduction, which also exchanges all other facts, shows whether all can: then the group is
+ *            on one node. Otherwise the ranks find out from the MPI library which of them share a node, and every node
+ *            makes a page of its own.
  */
 #include <stdlib.h>
 #include <string.h>

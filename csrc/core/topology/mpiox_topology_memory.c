@@ -1,8 +1,8 @@
 /*
  * mpiox_topology_memory.c - memory that the ranks of a node share; see mpiox_topology.h.
  *
- * Rank 0 of the node makes it and says where it is, the others attach, and all agree that everyone could. With several
- * nodes, and before there is a page, they talk by MPI; else in the page.
+ * Rank 0 of the node makes it and sends its place, the others attach, and all agree that every rank could. With several
+ * nodes, and before there is a page, they communicate by MPI; else in the page.
  */
 #include <string.h>
 

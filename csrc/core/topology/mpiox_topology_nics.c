@@ -1,11 +1,11 @@
 /*
  * mpiox_topology_nics.c - how many cards of a fast network this host has.
  *
- * Problem.   On nodes with several cards one aggregator uses one of them. MPI says nothing of cards, and a library that
- *            does (hwloc) would have to be there on every machine.
+ * Problem.   On nodes with several cards one aggregator uses one of them. MPI has no call for cards, and a library that
+ *            has one (hwloc) is not on every machine.
  * Algorithm. Linux lists them in sysfs: /sys/class/cxi (Slingshot) has one entry a card. /sys/class/infiniband
- *            (InfiniBand, RoCE, Omni-Path, EFA) has one a card, whose ports say whether their link is active. Where
- *            there are cards of the first kind, those of the second serve something else.
+ *            (InfiniBand, RoCE, Omni-Path, EFA) has one a card, with the state of each port's link. If there are cards
+ *            of the first kind, those of the second serve other purposes.
  * Guarantee. Reads, and waits for, nothing but sysfs. Ethernet without RDMA counts as nothing known.
  */
 #include <dirent.h>

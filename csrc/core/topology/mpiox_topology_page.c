@@ -2,16 +2,16 @@
  * mpiox_topology_page.c - how the ranks of a topology agree: a page of shared memory per node.
  *
  * Problem.   Opening a file and every collective take agreements. Where ranks outnumber cores an MPI library that spins
- *            takes milliseconds for each, because the rank that is waited for does not get the core.
+ *            takes milliseconds for each, because the late rank does not get the core.
  * Algorithm. A generation-counting barrier in shared memory; one rank works on the page while the others sleep
  *            (mpiox_wait.h). With one node the last to arrive does so (no wake-up on the way); with several the leader,
  *            since it talks to the other leaders. Agreements are barriers whose serial part reduces what the ranks left
  *            in the page.
  * Guarantee. A rank reads a result before it arrives at the next barrier, and results change only when all have
  *            arrived: one set of words is enough.
- *            Rank 0 alone gives a page up, as the last thing that it tells there, and only when the others have read
- *            all before it. Whoever waits for rank 0's next choice on a page that is given up learns of that, and looks
- *            for it elsewhere, as rank 0 does.
+ *            Only rank 0 gives a page up, by its last message there, and only after the others have read all earlier
+ *            ones. A rank that waits there for rank 0's next choice reads this message, and waits elsewhere, as rank 0
+ *            does.
  */
 #include <limits.h>
 #include <stdatomic.h>

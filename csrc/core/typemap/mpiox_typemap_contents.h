@@ -1,5 +1,5 @@
 /*
- * mpiox_typemap_contents.h - what MPI says about how a datatype was built, in one form for all MPI versions.
+ * mpiox_typemap_contents.h - how a datatype was built, by MPI, in one form for all MPI versions.
  */
 #ifndef MPIOX_TYPEMAP_CONTENTS_H
 #define MPIOX_TYPEMAP_CONTENTS_H

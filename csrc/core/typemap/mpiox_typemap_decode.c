@@ -1,7 +1,7 @@
 /*
  * mpiox_typemap_decode.c - every MPI combiner as constructors of descriptions.
  *
- * Problem.    A datatype is opaque; MPI_Type_get_envelope and get_contents say how it was built, recursively.
+ * Problem.    A datatype is opaque; MPI_Type_get_envelope and get_contents return its construction, recursively.
  * Algorithm.  Decode the parts, combine them with the constructor that the combiner stands for, then give the result
  *             the bounds that the MPI library states. Alignment padding of structs, old bound markers and types with a
  *             size of zero differ between libraries, and native I/O on the same file uses the library's bounds.

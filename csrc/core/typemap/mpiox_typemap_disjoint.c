@@ -1,7 +1,7 @@
 /*
  * mpiox_typemap_disjoint.c - prove that two accesses share no byte.
  *
- * Problem.    Parallel programs mostly write disjoint parts of one array. Knowing so saves looking at the pieces.
+ * Problem.    Parallel programs mostly write disjoint parts of one array. A proof saves a pass over the pieces.
  * Algorithm.  A typemap is a union of boxes {o + i1*s1 + i2*s2 + ... + [0, L)}, one per path from the root to a block.
  *             Two boxes are compared in a common mixed-radix grid, whose weights are the strides of both. Every address
  *             has one expansion in digits (greedy division). A box becomes an interval per digit, and boxes with

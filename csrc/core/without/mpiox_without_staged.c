@@ -1,8 +1,8 @@
 /*
  * mpiox_without_staged.c - what stands for csrc/iod/staged in a build without it (-DMPIOX_STAGED=OFF).
  *
- * Every file has its own name from the start, and its close waits until it is written: the hints that ask for anything
- * else are refused (mpiox_hint_lacks()). So nobody who looks for a file has to wait for it.
+ * Every file has its own name from the start, and its close waits until it is written: hints that request anything else
+ * are refused (mpiox_hint_lacks()). So no call has to wait for a file.
  */
 #include "mpiox_opener.h"
 

@@ -1,8 +1,8 @@
 /*
  * mpiox_without_subfiles.c - what stands for csrc/core/subfiles in a build without it (-DMPIOX_SUBFILES=OFF).
  *
- * No file is made as subfiles: the hints that ask for them are refused (mpiox_hint_lacks()). One that is there is
- * known by the first line of its index, so that nobody takes that for the data: it is neither opened nor deleted.
+ * No file is made as subfiles: hints that request them are refused (mpiox_hint_lacks()). An existing one is recognized
+ * by the first line of its index, which must not be taken for the data: it is neither opened nor deleted.
  */
 #include <errno.h>
 #include <fcntl.h>

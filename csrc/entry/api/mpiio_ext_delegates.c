@@ -1,14 +1,14 @@
 /*
- * mpiio_ext_delegates.c - looking into the memory of a running delegate.
+ * mpiio_ext_delegates.c - reading the memory of a running delegate.
  *
- * Problem.   Somebody wants to see what the delegates of a running job do, without asking the job: it may be stuck, and
- *            questions would disturb it. What is found may be anything: another program's memory, a delegate that is
- *            just being made or taken down, one of another version.
+ * Problem.   A user wants to see what the delegates of a running job do, without a request to the job: it may be stuck,
+ *            and requests would disturb it. The memory that is found may be another program's, or of a delegate that
+ *            starts, ends or has another version.
  * Algorithm. The delegate's segment is mapped for reading only, checked as a client checks it, and its numbers are
  *            loaded one by one as the atomics that they are. Texts are copied byte by byte up to their bound.
  * Guarantee. The job is not touched: no lock is taken, nothing is written. Whatever lies in the memory, reads stay
- *            inside it. Memory that has been shortened is not read; only who shortens it in the very moment of reading,
- *            which nothing of this library does, can make the reader fail.
+ *            inside it. Truncated memory is not read; only a truncation during the read, which nothing in this library
+ *            does, makes the reader fail.
  */
 #include "mpiio_ext_delegates_impl.h"
 

@@ -1,10 +1,10 @@
 /*
- * mpiio_ext_library.c - what the library says about itself.
+ * mpiio_ext_library.c - facts of the library itself.
  *
- * Whether a process is interposed is decided by the dynamic linker's search order, so it is asked rather than inferred.
- * The object that defines the MPI_File_open that a program would call now is compared with the object that holds this
- * function. A tracer in front of it is asked what it calls. That gives the right answer for LD_PRELOAD, for link order
- * and for a global dlopen alike.
+ * Whether a process is interposed is decided by the dynamic linker's search order, so it is queried rather than
+ * inferred. The object that defines the MPI_File_open that a program would call now is compared with the object that
+ * holds this function. A tracer in front of it returns what it calls. That gives the right answer for LD_PRELOAD, for
+ * link order and for a global dlopen alike.
  */
 #include "mpiio_ext.h"
 

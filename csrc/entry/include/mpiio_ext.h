@@ -4,8 +4,8 @@
  * Everything between the two cffi markers is read by build.py, which generates the binding's source from it; that part
  * therefore uses only <stdint.h> types, opaque and plain structs, and no preprocessor lines. MPI handles cross this
  * interface as the address of the handle (`const void *`), because their C type differs between MPI libraries.
- * Functions return 0 or a negative MPIOX_E_* code (see mpiio_ext_error_name) unless they say otherwise. None of them is
- * collective unless it says so. Pointers returned are owned by the library unless the comment says who frees them.
+ * Functions return 0 or a negative MPIOX_E_* code (see mpiio_ext_error_name) and are local unless stated otherwise. The
+ * library owns returned pointers unless the comment names another owner.
  */
 #ifndef MPIIO_EXT_H
 #define MPIIO_EXT_H

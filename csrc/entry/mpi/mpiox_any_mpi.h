@@ -2,15 +2,15 @@
  * mpiox_any_mpi.h - calls of the MPI library that find it at run time; included in front of every source, with
  * mpiox_any_mpi_names.h behind it, in a build for an ABI in place of one MPI library (CMake: MPIOX_ANY_MPI).
  *
- * Problem.    Programs of one MPI ABI hold libraries of many names (libmpi.so.12, libmpich.so.12, libmpi_gnu.so.12), in
+ * Problem.    Programs of one MPI ABI load libraries of many names (libmpi.so.12, libmpich.so.12, libmpi_gnu.so.12), in
  *             which some functions are missing. mpi4py opens its library out of the linker's sight (RTLD_LOCAL). Tools
  *             of this package use the library where there is no MPI at all. A library that is linked to one of them can
  *             serve only that one.
- * Algorithm.  Every name of the MPI library that the sources use is a macro for a look into a table
- *             (mpiox_any_mpi_names.h, generated). An entry is looked up at its first use: where the program would
- *             find it, else in a library libmpi* that is in the process.
- * Guarantees. No MPI library is opened while one is in the process. A function that the library lacks says so once on
- *             stderr and returns MPI_ERR_UNSUPPORTED_OPERATION; MPIOX_HAS(name) asks beforehand.
+ * Algorithm.  Every name of the MPI library in the sources is a macro that reads a table (mpiox_any_mpi_names.h,
+ *             generated). An entry is looked up at its first use: where the program would find it, else in a library
+ *             libmpi* that is in the process.
+ * Guarantees. No MPI library is opened while one is in the process. A function that is missing there prints one line on
+ *             stderr and returns MPI_ERR_UNSUPPORTED_OPERATION; MPIOX_HAS(name) checks beforehand.
  */
 #ifndef MPIOX_ANY_MPI_H
 #define MPIOX_ANY_MPI_H

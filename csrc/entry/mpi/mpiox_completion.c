@@ -4,7 +4,7 @@
  *
  * Each wrapper first completes the requests whose access is done. A wrapper that waits also waits for the accesses of
  * this library, asleep on a futex, so PMPI never spins on a request that only this library can complete. Then PMPI
- * does the rest. Errors are returned as MPI says: for a single request by the call, for several in the statuses and
+ * does the rest. Errors are returned as MPI requires: for a single request by the call, for several in the statuses and
  * as MPI_ERR_IN_STATUS. Each error has been through its file's error handler.
  */
 #include <stdbool.h>

@@ -2,8 +2,8 @@
  * mpiox_datatype.h - questions about a datatype that come before its description.
  *
  * Is it committed? MPI has no such query. But every MPI library refuses to communicate with a type that is not
- * committed. So one is asked to send an element of it to nobody (no memory is touched), on a communicator whose errors
- * are returned.
+ * committed. So the library sends an element of it to MPI_PROC_NULL (no memory is touched), on a communicator whose
+ * errors are returned.
  */
 #ifndef MPIOX_DATATYPE_H
 #define MPIOX_DATATYPE_H

@@ -1,10 +1,9 @@
 /*
  * mpiox_launcher.c - see mpiox_launcher.h.
  *
- * Algorithm. Launchers tell their processes how many they are. A process that is alone in MPI_COMM_WORLD while a
- *            launcher says that there are more, and none that there is one, was not met by the others. What counts is
- *            what came of it: an MPI library that understands another's launcher (by PMIx) has all its ranks and gets
- *            no line.
+ * Algorithm. Launchers set the number of processes in the environment. A process is alone by mistake if MPI_COMM_WORLD
+ *            has one rank, a launcher has set more, and none has set one. The result counts, not the launcher's kind:
+ *            an MPI library that understands another's launcher (by PMIx) has all its ranks and gets no line.
  */
 #include "mpiox_launcher.h"
 

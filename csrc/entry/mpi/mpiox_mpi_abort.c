@@ -5,12 +5,12 @@
  *            and that is not in its file yet. (Those of other modes outlive the ranks and flush, but the
  *            job may have ended before they have.)
  * Algorithm. Before the MPI library ends the job the aborting rank has every delegate flush the files that it has open:
- *            the others' threads still run then. In a thread, which is waited for so long at most: what made the
- *            program abort may have taken the delegate along.
+ *            the others' threads still run then. A thread does this, and the rank waits for it for a limited time: the
+ *            cause of the abort may have killed the delegate, too.
  * Guarantee. The job ends, ABORT_S seconds later at most; not where the handler of a signal calls MPI_Abort that has
- *            interrupted malloc(), which starting a thread needs. What could not be flushed is said in one line. Writes
- *            that other ranks collect for another node (mpiox_delegate_write_behind), and files that this rank does not
- *            have open, are not looked after; nor is anything when a rank dies without MPI_Abort.
+ *            interrupted malloc(), which starting a thread needs. One line reports unflushed bytes. Writes that other
+ *            ranks collect for another node (mpiox_delegate_write_behind), and files that this rank does not have open,
+ *            are not flushed; nor is anything when a rank dies without MPI_Abort.
  */
 #include <errno.h>
 #include <pthread.h>

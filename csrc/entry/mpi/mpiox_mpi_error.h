@@ -4,8 +4,8 @@
  * The returned code has the error class that the MPI library itself uses for such a failure, and a text of its own that
  * names rank, operation, file, offset, length and errno. Both MPI families let MPI_Add_error_code add codes to
  * predefined classes. MPICH has 8192 of them for the life of a process. So a few codes per class are made once, and
- * their texts are reused in turn: the text of a code stays valid until the class has had four more errors. Where the
- * MPI library does not tell the text that a code was given, the program gets the class itself, whose text is general.
+ * their texts are reused in turn: the text of a code stays valid until the class has had four more errors. If the MPI
+ * library does not return a code's own text, the program gets the class itself, whose text is general.
  */
 #ifndef MPIOX_MPI_ERROR_H
 #define MPIOX_MPI_ERROR_H

@@ -1,5 +1,5 @@
 /*
- * mpiox_mpi_info.c - MPI_File_get_info, what it tells as text, and hints that are not followed; MPI_File_get_amode.
+ * mpiox_mpi_info.c - MPI_File_get_info, its result as text, and hints that are not followed; MPI_File_get_amode.
  */
 #include "mpiox_mpi_info.h"
 

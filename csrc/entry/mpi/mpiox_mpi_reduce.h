@@ -1,6 +1,6 @@
 /*
  * mpiox_mpi_reduce.h - statistics of a file or of the run over its ranks, by PMPI_Reduce. Rank 0 has the results; each
- * function returns the MPI library's error code where nothing else is said.
+ * function returns the MPI library's error code unless stated otherwise.
  */
 #ifndef MPIOX_MPI_REDUCE_H
 #define MPIOX_MPI_REDUCE_H

@@ -1,11 +1,12 @@
 /*
  * mpiox_mpi_report.c - statistics of a file at its close and of the run at MPI_Finalize.
  *
- * A file whose hints ask for it is summed over its ranks (on a duplicate of its communicator) and printed by its rank
- * 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together. Then it is known
- * that all have the library, and rank 0 of that file has told the others whether MPIOX_STATS is set, which may differ
- * between ranks. Otherwise each process sums up the files that it has reported on. A file's report says which hints
- * were in force and who had set them. The run's report says what the delegates have counted; a run of one file does not
+ * If a file's hints request statistics, they are summed over its ranks (on a duplicate of its communicator) and printed
+ * by its rank
+ * 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together. Then all have the
+ *    library, and rank 0 of that file has sent the others its MPIOX_STATS, which may differ between ranks. Otherwise
+ *    each process sums up the files that it has reported on. A file's report has the hints in force and their sources.
+ *    The run's report has the counts of the delegates; a run of one file does not
  * repeat the file's text.
  */
 #include "mpiox_mpi_report.h"

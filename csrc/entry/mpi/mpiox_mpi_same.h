@@ -3,11 +3,11 @@
  * the same on all ranks, and that the MPI library has descriptors on each of them.
  *
  * Problem.   A rank that opens another file, or opens it otherwise, fails alone, now or in the first collective that
- *            its access mode forbids, and the others wait for it for ever (OMPIO; ROMIO where a mode is no mode). So
- *            does one whose descriptors run out (OMPIO). The MPI library alone runs out of them on all ranks at the
- *            same file, as a rule; this library's differ by a few, and a program's may by any number.
- * Algorithm. Rank 0's arguments come with its choices. A rank with other ones goes on with rank 0's until one
- *            reduction before the open: where some rank differs, or lacks descriptors, no rank opens the file.
+ *            its access mode forbids, and the others hang (OMPIO; ROMIO if the mode is invalid). So does one whose
+ *            descriptors run out (OMPIO). The MPI library alone runs out of them on all ranks at the same file, as a
+ *            rule; this library's differ by a few, and a program's may by any number.
+ * Algorithm. Rank 0's arguments come with its choices. A rank with other arguments continues with rank 0's until one
+ *            reduction before the open: if any rank differs, or has too few descriptors, no rank opens the file.
  * Promise.   MPI_ERR_NOT_SAME, or that descriptors are few, on all ranks. Names that differ and lead to one file on
  *            this rank are the same, and so is a name that this rank has no folder for: nodes may have a file system
  *            under different names.

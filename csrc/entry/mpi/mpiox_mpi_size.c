@@ -1,8 +1,8 @@
 /*
  * mpiox_mpi_size.c - the size of a file, as the MPI functions of these names.
  *
- * The MPI library asks and tells the file system. Where accesses go through delegates, bytes that are cached there
- * count as well, and a new size must not be undone by a page that is written later.
+ * The MPI library gets and sets the size in the file system. With delegates, bytes cached there count as well, and a
+ * page that is written later must not undo a new size.
  */
 #include "mpiox_handlers.h"
 

@@ -1,10 +1,10 @@
 /*
- * mpiox_mpi_view_judge.h - what no view may be, whoever carries out the accesses.
+ * mpiox_mpi_view_judge.h - views that are errors, for this library and the MPI library alike.
  *
- * Problem.   An MPI library judges a rank's part of a view before it talks to the other ranks. Where it refuses that of
- *            some ranks only, those return with an error and the others wait for them for ever.
- * Algorithm. All that the MPI libraries are known to refuse is looked for here. The ranks agree on what they have found
- *            before the MPI library is asked. Only views that are not ours cost more than a few comparisons.
+ * Problem.   An MPI library judges a rank's part of a view before it communicates. If it refuses the parts of some
+ *            ranks only, these return with an error and the others hang.
+ * Algorithm. This file checks all that the MPI libraries are known to refuse. The ranks agree on the result before they
+ *            call the MPI library. Only views that are not ours cost more than a few comparisons.
  * Guarantee. The error classes are those of ROMIO, under each MPI library. What MPI allows is never refused.
  * Source.    MPI 4.1, section 14.3 (file views).
  */

@@ -1,17 +1,17 @@
 /*
- * mpiox_past_mpi.h - a file of the program that delegates still write, and calls that look for it past MPI.
+ * mpiox_past_mpi.h - calls past MPI for a file of the program that delegates still write.
  *
  * Problem.   Until delegates have written a file behind its close it has a hidden name, or bytes that only delegates
  *            have. rename(), stat() or fopen() of its own name would not find it, or find an older one.
- * Algorithm. libmpiio_ext_posix.so stands in front of such calls, and asks here: the table below is handed to it when
- *            this library is loaded. Memory says whether delegates may have such files. What a stat() of the name finds
- *            says the rest: a file that had been there before is known by its inode, in the memory of the node's
- *            delegates or among those that this process has closed; where there is none, the hidden name that belongs
- *            to the path, or to where its link leads, may be there: for each rank of the job, whoever opened the file.
- *            Then the delegates are asked to write it at full speed, and the call waits for that.
- * Guarantee. Where there are no delegates: one load. What cannot be waited for goes on as it is. A child made by fork()
- *            never waits.
- * Limits.    After MPI_Finalize delegates of other nodes are not asked: ten seconds are waited for them.
+ * Algorithm. libmpiio_ext_posix.so wraps such calls, and queries this file: this library hands it the table below when
+ *            it is loaded. Memory shows whether delegates may have such files. A stat() of the name shows the rest: a
+ *            file that had been there before is known by its inode, in the memory of the node's delegates or among
+ *            those that this process has closed; where there is none, the hidden name that belongs to the path, or to
+ *            where its link leads, may be there: for each rank of the job, whichever rank opened the file. Then
+ *            delegates get a request to write it at full speed, and the call waits for that.
+ * Guarantee. Where there are no delegates: one load. A call that cannot wait continues immediately. A child made by
+ *            fork() never waits.
+ * Limits.    After MPI_Finalize delegates of other nodes get no requests: the call waits ten seconds for them.
  */
 #ifndef MPIOX_PAST_MPI_H
 #define MPIOX_PAST_MPI_H

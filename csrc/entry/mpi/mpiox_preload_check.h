@@ -2,15 +2,15 @@
  * mpiox_preload_check.h - do all ranks of a communicator have this library?
  *
  * Problem.   Opening a file is a collective of the library beside that of the MPI library. Ranks that were started
- *            without it do not take part, and the others would wait for ever: children of MPI_Comm_spawn, which no
- *            launcher preloads; partners of MPI_Comm_connect; some of the programs of one mpiexec line.
- * Algorithm. Nothing may be asked of the ranks in question, so every rank judges for itself by what all ranks see
- *            alike. Ranks outside its own MPI_COMM_WORLD are taken to lack it. Inside it, the processes of this node
- *            are looked up in /proc: one that has an MPI library mapped and not this one was started without it. That
- *            is certain, because the library is mapped before MPI_Init, and MPI_Init returns only when all ranks have
- *            called it.
- * Promise.   A group of which some lack it is refused on every rank that has the library. In a job of several nodes a
- *            rank that lacks it on another node is not seen.
+ *            without it do not take part, and the others would hang: children of MPI_Comm_spawn, which no launcher
+ *            preloads; partners of MPI_Comm_connect; some of the programs of one mpiexec line.
+ * Algorithm. The ranks in question cannot be queried, so every rank judges alone, by facts that are the same for all
+ *            ranks. Ranks outside its own MPI_COMM_WORLD count as ranks without it. Inside it, the rank finds the
+ *            processes of its node in /proc: one that has an MPI library mapped and not this one was started without
+ *            it. That is certain, because the library is mapped before MPI_Init, and MPI_Init returns only when all
+ *            ranks have called it.
+ * Promise.   If some ranks of a group do not have it, every rank that has the library refuses the group. A rank without
+ *            it on another node is not detected.
  */
 #ifndef MPIOX_PRELOAD_CHECK_H
 #define MPIOX_PRELOAD_CHECK_H

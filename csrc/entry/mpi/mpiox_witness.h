@@ -1,11 +1,11 @@
 /*
- * mpiox_witness.h - tells `mpiio-ext run` that calls of the program reach the library.
+ * mpiox_witness.h - signals `mpiio-ext run` that calls of the program reach the library.
  *
  * Problem.   A run without statistics looks the same whether the program makes no MPI-IO call, is static, or uses
  *            another MPI. Only `mpiio-ext run` outlasts such a program, and only the library sees the calls.
- * Algorithm. `run` holds a socket of Linux's abstract names for each thing that may reach the library, and hands their
- *            name on in MPIOX_STATS_WITNESS. The library sends one byte to it, without waiting: a full queue says the
- *            same. Nothing is written to any file system.
+ * Algorithm. `run` has a socket of Linux's abstract names for each kind of call that may reach the library, and passes
+ *            the name on in MPIOX_STATS_WITNESS. The library sends one byte to it without waiting: a full queue is a
+ *            sign, too. Nothing is written to any file system.
  * Promise.   One system call at MPI_Init and at the first opening of a file; none without the variable.
  */
 #ifndef MPIOX_WITNESS_H

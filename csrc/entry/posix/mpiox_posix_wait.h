@@ -1,15 +1,15 @@
 /*
  * mpiox_posix_wait.h - does a call that takes a file's name wait until delegates have written the file?
  *
- * Algorithm. libmpiio_ext.so hands over what it knows of such files (mpiox_past_mpi.h). Calls that only look come by
- *            twice: what they have found says whether it is such a file, and then they are made again. The others are
- *            made behind the wait. Before one waits, the stack says on whose behalf.
+ * Algorithm. libmpiio_ext.so passes its knowledge of such files (mpiox_past_mpi.h). Calls that only read facts are made
+ *            twice: the first result shows whether it is such a file, the second follows the wait. Other calls are made
+ *            after the wait. Before a call waits, the stack shows its caller.
  * Guarantee. Without libmpiio_ext.so, or delegates: two loads. errno is kept. A call of that library, or of the MPI
- *            library for it, in any thread, never waits. Nor does a signal handler: whom it has interrupted may hold
- *            what waiting needs.
+ *            library for it, in any thread, never waits. Nor does a signal handler: the interrupted code may have a
+ *            lock that the wait needs.
  * Limits.    Nor does an error handler of the program that libmpiio_ext.so has called. Handlers of signals are known on
- *            x86-64 and aarch64. Elsewhere one that looks for a file waits like any caller, for ever where it has
- *            interrupted the holder of a lock, of malloc() say: it must not look for staged files.
+ *            x86-64 and aarch64. Elsewhere a handler waits like any caller, and hangs if it has interrupted the owner
+ *            of a lock, say that of malloc(): it must not access staged files.
  */
 #ifndef MPIOX_POSIX_WAIT_H
 #define MPIOX_POSIX_WAIT_H

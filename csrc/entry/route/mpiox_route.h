@@ -1,23 +1,24 @@
 /*
- * mpiox_route.h - which way an access of an open file takes: through the delegates, two-phase, or straight to the file.
+ * mpiox_route.h - the way of an access of an open file: through the delegates, two-phase, or straight to the file.
  *
  * Independent accesses of a file that has delegates go through them, except in atomic mode. Collectives go through them
- * while some rank's accesses are cached there: a two-phase collective would first have to bring all of that to the
- * file. When nothing is cached they are two-phase (or direct), as without delegates. The hint mpiox_collective asks for
- * either: two_phase, or cached.
+ * while some rank's accesses are cached there: a two-phase collective would first have to flush these bytes. When
+ * nothing is cached they are two-phase (or direct), as without delegates. The hint mpiox_collective requests one of the
+ * two: two_phase or cached.
  *
- * Cached.    Each rank's part of a collective goes to the delegates, which hold the pages of the file by owners that
- *            every rank computes: no rank needs another's part, nor has to wait for it.
+ * Cached.    Each rank's part of a collective goes to the delegates. Every rank computes which delegate owns a page: no
+ *            rank needs another's part, nor has to wait for it.
  * Order.     Programs write the same bytes in successive collectives from different ranks (fill values, then data),
  *            read in the next what others wrote in the last, and write a part alone before all write together. Hence no
- *            rank begins a collective before all have come to it, which is the one agreement of a call; on one node no
- *            rank waits at its end, between nodes they agree there on the error. Where the program says that it makes
- *            no independent access (romio_no_indep_rw) it is enough that all ranks have delivered the collective
- *            before. On one node a counter in shared memory says so, and a rank that is late by less than a call delays
- *            nobody. Between nodes it is known from the end of that one. Independent accesses and sizes wait in the
- *            same way for what the last collective brings.
- * Errors.    A wrong argument is agreed upon when all have come. Other errors, and with romio_no_indep_rw all, on one
- *            node are told to the rank at once, and to the others at the next flush barrier (sync, close).
+ *            rank begins a collective before all have arrived, which is the one agreement of a call; on one node no
+ *            rank waits at its end, between nodes they agree there on the error. If the program promises no independent
+ *            access (romio_no_indep_rw), it suffices that all ranks have delivered the previous collective. On one node
+ *            a counter in shared memory shows this, and a rank that is late by less than a call delays no other.
+ *            Between nodes the end of the previous collective shows it. Independent accesses and sizes wait in the same
+ *            way for the data of the last collective.
+ * Errors.    The ranks agree on a wrong argument when all have arrived. On one node other errors (with
+ *            romio_no_indep_rw all errors) are returned to their rank immediately, and to the others at the next flush
+ *            barrier (sync, close).
  */
 #ifndef MPIOX_ROUTE_H
 #define MPIOX_ROUTE_H

@@ -1,20 +1,20 @@
 /*
- * mpiox_arbiter.h - a job's side of the arbiter: tell it that the job is there, follow its map.
+ * mpiox_arbiter.h - a job's side of the arbiter: announce the job, follow the map.
  *
- * Problem.   Jobs share I/O nodes. Who gets how many changes whenever a job comes or goes; the job must hear of it
- *            soon, without a connection that would have to survive the arbiter, and without root.
- * Algorithm. A folder that all see. The job writes jobs/NAME (what it is, which generation of the map it has applied)
- *            and touches it every second; the arbiter writes `map` (mpiox_map.h), always as a whole, by renaming. A
- *            thread of the job waits for inotify, and looks at the map every 100 ms besides: parallel file systems
- *            tell nobody what another host has written. Of the processes of a job that follow the map one has announced
- *            it, the first to come; when its announcement goes, or is touched no more, another one does.
- *            The announcement also says how long the last map took to be noticed and applied.
+ * Problem.   Jobs share I/O nodes. A job's number changes whenever a job starts or ends; the job must learn this soon,
+ *            without a connection that would have to survive the arbiter, and without root.
+ * Algorithm. A folder that all hosts share. The job writes jobs/NAME (its facts, the generation of the map that it has
+ *            applied) and touches it every second; the arbiter replaces `map` (mpiox_map.h) by renaming. A thread of
+ *            the job waits for inotify, and also checks the map every 100 ms: parallel file systems do not report what
+ *            another host has written. Of the job's processes that follow the map, the first one announces the job;
+ *            when its announcement is removed, or no longer touched, another process announces it.
+ *            The announcement also contains how long the last map took to be detected and applied.
  * Guarantee. A map that is missing, corrupt, or of an older generation changes nothing: the last good one stays in
- *            force, and one line on standard error says so. MPI is not called. A child that the program forks does
- *            nothing. No file of anybody else is written, whatever lies in the folder: drafts are new files of names
- *            that nobody can foresee. A map is believed where it is a plain file of one name that belongs to root, to
- *            the program's user or to the owner of the folder. Where the file of the job's name is another user's, the
- *            job follows nothing, and one line says so.
+ *            force, and one line on standard error reports it. MPI is not called. A child that the program forks does
+ *            nothing. No foreign file is written, whatever the folder contains: drafts are new files with unpredictable
+ *            names. A map is accepted only if it is a plain file of one name that belongs to root, to the program's
+ *            user or to the owner of the folder. If the file of the job's name is another user's, the job follows no
+ *            map, and one line reports it.
  * Source.    J. L. Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", 2021,
  *            Section 4: the clients of GekkoFS's forwarding mode read the mapping from a file.
  */

@@ -1,17 +1,18 @@
 /*
  * mpiox_cache.c - files and counters of a cache, and the life and death of its delegate.
  *
- * Problem.    A client must know at once, and for certain, that the delegate has died: a heartbeat cannot tell a dead
- *             process from a slow one, and a process id says nothing in another process-id namespace.
- * Algorithm.  Each thread of the delegate holds a robust mutex in the segment for as long as it lives. When a thread
- *             ends in any way the kernel marks its mutexes, so that trylock says EOWNERDEAD, also for a process that is
- *             not reaped yet and across namespaces. Whoever is the first to be told so writes it down beside the mutex
- *             and makes it consistent. (What POSIX offers instead, to unlock it as it is, does not do: with glibc 2.36
- *             pthread_mutex_trylock() of a mutex that is not recoverable leaves it locked, so that the next one is
- *             told EBUSY.)
+ * Problem.    A client must know immediately, and for certain, that the delegate has died: a heartbeat cannot
+ *             distinguish a dead process from a slow one, and a process id means nothing in another process-id
+ *             namespace.
+ * Algorithm.  Each thread of the delegate owns a robust mutex in the segment as long as it lives. When a thread ends in
+ *             any way the kernel marks its mutexes, so that trylock returns EOWNERDEAD, also for a process that is not
+ *             reaped yet and across namespaces. The first client that gets this notes it beside the mutex and makes the
+ *             mutex consistent. (What POSIX offers instead, to unlock it as it is, does not do: with glibc 2.36
+ *             pthread_mutex_trylock() of a mutex that is not recoverable leaves it locked, so that the next call
+ *             returns EBUSY.)
  * Guarantees. The state goes to DEAD once, by compare and swap, and only from STARTING or SERVING.
- *             A delegate whose memory is a file that cannot be read any more is as good as dead: who meets that has it
- *             end, so that nobody goes on with what another one cannot see.
+ *             A delegate whose memory is a file that cannot be read any more counts as dead: the process that detects
+ *             this ends it, so that no process continues with bytes that another cannot see.
  * Source.     pthread_mutexattr_setrobust(3); Linux, Documentation/locking/robust-futexes.
  */
 #include "mpiox_cache.h"

@@ -4,11 +4,11 @@
  * Problem.   Small independent accesses are slow because each is a request to the file system. A delegate collects them
  *            in pages. Sending every access to the delegate would cost a round trip and a second copy of each byte.
  * Form.      One shared segment (mpiox_segment) per delegate holds everything: the frames with the pages' bytes, the
- *            map from page to frame, which bytes are dirty, the records of the files, the request slots, the counters.
- *            A client of the node looks a page up, pins its frame, copies straight into it and marks the bytes as
- *            dirty, without a message; only a page that is not there is asked of the delegate (mpiox_ring.h). Clients
- *            of other nodes send their accesses over the network to a thread of the delegate, which acts like a client
- *            here.
+ *            map from page to frame, the marks of dirty bytes, the records of the files, the request slots, the
+ *            counters. A client of the node looks a page up, pins its frame, copies straight into it and marks the
+ *            bytes as dirty, without a message; only for a missing page does it send the delegate a request
+ *            (mpiox_ring.h). Clients of other nodes send their accesses over the network to a thread of the delegate,
+ *            which acts like a client here.
  * Memory.    Everything lies in the one segment, whose size is the cap: data in flight (being filled, being flushed,
  *            waiting) is always in a frame. Nothing grows.
  * Who.       "delegate": the one process (or, in thread mode, the threads) that serves the segment. "client": any
@@ -21,7 +21,7 @@
  *   mpiox_ring.c          requests from clients to the delegate
  *   mpiox_cache_page.c    a client's access to the bytes of one page
  *   mpiox_cache_rescue.c  what a survivor does with the pages of a dead delegate
- *   mpiox_cache_family.c  who has written a file last, for who comes when all are dead
+ *   mpiox_cache_family.c  the last writer of a file, for a recovery after all are dead
  *
  * Rules of a frame (the reasons why nothing is lost):
  *   - `key` (file, page) of a frame changes only under exclusive use.

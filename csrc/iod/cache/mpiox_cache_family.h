@@ -1,24 +1,24 @@
 /*
- * mpiox_cache_family.h - the caches that one job has left in the same folders, and who wrote a file last.
+ * mpiox_cache_family.h - the caches that one job has left in the same folders, and the last writer of a file.
  *
- * Problem.   A cache that was left holds bytes of a file that existed before. If a later job has written the file
- *            meanwhile, they are older than what is there.
- * Algorithm. The record of a file says what the file looked like when its delegate last looked: the time of the file's
- *            last change (the greatest that was seen) and its size. It looks when it first uses the file, and at the
- *            end of each pass over its dirty pages (of each run, where a rate slows it). A write that begins is
- *            noted before, with the time of day: who is killed before it looks again has left that. Several delegates
- *            write one file, so the greatest of all caches of the job counts. A later change is somebody else's, with
- *            two exceptions. It came up to MPIOX_CACHE_SLACK_NS after a write that was begun. Or others of the job may
- *            have written (ranks past the delegates; delegates whose caches are not here), and it came up to that long
- *            after the moment when a delegate was last known to live.
- *            Who recovers notes its own writes in all these caches, as a delegate does. Where delegates of other nodes
- *            have caches elsewhere, it gives the file the time when its own delegate was last known to live: whoever
- *            recovers those finds a change of the job then.
- *            A file with a hidden name is nobody else's, and is not looked at.
- * Guarantee. What another one writes later than that is not written over. A file is refused, never the reverse, where
- *            the caches of nodes that lived on are gone.
- * Limits.    A change within the slack, or within one tick of the file system's clock after a look, unless it changed
- *            the size, is taken for the job's. Clocks of file system and nodes differ by less than the slack.
+ * Problem.   A cache that was left has bytes of an existing file. If a later job has written the file since, these
+ *            bytes are older than the file's.
+ * Algorithm. The record of a file has the file's state when its delegate last checked: the time of the file's last
+ *            change (the greatest so far) and its size. It checks when it first uses the file, and at the end of each
+ *            pass over its dirty pages (of each run, where a rate slows it). The delegate notes the time of day before
+ *            each write, and a delegate that is killed before the next check leaves this note. Several delegates write
+ *            one file, so the greatest of all caches of the job counts. A later change is foreign, with two exceptions.
+ *            It came up to MPIOX_CACHE_SLACK_NS after a write that was begun. Or others of the job may have written
+ *            (ranks past the delegates; delegates whose caches are not here), and it came up to that long after the
+ *            moment when a delegate was last known to live.
+ *            A recovering process notes its own writes in all these caches, as a delegate does. If delegates of other
+ *            nodes have caches elsewhere, it sets the file's time to the moment when its own delegate was last known to
+ *            live: a recovery of those caches then finds a change of the job.
+ *            A file with a hidden name belongs to the job alone, and is not checked.
+ * Guarantee. A later foreign write is never overwritten. The error is only on the other side: a file may be refused if
+ *            the caches of surviving nodes are gone.
+ * Limits.    A change within the slack, or within one tick of the file system's clock after a check, unless it changed
+ *            the size, counts as the job's. Clocks of file system and nodes differ by less than the slack.
  */
 #ifndef MPIOX_CACHE_FAMILY_H
 #define MPIOX_CACHE_FAMILY_H

@@ -2,13 +2,13 @@
  * mpiox_cache_kept.h - caches on a disk whose processes are all gone.
  *
  * Problem.   All processes of a job may be killed at once, and files that they had closed be half written.
- * Algorithm. The cache is a file that says which bytes are dirty and of which file, at any moment: a delegate's memory
- *            is made so that a survivor can go on with it (mpiox_cache.h). Who recovers is such a survivor.
- * Guarantee. Only a plain file of one name that belongs to the caller, and that nobody else may open, is believed. It
- *            is removed when no byte is left in it. One whose delegate lives is left alone. What somebody else has
- *            written to a file since is not written over (mpiox_cache_family.h).
- *            Pages that cannot be read any more do not end who recovers it: what they held is named.
- * Limits.    What the kernel had not written to the disk when the node went down is not there.
+ * Algorithm. The cache is a file that contains at any moment which bytes of which file are dirty: a survivor can
+ *            continue with a delegate's memory (mpiox_cache.h). The recovering process is such a survivor.
+ * Guarantee. A cache is accepted only if it is a plain file of one name that belongs to the caller, and that no other
+ *            user may open. It is removed when all its bytes are written. One whose delegate lives is left alone. Later
+ *            foreign writes to a file are not overwritten (mpiox_cache_family.h).
+ *            Unreadable pages do not end the recovering process: it reports their bytes as lost.
+ * Limits.    Bytes that the kernel had not written to the disk when the node failed are lost.
  */
 #ifndef MPIOX_CACHE_KEPT_H
 #define MPIOX_CACHE_KEPT_H

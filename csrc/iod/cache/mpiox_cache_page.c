@@ -1,14 +1,15 @@
 /*
  * mpiox_cache_page.c - a client's access to the bytes of one page.
  *
- * Problem.    A small access must cost little more than its copy, must not lose a byte when the delegate flushes the
- *             same page meanwhile, and must not be taken for done when the delegate has died.
- * Algorithm.  Pin the frame (ask the delegate for it when the page is not there), copy, mark, raise `writes`, unpin.
+ * Problem.    A small access must cost little more than its copy, must not lose a byte if the delegate flushes the same
+ *             page concurrently, and must not count as done if the delegate has died.
+ * Algorithm.  Pin the frame (request it from the delegate if the page is missing), copy, mark, raise `writes`, unpin.
  *             The delegate clears marks only when `writes` has not changed, so that what is copied while it flushes
- *             stays dirty. The client whose marks make the page full tells the delegate, with the frame still pinned.
- * Guarantees. While a frame is pinned nothing is waited for. A write is done only if the delegate was serving after it:
- *             a survivor waits for pins only so long, so that a client that was stopped meanwhile does its write
- *             again, in the file.
+ *             stays dirty. The client whose marks make the page full notifies the delegate, with the frame still
+ *             pinned.
+ * Guarantees. No client waits while it has a frame pinned. A write is done only if the delegate was serving after it: a
+ *             survivor waits for pins for a limited time, so that a client that was stopped repeats its write, in the
+ *             file.
  */
 #include "mpiox_cache_page.h"
 #include "mpiox_ring.h"

@@ -6,17 +6,17 @@
  *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
  *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
  *             A file that was being written behind its close then gets its name (mpiox_cache_hidden.h).
- *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer. Who
- *             recovers a cache when all processes of its job are gone takes those that had been closed, unless the
- *             originals are in the file.
- *             Of a cache on a disk that has failed pages may not be there: pwrite() says EFAULT. Where tables are not
- *             there nothing is written, since nobody knows what is dirty. Where the kernel could not write pages to
- *             that disk (mpiox_segment_has_failed) all is written, but named as lost: nobody knows which is right.
- *             While the job runs, others of it write the file, too. Who recovers a cache afterwards looks whether
- *             somebody else has (mpiox_cache_family.h): then the file is left as it is.
+ *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer. A
+ *             recovery after the end of all processes of the job takes those that had been closed, unless the originals
+ *             are in the file.
+ *             If the disk of a cache has failed, pages may be missing: pwrite() returns EFAULT. If tables are missing
+ *             nothing is written, because the dirty bytes are unknown. If the kernel could not write pages to that disk
+ *             (mpiox_segment_has_failed) all is written, but reported as lost: it may be wrong. While the job runs, its
+ *             other processes write the file, too. A recovery after its end checks for foreign writes
+ *             (mpiox_cache_family.h): then the file stays as it is.
  * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
- *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can go on when this
- *             one dies. Only marks are believed, not counts: a client may have died between the two.
+ *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can continue if this
+ *             one dies. Only marks are trusted, not counts: a client may have died between the two.
  */
 #include "mpiox_cache.h"
 

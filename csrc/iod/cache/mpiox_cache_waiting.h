@@ -1,8 +1,8 @@
 /*
- * mpiox_cache_waiting.h - clients that wait for a delegate: shown in its memory, and told to the user.
+ * mpiox_cache_waiting.h - clients that wait for a delegate: shown in its memory, and reported to the user.
  *
  * Problem.   A delegate that is alive and does not answer (stopped, its file system hangs, an error of this library)
- *            makes its clients wait, and nobody would know who waits for whom.
+ *            makes its clients wait, and the user would not know which process waits for which.
  * Algorithm. A wait counts its slow steps. After a second it takes an entry of the delegate's memory, which the status
  *            shows; after the seconds that the user has set, a function that the process has named is called, once for
  *            a wait, and for one wait of a process at a time.

@@ -2,17 +2,17 @@
  * mpiox_dirty.c - which bytes of a frame are dirty.
  *
  * Problem.    Many clients deposit pieces of any size in one page at once. Exactly the deposited bytes may be written
- *             to the file, and somebody must know when all of the page is there. Marking must cost little beside
+ *             to the file, and the last client must know that the page is complete. Marking must cost little beside
  *             copying, for pieces of 8 bytes and for whole pages.
  * Algorithm.  One bit per byte in 64-bit words, and one word of state per block of 4096 bytes. The bits of a word that
- *             several small pieces set are gathered and set by one atomic operation, whose old value says how many of
+ *             several small pieces set are gathered and set by one atomic operation, whose old value shows how many of
  *             them are new; these are added to the block's count when the caller leaves the block. A piece that covers
  *             a whole block sets its flag FULL instead, and the block's bits mean nothing any more: new are then the
- *             bytes that were not counted before, and whoever adds to the count later sees the flag and has marked
- *             nothing new. TOUCHED is set before the first bit of a block, so that blocks without it need not be
- * looked at. Guarantees. The results of all callers add up to the number of dirty bytes, whatever the order. Bytes
- *             that were copied before a mark are seen by who sees the mark. A caller that dies half way leaves a count
- *             that is too low, never a bit that dirty_clear() overlooks.
+ *             bytes that were not counted before, and a client that adds to the count later sees the flag and has
+ *             marked nothing new. TOUCHED is set before the first bit of a block, so that blocks without it need no
+ *             check. Guarantees. The results of all callers add up to the number of dirty bytes, whatever the order.
+ *             Bytes that were copied before a mark are visible to a reader of the mark. A caller that dies half way
+ *             leaves a count that is too low, never a bit that dirty_clear() overlooks.
  */
 #include "mpiox_cache.h"
 

@@ -5,12 +5,13 @@
  *             that a client could die with.
  * Algorithm.  A hash table with chains, changed by the delegate alone. A client goes along a chain without any lock;
  *             what it finds is only a proposal: it raises the frame's pin count first and compares the key then,
- *             which cannot change while somebody has it pinned. That the page is *not* there is certain only when
- *             the table did not change meanwhile, which a counter tells (a sequence lock). A chain that is being
+ *             which cannot change while somebody has it pinned. That the page is *not* there is certain only if the
+ *             table did not change during the walk, which a counter shows (a sequence lock). A chain that is being
  *             changed may lead anywhere, so that the walk is bounded by the number of frames.
- *             Exclusive use is one bit of the pin count: who raises the count and finds the bit set goes back.
+ *             Exclusive use is one bit of the pin count: a client that raises the count and finds the bit set unpins
+ *             again.
  * Guarantees. A hit is pinned, has the page, and its range belonged to this delegate while it was pinned. A miss is
- *             exact. A delegate that died in the middle of a change is noticed: no client waits for it for ever.
+ *             exact. The death of a delegate in the middle of a change is detected: no client hangs.
  * Source.     Sequence lock with release stores and acquire loads of the data: H.-J. Boehm, "Can seqlocks get along
  *             with programming language memory models?", MSPC 2012.
  */

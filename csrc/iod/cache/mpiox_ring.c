@@ -2,8 +2,8 @@
  * mpiox_ring.c - see mpiox_ring.h.
  *
  * Two sets of bits: a token's bit is set first, then the bit of its word in the summary, then the bell rings. The
- * delegate clears the summary's bit before it looks at the word, and sets it again when it leaves tokens there, so
- * that no token is overlooked.
+ * delegate clears the summary's bit before it reads the word, and sets it again when it leaves tokens there, so that it
+ * misses no token.
  */
 #include "mpiox_ring.h"
 

@@ -6,12 +6,12 @@
  * Algorithm. A fixed set of slots. A client takes a free slot (compare and swap), fills it in, and sets the slot's bit
  *            in a set of pending tokens; the delegate takes tokens out, in turn round the set, works, and sets the
  *            slot's word. Frames that are fully dirty are tokens of the same set, with numbers from `slots` on. A
- *            second set says which words of the first to look at.
+ *            second set marks the words of the first that are not empty.
  *            A token is announced by one atomic operation, and not by an entry in a queue: a client that is killed half
  *            way through entering a queue would block all behind it.
  *            Both sides wait with mpiox_wait (a few pauses and yields, then a futex).
- * Guarantee. An answer is seen after everything that the delegate did for it. A slot whose client died is lost, no
- *            more. Every token has its turn: at most all others are taken out before it.
+ * Guarantee. An answer is visible after everything that the delegate did for it. The death of a client loses its slot,
+ *            and nothing else. Every token has its turn: at most all others are taken out before it.
  */
 #ifndef MPIOX_RING_H
 #define MPIOX_RING_H

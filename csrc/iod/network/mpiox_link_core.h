@@ -4,8 +4,8 @@
  *
  * Threads. Several threads use a link. A request, from its first message to its last answer, has the connection for
  *         itself; threads are served in the order in which they came.
- * Death.  What fails on the connection ends the link: `alive` turns false for ever, both sockets are shut down, so
- *         that whoever waits on them goes on at once.
+ * Death.  An error on the connection ends the link: `alive` stays false, and both sockets are shut down, so that
+ *         waiting threads continue immediately.
  */
 #ifndef MPIOX_LINK_CORE_H
 #define MPIOX_LINK_CORE_H

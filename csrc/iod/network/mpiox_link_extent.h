@@ -9,8 +9,8 @@
  *            O(log of an irregular list) in a typemap, so that a step costs that per change of owner and not per piece.
  * Guarantee. Client and delegate use this one function, so they see the same bytes in the same order. Ranges that pass
  *            mpiox_link_check_range() are walked without overflow, and a walk ends: each step moves the position. One
- *            through pages of others only could still take for ever (a byte here and there of a file of 2^60 bytes): it
- *            stops after MPIOX_LINK_MAX_SKIPS steps, and whoever trusts the range goes on.
+ *            through pages of others only could still be endless (single bytes of a file of 2^60 bytes): it stops after
+ *            MPIOX_LINK_MAX_SKIPS steps, and a caller that trusts the range continues.
  */
 #ifndef MPIOX_LINK_EXTENT_H
 #define MPIOX_LINK_EXTENT_H

@@ -5,13 +5,13 @@
  * KEY=VALUE pairs separated by ':', which act on every connection that carries data and that this process opens or
  * accepts afterwards:
  *
- *   delay_ms=N      each message sleeps so long before it is sent: latency, in one direction
+ *   delay_ms=N      each message sleeps this long before it is sent: latency, in one direction
  *   drop_after=N    the connection breaks when N bytes have passed, both directions together
  *   short=N         no system call moves more than N bytes
  *
  * Example: MPIOX_NETWORK_FAULT="delay_ms=2:drop_after=100000"
- * Every process says once on standard error that it is on. A text that cannot be understood makes every opening fail: a
- * test that asks for a fault must not pass because of a typing error.
+ * Every process prints once on standard error that it is on. With a text that cannot be parsed every opening fails: a
+ * test of a fault must not pass because of a typing error.
  */
 #ifndef MPIOX_LINK_FAULT_H
 #define MPIOX_LINK_FAULT_H

@@ -1,10 +1,10 @@
 /*
  * mpiox_link_message.h - the wire format between a client and a delegate of another node.
  *
- * Form.      Every message is a head of 64 bytes and `bytes` bytes of body. Each request but those
- *            that say so is answered by one message with its number, in order; a READ by one or more.
+ * Form.      Every message is a head of 64 bytes and `bytes` bytes of body. Unless stated otherwise a request is
+ *            answered by one message with its number, in order; a READ by one or more.
  *            Numbers are in the byte order of the machine: a peer of another order is refused by its magic.
- * Views.     A client's views, and the filters that say which pages belong to the delegate, are sent once under a small
+ * Views.     A client's views, and the filters of the pages that belong to the delegate, are sent once under a small
  *            number that the client chooses, before the first request that names it.
  * Trust.     mpiox_link_check_*() accept only what the receiver can carry out without reading, writing or computing out
  *            of bounds. What they refuse ends the connection.

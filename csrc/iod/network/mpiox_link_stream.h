@@ -3,7 +3,7 @@
  *
  * A head and a small body that arrive together are received by one call, into the stream's own buffer; what is longer
  * than that buffer is received straight to its place. Nothing here raises a signal. A connection that has failed once
- * fails for ever.
+ * always fails.
  */
 #ifndef MPIOX_LINK_STREAM_H
 #define MPIOX_LINK_STREAM_H

@@ -1,10 +1,10 @@
 /*
  * mpiox_remote.c - see mpiox_remote.h.
  *
- * The accepting thread polls those who want to be admitted (mpiox_rendezvous.h), and now and then the heartbeats: a
- * thousand clients must not keep it busy. A connection for data gets a thread when it is admitted; a connection of
- * heartbeats stands for one for data, by its token, and takes it along when it breaks: so the delegate finds out, too,
- * that a client's host has vanished (keepalive, 15 s).
+ * The accepting thread polls connections before their admission (mpiox_rendezvous.h), and from time to time the
+ * heartbeats: a thousand clients must not keep it busy. A connection for data gets a thread when it is admitted; a
+ * connection of heartbeats stands for one for data, by its token, and takes it along when it breaks: so the delegate
+ * finds out, too, that a client's host has vanished (keepalive, 15 s).
  */
 #include "mpiox_remote.h"
 

@@ -1,7 +1,7 @@
 /*
  * mpiox_process.h - one delegate, as a process of the program sees it.
  *
- *   mpiox_process.c  what a delegate says of itself when it has started; attaching to it; is it serving?
+ *   mpiox_process.c  a delegate's announcement after its start; attaching to it; is it serving?
  */
 #ifndef MPIOX_PROCESS_H
 #define MPIOX_PROCESS_H

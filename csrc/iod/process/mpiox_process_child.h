@@ -7,7 +7,7 @@
  *            session. That process, the supervisor, forks the delegate and stays to see how it ends
  *            (mpiox_process_supervise.h). Orders, announcement and verdict travel over a pair of sockets. A spawned MPI
  *            process can then leave MPI and exit.
- * Guarantee. No call waits longer than it is told to. A delegate without a verdict ends by itself.
+ * Guarantee. No call waits longer than its limit. A delegate without a verdict ends by itself.
  */
 #ifndef MPIOX_PROCESS_CHILD_H
 #define MPIOX_PROCESS_CHILD_H

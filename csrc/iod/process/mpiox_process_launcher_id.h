@@ -1,13 +1,13 @@
 /*
- * mpiox_process_launcher_id.h - the rank for which a delegate was started; on its standard error the delegate says what
- * has to be said.
+ * mpiox_process_launcher_id.h - the rank for which a delegate was started; the delegate prints its messages on this
+ * rank's standard error.
  *
- * Problem.   A delegate that belongs to no launcher has no standard error of its own that anybody reads. A rank's can
- *            be opened through /proc/PID/fd/2, but in another process-id namespace the same number is another process,
- *            and two containers may have one host name.
- * Algorithm. The rank says which file its standard error is (device and inode). What is found under its number is
- *            looked at before it is opened, and again afterwards.
- * Guarantee. Nothing is ever written to another process's files. Where the rank's is not found the delegate keeps its
+ * Problem.   A delegate that belongs to no launcher has no standard error that a user reads. A rank's can be opened
+ *            through /proc/PID/fd/2, but in another process-id namespace the same number is another process, and two
+ *            containers may have one host name.
+ * Algorithm. The rank sends device and inode of its standard error. The delegate checks the file under the rank's
+ *            number before it opens it, and again afterwards.
+ * Guarantee. Nothing is ever written to another process's files. If the rank's is not found the delegate prints to its
  *            own.
  */
 #ifndef MPIOX_PROCESS_LAUNCHER_ID_H

@@ -1,15 +1,15 @@
 /*
- * mpiox_process_liveness.h - clients on other nodes ask what has become of a delegate that they do not reach any more.
+ * mpiox_process_liveness.h - clients on other nodes query the state of a delegate that they do not reach any more.
  *
  * Problem.   A client whose connection to a delegate breaks goes to the file itself from then on. It must not begin
- *            before the delegate's pages are in the file, or they would come later and be older than what it writes.
- *            And a delegate that is still there must not go on to cache for others what this client changes.
- * Algorithm. Beside the delegate somebody answers for it: its supervisor, or in thread mode a thread of the hosting
- *            rank. Each client on another node holds a liveness connection. When it loses the delegate it asks; that
- *            one has the delegate end, if it is still there, and answers when its pages are in the file, or when it
- *            knows that some of them cannot be written.
- * Guarantee. The first answer means that. The second, and none, when who answers is gone, too (the host has vanished),
- *            mean that what the delegate held may be lost.
+ *            before the delegate's pages are in the file, or these older bytes would overwrite its own. And a delegate
+ *            that still lives must not continue to cache for others what this client changes.
+ * Algorithm. Another process or thread answers for the delegate: its supervisor, or in thread mode a thread of the
+ *            hosting rank. Each client on another node has a liveness connection. When it loses the delegate it sends a
+ *            query; the answering side ends the delegate, if it still lives, and answers when the delegate's pages are
+ *            in the file, or when some of them cannot be written.
+ * Guarantee. The first answer means that all pages are in the file. The second, and no answer (the host is lost), mean
+ *            that the delegate's bytes may be lost.
  */
 #ifndef MPIOX_PROCESS_LIVENESS_H
 #define MPIOX_PROCESS_LIVENESS_H

@@ -1,8 +1,8 @@
 /*
- * mpiox_process_notify.h - what a delegate has to say to people.
+ * mpiox_process_notify.h - a delegate's messages to the user.
  *
  * Problem.   A delegate outlives its program for as long as it writes. When that fails, or when the delegate is killed,
- *            the program's standard error may have nobody any more who reads it.
+ *            the program's standard error may have no reader any more.
  * Algorithm. Every line goes to standard error, and from the delegate's own processes to the system's log as well
  *            (syslog, facility user, priority err, name mpiio-ext-delegate).
  */

@@ -1,13 +1,13 @@
 /*
  * mpiox_process_peers.h - other delegates, of whose files a delegate keeps copies: are they still there?
  *
- * Problem.   What another delegate has not written when it is lost with its node is written from copies, also when no
- *            rank is left that could find out.
- * Algorithm. A thread holds a connection to the liveness service beside each of them (mpiox_process_liveness.h), and
- *            never says anything. The kernel ends it when those processes die; an address that acknowledges nothing is
- *            given up after some seconds.
- * Guarantee. Who is not there any more is found to be gone. Who is there may be taken for gone when its host is cut
- *            off: what is written then is what it writes itself. Private to csrc/iod/process; any thread.
+ * Problem.   If another delegate is lost with its node, its dirty bytes are written from copies, also if no rank is
+ *            left that could detect the loss.
+ * Algorithm. A thread has a connection to the liveness service of each of them (mpiox_process_liveness.h), and never
+ *            sends anything. The kernel ends it when those processes die; an address that acknowledges nothing is given
+ *            up after some seconds.
+ * Guarantee. A lost delegate is always detected. A living one may seem lost if its host is cut off: the bytes written
+ *            then are those that it writes itself. Private to csrc/iod/process; any thread.
  */
 #ifndef MPIOX_PROCESS_PEERS_H
 #define MPIOX_PROCESS_PEERS_H

@@ -1,13 +1,13 @@
 /*
  * mpiox_process_supervise.h - the process of a delegate and its supervisor.
  *
- * Problem.   When a delegate is killed its pages must be written even where no client shares its memory, somebody
- *            should say so, and no launcher must take it for the death of a rank.
+ * Problem.   When a delegate is killed its pages must be written even if no client shares its memory, a line must
+ *            report it, and no launcher must take it for the death of a rank.
  * Algorithm. The supervisor, which has never called MPI, forks the delegate, maps its memory, and waits. When the
- *            delegate has been killed it writes what is dirty, as any client of the node would (mpiox_cache_rescue).
- * Signals.   Both ignore what launchers and batch systems send to a job as a warning: the program may go on after it.
- *            SIGTERM, SIGUSR1, SIGUSR2 and SIGXCPU have the delegate write at full speed what it writes behind a close.
- *            They end when all clients have left or died.
+ *            delegate has been killed it writes the dirty bytes, as any client of the node would (mpiox_cache_rescue).
+ * Signals.   Both ignore warning signals of launchers and batch systems: the program may continue after them. SIGTERM,
+ *            SIGUSR1, SIGUSR2 and SIGXCPU have the delegate write at full speed what it writes behind a close. They end
+ *            when all clients have left or died.
  */
 #ifndef MPIOX_PROCESS_SUPERVISE_H
 #define MPIOX_PROCESS_SUPERVISE_H

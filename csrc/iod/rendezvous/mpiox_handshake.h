@@ -1,17 +1,17 @@
 /*
- * mpiox_handshake.h - both sides of a connection prove that they know the secret, before anything else is said.
+ * mpiox_handshake.h - both sides of a connection prove that they know the secret, before they send anything else.
  *
- * Problem.   Any user of the network can listen where a client looks for a delegate, and can connect to a delegate. A
- *            secret that is sent is given away to whoever answers; a proof that does not depend on this very
+ * Problem.   Any user of the network can listen where a client expects a delegate, and can connect to a delegate. A
+ *            client that sends the secret gives it to any listener; a proof that does not depend on this very
  *            connection can be recorded and sent again, or sent back.
  * Algorithm. Challenge and response, three messages. The connector sends a random nonce. The listener answers with a
- *            nonce of its own and its proof, the connector with its proof. A proof is a keyed BLAKE2b over: which of
- *            the two gives it, the purpose, the address and port that the connector called, both nonces, and (the
- *            connector's) its token. The key is derived from the secret.
- * Guarantee. The secret is in no message. The connector says nothing but a nonce and its purpose before the listener
- *            has proven itself. A recorded message fits no other connection, nor the other direction, nor another
- *            purpose. One that is relayed from another address does not fit either. Proofs are compared in constant
- *            time. What follows on the connection is neither encrypted nor authenticated; only openings
+ *            nonce of its own and its proof, the connector with its proof. A proof is a keyed BLAKE2b over: its side,
+ *            the purpose, the address and port that the connector called, both nonces, and (the connector's) its token.
+ *            The key is derived from the secret.
+ * Guarantee. The secret is in no message. The connector sends only a nonce and its purpose before the listener has
+ *            proven itself. A recorded message fits no other connection, nor the other direction, nor another purpose.
+ *            One that is relayed from another address does not fit either. Proofs are compared in constant time. What
+ *            follows on the connection is neither encrypted nor authenticated; only openings
  *            of files carry a seal, by a key of the session (docs/explanation/security.md).
  * Source.    Mutual authentication by keyed hashes, ISO/IEC 9798-4, section 6.2; BLAKE2: RFC 7693.
  *

@@ -1,7 +1,8 @@
 /*
- * mpiox_rendezvous.h - how processes of a job meet over the network: one listener, one connector, whatever it is for.
+ * mpiox_rendezvous.h - how processes of a job connect over the network: one listener and one connector for all
+ * purposes.
  *
- *   mpiox_rendezvous_listen.c   the listener: who is accepted, admitted, sent away
+ *   mpiox_rendezvous_listen.c   the listener: accepting, admitting, refusing
  *   mpiox_handshake.c           what both sides prove
  *   mpiox_rendezvous_connect.c  the connector: finding an address that leads there
  *   mpiox_rendezvous_socket.c   addresses that are named to others, options
@@ -14,35 +15,34 @@
  *   places of a listener for ten seconds at most, and see that a job of this library listens, and for which purposes: a
  *   hello for another one gets no answer. Nothing that it sends is read beyond a hello and an answer of fixed lengths,
  *   and no memory, thread or request of the delegate is taken up for it.
- *   What is proven, both ways and before anything else is said: that the other side knows the secret, for this purpose,
- *   on this connection to this address and port (mpiox_handshake.h). A listener of another user gets a random number
- *   and the purpose.
- *   Who knows a secret: processes of the job. It has 128 bits. A delegate's admits data, heartbeats and questions
+ *   Both sides first prove that they know the secret, for this purpose, on this connection to this address and port
+ *   (mpiox_handshake.h). A listener of another user gets a random number and the purpose.
+ *   Only processes of the job know a secret. It has 128 bits. A delegate's admits data, heartbeats and questions
  *   whether it lives, and reaches the ranks by MPI. Spawned processes get another one for the call, by MPI or in their
- *   environment, which their user and root can read; a spawned delegate's own is derived from that call. Over a
- *   connection made here one goes to a delegate that is to look after another (MPIOX_OP_PEER), masked by the session's
- *   key.
- *   Who is admitted is still not trusted with memory: numbers are checked by who serves the purpose.
- *   Not protected: what follows on a connection is in clear, and only openings of files and such calls are sealed; who
- *   can change packets on their way (root of a host between) can take an admitted connection over. Any user can keep
- *   the port busy. Processes of the same user, and root, can do everything. More in docs/explanation/security.md.
+ *   environment, which their user and root can read; a spawned delegate's own is derived from that call. A delegate
+ *   that watches another gets the other's secret over such a connection (MPIOX_OP_PEER), masked by the session's key.
+ *   Admitted peers are not trusted with memory: the code that serves the purpose checks their numbers.
+ *   Not protected: what follows on a connection is in clear, and only openings of files and such calls are sealed; an
+ *   attacker that can change packets on their way (root of a host between) can take an admitted connection over. Any
+ *   user can keep the port busy. Processes of the same user, and root, can do everything. More in
+ *   docs/explanation/security.md.
  *   Not here: ranks of a delegate's host map its memory, which the kernel lets only its user open; a supervisor and its
- *   parent talk over a pair of sockets that they inherit. The arbiter takes no connections: jobs and arbiter exchange
- *   files, each believed by its owner (csrc/iod/arbiter, docs/explanation/security.md).
+ *   parent use a pair of sockets that they inherit. The arbiter takes no connections: jobs and arbiter exchange files,
+ *   each trusted by its owner (csrc/iod/arbiter, docs/explanation/security.md).
  *
- * Listener.  Peers are heard side by side, by one epoll set that also holds the listening socket; nothing blocks. Each
- *            has ten seconds for the handshake, as far as the listener is called: a supervisor that writes a dead
- *            delegate's pages does not call it meanwhile. Their number is limited: when there is no room the oldest one
- *            goes, unless it came within the last quarter of a second; then accepting pauses so long. So a rush of
- *            clients is served in order, and those who only sit there make room.
+ * Listener.  One epoll set serves all peers and the listening socket; nothing blocks. Each has ten seconds for the
+ *            handshake, as far as the listener is called: a supervisor does not call it while it writes a dead
+ *            delegate's pages. Their number is limited: when there is no room the oldest one goes, unless it came
+ *            within the last quarter of a second; then accepting pauses so long. So a rush of clients is served in
+ *            order, and silent ones make room.
  *            One descriptor is kept in reserve. When the process has no other left the oldest peer goes; if there is
  *            none, or none older than a quarter of a second, the reserve serves one client. After that accepting pauses
  *            and is tried ten times a second.
- * Connector. A host has addresses that lead nowhere from here, or to another host, and anybody may listen there.
+ * Connector. A host has addresses that lead nowhere from here, or to another host, and any user may listen there.
  *            Attempts start in the order of the addresses, the next one as soon as the last one has failed, or after
  *            0.2 s; they go on side by side. The first that proves itself gets the answer; the others are closed. One
- *            that hangs up may have had no room for us: all are called again, after a pause, when the others have had
- *            a second (twice as long each time), until the time is over. After "Happy Eyeballs", RFC 8305, section 5.
+ *            that hangs up may have had no room for us: all are called again, after a pause, when the others have had a
+ *            second (twice as long each time), until the time is over. After "Happy Eyeballs", RFC 8305, section 5.
  * Guarantee. No call of the listener blocks, or accepts more than 32 connections. Peers of one listener that are not
  *            admitted hold 256 descriptors at most, and a sixteenth of those that the process may have, but eight in
  *            any case. A process may have several listeners.

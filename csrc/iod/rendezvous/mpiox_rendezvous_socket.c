@@ -1,9 +1,9 @@
 /*
  * mpiox_rendezvous_socket.c - the listening socket, the addresses by which other hosts reach it, options of sockets.
  *
- * All interfaces that are up are offered, fast ones first: which of them leads to which host only an attempt shows. But
- * not the loopback, and not networks of containers and virtual machines, whose addresses exist on every host: bridges
- * (other than those with a network card, bond or VLAN in them) and interfaces whose names say so. Interfaces that are
+ * All interfaces that are up are offered, fast ones first: only an attempt shows which of them leads to a host. But not
+ * the loopback, and not networks of containers and virtual machines, whose addresses exist on every host: bridges
+ * (other than those with a network card, bond or VLAN in them) and interfaces with such names. Interfaces that are
  * named are offered in any case, and no others.
  */
 #include "mpiox_rendezvous.h"

@@ -1,5 +1,5 @@
 /*
- * mpiox_schedule_request.h - what a request queue is told, and what it counts; see mpiox_schedule.h.
+ * mpiox_schedule_request.h - input and counters of a request queue; see mpiox_schedule.h.
  */
 #ifndef MPIOX_SCHEDULE_REQUEST_H
 #define MPIOX_SCHEDULE_REQUEST_H

@@ -1,8 +1,8 @@
 /*
  * mpiox_schedule_wfq.c - weighted fair queueing.
  *
- * Problem.    Flows shall get shares of the file system by their weights, whatever they ask for, and what one does not
- *             use the others get.
+ * Problem.    Flows shall get shares of the file system by their weights, whatever their requests, and the others get
+ *             what one does not use.
  * Algorithm.  Self-clocked fair queueing: a request gets the virtual time at which it would be finished, length /
  *             weight behind that of its flow's last one, or behind that of the request that was chosen last, if the
  *             flow had nothing that waited. The least of the flows' oldest requests is next. It is merged with others

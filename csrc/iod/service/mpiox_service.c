@@ -1,12 +1,12 @@
 /*
  * mpiox_service.c - the delegates of this process's job: choosing a mode, starting, ending; see mpiox_service.h.
  *
- * Agreement. Every rank must come to the same answer, and several threads may open files at once. A rank that finds no
+ * Agreement. Every rank must get the same answer, and several threads may open files concurrently. A rank that finds no
  *            service yet claims the right to start it and brings its state to one reduction over the ranks of the file:
- *            only if all ranks have claimed it for this very opening it is started. Nobody waits for another opening's
- *            claim, which could wait for this one: such a file goes without delegates.
- * Start.     The modes that may stand in for the one asked for are tried in turn. Each ends with an agreement: all
- *            ranks are clients of all delegates, or the delegates are told to end and the next mode is tried.
+ *            it is started only if all ranks have claimed it for this very opening. No rank waits for another opening's
+ *            claim, which could wait for this one: such a file has no delegates.
+ * Start.     The modes that may replace the requested one are tried in turn. Each ends with an agreement: all ranks are
+ *            clients of all delegates, or the delegates end and the next mode is tried.
  */
 #include "mpiox_service.h"
 

@@ -4,7 +4,7 @@
  * Problem.   MPI_Comm_spawn has no time limit, and where it fails the job is often lost with it. Seen:
  *              Open MPI 4.1, no free slot, host or executable: an error code, after which mpirun never ends.
  *              MPICH 5, an executable that is not there, or a program that no launcher has started: no return.
- *            MPI_UNIVERSE_SIZE does not tell: it counts slots that are taken as well.
+ *            MPI_UNIVERSE_SIZE does not help: it counts occupied slots, too.
  * Algorithm. Only what is known to work is tried:
  *              Open MPI 4 under its own mpirun. Slots need not be free: the spawn's info asks for oversubscription, and
  *              is stronger than mpirun's options. Hosts are named by their place in the allocation.

@@ -1,11 +1,11 @@
 /*
  * mpiox_service_join.h - a process becomes a client of all delegates, and leaves them.
  *
- * Problem.   A delegate knows its clients by mutexes that a thread of each holds, and that thread must live as long as
- *            the process is a client. A rank that computes makes no calls, and still has to notice within two seconds
- *            that a delegate of its node has died, because others wait until its pages are rescued.
- * Algorithm. One thread, the watcher, joins the local delegates, looks at each of them every 250 ms, rescues the pages
- *            of one that has died, and leaves them at the end. Signals are blocked in it.
+ * Problem.   A delegate knows its clients by mutexes, each owned by a thread that must live as long as the process is a
+ *            client. A rank that computes makes no calls, and still has to detect within two seconds that a delegate of
+ *            its node has died, because others wait until its pages are rescued.
+ * Algorithm. One thread, the watcher, joins the local delegates, checks each of them every 250 ms, rescues the pages of
+ *            one that has died, and leaves them at the end. Signals are blocked in it.
  */
 #ifndef MPIOX_SERVICE_JOIN_H
 #define MPIOX_SERVICE_JOIN_H

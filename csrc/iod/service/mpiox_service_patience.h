@@ -1,9 +1,8 @@
 /*
- * mpiox_service_patience.h - the line that says that a rank waits for a delegate which is alive.
+ * mpiox_service_patience.h - the line that reports a rank's wait for a live delegate.
  *
  * For delegates of the rank's node csrc/iod/cache counts the wait (mpiox_cache_waiting.h); for the others the watcher
- * of mpiox_service_join.h looks how long the request under way has taken. Printed on standard error, once for each
- * wait.
+ * of mpiox_service_join.h checks how long the current request has taken. Printed on standard error, once for each wait.
  */
 #ifndef MPIOX_SERVICE_PATIENCE_H
 #define MPIOX_SERVICE_PATIENCE_H

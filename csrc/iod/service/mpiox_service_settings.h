@@ -1,10 +1,10 @@
 /*
- * mpiox_service_settings.h - the hints that the delegates were started with, and hints that come too late.
+ * mpiox_service_settings.h - the hints that the delegates were started with, and later hints.
  *
- * Problem.   A job has one service of delegates. It is started with the hints of the first file; a later file may ask
- *            for other ones.
- * Guarantee. What is not in force is said: once on standard error, in the file's statistics, and by MPI_File_get_info,
- *            which gives the values in force.
+ * Problem.   A job has one service of delegates. It is started with the hints of the first file; a later file may
+ *            request others.
+ * Guarantee. Hints that are not in force are reported once on standard error and in the file's statistics;
+ *            MPI_File_get_info returns the values in force.
  */
 #ifndef MPIOX_SERVICE_SETTINGS_H
 #define MPIOX_SERVICE_SETTINGS_H

@@ -1,13 +1,13 @@
 /*
- * mpiox_service_spawn.h - delegates that MPI_Comm_spawn starts: processes of their own, on hosts of one's choice.
+ * mpiox_service_spawn.h - delegates that MPI_Comm_spawn starts: processes of their own, on chosen hosts.
  *
  * Problem.   What MPI has spawned is tied to the program: MPI_Finalize waits for it, its death ends the job, and the
  *            program's own children find no slot that it has taken.
  * Algorithm. Rank 0 spawns, alone. Each spawned process starts the delegate's process (mpiox_process_child.h), hands
  *            its announcement to rank 0, waits for the verdict, disconnects, leaves MPI and exits: a second after
  *            MPI_Init the launcher knows nothing of the delegates any more.
- * Hosts.     Delegate i is wanted on the host of its node (mpiox_service_plan.h), or on those that the hint names, in
- *            turn. Where it really is it says itself; its node follows from that.
+ * Hosts.     Delegate i is requested on the host of its node (mpiox_service_plan.h), or on those that the hint names,
+ *            in turn. The delegate announces its real host, which determines its node.
  */
 #ifndef MPIOX_SERVICE_SPAWN_H
 #define MPIOX_SERVICE_SPAWN_H

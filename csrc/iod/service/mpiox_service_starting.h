@@ -1,10 +1,10 @@
 /*
- * mpiox_service_starting.h - the line that says that a rank waits while delegates start.
+ * mpiox_service_starting.h - the line that reports a rank's wait while delegates start.
  *
- * Problem.   MPI_Comm_spawn and MPI_Comm_disconnect have no time limit, and what a start waits for besides adds up. The
- *            thread that waits is inside the MPI library, and cannot say so.
- * Algorithm. A thread of its own looks, as long as the start lasts. It is printed on standard error once for each thing
- *            that is waited for, and says which. Of the ranks that wait for other ranks only rank 0 prints it.
+ * Problem.   MPI_Comm_spawn and MPI_Comm_disconnect have no time limit, and further waits of a start add up. The
+ *            waiting thread is inside the MPI library, and cannot print.
+ * Algorithm. A thread checks during the start, and prints one line on standard error for each cause of a wait. Of the
+ *            ranks that wait for other ranks only rank 0 prints it.
  */
 #ifndef MPIOX_SERVICE_STARTING_H
 #define MPIOX_SERVICE_STARTING_H

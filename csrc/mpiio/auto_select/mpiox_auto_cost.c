@@ -1,12 +1,12 @@
 /*
  * mpiox_auto_cost.c - how long a collective takes under a method, estimated.
  *
- * Problem.    Which method is best depends on how evenly the windows of a round lie on the servers, and on who waits
- *             for whose locks. Running a model of locking tells, but that takes as long as the access itself.
+ * Problem.    Which method is best depends on how evenly the windows of a round lie on the servers, and on the waits
+ *             for locks. A model of locking computes them, but takes as long as the access itself.
  * Algorithm.  The rounds without locks are counted (mpiox_auto_rounds.h), and the waits for locks are added in closed
  *             form. Contiguous domains wait once for each server and once where two domains meet. Parts of a stripe
- *             wait for each other's data. Domains of stripes wait where others have been since, or where a chunk ends;
- *             with tokens also for what one of them is writing, once a round, and for the one manager.
+ *             wait for each other's data. Domains of stripes wait where other owners have been since, or where a chunk
+ *             ends; with tokens also once a round for an owner's write, and for the one manager.
  * Guarantee.  Pure. Not a bound: docs/explanation/file-domains.md says how far it is from the lock model.
  * Source.     The model of mpiio_ext.partitioning.locks.
  */

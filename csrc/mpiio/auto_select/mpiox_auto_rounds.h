@@ -1,5 +1,5 @@
 /*
- * mpiox_auto_rounds.h - how long the rounds of a collective take under a method where nobody waits for locks.
+ * mpiox_auto_rounds.h - how long the rounds of a collective take under a method without waits for locks.
  *
  * Pure: no MPI, no I/O, no clock; the same numbers, the same time, on every rank. It allocates.
  */

@@ -1,8 +1,8 @@
 /*
  * mpiox_auto_rules.h - the form of the rules of `auto`. To decide by them: mpiox_auto_select.h.
  *
- * A rule says when it holds and what it takes. When: a set of cases, each one bit. Cases come in questions; facts
- * answer every question with one case. A rule holds where each of its questions is answered by a case that it names.
+ * A rule has a condition and a choice. Condition: a set of cases, each one bit. Cases belong to questions; facts answer
+ * every question with one case. A rule applies if each of its questions is answered by a case that it names.
  */
 #ifndef MPIOX_AUTO_RULES_H
 #define MPIOX_AUTO_RULES_H

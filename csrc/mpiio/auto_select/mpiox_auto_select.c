@@ -4,8 +4,8 @@
  * Problem.    Four things have to be decided: how many aggregators, how large their windows, which file domains, and
  *             whether a request may span stripes. The first two are settled when a file is opened, the others for each
  *             collective.
- * Algorithm.  The facts answer the questions of the rules; each topic takes its first rule that holds, in an order in
- *             which a decision only needs those before it. What a hint says is never decided. Method and requests of a
+ * Algorithm.  The facts answer the questions of the rules; each topic takes its first rule that applies, in an order in
+ *             which a decision only needs those before it. Values of hints are never decided. Method and requests of a
  *             collective are decided together, by the lowest estimate (mpiox_auto_cost.h). The lock model itself is not
  *             run: docs/explanation/file-domains.md says what that would bring, and what it costs.
  * Guarantee.  Pure: the same facts, the same decision, on every rank.

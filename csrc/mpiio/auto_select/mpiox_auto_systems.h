@@ -1,5 +1,5 @@
 /*
- * mpiox_auto_systems.h - the file systems by whose speeds `auto` estimates: nobody measures those at hand. Data.
+ * mpiox_auto_systems.h - the file systems whose speeds `auto` uses for estimates: those at hand are not measured. Data.
  *
  * They are lustre(), unlocked(lustre()) and gpfs() of mpiio_ext.partitioning.locks: a test compares every number.
  */

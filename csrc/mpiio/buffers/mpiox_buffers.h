@@ -2,13 +2,13 @@
  * mpiox_buffers.h - the collective buffers of a node, and the windows of the file that pass through them.
  *
  *   mpiox_buffers_memory.c  sizes, addresses and placement in the node's shared memory
- *   mpiox_windows.c         which window a round has, which extents of the file it holds
- *   mpiox_slots.c           which window is in which buffer: filling, loading, arriving, waiting
+ *   mpiox_windows.c         the window of a round, and its extents of the file
+ *   mpiox_slots.c           the window in each buffer: filling, loading, arriving, waiting
  *   mpiox_window_io.c       file-system requests of one window
  *
  * An aggregator's file domain is cut into windows of window_bytes bytes, one for each round. Window by window, its
- * extents lie one behind the other in a collective buffer of that aggregator; a slot says what is in it. All ranks of
- * the node copy to and from the buffers, and the transport (transport/mpiox_transport.h) does so for other nodes.
+ * extents lie one behind the other in a collective buffer of that aggregator; a slot describes its content. All ranks
+ * of the node copy to and from the buffers, and the transport (transport/mpiox_transport.h) does so for other nodes.
  */
 #ifndef MPIOX_BUFFERS_H
 #define MPIOX_BUFFERS_H

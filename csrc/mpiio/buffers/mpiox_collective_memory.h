@@ -7,7 +7,7 @@
  *
  * Only mpiox_buffers_memory.c knows the offsets. Everything is position independent: no pointers, indices only.
  * A contribution belongs to one rank and is written before the first barrier of a call; the reduction is written by the
- * rank that closes that barrier; slots are reset there too. After the last barrier of a call nobody touches them, so
+ * rank that closes that barrier; slots are reset there too. After the last barrier of a call no rank touches them, so
  * one set is enough.
  */
 #ifndef MPIOX_COLLECTIVE_MEMORY_H

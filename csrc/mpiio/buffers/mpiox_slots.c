@@ -1,14 +1,14 @@
 /*
- * mpiox_slots.c - the states of the collective buffers: which window is in which, and who does its I/O.
+ * mpiox_slots.c - the states of the collective buffers: the window in each, and the rank that does its I/O.
  *
  * Algorithm. Every rank passes through the same sequence of windows. Write: a rank waits until the window's slot is
  *            free, copies its pieces in and arrives. The last one to arrive does the I/O at once, while the data is
  *            still in cache; the others are already filling the aggregator's next buffer. Read: the first rank that
- *            comes to a free slot claims it and loads it; a rank that would wait loads one of the next windows instead;
- *            all copy out and arrive; the last frees the slot. With mpiox_io_rank=owner only the aggregator itself does
- *            the I/O.
+ *            arrives at a free slot claims it and loads it; a rank that would wait loads one of the next windows
+ *            instead; all copy out and arrive; the last frees the slot. With mpiox_io_rank=owner only the aggregator
+ *            itself does the I/O.
  * Guarantee. Slots pass through their phases (mpiox_collective_memory.h) in one order that every rank computes alike,
- *            so there is no cycle of waits; after an error the sequence goes on without moving data.
+ *            so there is no cycle of waits; after an error the sequence continues without moving data.
  */
 #include "mpiox_buffers.h"
 #include "mpiox_parts.h"

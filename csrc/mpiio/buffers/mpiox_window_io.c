@@ -5,7 +5,7 @@
  * map is scanned and exactly the covered runs are written, many small ones through a mapping on local file systems.
  * Nothing is ever read to be written back, so that no byte that no rank wrote reaches the file. Read: one request per
  * extent, cut at the end of the file. Stripe-size I/O (Liao and Choudhary, SC08) cuts every request at stripe
- * boundaries. After an error on this node no further request is made: the collective has failed and says so.
+ * boundaries. After an error on this node no further request is made: the collective fails and reports it.
  */
 #include <string.h>
 

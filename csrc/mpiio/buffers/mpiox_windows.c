@@ -1,6 +1,6 @@
 /*
- * mpiox_windows.c - which window of its domain an aggregator works on in a round, what of the file the window holds,
- * and copying to and from it.
+ * mpiox_windows.c - the window of its domain that an aggregator works on in a round, the window's extents, and copying
+ * to and from it.
  *
  * Problem.   Where large pieces are dealt to the nodes in turn, the windows at the same place of each domain may hold
  *            data of the same few nodes. Were they worked on in one round, all of its bytes would pass through the
@@ -9,9 +9,9 @@
  *            and where domains are contiguous, aggregators begin with windows that are spread over the period. Cyclic
  *            domains lie side by side in each round, and where each node accesses a block of the region a round has
  *            bytes of one node: then aggregators begin with windows that are spread over their whole domains. After the
- *            last window of the domain they go on with its first. The plan says which extents of an aggregator's file
- *            domain belong to a window; those parts that no rank accesses are left out, so that they take no room in
- *            the collective buffer and are neither read nor written.
+ *            last window of the domain they continue with its first. The plan contains which extents of an aggregator's
+ *            file domain belong to a window; those parts that no rank accesses are left out, so that they take no room
+ *            in the collective buffer and are neither read nor written.
  * Guarantee. Every rank computes the same; every window has one round. Local, constant work but for the extents.
  */
 #include "mpiox_buffers.h"

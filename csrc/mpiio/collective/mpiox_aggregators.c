@@ -1,6 +1,6 @@
 /*
- * mpiox_aggregators.c - which ranks are aggregators: as many as cb_nodes or the rules of `auto` say, spread over the
- * nodes, as cb_config_list allows.
+ * mpiox_aggregators.c - the choice of aggregators: their number is from cb_nodes or the rules of `auto`; they are
+ * spread over the nodes that cb_config_list allows.
  *
  * cb_config_list is ROMIO's: a comma-separated list of NAME[:MAX]; NAME is a processor name or '*' (any node), MAX a
  * number or '*' (all ranks of the node), 1 when left out. The first entry that matches a node counts. Aggregator i goes

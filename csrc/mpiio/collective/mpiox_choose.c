@@ -4,19 +4,20 @@
  * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait. On a
  * coherent local file system that is so when the pieces are large, or one a rank and not tiny. It is so when they are
  * read and not small, or when so little is written that the rounds do not come to overlap. It is so anywhere when the
- * accesses are so sparse that windows would mostly hold bytes nobody asked for. Nodes that share a local file system
- * are containers of one machine: only tiny pieces are worth their network. On a file system that is shared by several
- * nodes large pieces go direct only when ranks do not interleave. Then clients meet in a stripe at the ends of their
- * ranges at most (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c).
- * Subfiles on servers without client locks take pieces of all clients side by side, also those that interleave: an
- * exchange would send each byte twice over a client's link. A method named by hint always means two-phase. The
- * thresholds: docs/reference/rules.md; the statistics have the decision and its reason. Every rank computes the same
- * answer from the reduction, the hints and rank 0's layout.
+ * accesses are so sparse that windows would mostly contain unrequested bytes. Nodes that share a local file system are
+ * containers of one machine: only tiny pieces are worth their network. On a file system that is shared by several nodes
+ * large pieces go direct only when ranks do not interleave. Then clients meet in a stripe at the ends of their ranges
+ * at most (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c). Subfiles on
+ * servers without client locks take pieces of all clients side by side, also those that interleave: an exchange would
+ * send each byte twice over a client's link. A method named by hint always means two-phase. The thresholds:
+ * docs/reference/rules.md; the statistics have the decision and its reason. Every rank computes the same answer from
+ * the reduction, the hints and rank 0's layout.
  *
  * Ahead. A rank whose own pieces are such that all would go direct if they were like them accesses them before the
- * ranks agree, and says so: where all have, one agreement is all that the call needs. Whatever the others bring, the
- * same bytes come to the same places; at worst they are moved twice. After a two-phase call nobody goes ahead in the
- * next one, nor where it is dear to be wrong: reads of a file system that nodes share, which many ranks may want the
+ *        ranks agree, and reports this: if all have, the call needs only one agreement. Whatever the others bring, the
+ *        same bytes reach the same places; at worst they are moved twice. After a two-phase call no rank goes ahead in
+ *        the next one, nor where an error is expensive: reads of a file system that nodes share, which many ranks may
+ *        want the
  * same bytes of.
  */
 #include <stdio.h>

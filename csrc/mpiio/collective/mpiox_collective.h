@@ -5,9 +5,9 @@
  *   mpiox_contribution.c     what this rank brings to a call
  *   mpiox_reduction.c        what all ranks together bring: agreement before the rounds and after them
  *   mpiox_choose.c           direct or two-phase, and over which file domains: measured rules
- *   mpiox_aggregators.c      which ranks are aggregators
- *   mpiox_owners.c           which aggregator has which file domain
- *   mpiox_rounds_used.c      which rounds have anything to do
+ *   mpiox_aggregators.c      the choice of aggregators
+ *   mpiox_owners.c           the aggregator of each file domain
+ *   mpiox_rounds_used.c      the rounds that have something to do
  *   mpiox_rounds.c           the rounds of a two-phase call
  *
  * Inside a node every rank copies its pieces straight between its own memory and the aggregators' collective buffers

@@ -3,14 +3,14 @@
  *
  *   contribution -> reduction (barrier) -> direct | plan + rounds -> end (barrier)
  *
- * or, where every rank can tell from its own pieces that all go direct (mpiox_choose_ahead()):
+ * or, if every rank concludes from its own pieces that all go direct (mpiox_choose_ahead()):
  *
  *   contribution -> direct -> reduction (barrier)
  *
  * Ranks that went ahead and others may meet in one call, which then takes the first way from the reduction on.
  *
- * Guarantees: every rank takes the same branch at every step; a rank that cannot take part says so in its contribution
- * and still takes every step; the outcome's error is the same everywhere.
+ * Guarantees: every rank takes the same branch at every step; a rank that cannot take part reports this in its
+ * contribution and still takes every step; the outcome's error is the same everywhere.
  */
 #include "mpiox_collective.h"
 

@@ -1,7 +1,7 @@
 /*
  * mpiox_contribution.c - what one rank brings to a collective: its range, its error, and, when it is new, its view.
  *
- * A rank that cannot take part says so here and still takes part in every step, with nothing. Few pieces with wide gaps
+ * A rank that cannot take part reports this here and still takes every step, without data. Few pieces with wide gaps
  * between them are several spans, so that no window in a gap is passed, or read.
  */
 #include <errno.h>

@@ -2,12 +2,12 @@
  * mpiox_reduction.c - what all ranks together bring to a collective, and how it ended.
  *
  * Problem.   Before the rounds all ranks need the aggregate access region and must know of each other's errors; after
- *            them nobody may leave before the outcome is known to all.
+ *            them no rank may leave before all know the outcome.
  * Algorithm. Two barriers of the topology. Their serial part reduces the contributions of the node, brings the
  *            reductions of all nodes together and reduces those in node order, everywhere alike; after the rounds the
  *            same with the first error. Where every rank has gone ahead (mpiox_choose.c) the first barrier is both;
- *            after such a call the next one begins with the few numbers that tell whether all have again, and takes
- *            the rest only if they have not.
+ *            after such a call the next one begins with the few numbers that show whether all have again, and takes the
+ *            rest only if they have not.
  * Guarantee. Every rank returns with the same reduction and the same error; a rank with a local error takes part.
  */
 #include <stddef.h>

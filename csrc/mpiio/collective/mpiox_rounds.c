@@ -4,8 +4,8 @@
  * Problem.   Move the pieces of every rank to or from the windows of all aggregators, overlapping copies with
  *            file-system requests, on possibly fewer cores than ranks.
  * Algorithm. A round works on one window of every aggregator; rounds without data are left out. A rank copies its
- *            pieces to or from the windows of its node's aggregators (buffers/mpiox_slots.c says when and who does the
- *            I/O); the transport moves what belongs to windows of other nodes.
+ *            pieces to or from the windows of its node's aggregators (buffers/mpiox_slots.c decides when, and which
+ *            rank does the I/O); the transport moves data for windows of other nodes.
  * Source.    Two-phase I/O over file domains: Liao and Choudhary, SC08. One copy per byte through shared memory:
  *            docs/explanation/architecture.md.
  */

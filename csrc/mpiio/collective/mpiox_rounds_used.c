@@ -5,7 +5,7 @@
  *            header at the front, data at 2^50) nearly all windows are empty, and passing them takes longer than the
  *            I/O: half a minute for 2^30 of them.
  * Algorithm. The reduction has a few intervals that hold all accesses, the same on every rank, one of each rank at
- *            first. The plan says which windows of a set of stripes an interval can meet; these, merged, are the
+ *            first. The plan contains which windows of a set of stripes an interval can meet; these, merged, are the
  *            rounds that are run. A window may hold nothing all the same (an interval that lies between its stripes):
  *            it is passed as before.
  * Guarantee. Every rank runs the same rounds, and no window with data is left out.

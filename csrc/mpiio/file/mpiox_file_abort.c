@@ -1,12 +1,12 @@
 /*
  * mpiox_file_abort.c - ending the job where the only other end is a hang.
  *
- * Problem.   Ranks wait for what one rank can neither do nor tell. Or they wait for ranks that are gone, which no
- *            message says: over a link that is cut TCP sends again for a quarter of an hour, and a process that hangs
- *            is never missed.
- * Algorithm. One line that says which rank gives up, on which file, and why; then MPI_Abort, which ends the ranks that
- *            the launcher reaches. Where the launcher's own connections are cut MPI_Abort may not return (MPICH's waits
- *            for the launcher): a thread ends this process then. Ranks beyond the cut reach their own limits.
+ * Problem.   Ranks wait for an act or message that one rank cannot give. Or they wait for dead ranks that no message
+ *            reports: over a cut link TCP retransmits for a quarter of an hour, and a hanging process is never
+ *            detected.
+ * Algorithm. One line that names the rank that gives up, the file and the reason; then MPI_Abort, which ends the ranks
+ *            that the launcher reaches. Where the launcher's own connections are cut MPI_Abort may not return (MPICH's
+ *            waits for the launcher): a thread ends this process then. Ranks beyond the cut reach their own limits.
  * Guarantee. The calling rank ends, within ABORTING_S seconds of the call.
  */
 #include <errno.h>

@@ -3,10 +3,11 @@
  *
  * Problem.   All ranks of a file share a pointer that any of them may read and move at any time, without the others.
  * Algorithm. With one node it is a word in the node's shared memory, moved by one atomic addition. With several it is a
- *            number in a small hidden file beside the data, moved under a lock (as ROMIO's always is); the file is made
- *            by whoever first needs it and removed at close. A new view starts at zero while other ranks may still be
- *            using the old pointer: there are two of them, and each view uses the one that its predecessor did not.
- *            Its name holds random bits of rank 0, so that no other job, and nothing that a killed one left, is met.
+ *            number in a small hidden file beside the data, moved under a lock (as ROMIO's always is); the first rank
+ *            that needs the file creates it, and it is removed at close. A new view starts at zero while other ranks
+ *            may still be using the old pointer: there are two of them, and each view uses the one that its predecessor
+ *            did not. Its name contains random bits of rank 0, so that it differs from other jobs' files, and from
+ *            those that killed jobs left.
  * Guarantee. Additions of different ranks never overlap. Needs mpiox_topology_takes_all().
  */
 #include <errno.h>

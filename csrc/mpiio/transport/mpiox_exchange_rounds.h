@@ -1,19 +1,20 @@
 /*
- * mpiox_exchange_rounds.h - who sends to whom, and where in the node's pool the chunks of an exchange round lie.
+ * mpiox_exchange_rounds.h - senders and receivers of an exchange round, and the place of its chunks in the node's pool.
  *
- * Problem.   Messages must be few and large, memory bounded whatever an exchange round moves, and nobody may wait for a
- *            message that never comes.
+ * Problem.   Messages must be few and large, memory bounded whatever an exchange round moves, and no rank may wait for
+ *            a message that is never sent.
  * Algorithm. Due: node s sends to aggregator a in an exchange round under two conditions. The round lies between the
  *            first and the last round whose window of a meets the range of s's ranks. Some rank of the file accesses
- *            something of that window. Both sides compute it. The end of what a node sends in an exchange round says
- *            when it sends again, so that rounds in which it has nothing cost no message. Counting: two exchange rounds
- *            ahead every rank adds the bytes of its chunks to the destination buffers; when all have, each knows where
- *            its chunks lie in the exchange round, whose destination buffers follow in the order of aggregators. This
- *            sequence is cut into steps of step_bytes bytes, by where a chunk begins; a step takes the half of the pool
- *            that was used two steps before. Most exchange rounds are one step.
+ *            something of that window. Both sides compute it. A node's last message of an exchange round contains when
+ *            it sends again, so that rounds without data cost no message. Counting: two exchange rounds ahead every
+ *            rank adds the bytes of its chunks to the destination buffers; when all have, each knows where its chunks
+ *            lie in the exchange round, whose destination buffers follow in the order of aggregators. This sequence is
+ *            cut into steps of step_bytes bytes, by where a chunk begins; a step takes the half of the pool that was
+ *            used two steps before. Most exchange rounds are one step.
  * Guarantee. Memory does not grow with ranks, nodes or what is accessed. Per exchange round and rank the work is
  *            O(destination buffers of the exchange round + chunks of the rank).
- * Local, unless it says that it waits for the node's ranks; all ranks of the node call the same in the same order.
+ * Local, except for functions marked as waiting for the node's ranks; all ranks of the node call the same in the same
+ * order.
  */
 #ifndef MPIOX_EXCHANGE_ROUNDS_H
 #define MPIOX_EXCHANGE_ROUNDS_H

@@ -1,5 +1,5 @@
 /*
- * mpiox_message_entries.h - what a message says of the pieces of one rank in one window, and moving their data.
+ * mpiox_message_entries.h - the description in a message of one rank's pieces in one window, and moving their data.
  *
  * An entry names stream bytes of a rank's view where every node knows that view, lists the pieces where it does not,
  * or is an extent of the file. It never crosses an extent of the window. Local; nothing here calls MPI.

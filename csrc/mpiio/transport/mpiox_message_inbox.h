@@ -1,12 +1,12 @@
 /*
  * mpiox_message_inbox.h - an aggregator's part: what other nodes send for its windows.
  *
- * Problem.   An aggregator must not hold more than a message, however many nodes send, and must not wait for nodes
+ * Problem.   An aggregator must not buffer more than a message, however many nodes send, and must not wait for nodes
  *            that have nothing.
- * Algorithm. It counts the nodes that are due in an exchange round, and receives one message at a time, from whoever
- *            comes first, until each has sent its end. Messages are sent in synchronous mode: what is not received
- *            takes no memory here beyond the window's bytes, and the sender waits two steps later. Reads answer every
- *            message by one of the same layout, its entries saying how much of them lies before the end of the file.
+ * Algorithm. It counts the nodes that are due in an exchange round, and receives one message at a time, in the order of
+ *            arrival, until each has sent its end. Messages are sent in synchronous mode: what is not received takes no
+ *            memory here beyond the window's bytes, and the sender waits two steps later. Reads answer every message by
+ *            one of the same layout, its entries saying how much of them lies before the end of the file.
  */
 #ifndef MPIOX_MESSAGE_INBOX_H
 #define MPIOX_MESSAGE_INBOX_H

@@ -15,8 +15,8 @@
  * what was read, errors found, and the largest growth of a rank's resident memory, in bytes, between the open before
  * the write and the close after the read: the peak, not the end.
  *
- * Patterns: contiguous, inter (blocks of --block bytes dealt to ranks in turn), gaps (as inter, with one turn more that
- * nobody takes: holes of --block bytes), blocks3d (3-D block decomposition of doubles), random (pieces of --block bytes
+ * Patterns: contiguous, inter (blocks of --block bytes dealt to ranks in turn), gaps (as inter, with one turn that no
+ * rank takes: holes of --block bytes), blocks3d (3-D block decomposition of doubles), random (pieces of --block bytes
  * dealt to ranks at random), random_gaps (as random, with one rank more, which is not there: holes), and climate_tiny,
  * climate_long, climate_mixed: what a climate model flushes at once, hundreds of 2-D and 3-D variables on an irregular
  * grid, a rank's part as one hindexed type (PnetCDF's nonblocking calls and one wait); the view is set anew for each
@@ -27,10 +27,11 @@
  * in one), small (every piece in one of its own, as a loop over rows or particles does; independent and nonblocking
  * access only). --rewrite: the file is written twice, when it is new and again when its blocks exist (with other data,
  * which are those read back); a new file's time is largely that of finding and clearing its pages. --memory: a thread
- * looks at the process twice a millisecond, for the peaks of private memory, of shared memory and of mapped files; it
- * costs time, so these repetitions are not for timing. The hints in force are printed as well.
+ * reads the process's memory twice a millisecond, for the peaks of private memory, of shared memory and of mapped
+ * files; it costs time, so these repetitions are not for timing. The hints in force are printed as well.
  * --memory-limit: what a rank may allocate beyond its buffer; more fails, in place of filling the machine.
- * --time-limit: a rank that still runs after so many seconds is ended by SIGALRM, whatever became of its launcher.
+ * --time-limit: SIGALRM ends a rank that still runs after this many seconds,
+ * whatever became of its launcher.
  * --wire: also the bytes that all hosts sent over their network devices meanwhile, and the data that had to cross.
  */
 #include <fcntl.h>

@@ -2,11 +2,11 @@
  * mpiio_ext_tools.h - the C part of the tools that read and compute, and call no MPI: raw traces, sanitization, trace
  * files, the critical files of a job, the lock model.
  *
- * It is the declaration file of the Python module mpiio_ext._tools, which holds all of this code: nothing of it is in
- * libmpiio_ext.so, which runs under simulations. Everything between the two cffi markers is read by build.py; that part
- * therefore uses only <stdint.h> types, opaque and plain structs, and no preprocessor lines.
- * Functions return 0 or a negative MPIOX_E_* code (see mpiio_ext_tools_error_name) unless they say otherwise. Pointers
- * returned are owned by the callee unless the comment says who frees them.
+ * It is the declaration file of the Python module mpiio_ext._tools, which contains all of this code: nothing of it is
+ * in libmpiio_ext.so, which runs under simulations. Everything between the two cffi markers is read by build.py; that
+ * part therefore uses only <stdint.h> types, opaque and plain structs, and no preprocessor lines.
+ * Functions return 0 or a negative MPIOX_E_* code (see mpiio_ext_tools_error_name) unless stated otherwise. The callee
+ * owns returned pointers unless the comment names another owner.
  */
 #ifndef MPIIO_EXT_TOOLS_H
 #define MPIIO_EXT_TOOLS_H

@@ -6,18 +6,17 @@
  * Algorithm. Python has made a plan of the path for this rank: names, offsets and communicators are its own already.
  *            One pass: sleep for the slack time, make the call, note when it was made, how long it took and what it
  *            returned. A sleep ends late, by 50 us of the kernel's timer slack and by the way back onto a core. The
- *            first is switched off for the calling thread meanwhile. The second is measured before the first call, and
- *            every sleep ends that much earlier. What is left is spun for, or yielded where ranks share cores. Where a
- *            rank changes what others use all ranks meet first. The calls are the public ones (MPI_File_*, open, fopen
- *            ...), so that whatever is put under a program is under this one as well: the extension, a tracer, Darshan.
- * Data.      Byte k of what is written is (place + k) modulo 251 plus 1: a file tells whether its bytes are where they
+ *            first is switched off for the calling thread. The second is measured before the first call, and every
+ *            sleep ends that much earlier. What is left is spun for, or yielded where ranks share cores. Before a rank
+ *            changes what others use, all ranks meet. The calls are the public ones (MPI_File_*, open, fopen ...), so
+ *            that whatever is put under a program is under this one as well: the extension, a tracer, Darshan.
+ * Data.      Byte k of what is written is (place + k) modulo 251 plus 1: a file shows whether its bytes are where they
  *            belong, and two ranks that write the same place through plain views write the same.
- * Guarantee. A plan with an index that is out of its range is refused on all ranks before anything is done; the rank
- *            that has it is told the row. A rank goes through its whole plan: a call that fails is noted, and what
- *            needs its handle, or a handle of another kind, is left out. A collective whose data would be too much is
- *            made without data, since the other ranks wait for it. As many nonblocking calls are under way as the plan
- *            says, each read with memory of its own. What is still open at the end and belongs to this rank alone is
- *            closed.
+ * Guarantee. A plan with an index that is out of its range is refused on all ranks before anything is done; its rank
+ *            gets the number of the row. A rank goes through its whole plan: a call that fails is noted, and what needs
+ *            its handle, or a handle of another kind, is left out. A collective whose data would be too much is made
+ *            without data, since the other ranks wait for it. As many nonblocking calls are in flight as the plan has,
+ *            each read with memory of its own. What is still open at the end and belongs to this rank alone is closed.
  *
  * A library of its own, libmpiio_ext_engine.so, which Python loads after the MPI library. What stands between the
  * markers is read by cffi.

@@ -1,7 +1,7 @@
 /*
  * mpiox_engine_mpiio.c - MPI-IO calls of the engine. Data is bytes; offsets count bytes of the view's data stream.
  *
- * A view has the etype MPI_BYTE, so that offsets mean what the path says, whatever etype the program had. What is too
+ * A view has the etype MPI_BYTE, so that offsets have the path's meaning, whatever etype the program had. What is too
  * long for a count of MPI-3 moves as one element of a datatype.
  */
 #include <limits.h>

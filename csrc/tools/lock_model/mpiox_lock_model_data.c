@@ -1,12 +1,12 @@
 /*
  * mpiox_lock_model_data.c - the data of a step: through the aggregators' links and the servers' queues.
  *
- * A request's data starts when all its locks are held. A write leaves its aggregator piece after piece, in file order,
- * at the client's bandwidth. The aggregator's next request may be issued when the last has left (the file system writes
- * behind). A round ends only when all is on the servers. A read is asked for at once; the next request is issued when
- * its data has come. A server takes the pieces of a step in the order in which they arrive, behind those of earlier
- * steps. With a cache a write returns when its data is in there (mpiox_lock_model_cache.c), its round may end, and the
- * locks that protect it keep the time when it is on the servers: until then nobody else gets them.
+ * A request's data starts when it has all its locks. A write leaves its aggregator piece after piece, in file order, at
+ * the client's bandwidth. The aggregator's next request may be issued when the last has left (the file system writes
+ * behind). A round ends only when all is on the servers. A read is requested immediately; the next request is issued
+ * when its data has arrived. A server takes the pieces of a step in the order in which they arrive, behind those of
+ * earlier steps. With a cache a write returns when its data is in there (mpiox_lock_model_cache.c), its round may end,
+ * and the locks that protect it keep the time when it is on the servers: until then no other aggregator gets them.
  */
 #include <stdlib.h>
 

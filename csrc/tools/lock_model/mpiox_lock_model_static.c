@@ -1,6 +1,6 @@
 /*
- * mpiox_lock_model_static.c - what the cut alone says, whoever comes first: where owners change, which units are
- * shared.
+ * mpiox_lock_model_static.c - conflicts that follow from the cut alone, in any order of arrival: changes of owner,
+ * shared units.
  *
  * Owner changes: going through a server's stripes in file order, how often the owner is another one than before. That
  * is where extent locks of two aggregators meet, the "lock extent conflict" of [SDCI]. Shared units: lock units that

@@ -1,6 +1,5 @@
 /*
- * mpiox_lock_model_types.h - what the lock model is told and what it returns. Plain data; times are seconds, sizes
- * bytes.
+ * mpiox_lock_model_types.h - input and output of the lock model. Plain data; times are seconds, sizes bytes.
  */
 #ifndef MPIOX_LOCK_MODEL_TYPES_H
 #define MPIOX_LOCK_MODEL_TYPES_H

@@ -1,6 +1,5 @@
 /*
- * mpiox_handle_resolution.h - one pass over the operations of a rank: which file, which offset, and who has really
- * made them.
+ * mpiox_handle_resolution.h - one pass over the operations of a rank: their file, offset and real caller.
  *
  * Problem.   A raw trace has descriptors and handles in place of names, no offsets where the file pointer is used, and
  *            the POSIX calls that MPI-IO makes beside those of the application (He, Du, Narasimhamurthy, "PIONEER",
@@ -9,16 +8,16 @@
  * Algorithm. A table of open handles is carried along: what each stands for (through dup and fdopen), where its file
  *            pointer is, which view it has. An operation is MPI-IO's own when it was made inside of an MPI call. So is
  *            every operation, on whatever thread, on a descriptor that was opened inside of one: so the writes of
- *            nonblocking calls on other threads are found. A descriptor that nobody has opened and that was used inside
- *            of one comes from the MPI library's launcher. Its parent is the call that its thread is in. Else, on a
- *            thread of the MPI library, it is the call of any thread that was going on then (the latest one); else the
- *            last access to that file; else the last call. Where the trace does not tell depths (Darshan DXT) a POSIX
- *            access is MPI-IO's own if it lies, in time, within one of MPI-IO by the same rank to the same file. An
- *            MPI_File_open without a name gets that of the last file which was opened inside of it and is open when it
- *            returns. A handle that nobody has opened belongs to the open whose handle was not told, if there is one
- *            only; a close by the address of the variable belongs to the open with that address. Opens are numbered;
- *            what uses a handle, or a duplicate of it, has the number of its open, and so has the wait for a
- *            nonblocking access. A failed open has a number that nothing else has.
+ *            nonblocking calls on other threads are found. A descriptor without an open that was used inside of one
+ *            comes from the MPI library's launcher. Its parent is the call that its thread is in. Else, on a thread of
+ *            the MPI library, it is the call of any thread that was going on then (the latest one); else the last
+ *            access to that file; else the last call. If the trace has no depths (Darshan DXT) a POSIX access is
+ *            MPI-IO's own if it lies, in time, within one of MPI-IO by the same rank to the same file. An MPI_File_open
+ *            without a name gets that of the last file which was opened inside of it and is open when it returns. A
+ *            handle without an open belongs to the open without a handle, if there is only one; a close by the address
+ *            of the variable belongs to the open with that address. Opens are numbered; what uses a handle, or a
+ *            duplicate of it, has the number of its open, and so has the wait for a nonblocking access. A failed open
+ *            has a number that nothing else has.
  * Guarantee. Every row gets a name and an offset or the mark that they are not known; nothing is guessed. Memory grows
  *            with the number of open handles, of files and of threads, not with that of the rows.
  */

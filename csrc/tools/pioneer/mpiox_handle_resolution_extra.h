@@ -1,9 +1,9 @@
 /*
- * mpiox_handle_resolution_extra.h - what the column `extra` of a row tells the sanitization.
+ * mpiox_handle_resolution_extra.h - the facts of a row's column `extra` for the sanitization.
  *
  * Problem.   The column is a JSON object whose texts differ from row to row; an interpreter takes long.
- * Algorithm. One pass over the object's own keys; values of other keys are skipped. What is no object, and what stands
- *            behind the first mistake in one, tells nothing.
+ * Algorithm. One pass over the object's own keys; values of other keys are skipped. A text that is no object, and text
+ *            behind the first mistake in one, is ignored.
  */
 #ifndef MPIOX_HANDLE_RESOLUTION_EXTRA_H
 #define MPIOX_HANDLE_RESOLUTION_EXTRA_H

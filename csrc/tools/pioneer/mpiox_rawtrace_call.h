@@ -8,13 +8,13 @@
  * Guarantee. Nothing is guessed: an argument that is no number leaves its column null and is kept in `extra`.
  *
  * Names.     A relative name is joined to its directory: that of openat, else the working folder of the call's thread,
- *            which strace -y tells beside AT_FDCWD and by what a new descriptor stands for, and which chdir changes. So
- *            one file has one name, whatever call it is an argument of. Before the folder is told names stay relative.
+ *            which strace -y prints beside AT_FDCWD and for a new descriptor, and which chdir changes. So one file has
+ *            one name, whatever call it is an argument of. Before the folder is known names stay relative.
  *
  * Words: file, file2 (the other name of a call with two, a key of `extra`), to_dir (the folder of that one), handle,
  * handle_address (the variable of a handle), size, offset, unit (size is a product). count (as unit, and kept),
- * datatype (as unit where the handle tells, and kept), etype (kept, with its size), iov (size is the sum of iov_len),
- * dir (of openat), "..." (all that follow). "=handle" at the end: the function returns a new handle.
+ * datatype (as unit if the handle has it, and kept), etype (kept, with its size), iov (size is the sum of iov_len), dir
+ * (of openat), "..." (all that follow). "=handle" at the end: the function returns a new handle.
  */
 #ifndef MPIOX_RAWTRACE_CALL_H
 #define MPIOX_RAWTRACE_CALL_H

@@ -3,9 +3,9 @@
  *
  *   START END FUNCTION LEVEL TYPE ( ARGUMENT ARGUMENT ... )
  *
- * Problem.   Arguments are told by position, separated by blanks; a file stands in place of its descriptor, "0-2" (the
- *            third file of rank 0) in place of an MPI file. LEVEL counts all recorded calls around one, of HDF5 and of
- *            the application too, and is 0 everywhere with RECORDER_LOG_LEVEL=0.
+ * Problem.   Arguments are printed by position, separated by blanks; a file stands in place of its descriptor, "0-2"
+ *            (the third file of rank 0) in place of an MPI file. LEVEL counts all recorded calls around one, of HDF5
+ *            and of the application too, and is 0 everywhere with RECORDER_LOG_LEVEL=0.
  * Algorithm. Times are read digit by digit: their nanoseconds are exact, where a double has 53 bits. Arguments get
  *            their meaning from the signatures of mpiox_rawtrace_call.h. A text where a handle belongs is a file in
  *            calls of POSIX and stdio; its number, and that of an MPI file, is the handle, so that positions are known.

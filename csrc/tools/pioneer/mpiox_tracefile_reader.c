@@ -5,7 +5,7 @@
  *            order of the starts.
  * Algorithm. A beginning takes a row, which the record fills later. A batch ends where no call is open, so that
  *            sorting within a batch is enough; one that grows too long is ended all the same. A block whose checksum is
- *            wrong, or that cannot be parsed, is left out; the next one says how many records there were.
+ *            wrong, or that cannot be parsed, is left out; the next one has the number of its records.
  *            Calls in which a process has ended are rows too: what was begun and has no record, and what stands in a
  *            slot.
  */

@@ -1,8 +1,8 @@
 /*
  * mpiox_tracefile_reader.h - a trace file as rows, batch by batch.
  *
- * Guarantee. Any file, whole, truncated or damaged, is read to its end without a crash and in bounded memory. What
- *            could not be read is told as problems, and counted where the file says how much it was.
+ * Guarantee. Any file, whole, truncated or damaged, is read to its end without a crash and in bounded memory.
+ *            Unreadable parts are returned as problems, and counted if the file has their number.
  */
 #ifndef MPIOX_TRACEFILE_READER_H
 #define MPIOX_TRACEFILE_READER_H

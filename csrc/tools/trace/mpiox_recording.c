@@ -1,14 +1,14 @@
 /*
  * mpiox_recording.c - see mpiox_recording.h.
  *
- * Problem.   What a person asks of a run, where the time went, which files, which sizes, fits into a few KiB a file; a
+ * Problem.   A user's questions about a run (where the time went, which files, which sizes) need a few KiB a file; a
  *            trace of it takes some bytes for each of billions of calls.
  * Algorithm. The counters are those of Darshan's runtime, by the table of pioneer/darshan/meanings.py. Those of POSIX
  *            and stdio grow with each call, wherever it was made, those of MPI-IO with what the program itself calls.
  *            Where there is MPI they grow from the end of MPI_Init to the beginning of MPI_Finalize. A file that has no
  *            room for its own record is counted in that of the others.
  *            Programs mostly do what they did before: where the counters of an access are is remembered by file,
- *            direction and size, so that the next one looks for nothing.
+ *            direction and size, so that the next one needs no search.
  * Guarantee. The same numbers as pioneer/darshan/records.py makes of a trace. Memory does not depend on the calls.
  */
 #include "mpiox_recording.h"

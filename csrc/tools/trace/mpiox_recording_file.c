@@ -3,11 +3,11 @@
  *
  * Problem.   However long a run, and however many its processes and files, what is recorded on a node may take 64 MiB;
  *            and a store into a mapping without disk space kills.
- * Algorithm. A process has its share of the node, by the number of ranks that its launcher tells. The file is mapped as
- *            a whole; disk space is taken in steps, before it is written to. Each step is charged to an account of the
- *            node, a word in a small mapped file beside the recordings.
- * Guarantee. The files of a node together take what the account allows. Without more room the recording goes on in what
- *            it has.
+ * Algorithm. A process has its share of the node, by the launcher's number of ranks. The file is mapped as a whole;
+ *            disk space is taken in steps, before it is written to. Each step is charged to an account of the node, a
+ *            word in a small mapped file beside the recordings.
+ * Guarantee. The files of a node together take what the account allows. Without more room the recording continues in
+ *            its present space.
  */
 #include "mpiox_recording_file.h"
 

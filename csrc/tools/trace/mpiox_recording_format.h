@@ -3,7 +3,7 @@
  * reads.
  *
  * Problem.   A trace grows with the calls. A recording must not, must survive the death of its process at any moment,
- *            and tell what it lacks.
+ *            and show what is missing.
  * Layout.    A header, then items one behind the other, each with its kind and its bytes (a multiple of 8), up to
  *            `used`. An item is complete before `used` includes it; what it counts grows in place. Moments are
  *            CLOCK_MONOTONIC in ns; 0: there is none. Arrays of two: reads, writes.

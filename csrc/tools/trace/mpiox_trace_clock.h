@@ -1,13 +1,14 @@
 /*
- * mpiox_trace_clock.h - the time, as CLOCK_MONOTONIC tells it.
+ * mpiox_trace_clock.h - the time of CLOCK_MONOTONIC.
  *
  * Problem.   Two readings of the clock are half of what recording a call costs: the C library's waits for every load
  *            before it, reads its parameters from a page of the kernel, and is called through two tables.
  * Algorithm. Where the kernel itself takes the time from the processor's counter, that is read here, and turned into ns
  *            by a straight line through the last two moments at which both were read. A line holds for 8 ms at most;
- *            then the clock is asked again. The line is under a sequence number, which nobody waits for: who finds it
- *            odd, or changed, asks the clock. Elsewhere (another counter, another processor) the clock is asked always.
- * Guarantee. Within some tens of ns the time that clock_gettime() tells. The times of a thread never go back.
+ *            then the clock is read again. The line has a sequence number, for which no thread waits: a thread that
+ *            finds it odd, or changed, reads the clock. Elsewhere (another counter, another processor) the clock is
+ *            always read.
+ * Guarantee. The time is that of clock_gettime() within some tens of ns. The times of a thread never go back.
  */
 #ifndef MPIOX_TRACE_CLOCK_H
 #define MPIOX_TRACE_CLOCK_H

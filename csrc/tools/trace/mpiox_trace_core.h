@@ -10,8 +10,8 @@
  *   call.offset = ...;                     what there is to say
  *   mpiox_trace_commit(&call, result);
  *
- * _start_on says at once what it is made on: a descriptor or a stream. A call that has been started and is not to be
- * recorded after all ends with mpiox_trace_drop().
+ * _start_on also passes what the call is made on: a descriptor or a stream. A call that has been started and is not to
+ * be recorded after all ends with mpiox_trace_drop().
  *
  * errno is as the call has left it. A call that others may be made inside of has mpiox_trace_enter() in place of _start
  * and mpiox_trace_leave() in place of _commit.

@@ -1,9 +1,9 @@
 /*
  * mpiox_trace_descriptors.c - see mpiox_trace_descriptors.h.
  *
- * Algorithm. read(2) and write(2) do not say where: the position is followed, from open to lseek to transfer, once for
- *            all descriptors that dup(2) has made of one. Where others move it, too (O_APPEND, a fork) the kernel is
- *            asked after the transfer. Look-ups take no lock; changes do.
+ * Algorithm. read(2) and write(2) have no offset: the tracer follows the position from open to lseek to transfer, once
+ *            for all duplicates (dup(2)) of a descriptor. If others move it, too (O_APPEND, a fork), the tracer queries
+ *            the kernel after the transfer. Look-ups take no lock; changes do.
  */
 #include "mpiox_trace_descriptors.h"
 

@@ -1,5 +1,5 @@
 /*
- * mpiox_trace_event.c - what libmpiio_ext tells of its own doings (csrc/core/common/mpiox_event.h finds this function).
+ * mpiox_trace_event.c - events of libmpiio_ext itself (csrc/core/common/mpiox_event.h finds this function).
  */
 #include <errno.h>
 #include <fcntl.h>

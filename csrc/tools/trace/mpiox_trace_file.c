@@ -7,8 +7,8 @@
  *            `committed` of the mapped header is stored with release order. The kernel keeps mapped pages of a process
  *            that dies. No descriptor stays open in between: programs close ones that are not their own. A block that
  *            the next item does not fit into is finished with its checksum.
- * Guarantee. A reader finds whole items below `committed`, at every moment. A trace that can grow no further says so
- *            once, and stays valid.
+ * Guarantee. A reader finds whole items below `committed`, at every moment. A trace that can grow no further reports
+ *            this once, and stays valid.
  */
 #include "mpiox_trace_file.h"
 

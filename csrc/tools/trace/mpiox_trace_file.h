@@ -1,6 +1,6 @@
 /*
- * mpiox_trace_file.h - writing the trace file of this process. All functions: under mpiox_trace_lock(), but for
- * those that say otherwise.
+ * mpiox_trace_file.h - writing the trace file of this process. All functions need mpiox_trace_lock(), unless stated
+ * otherwise.
  */
 #ifndef MPIOX_TRACE_FILE_H
 #define MPIOX_TRACE_FILE_H

@@ -3,9 +3,9 @@
  *
  * Problem.   Threads, signal handlers and the tracer's own calls must not disturb each other, at the cost of some tens
  *            of nanoseconds a call.
- * Algorithm. A word in memory: whoever finds it taken yields. A process of one thread leaves it alone. A thread notes
- *            that it is inside the tracer before it takes the lock; calls it makes then, or a signal handler in it, are
- *            not recorded.
+ * Algorithm. A word in memory: a thread that finds it taken yields. A process of one thread leaves it alone. A thread
+ *            notes that it is inside the tracer before it takes the lock; calls it makes then, or a signal handler in
+ *            it, are not recorded.
  */
 #ifndef MPIOX_TRACE_LOCK_H
 #define MPIOX_TRACE_LOCK_H

@@ -1,7 +1,7 @@
 /*
  * mpiox_trace_paths.c - calls on names: stat, access, unlink, rename, folders.
  *
- * Problem.   Python looks for its modules in the folders of its path, thousands of times.
+ * Problem.   Python searches for its modules in the folders of its path, thousands of times.
  * Algorithm. In a process that has Python a stat that finds a folder, and reading a folder, is not recorded unless that
  *            is asked for, and no reading of a link, by which it finds itself. What is done to files, and folders
  *            that are made, renamed, removed, always is.

@@ -2,10 +2,10 @@
  * mpiox_trace_process.c - the life of a traced process: its start, its end, and what it turns into.
  *
  * Problem.   A process ends by exit(), by _exit() or by another program in its place, and has children.
- * Algorithm. The trace file is closed where the process says that it ends. A child has a file of its own, from its
- *            first record on. vfork(), whose child works in its parent's memory, is fork() here. A thread that is
- *            created inside of an MPI-IO call works for it: its calls are as deep as their creator's.
- * Guarantee. What ends without a word (a signal, abort) leaves a trace that is whole up to its last call.
+ * Algorithm. The trace file is closed when the process ends by exit(). A child has a file of its own, from its first
+ *            record on. vfork(), whose child works in its parent's memory, is fork() here. A thread that is created
+ *            inside of an MPI-IO call works for it: its calls are as deep as their creator's.
+ * Guarantee. A process that ends by a signal or abort leaves a trace that is complete up to its last call.
  */
 #include <errno.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /*
  * mpiox_trace_view.h - the file type of a view as text, so that the same view can be set when a trace is carried out.
  *
- * Problem.   The size and the extent of a file type do not tell where its bytes are.
+ * Problem.   The size and the extent of a file type do not show where its bytes are.
  * Algorithm. The type is taken apart by MPI_Type_get_envelope and MPI_Type_get_contents, and what made it is written
  *            down, types inside of it likewise. Numbers are bytes where MPI allows both. `pioneer/path/file_types.py`
  *            reads it:

@@ -8,8 +8,8 @@ Algorithm.  Jobs that run, pause, end or have ended are written when what is sai
             be older than `GRACE_S`: a younger job may have begun after the list was taken. Who was missing in the last
             list stands in ``scheduler/.missing``, since each list may be read by a process of its own. What ended, or
             was not listed, long ago is taken away.
-Guarantees. A list that could not be had, or is none, changes nothing. A job that is not listed is never said to have
-            ended: only a state that Slurm gives does that. One that is listed again is what the list says.
+Guarantees. A list that could not be had, or is none, changes nothing. A job that is not listed is never reported as
+ended: only a state that Slurm gives does that. One that is listed again is what the list says.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What the scheduler says of jobs, in the arbiter's folder: a file each, below ``scheduler``.
 
-Problem.    Slurm's prolog and epilog, and whoever reads its list of jobs, must tell the arbiter about jobs, from other
-            hosts, in a moment, without a process that could be missing.
+Problem.    Slurm's prolog and epilog, and readers of its list of jobs, must report jobs to the arbiter,
+            from other hosts, in a moment, without a process that could be missing.
 Format.     ``scheduler/ID``, lines of a word and a value: ``mpiox-scheduled 1``, ``id``, ``state`` (Slurm's word),
             ``nodes`` or ``nodelist``, ``processes``, ``name``; ``-`` for what is not known. Replaced by renaming.
 Guarantees. A file that is none of these is left out and named once. Who may write the folder may end jobs' claims: it

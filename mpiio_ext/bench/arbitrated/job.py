@@ -1,4 +1,4 @@
-"""One job: it writes a pattern over and over until it is told to stop, and says how much it wrote when.
+"""One job: it writes a pattern over and over until it is stopped, and prints how much it wrote when.
 
     mpirun -n 2 python -m mpiio_ext.bench.arbitrated.job FILE STOP PATTERN
 

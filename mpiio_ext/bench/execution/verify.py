@@ -1,7 +1,7 @@
 """Is every byte of the files what it must be? Read by other means than the interface under test.
 
 The arrays are cut into chunks that are dealt to the ranks; each rank compares its chunks with the content, and bytes
-that nobody writes with zero. A raw file must also hold nothing else and end with its last written byte.
+that no rank writes with zero. A raw file must also hold nothing else and end with its last written byte.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The form of parameter files, stated as types; what they cannot say is checked behind them.
 
-Guarantee. Every mistake is told with its place: kernels and their presets, interfaces and parameters are those that
-           there are. The command line checks the values of its options.
+Guarantee. Every mistake is reported with its place: kernels and their presets, interfaces and parameters are
+           those that there are. The command line checks the values of its options.
 """
 
 from __future__ import annotations

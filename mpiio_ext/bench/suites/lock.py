@@ -2,7 +2,8 @@
 
 `flock` is used, which the operating system takes back when the process ends, however it ends: the file of a suite that
 crashed is no obstacle. Where the file system has no `flock` (Lustre mounted with ``noflock``), the file's being there
-is the lock (O_EXCL); after a crash somebody has to remove it, and the message says how. The file says who holds it.
+is the lock (O_EXCL); after a crash the user has to remove it, and the message has the command. The file says who holds
+it.
 """
 
 from __future__ import annotations
