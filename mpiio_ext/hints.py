@@ -7,11 +7,12 @@ What a hint means, and which source wins, is told in ``docs/howto/hints.md``.
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext._load import check_in_time
@@ -36,6 +37,7 @@ __all__ = [
 ]
 
 _PREFIX = "mpiox_"
+_Class = TypeVar("_Class")
 _PLAIN = re.compile(r"[A-Za-z0-9_./+*?%@=-]+")
 _VALUE_BYTES = 1024
 
@@ -226,6 +228,23 @@ def markdown_table() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _suggesting(cls: type[_Class]) -> type[_Class]:
+    """Let a dataclass name the field next to a keyword argument that does not exist."""
+    known = [item.name for item in dataclasses.fields(cls)]  # type: ignore[arg-type]
+    init: Any = cls.__init__
+
+    @functools.wraps(init)
+    def checked(self: Any, *arguments: Any, **named: Any) -> None:
+        for name in named.keys() - set(known):
+            near = difflib.get_close_matches(name, known, n=1)
+            raise TypeError(f"{name} is no hint" + (f"; did you mean {near[0]}?" if near else ""))
+        init(self, *arguments, **named)
+
+    setattr(cls, "__init__", checked)  # noqa: B010  (mypy lets no method be assigned)
+    return cls
+
+
+@_suggesting
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hints:
     """A checked set of hints, to be handed to ``MPI.File.Open`` or to an unchanged program.

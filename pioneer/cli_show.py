@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import re
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo, page
 from mpiio_ext.errors import ArgumentError
@@ -58,6 +59,7 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
     "sequence of up to 8 operations as one line each.",
 )
 @click.option("--brief", is_flag=True, help="Groups, files and sessions, without the operations.")
+@json_option("Print these operations as JSON, a list with one object for each.")
 @click.option("--pager/--no-pager", default=None, help="Page through it.  [default: if the output is a terminal]")
 def show(
     workload_path: Path,
@@ -68,6 +70,7 @@ def show(
     tail: int | None,
     fold: bool,
     brief: bool,
+    as_json: bool,
     pager: bool | None,
 ) -> None:
     """Print a workload PATH as text: one line for each group, file, session and operation.
@@ -81,12 +84,17 @@ def show(
       mpiio-ext pioneer show run.parquet --file log --tail 20
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.pioneer.path import WorkloadPath
-    from mpiio_ext.pioneer.show import Selection
+    from mpiio_ext.pioneer.show import Selection, operations_of
     from mpiio_ext.pioneer.show import show as lines_of
 
+    if as_json and (fold or brief):
+        raise click.UsageError("--json has every operation: it goes with neither --fold nor --brief")
     selection = Selection(first=operations[0], last=operations[1], file=file, rank=rank, head=head, tail=tail)
     try:
         path = WorkloadPath.load(workload_path)
+        if as_json:
+            echo(json.dumps(operations_of(path, selection)))
+            return
         blocks = _blocks(lines_of(path, str(workload_path), selection, fold=fold, brief=brief))
         if sys.stdout.isatty() if pager is None else pager:
             page(blocks)

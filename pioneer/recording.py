@@ -9,12 +9,27 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
-from mpiio_ext.common.called import Option, call, words_of
+from mpiio_ext.common.called import Several, call, keywords, words_of
 from mpiio_ext.pioneer.path import WorkloadPath
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
-def record(command: Sequence[str], **options: Option) -> WorkloadPath:
+
+class TraceOptions(TypedDict, total=False):
+    """Options of ``mpiio-ext trace``, by name."""
+
+    extension: bool | None
+    system_files: bool | None
+    only: Several
+    skip: Several
+    folders: bool | None
+
+
+@keywords(TraceOptions)
+def record(command: Sequence[str], **options: Unpack[TraceOptions]) -> WorkloadPath:
     """Run a program once under the tracer, and return what it did as a workload path.
 
     Parameters

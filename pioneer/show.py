@@ -205,6 +205,12 @@ def _fits(name: str, wanted: str) -> bool:
     return fnmatch.fnmatchcase(name, wanted) if set(wanted) & set("*?") else wanted in name
 
 
+def operations_of(path: WorkloadPath, selection: Selection) -> list[dict[str, object]]:
+    """Return the selected operations, each as {column of a workload path: value}."""
+    found: list[dict[str, object]] = path.table.take(_Text(path, selection).rows()).to_pylist()
+    return found
+
+
 def show(
     path: WorkloadPath, name: str, selection: Selection | None = None, *, fold: bool = False, brief: bool = False
 ) -> Iterator[str]:

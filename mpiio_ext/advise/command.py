@@ -497,7 +497,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
     type=click.FloatRange(0.5, 0.9999),
     help="Of the decision.  [default: 0.95; less, but not below 0.75, if the budget allows no more]",
 )
-@click.option("--seed", type=int, default=1, show_default=True)
+@click.option("--seed", type=int, default=0, show_default=True)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
 def advise(
     budget: float,

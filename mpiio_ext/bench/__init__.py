@@ -29,22 +29,61 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
-from mpiio_ext.common.called import Option, call, words_of
+from mpiio_ext.common.called import Number, Quantity, Several, call, keywords, words_of
 
 if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
     from mpiio_ext.report.found import Found
 
 __all__ = ["run"]
 
 
+class BenchOptions(TypedDict, total=False):
+    """Options of ``mpiio-ext bench``, by name."""
+
+    suite: str | None
+    quick: bool | None
+    archive: str | None
+    workload: str | None
+    kernel: str | None
+    preset: str | None
+    scale: Number
+    param: Several
+    interface: str | None
+    method: str | None
+    delegates: Quantity
+    delegate_mode: str | None
+    size: Quantity
+    block: str | None
+    transfer: Quantity
+    piece: Quantity
+    ghost: Number
+    steps: Number
+    seed: Number
+    repeats: Number
+    budget: Quantity
+    read_shift: Number
+    hint: Several
+    stripe_size: Quantity
+    stripe_count: Number
+    native_limit: Quantity
+    native_size: Quantity
+    keep: bool | None
+    figures: bool | None
+    page: bool | None
+    progress: bool | None
+
+
+@keywords(BenchOptions)
 def run(
     path: str | Path = ".",
     *,
     launcher: Sequence[str] = ("mpirun", "-n", "4"),
     output: str | Path | None = None,
-    **options: Option,
+    **options: Unpack[BenchOptions],
 ) -> Found:
     """Measure a file system under each method, and return what was measured.
 

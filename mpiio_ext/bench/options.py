@@ -30,7 +30,7 @@ PRESETS: dict[str, dict[str, Any]] = {
     "quick": {
         "size": "8MiB",
         "block": "64KiB,512B",
-        "repetitions": 3,
+        "repeats": 3,
         "method": "native,auto,even,group_cyclic,transpose",
         "native_limit": 2.0,
         "preset": "quick",
@@ -183,7 +183,7 @@ _EPILOG = """
 \b
 Examples:
   mpirun -n 4 mpiio-ext bench --suite quick --path /dev/shm
-  mpirun -n 4 mpiio-ext bench --path /lustre/me --size 4GiB --repetitions 5
+  mpirun -n 4 mpiio-ext bench --path /lustre/me --size 4GiB --repeats 5
   mpirun -n 4 mpiio-ext bench -w interleaved --block 8,64,4KiB -m native,auto,even
   mpirun -n 4 mpiio-ext bench -k vpic -i hdf5 -P particles=1000000 -m native,group_cyclic
   mpiio-ext bench --suite tokio-abc --scale 0.1 --dry-run --ranks 64
@@ -354,10 +354,10 @@ class _Bench(LazyGroup):
     "--ghost", type=click.IntRange(min=0), default=2, metavar="CELLS", help="tiles2d: ghost cells on each side."
 )
 @click.option("--steps", type=click.IntRange(min=1), default=5, metavar="N", help="btio: time steps in the file.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, metavar="N", help="random: seed of the layout.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, metavar="N", help="random: seed of the layout.")
 @click.option(
     "-r",
-    "--repetitions",
+    "--repeats",
     type=click.IntRange(min=1),
     default=3,
     metavar="N",
@@ -369,7 +369,7 @@ class _Bench(LazyGroup):
     default="75s",
     metavar="TIME",
     help="Repeat fewer rows, and begin no repetition, that would end later than this; 0 = no limit, as when "
-    "--repetitions is given.",
+    "--repeats is given.",
 )
 @click.option(
     "--read-shift",
@@ -497,7 +497,7 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
 
     budget_s = values["budget"]
     in_suite = values["suite"].options if values["suite"] is not None else {}
-    counted = given("repetitions") or ("repetitions" in in_suite and "budget" not in in_suite)
+    counted = given("repeats") or ("repeats" in in_suite and "budget" not in in_suite)
     if counted and not given("budget"):
         budget_s = 0.0
     if values["ranks"] is not None and not (values["dry_run"] or values["list_kernels"]):
@@ -519,7 +519,7 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
         delegates=values["delegates"] or "1",
         delegate_mode=values["delegate_mode"],
         hints=_hints(values),
-        repetitions=values["repetitions"],
+        repetitions=values["repeats"],
         budget_s=budget_s,
         read_shift=values["read_shift"],
         native_limit_s=values["native_limit"],

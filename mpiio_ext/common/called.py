@@ -2,21 +2,26 @@
 
 Problem. A tuner sets variables and takes signals, and the bench is an MPI program: neither belongs into the process of
 a notebook. Algorithm: the command runs as a child. Guarantee: a command that fails raises, with the last line that it,
-and not its launcher, has said.
+and not its launcher, has said. The options of a command are a TypedDict: mypy checks them, and `keywords` shows them.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 
-#: True is a flag, False its opposite where it has one; a sequence is an option that is repeated; None is left out.
-Option = str | int | float | bool | Sequence[str] | None
+#: Values of options: a size or time as text or in bytes or seconds; a number; an option that may be repeated.
+Quantity = str | int | float | None
+Number = int | float | None
+Several = str | Sequence[str] | None
 
+Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: How a line of an error begins; launchers say more lines behind it.
 _ERROR = re.compile(r"(mpiio[-_]ext[\w. -]*|\w*Error): ")
@@ -37,10 +42,29 @@ class CommandError(MpiioExtError):
         self.status = status
 
 
-def words_of(options: Mapping[str, Option], *opposites: str) -> Iterator[str]:
+def keywords(options: type) -> Callable[[Function], Function]:
+    """Return a decorator that puts the keys of a TypedDict in place of ``**options``, for help() and completion."""
+    given = [
+        inspect.Parameter(
+            name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=getattr(kind, "__forward_arg__", kind)
+        )
+        for name, kind in options.__annotations__.items()
+    ]
+
+    def decorate(function: Function) -> Function:
+        own = inspect.signature(function)
+        before = [each for each in own.parameters.values() if each.kind is not inspect.Parameter.VAR_KEYWORD]
+        function.__signature__ = own.replace(parameters=[*before, *given])  # type: ignore[attr-defined]
+        return function
+
+    return decorate
+
+
+def words_of(options: Mapping[str, object], *opposites: str) -> Iterator[str]:
     """Yield the words of options.
 
-    ``metric_regex="x"`` is ``--metric-regex x``, and False of `opposites` is ``--no-NAME``.
+    ``metric_regex="x"`` is ``--metric-regex x``, True is a flag, and False of `opposites` is ``--no-NAME``. A sequence
+    is an option that is repeated; None is left out.
     """
     for name, value in options.items():
         flag = "--" + name.replace("_", "-")
@@ -49,7 +73,7 @@ def words_of(options: Mapping[str, Option], *opposites: str) -> Iterator[str]:
         elif value is False and name in opposites:
             yield f"--no-{flag[2:]}"
         elif value is not None and value is not False:
-            for each in [value] if isinstance(value, (str, int, float)) else value:
+            for each in value if isinstance(value, Sequence) and not isinstance(value, str) else [value]:
                 yield from (flag, str(each))
 
 

@@ -14,6 +14,7 @@ takes no file; where it is printed, standard output has nothing else.
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import importlib
 import itertools
@@ -22,7 +23,7 @@ import re
 import signal
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
@@ -220,6 +221,22 @@ def kept_help(words: Sequence[str]) -> str | None:
     return next((kept[name] for name in asked if name in kept), None)
 
 
+def _nearest(error: click.ClickException) -> str:
+    """Return a question that names the command or choice next to the misspelt one.
+
+    "" if there is none, or if click asks by itself, as it does for groups that are not lazy from version 8.4 on.
+    """
+    names: Iterable[str] = ()
+    if isinstance(error, click.BadParameter) and error.param is not None:
+        names = getattr(error.param.type, "choices", ())
+    elif isinstance(error, click.UsageError) and error.ctx is not None and error.message.startswith("No such command"):
+        group = error.ctx.command
+        names = group.list_commands(error.ctx) if isinstance(group, click.Group) else ()
+    word = re.search("'(.*?)'", error.message)
+    near = difflib.get_close_matches(word[1], [str(name) for name in names], n=1) if word else []
+    return f" Did you mean '{near[0]}'?" if near and not getattr(error, "possibilities", None) else ""
+
+
 class LazyGroup(click.Group):
     """A group whose commands are imported when they are called, and whose errors are lines.
 
@@ -273,7 +290,7 @@ class LazyGroup(click.Group):
             try:
                 return super().invoke(ctx)
             except click.ClickException as error:  # names of what was given
-                error.message = printable(_indented(error.message))  # type: ignore[misc]
+                error.message = printable(_indented(error.message + _nearest(error)))  # type: ignore[misc]
                 raise
             except ModuleNotFoundError:
                 with self._needing(ctx.invoked_subcommand or ""):

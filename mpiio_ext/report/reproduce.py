@@ -25,7 +25,7 @@ _GENERAL = (
     ("--read-shift", "read_shift", 1),
     ("--native-limit", "native_limit_s", 6.0),
     ("--native-size", "native_bytes", 0),
-    ("--repetitions", "repetitions", 3),
+    ("--repeats", "repetitions", 3),
 )
 
 

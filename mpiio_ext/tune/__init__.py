@@ -25,22 +25,49 @@ found      that JSON for callers from Python
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, TypedDict
 
-from mpiio_ext.common.called import Option, call, words_of
+from mpiio_ext.common.called import Number, Quantity, Several, call, keywords, words_of
 from mpiio_ext.tune.found import Tuned
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
 
 __all__ = ["run"]
 
 
-def run(command: Sequence[str], *, kind: str = "tune", output: str | Path = "tuned.hints", **options: Option) -> Tuned:
+class TuneOptions(TypedDict, total=False):
+    """Options of ``mpiio-ext tune``, by name."""
+
+    budget: Quantity
+    trials: Number
+    metric: str | None
+    metric_regex: str | None
+    lower_is_better: bool | None
+    files: str | None
+    hint: Several
+    hints_file: str | None
+    striping: bool | None
+    allow_direct: bool | None
+    subfiles: bool | None
+    unmerged: bool | None
+    before: str | None
+    kernel: str | None
+    scratch: str | None
+    log: str | None
+    confidence: Number
+    seed: Number
+
+
+@keywords(TuneOptions)
+def run(command: Sequence[str], *, output: str | Path = "tuned.hints", **options: Unpack[TuneOptions]) -> Tuned:
     """Find hints under which a program is faster, and write them to a file when they are proven.
 
     Parameters
     ----------
     command : the program, with its launcher and arguments.
-    kind : ``"tune"``, or ``"advise"`` to search on one traced run of it.
     output : the hints file.
     **options : those of the command, by name: ``budget="5m"``, ``metric_regex="..."``.
 
@@ -54,5 +81,10 @@ def run(command: Sequence[str], *, kind: str = "tune", output: str | Path = "tun
     CommandError
         The program, or the search, has failed.
     """
+    return carry_out("tune", command, output, options)
+
+
+def carry_out(kind: str, command: Sequence[str], output: str | Path, options: Mapping[str, object]) -> Tuned:
+    """Return what ``mpiio-ext tune`` or ``advise``, which is `kind`, finds; the rest as of `run`."""
     words = [kind, *words_of(options), "--output", str(output), "--json"]
     return Tuned(json.loads(call(words, program=command)))

@@ -28,7 +28,7 @@ class Plan:
     trials: int | None = None
     confidence: float = 0.95
     may_fall: bool = False
-    seed: int = 1
+    seed: int = 0
     subject: str = "the program"
     merges: bool = True
 

@@ -114,7 +114,7 @@ def test_a_job_is_ended(extension: str, tmp_path: pathlib.Path, moment: str, del
         "-m",
         "mpiio_ext.bench",
         "--quick",
-        "--repetitions",
+        "--repeats",
         "500",
         "--workload",
         "interleaved,block3d",

@@ -27,7 +27,7 @@ source = "a test"
 workload = "contiguous"
 size = "200KiB"
 method = ["native", "auto"]
-repetitions = 2
+repeats = 2
 [[kernels]]
 kernel = "vpic"
 interfaces = ["mpiio"]

@@ -9,17 +9,21 @@ import pathlib
 import re
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import get_type_hints
 
+import click
 import pyarrow as pa
 import pytest
 
 import mpiio_ext
+import mpiio_ext.advise
 import mpiio_ext.bench
 import mpiio_ext.tune
 from mpiio_ext import stats
 from mpiio_ext.analytics.jobs.umami.rows import Umami
 from mpiio_ext.analytics.run.shown import RunReport
-from mpiio_ext.common.called import CommandError, Option, call, words_of
+from mpiio_ext.common.called import CommandError, Number, Quantity, Several, call, words_of
 from mpiio_ext.common.shown import MOST_SHOWN
 from mpiio_ext.delegates.arbitration import Simulation, catalogue
 from mpiio_ext.errors import ArgumentError
@@ -28,9 +32,12 @@ from mpiio_ext.layout import Layout, inspect
 from mpiio_ext.partitioning import Geometry, Plan, plan
 from mpiio_ext.pioneer import Profile, WorkloadPath
 from mpiio_ext.pioneer.path.document import PathInfo
+from mpiio_ext.pioneer.recording import TraceOptions, record
 from mpiio_ext.report.found import Found
 from mpiio_ext.tune.found import Tuned
+from support.commands import COMMANDS
 from support.launch import ROOT
+from support.options import kind_of
 
 PAGE = (ROOT / "docs/reference/api.md").read_text(encoding="utf-8")
 IMPORTS = re.findall(r"`from ([\w.]+) import ([\w, ]+)`", PAGE)
@@ -184,6 +191,35 @@ def test_what_the_public_functions_return_shows_itself() -> None:
     assert all(callable(getattr(kind, "_repr_html_", None)) for kind in SHOWN)
 
 
+@pytest.mark.parametrize(
+    ("function", "options", "command", "left_out"),
+    [
+        (mpiio_ext.tune.run, mpiio_ext.tune.TuneOptions, "tune", {"dry_run"}),
+        (mpiio_ext.advise.run, mpiio_ext.advise.AdviseOptions, "advise", set()),
+        (mpiio_ext.bench.run, mpiio_ext.bench.BenchOptions, "bench", {"path", "list", "dry_run", "ranks"}),
+        (record, TraceOptions, "trace", {"dry_run"}),
+    ],
+)
+def test_keyword_arguments_are_the_options_of_the_command(
+    function: Callable[..., object], options: type, command: str, left_out: set[str]
+) -> None:
+    """Each has the type of its option, and `help` and completion show it; what prints instead of runs is left out."""
+    kinds: dict[str, object] = {"flag": bool | None, "text": str | None, "path": str | None}
+    kinds |= {"number": Number, "size": Quantity, "duration": Quantity}
+    expected = {}
+    for option in COMMANDS[command].params:
+        if isinstance(option, click.Option):
+            name = max(option.opts, key=len)[2:].replace("-", "_")
+            expected[name] = Several if option.multiple else kinds[kind_of(option)]
+    for name in {"output", "json"} | left_out:
+        expected.pop(name, None)
+    if command == "bench":
+        expected["delegates"] = Quantity  # a number, or "25%"
+    assert get_type_hints(options) == expected
+    shown = inspect_module.signature(function).parameters
+    assert expected.keys() < shown.keys() and "options" not in shown
+
+
 def test_options_by_name() -> None:
     given = {"quick": True, "budget": "5m", "hint": ["a=1", "b=2"], "metric_regex": None, "plot": False, "seed": 3}
     assert list(words_of(given)) == ["--quick", "--budget", "5m", "--hint", "a=1", "--hint", "b=2", "--seed", "3"]
@@ -206,5 +242,5 @@ def test_a_command_that_fails_raises_what_it_has_said(tmp_path: pathlib.Path) ->
 
 
 def test_false_is_the_opposite_of_a_flag_that_has_one() -> None:
-    options: dict[str, Option] = {"figures": False, "quick": True, "dry_run": False, "method": "auto", "limit": None}
+    options: dict[str, object] = {"figures": False, "quick": True, "dry_run": False, "method": "auto", "limit": None}
     assert [*words_of(options, "figures", "page")] == ["--no-figures", "--quick", "--method", "auto"]

@@ -124,5 +124,5 @@ def test_what_is_no_run_is_refused(tmp_path: Path, text: str, said: str) -> None
 def test_nothing_to_add_to(tmp_path: Path) -> None:
     done = CliRunner().invoke(command, ["--archive", str(tmp_path)])
     assert done.exit_code == 2 and "no results of the bench" in done.output
-    done = CliRunner().invoke(command, ["--into", str(tmp_path / "new"), "--path", str(tmp_path / "nowhere")])
+    done = CliRunner().invoke(command, ["--output", str(tmp_path / "new"), "--path", str(tmp_path / "nowhere")])
     assert done.exit_code == 2 and "no such folder" in done.output

@@ -279,7 +279,7 @@ def test_sizes(text, size):
         (["-i", "netcdf9"], "did you mean 'pnetcdf'"),
         (["-i", "adios"], "one of mpiio"),
         (["-m", "evn"], "did you mean 'even'"),
-        (["-r", "0"], "repetitions"),
+        (["-r", "0"], "repeats"),
         (["--hint", "cb_nodes"], "name=value"),
         (["--nonsense"], "No such option"),
         (["stray"], "No such command"),

@@ -32,7 +32,7 @@ UNUSABLE = {
     "bench compare": "--path none",
     "bench scaling": "--path none",
     "bench explore": "--pattern nosuch",
-    "bench arbitration": "--into text/folder",
+    "bench arbitration": "--output text/folder",
     "bench slurm": "--suite nosuch --nodes 1 --ranks-per-node 1 --time 1",
     "bench report": "text",
     "tune": "--hints-file none -- true",
@@ -110,7 +110,6 @@ def test_commands_without_json_print_no_results() -> None:
         "report",
         "bench",
         "bench explore",
-        "bench arbitration",
         "pioneer all",
         "pioneer timeline",
         "pioneer path",
@@ -123,10 +122,34 @@ def test_commands_without_json_print_no_results() -> None:
         "analyze connector site",
         "subfiles merge",
     }
-    texts = {"bench slurm", "completion", "delegates arbiter slurm-script", "pioneer show"}
+    texts = {"bench slurm", "completion", "delegates arbiter slurm-script"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
     status = {"delegates recover", "delegates wait", "subfiles rm", "subfiles mount"}
     assert set(COMMANDS) - flagged == files | texts | programs | status
+
+
+@pytest.mark.parametrize(
+    ("words", "near"),
+    [
+        ("benhc", "bench"),
+        ("bench explor", "explore"),
+        ("pioneer chek", "check"),
+        ("delegates arbitrate simulat", "simulate"),
+        ("bench compare --pattern inter409", "inter4096"),
+        ("bench explore --pattern sharde", "shared"),
+        ("bench --dry-run --workload interleavd", "interleaved"),
+    ],
+)
+def test_the_nearest_command_or_pattern_is_named(words: str, near: str) -> None:
+    command = [sys.executable, "-m", "mpiio_ext", *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert len(re.findall(rf"did you mean '{near}'\?", done.stderr, re.IGNORECASE)) == 1, done.stderr
+
+
+def test_one_seed_is_the_default() -> None:
+    seeds = {option.default for command in COMMANDS.values() for option in command.params if "--seed" in option.opts}
+    assert seeds == {0}
 
 
 @pytest.mark.parametrize("command", ["run", "trace"])

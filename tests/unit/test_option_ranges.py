@@ -36,7 +36,7 @@ BENCH: dict[str, tuple[tuple[str, str, str], tuple[str, ...], tuple[str, ...]]] 
     "--steps": (("1", "5", LARGEST_FILE), ("0", "-1"), ("-w", "btio")),
     "--seed": (("0", "1", str(2**128)), ("-1",), ("-w", "random")),
     "--read-shift": (("0", "1", LARGEST_FILE), ("-1",), ("-w", "contiguous")),
-    "--repetitions": (("1", "3", LARGEST_FILE), ("0", "-1"), ("-w", "contiguous")),
+    "--repeats": (("1", "3", LARGEST_FILE), ("0", "-1"), ("-w", "contiguous")),
     "--scale": (("1e-300", "0.5", "1000"), ("0", "-1", "1001", "inf", "nan"), ("-k", "vpic,e3sm_i")),
     "--budget": (("0", "5m", "1000000000h"), ("-1s", "inf", "nan"), ("-w", "contiguous")),
     "--native-limit": (("0", "6s", "1000000000h"), ("-1s", "inf", "nan"), ("-w", "contiguous")),

@@ -11,8 +11,8 @@ import re
 
 import click
 
-from mpiio_ext.common.options import Bandwidth, Counts, Duration, Size
 from support.commands import COMMANDS
+from support.options import kind_of
 
 #: Spelling of an option of several commands: its kind, and its meaning.
 SHARED = {
@@ -25,7 +25,6 @@ SHARED = {
     "--areas": ("path", "file: application -> science area"),
     "--before": ("text", "shell command before each run of the program"),
     "--budget": ("duration", "time that all of it may take"),
-    "--bytes": ("size", "size of the file that is measured"),
     "--complete": ("flag", "only rows without a missing column"),
     "--compute-nodes": ("number", "compute nodes of the system"),
     "--confidence": ("number", "probability with which what is decided on is true"),
@@ -84,8 +83,7 @@ SHARED = {
     "--published": ("flag", "filters of the published year"),
     "--quick": ("flag", "small and short"),
     "--ranks": ("number", "ranks of a launch"),
-    "--repeats": ("number", "repetitions inside a launch"),
-    "--repetitions": ("number", "repetitions, in which what is compared takes turns"),
+    "--repeats": ("number", "repetitions of a measurement"),
     "--results": ("path", "folders of results of the bench"),
     "--rounds": ("number", "launches of each point"),
     "--scratch": ("path", "folder for files that are made for a replay"),
@@ -95,6 +93,7 @@ SHARED = {
     "--shared-node": ("flag", "one I/O node for all jobs that get none"),
     "--since": ("text", "first day"),
     "--site": ("path", "facts of the site"),
+    "--size": ("size", "size of the files that are measured"),
     "--skip": ("text", "files that are left out"),
     "--source": ("path", "file of a monitoring source"),
     "--spin": ("duration", "end of each slack time that is spun for"),
@@ -118,28 +117,6 @@ SHARED = {
 }
 _UNIT = re.compile(r"-(?:s|us|ms|seconds|secs|minutes|hours|days|bytes|kib|mib|gib|kb|mb|gb)$")
 _SECONDS = re.compile(r"\b(?:in|of|many) (?:seconds|minutes|hours|days|bytes|KiB|MiB|GiB)\b")
-
-
-def kind_of(option: click.Option) -> str:
-    """Return of which kind an option's values are."""
-    if option.is_flag:
-        return "flag"
-    kinds = {
-        Size: "size",
-        Duration: "duration",
-        Bandwidth: "bandwidth",
-        click.Path: "path",
-        Counts: "number",
-        click.types.IntParamType: "number",
-        click.types.FloatParamType: "number",
-    }
-    for kind, name in kinds.items():
-        if isinstance(option.type, kind):
-            return name
-    if option.metavar and re.search(r"FILE|FOLDER|DIR|PATH", option.metavar) and "|" not in option.metavar:
-        return "path" if "pioneer:" not in option.metavar else "text"
-    known = {"_Paths": "path", "_SystemNodes": "number"}
-    return known.get(type(option.type).__name__, "text")
 
 
 OPTIONS = [

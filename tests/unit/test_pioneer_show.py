@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pathlib
 import re
 
@@ -356,6 +357,10 @@ def test_command(tmp_path: pathlib.Path) -> None:
     assert len(operations(result.output.splitlines())) == 3
     result = CliRunner().invoke(main, ["pioneer", "show", name, "--head", "3", "--tail", "2"])
     assert [line.split()[1] for line in operations(result.output.splitlines())] == ["1", "2"]
+    result = CliRunner().invoke(main, ["pioneer", "show", name, "--head", "3", "--tail", "2", "--json"])
+    assert json.loads(result.stdout) == path_of(KERNEL).table.slice(1, 2).to_pylist()
+    result = CliRunner().invoke(main, ["pioneer", "show", name, "--json", "--fold"])
+    assert result.exit_code == 2 and "neither --fold nor --brief" in result.output
     for text, said in (("6:4", "greater than the last"), ("a", "no range of global sequence IDs"), (":", "no range")):
         result = CliRunner().invoke(main, ["pioneer", "show", name, "--operations", text])
         assert result.exit_code == 2 and said in result.output

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import html
+import json
 import re
 import tempfile
 from dataclasses import asdict
@@ -16,7 +17,7 @@ from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, SetupError
-from mpiio_ext.common.commands import HELP, said
+from mpiio_ext.common.commands import HELP, json_option, output_option, said
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -30,7 +31,7 @@ def _newest(archive: Path) -> Path:
     found = [path for path in archive.rglob("results.json") if '"schema_version"' in path.read_text("utf-8")[:200]]
     if not found:
         raise SetupError(
-            f"{archive}: there are no results of the bench to add to; name them by --into, or run the bench first"
+            f"{archive}: there are no results of the bench to add to; name them by --output, or run the bench first"
         )
     return max(found, key=lambda path: path.stat().st_mtime_ns).parent
 
@@ -49,7 +50,7 @@ def _add_to_report(folder: Path) -> Path:
     return path
 
 
-def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, ...]) -> None:
+def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, ...], as_json: bool) -> None:
     if not path.is_dir():
         raise SetupError(f"--path {path}: no such folder")
     with tempfile.TemporaryDirectory(prefix="mpiio-arbitration-", dir=path) as folder:
@@ -60,16 +61,15 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
     environment = describe_environment([], path)
     found = results.document(runs, curves, configuration, environment)
     paths = results.write(into, found)
-    for line in results.lines(found):
+    for line in [json.dumps(found)] if as_json else results.lines(found):
         echo(line)
-    echo(f"results: {', '.join(each.name for each in paths)} in {into}")
+    echo(f"results: {', '.join(each.name for each in paths)} in {into}", err=as_json)
     if (into / "results.json").is_file():
-        echo(f"report: {_add_to_report(into)}")
+        echo(f"report: {_add_to_report(into)}", err=as_json)
 
 
 @click.command(context_settings={**HELP, "show_default": True})
-@click.option(
-    "--into",
+@output_option(
     type=_FOLDER,
     metavar="FOLDER",
     show_default="the newest below --archive",
@@ -104,8 +104,9 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
     default="thread",
     help="How delegates are started; threads of the ranks need no further processors.",
 )
+@json_option("Print the results as JSON; the names of files go to standard error.")
 def command(
-    into: Path | None,
+    output: Path | None,
     archive: Path,
     path: Path,
     policies: tuple[str, ...],
@@ -114,6 +115,7 @@ def command(
     seconds: float,
     lead: float,
     delegate_mode: str,
+    as_json: bool,
 ) -> None:
     """Run two small jobs under a live arbiter, once for each policy, and show their bandwidth over time.
 
@@ -123,13 +125,13 @@ def command(
     """
     setting = {"ranks": ranks, "io_nodes": io_nodes, "seconds": seconds, "lead_s": lead, "mode": delegate_mode}
     with said(OSError, status=EXIT_RUN):
-        target = into if into is not None else _newest(archive)
+        target = output if output is not None else _newest(archive)
         try:
             target.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise SetupError(f"--into {target}: cannot be made: {error.strerror}") from error
+            raise SetupError(f"--output {target}: cannot be made: {error.strerror}") from error
         try:
-            _run(target, path, setting, tuple(dict.fromkeys(policies)))
+            _run(target, path, setting, tuple(dict.fromkeys(policies)), as_json)
         except BaseException:
             with contextlib.suppress(OSError):  # not empty: it was there before
                 target.rmdir()

@@ -496,7 +496,7 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
 @click.command(name="compare", context_settings=HELP, help=__doc__)
 @click.option("--quick", is_flag=True, help="64 MiB, one round: two or three minutes on 2 cores.")
 @click.option("--ranks", type=click.IntRange(1), help="Ranks of every launch.  [default: 4, on hosts those of all]")
-@click.option("--bytes", "file_bytes", type=Size(1 << 16), help="Size of the file.  [default: 256MiB]")
+@click.option("--size", "file_bytes", type=Size(1 << 16), help="Size of the file.  [default: 256MiB]")
 @click.option("--rounds", type=click.IntRange(1), help="Launches per pattern and peer.  [default: 3]")
 @click.option("--repeats", default=3, show_default=True, type=click.IntRange(1), help="Repetitions inside a launch.")
 @click.option("--pattern", "patterns", multiple=True, type=click.Choice(list(PATTERNS)), help="Only these; repeatable.")

@@ -450,9 +450,14 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
 )
 @click.option("--ranks", default=4, show_default=True, type=click.IntRange(1), help="Ranks of the series over pieces.")
 @click.option(
-    "--bytes", "rank_bytes", type=Size(1 << 16), help="Size of the file of the series over ranks.  [default: 96MiB]"
+    "--size", "rank_bytes", type=Size(1 << 16), help="Size of the file of the series over ranks.  [default: 96MiB]"
 )
-@click.option("--pieces-bytes", type=Size(1000), help="Size of the file of the series over pieces.  [default: 100MB]")
+@click.option(
+    "--pieces-size",
+    "pieces_bytes",
+    type=Size(1000),
+    help="Size of the file of the series over pieces.  [default: 100MB]",
+)
 @click.option("--pieces", "pieces_most", type=click.IntRange(1000), help="Most pieces.  [default: 100000000]")
 @click.option("--rounds", type=click.IntRange(1), help="Launches per point and peer.  [default: 2]")
 @click.option("--repeats", type=click.IntRange(1), help="Repetitions inside a launch.  [default: 2]")

@@ -31,7 +31,7 @@ Patterns: words in any order, separated by commas
 \b
 Examples:
   mpirun -n 4 mpiio-ext bench explore --io-nodes 0,1,2,4 --pattern shared,strided,64KiB,256MiB,5s
-  mpirun -n 4 mpiio-ext bench explore --io-nodes 0,1,2 --pattern {PAPER} --total 64MiB --path /lustre/me
+  mpirun -n 4 mpiio-ext bench explore --io-nodes 0,1,2 --pattern {PAPER} --size 64MiB --path /lustre/me
   mpirun -n 4 mpiio-ext bench explore --pattern forge.json --path /lustre/me
 
 Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
@@ -96,7 +96,7 @@ class _Asked:
     help="What is measured, see below; may be repeated.",
 )
 @click.option(
-    "--total", type=Size(), default="64MiB", metavar="SIZE", help="Of all ranks together, if the pattern has none."
+    "--size", type=Size(), default="64MiB", metavar="SIZE", help="Of all ranks together, if the pattern has none."
 )
 @click.option(
     "--stonewall",
@@ -107,7 +107,7 @@ class _Asked:
 )
 @click.option(
     "-r",
-    "--repetitions",
+    "--repeats",
     type=click.IntRange(min=1),
     default=3,
     metavar="N",
@@ -158,7 +158,7 @@ def command(**values: Any) -> Options:
     The largest number of delegates is started once, and each file is served by as many of them as are its turn. Run it
     under mpirun; ranks may outnumber processors.
     """
-    asked = _Asked(values["total"], values["stonewall"])
+    asked = _Asked(values["size"], values["stonewall"])
     hints = dict(values["hint"])
     try:
         for text in values["patterns"]:
@@ -175,7 +175,7 @@ def command(**values: Any) -> Options:
     return Options(
         specs=tuple(dict.fromkeys(asked.specs)),
         io_nodes=values["io_nodes"],
-        repetitions=values["repetitions"],
+        repetitions=values["repeats"],
         path=values["path"] or asked.path or Path(),
         output=values["output"],
         hints=hints,

@@ -10,6 +10,7 @@ Source.     Section 2 of the arbitration paper (mpiio_ext.delegates.arbitration)
 
 from __future__ import annotations
 
+import difflib
 import re
 from dataclasses import dataclass
 from typing import Any
@@ -159,6 +160,9 @@ def parse(text: str, *, total_bytes: int, stonewall_s: float) -> list[Spec]:
         elif size is not None:
             put("the request size" if "the request size" not in found else "the total size", size)
         else:
+            near = difflib.get_close_matches(word, (*_LAYOUTS, *_SPATIALITIES, "write", "read", "direct", PAPER), n=1)
+            if near:
+                raise ArgumentError(f"pattern {text!r}: {word!r} is not understood; did you mean {near[0]!r}?")
             raise ArgumentError(
                 f"pattern {text!r}: {word!r} is not understood: shared or individual, contiguous or "
                 "strided, write or read, the size of a request, that of all, seconds as in 5s, direct; "

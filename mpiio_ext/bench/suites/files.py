@@ -10,7 +10,7 @@ comma-separated one) and any number of ``[[kernels]]``::
     [options]
     workload = "none"                     # patterns; "none" = kernels alone
     method = ["native", "auto"]
-    repetitions = 3
+    repeats = 3
 
     [[kernels]]
     kernel = "vpic"                       # a name of `--list`
