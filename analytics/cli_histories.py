@@ -45,7 +45,7 @@ def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option(
                 "--published",
                 is_flag=True,
-                help="The filters of the published year of Edison's summaries (docs/explanation/metrics.md).",
+                help="The filters of the published year of Edison's summaries (`mpiio-ext help explanation/metrics`).",
             ),
             click.option("--complete", is_flag=True, help="Only rows without a missing column."),
             click.option("--since", metavar="DATE", help="Only jobs that began on this day or later."),

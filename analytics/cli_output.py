@@ -102,7 +102,9 @@ def miner_of(setup: Path) -> IOMiner:
     from mpiio_ext.analytics.miner import IOMiner
 
     if not setup.exists():
-        raise AnalyticsError(f"{cannot_read(setup, missing())}; write it, or name another (docs/howto/ask-a-store.md)")
+        raise AnalyticsError(
+            f"{cannot_read(setup, missing())}; write it, or name another (`mpiio-ext help howto/ask-a-store`)"
+        )
     miner = IOMiner(setup)
     context = click.get_current_context(silent=True)
     if context is not None and context.meta.get("mpiio_ext.analytics.verbose") and miner.setup.engine.name == "spark":

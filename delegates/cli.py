@@ -326,7 +326,7 @@ def status(interval: float, group: str | None, once: bool, as_json: bool) -> Non
     """Show what the I/O delegates of your running programs on this host do.
 
     Press Ctrl-C to end. The programs are neither asked nor slowed down: their delegates' memory is looked at.
-    Meaning of columns and numbers: docs/reference/delegates.md.
+    Meaning of columns and numbers: `mpiio-ext help reference/delegates`.
     """
     from mpiio_ext.delegates import _status
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from mpiio_ext.analytics.diagnosis.words import rounded, said
+from mpiio_ext.common.guide import command_of
 from mpiio_ext.common.units import size_text
 
 Confidence = Literal["high", "medium", "low"]
@@ -140,7 +141,7 @@ class Finding:
             if names:
                 out += wrapped(f"   - {label}: {', '.join(names)}", "     ")
         for advice in self.advice:
-            out += wrapped(f"   > {advice.text}{f' ({advice.see})' if advice.see else ''}", "     ")
+            out += wrapped(f"   > {advice.text}{f' ({command_of(advice.see)})' if advice.see else ''}", "     ")
             if advice.command:
                 out.append(f"       {advice.command}")
         return out

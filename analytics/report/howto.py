@@ -2,8 +2,8 @@
 
 Problem. A page is read where there is neither a network nor a copy of the documents.
 
-Algorithm. The installed package has the pages that findings need, copied by its build; a checkout has them in its
-``docs``. Each cause has a section of its own; delegates, HDF5 and Lustre have a page, where a finding is about them.
+Algorithm. The package has the pages (`mpiio_ext.common.guide`). Each cause has a section of its own; delegates, HDF5
+and Lustre have a page, where a finding is about them.
 
 Guarantees. A page has what its own findings need, and each of it once. Links that lead out of it are plain text.
 """
@@ -13,10 +13,9 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mpiio_ext.common import page
+from mpiio_ext.common import guide
 from mpiio_ext.common.page import Finding, Fold, Section
 
 if TYPE_CHECKING:
@@ -56,7 +55,7 @@ _CAUSES = {
 _SECTIONS = "what-to-do"
 _ON_LUSTRE = ("contention", "many_osts", "many_aggregators", "slow_ost")
 _HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
-#: Pages that are installed (CMakeLists.txt has the same list).
+#: Pages that findings need.
 PAGES = (_SECTIONS, "delegates", "hdf5", "lustre")
 
 
@@ -105,9 +104,7 @@ def _tokens(name: str) -> Sequence[Token]:
     """Return a page as the parser has it."""
     from markdown_it import MarkdownIt
 
-    package = Path(page.__file__).parents[2]
-    folder = next(path for path in (package / "howto", package.parent / "docs" / "howto") if path.is_dir())
-    return MarkdownIt("commonmark").enable("table").parse((folder / f"{name}.md").read_text(encoding="utf-8"))
+    return MarkdownIt("commonmark").enable("table").parse(guide.text_of(f"howto/{name}"))
 
 
 def _title(tokens: Sequence[Token]) -> str:

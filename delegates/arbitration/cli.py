@@ -86,7 +86,7 @@ def _finish(
 
 @click.group(context_settings=HELP)
 def arbitrate() -> None:
-    """Decide how many I/O nodes each job gets, and simulate such decisions (docs/howto/arbitrate.md)."""
+    """Decide how many I/O nodes each job gets, and simulate such decisions (`mpiio-ext help howto/arbitrate`)."""
 
 
 _curves = click.option(

@@ -32,6 +32,7 @@ _COMMANDS = {
     "delegates": ("mpiio_ext.delegates.cli", "delegates", "Watch I/O delegates, and share I/O nodes among jobs."),
     "locks": ("mpiio_ext.partitioning.locks.cli", "locks", "Predict what file domains cost under file locks."),
     "partitioning": ("mpiio_ext.partitioning.cli", "main", "Show how a method cuts a file region."),
+    "help": ("mpiio_ext.cli.help", "help_", "Show a page of the documents."),
     "completion": ("mpiio_ext.cli.completion", "completion", "Print what makes a shell complete mpiio-ext's words."),
 }
 #: Subcommand -> extra that it needs; the others need none.

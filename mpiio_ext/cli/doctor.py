@@ -58,11 +58,11 @@ def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
         try:
             why = select([launcher, *words] if launcher else words)
         except LoadError as error:  # no library of the wheel is for the program's MPI
-            yield bad("program.mpi", str(error), "docs/howto/install.md, from source", abi=None)
+            yield bad("program.mpi", str(error), "`mpiio-ext help howto/install`, from source", abi=None)
             why, wish = select(()), replace(wish, command=())
         library = get_library()
     except LoadError as error:
-        yield bad("library", str(error), "build or install mpiio_ext: docs/howto/install.md")
+        yield bad("library", str(error), "build or install mpiio_ext: `mpiio-ext help howto/install`")
         return
     own = mpi.examine_library(library, environment, limit_s, why)
     yield from own.findings

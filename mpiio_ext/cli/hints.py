@@ -25,7 +25,7 @@ _WIDE_COLUMNS = 110
 @click.option("--path", default="", metavar="FILE", help="Name by which the program opens the file.")
 @click.option("--changed", "only_set", is_flag=True, help="Only hints that are set: those whose source is not default.")
 @json_option()
-@click.option("--markdown", is_flag=True, help="Print the table of docs/reference/hints.md: every hint, its default.")
+@click.option("--markdown", is_flag=True, help="Print the table of the page reference/hints: every hint, its default.")
 def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, markdown: bool) -> None:
     """List every hint, or those of the NAMEs, with type, default, value in force and the source of that value.
 

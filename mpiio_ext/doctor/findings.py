@@ -22,7 +22,7 @@ class Finding:
 
     Attributes
     ----------
-    key : stable name of the check, such as "memory.shm"; docs/reference/checks.md lists them.
+    key : stable name of the check, such as memory.shm; docs/reference/checks.md lists them.
     state : whether it is as it should be, works less well, or does not work.
     text : what was found, one line.
     advice : what to do, or what follows from it; "" where nothing is to be done.

@@ -141,7 +141,7 @@ def _trip(seen: _Seen) -> Finding:
         return bad(key, "a collective has read back other bytes than were written", "please report this", **facts)
     if not facts["own"]:
         text = f"right, but the MPI library has carried it out: {facts['reason']}"
-        return warn(key, text, "see docs/explanation/limitations.md", **facts)
+        return warn(key, text, "see `mpiio-ext help explanation/limitations`", **facts)
     return good(key, f"a collective write and read was right, carried out by this library ({facts['reason']})", **facts)
 
 

@@ -90,7 +90,7 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
     why : by what a wheel's library was chosen, in words; "" where nothing told.
     """
     key = "library"
-    again = "build or install mpiio_ext again: docs/howto/install.md"
+    again = "build or install mpiio_ext again: `mpiio-ext help howto/install`"
     binary = linker.header_of(library) if os.access(library, os.R_OK) else None
     if binary is None:
         return Own(findings=[bad(key, f"{library} is missing, or is no library", again)])

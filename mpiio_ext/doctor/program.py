@@ -261,7 +261,7 @@ def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Findi
     if other := [item for item in run.mpi() if item not in theirs]:
         ours = f"{said}, but this mpiio_ext is for {linker.abi_of(other[0])} ({other[0]})"
         advice = f"install mpiio_ext in another environment with the program's MPI ({facts['abi']})"
-        return bad(key, ours, f"{advice}: MPICC=mpicc pip install; docs/howto/install.md", **facts)
+        return bad(key, ours, f"{advice}: MPICC=mpicc pip install; `mpiio-ext help howto/install`", **facts)
     part = of_part(target.library)
     if part and of_library(name) not in (part, None):  # a wheel's library needs no MPI library by name
         chosen = f"{said}, but the library that was chosen is for {NAMES[part]}"

@@ -64,7 +64,7 @@ def variables(environment: Mapping[str, str]) -> list[Finding]:
     found: list[Finding] = []
     ours = {name: value for name, value in sorted(environment.items()) if looks_ours(name)}
     for name, near in unknown(environment).items():
-        advice = f"did you mean {near}?" if near else "docs/reference/checks.md lists the variables"
+        advice = f"did you mean {near}?" if near else "`mpiio-ext help reference/checks` lists the variables"
         found.append(warn(key, f"{name} does not exist, and has no effect", advice, name=name, nearest=near or None))
     for name in (*_FILES, *_FOLDERS):
         path = ours.get(name)

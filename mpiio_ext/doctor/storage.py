@@ -115,7 +115,7 @@ def _coherence(values: dict[str, Any]) -> Finding:
     if kept:
         return good(key, f"{name} keeps the caches of several nodes coherent {kept}", **facts)
     several = "on several nodes files stay with the MPI library, unless mpiox_coherence=refresh is set"
-    advice = f"jobs of one node are carried out here; {several}: docs/explanation/coherence.md"
+    advice = f"jobs of one node are carried out here; {several}: `mpiio-ext help explanation/coherence`"
     return warn(key, f"{name} does not keep the caches of several nodes coherent", advice, **facts)
 
 

@@ -182,7 +182,9 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     help="Bytes of a lock unit; without it a stripe. Present Lustre: 4k.",
 )
 @click.option(
-    "--cache/--no-cache", default=None, help="Clients write behind, or not; default: see docs/explanation/locks.md."
+    "--cache/--no-cache",
+    default=None,
+    help="Clients write behind, or not; default: see `mpiio-ext help explanation/locks`.",
 )
 @click.option(
     "--dirty-per-server",
@@ -246,7 +248,8 @@ def locks(
     Counts lock requests, conflicts and revocations, and predicts a time, for each method and number of aggregators.
     Nothing is read or written but the files that are asked for. A series a,b,...,z goes on by the ratio b / a where
     that is whole and reaches z, otherwise by the difference. Times, bandwidths and limits of the file system that are
-    not given are those of docs/explanation/locks.md, which has the model and what they rest on; --json names them all.
+    not given are those of `mpiio-ext help explanation/locks`, which has the model and what they rest on; --json names
+    them all.
 
     \b
     Example:

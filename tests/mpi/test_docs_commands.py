@@ -32,6 +32,7 @@ TUTORIAL = DOCS / "tutorial" / "first-hour.md"
 #: Pages that every run of the tests goes through, and those that --run-slow adds.
 HOW_TO = (
     "hdf5",
+    "fortran",
     "hints",
     "delegates",
     "lustre",
@@ -260,6 +261,9 @@ SEARCHES = {
     "gpu": "explanation/limitations",
     "independent write with filters": "howto/hdf5",
     "hang write_at_all": "reference/messages",
+    "fortran": "howto/fortran",
+    "MPI_ERR_IO": "reference/messages",
+    "how many aggregators": "howto/hints",
 }
 
 

@@ -87,6 +87,7 @@ UNUSABLE = {
     "locks": "--servers 2 --aggregators 2 --region 1M --method nosuch",
     "partitioning": "--servers 2 --aggregators 2 --stripes 4 --plot none/x.svg",
     "report": "nosuch.darshan",
+    "help": "nosuch",
     "completion": "nosuch",
 }
 #: Which of them start MPI before they look, or end it: not in the process of the tests.
@@ -122,7 +123,7 @@ def test_commands_without_json_print_no_results() -> None:
         "analyze connector site",
         "subfiles merge",
     }
-    texts = {"bench slurm", "completion", "delegates arbiter slurm-script"}
+    texts = {"bench slurm", "completion", "help", "delegates arbiter slurm-script"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
     status = {"delegates recover", "delegates wait", "subfiles rm", "subfiles mount"}
     assert set(COMMANDS) - flagged == files | texts | programs | status

@@ -28,6 +28,7 @@ from mpiio_ext.analytics.run.gather import of_folder
 from mpiio_ext.analytics.run.page import MOST_BYTES, document_of, page
 from mpiio_ext.cli import logged, main
 from mpiio_ext.cli.endings import Endings
+from mpiio_ext.common import guide
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.recordings import STATISTICS, has_recordings
 from mpiio_ext.errors import ArgumentError, FileSystemError
@@ -578,8 +579,8 @@ def test_commands_of_advice_are_accepted() -> None:
 def test_each_cause_leads_to_what_to_do(tmp_path: pathlib.Path) -> None:
     """The page has the text with it, once, without links out of it; what is told is installed."""
     build = (ROOT / "CMakeLists.txt").read_text()
-    (names,) = re.findall(r"foreach\(page ([^)]*)\)\s+install\(FILES docs/howto/", build)
-    assert names.split() == list(howto.PAGES)
+    (kinds,) = re.findall(r"foreach\(kind ([^)]*)\)\s+install\(DIRECTORY docs/", build)
+    assert kinds.split() == list(guide.KINDS) and {f"howto/{name}" for name in howto.PAGES} <= guide.titles().keys()
     assert all(howto.links(cause) for cause in causes())
     every = [
         pages.Finding(title=cause, links=howto.links(cause, ["a.h5"], ["docs/explanation/delegates.md"]))
