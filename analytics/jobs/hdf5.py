@@ -25,6 +25,7 @@ from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.merging import merged
 from mpiio_ext.analytics.jobs.table import ID, LOG_ID, Jobs, Slice, completed
 from mpiio_ext.analytics.tools.series import Series
+from mpiio_ext.common.extras import needing
 
 if TYPE_CHECKING:
     import h5py
@@ -144,7 +145,8 @@ def _digest(path: Path) -> bytes:
 @contextlib.contextmanager
 def _made(path: Path) -> Iterator[h5py.File]:
     """Give a new HDF5 file, which gets its checksum when it is closed."""
-    import h5py
+    with needing("hdf5", "an HDF5 file"):
+        import h5py
 
     with h5py.File(path, "w", userblock_size=_BLOCK) as file:
         yield file
@@ -156,7 +158,8 @@ def _made(path: Path) -> Iterator[h5py.File]:
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[h5py.File]:
     """Give an HDF5 file whose checksum is right."""
-    import h5py
+    with needing("hdf5", "an HDF5 file"):
+        import h5py
 
     with path.open("rb") as stream:
         block = stream.read(_BLOCK)

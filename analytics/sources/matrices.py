@@ -26,6 +26,7 @@ import numpy as np
 
 from mpiio_ext.analytics.sources.records import LogError
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
+from mpiio_ext.common.extras import needing
 
 if TYPE_CHECKING:
     import h5py
@@ -243,7 +244,8 @@ class Matrices:
 @contextlib.contextmanager
 def open_matrices(path: Path, period: tuple[float, float] | None) -> Iterator[Matrices]:
     """Open the matrices of a file, or of a period of it; what h5py raises are `DAMAGE` and MemoryError."""
-    import h5py
+    with needing("hdf5", "an HDF5 file"):
+        import h5py
 
     with h5py.File(path, "r") as file:
         yield Matrices(file, period)

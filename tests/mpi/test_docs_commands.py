@@ -87,11 +87,14 @@ def folder(extension: str) -> Iterator[pathlib.Path]:
         yield pathlib.Path(name)
 
 
-def script_of(found: list[Block], slow: bool, marked: bool) -> Iterator[str]:
-    """Yield the lines of the shell script that runs the blocks of a page, or only the marked ones."""
+def script_of(found: list[Block], slow: bool, marked: bool, install: bool = False) -> Iterator[str]:
+    """Yield the lines of the shell script that runs the blocks of a page, or only the marked ones.
+
+    install : also those that are not run, since they install something.
+    """
     yield "set -eo pipefail"
     for block in found:
-        if not block.is_command or block.mark == "not run" or (block.is_slow and not slow):
+        if not block.is_command or (block.mark == "not run" and not install) or (block.is_slow and not slow):
             continue
         if marked and not block.is_slow:
             continue
@@ -112,8 +115,13 @@ def outputs(text: str) -> dict[int, str]:
     return dict(zip(map(int, parts[1::2]), parts[2::2], strict=True))
 
 
-def run_page(page: pathlib.Path, folder: pathlib.Path, *, slow: bool) -> dict[int, str]:
-    """Run the blocks of a page; return what each printed, by its line."""
+def run_page(
+    page: pathlib.Path, folder: pathlib.Path, *, slow: bool, shell: dict[str, str] | None = None
+) -> dict[int, str]:
+    """Run the blocks of a page; return what each printed, by its line.
+
+    shell : the environment of a reader who has nothing installed, and installs what the page says.
+    """
     program = next(block for block in documents.blocks(TUTORIAL) if block.argument == "columns.c")
     assert "ROWS = 262144" in program.text
     (folder / "app.c").write_text(program.text.replace("ROWS = 262144", "ROWS = 16384"), encoding="utf-8")
@@ -123,9 +131,10 @@ def run_page(page: pathlib.Path, folder: pathlib.Path, *, slow: bool) -> dict[in
         if block.mark == "file":
             (folder / block.argument).write_text(block.text, encoding="utf-8")
     script = folder / "page.sh"
-    script.write_text("\n".join(script_of(found, slow, page in TOPICS)) + "\n", encoding="utf-8")
+    script.write_text("\n".join(script_of(found, slow, page in TOPICS, shell is not None)) + "\n", encoding="utf-8")
     command = ["bash", "-c", f"exec bash {script.name} 2>&1"]
-    done = run_bounded(command, env=environment(), timeout_s=600 if slow else 60, cwd=folder, check=False)
+    limit_s = 900 if shell is not None else 600 if slow else 60
+    done = run_bounded(command, env=shell or environment(), timeout_s=limit_s, cwd=folder, check=False)
     if done.returncode != 0:
         last = [line for line in done.stdout.splitlines() if line.startswith(MARK)][-1:]
         raise LaunchError(f"{page.relative_to(ROOT)}: {last}\n{done.describe()}")
@@ -174,6 +183,23 @@ def test_all_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> Non
     if page.name == "file-domains.md":
         for drawing in folder.glob("*.svg"):
             same_drawing(drawing, DOCS / "images" / "methods" / drawing.name)
+
+
+@pytest.mark.slow
+def test_the_tutorial_runs_from_the_wheel(folder: pathlib.Path, family: str) -> None:
+    """A shell that has an MPI, a compiler and Python installs the wheel as the page says, and runs all of the page."""
+    if family != "openmpi":
+        pytest.skip("the MPI of the tutorial is the machine's: `make test-mpis` tries the others")
+    command = [str(ROOT / "scripts" / "wheel")]
+    built = run_bounded(command, env=base_environment(), timeout_s=1800, cwd=ROOT, check=False)
+    if built.returncode != 0 and "pip" in built.stderr:
+        pytest.skip(f"no package index can be reached: {built.stderr[-300:]}")
+    assert built.returncode == 0, built.describe()
+    for wheel in (ROOT / "build" / "wheel" / "dist").glob("*.whl"):
+        shutil.copy(wheel, folder)
+    shell = base_environment() | {"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin", "COLUMNS": "200"}
+    shell.setdefault("PIP_CONFIG_FILE", str(pathlib.Path.home() / ".config" / "pip" / "pip.conf"))
+    compare(TUTORIAL, run_page(TUTORIAL, folder, slow=True, shell=shell))
 
 
 def same_drawing(drawn: pathlib.Path, kept: pathlib.Path) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import pathlib
 import re
 import subprocess
 import sys
 
 import pytest
 
+from mpiio_ext.analytics.sources.matrices import open_matrices
 from mpiio_ext.cli import EXTRAS, manual
+from mpiio_ext.common.extras import MissingExtraError
 from support.commands import COMMANDS
 from support.launch import ROOT, base_environment
 
@@ -130,7 +133,41 @@ def test_the_bench_as_a_module() -> None:
     assert done.stderr.endswith("pip install 'mpiio_ext[bench]'\n")
 
 
-def test_extras_of_commands_are_those_of_the_package() -> None:
+def packages_of() -> dict[str, set[str]]:
+    """Return what each extra brings, extras within it resolved: names of packages and of extras."""
     text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
     table = text.partition("[project.optional-dependencies]")[2].partition("\n[")[0]
-    assert set(EXTRAS.values()) <= set(re.findall(r"^(\w+) = \[", table, re.MULTILINE))
+    lists = dict(re.findall(r"^(\w+) = (\[.*?\])(?: #.*)?$", table, re.MULTILINE | re.DOTALL))
+
+    def brought(extra: str) -> set[str]:
+        within = {name for names in re.findall(r"mpiio_ext\[([\w,]+)\]", lists[extra]) for name in names.split(",")}
+        own = set(re.findall(r'"([\w.-]+)[<>=\[]', lists[extra])) - {"mpiio_ext"}
+        return {extra, *own}.union(*map(brought, within))
+
+    return {extra: brought(extra) for extra in lists}
+
+
+def test_extras_of_commands_are_those_of_the_package() -> None:
+    assert set(EXTRAS.values()) <= packages_of().keys()
+
+
+def test_no_extra_but_its_own_brings_a_serial_h5py() -> None:
+    """In an environment with a parallel h5py, or in front of a module's, PyPI's would be in the way."""
+    assert {extra for extra, packages in packages_of().items() if "h5py" in packages} == {"hdf5"}
+
+
+def test_an_hdf5_file_without_h5py_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setitem(sys.modules, "h5py", None)
+    line = r"an HDF5 file needs h5py, .*: pip install 'mpiio_ext\[hdf5\]'"
+    with pytest.raises(MissingExtraError, match=line), open_matrices(tmp_path / "a.h5", None):
+        pass
+
+
+def test_what_the_tutorial_installs_is_what_its_commands_need() -> None:
+    text = (ROOT / "docs/tutorial/first-hour.md").read_text(encoding="utf-8")
+    installed = re.search(r'^pip install "\$\(ls mpiio_ext-\*\.whl\)\[([\w,]+)\]"', text, re.MULTILINE)
+    assert installed is not None
+    brought = set().union(*(packages_of()[extra] for extra in installed[1].split(",")))
+    used = set(re.findall(r"\bmpiio-ext ([a-z]+)", text))
+    assert {"doctor", "run", "tune", "bench", "hints"} <= used & {words.split()[0] for words in COMMANDS}
+    assert {EXTRAS[word] for word in used if word in EXTRAS} <= brought
