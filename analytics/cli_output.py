@@ -158,7 +158,7 @@ def units_of(table: pa.Table) -> dict[str, dict[str, str]]:
 
 
 def tell_notes(notes: Iterable[tuple[str, str]], more: str = "") -> None:
-    """Say on stderr how many notes there are, by source, of each status (missing, partial, skipped)."""
+    """Print on stderr how many notes there are, by source, of each status (missing, partial, skipped)."""
     counts: dict[str, collections.Counter[str]] = {}
     for source, status in notes:
         counts.setdefault(source, collections.Counter())[status] += 1
@@ -176,7 +176,7 @@ def save(path: Path, content: str | bytes) -> None:
 
 
 def _say_size(path: Path) -> None:
-    """Say on stderr how large a file is that was written."""
+    """Print on stderr the size of a file that was written."""
     echo(f"{path}: {amount_text(path.stat().st_size)}", err=True)
 
 

@@ -266,7 +266,7 @@ def _converted(
 
 
 def _tell(told: Told, output: Path | None, as_json: bool) -> None:
-    """Tell what is known of a job: on a page, as JSON, or on the terminal."""
+    """Report what is known of a job: on a page, as JSON, or on the terminal."""
     if output is not None:
         save(output, told.page())
     if as_json:

@@ -214,7 +214,7 @@ def show(
     csv: Path | None,
     parquet: Path | None,
 ) -> None:
-    """Say what a file has, and what of it cannot be read.
+    """Show what a file has, and what of it cannot be read.
 
     Without --table: a summary of all tables; with it, its rows, which --json, --csv and --parquet have all of.
     """
@@ -265,7 +265,7 @@ def convert(file: Path, output: Path, source: str | None, time_zone: str | None,
     help="Print the JSON Schema of a site, and leave.",
 )
 def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) -> None:
-    """Check a site.json, and say what is in it; mistakes are told with their place as a JSON pointer."""
+    """Check a site.json, and say what is in it; mistakes are reported with their place as a JSON pointer."""
     from mpiio_ext.analytics.site import load_document, load_site
     from mpiio_ext.analytics.sitetokio import from_pytokio as converted
 

@@ -76,7 +76,7 @@ def init(setup: Path, start: str | None, end: str | None) -> None:
 def manifest(
     setup: Path, anonymous: bool, areas: Path | None, as_json: bool, csv: Path | None, parquet: Path | None, every: bool
 ) -> None:
-    """Say which logs the store knows, what each gave, and why logs are partial or were skipped."""
+    """Show which logs the store knows, what each gave, and why logs are partial or were skipped."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

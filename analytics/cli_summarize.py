@@ -215,7 +215,7 @@ def _fails(found: Jobs, allow_missing: bool) -> bool:
 
 
 def _tell(found: Jobs) -> None:
-    """Say on stderr which logs cannot be read, and how many notes the rows have, by source and status."""
+    """Print on stderr which logs cannot be read, and how many notes the rows have, by source and status."""
     notes = found.notes.to_pylist()
     for note in notes:
         if note["_log_id"] is None:

@@ -103,7 +103,7 @@ def _without_parts(staging: Path) -> str:
 
 
 def _is_whole(staging: Path) -> bool:
-    """Return whether nobody has bytes of a file any more: all have said so beside it."""
+    """Return whether no delegate has bytes of a file any more, by the list beside it."""
     try:
         return set(staging.with_name(f"{staging.name}.parts").read_bytes()) == {ord("+")}
     except OSError:

@@ -72,7 +72,7 @@ def select(command: Sequence[str]) -> str:
     Returns
     -------
     str
-        By what it was chosen, in words; "" where nothing tells, and for an installation from source.
+        By what it was chosen, in words; "" if unknown, and for an installation from source.
 
     Raises
     ------

@@ -61,7 +61,7 @@ class HintSpec:
     name : name as in an MPI_Info object.
     type : "boolean", "integer", "bytes", "choice" or "text".
     values : the allowed values, for people.
-    default : the value when nobody sets the hint, as text.
+    default : the value of an unset hint, as text.
     description : what it does, one line.
     """
 

@@ -46,7 +46,7 @@ class Fact:
     ----------
     spec : which.
     value : an int (bytes, counts), a bool, or a text.
-    source : who said so: "hint striping_unit", "xattr lustre.lov", "statfs f_type", "default"…
+    source : of the fact: "hint striping_unit", "xattr lustre.lov", "statfs f_type", "default"…
     """
 
     spec: FactSpec
@@ -61,9 +61,9 @@ class Component:
     Attributes
     ----------
     start_bytes, end_bytes : the extent of the file, half open; end None: to the end of the file, wherever it is.
-    stripe_size_bytes : None where it is not said.
-    stripe_count : None where it is not said; -1 for all servers.
-    servers : how many of the targets are different ones; None where it is not said.
+    stripe_size_bytes : None if unknown.
+    stripe_count : None if unknown; -1 for all servers.
+    servers : how many of the targets are different ones; None if unknown.
     mirror : number of the copy that this part belongs to.
     pattern : how the stripes go over the targets, such as "raid0,overstriped".
     flags : state of the part, such as "init" or "stale".
@@ -101,7 +101,7 @@ class Layout(Shown):
     components: tuple[Component, ...] = field(default=())
 
     def fact(self, name: str) -> Fact | None:
-        """Return a fact by name, None where nobody told.
+        """Return a fact by name, None without a source.
 
         Raises
         ------
@@ -116,12 +116,12 @@ class Layout(Shown):
         return None
 
     def value(self, name: str) -> int | bool | str | None:
-        """Return the value of a fact, None where nobody told; raises as `fact`."""
+        """Return the value of a fact, None without a source; raises as `fact`."""
         found = self.fact(name)
         return None if found is None else found.value
 
     def source(self, name: str) -> str | None:
-        """Return who told a fact, None where nobody did; raises as `fact`."""
+        """Return the source of a fact, None without one; raises as `fact`."""
         found = self.fact(name)
         return None if found is None else found.source
 

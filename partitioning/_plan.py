@@ -45,7 +45,7 @@ def _check(name: str, value: int, low: int, high: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Geometry:
-    """What a planner is told: an access region, and how the file is striped.
+    """Input of a planner: an access region, and how the file is striped.
 
     Parameters
     ----------

@@ -63,7 +63,7 @@ def allowed(operation: Operation, extra: str | None) -> tuple[bool, bool]:
 
 
 def creates(operation: Operation, extra: str | None) -> bool:
-    """Return whether an open makes its file where there is none; False where its flags are not told.
+    """Return whether an open makes its file where there is none; False if its flags are unknown.
 
     Parameters
     ----------

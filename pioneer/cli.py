@@ -213,7 +213,7 @@ def _edited_words(profile: Profile) -> str:
 @json_option("Print the table as JSON; the other form goes to standard error.")
 @json_file_option()
 def fidelity(paths: tuple[str, ...], seeds: int, as_json: bool, output: Path | None) -> None:
-    """Say how close synthetic paths come to each workload PATH: all modes, the worst of many seeds, and controls.
+    """Show how close synthetic paths come to each workload PATH: all modes, the worst of many seeds, and controls.
 
     The status is 1 where a mode passes a limit, or a control passes none.
     """
@@ -232,7 +232,7 @@ _SHOWN = 20  # violations
 
 
 def _check_path(name: str, *, as_json: bool = False) -> int:
-    """Say which hard dependencies of a path do not hold, and what a replay would refuse; the status.
+    """Show which hard dependencies of a path do not hold, and what a replay would refuse; the status.
 
     Operations on a file whose open the trace does not tell are told apart: a replay opens it.
     """
@@ -286,7 +286,7 @@ def _check_path(name: str, *, as_json: bool = False) -> int:
 @click.argument("document", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
 @json_option("Print as JSON what is wrong with a path; of a profile, that it is fine.")
 def check(document: str, as_json: bool) -> None:
-    """Say what is wrong with a PROFILE, and where; or prove the hard dependencies of a workload PATH.
+    """Show what is wrong with a PROFILE, and where; or prove the hard dependencies of a workload PATH.
 
     The status is 1 where something is wrong.
     """

@@ -82,7 +82,7 @@ def compare(
     replayed: bool,
     time_scale: float,
 ) -> None:
-    """Say how close the workload SYNTHETIC comes to ORIGINAL.
+    """Show how close the workload SYNTHETIC comes to ORIGINAL.
 
     Each is a workload path, a sanitized table, or a trace in any format (a file, or the folder of a run).
 

@@ -168,7 +168,7 @@ def fidelity(
     ----------
     paths : by name.
     seeds : paths that are synthesized in each mode.
-    progress : is told what is done next.
+    progress : receives what is done next.
     """
     rows = []
     for name, path in paths.items():

@@ -1,7 +1,7 @@
 """A workload path as text: what a person reads, searches and pages through.
 
 Problem.   A path is a table of many columns, most of them null, in a binary file. A user wants to see at a glance which
-rank does what to which file, and what the extraction has found out about it.
+           rank does what to which file, and what the extraction has found out about it.
 Content.   One item a line, and the kind of the item is the first word, so that ``grep ^session`` or ``grep
            root-exclusive`` find what they should: ``path``, ``group``, ``communicator``, ``file`` with its rank
            fields, ``session``, ``op``.

@@ -105,7 +105,7 @@ class Loss:
     skipped : lines or records that are in no row and should be.
     truncated : the source ends in the middle of a record, or lacks its end.
     unread_bytes : bytes of the source's file that were not understood and left out, as far as the format tells.
-    missing_bytes : bytes that the file should have, and has not; 0 where the format does not tell.
+    missing_bytes : bytes that the file should have, and has not; 0 if the format does not have it.
     problems : the first `MOST` of them.
     """
 

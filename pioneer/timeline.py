@@ -369,7 +369,7 @@ def write_timeline(
     sources : files or folders of one run, or one table in Parquet.
     target : what is written; packed by gzip where the name ends with ``.gz``.
     name : format of the trace; None: it is found out.
-    progress : is told how many rows have been written, of how many.
+    progress : receives how many rows have been written, of how many.
 
     Raises
     ------

@@ -344,7 +344,7 @@ def sanitize_to(
     Parameters
     ----------
     sources, name, system_files, only, say : as of `read_sanitized`.
-    progress : is told the number of rows so far.
+    progress : receives the number of rows so far.
 
     Raises
     ------
@@ -427,7 +427,7 @@ def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[t
     Raises
     ------
     ValueError
-        There are more ranks than a path can tell apart.
+        There are more ranks than a path can distinguish.
     """
     if each_rank:
         if len(tables) > MOST_GROUPS:

@@ -165,18 +165,18 @@ class Calls:
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
     mean : mapping of bool to float
         The same of an average rank.
-    inside : seconds that the rank with most of it spends in MPI-IO calls of any kind; 0 where recordings do not tell.
+    inside : seconds that the rank with most of it spends in MPI-IO calls of any kind; 0 if recordings do not have it.
     opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view: that with most of them,
         without waiting for others, where recordings tell, else an average one.
     waits, late_rank : seconds that each other rank waits in these calls, on average, for one that comes late, and which
-        one that is; 0 where nobody tells.
+        one that is; 0 if unknown.
     given : share of its bytes that the rank with most of them gives to MPI-IO calls, or gets; 0 if not known.
     apart : tuple of float, float, float
         Seconds that the rank with least of them, an average one, and the one with most spend in MPI-IO calls of any
         kind; zeros if not known.
     first : the rank with least of them; -1 if not known.
     alike : that rank and the one with most move the same number of bytes by MPI-IO, and any.
-    unclosed : MPI-IO has opened it, and nobody has closed it.
+    unclosed : MPI-IO has opened it, and no call has closed it.
     asked : mapping of bool to array (5)
         Of calls of MPI-IO that read (False) or write (True): pairs of successive ones of a rank, with places that are
         known. Those of them that are adjacent, that lie behind, and that have the distance of the pair before. Calls

@@ -72,7 +72,7 @@ class Case:
     limits : Limits
     anonymous : names become numbers, values are rounded to two digits.
     osts : OSTs that are known to exist.
-    activity : what DXT and HEATMAP of the log tell.
+    activity : DXT and HEATMAP of the log.
     own_share : the job's bytes over those that its OSTs moved meanwhile.
     disks : states of the file system's disks when the job began.
     """

@@ -39,7 +39,7 @@ def run_time(files: Files) -> float:
 
 
 def _logs(files: Files) -> tuple[Whole, Numbers, Numbers]:
-    """Return a file of each log of the job, and when the log begins and ends (s); none where a log does not tell."""
+    """Return a file of each log of the job, and when the log begins and ends (s); none if a log does not have it."""
     if "log_id" not in files.table.schema.names:
         return np.zeros(0, np.int64), np.zeros(0), np.zeros(0)
     _, rows = np.unique(files.table["log_id"].to_numpy(zero_copy_only=False), return_index=True)

@@ -185,7 +185,7 @@ def _files_words(every: int, data: int, opened: int | None) -> str:
 
 
 def _opened(jobs: pa.Table) -> int | None:
-    """Return how many files a job has opened; None where a log does not tell."""
+    """Return how many files a job has opened; None if a log does not have it."""
     counts = jobs["files"].to_pylist()
     return None if None in counts else sum(counts)
 
@@ -262,7 +262,7 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
 
 
 def own_shares(tables: Mapping[str, pa.Table]) -> dict[str, float | None]:
-    """Return the job's share of what its OSTs moved meanwhile, by direction; None where LMT does not tell."""
+    """Return the job's share of what its OSTs moved meanwhile, by direction; None if LMT does not have it."""
     return {direction: _own_share(tables, direction) for direction in _DIRECTIONS}
 
 
@@ -274,7 +274,7 @@ def _no_diagnosis(tables: Mapping[str, pa.Table]) -> str:
 
 
 def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write"]) -> float | None:
-    """Return the job's share of what its OSTs moved while its files were in use; None where LMT does not tell."""
+    """Return the job's share of what its OSTs moved while its files were in use; None if LMT does not have it."""
     if "lmt" not in tables or len(_osts(tables["darshan_file"])) > 1:  # OSTs of two mount points have the same numbers
         return None
     from mpiio_ext.analytics.analyses.interference import interference

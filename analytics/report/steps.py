@@ -82,7 +82,7 @@ class Steps:
     steps : sequence of Step
     known : what holds for all of them.
     targets : the finding that a storage target is slow, by the files of all logs; None where there is none.
-    seen : what DXT and HEATMAP of logs tell, by ``log_id``.
+    seen : DXT and HEATMAP of the logs, by ``log_id``.
     """
 
     steps: Sequence[Step]
@@ -260,7 +260,7 @@ def of_job(
     tables : rows of one job with several logs, by table.
     known : Known
         What holds for all logs.
-    seen : what DXT and HEATMAP of logs tell, by ``log_id``.
+    seen : DXT and HEATMAP of the logs, by ``log_id``.
     disks : which disks were down or not ready when each log began.
     """
     from mpiio_ext.analytics.diagnosis.diagnose import time_of_log

@@ -209,9 +209,9 @@ def _silent(
     Parameters
     ----------
     job, program : row of the log, and command.
-    there : the library has said that it was under the program; None: nobody has looked.
+    there : the library has said that it was under the program; None: not read yet.
     at_end : the calls that ranks were in when they were ended.
-    unclosed : files that MPI-IO has opened, and that nobody has closed.
+    unclosed : files that MPI-IO has opened, and that no call has closed.
     """
     processes = job["processes"] or 1
     if there is None or (at_end.in_mpiio and not job["uses_mpiio"]):
@@ -447,7 +447,7 @@ def _beside(folder: Path) -> list[str]:
 
 
 def _unclosed(files: Files, activity: Activity | None) -> list[str]:
-    """Return the files that MPI-IO has opened, and that nobody has closed."""
+    """Return the files that MPI-IO has opened, and that no call has closed."""
     calls = {} if activity is None else activity.calls
     names = zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True)
     return [name or f"file {number}" for number, name in names if number in calls and calls[number].unclosed]

@@ -57,7 +57,7 @@ class Spent:
     files : rows of the page, those that took the most time first.
     mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
     no_cpu : share of the time in which a rank waited for a CPU, where it matters; 0 where it does not.
-    waiting_s : most that a rank waits for others; 0 where nobody has told.
+    waiting_s : most that a rank waits for others; 0 if unknown.
     unfinished : the calls that ranks were in when they were ended.
     left_s, left : time in operations on files of the system, which are not counted; what they are, in words.
     """

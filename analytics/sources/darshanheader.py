@@ -20,7 +20,7 @@ _LATEST = 1 << 36
 
 
 def start_of(path: str | Path) -> float | None:
-    """Return the start of a log's job in s since 1970 UTC; None where it cannot be told.
+    """Return the start of a log's job in s since 1970 UTC; None if unknown.
 
     Raises
     ------

@@ -47,7 +47,7 @@ class FileEntry:
     subtable : number of the subtable when it is placed, else -1.
     target : number of the storage target on which it lies, else -1.
     layouts : layouts (`mpiio_ext.analytics.tables.schema.LAYOUT`) of its rows that are common
-        (:mod:`mpiio_ext.analytics.store.layouts`); none: they are too different. None: nobody has looked yet.
+        (:mod:`mpiio_ext.analytics.store.layouts`); none: they are too different. None: not read yet.
     uncommon : file with the rows of other layouts, a second time; its path as `path`, or empty where there are none.
     """
 

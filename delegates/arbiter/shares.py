@@ -3,7 +3,7 @@
 Problem. Sizes and programs are what jobs say of themselves. A policy that believes them gives all to who says most.
 Algorithm. The policy is asked about all jobs. Users whose jobs get more than a user's share are set aside; the policy
 is asked about the others with the rest of the pool, then about those set aside with what is left.
-Guarantees. One user alone has all. No job gets less than its share because another one claims more; what the others do
+Guarantees. A user alone has all. No job gets less than its share because another one claims more; what the others do
 not take is used. Sizes count among the jobs of one user, and among users below their share.
 """
 

@@ -266,7 +266,7 @@ def _news_of(folder: Path) -> int:
 
 
 def _code(fd: int, pid: int) -> int | None:
-    """Return how a process has ended, as of wait(); None: nobody tells."""
+    """Return how a process has ended, as of wait(); None: unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()
         if fields[0] in "ZX":

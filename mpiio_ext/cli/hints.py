@@ -31,7 +31,7 @@ def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, mark
 
     Sources, weakest first: default, /etc/romio-hints, openmpi-mca-params.conf, site file, Open MPI parameter (--mca,
     OMPI_MCA_NAME), ROMIO_HINTS, MPI_Info (the program's; unknown here), MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE,
-    MPIOX_HINTS. Problems in files and variables are told on standard error and make the exit status 1.
+    MPIOX_HINTS. Problems in files and variables are printed on standard error and make the exit status 1.
     """
     from mpiio_ext import hints as library
 

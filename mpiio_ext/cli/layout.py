@@ -88,8 +88,8 @@ def _show(found: Layout) -> None:
 def layout(paths: tuple[str, ...], as_json: bool, striping_unit: int | None, striping_factor: int | None) -> None:
     """Show file system, stripes, servers, locks and coherence of files, and where each fact came from.
 
-    Of a folder it shows what new files in it get. Nothing is written. Paths that cannot be asked are told on standard
-    error and make the exit status 2.
+    Of a folder it shows what new files in it get. Nothing is written. Paths that cannot be examined are printed on
+    standard error and make the exit status 2.
     """
     from mpiio_ext.errors import FileSystemError
     from mpiio_ext.layout import inspect

@@ -171,7 +171,7 @@ def select_library(command: tuple[str, ...]) -> None:
 
 
 def _warn_of_variables() -> None:
-    """Say which variables do not exist, once for all ranks."""
+    """Print which variables do not exist, once for all ranks."""
     from mpiio_ext.environment import unknown
 
     found = unknown(os.environ)

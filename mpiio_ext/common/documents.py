@@ -1,7 +1,7 @@
 """JSON documents of people: read, checked against a typed description, and refused with every mistake and its place.
 
 Problem.    Set-ups, site facts, profiles and settings are written by hand. What is wrong with them shall be reported
-together, with its place, before anything is made of it; and their form shall be stated once.
+            together, with its place, before anything is made of it; and their form shall be stated once.
 Algorithm.  The form is a dataclass whose annotations say types and limits (pydantic's `Field`); `CLOSED` refuses names
             that it has not. pydantic converts and checks, strictly: 1.0 is no whole number, true is no number. Its
             errors are put into our words.

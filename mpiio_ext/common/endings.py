@@ -40,7 +40,7 @@ class Ending:
     status : its exit status; None: it has none, or that is not known.
     number : of the signal that has ended it; 0: one that is not known; None: none has.
     abort_code : it has called MPI_Abort with this one; None: it has not.
-    moment_ns : when that was, or was seen (ns since 1970); None: nobody knows.
+    moment_ns : when that was, or was seen (ns since 1970); None: unknown.
     """
 
     rank: int
@@ -75,7 +75,7 @@ class Failure:
     first : the rank that failed first; several: one of these did; none: it is not known of any that it failed.
     others : further ranks that failed.
     whole : what became of the program that was started, or of its launcher; "" where that says nothing more.
-    moment_ns : when the first rank failed, or the program had ended (ns since 1970); None: nobody knows.
+    moment_ns : when the first rank failed, or the program had ended (ns since 1970); None: unknown.
     ends : by host and process, when they were seen to end (ns since 1970).
     """
 

@@ -51,7 +51,7 @@ class _Place:
         self.total = self.total if of is None else of
 
     def left_s(self, told_s: float | None) -> float | None:
-        """Return the time that is left; None: nothing tells."""
+        """Return the time that is left; None: unknown."""
         if told_s is not None or not self.done:
             return told_s
         return (time.monotonic() - self._begin_s) * max(self.total - self.done, 0) / self.done

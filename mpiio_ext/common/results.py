@@ -70,8 +70,8 @@ class Row:
     operation : "write", "read", or "both" where a phase does both
     kind : "pattern" or "kernel" (the I/O of an application)
     phase : of a kernel, e.g. "S" of MADBench2; "" for patterns
-    noncontiguous : a rank's accesses are in pieces, in the file or in memory; None = not said
-    files : how many files hold the data; None = not said
+    noncontiguous : a rank's accesses are in pieces, in the file or in memory; None = unknown
+    files : how many files hold the data; None = unknown
     compared : how the files were compared with those of the other methods: "bytes" (equal byte by byte), or the tool
         of the format that found no difference, e.g. "h5diff"; "" = not compared
     repetition : from 0
@@ -107,7 +107,7 @@ class Row:
     prefetched_pages, prefetch_used_pages : pages read ahead of any request; those that were then accessed
     delegation : which delegates, or why none
     begin_unix_s, end_unix_s : when it began and ended, by the clock of rank 0, in seconds since 1970 UTC: before the
-        first file is opened, and after the last one was closed on all ranks; None = not said
+        first file is opened, and after the last one was closed on all ranks; None = unknown
     """
 
     workload: str

@@ -6,7 +6,7 @@ Forms.      Text whose first line names the columns, separated by ``|`` (``squeu
             --Format='JobID:20|,...'``, ``sacct --parsable2``, ``--parsable``); ``squeue --json`` and ``sacct --json``:
             one object with ``jobs``; TOKIO's JSON: ``{"4478544.0": {"jobidraw": …, "nodelist": […]}}``.
 Guarantees. A document without columns or jobs is refused as a whole: an error message is never taken for an empty
-            list. A line that cannot be understood is left out and named. Missing facts are None and not 0.
+            list. A line that cannot be parsed is left out and named. Missing facts are None and not 0.
 Source.     squeue(1), sacct(1); counts are printed in powers of 1024, "1.50K" for 1536 (Slurm's convert_num_unit).
 """
 
@@ -69,7 +69,7 @@ def plain(value: object) -> object:
 
 
 def count(value: object, most: int = 2**31 - 1) -> int | None:
-    """Return a count, wrapped or not; None = nothing is said.
+    """Return a count, wrapped or not; None = unknown.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def states(item: Mapping[str, object]) -> list[str]:
 
 
 def tasks(item: Mapping[str, object]) -> int | None:
-    """Return the tasks of an entry of JSON, or of its largest step; None = nothing is said."""
+    """Return the tasks of an entry of JSON, or of its largest step; None = unknown."""
     if item.get("tasks") is not None:
         return count(item["tasks"])
     steps = item.get("steps") or []

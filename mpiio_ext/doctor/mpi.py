@@ -87,7 +87,7 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
     library : path of libmpiio_ext.so.
     environment : variables that count.
     limit_s : seconds that a child process may take.
-    why : by what a wheel's library was chosen, in words; "" where nothing told.
+    why : by what a wheel's library was chosen, in words; "" if unknown.
     """
     key = "library"
     again = "build or install mpiio_ext again: `mpiio-ext help howto/install`"

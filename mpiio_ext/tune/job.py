@@ -46,7 +46,7 @@ class Job:
     the head of the hints file. `usage` are the kinds of access, where they are known without the baseline's statistics.
     `served` says that the command carries out a path, which its ranks can do again and again; `fresh` is the folder
     where it does so, which is the tuner's own. `merges` says that merges of subfiles count. `one_server` tells where
-    one file lies on one server; "": nobody says so.
+    one file lies on one server; "": unknown.
     """
 
     command: tuple[str, ...]

@@ -97,7 +97,7 @@ class Options:
     striping : `striping_unit` and `striping_factor`, which the file keeps.
     direct_io : `direct_read` and `direct_write`.
     subfiles : `mpiox_subfiles`, for which the file is another one until it is merged.
-    targets : on so many servers whole files lie, each on one; 0: nobody says so.
+    targets : on so many servers whole files lie, each on one; 0: unknown.
     """
 
     native: bool = True
@@ -306,7 +306,7 @@ def build(
     options : what is allowed.
     defaults : {hint: value} of the registry.
     in_force : the same in the baseline.
-    user : names of hints that somebody has set.
+    user : names of hints that are set.
     removable : those of them that a hints file can leave away.
     """
     ways = _ways(usage, options)

@@ -55,7 +55,7 @@ class FileUse:
     delegated_calls : collective ones that went through delegates, where each rank's part counts as independent, too.
     collective_s, independent_s : seconds inside them, summed over ranks.
     flush_barrier_s : seconds until what was written through delegates was in the file, summed over ranks.
-    hints : (name, value, source) of the hints that somebody had set.
+    hints : (name, value, source) of the hints that were set.
     delegation : which delegates it had, why it had none, or that they would pay (`mpiox_stats_paying.h`).
     """
 

@@ -363,7 +363,7 @@ class Tuner:
         return winner
 
     def _is_missed(self, whole: Setting, shorter: Setting) -> bool | None:
-        """Whether the shorter setting may be slower than the whole one; None when the budget does not tell."""
+        """Whether the shorter setting may be slower than the whole one; None if the budget does not show it."""
         losses = []
         for _ in range(PRUNE_PAIRS):
             if not self._affords([whole, shorter], self._reserve_s()):

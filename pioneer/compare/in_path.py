@@ -1,8 +1,8 @@
 """Whether a path stands for its own trace: which bytes every rank touches by its plan, and by the trace.
 
 Problem.   A path has one representative of each subgroup. What ranks do that differ by no rule, at random offsets for
-           one, is not in it; a replay makes it as a rule would have it. That shall be known before it is carried out,
-           and whatever the number of ranks that do so.
+           one, is not in it; a replay makes it as a rule would have it. This must be known before the replay, for any
+           number of ranks.
 Algorithm. The plan of each rank, with as many ranks as were traced, has its offsets and views: their extents against
            those of the trace (`touched`). Files have the classes that they have by the trace. Of many ranks some are
            looked at, evenly spaced, so that a million operations are planned at most.

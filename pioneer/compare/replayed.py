@@ -1,4 +1,4 @@
-"""A workload against the trace of its replay: what so many ranks can do of it.
+"""A workload against the trace of its replay: the part that this number of ranks can carry out.
 
 Problem.   A replay leaves some operations out, calls others by the names of its stand-ins, and with another number of
            ranks nobody may be in a subgroup. Held against the trace as it is, a perfect replay would pass limits.

@@ -37,7 +37,7 @@ _WRITING = (Role.WRITE, Role.BEGIN, Role.RESIZE)
 
 
 def _told(operation: Operation, extra: dict[str, object]) -> object:
-    """Return the flags, or the mode, of an open; None: the trace does not tell them."""
+    """Return the flags, or the mode, of an open; None: the trace does not have them."""
     return (
         extra.get("amode")
         if operation.layer == "mpiio"

@@ -99,7 +99,7 @@ def extents_of(
     ----------
     path : what is carried out.
     kinds, sessions : of its operations.
-    views_at : of a row that sets a view, of each group the views of its first and last rank; None: they are not told.
+    views_at : of a row that sets a view, of each group the views of its first and last rank; None: unknown.
     """
     groups, found = path.group_count, _Pass()
     columns = [

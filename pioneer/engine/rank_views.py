@@ -91,7 +91,7 @@ class RankViews:
         return self._extents
 
     def set_by(self, row: int, group: int, rank: int) -> tuple[View, bool] | None:
-        """Return the view that an MPI_File_set_view sets, and whether views tell ranks apart; None: it is not told."""
+        """Return the view that an MPI_File_set_view sets, and whether views tell ranks apart; None: unknown."""
         views = views_of_groups(self._path.table["extra"][row].as_py(), self._path.group_count)
         if views is None:
             return None
@@ -109,7 +109,7 @@ class RankViews:
         return None if self._parts is None else self._parts.seen(row)
 
     def _ends(self, row: int) -> list[list[View]] | None:
-        """Return of each group the views of its first and last rank; None where they are not told."""
+        """Return of each group the views of its first and last rank; None if unknown."""
         info, _ = self._seen(row) or (self._path.info, 0)
         views = views_of_groups(self._path.table["extra"][row].as_py(), self._path.group_count)
         if views is None:

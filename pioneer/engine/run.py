@@ -212,7 +212,7 @@ def _late(plan: Plan, start: NDArray[np.int64], duration: NDArray[np.int64], tim
 
 
 def together_alike(plan: Plan, comm: MPI.Intracomm) -> str | None:
-    """Return what is wrong where ranks would wait for each other for ever: the same on all. Collective, blocking.
+    """Return what is wrong if ranks would hang, waiting for each other: the same on all. Collective, blocking.
 
     All ranks have to make the same collective calls on files that all have opened, in the same order.
     """
@@ -334,7 +334,7 @@ def replay(
     PlaceError, PlanError
         A name of the path leads out of the folder; an operation makes no sense. On all ranks where it is so.
     ValueError
-        Ranks would wait for each other in collective calls for ever. On all ranks.
+        Ranks would hang in collective calls. On all ranks.
     OSError
         A file that is read cannot be made.
     """

@@ -100,7 +100,7 @@ class _Sequence:
     table : its trace.
     files, extras : its files as templates, and what it says of each operation, second names as templates, too.
     tokens : shadow sequence; equal numbers are equal operations on the same file of the path.
-    sessions : number of the session of each operation, `NONE` where it is not told.
+    sessions : number of the session of each operation, `NONE` if unknown.
     """
 
     table: pa.Table

@@ -40,7 +40,7 @@ def _words(table: pa.Table, name: str) -> tuple[NDArray[np.int64], list[str]]:
 
 
 def sessions_of(table: pa.Table) -> NDArray[np.int64]:
-    """Return the number of the session of each row of a trace table, from 0 on; `NONE` where it is not told.
+    """Return the number of the session of each row of a trace table, from 0 on; `NONE` if unknown.
 
     Layers are apart: `fdopen`'s stream of a descriptor is a session of its own. But what goes through the descriptor of
     a stream that `fopen` has opened belongs to the stream, as all data of C++'s streams does.

@@ -79,7 +79,7 @@ def _text_of(extra: Mapping[str, Any]) -> str | None:
 
 
 def view_of(extra: Mapping[str, Any] | str | None) -> View | None:
-    """Return the view that a call of MPI_File_set_view has set, from its `extra`; None where that does not tell."""
+    """Return the view that a call of MPI_File_set_view has set, from its `extra`; None if that does not have it."""
     if isinstance(extra, str):
         extra = parsed(extra)
     if not isinstance(extra, Mapping) or not isinstance(extra.get("displacement"), int):
@@ -92,7 +92,7 @@ def view_of(extra: Mapping[str, Any] | str | None) -> View | None:
 
 
 def views_of_groups(extra: Mapping[str, Any] | str | None, groups: int) -> list[View] | None:
-    """Return the view that each group of a path sets, from the `extra` of a call; None where one is not told."""
+    """Return the view that each group of a path sets, from the `extra` of a call; None if one is unknown."""
     if isinstance(extra, str):
         extra = parsed(extra)
     if not isinstance(extra, Mapping):

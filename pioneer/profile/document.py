@@ -1,7 +1,7 @@
 """The profile as a JSON file: written by the characterization or by hand, edited, checked.
 
 Problem.   People change a profile to get another workload. Mistakes in it must be reported with their places, all
-together, before it is used.
+           together, before it is used.
 Content.   ``{"pioneer_profile": 2, "operations": ..., "span": ..., "ranks": ..., "classes": {"shared": {...}}}``; its
            form is `profile.form`, units are in `UNITS`. The names are those of `ClassProfile`.
 Checks.    First the form, then what types cannot say of distributions. Problems begin with a JSON pointer.

@@ -2,8 +2,8 @@
 
 Problem.    A trace has millions of lines, and an interpreter needs microseconds for each.
 Algorithm.  C cuts and reads lines (csrc/tools/pioneer); its rows are one NumPy array of structs, whose columns become
-Arrow
-            arrays. Names of functions and files come as numbers of two lists that grow, the columns' dictionaries.
+            Arrow arrays. Names of functions and files come as numbers of two lists that grow, the columns'
+            dictionaries.
 Guarantee.  Memory depends on the number of different names, threads and calls without end, not on the number of lines.
 """
 

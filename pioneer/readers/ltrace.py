@@ -3,7 +3,7 @@
 Problem.    A call with calls inside is cut into <unfinished ...> and <... resumed>, and so is any call that another
             thread interrupts. Times have no date. Each host has its own clock.
 Algorithm.  Lines by the parser in C (csrc/tools/pioneer/mpiox_rawtrace_text.h): a stack for each thread gives
-``depth``.
+            ``depth``.
             LANL-Trace's timing file has lines "7: host (PID) Entered barrier at SECONDS", which give rank and host. The
             times at which a rank leaves (else enters) barriers give offset and drift of its clock against that of rank
             0 (`mpiio_ext.pioneer.clocks`); times are corrected by them. Open MPI's handles of predefined objects are
@@ -93,7 +93,7 @@ class Timing:
             times.setdefault(rank, []).append(int(whole) * 10**9 + int(fraction.ljust(9, b"0")[:9] or b"0"))
 
     def clock(self, rank: int) -> Clock:
-        """Return how the clock of a rank is related to that of rank 0; without points where nothing tells."""
+        """Return how the clock of a rank is related to that of rank 0; without points if unknown."""
         for times in (self.left, self.entered):
             own, first = times.get(rank, []), times.get(0, [])
             if own and len(own) == len(first):

@@ -178,7 +178,7 @@ def _records(batch: pa.RecordBatch, default_rank: int, threads: _Threads) -> Rec
 
 
 def _pieces(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a table; what cannot be read is told to the source's Loss."""
+    """Yield the batches of a table; what cannot be read is counted in the source's Loss."""
     expected = taken = 0
     try:
         file = parquet_of(path, page_checksum_verification=True)

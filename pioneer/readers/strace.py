@@ -2,8 +2,7 @@
 
 Problem.    Calls of threads are cut into two lines; with -ff the threads of a process are in several files.
 Algorithm.  Lines by the parser in C (csrc/tools/pioneer/mpiox_rawtrace_text.h). With -ff the files of a rank are read
-side by
-            side and merged by time.
+            side by side and merged by time.
 Ranks.      Files RANK or RANK.THREAD behind a common name, or NAME.0 alone: these. Else processes, told apart by the
             lines of clone and fork, in the order of their numbers; a line says so. Start strace once for each rank and
             put the rank into the name: then it has the processes that it makes.

@@ -1,8 +1,8 @@
 """Stratified draws: random order, but frequencies as they were counted, in small numbers too.
 
-Algorithm. Of n values as many are drawn as are needed, at equal steps of their cumulative count from a random
-           beginning (systematic sampling), and then shuffled. As many draws as there were samples give every sample
-           once.
+Algorithm. The needed number of values is drawn from n, at equal steps of their cumulative count from a
+           random beginning (systematic sampling), and then shuffled. As many draws as there were samples give every
+           sample once.
 """
 
 from __future__ import annotations

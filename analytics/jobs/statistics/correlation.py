@@ -72,7 +72,7 @@ class Correlation:
 
 
 def correlate(x: Numbers, y: Numbers, method: str, confidence: float = 0.95) -> tuple[float, float, float, float]:
-    """Return coefficient, both ends of its interval, and p-value; NaN where they cannot be told.
+    """Return coefficient, both ends of its interval, and p-value; NaN if unknown.
 
     Parameters
     ----------

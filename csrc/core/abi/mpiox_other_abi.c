@@ -42,7 +42,7 @@ static const char *file_of(const void *address)
     return address != NULL && dladdr(address, &info) != 0 && info.dli_fname != NULL ? info.dli_fname : "";
 }
 
-/* NULL: it cannot be told. A library of the standard ABI holds what the others of its MPI hold, so its name counts;
+/* NULL: unknown. A library of the standard ABI holds what the others of its MPI hold, so its name counts;
  * those of vendors may hide what they are made from, so theirs counts last. */
 static const abi *abi_of(const void *address)
 {

@@ -18,7 +18,7 @@ typedef void mpiox_event_hook(const char *name, const char *file, int64_t offset
                               int64_t duration_ns, const char *details);
 extern mpiox_event_hook *mpiox_event_to;
 
-/* Now, in ns of CLOCK_MONOTONIC, as the tracer tells them. _begin: 0 where nobody listens. */
+/* Now, in ns of CLOCK_MONOTONIC, by the tracer. _begin: 0 without a tracer. */
 int64_t mpiox_event_clock(void);
 static inline int64_t mpiox_event_begin(void)
 {

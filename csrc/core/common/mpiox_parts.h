@@ -36,9 +36,9 @@ typedef struct mpiox_parts {
 mpiox_part mpiox_parts_on(mpiox_part part);
 /* What the calling thread has spent in each until its last change. */
 const mpiox_parts *mpiox_parts_so_far(void);
-/* Is there a tracer that is told of waits? */
+/* Is there a tracer that records waits? */
 bool mpiox_parts_are_told(void);
-/* Tell the tracer that the library carries out the call that the program is in. */
+/* Report to the tracer that the library carries out the program's call. */
 void mpiox_parts_own(void);
 
 #endif

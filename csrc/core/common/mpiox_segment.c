@@ -273,7 +273,7 @@ void mpiox_segment_free(mpiox_segment *segment)
     segment->fd = -1;
 }
 
-/* Errors are noted for the whole file, and told by any call that waits for pages of it: there are none so far behind
+/* Errors are noted for the whole file, and returned by any call that waits for its pages: there are none so far behind
  * its end. */
 bool mpiox_segment_has_failed(int fd)
 {

@@ -63,8 +63,8 @@ void mpiox_wait_backoff(mpiox_backoff *backoff);
 /* A condition variable with the clock of mpiox_now(). */
 void mpiox_wait_make_condition(pthread_cond_t *condition);
 /* With the lock: until the condition is signalled, or `until`, seconds of mpiox_now(); INFINITY: at any time. Returns
- * after a second in any case: the caller asks again for what it waits for, and a wake-up that somebody has forgotten
- * delays it and does not hang it. */
+ * after a second in any case: the caller asks again for what it waits for, and a missed wake-up delays it but does not
+ * hang it. */
 void mpiox_wait_condition(pthread_cond_t *condition, pthread_mutex_t *lock, double until);
 
 /* ---- a limit ----------------------------------------------------------------------------------------------------- */

@@ -320,8 +320,8 @@ static void scan_strong(const char *path, scan *pass)
         mpiox_hints_scan_text(text, path, visit, report_once, pass);
 }
 
-/* Variables that set defaults: statistics are wanted for a whole run, pretended nodes for a whole test. Whoever names a
- * file for statistics wants them, unless MPIOX_STATS says no; so does the page of a run. */
+/* Variables that set defaults: statistics are wanted for a whole run, pretended nodes for a whole test. A name of a
+ * file for statistics requests them, unless MPIOX_STATS refuses; so does the page of a run. */
 static void scan_default_variables(scan *pass)
 {
     static const struct {

@@ -12,7 +12,7 @@ typedef struct mpiox_layout_ceph {
     int64_t stripe_unit;  /* bytes, > 0: what lies together in one object */
     int64_t stripe_count; /* > 0: objects that a stripe goes over */
     int64_t object_size;  /* bytes, a multiple of stripe_unit: where the next set of objects begins */
-    char pool[128];       /* "": not told */
+    char pool[128];       /* "": unknown */
     char space[128];      /* pool_namespace, "": none */
 } mpiox_layout_ceph;
 

@@ -14,9 +14,9 @@ typedef enum mpiox_layout_made {
     MPIOX_MADE_STRIPED      /* an empty file with the striping, as far as the file system has enough servers */
 } mpiox_layout_made;
 
-/* Make `path`, empty, unless there is something of that name. One process, before the others open it. Never fails: what
- * is not made is left to whoever opens the file. Blocking; errno is kept. On file systems without striping, and without
- * a wish, no more than one or two system calls. */
+/* Make `path`, empty, unless there is something of that name. One process, before the others open it. Never fails: a
+ * file that is not created here is left to its opener. Blocking; errno is kept. On file systems without striping, and
+ * without a wish, no more than one or two system calls. */
 mpiox_layout_made mpiox_layout_create(const char *path, const mpiox_layout_wish *wish);
 
 #endif

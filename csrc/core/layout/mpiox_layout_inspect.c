@@ -103,7 +103,7 @@ static mpiox_layout_probe *find_probe(mpiox_fs family, const mpiox_layout_mount 
     return NULL;
 }
 
-/* The size that files are cut at where nobody has told a stripe size. */
+/* The size that files are cut at without a known stripe size. */
 static void add_default(const mpiox_layout *layout, const struct stat *status, mpiox_layout_facts *facts)
 {
     if (status->st_blksize > layout->stripe_size)

@@ -16,12 +16,12 @@ typedef struct mpiox_layout_mount { /* texts that do not fit are cut */
 } mpiox_layout_mount;
 
 typedef struct mpiox_layout_nfs {
-    char version[16];    /* "4.1", "3"; "": not told */
-    int64_t read_bytes;  /* rsize, 0: not told */
+    char version[16];    /* "4.1", "3"; "": unknown */
+    int64_t read_bytes;  /* rsize, 0: unknown */
     int64_t write_bytes; /* wsize */
     char pnfs[64];       /* "LAYOUT_NFSV4_1_FILES" ...; "": not configured, or a client without pNFS */
-    int64_t layouts_got; /* LAYOUTGET operations so far, -1: not told */
-    int64_t devices_got; /* GETDEVICEINFO: data servers (or sets of them) that the layouts have named, -1: not told */
+    int64_t layouts_got; /* LAYOUTGET operations so far, -1: unknown */
+    int64_t devices_got; /* GETDEVICEINFO: data servers (or sets of them) that the layouts have named, -1: unknown */
 } mpiox_layout_nfs;
 
 /* The number of the mount in a text of /proc/self/fdinfo/FD, -1: none. */

@@ -153,7 +153,7 @@ static void discard(mpiox_storage *storage)
     free(storage);
 }
 
-/* Nobody shall look for the cause of such failures elsewhere: a variable left in a job script would spoil every file.
+/* A printed line names the cause of such failures: a variable left in a job script would spoil every file.
  * By every process: it may be set for some ranks only. */
 static void announce(const char *rules, int rank)
 {

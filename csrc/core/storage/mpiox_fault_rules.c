@@ -156,7 +156,7 @@ static int parse_rule(char *text, mpiox_fault_rule *rule, char *message, int64_t
         snprintf(message, (size_t)message_bytes, "%s", problem);
         return MPIOX_E_ARG;
     }
-    /* Callers repeat interrupted calls: an error that lasts would make them do so for ever. */
+    /* Callers repeat interrupted calls: a lasting error would make them loop. */
     if ((rule->sys_errno == EINTR || rule->sys_errno == EAGAIN) && rule->times < 0)
         rule->times = 1;
     return MPIOX_OK;

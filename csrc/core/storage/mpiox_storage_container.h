@@ -32,7 +32,7 @@ typedef struct mpiox_storage_containers {
                 mpiox_error *error);
     /* False: it is no container. */
     bool (*deal)(const mpiox_storage *storage, mpiox_storage_deal *out);
-    /* Others are told that a delegate has bytes of the file, until it closes it. Any thread; nothing is done for what
+    /* Others see that a delegate has bytes of the file, until it closes it. Any thread; nothing is done for what
      * is no container. */
     void (*say_written)(mpiox_storage *storage);
     /* Its first part, by which it is known: a path to it, unless NULL, and what that is. 0, EILSEQ (no index), or the

@@ -62,7 +62,7 @@ static _Atomic int32_t open_in_total; /* subfiles */
 
 /* ---- handles of subfiles ----------------------------------------------------------------------------------------- */
 
-/* Close one that nobody uses, if there is one. */
+/* Close an unused one, if there is one. */
 static bool close_one(subfiles_state *state)
 {
     for (int32_t looked = 0; looked < state->index.count; looked++) {

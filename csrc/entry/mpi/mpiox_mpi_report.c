@@ -27,7 +27,7 @@ static mpiox_stats reported; /* all ranks of the files on which this process has
 static int reported_ranks;   /* most ranks of any of them; 0: there is none */
 static bool agreed, wanted;
 static int64_t closed_files, reported_files; /* by this process; on how many of them it has reported */
-static int64_t untold_files;                 /* closed ones on which nobody has reported */
+static int64_t untold_files;                 /* closed ones without a report */
 
 static void say_delegation(const mpiox_handle *handle, mpiox_stats *out)
 {

@@ -17,7 +17,7 @@ static void bypass(const mpiox_route *route, const mpiox_request *request)
         mpiox_forwarded_bypass(route->forwarded);
 }
 
-/* A container whose bytes did not all come to its parts is not said to be whole. */
+/* A container with bytes missing in its parts does not become `whole`. */
 static int noted(const mpiox_route *route, const mpiox_request *request, int code)
 {
     if (request->write && code == MPIOX_E_IO)

@@ -62,8 +62,8 @@ static void path_of(const mpiox_arbiter *arbiter, const char *format, char *path
 
 /* ---- the announcement -------------------------------------------------------------------------------------------- */
 
-/* A new file beside the announcements, of a name that nobody can foresee: nobody else's file is written, whatever lies
- * there. -1: errno. */
+/* A new file beside the announcements, with an unpredictable name: no foreign file is written, whatever lies there.
+ * -1: errno. */
 static int make_draft(const mpiox_arbiter *arbiter, char *draft, size_t bytes)
 {
     path_of(arbiter, "jobs/.%s", draft, bytes);
@@ -169,7 +169,7 @@ static bool is_foreign(const struct stat *status)
     return !S_ISREG(status->st_mode) || status->st_uid != geteuid();
 }
 
-/* Look at the announcement of the job. False: there is none (errno), or it is foreign, which is said once. */
+/* Look at the announcement of the job. False: there is none (errno), or it is foreign, which is reported once. */
 static bool see_announcement(mpiox_arbiter *arbiter, const char *path, struct stat *status)
 {
     const bool there = lstat(path, status) == 0;

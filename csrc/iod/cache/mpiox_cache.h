@@ -331,8 +331,8 @@ bool mpiox_cache_watch(void *cache);
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
 /* The same for a segment whose processes are all gone, in whatever state they have left it: what is still dirty. -1:
  * its delegate lives. all_are_gone: those of its job's other nodes, too, so that copies of what they had are taken.
- * A file that somebody else has written since, as far as the caches of the family tell, is not written, unless `force`:
- * its error says MPIOX_CACHE_CHANGED. */
+ * A file with a later foreign write, by the caches of the family, is not written, unless `force`: its error says
+ * MPIOX_CACHE_CHANGED. */
 #define MPIOX_CACHE_RESCUE "rescue: " /* what errors of a survivor begin with */
 #define MPIOX_CACHE_CHANGED MPIOX_CACHE_RESCUE "written since by others"
 struct mpiox_cache_family;

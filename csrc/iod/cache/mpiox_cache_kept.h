@@ -29,8 +29,8 @@ typedef struct mpiox_cache_left { /* of a file bytes are left */
 typedef void (*mpiox_cache_tell)(void *context, const mpiox_cache_left *left);
 
 typedef struct mpiox_cache_recovering {
-    bool all_are_gone;   /* see mpiox_cache_recover(); then files that wait for others are told, too */
-    bool force;          /* also what somebody else has written since is written over */
+    bool all_are_gone;   /* see mpiox_cache_recover(); then files that wait for others are reported, too */
+    bool force;          /* later foreign writes are overwritten, too */
     const char *folders; /* where other caches of the job are, beside those in the same folder; NULL: nowhere */
 } mpiox_cache_recovering;
 

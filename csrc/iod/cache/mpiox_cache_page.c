@@ -179,7 +179,7 @@ static int write_pinned(const mpiox_cache *cache, const mpiox_page_access *acces
 enum { NOT_FILLED = 100 };
 
 /* Bytes that the file system has refused, and nobody knows that yet: what was read in their place is not the program's,
- * unless they are dirty, that is written again. While the frame is pinned nobody forgets that they are. */
+ * unless they are dirty, that is written again. While the frame is pinned they stay marked. */
 static bool are_lost(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span,
                      mpiox_error *error)
 {

@@ -47,7 +47,7 @@ typedef struct page_place {
 typedef struct rescuer {
     const mpiox_cache *cache;
     const mpiox_cache_family *family; /* NULL: the job runs */
-    bool force;                       /* what somebody else has written is written over */
+    bool force;                       /* foreign writes are overwritten */
     double deadline;
     int64_t rescued;
     bool failed;            /* in this frame */

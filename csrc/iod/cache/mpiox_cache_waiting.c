@@ -10,7 +10,7 @@
 static const double shown_s = 1.0, step_s = 1.0; /* one step counts for so much at most */
 
 static mpiox_cache_patience own = {.rank = -1};
-static atomic_bool telling; /* a wait of this process has been told, and goes on */
+static atomic_bool telling; /* a wait of this process has been reported, and continues */
 
 void mpiox_cache_set_patience(const mpiox_cache_patience *patience)
 {

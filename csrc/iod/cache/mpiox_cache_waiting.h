@@ -31,7 +31,7 @@ typedef struct mpiox_cache_wait { /* start from {0} */
 
 /* What a process does about its waits. Plain data. */
 typedef struct mpiox_cache_patience {
-    double seconds; /* after which a wait is told; 0: never */
+    double seconds; /* after which a wait is reported; 0: never */
     int32_t rank;   /* of the program; -1: not known */
     /* runs: the delegate has raised its beat since the wait began. path: "" where it is about no file. Any thread; does
      * not wait for the delegate. */

@@ -154,7 +154,7 @@ int mpiox_ring_call(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle
 /* Send without waiting for an answer; the delegate gives the slot back. */
 void mpiox_ring_post(const mpiox_cache *cache, mpiox_slot *slot);
 void mpiox_ring_give_back(mpiox_slot *slot);
-/* A frame has become fully dirty: tell the delegate, once (MPIOX_FRAME_QUEUED). */
+/* A frame has become fully dirty: notify the delegate, once (MPIOX_FRAME_QUEUED). */
 void mpiox_ring_push_frame(const mpiox_cache *cache, uint32_t frame);
 
 /* Delegate: the next token without waiting; false: none. *slot or *frame is set, the other is NULL / NO_FRAME. The

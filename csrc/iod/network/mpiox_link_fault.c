@@ -42,7 +42,7 @@ static int parse(const char *text, mpiox_link_fault *out)
     return code;
 }
 
-/* Nobody shall look for the cause of broken connections elsewhere. */
+/* A printed line names the cause of broken connections. */
 static void announce(const char *text, int code)
 {
     static atomic_flag announced = ATOMIC_FLAG_INIT;

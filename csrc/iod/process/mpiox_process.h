@@ -20,7 +20,7 @@ typedef struct mpiox_process {
     int liveness;          /* not local: to its liveness service (mpiox_process_liveness.h), or -1 */
     bool settled, lost;    /* it is gone; nobody could say that its pages are in the file */
     atomic_bool left;      /* not local: this process asks it nothing any more */
-    bool told;             /* not local: that a rank waits for it has been said; only for the watcher */
+    bool told;             /* not local: that a rank waits for it has been reported; only for the watcher */
     char host[64];
     int64_t pid;
     mpiox_rendezvous_address lives_at; /* its liveness service; port 0: nobody answers */

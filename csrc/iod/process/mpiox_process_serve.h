@@ -21,8 +21,8 @@ typedef struct mpiox_process_instance { /* start from {0} */
  * should serve. Local. Returns out->code. */
 int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *instance, mpiox_announcement *out);
 /* Serve until all clients have left or mpiox_process_stop(). Where the delegate's own cache has a name in a folder,
- * what killed jobs have left there is brought to the files meanwhile. Bytes that could not be brought to their file
- * when no client was left to be told are reported (mpiox_process_notify). Blocking. 0 or MPIOX_E_IO. */
+ * what killed jobs have left there is brought to the files meanwhile. Bytes that could not be written when no client
+ * was left are reported (mpiox_process_notify). Blocking. 0 or MPIOX_E_IO. */
 int mpiox_process_serve(mpiox_process_instance *instance);
 /* Everybody has attached: what has a name in a file system loses it. What has none keeps its descriptor, by which the
  * status finds it. */

@@ -49,7 +49,7 @@ static void close_others(void)
         closedir(folder);
 }
 
-/* SIGXFSZ, too: a write beyond ulimit -f is an error that the ranks are told, as they were on their own. */
+/* SIGXFSZ, too: a write beyond ulimit -f is an error that the ranks get, as without delegates. */
 static void ignore_warnings(void)
 {
     static const int warnings[] = {SIGHUP,  SIGINT,  SIGTERM, SIGUSR1, SIGUSR2,

@@ -74,7 +74,7 @@ void mpiox_handshake_session(const mpiox_handshake *handshake, uint8_t key[MPIOX
 /* A seal on bytes: the `number`-th of a session. */
 void mpiox_handshake_seal(const uint8_t key[MPIOX_HANDSHAKE_KEY], uint64_t number, const void *bytes, int64_t count,
                           uint8_t seal[32]);
-/* Equal, in a time that does not tell where they differ. */
+/* Equal, in a time that does not depend on where they differ. */
 bool mpiox_handshake_same(const uint8_t a[32], const uint8_t b[32]);
 
 /* A new secret. 0 or MPIOX_E_IO. */

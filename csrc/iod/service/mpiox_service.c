@@ -207,7 +207,7 @@ static int try_mode(const mpiox_service_plan *plan, const mpiox_hints *hints, mp
 
 /* ---- all modes --------------------------------------------------------------------------------------------------- */
 
-typedef struct opening_word { /* what rank 0 tells the others */
+typedef struct opening_word { /* what rank 0 sends the others */
     mpiox_topology_choice choice;
     char id[64];
 } opening_word;
@@ -435,7 +435,7 @@ mpiox_service *mpiox_service_get(MPI_Comm comm, const mpiox_hints *hints, const 
     return NULL;
 }
 
-/* For a file whose name fits no pattern but "*". What is wrong with the hints is said when a file is opened. */
+/* For a file whose name fits no pattern but "*". Problems of the hints are reported when a file is opened. */
 static void resolve(mpiox_hints *hints)
 {
     mpiox_hints_resolve("", MPI_INFO_NULL, hints, NULL, NULL);
@@ -527,7 +527,7 @@ static bool split_on(mpiox_topology *topology, const mpiox_hints *hints)
     return error.code == MPIOX_OK && index >= 0;
 }
 
-/* Nobody else starts the service, which all ranks have claimed. */
+/* No other opening starts the service, which all ranks have claimed. */
 static int split(MPI_Comm comm, const mpiox_hints *hints, MPI_Comm *mine)
 {
     opening_word word;

@@ -11,7 +11,7 @@
 #include "mpiox_process.h"
 
 typedef struct mpiox_service_patience {
-    int32_t seconds; /* 0: nothing is said */
+    int32_t seconds; /* 0: no report */
     int32_t rank;    /* of the program */
 } mpiox_service_patience;
 

@@ -256,7 +256,7 @@ static int spawn_listed(int32_t count, const char *path, const target *targets, 
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
 }
 
-/* Hydra's processes are told where to call. */
+/* Hydra's processes get the address to call. */
 static int send_text(const char *text, int32_t count, MPI_Comm inter, mpiox_error *error)
 {
     for (int32_t i = 0; i < count; i++) {
@@ -436,7 +436,7 @@ static void start_delegate(const char *text, int index)
     bool go;
 
     if (socket < 0)
-        return; /* rank 0 does not wait for ever either */
+        return; /* rank 0 does not hang either */
     unsetenv(MPIOX_SERVICE_CALL_VARIABLE);
     mpiox_process_child_start(&orders, orders.seconds, &process, &said);
     said.spawned_pid = getpid();

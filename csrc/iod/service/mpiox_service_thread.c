@@ -70,7 +70,7 @@ static void *live(void *context)
     if (h->said.code == MPIOX_OK && h->said.listens)
         h->said.listens = start_liveness(h);
     mpiox_futex_set(&h->stage, STARTED);
-    /* The server is freed by collect(): until then it may be told to stop. */
+    /* The server is freed by collect(): until then it may be stopped. */
     if (h->said.code == MPIOX_OK)
         h->whole = mpiox_process_serve(&h->instance) == MPIOX_OK &&
                    !mpiox_cache_has_errors(mpiox_server_cache(h->instance.server));

@@ -140,7 +140,7 @@ static double dealt_tokens(const job *j, const deal *d, bool in_turn, bool trans
     if (d->interleaves && (d->each > 1 || (in_turn && fmod(first, j->used) + j->stripes > j->used)) &&
         !(in_turn && d->meet > 1))
         wait = (v->request + request / fmin(v->server, v->aggregator)) / parts;
-    waits -= in_turn ? 0 : wait; /* the first round waits for nobody */
+    waits -= in_turn ? 0 : wait; /* the first round does not wait */
     const double link = turns * ((d->round - 1) * (sent + asked) + served);
     const double load = j->rounds.time - turns * (v->round_trip + sent);
     return waits + turns * (v->round_trip + sent + asked + wait + (transposed ? token : 0)) +

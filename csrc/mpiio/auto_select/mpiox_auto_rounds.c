@@ -109,7 +109,7 @@ static void add_windows(tally *t, int64_t round)
     }
 }
 
-/* Seconds of a round. Of windows of one request the place tells when a server's part of it has left. */
+/* Seconds of a round. Of windows of one request the place shows when a server's part of it has left. */
 static double time_of(tally *t, int64_t round, int64_t *most_meet)
 {
     const mpiox_auto_system *system = t->c->system;

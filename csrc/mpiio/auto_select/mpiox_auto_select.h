@@ -10,7 +10,7 @@
 #include "mpiox_layout.h"
 #include "mpiox_partition.h"
 
-/* What somebody has asked for by hint, or leaves open. The values are those of mpiox_switch. */
+/* What a hint requests, or leaves open. The values are those of mpiox_switch. */
 typedef enum mpiox_auto_wish { MPIOX_AUTO_NO = 0, MPIOX_AUTO_YES, MPIOX_AUTO_OPEN } mpiox_auto_wish;
 
 typedef struct mpiox_auto_facts {

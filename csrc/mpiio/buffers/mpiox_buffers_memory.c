@@ -55,7 +55,8 @@ static places lay_out(const mpiox_buffers *b, int64_t transport_bytes)
     at.maps = mpiox_round_up(at.buffers + slots * b->window_bytes, PAGE);
     at.transport = mpiox_round_up(at.maps + slots * b->window_bytes, PAGE);
     at.end = at.transport + transport_bytes;
-    /* Sizes follow from the number of buffers and the size of one; equal totals of different layouts are told apart. */
+    /* Sizes follow from the number of buffers and the size of one; equal totals of different layouts are
+     * distinguished. */
     at.layout = (uint64_t)b->window_bytes << 24 | (uint64_t)slots;
     return at;
 }

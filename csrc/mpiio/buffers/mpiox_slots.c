@@ -62,7 +62,7 @@ static bool write_full(mpiox_call *call)
     return worked;
 }
 
-/* Read: load window `window` into its slot if the slot is free and nobody else has taken it on. */
+/* Read: load window `window` into its slot if the slot is free and no other rank has claimed it. */
 static bool load(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
 {
     const uint32_t use = sequence / (uint32_t)call->b->per_aggregator;

@@ -73,7 +73,7 @@ int mpiox_aggregators_choose(mpiox_buffers *b)
     int total = 0, code = gather_capacities(b, capacities);
     for (int n = 0; code == MPIOX_OK && n < topology->n_nodes; n++)
         total += capacities[n];
-    if (code == MPIOX_OK && total == 0) { /* a list that matches no node would leave nobody to do the I/O */
+    if (code == MPIOX_OK && total == 0) { /* a list that matches no node would leave no rank to do the I/O */
         static atomic_bool printed;
         if (topology->rank == 0 && !atomic_exchange(&printed, true))
             fprintf(stderr, "mpiio_ext: cb_config_list=%s allows no node of the job: each has one aggregator\n",

@@ -212,7 +212,7 @@ static void combine_nodes(mpiox_collective *collective, mpiox_reduction *s)
     int32_t overlap = 0;
     if (mpiox_topology_one_node(topology))
         return;
-    /* Without the others' reductions nobody here knows what they go on to do: they would wait for this node for ever.
+    /* Without the others' reductions this node does not know their next step: they would hang.
      * */
     if (!gather(topology, s, all))
         mpiox_file_give_up(collective->buffers.file, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
@@ -281,8 +281,8 @@ int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call)
 
 /* ---- after the rounds -------------------------------------------------------------------------------------------- */
 
-/* One rank: the lowest node's error and the lowest end of file, on every node. A node that has an error tells it, also
- * where MPI fails for its leader meanwhile: the others may have learnt that there is one, and wait for it. */
+/* One rank: the lowest node's error and the lowest end of file, on every node. A node that has an error sends it, also
+ * if MPI fails for its leader: the others may have learnt that there is one, and wait for it. */
 static void close_call(void *context)
 {
     mpiox_buffers *b = context;

@@ -200,7 +200,7 @@ static int move_tiles(const mpiox_independent_file *file, const mpiox_request *r
     return MPIOX_OK;
 }
 
-/* The lock of the atomic mode: whoever holds it sees what was written under it before, on other nodes, too. */
+/* The lock of the atomic mode: its owner sees what was written under it before, on other nodes, too. */
 static int hold(const mpiox_independent_file *file, bool write, int64_t offset, int64_t length, mpiox_error *error)
 {
     if (!file->atomic || mpiox_independent_lock(file, write, offset, length, error) != MPIOX_OK)

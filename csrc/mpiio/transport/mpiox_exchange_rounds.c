@@ -95,7 +95,7 @@ static void count_destination(mpiox_messages *m, mpiox_exchange_round *round, mp
     mpiox_message_entry entry;
     mpiox_chunks_begin(m, &chunks, aggregator, round->round);
     if (chunks.n == 0)
-        return; /* nobody accesses anything of the window: it is left out everywhere */
+        return; /* no rank accesses the window: it is left out everywhere */
     mpiox_exchange_share *share = &round->shares[round->n_shares++];
     *share = (mpiox_exchange_share){.aggregator = aggregator, .due = (int)(due - m->due)};
     due->counted = m->next_count;
@@ -244,7 +244,7 @@ static int64_t next_message(const mpiox_messages *m, int64_t number, const mpiox
         if (atomic_load(&mpiox_messages_destination(m, next, share->aggregator)->bytes) > 0)
             return round;
     }
-    if (due->counted != number + MPIOX_COUNTED_AHEAD) /* nobody accesses anything of that window */
+    if (due->counted != number + MPIOX_COUNTED_AHEAD) /* no rank accesses that window */
         return round + 1;
     return INT64_MAX - atomic_load(&mpiox_messages_destination(m, due->counted, share->aggregator)->sooner);
 }

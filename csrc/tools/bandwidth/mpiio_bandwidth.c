@@ -83,7 +83,7 @@ static _Noreturn void fail(const char *what)
     exit(2);
 }
 
-/* A wrong command line, which every rank finds alike: said once, and nothing is aborted. */
+/* A wrong command line, which every rank finds alike: reported once, and nothing is aborted. */
 static _Noreturn void refuse(const char *what)
 {
     if (rank == 0)

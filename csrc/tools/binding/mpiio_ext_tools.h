@@ -63,7 +63,7 @@ void mpiio_ext_handle_resolver_free(mpiio_ext_handle_resolver *sanitizer);
  * trace. */
 typedef struct mpiio_ext_rawtrace mpiio_ext_rawtrace;
 
-/* A call. Times in ns; INT64_MIN: the trace does not tell; operation, file: numbers of names, file -1: none; depth: -1
+/* A call. Times in ns; INT64_MIN: unknown in the trace; operation, file: numbers of names, file -1: none; depth: -1
  * or the MPI-IO calls around it on its thread; layer: 0 mpiio, 1 mpi, 2 stdio, 3 posix. */
 typedef struct mpiio_ext_rawtrace_row {
     int64_t timestamp, offset, size, duration, result, handle;

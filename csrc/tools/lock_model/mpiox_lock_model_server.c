@@ -6,7 +6,7 @@
  * largest range around the required one that is free of other aggregators' locks and of what the other requests of the
  * step require here: those are outstanding at the same time, waiting or in use. A range that overlaps the required one
  * does not limit it (both cannot be had), and the first request at an object without locks is granted at once: all.
- * Where many meet, a lock grows less: not downwards with more than 4, upwards by 32 MiB with more than 32 of them.
+ * With many owners a lock grows less: not downwards with more than 4 of them, upwards by 32 MiB with more than 32.
  * A lock that is called back is answered when all that its holder wrote under it is on the server, also what a cache
  * still had; in its own step a write counts with its transfer alone.
  * An aggregator's own locks never limit it; those that the new one reaches become one with it.

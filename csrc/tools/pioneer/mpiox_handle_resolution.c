@@ -29,7 +29,7 @@ struct mpiox_handle_resolver {
     int64_t parent;  /* line of the last MPI call of the application */
     int64_t unbound; /* open files of MPI whose handle is not known */
     int64_t opens;   /* that were seen */
-    bool requests;   /* the trace tells the requests of nonblocking accesses */
+    bool requests;   /* the trace has the requests of nonblocking accesses */
 };
 
 mpiox_handle_resolver *mpiox_handle_resolver_new(void)
@@ -522,7 +522,7 @@ static bool use_handle(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t
     return act(s, rows, i, at, extra);
 }
 
-/* A trace that does not tell depths: the access lies within one of MPI-IO to the same file. */
+/* A trace without depths: the access lies within one of MPI-IO to the same file. */
 static bool lies_within(const mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t i)
 {
     const int32_t file = rows->file[i];

@@ -327,7 +327,7 @@ typedef struct filling {
     mpiox_rawtrace_calls *calls;
     mpiox_rawtrace_names *files;
     mpiox_rawtrace_row *row;
-    mpiox_rawtrace_span directory; /* path of the directory of openat, where it is told */
+    mpiox_rawtrace_span directory; /* path of the directory of openat, if known */
     int64_t factor;
     int64_t folder;      /* its descriptor, MPIOX_RAWTRACE_NULL */
     bool counted, typed; /* a count without its datatype is no size: ltrace prints the first arguments only */

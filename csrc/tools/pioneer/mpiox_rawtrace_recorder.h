@@ -48,7 +48,7 @@ typedef struct mpiox_rawtrace_recorder {
 /* One record. Times in s; NaN: there is none. */
 typedef struct mpiox_rawtrace_record {
     double start, end;
-    int64_t rank, thread, level; /* MPIOX_RAWTRACE_NULL: the record does not tell */
+    int64_t rank, thread, level; /* MPIOX_RAWTRACE_NULL: the record does not have it */
     mpiox_rawtrace_span name;
     int count;
     mpiox_rawtrace_span argument[MPIOX_RAWTRACE_RECORD_ARGUMENTS];

@@ -21,7 +21,7 @@
 enum { MPIOX_RAWTRACE_HELD = 1 << 18, MPIOX_RAWTRACE_PROBLEMS = 20, MPIOX_RAWTRACE_QUOTE = 200 };
 enum { MPIOX_LAYER_MPIIO, MPIOX_LAYER_MPI, MPIOX_LAYER_STDIO, MPIOX_LAYER_POSIX };
 
-/* Stands for "the trace does not tell" in a column. */
+/* Stands for "unknown" in a column. */
 #define MPIOX_RAWTRACE_NULL INT64_MIN
 
 /* As mpiio_ext_rawtrace_row of the public header. */

@@ -55,7 +55,7 @@ typedef struct mpiox_rawtrace_text {
 int mpiox_rawtrace_text_end(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows);
 void mpiox_rawtrace_text_free(mpiox_rawtrace_text *text);
 
-/* One line without its end. MPIOX_E_NOMEM. What is no line of a trace is told to the rows. */
+/* One line without its end. MPIOX_E_NOMEM. Text that is no line of a trace is reported to the rows. */
 int mpiox_rawtrace_text_line(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
                              const char *p, const char *end);
 

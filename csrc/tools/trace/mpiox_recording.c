@@ -534,7 +534,7 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
     const int64_t end = call->start + call->duration;
 
     if (call->operation >= MPIOX_TRACE_EVENTS)
-        return; /* what the library tells of its own doings */
+        return; /* the library's own events */
     const mpiox_recording_meaning *m = &mpiox_recording_meanings[call->operation];
     if (__builtin_expect(m->class == MPIOX_RECORDING_NO_CLASS, 0)) {
         if ((call->operation == OP_MPI_Init || call->operation == OP_MPI_Init_thread) && mpiox_recording_ready(end))

@@ -18,7 +18,7 @@ typedef struct mpiox_trace_writer {
     _Atomic uint64_t *committed;           /* of the header, mapped */
     uint64_t to_offset;                    /* of a place in the window: where in the file it is */
     uint64_t records;                      /* so far */
-    _Atomic(mpiox_tracefile_slot *) slots; /* mapped for ever, since other threads may write; NULL: no file */
+    _Atomic(mpiox_tracefile_slot *) slots; /* never unmapped, since other threads may write; NULL: no file */
     atomic_int generation;                 /* of files: a text or operation is defined once in each */
     _Alignas(64) mpiox_tracefile_state state;
 } mpiox_trace_writer;

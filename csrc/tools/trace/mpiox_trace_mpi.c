@@ -169,7 +169,7 @@ WRAP(int, MPI_Finalize, (void))
     return result;
 }
 
-/* What ends the others is told before they can be ended. */
+/* The end of the others is recorded before they can be ended. */
 WRAP(int, MPI_Abort, (MPI_Comm comm, int code))
 {
     if (mpiox_trace_enabled() && mpiox_recording_wanted)
@@ -309,7 +309,7 @@ static void add_filetype(mpiox_tracefile_record *call, MPI_Datatype filetype)
     free(part);
 }
 
-/* The first views of a file tell the shape of the arrays in it. */
+/* The first views of a file show the shape of the arrays in it. */
 static void record_view(const mpiox_tracefile_record *call, MPI_Datatype etype, MPI_Datatype filetype)
 {
     char name[MPI_MAX_OBJECT_NAME] = "", text[MPIOX_RECORDING_VIEW_BYTES + MPI_MAX_OBJECT_NAME];

@@ -80,7 +80,7 @@ static bool started_handle(mpiox_tracefile_record *call, int operation, int64_t 
         mpiox_trace_commit(&call, result);                                                                             \
         return result;                                                                                                 \
     }
-/* A call that tells a file's size. */
+/* A call that returns a file's size. */
 #define STATUS(name, operation, parameters, arguments, starts, mode_of, size_of)                                       \
     WRAP(int, name, parameters)                                                                                        \
     {                                                                                                                  \

@@ -4,7 +4,7 @@ Problem.    A job that has ended keeps its I/O nodes for a lease; one that has b
             then all others are moved; older libraries do not say on how many nodes they run.
 Algorithm.  Announcements carry the scheduler's job ID. Those of a job that has ended, or waits again, count no more, at
             once. A running job that has not announced itself is counted for `reserve_s` from when it was first seen,
-            with the nodes and processes that the scheduler says, as "slurm-ID"; its own announcement takes its place.
+            with the scheduler's number of nodes and processes, as "slurm-ID"; its own announcement replaces this.
 Guarantees. The scheduler only adds: without what it says, or when it is old, leases decide as ever. Nothing that it
             says keeps a silent job alive, and only a state that it gives ends a job's claim: one that its lists do not
             name goes on for as long as it touches its announcement. A state that is not known changes nothing, and is

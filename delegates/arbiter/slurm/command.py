@@ -85,7 +85,7 @@ class _Watch:
 )
 @click.option("--part", is_flag=True, help="The list is not of all jobs: jobs that it does not name stay as they are.")
 def watch(folder: Path, interval: float, once: bool, words: str | None, source: Path | None, part: bool) -> None:
-    """Tell the arbiter which jobs Slurm runs, and which have ended, until interrupted.
+    """Report to the arbiter which jobs Slurm runs, and which have ended, until interrupted.
 
     \b
       mpiio-ext delegates arbiter slurm-watch --dir /scratch/arbiter

@@ -43,8 +43,8 @@ class SlurmJob:
     ----------
     id : number, as SLURM_JOB_ID has it
     state : Slurm's word
-    nodes : compute nodes; None = not said
-    processes : tasks, or processors where nothing is said of tasks; None = not said
+    nodes : compute nodes; None = unknown
+    processes : tasks, or processors where nothing is said of tasks; None = unknown
     name : of the job
     """
 

@@ -40,7 +40,7 @@ class Forge:
     ----------
     specs : the patterns
     path : folder of the first pattern's `path`; None = no pattern says it
-    threads : `dispatchers`: threads of a forwarder that issue requests; None = not said
+    threads : `dispatchers`: threads of a forwarder that issue requests; None = unknown
     notes : what is not carried out as it says
     """
 

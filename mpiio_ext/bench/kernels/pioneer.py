@@ -116,7 +116,7 @@ def _pieces(plan: Plan, row: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _values_of(plan: Plan, file: str, size: int) -> Bytes | None:
-    """Return the bytes that a rank leaves in a file, 0 where it writes nothing; None where the path does not tell."""
+    """Return the bytes that a rank leaves in a file, 0 where it writes nothing; None if the path does not have it."""
     values = np.zeros(size, np.uint8)
     mine = [number for number, path in enumerate(plan.paths) if Path(path).name == file]
     for row in np.flatnonzero(_moved_of(plan).writes & np.isin(plan.file, mine)):
@@ -129,7 +129,7 @@ def _values_of(plan: Plan, file: str, size: int) -> Bytes | None:
 
 @functools.lru_cache(maxsize=64)
 def _written_of(name: str, ranks: int, file: str, size: int) -> Mask | None:
-    """Return which bytes of a file are the same in whatever order the ranks write; None where the path does not tell.
+    """Return which bytes of a file are the same in whatever order the ranks write; None if the path does not have it.
 
     Those that some rank writes, but for those that several write with different values.
     """

@@ -48,10 +48,7 @@ def _holder(path: Path) -> str:
 def hold(archive: Path, suite: str) -> Iterator[None]:
     """Hold the lock of an archive, an existing folder, while the context lasts; local.
 
-    Raises
-    ------
-    LockedError
-        Somebody else holds it.
+    Raises ------ LockedError Another process has locked it.
     OSError
         The lock file cannot be made.
     """
