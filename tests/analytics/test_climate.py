@@ -17,7 +17,7 @@ from mpiio_ext.analytics.jobs.climate.company import contradicts
 from mpiio_ext.analytics.jobs.climate.months import month_boxes, months_of
 from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.jobs.climate.together import falls
-from mpiio_ext.analytics.jobs.climate.watch import Options, watch
+from mpiio_ext.analytics.jobs.climate.watch import Options, largest_lasting, watch
 from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.statistics.moved import compared
@@ -107,6 +107,38 @@ def test_a_rise_a_recovery_and_old_news_alarm_nobody() -> None:
     assert old.shifts and old.regression is None
     assert watch(_histories(_fallen(60)), Options(within_days=None))[0].regression is not None
     assert watch(_histories(_fallen(60)), Options(within_days=61))[0].regression is not None
+
+
+@pytest.mark.parametrize(
+    ("levels", "found"),
+    [
+        ([[100.0, 10.0]], (0, 0)),
+        ([[100.0, 60.0], [100.0, 10.0]], (1, 0)),
+        ([[100.0, 10.0, 95.0], [100.0, 60.0]], (1, 0)),
+        ([[100.0, 10.0, 20.0, 12.0], [100.0, 60.0]], (0, 0)),
+        ([[100.0, 500.0], [100.0, 60.0]], (1, 0)),
+        ([[100.0, 150.0], [100.0, 300.0]], (1, 0)),
+        ([[100.0, 100.0]], None),
+    ],
+    ids=["one", "the larger", "undone", "undone in part", "a fall before a rise", "no fall: the larger rise", "none"],
+)
+def test_the_largest_change_that_has_lasted(levels: list[list[float]], found: tuple[int, int] | None) -> None:
+    """However long ago: 60 jobs on each level."""
+    every = watch(_histories(*(history(steps([(60, level) for level in each])) for each in levels)))
+    first = largest_lasting(every, PERFORMANCE)
+    assert (first is None) == (found is None)
+    if first is not None and found is not None:
+        assert first == (every[found[0]], every[found[0]].shifts[found[1]])
+
+
+def test_the_page_names_an_old_lasting_fall_first(tmp_path: Path) -> None:
+    """One history is at a tenth since long ago; another one has fallen by 40 % of late."""
+    old = history(steps([(40, 100.0), (80, 10.0)], seed=7), darshan_app="/bin/hacc_io")
+    write(Jobs.stacked([_fallen(), old], "both"), tmp_path / "t.parquet")
+    assert run(tmp_path / "t.parquet", "-o", tmp_path / "t.html").exit_code == 1
+    text = Page((tmp_path / "t.html").read_text()).text
+    first = text.index("hacc")
+    assert "-90 %" in text[first : text.index("Of the others 1 history has fallen within the last 30 days, first ")]
 
 
 def test_single_slow_jobs_are_outliers_and_no_regression() -> None:

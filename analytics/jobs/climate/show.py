@@ -12,7 +12,7 @@ from mpiio_ext.analytics.jobs.climate.company import contradicts
 from mpiio_ext.analytics.jobs.climate.silence import stopped, too_few
 from mpiio_ext.analytics.jobs.climate.study import COVERAGE, Study, coverage
 from mpiio_ext.analytics.jobs.climate.together import falls
-from mpiio_ext.analytics.jobs.climate.watch import Shift, Watched
+from mpiio_ext.analytics.jobs.climate.watch import Shift, Watched, largest_lasting
 from mpiio_ext.analytics.jobs.completeness import completeness, in_words
 from mpiio_ext.analytics.jobs.coverage import MOST_COVERAGE
 from mpiio_ext.analytics.jobs.derived import beyond
@@ -478,22 +478,26 @@ _CAPTIONS = {
 
 
 def _lead(made: Study, zone: datetime.tzinfo) -> list[str]:
-    """Return the first sentences: the largest fall, or that there is none."""
-    within = made.options.within_days
+    """Return the first sentences: the largest change that has lasted, then what has fallen of late."""
+    target, within = made.options.target, made.options.within_days
     span = f" within the last {within:g} days" if within is not None else ""
+    lasting = largest_lasting(made.watched, target)
+    told = [] if lasting is None else [f"{_headline(*lasting, target, zone)}."]
     if not made.regressions:
-        return [f"No history has fallen to a lower level{span}."]
-    first, count = made.regressions[0], len(made.regressions)
-    assert first.regression is not None
-    more = f"; {count - 1:,} more have fallen too" if count > 1 else ""
-    return [f"{_headline(first, first.regression, made.options.target, zone)}{more}."]
+        return [*told, f"No history has fallen to a lower level{span}."]
+    fallen = [one for one in made.regressions if lasting is None or one.regression is not lasting[1]]
+    for one in fallen[:1]:
+        assert one.regression is not None
+        more = f"{count_words(len(fallen), 'history has', 'histories have')} fallen{span}"
+        told.append(f"Of the others {more}, first {_headline(one, one.regression, target, zone)}.")
+    return told
 
 
 def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
     """Return the page: what changed, months, coverage, correlations, regimes, and which rows count."""
     figures = _figures(made, zone)
-    fallen = made.regressions[:1]
-    worst = [f"months-{_systems(made).index(one.system)}.csv" for one in fallen]
+    lasting = largest_lasting(made.watched, made.options.target)
+    worst = [f"months-{_systems(made).index(one.system)}.csv" for one, _ in ([lasting] if lasting else [])]
     months = sorted(figures["months"], key=lambda one: one.name not in worst)
     sections = [
         _changes(made, zone),

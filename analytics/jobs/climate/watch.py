@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -31,7 +32,7 @@ from mpiio_ext.analytics.jobs.table import ID, PERFORMANCE
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-__all__ = ["Options", "Outlier", "Shift", "Watched", "as_json", "watch"]
+__all__ = ["Options", "Outlier", "Shift", "Watched", "as_json", "largest_lasting", "watch"]
 
 _DAY = 86400.0
 
@@ -221,6 +222,25 @@ def _watched(one: _Series, shifts: Sequence[Shift], newest: float, options: Opti
         outliers=_outliers(one, [shift.change for shift in shifts], options.target),
         regression=last if last is not None and recent and last.worse else None,
     )
+
+
+def largest_lasting(every: Sequence[Watched], target: str) -> tuple[Watched, Shift] | None:
+    """Return the change of level that was largest and has lasted, with its history: a fall, else a rise; None: neither.
+
+    A change lasts as far as no later level has undone it. So of a fall the best level since then counts.
+    """
+    good = metric(target).big_is_good is not False
+    found: list[tuple[bool, float, Watched, Shift]] = []
+    for one in every:
+        for place, shift in enumerate(one.shifts):
+            since = [later.change.after for later in one.shifts[place:]]
+            undone = max(since) if shift.change.after < shift.change.before else min(since)
+            lasting = undone / shift.change.before if shift.change.before > 0 else float("nan")
+            down = shift.change.after < shift.change.before
+            if lasting > 0 and (lasting < 1) is down:
+                found.append((down is good, abs(math.log(lasting)), one, shift))
+    _, _, history, change = max(found, key=lambda each: each[:2], default=(False, 0.0, None, None))
+    return None if history is None or change is None else (history, change)
 
 
 def as_json(found: Watched) -> dict[str, Any]:
