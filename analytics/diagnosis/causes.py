@@ -65,7 +65,9 @@ def _jumping(case: Case) -> Finding | None:
         return None
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)
     calls, requests = np.nansum([independent, collective]), float(np.nansum(counts[chosen]))
-    mean, forward = case.total("{bytes}", chosen) / requests, case.total("{sequential}", chosen) / requests
+    ordered = chosen & ~np.isnan(case.files["{sequential}"])  # of other files nothing tells where requests go
+    mean = case.total("{bytes}", chosen) / requests
+    forward = case.total("{sequential}", ordered) / max(float(np.nansum(counts[ordered])), 1.0)
     tiny = mean <= limits.tiny_bytes and case.mean(small, chosen) > 0.9
     direction = case.files.direction
     alone = calls > 0 and collective < calls / 2

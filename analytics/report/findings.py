@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics.diagnosis.limits import Limits
+from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.common import page
 
@@ -41,9 +42,10 @@ class Known:
     disks : which disks were down or not ready when it began.
     limits : from which values on something is a cause.
     unread : logs that were named and cannot be read; whose they are is not known.
-    waited_s : seconds in which every rank had no CPU: a finding that only tells of waiting does not count then.
+    waited_s : seconds in which every rank had no CPU: a finding of times alone has low confidence then.
     one_host : files lie behind the memory of one host: where the bandwidth is not low, that one rank does it all is no
         finding.
+    headline : makes the first sentence about one log: of its tables, of what is known, and of its diagnoses.
     """
 
     anonymous: bool = False
@@ -79,7 +81,7 @@ def diagnoses(
             tables["darshan_job"], tables["darshan_file"], direction, own_share=(own_share or {}).get(direction), **how
         )
         one = one if concrete is None else _concrete(one, concrete)
-        one = _without_waiting(one, 0.0 if known is None else known.waited_s)
+        one = _with_reservation(one, 0.0 if known is None else known.waited_s)
         one = _without_gain(one) if known is not None and known.one_host else one
         other = bool(one.findings or one.unseen)  # metadata calls of neither direction, or none but of mapped files
         alone = direction == _DIRECTIONS[-1] and not found and other
@@ -94,14 +96,17 @@ def diagnoses(
     return [told for _, told in sorted(found, key=lambda item: item[0], reverse=True)]
 
 
-def _without_waiting(one: Diagnosis, waited_s: float) -> Diagnosis:
-    """Return a diagnosis without findings of waiting that missing CPUs explain: of times alone, not of requests."""
-    kept = [
-        each
-        for each in one.findings
-        if not (waited_s >= _BY_CPU * each.time and (each.cause in _OF_WAITING or each.title.startswith(_TIMES_ALONE)))
-    ]
-    return one if len(kept) == len(one.findings) else dataclasses.replace(one, findings=kept)
+def _with_reservation(one: Diagnosis, waited_s: float) -> Diagnosis:
+    """Return a diagnosis in which no finding of times alone is sure that missing CPUs may explain as well."""
+
+    def judged(each: Finding) -> Finding:
+        alone = each.cause in _OF_WAITING or each.title.startswith(_TIMES_ALONE)
+        if not (alone and waited_s >= _BY_CPU * each.time):
+            return each
+        reason = f"{each.reason}; but ranks waited for a CPU for {said(waited_s, 's')}, which may be all of it"
+        return dataclasses.replace(each, confidence="low", reason=reason)
+
+    return dataclasses.replace(one, findings=sorted(map(judged, one.findings), key=lambda each: each.rank))
 
 
 def _without_gain(one: Diagnosis) -> Diagnosis:

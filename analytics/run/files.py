@@ -31,6 +31,8 @@ MOST = 100
 #: From which share on requests are called contiguous, strided or forward.
 _MOST_OF = 0.9
 _FORWARD = 0.75
+#: The pattern of requests whose order no counter has: of the C library, or of DAOS.
+UNTOLD = "order not known"
 
 
 def opening_of(files: Files, activity: Activity | None, run_s: float) -> Numbers:
@@ -95,12 +97,14 @@ def asked_bytes(files: Files) -> tuple[float, float]:
 
 
 def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> str | None:
-    requests, consec, ahead = row[f"{way}s"] or 0, row[f"consec_{way}s"] or 0, row[f"seq_{way}s"] or 0
+    requests, consec, ahead = row[f"{way}s"] or 0, row[f"consec_{way}s"], row[f"seq_{way}s"]
     pairs = requests - each
     if requests <= 0:
         return None
     if pairs <= 0:
         return "one request a rank"
+    if consec is None or ahead is None:
+        return UNTOLD
     if consec >= _MOST_OF * pairs:
         return "contiguous"
     if traced is not None and traced.pairs > 0 and traced.regular >= _MOST_OF * (traced.pairs - each):

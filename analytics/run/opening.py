@@ -321,7 +321,8 @@ def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True
     part, words = _of_finding(first[0], io_s), phrase(*first)
     if first[0]["confidence"] == "high" and whole:
         return f"{lead}; {part} were {words}."
-    return f"{lead} ({of}). No cause is certain; possibly {part.removeprefix('up to ')} were {words}."
+    cpu = f" A rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time: that is in it." if spent.no_cpu else ""
+    return f"{lead} ({of}). No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
 
 
 def paying(statistics: Sequence[Document], program: str, processes: int) -> dict[str, str] | None:

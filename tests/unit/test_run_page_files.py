@@ -14,6 +14,7 @@ from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.report.findings import findings
 from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.run import arrays, asked, conflicts, library
+from mpiio_ext.analytics.run import files as accessed
 from mpiio_ext.analytics.run.page import page
 from mpiio_ext.common import page as pages
 from mpiio_ext.partitioning import Geometry
@@ -61,6 +62,12 @@ def test_writes_cost_locks_where_the_file_system_grants_them(tmp_path: pathlib.P
     assert conflicts.table(log, numbers, local, [did]) == []
     log_of(log, 4, dxt=False)
     assert conflicts.table(log, numbers, [layout], [did]) == []  # nobody tells who wrote
+
+
+@pytest.mark.parametrize(("order", "words"), [(None, accessed.UNTOLD), (0, "random places"), (99, "contiguous")])
+def test_an_order_that_no_counter_has_is_not_called_random(order: int | None, words: str) -> None:
+    row = {"reads": 100, "consec_reads": order, "seq_reads": order}
+    assert accessed._pattern("read", row, None, 1) == words
 
 
 def test_views_tell_the_arrays_in_a_file() -> None:
