@@ -104,11 +104,12 @@ def come_together(rank: int | None = None) -> Advice:
     )
 
 
-def own_offsets() -> Advice:
+def own_offsets(direction: str) -> Advice:
     """A shared file pointer."""
+    logs = " Or give each rank a file of its own for logs." if direction == "write" else ""
     return Advice(
-        "Let each rank compute its place (MPI_Exscan of the sizes) and write there (MPI_File_write_at_all); the shared"
-        " pointer makes ranks wait for one another. Or give each rank a file of its own for logs."
+        f"Let each rank compute its place (MPI_Exscan of the sizes) and {direction} there"
+        f" (MPI_File_{direction}_at_all); the shared pointer makes ranks wait for one another.{logs}"
     )
 
 

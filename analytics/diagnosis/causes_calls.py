@@ -191,7 +191,7 @@ def shared_pointer(case: Case) -> Finding | None:
             *case.evidence("time of the slowest rank in MPI-IO calls", float(inside[place]), "s"),
             *case.evidence("bytes of each", given / max(calls, 1.0), "B"),
         ],
-        [say.own_offsets()],
+        [say.own_offsets(files.direction)],
         pointers,
         at_most=True,
         costs=True,

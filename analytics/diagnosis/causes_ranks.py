@@ -210,11 +210,12 @@ def _at_once(case: Case) -> tuple[Numbers, Numbers]:
 
 
 def _more_aggregators(case: Case, row: int) -> list[Advice]:
-    """Return how a file gets more aggregators: MPI libraries take one for each stripe on Lustre, so first of these."""
+    """Return how a file gets more aggregators; one stripe has one, since more would wait for one another there."""
     count, ranks = float(case.files["stripe_count"][row]), float(case.files["ranks"][row])
-    if count == 1 and (more := say.stripes(ranks, count, case.known_osts)):
-        return more
-    return [say.aggregators(case.files.direction, max(2, int(min(ranks, np.nanmax([count, 8])))))]
+    if count == 1:
+        return say.stripes(ranks, count, case.known_osts)
+    wanted = 8 if np.isnan(count) else 2 * count
+    return [say.aggregators(case.files.direction, max(2, int(min(ranks, wanted))))]
 
 
 def metadata(case: Case) -> Finding | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import pathlib
 import re
@@ -11,13 +12,17 @@ import pyarrow as pa
 import pytest
 
 from mpiio_ext.analytics import IOMiner
+from mpiio_ext.analytics.diagnosis import advice
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.diagnosis.causes import RULES
+from mpiio_ext.analytics.diagnosis.triggers import TRIGGERS, markdown
 from mpiio_ext.analytics.factors import catalogue, extract, unregister
+from mpiio_ext.analytics.report.findings import Known, diagnoses
+from mpiio_ext.analytics.sources.darshan import convert
 from support import cbuild, darshan_rows
 
 DOCS = cbuild.ROOT / "docs"
 METRICS = (DOCS / "explanation" / "metrics.md").read_text(encoding="utf-8")
-DIAGNOSIS = (DOCS / "explanation" / "diagnosis.md").read_text(encoding="utf-8")
 STORE = (DOCS / "howto" / "ask-a-store.md").read_text(encoding="utf-8")
 
 
@@ -54,6 +59,52 @@ def test_example_of_a_diagnosis(tmp_path: pathlib.Path, monkeypatch: pytest.Monk
     assert "OST 14" in capsys.readouterr().out
 
 
-def test_every_rule_is_described() -> None:
-    described = set(re.findall(r"^\| `(\w+)` (?:\(`\w+`\) )?\|", DIAGNOSIS, re.MULTILINE))
-    assert described == {rule.__name__ for rule in RULES} | {"slow_file", "dominant_file"}
+def test_every_rule_is_a_trigger_and_every_advice_is_offered() -> None:
+    assert {one.causes[0] for one in TRIGGERS} == {rule.__name__ for rule in RULES} | {"slow_file", "dominant_file"}
+    folder = cbuild.ROOT / "analytics" / "diagnosis"
+    given = {name for path in folder.glob("causes*.py") for name in re.findall(r"\bsay\.(\w+)", path.read_text())}
+    offered = set(re.findall(r"\bsay\.(\w+)", (folder / "triggers.py").read_text()))
+    every = {name for name, one in vars(advice).items() if inspect.isfunction(one)}
+    assert given == offered == every
+
+
+def test_the_page_of_triggers() -> None:
+    """The page is that of the table: `python -m mpiio_ext.analytics.diagnosis.triggers` prints it."""
+    page = (DOCS / "reference" / "triggers.md").read_text(encoding="utf-8")
+    assert page.split("<!-- begin: triggers -->\n")[1] == markdown()
+
+
+LOGS = [
+    *(
+        ("strangers", f"{name}.darshan")
+        for name in ("collective-one-stripe-496", "sieved-no-gaps-192", "python-imports-3")
+    ),
+    *(("strangers", f"{name}.darshan") for name in ("ompio-locks-32-dxt", "dlio-reader-1")),
+    *(
+        ("known_truth", f"{name}-4.darshan")
+        for name in ("one_writer", "random_reads", "metadata_storm", "few_aggregators")
+    ),
+    *(("known_truth", f"{name}-4.darshan") for name in ("small_independent", "read_modify_write")),
+    ("tokio", "samples", "sample-badost.darshan"),
+]
+
+
+@pytest.mark.parametrize("place", LOGS, ids=[place[-1].partition(".")[0] for place in LOGS])
+def test_findings_are_those_of_the_table(place: tuple[str, ...]) -> None:
+    """Each finding has a sentence of its cause, and no advice that the table does not have for it."""
+    path = darshan_rows.shared_data(*place)
+    tables = convert([path.name], str(path.parent)).tables
+    for one in diagnoses(tables, Known(activity=activity_of(path, tables))):
+        document = one["document"]
+        for found in document["findings"]:
+            (row,) = (each for each in TRIGGERS if found["cause"] in each.causes)
+            assert any(text in found["title"] for text in row.sentences), found["title"]
+            every = [_plain(offer.make(document["direction"]).text) for offer in row.offers]
+            for given in found["advice"]:
+                text = _plain(given["text"])
+                # of several reasons, the advice on metadata has a sentence each
+                assert text in every or all(any(part in each for each in every) for part in text.split(". ")), text
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\d+", "N", text.rstrip("."))
