@@ -98,6 +98,7 @@ def job(
     """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
     from mpiio_ext.analytics.report.logs import Logs, logs_of_store, unread_of_store
+    from mpiio_ext.analytics.run.gather import headline
 
     with miner_of(setup) as miner:
         tables = job_tables(miner, job_id, user)
@@ -107,7 +108,7 @@ def job(
     for log, why in gone:
         told = "a log" if anonymous or found is not None else log
         tell(f"{told} {why}: its DXT and HEATMAP are not used")
-    _tell(one.told(found, anonymous or found is not None, low_bandwidth), output, as_json)
+    _tell(one.told(found, anonymous or found is not None, low_bandwidth, headline), output, as_json)
 
 
 @click.command("logs", context_settings=HELP)
@@ -147,6 +148,7 @@ def logs(
     Exit status 1: a log is cut off, damaged or cannot be read; what is intact was used.
     """
     from mpiio_ext.analytics.report.logs import by_job, is_empty
+    from mpiio_ext.analytics.run.gather import headline
 
     found = areas_of(areas)
     anonymous = anonymous or found is not None
@@ -161,14 +163,14 @@ def logs(
         disks = {log: _disks(system, one.of(log), file_system, anonymous) for log in one.paths}
         jobs[number] = dataclasses.replace(one, disks=disks)
     if as_json and len(files) > 1:  # one document, whatever could be read
-        echo(dumps([one.told(found, anonymous, low_bandwidth).document() for one in jobs]))
+        echo(dumps([one.told(found, anonymous, low_bandwidth, headline).document() for one in jobs]))
     else:
         for number, one in enumerate(jobs, 1):
             if len(jobs) > 1:
                 own = list(map(str, one.paths.values()))
                 names = f"job {number}" if anonymous else ", ".join([*own[:3], *(["…"] if own[3:] else [])])
                 echo_styled([(names, {"bold": True})])
-            _tell(one.told(found, anonymous, low_bandwidth), output, as_json)
+            _tell(one.told(found, anonymous, low_bandwidth, headline), output, as_json)
     if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
     if hurt:

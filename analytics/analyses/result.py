@@ -20,7 +20,7 @@ class Chart:
 
     Attributes
     ----------
-    kind : {"bars", "ranking", "lines", "parallel", "files", "steps", "ranks"}
+    kind : {"bars", "ranking", "lines", "parallel", "places", "files", "steps", "ranks"}
         Form of the figure; :mod:`mpiio_ext.analytics.report.drawing` says what `data` holds for each.
     name : name of the figure, for files and references; letters, digits and hyphens.
     title : heading of the figure.

@@ -24,8 +24,8 @@ from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 BANDS, BINS, WINDOWS = 48, 120, 24
 #: Bytes of a call in each part of Darshan's histogram, roughly; and the share of the bytes that is nearly all.
 _SIZES, _NEARLY = np.array([50, 300, 3e3, 3e4, 3e5, 2e6, 6e6, 3e7, 3e8, 2e9]), 0.9
-#: Parts that a union keeps.
-_MOST_PARTS = 1 << 19
+#: Parts that a union keeps; requests of a sample.
+_MOST_PARTS, _MOST_PLACES = 1 << 19, 1 << 13
 
 Line = npt.NDArray[np.float64]
 
@@ -217,6 +217,43 @@ class Calls:
         return float(counts[np.append(0.0, moved[:-1]) < _NEARLY * moved[-1]].sum())
 
 
+class Places:
+    """A sample of requests: of all that are added every k-th one, so that at most :data:`_MOST_PLACES` are kept.
+
+    Each has the file's number, rank, whether it writes, offset (B), and start (s).
+    """
+
+    def __init__(self) -> None:
+        self.every, self._met = 1, 0
+        self._kept: list[Numbers] = []
+        self._files: list[Whole] = []
+
+    def add(self, file: Whole, rank: Whole, write: Whole, offset: Whole, start: Numbers) -> None:
+        """Add requests."""
+        first, self._met = -self._met % self.every, self._met + len(file)
+        chosen = slice(first, None, self.every)
+        self._files.append(file[chosen])
+        self._kept.append(np.stack([each[chosen].astype(float) for each in (rank, write, offset, start)]))
+        while sum(map(len, self._files)) > _MOST_PLACES:
+            self.every *= 2
+            files, kept = self.of_all()
+            self._files, self._kept = [files[::2]], [kept[:, ::2]]
+
+    def of_all(self) -> tuple[Whole, Line]:
+        """Return the files' numbers, and an array (4, requests) of ranks, whether they write, offsets and starts."""
+        if not self._files:
+            return np.zeros(0, np.int64), np.zeros((4, 0))
+        return np.concatenate(self._files), np.concatenate(self._kept, axis=1)
+
+    def renamed(self, numbers: Mapping[int, int]) -> Places:
+        """Return the same with other numbers of files."""
+        out = Places()
+        files, kept = self.of_all()
+        out.every = self.every
+        out._files, out._kept = [np.array([numbers.get(file, file) for file in files.tolist()], np.int64)], [kept]
+        return out
+
+
 @dataclasses.dataclass
 class Activity:
     """What ranks did when.
@@ -248,6 +285,10 @@ class Activity:
     in_turn : mapping of bool to tuple
         Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins.
     durations : mapping of bool to array (sizes, windows, durations)
+    common : mapping of str to mapping of int to int
+        Of MPI-IO and of POSIX: sizes (B) that are common among the accesses of a file, and how many have them.
+    places : Places
+        A sample of the requests of DXT.
     partial : DXT ran out of memory, or it or HEATMAP is damaged.
     lost : Darshan ran out of memory for records of files.
     """
@@ -267,6 +308,8 @@ class Activity:
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
     durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)
+    common: dict[str, dict[int, int]] = dataclasses.field(default_factory=dict)
+    places: Places = dataclasses.field(default_factory=lambda: Places())
     partial: bool = False
     lost: bool = False
 
@@ -274,4 +317,4 @@ class Activity:
         """Return the same with other numbers of files."""
         rows = {(numbers.get(file, file), write): row for (file, write), row in self.rows.items()}
         calls = {numbers.get(file, file): one for file, one in self.calls.items()}
-        return dataclasses.replace(self, rows=rows, calls=calls)
+        return dataclasses.replace(self, rows=rows, calls=calls, places=self.places.renamed(numbers))

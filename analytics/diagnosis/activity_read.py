@@ -36,7 +36,7 @@ from mpiio_ext.analytics.diagnosis.activity import (
 )
 from mpiio_ext.analytics.diagnosis.late import Late
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
-from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile, Requests
+from mpiio_ext.common.darshanfile import COUNTERS, Access, DamagedLogError, DarshanFile, Requests
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 #: Requests that are looked at together; blocks that are kept of a file.
 _BATCH = 1 << 18
 _MOST_BLOCKS = 1 << 20
+#: Sizes of accesses that are taken from each of the pieces in which records come.
+_MOST_COMMON = 64
 #: Versions of modules from which on their counters are looked at: those that diagnoses were compared with.
 _OLDEST = {"POSIX": 3, "STDIO": 2, "MPI-IO": 2}
 #: Buckets of sizes (quarter octaves) and of durations (half octaves from 2**-24 s).
@@ -108,6 +110,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
                 found.calls.setdefault(signed(file), Calls()).flushes += int(flushes)
     for part in _counters(log, "POSIX"):
         _add_metadata(found, part)
+        _add_common(found, part, "POSIX")
         _add_alone(found, part, 10, shared)
         some = np.maximum(part["counters"][:, [6, 7, 22, 8, 9]], 0)  # POSIX_STATS, maps, switches, syncs; -1: not known
         for file, (stats, maps, switches, *syncs) in zip(part["file"].tolist(), some.tolist(), strict=True):
@@ -126,6 +129,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         syncs = part["counters"][:, 10].astype(np.int64)
         shares = _largest_shares(part, found.processes)
         _add_sizes(found, part)
+        _add_common(found, part, "MPI-IO")
         for file, rank, opened, synced, timed, (first, least, _, most) in zip(
             part["file"].tolist(),
             part["rank"].tolist(),
@@ -161,6 +165,18 @@ def _add_sizes(found: Activity, part: Requests) -> None:
         sizes = found.calls.setdefault(signed(file), Calls()).sizes
         for way, some in ((False, each[:10]), (True, each[10:])):
             sizes[way] = sizes.get(way, np.zeros(10)) + some
+
+
+def _add_common(found: Activity, part: Requests, module: str) -> None:
+    """Add the sizes that are common among the accesses of each file."""
+    first = COUNTERS[module][0].index("ACCESS1_ACCESS")
+    sizes, counts = (part["counters"][:, at : at + 4].astype(np.int64).ravel() for at in (first, first + 4))
+    known = counts > 0
+    every, which = np.unique(sizes[known], return_inverse=True)
+    sums = np.bincount(which, counts[known], len(every))
+    into = found.common.setdefault(module, {})
+    for place in np.argsort(-sums, kind="stable")[:_MOST_COMMON].tolist():
+        into[int(every[place])] = into.get(int(every[place]), 0) + int(sums[place])
 
 
 def _largest_shares(part: Requests, processes: int) -> list[float]:
@@ -369,6 +385,7 @@ def _add_requests(found: Activity, log: DarshanFile, layouts: Mapping[int, Layou
     for batch in _batches(log, "DXT_POSIX", found):
         _add_records(sums, batch, layouts, opened)
         _add_line(found, batch)
+        found.places.add(batch.file[batch.of], batch.rank[batch.of], batch.write[batch.of], batch.offset, batch.start)
         _add_ways(ways, batch)
         for way in ways:
             _add_durations(found, batch, batch.write[batch.of] == way, way)

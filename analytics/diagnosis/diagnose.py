@@ -18,6 +18,7 @@ Source: IOMiner, Sections II-D and III-F.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -50,8 +51,6 @@ _MODULES = (
     ("MPI-IO", ("collective", "no_collective"), "whether collective calls were used"),
     ("LUSTRE", ("osts", "processes_per_ost", "slow_ost"), "OSTs, contention, slow OSTs"),
 )
-#: Files in which Open MPI's processes share memory: not the program's.
-_SESSIONS = r"/(?:ompi\.[^/]+|openmpi-sessions-[^/]+)/(?:[^/]+/)*[^/]+$"
 #: Modules whose bytes are not among those of POSIX, and are counted by the connector where it can.
 _UNCOUNTED = ("DFS", "DAOS")
 
@@ -185,13 +184,21 @@ def _arrow(rows: pa.Table | Mapping[str, Any] | Iterable[Mapping[str, Any]]) -> 
     return pa.Table.from_pylist([{name: row.get(name) for name in names} for row in found])
 
 
+@functools.cache
+def _of_mpi() -> str:
+    """Return an expression for the files in which MPI libraries keep what is theirs: not the program's."""
+    from mpiio_ext.pioneer.sanitize.system_files import OF_MPI, expression
+
+    return rf"(?s)^(?:{expression(OF_MPI)})$"
+
+
 def _files(table: pa.Table, jobs: pa.Table, direction: Direction, background: float) -> Files:
     """Return the program's files as one group, with what only the job's row knows."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     if "file" in table.schema.names and not pa.types.is_null(table.schema.field("file").type):
-        table = table.filter(pc.invert(pc.match_substring_regex(table["file"], _SESSIONS).fill_null(False)))
+        table = table.filter(pc.invert(pc.match_substring_regex(table["file"], _of_mpi()).fill_null(False)))
     if "log_id" in table.schema.names or "job_id" in table.schema.names:
         table = with_jobs(table, jobs, "job_id")
     table = table.append_column("this_job", pa.array(np.zeros(table.num_rows, dtype=np.int64)))

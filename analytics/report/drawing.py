@@ -13,6 +13,7 @@ A chart of an analysis is plain data (:class:`mpiio_ext.analytics.analyses.resul
 - ``files``: ``bars`` of ``row``, ``start``, ``end``, ``critical``, ``label``; ``quantity``.
 - ``steps``: ``series`` of ``name``, ``y`` and ``look`` over ``x`` (begins of steps) and ``step``; ``spans`` (shaded),
   ``quantity``; ``wide``: as wide as the time line of ranks.
+- ``places``: ``series`` of ``name``, ``x``, ``y`` (points).
 - ``ranks``: ``levels`` of ``reads``, ``writes``, ``metadata``, and ``waiting`` where it is known,
   rows of bands of 0 to 24, each on those before it; ``exact``, the numbers behind them; ``edges`` of the bands, and
   ``run_time`` (:mod:`mpiio_ext.analytics.report.timeline`).
@@ -262,11 +263,29 @@ def _steps(data: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def _places(data: Mapping[str, Any]) -> dict[str, Any]:
+    def draw(panel: Panel) -> None:
+        for number, one in enumerate(data["series"]):
+            panel.line(one["x"], one["y"], Look(look(number).colour, "", "."), one["name"], size=3)
+        y = _axis(data, "y", grid=True, low=0, form=_form("bytes"))
+        panel.frame(_axis(data, "x", grid=True), y)
+
+    return {
+        "panels": [[draw]],
+        "width": timeline.WIDTH_IN,
+        "height": 2.9,
+        "margins": (_NAME + _TICK + 40, 8, _ABOVE, 34),
+        "legend": "above",
+        "columns": 3,
+    }
+
+
 _KINDS: dict[str, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
     "bars": _bars,
     "files": _files,
     "lines": _lines,
     "parallel": _parallel,
+    "places": _places,
     "ranking": _ranking,
     "steps": _steps,
     "ranks": timeline.ranks,

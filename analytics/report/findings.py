@@ -30,6 +30,9 @@ _BY_CPU = 0.5
 _OF_ONE = ("root_writes", "root_reads", "few_aggregators", "few_writers", "few_readers")
 
 
+Headline = Callable[["Mapping[str, pa.Table]", "Known", list[dict[str, Any]]], str]
+
+
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Known:
     """What is known of a job beside its rows, and how it is to be told.
@@ -56,6 +59,7 @@ class Known:
     unread: Sequence[str] = ()
     waited_s: float = 0.0
     one_host: bool = False
+    headline: Headline | None = None
 
 
 def diagnoses(
@@ -73,7 +77,7 @@ def diagnoses(
     """
     from mpiio_ext.analytics.diagnosis import diagnose
 
-    aside = ("unread", "waited_s", "one_host")
+    aside = ("unread", "waited_s", "one_host", "headline")
     how = {name: value for name, value in vars(known or Known()).items() if name not in aside}
     found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
     for direction in _DIRECTIONS:

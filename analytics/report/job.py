@@ -15,6 +15,7 @@ Source: IOMiner, Sections II-D and III-F; the load of the servers beside it as i
 
 from __future__ import annotations
 
+import datetime
 import functools
 import operator
 from collections.abc import Mapping, Sequence
@@ -24,11 +25,13 @@ from mpiio_ext.analytics.analyses.counting import count_words, share, share_word
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.analyses.source import Source, expression, fetch, has
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.report.accesses import common_sizes, place_chart, size_chart
 from mpiio_ext.common.units import amount_text, seconds_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from mpiio_ext.analytics.diagnosis.activity import Activity
     from mpiio_ext.analytics.report.findings import Known
     from mpiio_ext.analytics.report.steps import Steps
 
@@ -36,6 +39,8 @@ if TYPE_CHECKING:
 _MARGIN_S, _STEP_S = 60.0, 5.0
 #: Applications of a job that are named.
 _MOST_APPS = 5
+#: Characters of a command line that are shown.
+_MOST_COMMAND = 200
 #: Logs that are named because they cannot be read.
 _MOST_LOGS = 5
 #: Files that are drawn.
@@ -190,6 +195,23 @@ def _opened(jobs: pa.Table) -> int | None:
     return None if None in counts else sum(counts)
 
 
+def started(time_s: float | None) -> list[tuple[str, str]]:
+    """Return when a run began (s since 1970 UTC), as a fact; none where that is not known."""
+    if time_s is None:
+        return []
+    return [("started", f"{datetime.datetime.fromtimestamp(time_s, datetime.timezone.utc):%Y-%m-%d %H:%M:%S} UTC")]
+
+
+def _head(jobs: pa.Table, known: Known | None) -> list[tuple[str, str]]:
+    """Return when a job began and by which command, of its first log; nothing where names are taken out."""
+    if known is not None and known.anonymous:
+        return []
+    first = jobs.sort_by("start_time").to_pylist()[0]
+    command = str(first["exe"] or "")
+    shown = command if len(command) <= _MOST_COMMAND else f"{command[:_MOST_COMMAND]}…"
+    return [*([("command", shown)] if command else []), *started(first["start_time"])]
+
+
 def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tuple[str, str]]:
     """Return what the logs say about a job, in words; and which logs say nothing."""
     from mpiio_ext.analytics.diagnosis.diagnose import uncounted
@@ -205,16 +227,18 @@ def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tu
     ]
     out = [
         ("application", ", ".join([*apps[:_MOST_APPS], *(["…"] if apps[_MOST_APPS:] else [])]) or "not known"),
+        *_head(jobs, known),
         ("processes", f"{processes:,.0f}" if processes > 0 else "not known"),
         ("run time", seconds_text(run_time) if run_time > 0 else "not known"),
         ("read, written", ", ".join(moved)),
+        *common_sizes(None if known is None or known.anonymous else known.activity),
         ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows, _opened(jobs))),
         ("modules", ", ".join(modules) or "not known"),
     ]
     if "slurm" in tables and tables["slurm"].num_rows:
         row = tables["slurm"].slice(0, 1).to_pylist()[0]
         if row["node_count"] is not None:
-            out.insert(2, ("nodes", f"{row['node_count']:,}"))
+            out.insert([name for name, _ in out].index("run time"), ("nodes", f"{row['node_count']:,}"))
     if jobs.num_rows > 1:
         words = "the run time is that in which any runs, the processes are those that run at once"
         out.append(("logs", f"{jobs.num_rows:,}; {words}"))
@@ -242,8 +266,11 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     own = own_shares(tables)
     told = diagnoses(tables, known, own) if steps is None else [dict(one) for _, one in steps.told()]
+    headline = known.headline if known is not None and steps is None and told else None
+    documents = [one["document"] for one in told]
     found: dict[str, Any] = {
         "job_id": jobs["job_id"][0].as_py(),
+        **({"sentence": headline(tables, known, documents)} if headline is not None and known is not None else {}),
         "facts": dict(facts(tables, known)),
         "diagnosis": told,
         "directions": {},
@@ -420,8 +447,11 @@ def _load(series: Sequence[Mapping[str, Any]], times: Sequence[float], span: tup
     return f"The file servers moved at most {' and '.join(most)} while the job ran"
 
 
-def charts(tables: Mapping[str, pa.Table], found: Mapping[str, Any]) -> list[Chart]:
-    """Return the figures of a job: time lines of its files, and the load of their OSTs."""
+def charts(tables: Mapping[str, pa.Table], found: Mapping[str, Any], activity: Activity | None = None) -> list[Chart]:
+    """Return the figures of a job: time lines of its files, sizes and places of requests, the load of their OSTs.
+
+    `activity`: what DXT tells of a job with one log.
+    """
     jobs, files = tables["darshan_job"], data_files(tables)
     starts = [time for time in jobs["start_time"].to_pylist() if time is not None]
     begins = [time for name in ("read_start", "write_start") for time in files[name].to_pylist() if time is not None]
@@ -431,6 +461,8 @@ def charts(tables: Mapping[str, pa.Table], found: Mapping[str, Any]) -> list[Cha
     for direction in _DIRECTIONS:
         critical = found["directions"].get(direction, {}).get("critical_files", ())
         out.append(_time_line(files, direction, critical, base))
+    out.append(size_chart(files))
+    out.append(place_chart(activity, files))
     if "lmt" in tables:
         out.append(_lmt_chart(tables["lmt"], (base, max(ends or [base]))))
     return [chart for chart in out if chart is not None]

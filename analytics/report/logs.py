@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.diagnosis.limits import Limits
-from mpiio_ext.analytics.report.findings import Known
+from mpiio_ext.analytics.report.findings import Headline, Known
 from mpiio_ext.analytics.report.job import document
 from mpiio_ext.analytics.report.steps import Steps, of_job, of_log
 
@@ -87,8 +87,10 @@ class Logs:
         """Return the rows of one log."""
         return of_log(self.tables, log)
 
-    def told(self, areas: Mapping[str, str] | None, anonymous: bool, low: float) -> Told:
-        """Return what is told; a bandwidth below `low` (B/s) is called low."""
+    def told(
+        self, areas: Mapping[str, str] | None, anonymous: bool, low: float, headline: Headline | None = None
+    ) -> Told:
+        """Return what is told; a bandwidth below `low` (B/s) is called low; `headline`: as of `Known`."""
         from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 
         seen = {
@@ -105,7 +107,9 @@ class Logs:
             )
             seen = {logs[log]: one.renamed(files) for log, one in seen.items()}
             disks = {logs[log]: one for log, one in disks.items()}
-        known = Known(anonymous=anonymous, osts=self.osts, limits=Limits(fast=low), unread=self.unread)
+        known = Known(
+            anonymous=anonymous, osts=self.osts, limits=Limits(fast=low), unread=self.unread, headline=headline
+        )
         if tables["darshan_job"].num_rows > 1:
             return Told(tables, known, of_job(tables, known, seen, disks))
         (log,) = tables["darshan_job"]["log_id"].to_pylist()

@@ -109,7 +109,7 @@ def _speed_facts(found: Mapping[str, Any]) -> list[tuple[str, str]]:
 def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, steps: Steps | None = None) -> str:
     """Return the page of a job: diagnosis, time line, factors, load of the servers."""
     found = job.document(tables, known, steps)
-    charts = job.charts(tables, found)
+    charts = job.charts(tables, found, known.activity if known is not None and steps is None else None)
     name, seen = ("", (known or Known()).activity) if steps is None else steps.busiest or ("", None)
     if seen is not None and (ranks := rank_chart(seen)) is not None:
         what, _, when = ranks.title.partition(": ")
@@ -119,13 +119,16 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
     servers = [figures.pop("lmt")] if "lmt" in figures else []
     rows, told = _factor_rows(found), findings(found["diagnosis"])
     factors = Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows)
+    first = [found.get("sentence", ""), *map(_plain, exact), found.get("undiagnosed", "")]
+    lead = [text for text in first if text][:2]
+    others_said = [text for text in exact if text != _plain(text) or text not in lead]
     sections = [
         Section(anchor="job", title="The job", facts=[*job.facts(tables, known), *_speed_facts(found)]),
         Section(
             anchor="diagnosis",
             title="Diagnosis",
             findings=told,
-            sentences=[text for text in exact if text != _plain(text)] if steps is not None or told else [],
+            sentences=others_said,
             grids=[] if steps is None else [_steps_grid(steps)],
         ),
         Section(anchor="time-line", title="Files and ranks over time", figures=list(figures.values())),
@@ -139,7 +142,6 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
         _critical_section(found),
         *howto.section(told),
     ]
-    lead = [*map(_plain, exact), found.get("undiagnosed", "")]
     title = f"I/O of job {found['job_id']}"
     head = "One run of a program, as Darshan saw it." if steps is None else f"A job as Darshan saw it: {steps.order}."
     none = "No picture: the log has no times of accesses."
@@ -197,6 +199,8 @@ def job_text(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
     """Return what is known of a job as text: facts, diagnosis, factors; arguments as of `job_page`."""
     found = job.document(tables, known, steps)
     lines = [f"job {found['job_id']}", ""]
+    if "sentence" in found:
+        lines += [*wrapped(found["sentence"]), ""]
     every = [*job.facts(tables, known), *_speed_facts(found)]
     width = max(len(name) for name, _ in every)
     lines += [f"  {name:<{width}}  {text}" for name, text in every]

@@ -76,12 +76,16 @@ def longest(files: Files, activity: Activity | None, run_s: float) -> list[str]:
 
 
 def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> tuple[float, float]:
-    """Return the time in which a rank is in I/O calls (s), at most the run time, and that part without data calls."""
+    """Return the time in which a rank is in I/O calls (s), at most the run time, and that part without data calls.
+
+    Files of one rank each are spread evenly over the ranks; but the rank with the longest one has at least that.
+    """
     opening = ranks.of_all(files, opening_of(files, activity, run_s), float(processes))
     _, moving = ranks.metadata_and_data(files, float(processes))
     if activity is not None and activity.source == "DXT":
         moving = max(moving, float((activity.busy[1] - activity.busy[0]).sum()))
-    return float(min(run_s, moving + opening)), float(min(run_s, opening))
+    longest = float(np.max(own_time(files, activity, run_s)[0], initial=0.0))
+    return float(min(run_s, max(moving + opening, longest))), float(min(run_s, opening))
 
 
 def asked_bytes(files: Files) -> tuple[float, float]:

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Chart
     from mpiio_ext.analytics.diagnosis.activity import Activity
     from mpiio_ext.analytics.factors.files import Files
+    from mpiio_ext.analytics.report.findings import Known
     from mpiio_ext.analytics.run.machine import Machine
     from mpiio_ext.common.page import Finding
     from mpiio_ext.pioneer.darshan.steps import Seen
@@ -132,6 +133,46 @@ def of_log(log: Path) -> dict[str, Any]:
         The log cannot be read.
     """
     return _document(log, [], None, [])
+
+
+def headline(tables: Mapping[str, pa.Table], known: Known, documents: Sequence[Mapping[str, Any]]) -> str:
+    """Return the first sentence about one Darshan log, as `mpiio-ext report` and `mpiio-ext analyze` print it.
+
+    Parameters
+    ----------
+    tables : rows of the log.
+    known : with what DXT and HEATMAP of it tell; of an anonymous form, times are rounded.
+    documents : its diagnoses, the most important first.
+    """
+    from mpiio_ext.analytics.diagnosis.words import rounded
+    from mpiio_ext.analytics.run import files as accessed
+    from mpiio_ext.analytics.run.machine import Machine
+
+    job, activity = tables["darshan_job"].to_pylist()[0], known.activity
+    processes, run_s = job["processes"] or 1, job["run_time"] or 0.0
+    files = _all_files({**tables, "darshan_file": _of_the_program(tables["darshan_file"])})
+    rows = accessed.table(files, activity, processes, run_s)
+    times, mapped = _times(files, activity, processes, run_s, None), _mapped(files, activity, run_s)
+    spent = _spent(times, run_s, rows, mapped, [], Machine(), None)
+    if known.anonymous:
+        spent = dataclasses.replace(
+            spent, io_s=rounded(spent.io_s, 2), run_s=rounded(run_s, 2), opening_s=rounded(spent.opening_s, 2), files=()
+        )
+    return opening.first_sentence(documents, spent, whole=not _is_crowded(tables))
+
+
+def _all_files(tables: Mapping[str, pa.Table]) -> Files:
+    from mpiio_ext.analytics.factors.extract import with_jobs
+    from mpiio_ext.analytics.factors.files import Files
+
+    return Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
+
+
+def _is_crowded(tables: Mapping[str, pa.Table]) -> bool:
+    """Return whether the counters of some files had no room of their own."""
+    from mpiio_ext.pioneer.darshan.recordings import OTHERS
+
+    return OTHERS in tables["darshan_file"]["file"].to_pylist()
 
 
 def _in_words(part: Any, words: Sequence[tuple[str, str]]) -> Any:
@@ -323,15 +364,13 @@ def _document(
     lacks: list[str],
     recordings: _Recorded | None = None,
 ) -> dict[str, Any]:
-    from mpiio_ext.analytics.factors.extract import with_jobs
-    from mpiio_ext.analytics.factors.files import Files
     from mpiio_ext.analytics.report.findings import Known, diagnoses, findings
     from mpiio_ext.analytics.run import conflicts, delegated, gains, machine, parts
     from mpiio_ext.analytics.run import files as accessed
     from mpiio_ext.pioneer.darshan.recordings import OTHERS
 
     tables, activity, by_others = _tables(log, statistics, recorded=recordings is not None)
-    crowded = OTHERS in tables["darshan_file"]["file"].to_pylist()
+    crowded = _is_crowded(tables)
     if crowded and not any(OTHERS in line for line in lacks):
         lacks = [*lacks, f"counters of some files had no room of their own: they are together in {OTHERS}"]
     job = tables["darshan_job"].to_pylist()[0]
@@ -339,10 +378,11 @@ def _document(
 
     measured = opening.paying(statistics, program, processes)
     given = machine.of(recordings.folder) if recordings is not None else machine.Machine()
-    files = Files(with_jobs(tables["darshan_file"], tables["darshan_job"], "job_id"), "write", "job_id")
+    files = _all_files(tables)
     seen = _seen(recordings, activity, accessed.longest(files, activity, run_s)[:_MOST_CURVES])
     _tell_times(files, activity, seen)
-    known = Known(activity=activity, waited_s=given.least_s if given.loaded else 0.0, one_host=_on_one_host(files))
+    one_host = recordings is not None and _on_one_host(files)  # of a log, the mount may be of many hosts
+    known = Known(activity=activity, waited_s=given.least_s if given.loaded else 0.0, one_host=one_host)
     told = diagnoses(tables, known, concrete=_concrete(statistics, measured, program, processes))
     documents = [one["document"] for one in told]
     rows = _with_unfinished(accessed.table(files, activity, processes, run_s) if len(files) else [], recordings, run_s)
@@ -359,7 +399,7 @@ def _document(
         parts=shares,
         spent_on=parts.sentence(shares, run_s),
         help=gains.help_of(documents, spent, measured, program, processes),
-        facts=[*_facts(job, files, spent, crowded=crowded), *given.facts()],
+        facts=[*_facts(job, files, spent, activity, crowded=crowded), *given.facts()],
         lacks=lacks,
         crowded=crowded,
         notices=[*silent, *through, *(_beside(recordings.folder) if recordings else []), *given.notice()],
@@ -372,7 +412,7 @@ def _document(
         hints=library.hints(statistics),
         storage=storage,
         locks=conflicts.table(log, names, storage, statistics),
-        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, seen, rows)],
+        charts=[dataclasses.asdict(chart) for chart in _charts(log, activity, seen, rows, files.table)],
     )
 
 
@@ -481,7 +521,11 @@ def _of_mapped(name: str) -> str:
     )
 
 
-def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowded: bool) -> list[list[str]]:
+def _facts(
+    job: Mapping[str, Any], files: Files, spent: opening.Spent, activity: Activity | None, *, crowded: bool
+) -> list[list[str]]:
+    from mpiio_ext.analytics.report.accesses import common_sizes
+    from mpiio_ext.analytics.report.job import started
     from mpiio_ext.analytics.run import files as accessed
 
     others = [["other calls on files", f"up to {seconds_text(spent.other_s)}: failed ones, unlink, mkdir, fallocate"]]
@@ -491,6 +535,7 @@ def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowde
     moved = map(float, accessed.asked_bytes(files))
     return [
         ["program", str(job["exe"] or job["app"] or "not known")],
+        *map(list, started(job["start_time"])),
         ["processes", f"{job['processes'] or 1:,}"],
         ["run time", seconds_text(spent.run_s)],
         [
@@ -501,6 +546,7 @@ def _facts(job: Mapping[str, Any], files: Files, spent: opening.Spent, *, crowde
         ["of it opening, closing, metadata", seconds_text(spent.opening_s)],
         *(others if spent.other_s >= opening.TRIVIAL * spent.run_s else []),
         ["read, written", ", ".join(map(amount_text, moved))],
+        *map(list, common_sizes(activity)),
         ["files accessed", f"{'at least ' if crowded else ''}{opened:,}"],
         *(
             [
@@ -570,7 +616,10 @@ def _seen(recordings: _Recorded | None, activity: Activity | None, files: Sequen
     )
 
 
-def _charts(log: Path, activity: Activity | None, seen: Seen | None, rows: Sequence[Mapping[str, Any]]) -> list[Chart]:
+def _charts(
+    log: Path, activity: Activity | None, seen: Seen | None, rows: Sequence[Mapping[str, Any]], files: pa.Table
+) -> list[Chart]:
+    from mpiio_ext.analytics.report.accesses import place_chart, size_chart
     from mpiio_ext.analytics.report.timeline import rank_chart
     from mpiio_ext.analytics.run import over_time
 
@@ -584,6 +633,7 @@ def _charts(log: Path, activity: Activity | None, seen: Seen | None, rows: Seque
         others = [one for one in others if one.name != "heat"]  # it is the same
     if seen is not None and len(rows) > 1 and (of_files := over_time.of_files(rows, seen.moved, activity.run_time)):
         others.insert(1, of_files)
+    others += [chart for chart in (size_chart(files), place_chart(activity, files)) if chart is not None]
     return [*([line] if line is not None else []), *others]
 
 

@@ -61,6 +61,17 @@ def _points(chart: Mapping[str, Any]) -> list[dict[str, Any]]:
             {"time_s": at} | {f"{one['name']}_bytes_per_s": one["y"][place] for one in data["series"]}
             for place, at in enumerate(data["x"])
         ]
+    if chart["kind"] == "bars":
+        names = ["requests_of", *(one["name"] for one in data["series"])]
+        columns = [one["values"] for one in data["series"]]
+        words = [label.replace("\n", " ") for label in data["labels"]]
+        return [dict(zip(names, row, strict=True)) for row in zip(words, *columns, strict=True)]
+    if chart["kind"] == "places":
+        return [
+            {"of": one["name"], "time_s": at, "offset_bytes": place}
+            for one in data["series"]
+            for at, place in zip(one["x"], one["y"], strict=True)
+        ]
     unit = {"s": "time_s", "B": "bytes"}[data["exact"]["unit"]]
     return [
         {"what": what, "first_rank": first, "last_rank": last, "from_s": float(start), "to_s": float(end), unit: value}

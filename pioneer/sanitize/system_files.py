@@ -118,14 +118,17 @@ USUAL: tuple[str, ...] = (*RULES, *_own_folders())
 _WORDS = {"**": ".*", "*": "[^/]*", "#": "[0-9]+"}
 
 
-def _regular(rules: Iterable[str]) -> str:
-    """Return an expression for names that fit one of the rules, with what may begin anywhere behind one `.*`."""
+def expression(rules: Iterable[str]) -> str:
+    """Return an expression for whole names that fit one of the rules, none of which begins with "!".
+
+    What may begin anywhere stands behind one `.*`. Python, and RE2, which Arrow uses, read it alike.
+    """
     found: dict[bool, list[str]] = {True: [], False: []}
-    for rule in rules:
+    for rule in expanded(rules):
         words = [_WORDS.get(part) or re.escape(part) for part in re.split(r"(\*\*|\*|#)", rule) if part]
         found[words[0] == ".*"].append("".join(words[1:] if words[0] == ".*" else words))
     anywhere = [f".*(?:{'|'.join(found[True])})"] if found[True] else []
-    return rf"(?:{'|'.join([*anywhere, *found[False]])})\Z"
+    return "|".join([*anywhere, *found[False]])
 
 
 def matcher(rules: Iterable[str] = USUAL, *, only: Sequence[str] = (), below: str | None = None) -> re.Pattern[str]:
@@ -139,7 +142,7 @@ def matcher(rules: Iterable[str] = USUAL, *, only: Sequence[str] = (), below: st
     """
     text = r"(?!)"
     for kept, some in itertools.groupby(reversed([*expanded(rules)]), lambda rule: rule.startswith("!")):
-        one = _regular(rule.lstrip("!") for rule in some)
+        one = rf"(?:{expression(rule.lstrip('!') for rule in some)})\Z"
         text = f"(?!{one})(?:{text})" if kept else f"{one}|{text}"
     but = [fnmatch.translate(pattern) for pattern in only] + ([re.escape(below)] if below else [])
     return re.compile(f"(?!{'|'.join(but)})(?:{text})" if but else text, re.DOTALL)

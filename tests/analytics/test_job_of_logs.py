@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from mpiio_ext.analytics.report.findings import Known
 from mpiio_ext.analytics.report.logs import by_job, converted
 from mpiio_ext.analytics.report.steps import of_job
 from mpiio_ext.cli import main
+from support import darshan_rows
 from support.darshan_logs import Job, Log, make_log, place_of, posix
 from support.job_logs import written_log
 from tests.support.html_page import Page
@@ -228,6 +230,56 @@ def test_logs_without_an_id_of_their_job_are_jobs_by_themselves(tmp_path: pathli
     logs = [written_log(tmp_path / f"{k}.darshan", (0, 100), (10, 60), job_id=0) for k in range(2)]
     assert [one.get("steps") for one in told(logs)] == [None, None]
     assert len(told(logs, "--one-job")[0]["steps"]) == 2
+
+
+@pytest.mark.parametrize(
+    ("folder", "name"),
+    [
+        ("strangers", "collective-one-stripe-496"),
+        ("strangers", "dfs-ior-16"),
+        ("strangers", "ompio-locks-32-dxt"),
+        ("strangers", "python-imports-3"),
+        ("known_truth", "random_reads-4"),
+        ("known_truth", "one_writer-4"),
+        ("known_truth", "little_io-4-dxt"),
+    ],
+)
+def test_report_and_analyze_begin_with_the_same_sentence(folder: str, name: str, tmp_path: pathlib.Path) -> None:
+    log = darshan_rows.shared_data(folder, f"{name}.darshan")
+    sentence = json.loads(run("logs", "--json", log).stdout)["sentence"]
+    made = CliRunner().invoke(main, ["report", str(log), "-o", str(tmp_path / "report.html")])
+    assert made.exit_code == 0 and sentence.startswith("Your program spent ") and made.output.strip().endswith(sentence)
+    text = run("logs", log).stdout
+    assert " ".join(text.split()).split(" ", 2)[2].startswith(sentence)
+    run("logs", log, "-o", tmp_path / "job.html")
+    for page in ("report", "job"):
+        shown = Page((tmp_path / f"{page}.html").read_text()).text
+        assert sentence.replace("`", "") in " ".join(shown.replace("`", "").split())
+
+
+def test_the_time_in_io_is_at_least_that_of_the_longest_file() -> None:
+    """2,048 processes write a file each; the job waits for 762 s, nearly all of its time, for those on OST 14."""
+    log = darshan_rows.shared_data("tokio", "samples", "sample-badost.darshan")
+    found = json.loads(run("logs", "--json", log).stdout)
+    assert found["sentence"].startswith("Your program spent 100 % of its time in I/O; nearly all of these 778 s were")
+
+
+def test_the_head_of_a_log_has_date_command_and_common_sizes() -> None:
+    log = darshan_rows.shared_data("known_truth", "random_reads-4.darshan")
+    found = json.loads(run("logs", "--json", log).stdout)["facts"]
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d UTC", found["started"]) and found["command"]
+    assert found["common access sizes"].startswith("MPI-IO: 4,096 B (")
+    hidden = json.loads(run("logs", "--json", "--anonymous", log).stdout)["facts"]
+    assert not {"started", "command", "common access sizes"} & set(hidden)
+
+
+def test_sizes_and_places_of_requests_are_drawn_where_the_log_has_them(tmp_path: pathlib.Path) -> None:
+    for name, places in (("random_reads-4-dxt", True), ("random_reads-4", False)):
+        log = darshan_rows.shared_data("known_truth", f"{name}.darshan")
+        assert run("logs", log, "-o", tmp_path / "job.html").exit_code == 0
+        text = Page((tmp_path / "job.html").read_text()).text
+        assert "Sizes of requests: most reads are of 1 KiB to 10 KiB" in text
+        assert ("Offsets over time: " in text) == places and ("random_reads.dat by 4 ranks" in text) == places
 
 
 def test_the_page_of_a_job_with_several_logs(tmp_path: pathlib.Path) -> None:

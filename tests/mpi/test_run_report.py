@@ -145,7 +145,7 @@ def test_what_the_library_did(
         ("romio_cb_write", "enable", "MPI_Info"),
     }
     assert done.stderr.count("mpiio_ext: statistics of") == 1  # what --stats prints stays
-    assert found.document["facts"][1] == ["processes", f"{ranks}"]
+    assert ["processes", f"{ranks}"] in found.document["facts"]
     of_the_run = [text for text in found.document["notices"] if "waited for a CPU" not in text]  # of this machine now
     assert not of_the_run and not found.document["lacks"]
 
@@ -169,7 +169,7 @@ def test_variable_and_log_at_once(extension: str, tools: dict[str, str], tmp_pat
         "1",
     ]
     done = run_bounded(command, env=base_environment() | {"MPIOX_REPORT": str(tmp_path / "io.html")}, timeout_s=120)
-    assert page(tmp_path, done).document["facts"][1] == ["processes", "2"]
+    assert ["processes", "2"] in page(tmp_path, done).document["facts"]
     assert done.stderr.count("wrote ") == 2 and (tmp_path / "log").is_file()
 
 

@@ -47,6 +47,7 @@ from support.pioneer_traces import saved_table
 
 #: Labels that need no unit in brackets: numbers of things, and what names stand for.
 COUNTED = {
+    "requests",
     "jobs",
     "files",
     "rank",

@@ -68,7 +68,7 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     )
     assert row["write_sizes"] == "100 % of 100 B to 1 KiB" and row["read_sizes"] is None
     assert row["who"] == "all 4 ranks" and found.files.table().num_rows == 1
-    assert {"time-line-ranks", "bandwidth", "heat"} == set(found.figures)
+    assert {"time-line-ranks", "bandwidth", "heat", "request-sizes", "places"} == set(found.figures)
     assert "<svg" in found.figures["heat"]._repr_html_() and found.figures["bandwidth"].table().num_rows == 120
     moved = sum(row["written_bytes_per_s"] for row in found.figures["bandwidth"].rows()) * 10 / 120
     assert moved == pytest.approx(4 * 20 * 512, rel=0.01)
@@ -76,6 +76,7 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
     assert sum(row["bytes"] for row in heat) == pytest.approx(4 * 20 * 512, rel=0.01)
     assert {row["last_rank"] for row in heat} == {0, 1, 2, 3}
     assert min(row["to_s"] - row["from_s"] for row in heat) == pytest.approx(0.1)
+    assert {row["of"] for row in found.figures["places"].rows()} == {f"rank {rank}" for rank in range(4)}
     spent = sum(row["time_s"] for row in found.figures["time-line-ranks"].rows())
     assert spent == pytest.approx(4 * 0.9 * 9.0, rel=1e-3)
     assert found.findings.rows()[0]["next_step"] and "Findings" in repr(found.findings)
@@ -84,7 +85,7 @@ def test_the_parts_of_a_page_are_objects(tmp_path: pathlib.Path) -> None:
 def test_without_every_access_the_picture_is_of_bytes(tmp_path: pathlib.Path) -> None:
     log_of(tmp_path / "run.darshan", 64, dxt=False)
     found = mpiio_ext.run_report(tmp_path / "run.darshan")
-    assert list(found.figures) == ["time-line-ranks", "bandwidth"]
+    assert list(found.figures) == ["time-line-ranks", "bandwidth", "request-sizes"]
     assert "(HEATMAP)" in found.figures["time-line-ranks"].lines()[1]
     each = found.figures["time-line-ranks"].rows()
     assert sum(row["bytes"] for row in each) == pytest.approx(64 * 20 * 512, rel=0.01)

@@ -92,6 +92,10 @@ def test_bytes_of_figures_are_those_of_the_files(folder: str, tmp_path: pathlib.
         rows = mpiio_ext.run_report(tmp_path).figures[chart["name"]].rows()
         if chart["kind"] == "steps":
             assert sum(one["written_bytes_per_s"] for one in rows) * chart["data"]["step"] == pytest.approx(20 * SIZE)
+        elif chart["name"] == "request-sizes":
+            assert {one["requests_of"]: one["writes"] for one in rows if one["writes"]} == {"100 KiB to 1 MiB": 20}
+        elif chart["name"] == "places":
+            assert len(rows) == 20 and all(one["offset_bytes"] % SIZE == 0 for one in rows)
         else:
             assert sum(one["bytes"] for one in rows) == 20 * SIZE
 

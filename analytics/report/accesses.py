@@ -1,0 +1,123 @@
+"""Accesses of a job in three looks: their common sizes, a histogram of sizes, and offsets over time by rank.
+
+Problem. Pages that people know (Darshan's summary, DXT Explorer) show which sizes accesses have, and where in a file
+each rank is when.
+
+Algorithm. Sizes are Darshan's own counts: the common sizes, and ten bins. Offsets are a sample of the
+requests of DXT (:class:`mpiio_ext.analytics.diagnosis.activity.Places`), of the file with most requests in the sample;
+ranks are put together to :data:`_GROUPS` groups at most, each with a colour.
+
+Guarantees. What a log does not tell is not drawn. The caption says of how many requests one is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.tables.schema import SIZE_BINS
+from mpiio_ext.common.units import count_text, size_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from mpiio_ext.analytics.diagnosis.activity import Activity
+
+#: Common sizes that are named; groups of ranks with a colour of their own; points that are drawn.
+_MOST_SIZES, _GROUPS, _MOST_POINTS = 4, 6, 512
+_DONE = {"read": "reads", "write": "writes"}
+
+
+def common_sizes(activity: Activity | None) -> list[tuple[str, str]]:
+    """Return the common sizes of accesses as a fact: of MPI-IO and of POSIX; none where the log does not tell."""
+    told = []
+    for module, counts in ({} if activity is None else activity.common).items():
+        first = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_SIZES]
+        if first:
+            told.append(f"{module}: {', '.join(f'{size_text(size)} ({count:,}×)' for size, count in first)}")
+    return [("common access sizes", "; ".join(sorted(told)))] if told else []
+
+
+def size_chart(files: pa.Table) -> Chart | None:
+    """Return the histogram of the sizes of requests, of all files; None where no file has one."""
+    counts = {
+        way: [sum(value or 0 for value in files[f"{way}_size_{name}"].to_pylist()) for name in SIZE_BINS]
+        for way in _DONE
+    }
+    known = {way: each for way, each in counts.items() if any(each)}
+    if not known:
+        return None
+    labels = [_label(name) for name in SIZE_BINS]
+    told = [
+        f"most {_DONE[way]} are of {labels[int(np.argmax(each))]} ({100 * max(each) / sum(each):.0f} %)"
+        for way, each in known.items()
+    ]
+    return Chart(
+        kind="bars",
+        name="request-sizes",
+        title=f"Sizes of requests: {', '.join(told)}",
+        data={
+            "series": [{"name": _DONE[way], "values": each} for way, each in known.items()],
+            "labels": [label.replace(" to ", "\nto ").replace(" and ", "\nand ") for label in labels],
+            "legend": True,
+            "log": True,
+            "x_label": "",
+            "y_label": "requests",
+            "caption": "Requests that reached the file system, of all files.",
+        },
+    )
+
+
+def _label(name: str) -> str:
+    bounds = [0, *SIZE_BINS.values()]
+    low, high = bounds[list(SIZE_BINS).index(name)], SIZE_BINS[name]
+    low_text, high_text = (size_text(each or 0, exact=True) for each in (low, high))
+    return f"{low_text} {f'to {high_text}' if high else 'and more'}"
+
+
+def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
+    """Return offsets over time by rank, of the file with most requests in the sample; None without DXT.
+
+    `files`: rows with the names.
+    """
+    numbers, every = (np.zeros(0, np.int64), np.zeros((4, 0))) if activity is None else activity.places.of_all()
+    names = dict(zip(files["file_id"].to_pylist(), files["file"].to_pylist(), strict=True))
+    there = np.isin(numbers, np.array(list(names), np.int64))
+    if activity is None or not there.any():
+        return None
+    which, counts = np.unique(numbers[there], return_counts=True)
+    number = int(which[np.argmax(counts)])
+    kept = every[:, numbers == number]
+    step = -(-kept.shape[1] // _MOST_POINTS)
+    rank, write, offset, start = kept[:, ::step]
+    groups = min(_GROUPS, activity.processes)
+    group = (rank.clip(0, activity.processes - 1) * groups // activity.processes).astype(int)
+    edges = np.ceil(np.arange(groups + 1) * activity.processes / groups).astype(int)
+    series = [_points(edges, each, offset[group == each], start[group == each]) for each in np.unique(group).tolist()]
+    name = str(names[number] or f"file {number}").rsplit("/", 1)[-1]
+    ways = [word for word, it in (("reads", (write == 0).any()), ("writes", (write > 0).any())) if it]
+    drawn = activity.places.every * step
+    sample = f"one of {drawn:,} requests" if drawn > 1 else "each request"
+    return Chart(
+        kind="places",
+        name="places",
+        title=f"Offsets over time: {' and '.join(ways)} of {name} by {count_text(len(np.unique(rank)), 'rank')}",
+        data={
+            "series": series,
+            "x_label": "time since the start of the job [s]",
+            "y_label": "offset in the file",
+            "x_range": (0.0, activity.run_time),
+            "caption": f"A point is where {sample} begins (DXT), of the file with most requests; colours: ranks.",
+        },
+    )
+
+
+def _points(edges: Any, group: int, offset: Any, start: Any) -> dict[str, Any]:
+    first, last = int(edges[group]), int(edges[group + 1]) - 1
+    return {
+        "name": f"rank {first}" if first == last else f"ranks {first:,} to {last:,}",
+        "x": [float(f"{value:.6g}") for value in start.tolist()],
+        "y": offset.tolist(),
+    }
