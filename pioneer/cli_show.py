@@ -28,7 +28,7 @@ def _ids(_ctx: click.Context, _param: click.Parameter, value: str | None) -> tup
         return None, None
     found = re.fullmatch(r"(\d*)(:?)(\d*)", value)
     if found is None or value in ("", ":"):
-        raise click.BadParameter(f"{value!r} is no range of global sequence IDs; 100:200, 100:, :200 and 100 are")
+        raise click.BadParameter(f"{value!r} is no range of global sequence IDs; write 100:200, 100:, :200 or 100")
     first, colon, last = found.groups()
     if not colon:
         return int(first), int(first)

@@ -90,7 +90,9 @@ _COMMANDS = {
     is_flag=True,
     help="Change the settings of a running arbiter, or of the next one where none runs, and leave.",
 )
-@click.option("--status", is_flag=True, help="Print as JSON whether an arbiter serves, settings, map, jobs; leave.")
+@click.option(
+    "--status", is_flag=True, help="Print as JSON whether an arbiter serves, its settings, map and jobs, and exit."
+)
 @click.option(
     "--interval", type=Duration(least=0.001), default="50ms", show_default=True, help="Time between two looks."
 )

@@ -356,7 +356,7 @@ def test_a_rank_that_aborts(outside: bool, extension: str, tmp_path: pathlib.Pat
     found = page(tmp_path, done).document
     who = f"rank 2 on {os.uname().nodename} called MPI_Abort with error code 7"
     assert failed_by(who, found) and who in done.stderr, (found["sentence"], done.stderr)
-    assert "calls that had ended had read 0 B and written 10 kB" in found["at_end"]
+    assert "completed calls had read 0 B and written 10 kB" in found["at_end"]
 
 
 #: Ways of tests/programs/failing.c, and what is said of the rank then.

@@ -299,7 +299,7 @@ def test_a_run_that_ended_badly_may_be_whole(tmp_path: pathlib.Path) -> None:
     )
     assert document["lacks"] == [] and document["ended"] == "the program ended with status 3"
     text = page(document)
-    until = "calls that had ended had read 0 B and written 41.9 MB"
+    until = "completed calls had read 0 B and written 41.9 MB"
     assert until in text and "not whole" not in text
     (tmp_path / "io.html").write_text(text, encoding="utf-8")
     assert until in mpiio_ext.run_report(tmp_path / "io.html").lines()
