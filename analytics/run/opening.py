@@ -35,6 +35,8 @@ TRIVIAL = 0.02
 _ALL, _NEARLY = 0.995, 0.95
 #: Share of it that a cause takes at least to be told first, and that a file, or opening and closing, take at least.
 _LEAST, _MOST = 0.2, 0.5
+#: The same share of a cause of high confidence: the diagnosis has none that explains less, and names it first.
+_LEAST_SURE = 0.05
 #: Bytes from which on requests are large: no hint and no library would make them faster.
 LARGE = 1 << 20
 #: Causes that need at least medium confidence to be told first: caches often make them cost nothing.
@@ -221,7 +223,8 @@ def leading(told: Sequence[Document], spent: Spent) -> tuple[Document, str] | No
     for one in told:
         for finding in one["findings"]:
             took_s, weak = finding["time"]["value"], finding["confidence"] == "low" and finding["cause"] in _WEAK
-            if not weak and took_s >= max(_LEAST * spent.io_s, spent.opening_s if _opened(spent) else 0.0):
+            least = _LEAST_SURE if finding["confidence"] == "high" else _LEAST
+            if not weak and took_s >= max(least * spent.io_s, spent.opening_s if _opened(spent) else 0.0):
                 return finding, one["direction"]
     return None
 

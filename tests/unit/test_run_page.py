@@ -309,14 +309,23 @@ def said(one: list[dict[str, Any]], io_s: float = 10.0, run_s: float = 26.3, *, 
         ),
         (
             told(
-                "small_requests", "Small.", mean_request=512.0, time=1.0
-            ),  # a tenth of the time is not worth a sentence
+                "small_requests", "Small.", mean_request=512.0, time=1.0, confidence="medium"
+            ),  # a tenth of the time is not worth a sentence, unless the cause is sure
             "Your program spent 38 % of its time in I/O (10 s of 26.3 s); no cause of slow I/O stands out.",
         ),
     ],
 )
 def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
     assert said(one) == words
+
+
+def test_a_sure_cause_of_a_tenth_is_told_before_a_possible_one_of_the_rest() -> None:
+    """Read-modify-write costs 0.9 s by its counters; what the other 9 s of collective calls are is not certain."""
+    both = told("read_modify_write", "It reads what it is about to overwrite.", time=0.9)
+    both[0]["findings"] += told("exchange", "Calls are not in requests.", confidence="medium")[0]["findings"]
+    assert "; 900 ms of 10 s were small writes to `out.h5` and 4 more files carried out by read-mod" in said(both)
+    both[0]["findings"][0]["time"]["value"] = 0.4
+    assert "possibly 9 s of 10 s were collective writes" in said(both)
 
 
 def test_large_requests_need_no_change_however_slow() -> None:
