@@ -153,6 +153,13 @@ def few_writers(case: Case) -> Finding | None:
     )
 
 
+#: Why too few aggregators are not sure, where their calls take less than half of the run, and where these take more.
+_UNSURE = {
+    False: "; but one on each node is the usual number, and the calls take less than half of the run",
+    True: "; but it hardly is in calls, or these are slow, as of a loaded server, or another is late",
+}
+
+
 def few_aggregators(case: Case) -> Finding | None:
     """Collective calls are carried out by one process, or by hardly any."""
     files, limits, ranks = case.files, case.limits, case.files["ranks"]
@@ -171,7 +178,11 @@ def few_aggregators(case: Case) -> Finding | None:
     who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
     who += " at a time" if case.movers[row] > 1.5 * movers[row] else ""
     late = sum(waiting_for_late(case, place) for place in case.order if chosen[place])  # not for the aggregator
-    sure = part >= limits.busy_aggregator and not late >= limits.late * whole
+    wide = ranks[row] >= limits.node_ranks * count
+    if not wide and whole < limits.aggregated * case.run_time:
+        return None
+    much = wide or not whole - late < limits.much_aggregated * case.run_time
+    sure = much and part >= limits.busy_aggregator and not late >= limits.late * whole
     slow = rate < limits.slow_rank and bool((case.request_bytes > limits.tiny_bytes)[chosen].all())
     sure &= not slow and slowed_down(case) is None  # else it is the storage that the process waits for
     return case.finding(
@@ -179,8 +190,7 @@ def few_aggregators(case: Case) -> Finding | None:
         f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
         max(0.0, whole - late),
         "high" if sure else "medium",
-        "the slowest rank has the bytes of the file, the calls are collective"
-        + ("" if sure else "; but it hardly is in calls, or these are slow, as of a loaded server, or another is late"),
+        "the slowest rank has the bytes of the file, the calls are collective" + (_UNSURE[much] if not sure else ""),
         [
             *case.evidence("bytes of the file over those of its slowest rank", float(case.movers[row]), "ratio"),
             *case.evidence("bandwidth in its calls", rate, "B/s"),

@@ -70,6 +70,12 @@ class Limits:
         The same of a rank that has more to do than the others, and of one that syncs.
     busy_aggregator : float
         The same of an aggregator: between its calls the others send it their data.
+    aggregated, much_aggregated : float
+        Share of the run time that collective calls with few aggregators take at least, and from which on it is sure
+        that they are too few.
+    node_ranks : float
+        Ranks for each aggregator from which on it serves more than one node: it is too few of them then, however much
+        of the run they take. One for each node is what MPI libraries choose, and often enough.
     slow_rank : float
         Bandwidth (B/s) of one process in large requests, below which it waits for the storage, and more may as well.
     aggregated_bytes : int
@@ -148,6 +154,9 @@ class Limits:
     busy_straggler: float = 0.3
     busy_sync: float = 0.3
     busy_aggregator: float = 0.2
+    aggregated: float = 0.125
+    much_aggregated: float = 0.5
+    node_ranks: float = 256.0
     slow_rank: float = 32e6
     aggregated_bytes: int = 16 << 20
     serialised: float = 0.5

@@ -201,8 +201,10 @@ TRIGGERS: tuple[Trigger, ...] = (
         ("few_aggregators",),
         "One rank, or few, carry out the collective calls.",
         "One rank moves {one_rank} of a file of {aggregated_bytes} or more, alone or at a time (DXT); or at most a"
-        " sixteenth of the ranks do, and half of the stripes.",
-        "{busy_aggregator} of the time in its calls, at {slow_rank} or more, no rank late, no slow windows (DXT)",
+        " sixteenth of the ranks do, and half of the stripes. The calls take {aggregated} of the run time, or there are"
+        " {node_ranks} ranks for each.",
+        "{much_aggregated} of the run time, or so many ranks; {busy_aggregator} of the time in its calls, at"
+        " {slow_rank} or more, no rank late, no slow windows (DXT)",
         ("Too few aggregators: ",),
         (
             Offer("if the file has one stripe, and there are more OSTs", _stripes(0)),

@@ -353,6 +353,18 @@ def test_too_few_aggregators_by_the_time_in_their_calls(changed: dict[str, Any],
 
 
 @pytest.mark.parametrize(
+    ("run_time", "ranks", "confidence"),
+    [(19.0, 8, "high"), (21.0, 8, "medium"), (79.0, 8, "medium"), (81.0, 8, None), (81.0, 512, "high")],
+)
+def test_one_aggregator_a_node_is_the_usual_number(run_time: float, ranks: int, confidence: str | None) -> None:
+    """It is too few where the run consists of its calls, which take 10 s, or where it has ranks of several nodes."""
+    row = file(0, 10, **AGGREGATED | {"processes": ranks, "ranks": ranks})
+    found = made([row], processes=ranks, run_time=run_time)
+    assert causes(found).get("few_aggregators") == confidence
+    assert ("the usual number" in str(found)) == (confidence == "medium")
+
+
+@pytest.mark.parametrize(
     ("wall", "cause"), [(8.0, "high"), (2.0, None), (1.0, None)], ids=["one at a time", "four at a time", "all"]
 )
 def test_an_aggregator_that_moves_between_ranks(wall: float, cause: str | None) -> None:
