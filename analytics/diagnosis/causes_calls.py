@@ -34,7 +34,7 @@ def tiny_calls(case: Case) -> Finding | None:
 
 
 def _tiny_pieces(case: Case) -> Finding | None:
-    """Tiny pieces through the C library, or by the calls of POSIX, one behind the other."""
+    """Tiny pieces through the C library, or by the calls of POSIX or MPI-IO, one behind the other."""
     files, limits, calls = case.files, case.limits, np.nan_to_num(case.files["{requests}"])
     of_posix = files.requests("read") + files.requests("write") > 0
     calls = np.where(of_posix, files.requests(), calls)
@@ -42,8 +42,10 @@ def _tiny_pieces(case: Case) -> Finding | None:
     among = sum(np.nan_to_num(files[name]) for name in bins(files.direction)[:2])  # up to 1 KiB
     chosen = files.critical & (tiny | (of_posix & (among >= 0.9 * calls)))
     chosen &= calls >= limits.many_calls * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    by_mpi = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]) > 0
-    chosen &= ~(of_posix & by_mpi)
+    alone, together = np.nan_to_num(files["{independent}"]), np.nan_to_num(files["{collective}"])
+    by_mpi = alone + together > 0
+    own = (together == 0) & (alone >= 0.9 * calls) & (alone <= 1.1 * calls)  # each call of the program is a request
+    chosen &= ~(of_posix & by_mpi) | own
     chosen &= ~of_posix if (chosen & ~of_posix).any() else of_posix
     chosen &= ~(case.opens * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files)
     time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
@@ -59,8 +61,9 @@ def _tiny_pieces(case: Case) -> Finding | None:
         if flushed
         else (": each call is a request" if posix else ": the calls take the time, not the storage")
     )
-    through = "by read and write" if posix else "through the C library"
-    of_what = "read, write" if posix else "fwrite, fprintf, fputc"
+    of_mpi = bool(own[chosen].all())
+    through = "by independent MPI-IO calls" if of_mpi else "by read and write" if posix else "through the C library"
+    of_what = f"MPI_File_{files.direction}_at" if of_mpi else "read, write" if posix else "fwrite, fprintf, fputc"
     return case.finding(
         "small_requests",
         f"Tiny pieces are {verb} {through}, {amount_text(case.value(mean)) if sure else 'most of 1 KiB or less'} a call"
@@ -75,7 +78,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
             *(case.evidence("flushes (fflush)", flushes, "count") if flushed else []),
             *case.evidence("time of a process in them", time, "s"),
         ],
-        [say.larger_pieces(flushed=flushed, plain=posix)],
+        [say.larger_requests(mpiio=True) if of_mpi else say.larger_pieces(flushed=flushed, plain=posix)],
         chosen,
         at_most=True,
         costs=sure,

@@ -102,7 +102,7 @@ TRIGGERS: tuple[Trigger, ...] = (
                 lambda _: say.delegates(),
             ),
             Offer(
-                "if the calls are independent, and each file has one rank; or collective calls have few bytes",
+                "if the calls are independent, and each file has one rank; or calls of MPI-IO have tiny pieces",
                 lambda _: say.larger_requests(True),
             ),
             Offer("without MPI-IO, in a job of several processes", lambda _: say.larger_requests(False)),

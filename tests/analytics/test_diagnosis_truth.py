@@ -629,6 +629,38 @@ def test_tiny_pieces_that_are_requests(piece: int, mpi_calls: int | None, cause:
 @pytest.mark.parametrize(
     ("changed", "cause"),
     [
+        ({}, "high"),
+        ({"mpiio_indep_writes": 40_000}, None),  # 100 calls hand over what becomes 10,000 requests
+        ({"mpiio_coll_writes": 4, "mpiio_indep_writes": 3_999_996}, None),
+        ({"bytes_written": 4096 * 4_000_000, "write_size_1k_10k": 4_000_000, "write_size_100_1k": 0}, None),
+    ],
+)
+def test_tiny_pieces_by_independent_calls(changed: dict[str, Any], cause: str | None) -> None:
+    """One behind the other, and each call is a request: the operating system merges the bytes, not the calls."""
+    count = 4_000_000
+    requests = {"writes": count, "write_size_1m_4m": 0, "write_size_100_1k": count, "consec_writes": count}
+    row = file(
+        0,
+        10,
+        processes=4,
+        ranks=4,
+        bytes_written=200 * count,
+        write_time=36.0,
+        slowest_rank_time=9.0,
+        mpiio_coll_writes=0,
+        mpiio_indep_writes=count,
+        seq_writes=count,
+        **requests,
+    )
+    found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [{**row, **changed}])
+    assert dict(causes(found)).get("small_requests") == cause
+    assert ("Tiny pieces are written by independent MPI-IO calls, 200 B a call" in found.text()) == bool(cause)
+    assert ("Give each call more" in found.text()) == bool(cause)
+
+
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
         ({}, "redundant_reads"),
         (
             {"bytes_read": 64 << 20, "reads": 64, "slowest_rank_bytes": 1 << 20, "fastest_rank_bytes": 1 << 20},
