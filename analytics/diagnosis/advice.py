@@ -136,7 +136,11 @@ def read_once(*, again: bool = False, alone: bool = False) -> Advice:
 
 def write_once() -> Advice:
     """The same places are written again and again."""
-    return Advice("Keep in memory what changes, and write it when it is done; or write only what has changed.")
+    return Advice(
+        "Keep in memory what changes, and write it when it is done; or write only what has changed. Where a program"
+        " writes all of a variable, turn fill values off (H5Pset_fill_time with H5D_FILL_TIME_NEVER, nc_set_fill with"
+        " NC_NOFILL)."
+    )
 
 
 def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:

@@ -171,6 +171,7 @@ def small_files(case: Case) -> Finding | None:
     """Many small files."""
     chosen = case.files.critical & (case.per_file["small_files"] > 0)
     small = case.files.counted & (case.files["{bytes}"] <= case.limits.small_file_bytes)
+    opens = case.metadata >= 0.5  # take longer than the data: of these a bandwidth says nothing
     return case.finding(
         "small_files",
         "The job spends its time on many small files.",
@@ -184,6 +185,7 @@ def small_files(case: Case) -> Finding | None:
         [say.bundle()],
         chosen,
         at_most=True,
+        costs=opens,
     )
 
 

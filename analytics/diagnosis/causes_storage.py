@@ -138,6 +138,7 @@ def redundant_reads(case: Case) -> Finding | None:
         [say.write_once() if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)],
         chosen,
         at_most=True,
+        costs=case.write,  # what is written twice is moved twice, however fast; reads may come from a cache
     )
 
 

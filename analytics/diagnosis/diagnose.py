@@ -260,8 +260,12 @@ def _critical(case: Case) -> list[tuple[str, Evidence]]:
 def _not_low(case: Case) -> str:
     if not case.fast:
         return ""
-    here, bound = (said(value, "B/s") for value in (case.value(case.bandwidth), case.limits.fast))
-    return f"the bandwidth over the {case.of_calling} is {here}, which is not low (low: below {bound}, --low-bandwidth)"
+    here, bound = (said(value, "B/s") for value in (case.value(case.of_distinct), case.limits.fast))
+    of = " of distinct bytes" if here != said(case.value(case.bandwidth), "B/s") else ""
+    return (
+        f"the bandwidth{of} over the {case.of_calling} is {here}, which is not low (low: below {bound},"
+        " --low-bandwidth)"
+    )
 
 
 def _trivial(case: Case) -> str:

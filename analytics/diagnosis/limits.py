@@ -45,8 +45,9 @@ class Limits:
     contention : float
         Processes per OST of a file (the paper's jobs above 3 were slow).
     again, alike_ranks, many_ranks : float
-        How often the bytes of a file are read over, at least, and that over its ranks, from which on ranks are said to
-        read the same. Ranks from which on that is sure whatever the size of their requests.
+        How often the bytes of a file are moved over, at least (twice, but for its headers), and that over its ranks,
+        from which on ranks are said to read the same. Ranks from which on that is sure whatever the size of their
+        requests.
     tiny_call_bytes, many_calls, busy_calls
         Mean bytes of calls, of the C library or of POSIX, up to which they are tiny. Such calls of a rank, and the
         share of the critical time that it spends in them, from which on they are a cause.
@@ -137,7 +138,7 @@ class Limits:
     reads_of_a_write: float = 0.1
     amplified: float = 1.5
     contention: float = 3.0
-    again: float = 2.0
+    again: float = 1.9
     alike_ranks: float = 0.5
     many_ranks: float = 16.0
     tiny_call_bytes: int = 512

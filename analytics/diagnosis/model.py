@@ -17,7 +17,7 @@ _WIDTH = 100
 #: What is said where no finding has high confidence.
 NOTHING = "No cause stands out."
 #: Causes in calls that move no data: a bandwidth says nothing of these.
-_WITHOUT_DATA = ("metadata", "shared_opens")
+_WITHOUT_DATA = ("metadata", "shared_opens", "small_files")
 #: What is said beside a share of the run time that is little, where records of files are lost.
 LOST = "records of others are missing, and what these take is not known"
 

@@ -248,7 +248,8 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("small_files",),
         "Each file is opened for few bytes.",
-        "{many_files} files of at most {small_file_bytes}.",
+        "{many_files} files of at most {small_file_bytes}; of a job whose bandwidth is {fast} or more, only if opens"
+        " take longer than the data.",
         "",
         ("The job spends its time on many small files",),
         (Offer(_ALWAYS, lambda _: say.bundle()),),

@@ -711,6 +711,27 @@ def test_ranks_that_read_the_same_data_from_one_target(changed: dict[str, Any], 
         assert "4.29 GB are read of 67.1 MB, 64 times over" in found.conclusion and "MPI_Bcast" in found.text()
 
 
+@pytest.mark.parametrize(("written", "cause"), [(398 << 20, "medium"), (200 << 20, None)])
+def test_fill_values_are_writes_however_fast(written: int, cause: str | None) -> None:
+    """All but a header is written twice at 4 GB/s: half of the time is needless, and 2 GB/s of data are not low."""
+    row = file(0, 0.1, bytes_written=written, max_offset_written=(200 << 20) - 1, mpiio_coll_writes=None)
+    found = diagnose({**JOB, "processes": 1, "run_time": 0.2}, [row])
+    assert dict(causes(found)).get("redundant_writes") == cause
+    assert ("which is not low" in found.conclusion and "H5D_FILL_TIME_NEVER" in found.text()) or cause is None
+    assert ("the bandwidth of distinct bytes" in found.conclusion) == bool(cause)
+
+
+@pytest.mark.parametrize(("meta", "cause"), [(1.2e-3, "medium"), (0.2e-3, None)])
+def test_opens_that_take_longer_than_the_data_of_many_files(meta: float, cause: str | None) -> None:
+    """200 files of 1 MB are written at 2 GB/s each: that says nothing of the opens."""
+    each = {"bytes_written": 1_000_000, "writes": 1, "write_size_1m_4m": 0, "write_size_100k_1m": 1, "consec_writes": 0}
+    own = {"write_time": 0.5e-3, "meta_time": meta, "mpiio_coll_writes": None, "processes": 8}
+    rows = [file(at / 100, at / 100 + 0.5e-3, **each, **own) for at in range(200)]
+    found = diagnose({**JOB, "processes": 8, "run_time": 4.0}, rows)
+    assert dict(causes(found)).get("small_files") == cause, found.text()
+    assert ("not low" in found.conclusion) == (cause is None)
+
+
 def test_a_share_of_at_most_all_is_not_told() -> None:
     """At most 100 % says nothing; the share of the run time does, and else the time."""
     row = file(0, 10, ranks=9, unaligned=100)
