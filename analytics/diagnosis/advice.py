@@ -134,6 +134,14 @@ def read_once(*, again: bool = False, alone: bool = False) -> Advice:
     )
 
 
+def define_first() -> Advice:
+    """A library moves the data of a file since its header grows."""
+    return Advice(
+        "Define all variables and attributes before the first data are written, or reserve space for the header"
+        " (h_minfree of nc__enddef; the hint nc_header_align_size of PnetCDF)."
+    )
+
+
 def write_once() -> Advice:
     """The same places are written again and again."""
     return Advice(

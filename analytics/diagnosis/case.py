@@ -294,6 +294,20 @@ class Case:
         return float(sweep(np.where(chosen, np.nan, start), end).exclusive.sum())
 
     @functools.cached_property
+    def shifted(self) -> Flags:
+        """Return for each file whether its bytes are moved within it again and again: read, and written elsewhere.
+
+        A library does so where a header grows. It moves them from behind, so as not to overwrite what it has yet to
+        move: hardly any request of either direction lies behind the one before, which is not so at random places.
+        """
+        files, limits = self.files, self.limits
+        moved = np.ones(len(files), bool)
+        for way, done, last in (("read", "read", "max_offset_read"), ("write", "written", "max_offset_written")):
+            moved &= np.nan_to_num(files[f"bytes_{done}"]) >= limits.again * (np.nan_to_num(files[last]) + 1)
+            moved &= files[f"seq_{way}s"] < limits.backward * files.requests(way)
+        return moved & (np.nan_to_num(files[f"max_offset_{'written' if self.write else 'read'}"]) > 0)
+
+    @functools.cached_property
     def again(self) -> Numbers:
         """Return how often the bytes of each file up to the last one are moved; NaN where that is less than twice.
 
@@ -302,6 +316,7 @@ class Case:
         """
         files, limits = self.files, self.limits
         in_order, several = self.per_file["non_consecutive"] < limits.non_consecutive, files["ranks"] > 1
+        in_order |= self.shifted
         if self.write:
             return np.where(in_order | (self.request_bytes >= limits.small_bytes / 2), self._rewritten, np.nan)
         ends = files["max_offset_read"] + 1

@@ -60,7 +60,7 @@ def _jumping(case: Case) -> Finding | None:
     chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
     chosen &= ~_reopened(case) | together
-    chosen &= ~shared_pointers(case.files)
+    chosen &= ~shared_pointers(case.files) & ~case.shifted  # whoever moves data asks for them block by block
     if not chosen.any():
         return None
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)

@@ -101,6 +101,8 @@ def slow_files(case: Case) -> Flags:
     return np.asarray(times >= case.limits.slow * np.nanmedian(times))
 
 
+#: What a move of data within a file looks like.
+_SHIFTED = "The same data are read and written again and again, as where a header grows (new variables or attributes)"
 _OVER = {False: "The same data are read again and again", True: "The same places of a file are written again and again"}
 
 
@@ -113,7 +115,8 @@ def redundant_reads(case: Case) -> Finding | None:
         return None
     large = bool(((case.request_bytes >= limits.small_bytes / 2) & (files["ranks"] > 1))[chosen].all())
     many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
-    sure, time = large or many, float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum())
+    shifted = bool(case.shifted[chosen].all())
+    sure, time = large or many or shifted, float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum())
     if not sure and time < limits.reported * case.run_time:
         return None
     moved = case.total("{bytes}", chosen)
@@ -121,12 +124,13 @@ def redundant_reads(case: Case) -> Finding | None:
     each = not case.write and bool((again <= 1.25 * files["ranks"])[chosen].all())  # else also its own again
     done = "written" if case.write else "read"
     what = "Ranks read the same data, each for itself" if each else _OVER[case.write]
+    advice = say.write_once() if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)
     return case.finding(
         "redundant_writes" if case.write else "redundant_reads",
-        f"{what}: {amount_text(case.value(moved))} are {done} of"
+        f"{_SHIFTED if shifted else what}: {amount_text(case.value(moved))} are {done} of"
         f" {amount_text(case.value(extent))}, {said(case.value(moved / extent), 'ratio')} over.",
         time,
-        "high" if sure and not case.write else "medium",
+        "high" if sure and (shifted or not case.write) else "medium",
         f"bytes of all ranks and the last byte that is {done} are in the log; "
         + ("whether the program needs each version is not" if case.write else "what caches of the nodes spare, is not"),
         [
@@ -135,10 +139,10 @@ def redundant_reads(case: Case) -> Finding | None:
             *case.evidence("ranks that open the file", case.mean(files["ranks"], chosen), "count"),
             *case.evidence("OSTs of the file", case.mean(files["stripe_count"], chosen), "count"),
         ],
-        [say.write_once() if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)],
+        [say.define_first() if shifted else advice],
         chosen,
         at_most=True,
-        costs=case.write,  # what is written twice is moved twice, however fast; reads may come from a cache
+        costs=case.write or shifted,  # what is written twice is moved twice, however fast; reads may come from a cache
     )
 
 

@@ -152,9 +152,11 @@ TRIGGERS: tuple[Trigger, ...] = (
         "Ranks read the same data, or one rank reads them again; or the same places are written again.",
         "{again} times the bytes up to the file's last one, and {alike_ranks} of ranks times these, of {one_rank_bytes}"
         " or more.",
-        "reads of half of {small_bytes}, or {many_ranks} ranks; never of writes",
+        "reads of half of {small_bytes}, or {many_ranks} ranks; of writes, only if the file is read so as well, and"
+        " fewer than {backward} of either lie behind the one before, as where a library moves data",
         ("Ranks read the same data", "The same data are read", "The same places of a file"),
         (
+            Offer("if a library moves the data", lambda _: say.define_first()),
             Offer("if it is written", lambda _: say.write_once()),
             Offer("if each rank reads it once", lambda _: say.read_once()),
             Offer("if ranks read it again", lambda _: say.read_once(again=True)),

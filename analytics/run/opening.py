@@ -183,6 +183,8 @@ def phrase(finding: Document, direction: str) -> str:
         if "more to do" in title and most and mean:
             return f"{way}s{at} of the slowest rank, which has {most / mean:.1f} times the bytes of an average rank"
         return f"{way}s{at} of one slow rank, which has as much to do as the others"
+    if "header grows" in title:
+        return f"{way}s{at} of data that are moved again and again, as where a header grows"
     who = "rank 0" if title.startswith("Rank 0") else "one rank"
     plain = {
         "root_writes": f"{way}s{at} by {who} alone",

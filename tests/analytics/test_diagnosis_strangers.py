@@ -319,6 +319,44 @@ def test_what_is_written_again(changed: dict[str, Any], cause: str | None) -> No
     assert cause is None or "839 MB are written of 419 MB, 2 times over" in str(found)
 
 
+@pytest.mark.parametrize(
+    ("changed", "cause"),
+    [
+        ({}, "redundant"),
+        ({"seq_reads": 50_000, "seq_writes": 50_000}, "small_requests"),  # records at random places
+        ({"max_offset_written": 800 * MIB - 1, "max_offset_read": 800 * MIB - 1}, "small_requests"),  # once
+        ({"bytes_written": 0, "writes": 0, "write_size_1k_10k": 0}, "small_requests"),  # read backwards
+    ],
+    ids=["moved", "random", "once", "read"],
+)
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_data_that_a_library_moves_are_no_small_requests(way: Any, changed: dict[str, Any], cause: str) -> None:
+    """A header grows again and again: block by block, from behind, all data are read and written a bit behind."""
+    row = {
+        **file(0, 10),
+        **file(0, 10, "read"),
+        "mpiio_coll_writes": None,
+        "mpiio_coll_reads": None,
+        "processes": 1,
+        "write_size_1m_4m": 0,
+        "read_size_1m_4m": 0,
+        "read_time": 4.0,
+        "write_time": 4.0,
+        "max_offset_written": 20 * MIB - 1,
+        "max_offset_read": 20 * MIB - 1,
+    }
+    for one, done in (("read", "read"), ("write", "written")):
+        row |= {f"bytes_{done}": 800 * MIB, f"{one}s": 100_000, f"{one}_size_1k_10k": 100_000}
+        row |= {f"consec_{one}s": 1000, f"seq_{one}s": 1000}
+    if way == "write" and not changed.get("writes", 1):
+        return
+    found = made([row | changed], way, processes=1)
+    expected = f"redundant_{way}s" if cause == "redundant" else cause
+    assert causes(found) == {expected: "high"} or (expected == "small_requests" and causes(found)[expected] == "high")
+    moved = found["conclusion"].startswith("The same data are read and written again and again, as where a header")
+    assert moved == (cause == "redundant") == ("Define all variables" in str(found))
+
+
 #: 8 ranks write 800 MiB by collective calls, and one of them makes the requests.
 AGGREGATED: dict[str, Any] = {
     "processes": 8,
