@@ -224,8 +224,11 @@ def kept_help(words: Sequence[str]) -> str | None:
 def _nearest(error: click.ClickException) -> str:
     """Return a question that names the command or choice next to the misspelt one.
 
-    "" if there is none, or if click asks by itself, as it does for groups that are not lazy from version 8.4 on.
+    "" if there is none, if a group below has asked, or if click asks by itself, as it does for groups that are not lazy
+    from version 8.4 on.
     """
+    if "Did you mean" in error.message:
+        return ""
     names: Iterable[str] = ()
     if isinstance(error, click.BadParameter) and error.param is not None:
         names = getattr(error.param.type, "choices", ())

@@ -418,3 +418,18 @@ def test_hints_table_and_problems(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "did you mean cb_nodes?" in result.output
     for name in ("mpiox_partition", "cb_nodes", "striping_unit"):
         assert name in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["rnu"], "run"),
+        (["delegates", "sttus"], "status"),
+        (["analyze", "querry"], "query"),
+        (["delegates", "arbiter", "slurm-wach"], "slurm-watch"),
+    ],
+)
+def test_a_misspelt_command_is_answered_once(words: list[str], meant: str) -> None:
+    """Also in groups of groups, each of which sees the error."""
+    result = CliRunner().invoke(main, words)
+    assert result.exit_code == 2 and result.output.count("Did you mean") == 1 and f"'{meant}'" in result.output
