@@ -30,7 +30,7 @@ _PLAIN = re.compile(r"^\s+(/\S+) \(0x[0-9a-f]+\)$", re.MULTILINE)
 _BOUND = re.compile(r"binding file (.+?) \[\d+\] to (.+?) \[\d+\]: normal symbol `(\w+)'")
 _IGNORED = re.compile(r"object '([^']*)' from LD_PRELOAD cannot be preloaded \(([^)]*)\)")
 #: Functions on files, in C and in Fortran.
-_OF_FILES = re.compile(r"mpi_file_\w+", re.IGNORECASE)
+_OF_FILES = re.compile(r"o?mpi_file_\w+", re.IGNORECASE)  # ompi_file_*_f: what Open MPI's mpi_f08 calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -273,9 +273,13 @@ def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
     """Return what the calls of MPI-IO of a program, and of its libraries, are bound to with this library."""
     key = "program.under"
     calls = [item for item in run.bindings if item[2] != "MPI_Init" and not _is_mpi(item[0]) and not _is_ours(item[0])]
-    through = any(_is_mpi(caller) and _is_ours(callee) for caller, callee, _ in run.bindings)  # MPICH's Fortran
+    # Fortran libraries that call C functions: MPICH's those of MPI, the mpi_f08 of Open MPI (not MPICH's) ompi_*_f.
+    ours = [symbol for caller, callee, symbol in run.bindings if _is_mpi(caller) and _is_ours(callee)]
+    through = {symbol.startswith("ompi_") for symbol in ours}
     others = {(callee, symbol) for _, callee, symbol in calls if not _is_ours(callee)}
-    elsewhere = sorted(item for item in others if not (through and item[1].islower() and _is_mpi(item[0])))
+    elsewhere = sorted(
+        item for item in others if not (item[1].islower() and _is_mpi(item[0]) and ("_f08" in item[1]) in through)
+    )
     linked = any(_is_ours(path) for path in bare.libraries.values())
     now = linked or any(_is_ours(word) for word in _preloads(target.environment))
     names = sorted({symbol for _, _, symbol in calls})

@@ -271,6 +271,26 @@ def test_program_with_a_tool_in_front(library: pathlib.Path, writes: pathlib.Pat
     assert found.state.value == "warning" and str(tool) in found.text
 
 
+@pytest.mark.parametrize(
+    ("called", "binds", "reaches"),
+    [
+        ("mpi_file_open_f08_", "ompi_file_open_f", True),
+        ("mpi_file_open_f08_", "MPI_File_open", False),
+        ("mpi_file_open_", "MPI_File_open", True),
+        ("mpi_file_open_", None, False),
+    ],
+)
+def test_fortran_libraries_that_call_this_library(
+    library: pathlib.Path, tmp_path: pathlib.Path, called: str, binds: str | None, reaches: bool
+) -> None:
+    """The mpi_f08 module of Open MPI calls functions that this library has; that of MPICH calls PMPI_File_open."""
+    fortran = "/lib/libmpifort.so.12"
+    bindings = [("app", fortran, called), *([(fortran, str(library), binds)] if binds else [])]
+    target = program.Target(name="app", path=tmp_path / "app", library=library, environment={}, limit_s=240)
+    found = program._under(target, linker.Trace(libraries={}), linker.Trace(libraries={}, bindings=bindings))
+    assert (found.state.value == "ok") is reaches, found
+
+
 def test_library_that_cannot_be_preloaded(writes: pathlib.Path, tmp_path: pathlib.Path) -> None:
     found = examined(tmp_path / "libmpiio_ext.so", str(writes))
     assert states(found)["under"] == "error" and "ignores" in found["program.under"].text
