@@ -25,7 +25,7 @@ bool mpiox_cache_is_hidden(const mpiox_file_record *record);
 /* It goes, unless another file has its name. */
 void mpiox_cache_remove_hidden(const mpiox_file_record *record);
 
-/* The next is for who recovers the cache of a dead delegate. */
+/* What follows recovers the cache of a dead delegate. */
 
 /* Files of which the delegate had dropped bytes that it could not write: nobody gives them their names. */
 void mpiox_cache_keep_hidden(const mpiox_cache *cache);
