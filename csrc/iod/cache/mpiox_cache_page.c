@@ -228,6 +228,7 @@ static int ask(const mpiox_cache *cache, const mpiox_page_access *access, uint32
         return MPIOX_PAGE_GONE;
     const int ahead = access->ahead == NULL ? 0 : access->ahead_count;
     slot->op = MPIOX_OP_PAGE;
+    slot->client = access->client - 1;
     slot->file = access->file;
     slot->page = access->page;
     slot->arg[0] = access->write ? 0 : 1;

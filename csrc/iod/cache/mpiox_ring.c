@@ -277,6 +277,11 @@ void mpiox_ring_wait(const mpiox_cache *cache, uint32_t seen, double seconds)
     (void)mpiox_wait_at_most(&cache->ring->bell, seen, seconds);
 }
 
+bool mpiox_ring_is_awaited(const mpiox_slot *slot)
+{
+    return atomic_load(&slot->taken) == SLOT_TAKEN;
+}
+
 void mpiox_ring_answer(mpiox_slot *slot, int result)
 {
     if (atomic_load(&slot->taken) == SLOT_POSTED) {
@@ -328,14 +333,17 @@ void mpiox_ring_leave(const mpiox_cache *cache, int client)
     pthread_mutex_unlock(&cache->ring->clients[client].life);
 }
 
-/* Slots that were answered to a client that is dead. */
+/* Of a client that is dead: slots that were answered are free, and no other one is awaited any more. */
 static void free_slots(mpiox_ring_area *ring, int client)
 {
     for (uint32_t i = 0; i < ring->slots; i++) {
         mpiox_slot *slot = slot_of(ring, i);
-        if (atomic_load(&slot->taken) == SLOT_TAKEN && mpiox_futex_get(&slot->done) == ANSWERED &&
-            slot->client == client)
+        if (atomic_load(&slot->taken) != SLOT_TAKEN || slot->client != client)
+            continue;
+        if (mpiox_futex_get(&slot->done) == ANSWERED)
             mpiox_ring_give_back(slot);
+        else
+            atomic_store(&slot->taken, SLOT_POSTED);
     }
 }
 

@@ -163,6 +163,8 @@ bool mpiox_ring_next(const mpiox_cache *cache, mpiox_slot **slot, uint32_t *fram
 /* Delegate: sleep until the bell rings or `seconds` have passed. `seen`: the bell's value before the last
  * mpiox_ring_next() that returned false. */
 void mpiox_ring_wait(const mpiox_cache *cache, uint32_t seen, double seconds);
+/* Delegate: does a client wait for the answer? No: it posted the slot, or is dead. */
+bool mpiox_ring_is_awaited(const mpiox_slot *slot);
 /* Delegate: answer. A posted slot (no answer wanted) is given back instead. */
 void mpiox_ring_answer(mpiox_slot *slot, int result);
 
@@ -173,7 +175,7 @@ void mpiox_ring_leave(const mpiox_cache *cache, int client);
 /* Delegate: tells one user of a client's id from the next. 0: nobody has it now. */
 uint32_t mpiox_ring_join_of(const mpiox_cache *cache, int client);
 /* Delegate: clients that have joined and are alive; *died = ones found dead since the last call (their state becomes
- * free, and so do their slots that have been answered). */
+ * free, and so do their slots that have been answered; others are given back instead of an answer). */
 int mpiox_ring_clients(const mpiox_cache *cache, int *died);
 /* Anyone: requests of clients that are not answered yet. */
 int mpiox_ring_queued(const mpiox_cache *cache);

@@ -62,6 +62,8 @@ static void answer(mpiox_server *server, mpiox_slot *slot, int result)
 static void answer_pinned(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
 {
     slot->frame = frame;
+    if (!mpiox_ring_is_awaited(slot)) /* its client has been found dead, and will not unpin the frame */
+        mpiox_frame_unpin(&server->cache, frame);
     answer(server, slot, MPIOX_OK);
 }
 

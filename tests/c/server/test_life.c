@@ -252,6 +252,52 @@ static void killed_before_the_page(void)
     CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
 }
 
+/* A child is killed while it waits for a page, which is served after its death was found: nobody would unpin it. */
+static void killed_while_it_waits(void)
+{
+    static char bytes[100], found[6 * PAGE];
+    const mpiox_server_options options = options_for(PAGE, 1);
+    running delegate;
+    told *both = make_told();
+    memset(bytes, 9, sizeof bytes);
+    make_file(path, NULL, 0);
+    const mpiox_cache *cache = create_server(&delegate, &options);
+    const int id = mpiox_ring_join(cache);
+    const pid_t child = fork();
+    if (child == 0) {
+        const mpiox_cache mine = attach(&delegate.address);
+        const int client = mpiox_ring_join(&mine);
+        access_how how = {.client = client + 1};
+        if (client != 1)
+            _exit(1);
+        while (both->state == 0)
+            usleep(1000);
+        (void)access_bytes(&mine, both->file, true, bytes, 3 * PAGE, 100, &how);
+        _exit(1);
+    }
+    pthread_create(&delegate.thread, NULL, run_server, &delegate);
+    both->file = open_shared(cache, path, MPIOX_FILE_WRITABLE, 1, 1);
+    CHECK_EQUAL(access_bytes(cache, both->file, true, bytes, 0, 100, NULL), MPIOX_OK);
+    atomic_fetch_add(&cache->frames[0].pins, 1); /* the only one: there is no room for the child's page */
+    both->state = 1;
+    while (mpiox_ring_queued(cache) == 0)
+        usleep(1000);
+    usleep(50000); /* the delegate has seen the request */
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    while (atomic_load(&cache->ring->clients[1].state) != 0) /* its death was found */
+        usleep(1000);
+    mpiox_frame_unpin(cache, 0);
+    CHECK_EQUAL(access_bytes(cache, both->file, true, bytes, 5 * PAGE, 100, NULL), MPIOX_OK);
+    CHECK_EQUAL(flush_file(cache, both->file, false, true), MPIOX_OK);
+    CHECK_EQUAL(atomic_load(&cache->frames[0].pins) & ~MPIOX_FRAME_EXCLUSIVE, 0);
+    CHECK_EQUAL(mpiox_ring_queued(cache), 0);
+    CHECK_EQUAL(close_shared(cache, both->file), MPIOX_OK);
+    CHECK_EQUAL(read_whole(path, found, sizeof found), 5 * PAGE + 100);
+    leave(cache, id);
+    CHECK_EQUAL(end_server(&delegate), MPIOX_OK);
+}
+
 /* All clients are killed, one of them while it holds a frame: the delegate brings everything to the file and ends. */
 static void all_killed(void)
 {
@@ -371,6 +417,7 @@ int main(int argc, char **argv)
     killed_client();
     killed_holder();
     killed_before_the_page();
+    killed_while_it_waits();
     all_killed();
     stopped_holder();
     return check_exit();
