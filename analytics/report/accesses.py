@@ -99,7 +99,7 @@ def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
     name = str(names[number] or f"file {number}").rsplit("/", 1)[-1]
     ways = [word for word, it in (("reads", (write == 0).any()), ("writes", (write > 0).any())) if it]
     drawn = activity.places.every * step
-    sample = f"one of {drawn:,} requests" if drawn > 1 else "each request"
+    sample = f"one request in {drawn:,}" if drawn > 1 else "each request"
     return Chart(
         kind="places",
         name="places",

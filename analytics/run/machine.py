@@ -55,7 +55,7 @@ class Machine:
         return [
             f"The machine was loaded: a rank waited for a CPU for {seconds_text(self.waited_s)} of"
             f" {seconds_text(self.wall_s)} ({100 * self.share:.0f} %), since more processes wanted to run than"
-            " there are cores. Times of calls have this waiting in them; no finding is sure that it may explain, too."
+            " there are cores. The times of calls include it, so findings of waiting have low confidence."
         ]
 
     def facts(self) -> list[list[str]]:
