@@ -305,7 +305,9 @@ def test_delegates_carry_requests_out(mode: str, extension: str, tools: dict[str
     (row,) = (each for each in found.rows() if each["file"] == f"{data}/data")
     assert row["written_bytes"] == pathlib.Path(row["file"]).stat().st_size and row["who"] == "all 3 ranks"
     assert any("carried out the accesses" in text for text in found.document["notices"])
-    assert "rank 0" not in found.sentence and found.findings.rows() == []
+    assert "rank 0" not in found.sentence
+    late_to_open = "Ranks wait for one that comes late to open or close a file"  # a busy machine makes any rank late
+    assert [row for row in found.findings.rows() if not row["finding"].startswith(late_to_open)] == []
 
 
 @pytest.mark.parametrize("binding", [2, 3])
