@@ -51,10 +51,9 @@ class Built(NamedTuple):
 
 
 def copy_tree(folder: pathlib.Path) -> None:
-    """Copy what CMake needs; files keep their times, so that only what has changed is compiled again."""
-    for name in ("csrc", "tests/c"):
+    """Copy what CMake and the generators need; files keep their times, so that only what has changed is compiled."""
+    for name in ("csrc", "tests/c", "mpiio_ext/common", "pioneer"):
         shutil.copytree(ROOT / name, folder / name, dirs_exist_ok=True)
-    (folder / "mpiio_ext").mkdir(exist_ok=True)
     shutil.copy2(ROOT / "mpiio_ext" / "__init__.py", folder / "mpiio_ext" / "__init__.py")
     for name in ("CMakeLists.txt", "build.py"):
         shutil.copy2(ROOT / name, folder / name)
