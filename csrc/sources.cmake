@@ -72,6 +72,9 @@ set(MPIOX_CORE_SOURCES
     csrc/core/layout/mpiox_layout_probe_lustre.c
     csrc/core/layout/mpiox_layout_span.c
     csrc/core/live/mpiox_live.c
+    csrc/core/memory/mpiox_copy_device.c
+    csrc/core/memory/mpiox_memory.c
+    csrc/core/memory/mpiox_memory_cuda.c
     csrc/core/opener/mpiox_opener.c
     csrc/core/stats/mpiox_stats.c
     csrc/core/stats/mpiox_stats_identity.c
@@ -123,6 +126,7 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/auto_select/mpiox_auto_select.c
     csrc/mpiio/auto_select/mpiox_auto_systems.c
     csrc/mpiio/buffers/mpiox_buffers_memory.c
+    csrc/mpiio/buffers/mpiox_call_copy.c
     csrc/mpiio/buffers/mpiox_slots.c
     csrc/mpiio/buffers/mpiox_window_io.c
     csrc/mpiio/buffers/mpiox_windows.c
@@ -134,6 +138,7 @@ set(MPIOX_MPIIO_SOURCES
     csrc/mpiio/collective/mpiox_rounds.c
     csrc/mpiio/collective/mpiox_rounds_used.c
     csrc/mpiio/collective/mpiox_reduction.c
+    csrc/mpiio/file/mpiox_device_access.c
     csrc/mpiio/file/mpiox_file_abort.c
     csrc/mpiio/file/mpiox_file_coherence.c
     csrc/mpiio/file/mpiox_file_view.c

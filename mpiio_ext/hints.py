@@ -264,24 +264,36 @@ class Hints:
     buffers : collective buffers per aggregator.
     ranks_per_node : pretend that every n consecutive ranks are a node.
     wait_limit : seconds that a rank waits in a collective without a sign of the others before it ends the job; 0: no
-    limit. coverage_map : mark every byte that is written (for tests). stats : print the file's statistics at close:
-    True, False, "line", "full" or "json". storage : "auto", "posix" or "io_uring". io_uring_depth : requests in flight
-    at most. direct_read, direct_write : whole blocks go past the page cache. cb_buffer_size : bytes, or text with a
-    suffix such as "4M". cb_nodes : number of aggregators. cb_config_list : which processes may be aggregators, in
-    ROMIO's syntax. romio_cb_write, romio_cb_read : "enable", "disable" or "automatic". romio_ds_write, romio_ds_read :
-    data sieving of independent access: "enable", "disable" or "automatic". ind_wr_buffer_size, ind_rd_buffer_size :
-    range of one step of an independent access, bytes or text with a suffix. striping_unit : stripe size in bytes, or
-    text with a suffix. striping_factor : number of I/O servers; -1 for all, of a file that is made. start_iodevice :
-    server of the first stripe of a file that is made. delegates : number of I/O delegates, "25%" of the ranks, or
-    "per_node=1"; 0: none. delegate_mode : "spawn", "split", "thread" or "auto": how they are started. delegate_ack :
-    where bytes are when a write returns: "memory", "replica" or "disk". delegate_cache : memory of one delegate, bytes
-    or text with a suffix. delegate_cache_dir : folders on disks of the node that hold the caches. delegate_page : page
-    of a delegate's cache, bytes or text with a suffix; 0: the stripe size. delegate_threads : I/O threads of a
-    delegate. delegate_prefetch : pages read ahead of a reader at most. delegate_bypass : bytes of contiguous runs from
-    which on whole pages go straight to the file. delegate_write_behind : bytes of a buffer for small writes to
-    delegates of other nodes. delegate_timeout : seconds that a step of starting delegates may take. delegate_report :
-    seconds that a rank waits for a delegate that is alive before it says so; 0: never. delegate_scheduler : which
-    request a delegate serves next: "elevator", "fifo", "sjf", "to_agg", "aioli", "mlf",
+        limit.
+    coverage_map : mark every byte that is written (for tests).
+    stats : print the file's statistics at close: True, False, "line", "full" or "json".
+    storage : "auto", "posix" or "io_uring".
+    io_uring_depth : requests in flight at most.
+    direct_read, direct_write : whole blocks go past the page cache.
+    cb_buffer_size : bytes, or text with a suffix such as "4M".
+    cb_nodes : number of aggregators.
+    cb_config_list : which processes may be aggregators, in ROMIO's syntax.
+    device_buffer : size of each of the two host buffers through which a GPU's memory passes, bytes or text with a
+        suffix.
+    romio_cb_write, romio_cb_read : "enable", "disable" or "automatic".
+    romio_ds_write, romio_ds_read : data sieving of independent access: "enable", "disable" or "automatic".
+    ind_wr_buffer_size, ind_rd_buffer_size : range of one step of an independent access, bytes or text with a suffix.
+    striping_unit : stripe size in bytes, or text with a suffix.
+    striping_factor : number of I/O servers; -1 for all, of a file that is made.
+    start_iodevice : server of the first stripe of a file that is made.
+    delegates : number of I/O delegates, "25%" of the ranks, or "per_node=1"; 0: none.
+    delegate_mode : "spawn", "split", "thread" or "auto": how they are started.
+    delegate_ack : where bytes are when a write returns: "memory", "replica" or "disk".
+    delegate_cache : memory of one delegate, bytes or text with a suffix.
+    delegate_cache_dir : folders on disks of the node that hold the caches.
+    delegate_page : page of a delegate's cache, bytes or text with a suffix; 0: the stripe size.
+    delegate_threads : I/O threads of a delegate.
+    delegate_prefetch : pages read ahead of a reader at most.
+    delegate_bypass : bytes of contiguous runs from which on whole pages go straight to the file.
+    delegate_write_behind : bytes of a buffer for small writes to delegates of other nodes.
+    delegate_timeout : seconds that a step of starting delegates may take.
+    delegate_report : seconds that a rank waits for a delegate that is alive before it says so; 0: never.
+    delegate_scheduler : which request a delegate serves next: "elevator", "fifo", "sjf", "to_agg", "aioli", "mlf",
         "hbrr", "twins" or "wfq".
     delegate_quantum : bytes of a turn of a file or flow, or text with a suffix.
     delegate_time_slice : microseconds.
@@ -335,6 +347,7 @@ class Hints:
     romio_cb_read: str | None = None
     romio_ds_write: str | None = None
     romio_ds_read: str | None = None
+    device_buffer: int | str | None = None
     ind_wr_buffer_size: int | str | None = None
     ind_rd_buffer_size: int | str | None = None
     striping_unit: int | str | None = None

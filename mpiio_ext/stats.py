@@ -66,6 +66,7 @@ class _Stats(Shown):
     chunks_whole, chunks_sieved, chunks_mapped, chunks_listed : parts of such accesses by the way they were moved: one
         request without holes, data sieving, through a mapping of the file, one request per piece.
     locks : file ranges locked for atomic mode.
+    device_bytes_written, device_bytes_read : data bytes written from, and read into, the memory of a GPU.
     nonblocking_calls : nonblocking accesses carried out by this library.
     views_set : file views set.
     errors : collectives that ended with an error.
@@ -89,6 +90,7 @@ class _Stats(Shown):
     flush_barrier_s : seconds until bytes written through delegates were in the file: sync, close, other ways of access.
     write_s, read_s, sync_s : seconds inside calls that wrote, that read, and that brought written bytes to the file;
         0 without statistics.
+    device_s : seconds in the driver of a GPU, for copies of its memory.
     request_size_log2 : element k counts the file-system requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     partition : file-domain method of the last collective that had file domains, whether it wrote or read.
     reason : why the last collective had that method and that path.
@@ -126,6 +128,8 @@ class _Stats(Shown):
     chunks_mapped: int
     chunks_listed: int
     locks: int
+    device_bytes_written: int
+    device_bytes_read: int
     nonblocking_calls: int
     views_set: int
     errors: int
@@ -157,6 +161,7 @@ class _Stats(Shown):
     write_s: float
     read_s: float
     sync_s: float
+    device_s: float
     request_size_log2: tuple[int, ...]
     partition: str
     reason: str

@@ -49,6 +49,7 @@ _FOR_SPEED = frozenset(
         "cb_buffer_size",
         "cb_nodes",
         "cb_config_list",
+        "mpiox_device_buffer",
         "romio_cb_write",
         "romio_cb_read",
         "romio_ds_write",

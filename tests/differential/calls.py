@@ -28,7 +28,7 @@ from differential.state import (
     memory_of,
     verb_of,
 )
-from support import subfiles
+from support import pretended_gpu, subfiles
 
 FAMILY = "openmpi" if "Open MPI" in MPI.Get_library_version() else "mpich"
 MODES = {
@@ -41,6 +41,8 @@ MODES = {
     "unique": MPI.MODE_UNIQUE_OPEN,
     "delete": MPI.MODE_DELETE_ON_CLOSE,
 }
+#: With it most buffers of calls that the library carries out are in its memory.
+GPU = pretended_gpu.Gpu() if pretended_gpu.VARIABLE in os.environ else None
 WHENCE = {"set": MPI.SEEK_SET, "cur": MPI.SEEK_CUR, "end": MPI.SEEK_END}
 #: OMPIO 4.1 hangs in nonblocking reads that meet the end of the file and divides by zero: there in blocking form
 BLOCKING = {"iat_all": "at_all", "iall": "all", "iat": "at", "iindividual": "individual", "ishared": "shared"}
@@ -75,6 +77,7 @@ class Running:
     region: Any
     message: list[Any]
     free: MPI.Datatype | None
+    there: int | None = None  # the buffer's address in a GPU's memory
     end: Any = None  # of a split collective
     request: MPI.Request | None = None
 
@@ -343,7 +346,8 @@ class Rank:
         shift = (self.case["seed"] + index) % 8
         region = np.empty(len(data) + 8, np.uint8)[shift : shift + len(data)]
         region[:] = data
-        address = region.ctypes.data + memory.origin
+        there = GPU.place(region) if GPU and self.managed[index] and (self.case["seed"] + index + rank) % 4 else None
+        address = (region.ctypes.data if there is None else there) + memory.origin
         datatype, count, free = self.datatype(op["mem"][rank]), op["count"][rank], None
         bottom, large = op["bottom"][rank], is_large(op, rank)
         if FAMILY == "openmpi" and not self.managed[index] and not len(memory.offsets):
@@ -354,7 +358,14 @@ class Rank:
             free.Commit()
             buffer, datatype, count = MPI.BOTTOM, free, 1
         running = Running(
-            op=op, rank=rank, file=fh, result={}, region=region, message=[buffer, count, datatype], free=free
+            op=op,
+            rank=rank,
+            file=fh,
+            result={},
+            region=region,
+            message=[buffer, count, datatype],
+            free=free,
+            there=there,
         )
         status = MPI.Status()
         self.call(running, status, self.managed[index])
@@ -401,6 +412,9 @@ class Rank:
     def finish(self, running: Running, status: MPI.Status) -> None:
         """Take the results of a call that is complete."""
         tree = running.op["mem"][running.rank]
+        if GPU and running.there is not None:
+            running.region[:] = GPU.get(running.there, len(running.region))
+            GPU.free(running.there)
         count, elements = classic.count, classic.elements
         if is_large(running.op, running.rank):
             count, elements = MPI.Status.Get_count, MPI.Status.Get_elements

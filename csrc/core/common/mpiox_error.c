@@ -34,6 +34,8 @@ const char *mpiox_error_name(int code)
         return "buffer too small";
     case MPIOX_E_STOPPED:
         return "stopped";
+    case MPIOX_E_DEVICE:
+        return "the driver of the GPU reported a failure";
     default:
         return "unknown error";
     }

@@ -20,7 +20,8 @@ enum {
     MPIOX_E_UNSUPPORTED = -5, /* legal, but not taken over: the caller passes the call to PMPI */
     MPIOX_E_CORRUPT = -6,     /* serialized input does not describe what it claims */
     MPIOX_E_FULL = -7,        /* a fixed-size table or buffer given by the caller is too small */
-    MPIOX_E_STOPPED = -8      /* the caller asked for an early end */
+    MPIOX_E_STOPPED = -8,     /* the caller asked for an early end, or another node has failed: it has the reason */
+    MPIOX_E_DEVICE = -9       /* a copy from or to the memory of a GPU failed */
 };
 
 /* What failed and where. Plain data: it is copied through shared memory and over MPI, so it holds no pointers. */

@@ -115,6 +115,7 @@ typedef struct mpiox_hints {
     char cb_config_list[256];        /* ROMIO syntax; "" = automatic */
     mpiox_switch cb_write, cb_read;  /* romio_cb_write, romio_cb_read: off = without exchange */
     mpiox_switch ds_write, ds_read;  /* romio_ds_write, romio_ds_read: data sieving of independent access */
+    int64_t device_buffer; /* mpiox_device_buffer: bytes of each of the two windows of GPU memory in host memory */
     int64_t ind_wr_buffer_size, ind_rd_buffer_size; /* bytes of a sieve buffer; 0 = default of this library */
     int64_t striping_unit;                          /* bytes; 0 = as the file system reports */
     int32_t striping_factor;                        /* 0 = as the file system reports, -1 = new files: over all */

@@ -209,6 +209,8 @@ static const mpiox_hint_spec specs[] = {
            "enable: independent writes of small pieces read, modify and write back a range of the file under a lock"),
     CHOICE("romio_ds_read", ds_read, switch_words, "enable | disable | automatic", "automatic",
            "data sieving: independent reads of small pieces read a range and pick; automatic where pieces lie close"),
+    SIZE("mpiox_device_buffer", device_buffer, 1, "1 or more ", 1, g, "4194304",
+         "GPU memory passes through two buffers of so many bytes in host memory, on each rank that has some"),
     SIZE("ind_wr_buffer_size", ind_wr_buffer_size, 0, "", 1, g, "0",
          "range of one step of an independent write; 0: 1 MiB"),
     SIZE("ind_rd_buffer_size", ind_rd_buffer_size, 0, "", 1, g, "0",

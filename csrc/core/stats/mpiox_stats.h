@@ -45,6 +45,8 @@
     X(chunks_mapped, "chunks", SUM, "parts written through a mapping of the file")                                     \
     X(chunks_listed, "chunks", SUM, "parts moved by one request per piece")                                            \
     X(locks, "locks", SUM, "file ranges locked for atomic mode")                                                       \
+    X(device_bytes_written, "bytes", SUM, "data bytes written from the memory of a GPU")                               \
+    X(device_bytes_read, "bytes", SUM, "data bytes read into the memory of a GPU")                                     \
     X(nonblocking_calls, "calls", SUM, "nonblocking accesses carried out by this library")                             \
     X(views_set, "calls", MAX, "file views set")                                                                       \
     X(errors, "errors", MAX, "collectives that ended with an error")                                                   \
@@ -82,7 +84,8 @@
     X(flush_barrier_s, "until bytes written through delegates were in the file: sync, close, other ways of access")    \
     X(write_s, "inside calls that wrote, start to end")                                                                \
     X(read_s, "inside calls that read, start to end")                                                                  \
-    X(sync_s, "until written bytes were in the file: sync, and close with delegates")
+    X(sync_s, "until written bytes were in the file: sync, and close with delegates")                                  \
+    X(device_s, "in the driver of a GPU, for copies of its memory")
 
 #define MPIOX_STATS_SIZE_BUCKETS 48
 

@@ -26,6 +26,7 @@
 #include "mpiox_nonblocking.h"
 #include "mpiox_launcher.h"
 #include "mpiox_live.h"
+#include "mpiox_memory.h"
 #include "mpiox_witness.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -87,6 +88,7 @@ static int clean_up(MPI_Comm comm, int key, void *value, void *extra)
     mpiox_typemap_mpi_finalize();
     mpiox_datatype_finalize();
     mpiox_live_end();
+    mpiox_memory_finalize();
     return MPI_SUCCESS;
 }
 

@@ -14,8 +14,10 @@
 #include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_has.h"
+#include "mpiox_device_access.h"
 #include "mpiox_mpi_error.h"
 #include "mpiox_mpi_pointer.h"
+#include "mpiox_wait.h"
 
 #ifdef OPEN_MPI
 #define WHOLE_ETYPES false
@@ -72,6 +74,15 @@ static bool pack(mpiox_prepared *p, bool unpack)
     return true;
 }
 
+/* MPI_Pack need not know such memory. */
+static bool is_packed_from_device(const mpiox_mpi_call *call)
+{
+    mpiox_device device;
+    MPI_Aint lb = 0, extent = 0;
+    return mpiox_memory_any(mpiox_now()) && PMPI_Type_get_true_extent(call->datatype, &lb, &extent) == MPI_SUCCESS &&
+           mpiox_memory_find((const void *)((uintptr_t)call->buffer + (uintptr_t)lb), &device);
+}
+
 static void pack_memory(const mpiox_mpi_call *call, mpiox_prepared *out)
 {
     mpiox_request *request = &out->request;
@@ -92,6 +103,8 @@ static void pack_memory(const mpiox_mpi_call *call, mpiox_prepared *out)
         out->user_type = MPI_DATATYPE_NULL;
     if (out->packed == NULL || out->user_type == MPI_DATATYPE_NULL)
         mpiox_error_set(&request->local_error, MPIOX_E_NOMEM, 0, -1, request->length, "packing memory");
+    else if (is_packed_from_device(call))
+        mpiox_mpi_problem(&request->local_error, MPI_ERR_TYPE, "datatype is nested too deeply for memory of a GPU");
     else if (!pack(out, false))
         mpiox_mpi_problem(&request->local_error, MPI_ERR_TYPE, "datatype that can neither be described nor packed");
 }
@@ -141,6 +154,8 @@ static void describe_memory(const mpiox_mpi_call *call, mpiox_prepared *out)
             mpiox_mpi_problem(&request->local_error, MPI_ERR_BUFFER, "no buffer");
     }
 }
+
+/* ---- the place --------------------------------------------------------------------------------------------------- */
 
 /* Stream position of an access at `offset` etypes. False: a problem in request->local_error. */
 static bool place(const mpiox_handle *handle, MPI_Offset offset, mpiox_request *request)

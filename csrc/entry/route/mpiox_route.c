@@ -1,9 +1,12 @@
 /* mpiox_route.c - see mpiox_route.h. */
 #include "mpiox_route.h"
 
+#include <errno.h>
 #include <stdio.h>
 
+#include "mpiox_device_access.h"
 #include "mpiox_forwarded_impl.h"
+#include "mpiox_wait.h"
 
 static bool through_delegates(const mpiox_route *route)
 {
@@ -25,14 +28,63 @@ static int noted(const mpiox_route *route, const mpiox_request *request, int cod
     return code;
 }
 
-int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+/* ---- one rank's access ------------------------------------------------------------------------------------------- */
+
+/* The memory is the host's. */
+static inline __attribute__((always_inline)) int access_host(const mpiox_route *route, const mpiox_request *request,
+                                                             mpiox_outcome *outcome)
 {
     if (through_delegates(route))
-        return noted(route, request, mpiox_forwarded_access(route->forwarded, request, outcome));
+        return mpiox_forwarded_access(route->forwarded, request, outcome);
     const int code = mpiox_file_access(route->file, request, outcome);
     bypass(route, request);
-    return noted(route, request, code);
+    return code;
 }
+
+static int access_part(void *route, const mpiox_request *part, int64_t *done, mpiox_error *error)
+{
+    mpiox_outcome outcome;
+    const int code = access_host(route, part, &outcome);
+    *done = outcome.bytes;
+    *error = outcome.error;
+    return code;
+}
+
+static __attribute__((noinline)) int access_device(const mpiox_route *route, const mpiox_request *request,
+                                                   mpiox_outcome *outcome)
+{
+    mpiox_route as_is = *route;
+    const int code = mpiox_device_access(request, mpiox_file_device_window(route->file, request), access_part, &as_is,
+                                         &route->file->independent, &outcome->bytes, &outcome->error);
+    outcome->error.rank = route->file->topology->rank;
+    return code;
+}
+
+/* An access that has failed with EFAULT, once more where its memory is a GPU's. */
+static __attribute__((noinline)) int access_again(const mpiox_route *route, const mpiox_request *request,
+                                                  mpiox_outcome *outcome)
+{
+    mpiox_request there = *request;
+    if (outcome->bytes > 0 || !mpiox_device_has(request, mpiox_now(), &there.device))
+        return outcome->error.code;
+    return access_device(route, &there, outcome);
+}
+
+/* Nobody asks beforehand whose memory it is: for one request of the file system that would take as long as it does. */
+static int access_any(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    if (request->device.kind != NULL)
+        return access_device(route, request, outcome);
+    const int code = access_host(route, request, outcome);
+    return code == MPIOX_E_IO && outcome->error.sys_errno == EFAULT ? access_again(route, request, outcome) : code;
+}
+
+int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
+{
+    return noted(route, request, access_any(route, request, outcome));
+}
+
+/* ---- collectives ------------------------------------------------------------------------------------------------- */
 
 /* This rank's part of a collective has gone through the delegates. */
 static void account(const mpiox_route *route, const mpiox_request *request, const mpiox_outcome *outcome,
@@ -83,7 +135,7 @@ static int collective_through_delegates(const mpiox_route *route, const mpiox_re
     mpiox_topology *topology = route->file->topology;
 
     if (request->local_error.code == MPIOX_OK)
-        mpiox_forwarded_access(route->forwarded, request, outcome);
+        access_any(route, request, outcome);
     else
         *outcome = (mpiox_outcome){.bytes = 0, .error = request->local_error};
     if (request->write)

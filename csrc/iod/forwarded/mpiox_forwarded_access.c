@@ -15,6 +15,7 @@
  */
 #include <errno.h>
 
+#include "mpiox_device_access.h"
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_event.h"
 
@@ -743,6 +744,7 @@ int mpiox_forwarded_access(mpiox_forwarded *forwarded, const mpiox_request *requ
 {
     mpiox_file *file = forwarded->file;
     const double begun = mpiox_now();
+    mpiox_device device;
     int code;
 
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
@@ -750,6 +752,9 @@ int mpiox_forwarded_access(mpiox_forwarded *forwarded, const mpiox_request *requ
         return MPIOX_OK;
     if (file->empty_view || !file->view)
         return mpiox_file_access(file, request, outcome);
+    if (mpiox_device_has(request, begun, &device))
+        return mpiox_error_set(&outcome->error, MPIOX_E_IO, EFAULT, -1, request->length,
+                               "access of the memory of a GPU");
     if (!file->tile_extent && !mpiox_typemap_is_monotonic(file->view))
         return access_past(forwarded, request, outcome);
     if (!mpiox_forwarded_is_used(forwarded))

@@ -3,6 +3,7 @@
  *
  *   mpiox_buffers_memory.c  sizes, addresses and placement in the node's shared memory
  *   mpiox_windows.c         the window of a round, and its extents of the file
+ *   mpiox_call_copy.c       copies between this rank's memory and a buffer
  *   mpiox_slots.c           the window in each buffer: filling, loading, arriving, waiting
  *   mpiox_window_io.c       file-system requests of one window
  *
@@ -14,6 +15,7 @@
 #define MPIOX_BUFFERS_H
 
 #include "mpiox_collective_memory.h"
+#include "mpiox_copy.h"
 #include "mpiox_file.h"
 #include "mpiox_integer.h"
 #include "mpiox_partition.h"
@@ -72,9 +74,10 @@ typedef struct mpiox_call {
     bool stripe_size_io; /* no request of a window is larger than a stripe, or crosses the end of one */
     /* index among local aggregators of the one whose windows this rank's arrival at is the transport's to make; -1 */
     int held;
-    int64_t granule;  /* of the coverage map */
-    int participants; /* arrivals that complete a window */
-    int64_t done;     /* bytes that this rank has moved by itself; -1: it has still to */
+    int64_t granule;        /* of the coverage map */
+    int participants;       /* arrivals that complete a window */
+    int64_t done;           /* bytes that this rank has moved by itself; -1: it has still to */
+    mpiox_staging *staging; /* where this rank's memory is a GPU's, from its first copy on; given back by its owner */
 } mpiox_call;
 
 /* ---- memory (mpiox_buffers_memory.c) ----------------------------------------------------------------------------- */
@@ -117,6 +120,11 @@ bool mpiox_window_overlap(const mpiox_typemap *view, int64_t displacement, int64
 /* Move this rank's pieces of a window between its memory and the collective buffer; n extents as from
  * mpiox_window_extents(). */
 void mpiox_window_copy(mpiox_call *call, mpiox_buffer_slot *slot, const mpiox_extent *extents, int64_t n);
+
+/* Copy the `length` stream bytes of this rank's access from position `from` on between its memory and a layout in host
+ * memory: to the latter in a write. 0, or MPIOX_E_DEVICE or MPIOX_E_NOMEM, after mpiox_buffers_fail(): what was to be
+ * written then is not to be used. Local. */
+int mpiox_call_copy(mpiox_call *call, const mpiox_memory_layout *host, int64_t from, int64_t length);
 
 /* ---- slots (mpiox_slots.c) --------------------------------------------------------------------------------------- */
 

@@ -207,11 +207,8 @@ void mpiox_window_copy(mpiox_call *call, mpiox_buffer_slot *slot, const mpiox_ex
                                   &from, &to))
             continue;
         const mpiox_memory_layout file = {buffer + at, b->file->view, b->file->displacement - extent.offset, from};
-        const mpiox_memory_layout memory = {request->buffer, request->memory, 0, from - request->position};
-        if (call->write)
-            mpiox_copy(&file, &memory, to - from);
-        else
-            mpiox_copy(&memory, &file, to - from);
+        if (mpiox_call_copy(call, &file, from, to - from) != MPIOX_OK)
+            break;
         if (call->mark)
             mpiox_copy_mark(mpiox_slot_map(b, slot) + at / call->granule, 0, call->granule, &file, to - from);
     }

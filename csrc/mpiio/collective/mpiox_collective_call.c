@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "mpiox_collective_impl.h"
+#include "mpiox_device_access.h"
 #include "mpiox_event.h"
 #include "mpiox_parts.h"
 #include "mpiox_wait.h"
@@ -145,15 +146,35 @@ void mpiox_collective_free(mpiox_collective *collective)
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
 
+static int access_part(void *file, const mpiox_request *part, int64_t *done, mpiox_error *error)
+{
+    return mpiox_independent_access(file, part, done, error);
+}
+
+/* From or to the memory of a GPU. */
+static __attribute__((noinline)) int64_t access_device(const mpiox_call *call, const mpiox_request *request,
+                                                       mpiox_independent_file *through, mpiox_error *error)
+{
+    mpiox_file *file = call->b->file;
+    mpiox_request there = *request;
+    int64_t done = 0;
+    there.device = call->request->device;
+    mpiox_device_access(&there, mpiox_file_device_window(file, request), access_part, through, &file->independent,
+                        &done, error);
+    return done;
+}
+
 /* This rank accesses its own pieces, as if alone. Returns the bytes that were moved. */
 static int64_t access_own(const mpiox_call *call, const mpiox_request *request, mpiox_error *error)
 {
     mpiox_file *file = call->b->file;
-    const mpiox_independent_file through = mpiox_file_independent(file);
+    mpiox_independent_file through = mpiox_file_independent(file);
     const mpiox_part before = mpiox_parts_on(MPIOX_PART_STORAGE);
     int64_t done = 0;
     error->code = MPIOX_OK;
-    if (request->length > 0)
+    if (call->request->device.kind != NULL)
+        done = access_device(call, request, &through, error);
+    else if (request->length > 0)
         mpiox_independent_access(&through, request, &done, error);
     mpiox_parts_on(before);
     return done;
@@ -208,6 +229,10 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
     mpiox_parts_on(before);
     mpiox_rounds_run(collective->transport, call);
     b->file->stats.rounds += call->exchange_round;
+    if (call->staging != NULL)
+        mpiox_independent_count_device(&b->file->independent, call->write, call->request->length,
+                                       call->staging->spent_s);
+    mpiox_staging_give(call->staging);
     free(call->progress);
     free(call->used);
 }
@@ -327,13 +352,14 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
 {
     mpiox_buffers *b = &collective->buffers;
     mpiox_file *file = b->file;
-    const mpiox_request shifted = mpiox_file_view_shift(file, request);
+    mpiox_request shifted = mpiox_file_view_shift(file, request);
     mpiox_call call = {.b = b, .request = &shifted, .write = request->write};
     const mpiox_parts before = *mpiox_parts_so_far();
     const double begun = mpiox_now();
     const int64_t event = mpiox_event_begin();
     int code;
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
+    mpiox_device_has(&shifted, begun, &shifted.device);
     if (!agree_to_begin(collective, &call, request, outcome, &code)) {
         if (code == MPIOX_OK) /* nobody accesses anything */
             count_call(&call, 0, false, begun, &before);

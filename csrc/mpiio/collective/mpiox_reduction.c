@@ -288,12 +288,12 @@ static void close_call(void *context)
     mpiox_buffers *b = context;
     mpiox_call_state *state = b->state;
     mpiox_topology *topology = b->file->topology;
-    const int none = topology->n_nodes;
+    const int nodes = topology->n_nodes, none = 2 * nodes; /* a node that others have stopped comes after them */
     mpiox_error error = {.code = MPIOX_OK};
     int64_t lowest[] = {atomic_load(&state->eof), none};
     if (atomic_load(&state->failed)) {
         error = state->error;
-        lowest[1] = topology->node;
+        lowest[1] = error.code == MPIOX_E_STOPPED ? nodes + topology->node : topology->node;
     }
     const int64_t own = lowest[1];
     bool agreed = mpiox_topology_lowest_of_nodes(topology, 2, lowest);
@@ -301,7 +301,7 @@ static void close_call(void *context)
     if (agreed)
         atomic_store(&state->eof, lowest[0]);
     if (first < none)
-        agreed = mpiox_topology_spread_error(topology, (int)first, &error);
+        agreed = mpiox_topology_spread_error(topology, (int)first % nodes, &error);
     if (!agreed && error.code == MPIOX_OK) {
         mpiox_error_set(&error, MPIOX_E_MPI, 0, -1, -1, "agreeing on the outcome");
         error.rank = topology->rank;

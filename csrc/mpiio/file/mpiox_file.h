@@ -168,6 +168,11 @@ int mpiox_file_access(mpiox_file *file, const mpiox_request *request, mpiox_outc
 void mpiox_file_set_atomicity(mpiox_file *file, bool atomic);
 /* What mpiox_independent_access() works on. Local; everything in it is borrowed. */
 mpiox_independent_file mpiox_file_independent(mpiox_file *file);
+/* Of a request from a GPU's memory: bytes of a window (mpiox_device_access.h). An atomic access is one window. */
+static inline int64_t mpiox_file_device_window(const mpiox_file *file, const mpiox_request *request)
+{
+    return file->atomic || request->length < file->hints.device_buffer ? request->length : file->hints.device_buffer;
+}
 const mpiox_stats *mpiox_file_stats(mpiox_file *file); /* local; this rank's counters so far */
 
 /* ---- the shared file pointer, in etypes (mpiox_shared_pointer.c) --------------------------------------------------

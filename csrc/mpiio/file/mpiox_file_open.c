@@ -423,6 +423,9 @@ static void add_independent(mpiox_file *file)
     stats->chunks_sieved = atomic_load(&counters->sieved);
     stats->chunks_mapped = atomic_load(&counters->mapped);
     stats->chunks_listed = atomic_load(&counters->listed);
+    stats->device_bytes_written = atomic_load(&counters->device_written);
+    stats->device_bytes_read = atomic_load(&counters->device_read);
+    stats->device_s = 1e-9 * (double)atomic_load(&counters->device_ns);
     stats->locks = atomic_load(&counters->locks);
     stats->independent_s = 1e-9 * (double)atomic_load(&counters->nanoseconds);
 }

@@ -21,6 +21,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "mpiox_device_access.h"
 #include "mpiox_independent_methods.h"
 #include "mpiox_overlap.h"
 #include "mpiox_storage_refresh.h"
@@ -251,6 +252,8 @@ static int access_run(const mpiox_independent_file *file, const mpiox_request *r
     const double begun = mpiox_now();
     mpiox_error_clear(error);
     const int code = mpiox_independent_transfer(file, request->write, buffer, offset, request->length, done, error);
+    if (code != MPIOX_OK && error->sys_errno == EFAULT) /* of a device, perhaps: it is not over */
+        return code;
     atomic_fetch_add_explicit(&file->counters->whole, 1, memory_order_relaxed);
     count(file, request->write, offset, offset + *done, *done, begun);
     return code;
@@ -267,8 +270,11 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
     mpiox_independent_file held = *file;
     mpiox_independent_call call = {.file = &held, .request = request};
     const double begun = mpiox_now();
+    mpiox_device device;
     *done = 0;
     mpiox_error_clear(error);
+    if (mpiox_device_has(request, begun, &device))
+        return mpiox_error_set(error, MPIOX_E_IO, EFAULT, -1, request->length, "access of the memory of a GPU");
     if (!mpiox_independent_range(file->view, file->displacement, request->position, request->length, &first, &last))
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");

@@ -14,6 +14,7 @@
 
 #include "mpiox_hints.h"
 #include "mpiox_layout.h"
+#include "mpiox_memory.h"
 #include "mpiox_stats_paying.h"
 #include "mpiox_storage.h"
 #include "mpiox_typemap.h"
@@ -26,6 +27,7 @@ typedef struct mpiox_request {
     void *buffer;                /* origin of the memory description; not modified by writes */
     const mpiox_typemap *memory; /* borrowed, tiled from `buffer` on; NULL = contiguous */
     int64_t memory_position;     /* data bytes of the memory to skip first; 0 as a rule */
+    mpiox_device device;         /* whose memory it is, as far as is known; zeros: the host's */
     mpiox_error local_error;     /* code != 0: found before the access began */
 } mpiox_request;
 
@@ -35,8 +37,17 @@ typedef struct mpiox_independent_counters { /* since open; any thread may raise 
     atomic_int_least64_t sieved, mapped, listed, whole; /* windows by access method (mpiox_independent.c) */
     atomic_int_least64_t locks;
     atomic_int_least64_t nanoseconds;
-    mpiox_stats_trail trails[2]; /* of reads and of writes; with statistics only */
+    atomic_int_least64_t device_written, device_read, device_ns; /* of all accesses of the file, also collective ones */
+    mpiox_stats_trail trails[2];                                 /* of reads and of writes; with statistics only */
 } mpiox_independent_counters;
+
+/* An access has moved bytes from or to the memory of a GPU, whose driver took `seconds`. */
+static inline void mpiox_independent_count_device(mpiox_independent_counters *counters, bool write, int64_t bytes,
+                                                  double seconds)
+{
+    atomic_fetch_add_explicit(write ? &counters->device_written : &counters->device_read, bytes, memory_order_relaxed);
+    atomic_fetch_add_explicit(&counters->device_ns, (int64_t)(1e9 * seconds), memory_order_relaxed);
+}
 
 typedef struct mpiox_independent_file { /* everything is borrowed */
     mpiox_storage *storage;

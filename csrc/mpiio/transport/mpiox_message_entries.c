@@ -75,7 +75,6 @@ void mpiox_chunk_pack(const mpiox_chunks *chunks, const mpiox_message_entry *ent
 {
     const mpiox_messages *m = chunks->m;
     const mpiox_file *file = m->base.b->file;
-    const mpiox_request *request = m->call->request;
     char *runs = bytes + sizeof *entry;
     int64_t position = entry->position;
     memcpy(bytes, entry, sizeof *entry);
@@ -87,8 +86,8 @@ void mpiox_chunk_pack(const mpiox_chunks *chunks, const mpiox_message_entry *ent
     if (!m->call->write || entry->length == 0)
         return;
     const mpiox_memory_layout target = {runs + entry->run_bytes, NULL, 0, 0};
-    const mpiox_memory_layout source = {request->buffer, request->memory, 0, position - request->position};
-    mpiox_copy(&target, &source, entry->length);
+    if (mpiox_call_copy(m->call, &target, position, entry->length) != MPIOX_OK)
+        ((mpiox_message_entry *)(void *)bytes)->rank = MPIOX_ENTRY_FAILED;
 }
 
 void mpiox_entry_take(const mpiox_messages *m, const char *bytes)
@@ -111,8 +110,7 @@ void mpiox_entry_take(const mpiox_messages *m, const char *bytes)
         from = mpiox_typemap_position(file->view, entry.position - file->displacement);
         to = from + entry.length;
     }
-    const mpiox_memory_layout memory = {request->buffer, request->memory, 0, from - request->position};
-    mpiox_copy(&memory, &source, to - from);
+    mpiox_call_copy(m->call, &source, from, to - from);
 }
 
 /* ---- at the aggregator ------------------------------------------------------------------------------------------- */

@@ -113,6 +113,8 @@ static void place_message(mpiox_messages *m)
         at += (int64_t)sizeof entry + entry.run_bytes + mpiox_entry_padded(entry.length);
         if (entry.rank == MPIOX_ENTRY_END)
             take_end(m, &entry);
+        else if (entry.rank == MPIOX_ENTRY_FAILED)
+            mpiox_messages_fail(m, MPIOX_E_STOPPED, entry.length, "copying from the memory of a GPU on another node");
         else if (!mpiox_entry_place(m, &entry, runs, runs + entry.run_bytes))
             mpiox_messages_fail(m, MPIOX_E_CORRUPT, entry.length, "placing data from another node");
     }

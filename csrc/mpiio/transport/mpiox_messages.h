@@ -23,9 +23,10 @@ enum {
 
 /* Who or what an entry is of, where it is not a rank whose view all nodes know. */
 enum {
-    MPIOX_ENTRY_END = -1,   /* nothing more of this node in this exchange round */
-    MPIOX_ENTRY_RUNS = -2,  /* its pieces are listed (mpiox_typemap_runs.h) */
-    MPIOX_ENTRY_EXTENT = -3 /* one extent of the file; reads only */
+    MPIOX_ENTRY_END = -1,    /* nothing more of this node in this exchange round */
+    MPIOX_ENTRY_RUNS = -2,   /* its pieces are listed (mpiox_typemap_runs.h) */
+    MPIOX_ENTRY_EXTENT = -3, /* one extent of the file; reads only */
+    MPIOX_ENTRY_FAILED = -4  /* its data could not be copied from a GPU; writes only */
 };
 
 /* Followed by run_bytes bytes of runs, then, where it carries data, by `length` bytes of it, padded to 8. */

@@ -1,0 +1,139 @@
+"""Buffers in the memory of a pretended GPU: failures of its driver, bounded host memory, memory that is the host's."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import pathlib
+from typing import Any
+
+import numpy as np
+import pytest
+
+from support import pretended_gpu
+from support.launch import python_run
+
+pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
+
+PROGRAM = pathlib.Path(__file__).resolve().parents[1] / "programs" / "gpu_memory.py"
+BLOCK, RANKS = 512, 3
+#: Ways of an access: the method, and hints.
+WAYS = {
+    "two_phase": ("_all", ("mpiox_exchange=two_phase", "cb_buffer_size=32k")),
+    "nodes": ("_all", ("mpiox_exchange=two_phase", "cb_buffer_size=32k", "mpiox_ranks_per_node=1")),
+    "direct": ("_all", ("mpiox_exchange=direct",)),
+    "independent": ("", ()),
+    "sieved": ("", ("romio_ds_write=enable", "romio_ds_read=enable")),
+    "nonblocking": ("i", ()),
+    "delegates": ("", ("mpiox_delegates=1", "mpiox_delegate_mode=thread")),
+    "cached": ("_all", ("mpiox_delegates=1", "mpiox_delegate_mode=thread", "mpiox_collective=cached")),
+}
+Seen = list[dict[str, Any]]
+
+
+def run(folder: pathlib.Path, way: str, nbytes: int, *options: str, buffer: str = "20000") -> Seen:
+    """Return what each rank saw."""
+    how, hints = WAYS[way]
+    words = [word for hint in (f"mpiox_device_buffer={buffer}", *hints) for word in ("-H", hint)]
+    command = [str(PROGRAM), how, str(folder / "data"), str(nbytes), *words, *options]
+    env = {pretended_gpu.VARIABLE: pretended_gpu.library()}
+    done = python_run(command, RANKS, env=env, timeout_s=120)
+    seen = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert len(seen) == RANKS, done.describe()
+    return seen
+
+
+def written(folder: pathlib.Path, nbytes: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Return the file's bytes and those that the ranks wrote, by block and rank."""
+    found = np.fromfile(folder / "data", np.uint8).reshape(-1, RANKS, BLOCK)
+    ours = [np.random.default_rng(r).integers(0, 200, nbytes, dtype=np.uint8).reshape(-1, BLOCK) for r in range(RANKS)]
+    return found, np.stack(ours, axis=1)
+
+
+@pytest.mark.parametrize(("way", "kind"), [*((way, "DEVICE") for way in WAYS), ("two_phase", "POOL")])
+def test_bytes_and_counts(way: str, kind: str, tmp_path: pathlib.Path) -> None:
+    """Bytes arrive both ways and are counted; host memory is two buffers, whatever the size of the access."""
+    nbytes = 200 * BLOCK
+    seen = run(tmp_path, way, nbytes, "--kind", kind)
+    assert all(rank["errors"] == [""] and rank["device_bytes_written"] == nbytes for rank in seen), seen
+    assert all(rank["copies"] >= nbytes // 20480 and rank["device_s"] > 0 for rank in seen)
+    found, ours = written(tmp_path, nbytes)
+    assert (found == ours).all()
+    seen = run(tmp_path, way, nbytes, "--kind", kind, "--read")
+    assert all(rank["errors"] == [""] and rank["right"] for rank in seen), seen
+    assert all(rank["device_bytes_read"] == nbytes and rank["device_bytes_written"] == 0 for rank in seen)
+    assert all(rank["most_registered"] == 2 * 20480 and rank["most_under_way"] <= 2 * 20480 for rank in seen), seen
+
+
+@pytest.mark.parametrize("kind", ["MANAGED", "PINNED"])
+@pytest.mark.parametrize("way", ["two_phase", "independent", "delegates"])
+def test_memory_that_the_processor_can_access(way: str, kind: str, tmp_path: pathlib.Path) -> None:
+    """Managed and pinned memory is the host's: nothing is copied by the driver."""
+    nbytes = 100 * BLOCK
+    seen = run(tmp_path, way, nbytes, "--kind", kind)
+    assert all(rank["errors"] == [""] and rank["copies"] == rank["device_bytes_written"] == 0 for rank in seen), seen
+    found, ours = written(tmp_path, nbytes)
+    assert (found == ours).all()
+
+
+#: Of the driver's functions: which call fails, and how.
+FAILURES = {
+    "first-copy": "cuMemcpyDtoHAsync_v2:1:999",
+    "later-copy": "cuMemcpyDtoHAsync_v2:3:999",
+    "out-of-memory": "cuStreamCreate:1:2",
+    "lost-context": "cuStreamSynchronize:2:700",
+    "no-context": "cuCtxPushCurrent_v2:1:201",
+}
+
+
+def pairs() -> list[Any]:
+    """Return each way and failure; a few of them in each run of the tests."""
+    few = [("two_phase", failure) for failure in FAILURES] + [(way, "later-copy") for way in WAYS]
+    return [
+        pytest.param(*pair, marks=[] if pair in few else pytest.mark.slow) for pair in itertools.product(WAYS, FAILURES)
+    ]
+
+
+@pytest.mark.parametrize(("way", "failure"), pairs())
+def test_a_driver_that_fails(way: str, failure: str, tmp_path: pathlib.Path) -> None:
+    """Each rank of a collective gets the error, with the driver's name; the file has no byte that nobody wrote."""
+    nbytes = 200 * BLOCK
+    seen = run(tmp_path, way, nbytes, "--fail", f"1:{FAILURES[failure]}")
+    collective = WAYS[way][0] == "_all" and way != "cached"  # those that are cached end alone: it is told by the close
+    for rank, each in enumerate(seen):
+        (error,) = each["errors"]
+        assert bool(each["closing"]) == (way == "cached"), each
+        assert bool(error) == (collective or rank == 1), seen
+        assert not error or ("rank 1: " in error and "CUDA memory (" in error and "failed" in error), error
+        if error and failure in ("lost-context", "no-context", "out-of-memory"):
+            assert "CUDA_ERROR_" in error
+    found, ours = written(tmp_path, nbytes)
+    assert ((found == ours) | (found == 0xEE)).all()
+    assert not (found[:, 1] == ours[:, 1]).all()
+
+
+@pytest.mark.parametrize("way", ["two_phase", "nodes", "independent", "delegates"])
+def test_the_next_access_works(way: str, tmp_path: pathlib.Path) -> None:
+    """A failure that does not lose the context is over with its call."""
+    nbytes = 100 * BLOCK
+    seen = run(tmp_path, way, nbytes, "--fail", "1:cuMemcpyDtoHAsync_v2:2:1", "--again")
+    assert seen[1]["errors"][0] and not any(rank["errors"][1] for rank in seen), seen
+    found, ours = written(tmp_path, nbytes)
+    assert (found == ours).all()
+
+
+@pytest.mark.parametrize("way", ["two_phase", "nodes", "independent", "delegates"])
+def test_a_read_that_fails(way: str, tmp_path: pathlib.Path) -> None:
+    nbytes = 200 * BLOCK
+    seen = run(tmp_path, way, nbytes, "--fail", "1:cuMemcpyHtoDAsync_v2:2:999", "--read")
+    assert "rank 1: " in seen[1]["errors"][0] and not seen[1]["right"], seen
+    assert all(bool(rank["errors"][0]) == (WAYS[way][0] == "_all") for rank in (seen[0], seen[2])), seen
+
+
+@pytest.mark.parametrize("way", ["two_phase", "independent"])
+def test_host_memory_that_is_not_registered(way: str, tmp_path: pathlib.Path) -> None:
+    nbytes = 100 * BLOCK
+    seen = run(tmp_path, way, nbytes, "--fail", "1:cuMemHostRegister_v2:1:2")
+    assert all(rank["errors"] == [""] for rank in seen) and seen[1]["most_registered"] == 0, seen
+    found, ours = written(tmp_path, nbytes)
+    assert (found == ours).all()

@@ -1,0 +1,107 @@
+"""MPI-IO of buffers in the memory of a pretended GPU; rank 0 prints what it saw as JSON, one line a rank.
+
+Usage: gpu_memory.py HOW PATH SIZE [--kind KIND] [--fail RANK:NAME:N:RESULT] [--again] [--read] [-H name=value]...
+
+HOW is a method of MPI.File without Write and Read: _all, _at_all, "" (independent), i (nonblocking) ... Rank r's bytes
+are blocks of 512 bytes, each size-th one from the r-th on. The file has 0xee everywhere before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+
+import mpiio_ext.stats  # before mpi4py.MPI
+
+# isort: split
+import numpy as np
+from mpi4py import MPI
+
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from support.pretended_gpu import Count, Gpu, Kind
+
+BLOCK = 512
+comm = MPI.COMM_WORLD
+rank, size = comm.rank, comm.size
+
+
+def call(file: MPI.File, verb: str, how: str, buffer: object) -> None:
+    if how.startswith("i"):
+        getattr(file, f"I{verb}{how[1:]}")(buffer).Wait()
+    elif how.startswith("_at"):
+        getattr(file, f"{verb.capitalize()}{how}")(0, buffer)
+    else:
+        getattr(file, f"{verb.capitalize()}{how}")(buffer)
+
+
+def attempt(file: MPI.File, verb: str, how: str, buffer: object) -> str:
+    """Make the call; return its error, "" for none."""
+    try:
+        file.Seek(0)
+        call(file, verb, how, buffer)
+    except MPI.Exception as error:
+        return str(error.Get_error_string())
+    return ""
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("how")
+parser.add_argument("path")
+parser.add_argument("size", type=int)
+parser.add_argument("--kind", default="DEVICE")
+parser.add_argument("--fail", default="")
+parser.add_argument("--again", action="store_true")
+parser.add_argument("--read", action="store_true")
+parser.add_argument("-H", dest="hints", action="append", default=[])
+options = parser.parse_args()
+how, n, kind = options.how, options.size, Kind[options.kind]
+gpu = Gpu()
+if rank == 0:
+    with open(options.path, "wb") as made:
+        made.write(b"\xee" * (n * size))
+data = np.random.default_rng(rank).integers(0, 200, n, dtype=np.uint8)
+if rank == 0 and options.read:
+    whole = np.empty((n // BLOCK, size, BLOCK), np.uint8)
+    for r in range(size):
+        whole[:, r] = np.random.default_rng(r).integers(0, 200, n, dtype=np.uint8).reshape(-1, BLOCK)
+    whole.tofile(options.path)
+comm.Barrier()
+info = MPI.Info.Create()
+for pair in options.hints:
+    info.Set(*pair.split("=", 1))
+file = MPI.File.Open(comm, options.path, MPI.MODE_RDWR, info)
+pieces = MPI.BYTE.Create_vector(n // BLOCK, BLOCK, BLOCK * size).Create_resized(0, n * size).Commit()
+file.Set_view(rank * BLOCK, MPI.BYTE, pieces)
+there = gpu.place(np.zeros_like(data) if options.read else data, kind)
+buffer = [MPI.buffer.fromaddress(there, n), n, MPI.BYTE]
+who, _, failure = options.fail.partition(":")
+if options.fail and int(who) == rank:
+    os.environ["PRETENDED_GPU_FAIL"] = failure
+verb = "read" if options.read else "write"
+errors = [attempt(file, verb, how, buffer)]
+if options.again:
+    os.environ.pop("PRETENDED_GPU_FAIL", None)
+    errors.append(attempt(file, verb, how, buffer))
+counted = mpiio_ext.stats.of(file)
+closing = ""
+try:
+    file.Close()
+except MPI.Exception as error:
+    closing = str(error.Get_error_string())
+right = bool((gpu.get(there, n) == data).all()) if options.read else True
+seen = {
+    "errors": errors,
+    "closing": closing,
+    "right": right,
+    "copies": gpu.count(Count.COPIES),
+    "most_registered": gpu.count(Count.MOST_REGISTERED),
+    "most_under_way": gpu.count(Count.MOST_UNDER_WAY),
+    "registered": gpu.count(Count.REGISTERED),
+    "device_bytes_written": counted.device_bytes_written,
+    "device_bytes_read": counted.device_bytes_read,
+    "device_s": counted.device_s,
+}
+for line in comm.gather(seen) or []:
+    print(json.dumps(line), flush=True)
