@@ -359,6 +359,21 @@ def test_wfq_keeps_its_bound(flows: list[tuple[int, int]], quantum: int) -> None
         assert max(differences) - min(differences) <= largest[one] + largest[other] + 1e-9
 
 
+def test_wfq_gives_an_idle_flow_no_credit() -> None:
+    """A flow that comes when another has been served for long takes turns with it from then on."""
+    queue = Queue("wfq", quantum=KIB, capacity=1000)
+    flows = {queue.add(at(0, 2 * page, flow=0), 0): 0 for page in range(40)}
+    found = []
+    for turn in range(60):
+        if turn == 20:
+            flows |= {queue.add(at(1, 2 * page, flow=1), 0): 1 for page in range(20)}
+        (name,) = queue.next(0).ids
+        queue.done(name)
+        found.append(flows[name])
+    assert found[:20] == [0] * 20
+    assert all(found[i : i + 2].count(1) == 1 for i in range(20, 58, 2)), found
+
+
 # ---- starvation ------------------------------------------------------------------------------------------------------
 
 FAIR = ("fifo", "to_agg", "wfq")  # bound the wait themselves; of the others the patience does
