@@ -77,6 +77,7 @@ def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
     yield from examined
     yield from storage.examine(wish.path, environment, limit_s)
     yield storage.shm(environment)
+    yield from software.gpus(gets, environment, limit_s)
     yield from software.versions(environment, limit_s)
     yield from _of_job(wish, job, own.family, theirs)
 

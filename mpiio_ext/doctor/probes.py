@@ -39,6 +39,8 @@ class Probe:
         text, length = ctypes.create_string_buffer(_VERSION_BYTES), ctypes.c_int(0)
         library.MPI_Get_library_version(text, ctypes.byref(length))
         self.tell(version=text.value.decode(errors="replace").strip())
+        if hasattr(library, "MPIX_Query_cuda_support"):  # of Open MPI and MPICH, before MPI_Init, too
+            self.tell(cuda=bool(library.MPIX_Query_cuda_support()))
 
     def extension(self) -> None:
         """Load the library and tell what it says about itself."""

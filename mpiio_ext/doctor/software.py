@@ -30,6 +30,29 @@ def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Find
     return [*found, _parallel("h5py", "HDF5", told), _parallel("netCDF4", "netCDF", told), *_one_mpi(told)]
 
 
+def gpus(library: str, environment: Mapping[str, str], limit_s: float = 20.0, root: Path = Path("/")) -> list[Finding]:
+    """Return whether buffers in the memory of this host's GPUs can be written and read; nothing where there is none.
+
+    Parameters
+    ----------
+    library : file of the MPI library; "" where it is not known.
+    environment : of the child that asks the MPI library.
+    limit_s : seconds that the child may take.
+    root : where the host's files are.
+    """
+    key, found = "gpu.memory", []
+    if (root / "proc/driver/nvidia/version").exists():
+        count = len(list((root / "proc/driver/nvidia/gpus").glob("*")))
+        aware = ask("library_version", library, environment=environment, limit_s=limit_s).values.get("cuda")
+        knows = {True: "knows their memory, too", False: "does not know their memory"}.get(aware, "does not tell")
+        text = f"{count} NVIDIA GPU{'s' * (count != 1)}: buffers there are written and read; the MPI library {knows}"
+        found.append(good(key, text, cuda_gpus=count, cuda_mpi=aware))
+    if (root / "dev/kfd").exists():
+        text = "an AMD GPU: buffers in its memory are not recognised"
+        found.append(warn(key, text, "copy them to host memory first, see `mpiio-ext help howto/gpu`", rocm=True))
+    return found
+
+
 def _parallel(name: str, library: str, told: Mapping[str, Any]) -> Finding:
     key, prefix = f"versions.{name}", {"h5py": "h5py", "netCDF4": "netcdf"}[name]
     parallel, version = told.get(f"{prefix}_parallel"), told.get(library.lower())

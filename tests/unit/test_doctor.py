@@ -128,6 +128,17 @@ def test_versions_that_are_as_they_should_be(monkeypatch: pytest.MonkeyPatch) ->
     assert set(found) == {"versions.python", "versions.h5py", "versions.netCDF4"}
 
 
+@pytest.mark.parametrize(("aware", "said"), [(True, "knows their"), (False, "does not know"), (None, "does not tell")])
+def test_gpus(aware: bool | None, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
+    monkeypatch.setattr(software, "ask", lambda *_, **__: Answer(values={"cuda": aware}, trouble="", said=""))
+    assert software.gpus("", {}, root=tmp_path) == []
+    for name in ("dev/kfd", "proc/driver/nvidia/version", "proc/driver/nvidia/gpus/0", "proc/driver/nvidia/gpus/1"):
+        (tmp_path / name).mkdir(parents=True)
+    nvidia, amd = software.gpus("", {}, root=tmp_path)
+    assert nvidia.state.value == "ok" and nvidia.text.startswith("2 NVIDIA GPUs") and said in nvidia.text
+    assert amd.state.value == "warning" and "host memory" in amd.advice
+
+
 def test_serial_h5py(monkeypatch: pytest.MonkeyPatch) -> None:
     found = versions(monkeypatch, h5py_parallel=False)["versions.h5py"]
     assert found.state.value == "warning" and "HDF5_MPI=ON" in found.advice
@@ -232,7 +243,7 @@ def test_documentation_has_the_table_and_every_key() -> None:
     assert markdown_table() in text
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "mpiio_ext/doctor").glob("*.py"))
     sources += (ROOT / "mpiio_ext/cli/doctor.py").read_text(encoding="utf-8")
-    groups = "library|(?:program|environment|path|memory|versions|mpi|job|io)\\.[a-z_]+"
+    groups = "library|(?:program|environment|path|memory|gpu|versions|mpi|job|io)\\.[a-z_]+"
     keys = set(re.findall(rf'(?:key = |key, \w+ = |key, \w+, \w+ = |good\(|bad\(|warn\()\s*"({groups})"', sources))
     keys |= {"versions.h5py", "versions.netCDF4"}
     documented = set(re.findall(r"^\| `([a-zA-Z0-9_.]+)` \|", text.split("## Variables")[0], re.MULTILINE))
