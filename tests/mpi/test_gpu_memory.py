@@ -137,3 +137,19 @@ def test_host_memory_that_is_not_registered(way: str, tmp_path: pathlib.Path) ->
     assert all(rank["errors"] == [""] for rank in seen) and seen[1]["most_registered"] == 0, seen
     found, ours = written(tmp_path, nbytes)
     assert (found == ours).all()
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        "array",
+        *("-".join(words) for words in itertools.product(("contiguous", "chunked"), ("independent", "collective"))),
+    ],
+)
+def test_arrays_and_datasets(case: str, tmp_path: pathlib.Path, request: pytest.FixtureRequest) -> None:
+    """An array of mpi4py, and HDF5 where it does not touch the data itself."""
+    if case != "array":
+        request.getfixturevalue("parallel_h5py")
+    program = PROGRAM.with_name("gpu_hdf5.py")
+    env = {pretended_gpu.VARIABLE: pretended_gpu.library()}
+    assert python_run([str(program), case, str(tmp_path)], 2, env=env, timeout_s=120).stdout.split() == ["right"] * 2
