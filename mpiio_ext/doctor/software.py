@@ -44,7 +44,7 @@ def gpus(library: str, environment: Mapping[str, str], limit_s: float = 20.0, ro
     if (root / "proc/driver/nvidia/version").exists():
         count = len(list((root / "proc/driver/nvidia/gpus").glob("*")))
         aware = ask("library_version", library, environment=environment, limit_s=limit_s).values.get("cuda")
-        knows = {True: "knows their memory, too", False: "does not know their memory"}.get(aware, "does not tell")
+        knows = "does not tell" if aware is None else f"{'knows' if aware else 'does not know'} their memory"
         text = f"{count} NVIDIA GPU{'s' * (count != 1)}: buffers there are written and read; the MPI library {knows}"
         found.append(good(key, text, cuda_gpus=count, cuda_mpi=aware))
     if (root / "dev/kfd").exists():

@@ -153,3 +153,13 @@ def test_arrays_and_datasets(case: str, tmp_path: pathlib.Path, request: pytest.
     program = PROGRAM.with_name("gpu_hdf5.py")
     env = {pretended_gpu.VARIABLE: pretended_gpu.library()}
     assert python_run([str(program), case, str(tmp_path)], 2, env=env, timeout_s=120).stdout.split() == ["right"] * 2
+
+
+def test_the_script_that_measures(tmp_path: pathlib.Path) -> None:
+    """It compares each byte, and prints a figure for each pattern and kind of memory."""
+    script = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "gpu_check.py"
+    command = [str(script), "--megabytes", "1", "--rounds", "2", "--folder", str(tmp_path)]
+    done = python_run(command, 2, env={pretended_gpu.VARIABLE: pretended_gpu.library()}, timeout_s=120)
+    figures = json.loads(done.stdout.splitlines()[-1])
+    assert len(figures) == 9 and all(len(each) == 6 and min(each) > 0 for each in figures.values()), done.stdout
+    assert list(tmp_path.iterdir()) == []
