@@ -12,6 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.units import seconds_text, size_text
+
 #: Files that are kept.
 _MOST = 200
 _SUMMED = (
@@ -33,6 +35,9 @@ _SUMMED = (
     "message_bytes",
     "direct_bytes_written",
     "direct_bytes_read",
+    "device_bytes_written",
+    "device_bytes_read",
+    "device_s",
     "delegated_calls",
     "delegated_writes",
     "delegated_reads",
@@ -113,6 +118,9 @@ def _method(row: Mapping[str, Any]) -> str:
         ways.append("each rank by itself")
     if row["delegated_calls"] + row["delegated_writes"] + row["delegated_reads"]:
         ways.append("through delegates")
+    if row["device_bytes_written"] + row["device_bytes_read"]:
+        of_gpu = size_text(row["device_bytes_written"] + row["device_bytes_read"])
+        ways.append(f"{of_gpu} in GPU memory, whose driver took {seconds_text(row['device_s'])} of all ranks")
     if row["native_calls"]:
         ways.append(f"{row['native_calls']:,} calls by the MPI library")
     return ", ".join(ways) or "nothing"

@@ -5,13 +5,15 @@ from __future__ import annotations
 import itertools
 import json
 import pathlib
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
 
+import mpiio_ext
 from support import pretended_gpu
-from support.launch import python_run
+from support.launch import base_environment, launcher, python_run, run_bounded
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
@@ -163,3 +165,26 @@ def test_the_script_that_measures(tmp_path: pathlib.Path) -> None:
     figures = json.loads(done.stdout.splitlines()[-1])
     assert len(figures) == 9 and all(len(each) == 6 and min(each) > 0 for each in figures.values()), done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_page_has_the_bytes(tmp_path: pathlib.Path) -> None:
+    """The page of a run says of the file how many bytes were in GPU memory."""
+    page = tmp_path / "io.html"
+    program = [sys.executable, str(PROGRAM), "_all", str(tmp_path / "data"), str(200 * BLOCK)]
+    command = [
+        str(launcher()),
+        "-n",
+        str(RANKS),
+        sys.executable,
+        "-m",
+        "mpiio_ext",
+        "run",
+        "--report",
+        str(page),
+        "--",
+        *program,
+    ]
+    env = base_environment() | {pretended_gpu.VARIABLE: pretended_gpu.library()}
+    run_bounded(command, env=env, timeout_s=120, cwd=tmp_path)
+    (row,) = mpiio_ext.run_report(page).library.rows()
+    assert f"{RANKS * 200 * BLOCK // 1000} kB in GPU memory" in row["method"], row
