@@ -12,7 +12,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import ranks
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.limits import Limits
-from mpiio_ext.analytics.diagnosis.model import Advice, Confidence, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Advice, Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.overlap import shared
 from mpiio_ext.analytics.diagnosis.targets import count_of_osts
 from mpiio_ext.analytics.diagnosis.words import rounded
@@ -497,6 +497,12 @@ class Case:
     def evidence(self, meaning: str, value: float, unit: str, *, exact: bool = False) -> list[Evidence]:
         """Return a piece of evidence, or none where the value is unknown."""
         return [] if np.isnan(value) else [Evidence(meaning, self.value(value), unit, exact)]
+
+    def in_mpiio(self, chosen: Flags, requests: float) -> list[Evidence]:
+        """Return the time in MPI-IO calls on chosen files as evidence, where it is longer than `requests` (s)."""
+        every = self.processes if self.processes > 0 else 1.0
+        inside = ranks.of_all(self.files, np.where(chosen, self.in_mpi, 0.0), every)
+        return self.evidence(IN_MPIIO, inside, "s") if inside > requests else []
 
     @functools.cached_property
     def _names(self) -> list[str]:

@@ -71,6 +71,7 @@ def _jumping(case: Case) -> Finding | None:
     tiny = mean <= limits.tiny_bytes and case.mean(small, chosen) > 0.9
     direction = case.files.direction
     alone = calls > 0 and collective < calls / 2
+    time = float(np.nansum(case.in_calls[chosen])) * _small_part(case, chosen)
     evidence = [
         *case.evidence(f"requests of at most {size_text(limits.small_bytes)}", case.mean(small, chosen), "share"),
         *case.evidence("requests that do not follow the one before", case.mean(jumps, chosen), "share"),
@@ -79,6 +80,7 @@ def _jumping(case: Case) -> Finding | None:
         *case.evidence("requests", requests, "count"),
         *case.evidence("independent MPI-IO calls", independent, "count"),
         *case.evidence("collective MPI-IO calls, of all ranks", collective, "count"),
+        *case.in_mpiio(chosen, time),
     ]
     if not alone and calls > 0:
         aggregated = (case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any()
@@ -95,7 +97,7 @@ def _jumping(case: Case) -> Finding | None:
     return case.finding(
         "small_requests",
         f"The {direction}s of critical files are small and {where}{' (independent calls)' if alone else ''}.",
-        float(np.nansum(case.in_calls[chosen])) * _small_part(case, chosen),
+        time,
         "high" if tiny else "medium",
         "counted by Darshan for each request that reached the operating system; the time is that of the slowest rank in"
         " these calls",

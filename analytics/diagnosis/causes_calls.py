@@ -20,7 +20,7 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Finding
 from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files, bins
@@ -278,7 +278,7 @@ def read_modify_write(case: Case) -> Finding | None:
             *(case.evidence("reads of at most 100 B, of all reads", empty, "share") if empty >= 0.5 and much else []),
             *(case.evidence("time in reads, all ranks", float(reading[chosen].sum()), "s") if much else []),
             *(case.evidence("time in writes, all ranks", float(writing[chosen].sum()), "s") if much else []),
-            *(case.evidence("time of a rank in MPI-IO calls", float(inside[chosen].sum()), "s") if waits else []),
+            *(case.evidence(IN_MPIIO, float(inside[chosen].sum()), "s") if waits else []),
         ],
         say.no_sieving(),
         chosen,

@@ -197,6 +197,7 @@ def few_aggregators(case: Case) -> Finding | None:
             *case.evidence("processes that opened it", float(ranks[row]), "count"),
             *case.evidence("OSTs of the file", float(files["stripe_count"][row]), "count"),
             *case.evidence("time of that rank in calls, of the critical time", part, "share"),
+            *case.in_mpiio(chosen, whole - late),
         ],
         _more_aggregators(case, row),
         chosen,

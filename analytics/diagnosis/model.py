@@ -18,6 +18,8 @@ _WIDTH = 100
 NOTHING = "No cause stands out."
 #: Causes in calls that move no data: a bandwidth says nothing of these.
 _WITHOUT_DATA = ("metadata", "shared_opens", "small_files")
+#: Evidence of a longer time than that of the requests that a finding explains: that of the calls that make them.
+IN_MPIIO = "time of a rank in MPI-IO calls"
 #: What is said beside a share of the run time that is little, where records of files are lost.
 LOST = "records of others are missing, and what these take is not known"
 

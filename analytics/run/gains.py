@@ -2,10 +2,11 @@
 
 Problem. A number without a basis is worse than none, and "not known" is no help to choose.
 
-Algorithm. A step can take away no more than the time of the calls that its finding is about, as a share of the run:
-that bound is known of every finding. Of accesses it is the time of their files, with what libraries do in these calls;
-of waits it is that of the rank that waits most. Where small accesses would be collected, the run knows how many there
-are and how many bytes they move; what it does not know, how long a large request takes, is given as a range.
+Algorithm. A step can take away no more than the time that its finding explains, as a share of the run. Two kinds have a
+longer time beside that, and the text names it: waits have that of the rank that waits most, and requests have that of
+the MPI-IO calls that make them, in which the library works, too. Where small accesses would be collected, the run knows
+how many there are and how many bytes they move; what it does not know, how long a large request takes, is given as a
+range.
 
 Guarantees. Every gain has its basis beside it. None is above the bound.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from mpiio_ext.analytics.diagnosis.model import IN_MPIIO
 from mpiio_ext.analytics.run.opening import concrete, leading, share_text
 from mpiio_ext.common.units import size_text
 
@@ -41,25 +43,30 @@ _SMALL, _FEWEST = 1 << 14, 1000
 _COLLECTS = ("Use collective calls",)
 #: A step that makes a request of each piece: it costs where these are many.
 _PIECES = "ds_write=disable"
-#: Causes whose time is that of waits, and those whose time is that of a part of the calls on a file.
-_WAITS, _OF_A_PART = ("late_rank", "waiting_calls", "exchange"), ("syncs", "metadata", "shared_opens")
+#: Causes whose time is that of waits, of all ranks on average.
+_WAITS = ("late_rank", "waiting_calls", "exchange")
+
+
+def _longest(finding: Mapping[str, Any], spent: Spent) -> tuple[float, str]:
+    """Return the time (s) that any step of a finding can take away, and what that time is, in words."""
+    time_s, of = float(finding["time"]["value"]), _TIME_OF.get(finding["cause"], "the time that this explains")
+    inside = sum(one["value"] for one in finding["evidence"] if one["meaning"] == IN_MPIIO)
+    if finding["cause"] in _WAITS and spent.waiting_s > time_s:
+        time_s, of = spent.waiting_s, "the time of the rank that waits most"
+    if inside > time_s:
+        time_s, of = inside, "the time in the MPI-IO calls that make these requests"
+    return min(time_s, spent.io_s), of
 
 
 def bound_s(finding: Mapping[str, Any], spent: Spent) -> float:
-    """Return the time that a finding is about (s): what any step can take away."""
-    time_s, names = float(finding["time"]["value"]), set(finding["files"])
-    if finding["cause"] in _WAITS:
-        time_s = max(time_s, spent.waiting_s)
-    elif finding["cause"] not in _OF_A_PART:
-        of_files = sum(row["time_s"] for row in spent.files if row["file"] in names)
-        time_s = spent.io_s if any(name.startswith("and ") for name in names) else max(time_s, of_files)
-    return min(time_s, spent.io_s)
+    """Return the time that any step of a finding can take away (s)."""
+    return _longest(finding, spent)[0]
 
 
 def bound(finding: Mapping[str, Any], spent: Spent) -> str:
     """Return the gain of a step of a finding of which no more is known."""
-    of = _TIME_OF.get(finding["cause"], "the time in these calls")
-    return f"at most {share_text(bound_s(finding, spent), spent.run_s)} of the run, {of}"
+    time_s, of = _longest(finding, spent)
+    return f"at most {share_text(time_s, spent.run_s)} of the run, {of}"
 
 
 def _collected_s(finding: Mapping[str, Any], direction: str, spent: Spent, processes: int) -> tuple[float, float, str]:
