@@ -544,11 +544,12 @@ class Case:
         at_most: bool = False,
         costs: bool = False,
         whole: float | None = None,
+        by_times: bool = False,
     ) -> Finding | None:
         """Return a finding, or None where it explains too little of the I/O (`whole`, s), of the run, or at all.
 
         `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved; `costs`:
-        that it costs time is seen nevertheless, however fast the job is.
+        that it costs time is seen nevertheless, however fast the job is; `by_times`: times alone show it.
         """
         if confidence == "high" and whole is None and self.minor:
             confidence, reason = "medium", f"{reason}; calls of the other direction take far longer"
@@ -582,4 +583,5 @@ class Case:
             of,
             of_run,
             self.activity is not None and self.activity.lost,
+            by_times,
         )

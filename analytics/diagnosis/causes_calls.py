@@ -149,6 +149,7 @@ def _waits_for_each(case: Case) -> Finding | None:
         [say.larger_requests(mpiio=False, alone=case.lonely)],
         chosen,
         at_most=True,
+        by_times=True,
     )
 
 

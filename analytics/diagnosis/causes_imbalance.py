@@ -100,6 +100,7 @@ def stragglers(case: Case) -> Finding | None:
         ],
         [say.imbalance(by_bytes, bool(case.collective[chosen].any()))],
         chosen,
+        by_times=not by_bytes,
     )
 
 

@@ -92,6 +92,7 @@ def slow_file(case: Case) -> Finding | None:
         evidence,
         [say.imbalance(by_bytes=False)],
         chosen,
+        by_times=True,
     )
 
 

@@ -80,6 +80,7 @@ def _turns(
         chosen,
         costs=True,
         at_most=True,
+        by_times=True,
     )
 
 
@@ -124,6 +125,7 @@ def waiting_calls(case: Case) -> Finding | None:
         [say.no_locks()],
         chosen,
         costs=True,
+        by_times=True,
     )
 
 
@@ -155,6 +157,7 @@ def late_rank(case: Case) -> Finding | None:
             _one(case, place),
             costs=True,
             whole=case.time + to_open if to_open else None,
+            by_times=True,
         )
     return _early_rank(case, together & ~np.array(case.complete))
 
@@ -186,6 +189,7 @@ def late_to_open(case: Case) -> Finding | None:
         _one(case, place),
         costs=True,
         whole=whole,
+        by_times=True,
     )
 
 
@@ -231,6 +235,7 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
             _one(case, place),
             costs=True,
             whole=case.calling,
+            by_times=True,
         )
     return None
 
@@ -283,6 +288,7 @@ def exchange(case: Case) -> Finding | None:
         chosen,
         costs=True,
         whole=case.calling,
+        by_times=True,
     )
 
 
@@ -368,6 +374,7 @@ def slowed_down(case: Case) -> Finding | None:
         ],
         [say.other_load()],
         case.files.critical,
+        by_times=True,
     )
 
 

@@ -93,6 +93,8 @@ class Finding:
         The same time as a share of the run time; NaN where that is unknown.
     lost : bool
         Whether the log has no records of other files.
+    by_times : bool
+        Whether times alone show it: where ranks wait for a CPU, calls take as long.
     """
 
     cause: str
@@ -110,6 +112,7 @@ class Finding:
     of: str = "critical time"
     of_run: float = float("nan")
     lost: bool = False
+    by_times: bool = False
 
     @property
     def explained(self) -> str:

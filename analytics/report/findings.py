@@ -21,10 +21,7 @@ if TYPE_CHECKING:
 _DIRECTIONS: tuple[Literal["read", "write"], ...] = ("read", "write")
 #: Share of the critical time from which a finding is shown as a warning.
 _WARNING = 0.2
-#: Causes that are known by times alone, and beginnings of titles of such where the cause may be known otherwise, too;
-#: and the share of their time from which on a wait for a CPU explains it.
-_OF_WAITING = ("exchange", "late_rank", "waiting_calls", "slowed_down", "slow_file", "turns")
-_TIMES_ALONE = ("The slowest rank needs", "Each small ")
+#: Share of the time of a finding that times alone show, from which on a wait for a CPU explains it.
 _BY_CPU = 0.5
 #: Causes that are one rank's work: where all share one memory, it does that as fast as all of them would.
 _OF_ONE = ("root_writes", "root_reads", "few_aggregators", "few_writers", "few_readers")
@@ -104,8 +101,7 @@ def _with_reservation(one: Diagnosis, waited_s: float) -> Diagnosis:
     """Return a diagnosis in which no finding of times alone is sure that missing CPUs may explain as well."""
 
     def judged(each: Finding) -> Finding:
-        alone = each.cause in _OF_WAITING or each.title.startswith(_TIMES_ALONE)
-        if not (alone and waited_s >= _BY_CPU * each.time):
+        if not (each.by_times and waited_s >= _BY_CPU * each.time):
             return each
         reason = f"{each.reason}; but ranks waited for a CPU for {said(waited_s, 's')}, which may be all of it"
         return dataclasses.replace(each, confidence="low", reason=reason)

@@ -36,6 +36,27 @@ def test_one_rank_that_is_as_fast_as_memory_needs_no_advice() -> None:
         assert told["document"]["conclusion"].startswith(words) and bool(told["shown"]) != one_host
 
 
+@pytest.mark.parametrize(
+    ("log", "cause", "lowered"),
+    [
+        ("late_to_collectives-4-2-dxt", "late_rank", True),
+        ("direct_writes-4-2-plain", "small_requests", True),  # each waits for the storage
+        ("append_all-4-2-plain", "small_requests", False),  # counts and sizes show it
+        ("uneven_files-4-2-plain", "stragglers", False),  # the slowest rank has the largest file
+        ("restart-4-2-plain", "exchange", True),
+    ],
+)
+def test_what_times_alone_show_is_not_sure_where_ranks_wait_for_a_cpu(log: str, cause: str, lowered: bool) -> None:
+    path = LOGS / f"{log}.darshan"
+    tables = convert([path.name], str(LOGS)).tables
+    found = [
+        next(each for one in diagnoses(tables, known) for each in one["document"]["findings"] if each["cause"] == cause)
+        for known in (Known(activity=activity_of(path, tables), waited_s=waited) for waited in (0.0, 1e3))
+    ]
+    assert found[0]["confidence"] != "low" and found[0]["by_times"] == lowered
+    assert (found[1]["confidence"] == "low") == lowered == ("waited for a CPU" in found[1]["reason"])
+
+
 def test_every_program_has_a_truth() -> None:
     named = re.compile(r'^ +\{"(\w+)", \w+\},$', re.MULTILINE)
     folder = cbuild.ROOT / "tests" / "corpora" / "diagnosis"
