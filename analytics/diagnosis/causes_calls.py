@@ -20,7 +20,7 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Finding
+from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files, bins
@@ -245,6 +245,7 @@ def read_modify_write(case: Case) -> Finding | None:
     chosen = files.critical & (written > 0) & (sieved | amplified) & _within_calls(case)
     if not chosen.any():
         return None
+    piece = _mean_piece(case, chosen)
     direction, much = files.direction, bool((amplified | (extra >= 0.5 * written))[chosen].any())
     needless = np.where(read > 0, extra / np.where(read > 0, read, 1.0), np.where(asked > 0, 0.0, 1.0))
     reading, writing = np.nan_to_num(files["read_time"]), np.nan_to_num(files["write_time"])
@@ -262,8 +263,8 @@ def read_modify_write(case: Case) -> Finding | None:
     return case.finding(
         "read_modify_write",
         (
-            f"The MPI library reads what it is about to overwrite: it writes small pieces by read-modify-write"
-            f"{_amplified(case, written, stored, chosen) if much else ''}."
+            f"The MPI library reads what it is about to overwrite: it writes {'small ' if piece else ''}pieces by"
+            f" read-modify-write{_amplified(case, written, stored, chosen) if much else ''}."
         )
         if direction == "write"
         else "The reads are not the program's: the MPI library reads what it is about to overwrite.",
@@ -276,6 +277,7 @@ def read_modify_write(case: Case) -> Finding | None:
             *case.evidence("read through MPI-IO", float(asked[chosen].sum()), "B"),
             *case.evidence("written through POSIX", case.total("bytes_written", chosen & ~np.isnan(stored)), "B"),
             *case.evidence("written through MPI-IO", float(written[chosen].sum()), "B"),
+            *piece,
             *(case.evidence("reads of at most 100 B, of all reads", empty, "share") if empty >= 0.5 and much else []),
             *(case.evidence("time in reads, all ranks", float(reading[chosen].sum()), "s") if much else []),
             *(case.evidence("time in writes, all ranks", float(writing[chosen].sum()), "s") if much else []),
@@ -286,6 +288,20 @@ def read_modify_write(case: Case) -> Finding | None:
         at_most=at_most,
         costs=direction == "read" or much,
     )
+
+
+def _mean_piece(case: Case, chosen: Flags) -> list[Evidence]:
+    """Return as evidence how large the pieces that the program writes are at most, where they are known to be small.
+
+    No piece is larger than its call. Of what a request writes, with gaps, the program's bytes are no more than its part
+    of all; without gaps, nothing tells where pieces end.
+    """
+    files = case.files
+    written, stored = (float(np.nansum(files[name][chosen])) for name in ("mpiio_bytes_written", "bytes_written"))
+    calls = sum(float(np.nansum(files[f"mpiio_{kind}_writes"][chosen])) for kind in ("coll", "indep", "nb"))
+    requests = float(np.nansum(files.requests("write")[chosen])) if stored > written else 0.0
+    mean = written / max(calls, requests, 1.0)
+    return case.evidence("mean piece, at most", mean, "B") if 0 < mean < case.limits.small_bytes / 2 else []
 
 
 def _within_calls(case: Case) -> Flags:

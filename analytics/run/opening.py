@@ -190,7 +190,8 @@ def phrase(finding: Document, direction: str) -> str:
         "root_writes": f"{way}s{at} by {who} alone",
         "root_reads": f"{way}s{at} by {who} alone",
         "few_aggregators": f"collective {way}s{at} that too few aggregators carry out",
-        "read_modify_write": f"small {way}s{at} carried out by read-modify-write",
+        "read_modify_write": f"{'small ' if 'mean piece, at most' in known else ''}{way}s{at} carried out by"
+        " read-modify-write",
         "unaligned": f"{way}s{at} that do not begin at blocks of the file system, which several ranks share",
         "slow_file": f"{way}s{at} that take far longer than those of files with as many bytes: a slow server,"
         " or load by others",

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mpiio_ext
 from mpiio_ext.analytics.diagnosis import diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
@@ -114,6 +115,20 @@ def test_read_modify_write_without_gaps() -> None:
     assert causes(found["write"])["read_modify_write"] == "high"
     (one,) = (each for each in found["write"]["findings"] if each["cause"] == "read_modify_write")
     assert "(for 17 GB of MPI-IO writes it reads 16.6 GB)" in one["title"] and one["share"]["value"] < 0.3
+
+
+@pytest.mark.parametrize(
+    ("folder", "log", "small"),
+    [
+        ("darshan", "jlbez_8a_benchmark_write_parallel*", False),  # calls of 30.5 MB, requests of 16.7 MB
+        ("known_truth", "read_modify_write-4-dxt", True),  # calls of 1 MiB; 32 KiB of each request are the program's
+    ],
+)
+def test_pieces_are_small_where_counters_say_so(folder: str, log: str, small: bool) -> None:
+    (path,) = darshan_rows.shared_data(folder).glob(f"{log}.darshan")
+    document = mpiio_ext.run_report(path).document
+    assert ("small" in document["sentence"]) == small and "read-modify-write" in document["sentence"]
+    assert ("small pieces" in str(document)) == small == ("mean piece, at most: 32.8 kB" in str(document))
 
 
 #: Written by MPI-IO, and read meanwhile by POSIX, exactly as much; the calls of a process take 9 s.

@@ -321,7 +321,8 @@ def test_the_first_sentence(one: list[dict[str, Any]], words: str) -> None:
 
 def test_a_sure_cause_of_a_tenth_is_told_before_a_possible_one_of_the_rest() -> None:
     """Read-modify-write costs 0.9 s by its counters; what the other 9 s of collective calls are is not certain."""
-    both = told("read_modify_write", "It reads what it is about to overwrite.", time=0.9)
+    small = {"mean piece, at most": 4096.0}
+    both = told("read_modify_write", "It reads what it is about to overwrite.", time=0.9, **small)
     both[0]["findings"] += told("exchange", "Calls are not in requests.", confidence="medium")[0]["findings"]
     assert "; 900 ms of 10 s were small writes to `out.h5` and 4 more files carried out by read-mod" in said(both)
     both[0]["findings"][0]["time"]["value"] = 0.4
