@@ -68,7 +68,7 @@ def diagnoses(
 ) -> list[dict[str, Any]]:
     """Return the diagnosis of a job in each direction that has I/O time, the most important first.
 
-    That is the one whose sure cause takes most time, else the longer; the writes where reads are but a part of them.
+    That is the one whose sure cause takes most time, else the longer; the writes where both are one read-modify-write.
     Each is a mapping of ``document`` (JSON values), ``text`` (lines) and ``shown`` (findings for a page).
     `concrete` makes the commands of advice those of the program at hand; advice of which it makes None is left out.
     """
@@ -76,7 +76,7 @@ def diagnoses(
 
     aside = ("unread", "waited_s", "one_host", "headline")
     how = {name: value for name, value in vars(known or Known()).items() if name not in aside}
-    found: list[tuple[tuple[bool, bool, float], dict[str, Any]]] = []
+    found: list[tuple[Diagnosis, dict[str, Any]]] = []
     for direction in _DIRECTIONS:
         one = diagnose(
             tables["darshan_job"], tables["darshan_file"], direction, own_share=(own_share or {}).get(direction), **how
@@ -88,13 +88,23 @@ def diagnoses(
         alone = direction == _DIRECTIONS[-1] and not found and other
         if one.critical_files or alone:
             shown = [_shown(finding, direction) for finding in one.findings]
-            longest = max((time.value for _, time in one.critical_files), default=0.0)
-            sure = bool(one.findings) and one.findings[0].confidence == "high"
-            needless = direction == "read" and sure and one.findings[0].cause == "read_modify_write"
-            time = one.findings[0].time if sure else longest
-            told = {"document": one.to_dict(), "text": one.text(), "shown": shown}
-            found.append(((sure, not needless, time), told))
-    return [told for _, told in sorted(found, key=lambda item: item[0], reverse=True)]
+            found.append((one, {"document": one.to_dict(), "text": one.text(), "shown": shown}))
+    found.sort(key=lambda each: _weight(each[0]), reverse=True)
+    if all(_sure_cause(one) == "read_modify_write" for one, _ in found):
+        found.sort(key=lambda each: each[0].direction == "read")
+    return [told for _, told in found]
+
+
+def _sure_cause(one: Diagnosis) -> str:
+    """Return the first cause of a diagnosis, where it is sure; else ""."""
+    return one.findings[0].cause if one.findings and one.findings[0].confidence == "high" else ""
+
+
+def _weight(one: Diagnosis) -> tuple[bool, float]:
+    """Return whether a diagnosis has a sure cause, and the time (s) of that; else that of its longest file."""
+    if _sure_cause(one):
+        return True, one.findings[0].time
+    return False, max((time.value for _, time in one.critical_files), default=0.0)
 
 
 def _with_reservation(one: Diagnosis, waited_s: float) -> Diagnosis:

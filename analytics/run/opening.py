@@ -155,6 +155,13 @@ def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
     return f"metadata calls (open, stat, seek, sync){of}, with {count_text(opens, 'open')} by each rank"
 
 
+def _rewriting(way: str, at: str, *, small: bool) -> str:
+    """Return what read-modify-write is; the time of its reads is that of the calls in which the library makes both."""
+    if way == "read":
+        return f"read-modify-write{at.replace(' from ', ' of ')}: the MPI library reads what it is about to overwrite"
+    return f"{'small ' if small else ''}writes{at} carried out by read-modify-write"
+
+
 def _late(title: str, way: str, at: str) -> str:
     """Return for whom ranks wait, and where."""
     who, found = "a rank that comes late", _RANK.search(title)
@@ -190,8 +197,7 @@ def phrase(finding: Document, direction: str) -> str:
         "root_writes": f"{way}s{at} by {who} alone",
         "root_reads": f"{way}s{at} by {who} alone",
         "few_aggregators": f"collective {way}s{at} that too few aggregators carry out",
-        "read_modify_write": f"{'small ' if 'mean piece, at most' in known else ''}{way}s{at} carried out by"
-        " read-modify-write",
+        "read_modify_write": _rewriting(way, at, small="mean piece, at most" in known),
         "unaligned": f"{way}s{at} that do not begin at blocks of the file system, which several ranks share",
         "slow_file": f"{way}s{at} that take far longer than those of files with as many bytes: a slow server,"
         " or load by others",

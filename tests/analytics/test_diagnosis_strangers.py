@@ -7,6 +7,7 @@ same numbers have another reason.
 from __future__ import annotations
 
 import functools
+import re
 from typing import Any
 
 import numpy as np
@@ -117,9 +118,22 @@ def test_read_modify_write_without_gaps() -> None:
     assert "(for 17 GB of MPI-IO writes it reads 16.6 GB)" in one["title"] and one["share"]["value"] < 0.3
 
 
+def test_read_modify_write_is_told_before_what_takes_less() -> None:
+    """Of 68 s in I/O up to 60 s are calls that read what they overwrite; small writes of other files take 42 s."""
+    path = darshan_rows.shared_data("strangers", "sieved-no-gaps-192.darshan")
+    assert next(iter(of_log("sieved-no-gaps-192"))) == "read", "the text begins with that direction"
+    found = mpiio_ext.run_report(path).document
+    words = r"; up to \d\d\.\d s of 68\.1 s were read-modify-write of `01[01]\.h5` and 1 more file: the MPI library"
+    assert re.search(words, found["sentence"]), found["sentence"]
+    assert found["help"]["text"].startswith("Let the extension carry the calls out: it writes pieces as they are")
+    titles = [one["title"] for one in found["findings"]]
+    assert titles.index("The writes of critical files are small and not consecutive.") > 0
+
+
 @pytest.mark.parametrize(
     ("folder", "log", "small"),
     [
+        ("strangers", "sieved-no-gaps-192", False),  # calls of 5.47 MB are requests of 512 KiB, without gaps
         ("darshan", "jlbez_8a_benchmark_write_parallel*", False),  # calls of 30.5 MB, requests of 16.7 MB
         ("known_truth", "read_modify_write-4-dxt", True),  # calls of 1 MiB; 32 KiB of each request are the program's
     ],
