@@ -331,7 +331,9 @@ def _of_requests(case: Case) -> Numbers:
     files, inside = case.files, _in_writes(case)
     requests = np.nan_to_num(files["read_time"]) + np.nan_to_num(files["write_time"])
     by_each = files["bytes_written"] >= 0.75 * files["ranks"] * files["mpiio_bytes_written"]
-    exchanged = case.collective & (inside > 0) & ~by_each
+    together = np.nan_to_num(files["mpiio_coll_writes"]) > np.nan_to_num(files["mpiio_indep_writes"])
+    together = case.collective if case.write else together & ~np.array(case.complete)  # DXT has the time of reads
+    exchanged = together & (inside > 0) & ~by_each
     return np.where(exchanged, np.minimum(requests / np.maximum(inside, 1e-9), 1.0), 1.0)
 
 

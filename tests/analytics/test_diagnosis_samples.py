@@ -36,6 +36,15 @@ def test_one_rank_that_is_as_fast_as_memory_needs_no_advice() -> None:
         assert told["document"]["conclusion"].startswith(words) and bool(told["shown"]) != one_host
 
 
+def test_reads_of_read_modify_write_are_not_the_exchange_of_its_calls() -> None:
+    """Of 2 s in collective writes 0.24 s are reads and writes of the file system, by their counters."""
+    path = LOGS / "collective_holes-4-2-plain.darshan"
+    tables = convert([path.name], str(LOGS)).tables
+    both = [one["document"] for one in diagnoses(tables, Known(activity=activity_of(path, tables)))]
+    (reads,) = next(one for one in both if one["direction"] == "read")["findings"]
+    assert reads["cause"] == "read_modify_write" and 0.15 < reads["time"]["value"] < 0.3
+
+
 @pytest.mark.parametrize(
     ("log", "cause", "lowered"),
     [
