@@ -230,7 +230,7 @@ def facts(tables: Mapping[str, pa.Table], known: Known | None = None) -> list[tu
         *_head(jobs, known),
         ("processes", f"{processes:,.0f}" if processes > 0 else "not known"),
         ("run time", seconds_text(run_time) if run_time > 0 else "not known"),
-        ("read, written", ", ".join(moved)),
+        ("read, written at the file system", ", ".join(moved)),
         *common_sizes(None if known is None or known.anonymous else known.activity),
         ("files", _files_words(tables["darshan_file"].num_rows, files.num_rows, _opened(jobs))),
         ("modules", ", ".join(modules) or "not known"),

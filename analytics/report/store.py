@@ -61,7 +61,7 @@ def overview(source: Source, *, anonymous: bool = False, origin: str | None = "d
         ("jobs (logs)", f"{row['jobs']:,}, of them {row['partial'] or 0:,} partial"),
         ("applications, users", f"{row['apps']:,}, {row['users']:,}"),
         ("files opened", f"{row['files'] or 0:,}"),
-        ("read, written", f"{size_text(row['read'] or 0)}, {size_text(row['written'] or 0)}"),
+        ("read, written at the file system", f"{size_text(row['read'] or 0)}, {size_text(row['written'] or 0)}"),
         ("process hours", f"{row['core_hours'] or 0:,.0f}"),
     ]
     if row["first"] is not None and row["last"] is not None:

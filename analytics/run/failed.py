@@ -120,7 +120,7 @@ def told(document: Mapping[str, Any], failure: Failure, start_ns: int | None, at
     after = ""
     if failure.moment_ns is not None and start_ns is not None:
         after = f" after {seconds_text(max(failure.moment_ns - start_ns, 0) / 1e9)}"
-    read, _, written = dict(document["facts"]).get("read, written", "").partition(", ")
+    read, _, written = dict(document["facts"]).get("read, written by the program", "").partition(", ")
     moved = [f"completed calls had read {read} and written {written}"] if written else []
     return {
         **document,

@@ -545,7 +545,7 @@ def _facts(
         ],
         ["of it opening, closing, metadata", seconds_text(spent.opening_s)],
         *(others if spent.other_s >= opening.TRIVIAL * spent.run_s else []),
-        ["read, written", ", ".join(map(amount_text, moved))],
+        ["read, written by the program", ", ".join(map(amount_text, moved))],
         *map(list, common_sizes(activity)),
         ["files accessed", f"{'at least ' if crowded else ''}{opened:,}"],
         *(

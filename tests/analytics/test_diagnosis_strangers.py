@@ -18,6 +18,7 @@ from mpiio_ext.analytics.diagnosis import diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import Known, diagnoses
+from mpiio_ext.analytics.report.logs import by_job
 from mpiio_ext.analytics.sources.darshan import convert
 from support import darshan_rows
 from support.quiet_rows import JOB, file
@@ -591,3 +592,14 @@ def test_advice_has_its_condition() -> None:
     alone = str(made([file(0, 10, "read", processes=1, **small | plain)], "read", processes=1))
     assert "Collect data in a buffer of at least 1 MB before writing or after reading." in alone
     assert "mpiio-ext tune" not in alone
+
+
+def test_bytes_say_of_which_layer_they_are() -> None:
+    """384 ranks hand 258 GB to MPI-IO; the MPI library reads 25.9 GB beside that, and writes 266 GB."""
+    (path,) = darshan_rows.shared_data("darshan").glob("jlbez*.darshan")
+    page = dict(mpiio_ext.run_report(path).document["facts"])
+    (logs,) = by_job([(path, convert([path.name], str(path.parent)).tables)])
+    facts = logs.told(None, anonymous=False, low=1e9).document()["facts"]
+    assert page["read, written by the program"] == "80 B, 258 GB"
+    assert facts["read, written at the file system"] == "25.9 GB, 266 GB"
+    assert not {"read, written"} & {*page, *facts}

@@ -105,7 +105,9 @@ def test_a_log_that_is_cut_off_tells_what_is_intact_and_ends_with_1(tmp_path: pa
     done = CliRunner().invoke(main, ["analyze", "logs", str(cut)])
     assert done.exit_code == 1
     assert "cut.darshan: partial: STDIO left out: the log is cut off before its end\n" in done.stderr
-    facts = [line for line in run("logs", whole).stdout.splitlines() if line.startswith("  read, written")]
+    facts = [
+        line for line in run("logs", whole).stdout.splitlines() if line.startswith("  read, written at the file system")
+    ]
     assert facts[0] in done.stdout and "not known" not in facts[0]
     assert "a log is partial: what it has lost is not counted" in done.stdout
 
@@ -181,7 +183,7 @@ def test_a_log_that_cannot_be_read_is_told_where_the_job_is(tmp_path: pathlib.Pa
     ]
     logs[1].write_bytes(logs[1].read_bytes()[:300])
     words = "1 log, of which nothing is counted"
-    assert told(logs, status=1)[0]["facts"]["read, written"] == "0 B, 67.1 MB"  # not 67,108,864 B
+    assert told(logs, status=1)[0]["facts"]["read, written at the file system"] == "0 B, 67.1 MB"  # not 67,108,864 B
     assert told(logs, status=1)[0]["facts"]["not read"] == f"{words}: 1.darshan"
     assert f"{words}: 1.darshan" in run("logs", *logs, status=1).stdout
     assert told(logs, "--anonymous", status=1)[0]["facts"]["not read"] == words

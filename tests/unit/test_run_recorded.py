@@ -85,7 +85,7 @@ def test_bytes_of_figures_are_those_of_the_files(folder: str, tmp_path: pathlib.
     began_ns = recordings.heads([tmp_path])[0].started_ns - SECOND // 140
     note_launch(tmp_path, began_ns, began_ns + SECOND // 25)
     document = of_folder(tmp_path)
-    assert facts(document)["read, written"] == "0 B, 21 MB" and "too little" not in document["sentence"]
+    assert facts(document)["read, written by the program"] == "0 B, 21 MB" and "too little" not in document["sentence"]
     (row,) = document["files"]
     assert row["written_bytes"] == 20 * SIZE
     for chart in document["charts"][1:]:
@@ -105,7 +105,7 @@ def test_processes_without_mpi_side_by_side(tmp_path: pathlib.Path) -> None:
     for start_s, seconds in ((0.0, 2.0), (1.0, 2.0), (5.0, 1.0)):
         record(tmp_path, ["/d/a"], writes([1], start_s, seconds))
     document = of_folder(tmp_path)
-    assert facts(document)["processes"] == "2" and facts(document)["read, written"] == "0 B, 62.9 MB"
+    assert facts(document)["processes"] == "2" and facts(document)["read, written by the program"] == "0 B, 62.9 MB"
     assert document["files"][0]["time_s"] <= 6.001
     levels = next(one for one in document["charts"] if one["kind"] == "ranks")["data"]["levels"]["writes"]
     assert [any(row) for row in levels] == [True, True]
@@ -118,7 +118,9 @@ def test_programs_beside_the_one_with_mpi_are_named(tmp_path: pathlib.Path) -> N
     document = of_folder(tmp_path)
     (notice,) = (text for text in document["notices"] if "ran beside" in text)
     assert "(9.44 MB written)" in notice and "are not in these numbers" in notice
-    assert facts(document)["read, written"] == "0 B, 21 MB" and "beside the one with it" in page(document)
+    assert facts(document)["read, written by the program"] == "0 B, 21 MB" and "beside the one with it" in page(
+        document
+    )
 
 
 @pytest.mark.parametrize("thread", [False, True], ids=["process", "thread"])
@@ -135,7 +137,7 @@ def test_what_delegates_write_is_the_programs(thread: bool, tmp_path: pathlib.Pa
     document = of_folder(tmp_path)
     (row,) = document["files"]
     assert (row["written_bytes"], row["who"], row["opens"]) == (40 * SIZE, "both ranks", 2)
-    assert facts(document)["read, written"] == "0 B, 41.9 MB"
+    assert facts(document)["read, written by the program"] == "0 B, 41.9 MB"
     assert row["time_s"] == pytest.approx(2.0, rel=0.01) and document["findings"] == []
     assert "rank 0" not in document["sentence"] and "(2 s of 2.1 s)" in document["sentence"]
     (notice,) = document["notices"]
@@ -224,7 +226,7 @@ def test_what_the_program_asked_for_is_not_what_reached_the_file_system(tmp_path
     document = of_folder(tmp_path)
     assert document["files"][0]["reached"].startswith("40 requests of 1 MiB on average, some of them through mapped")
     assert document["files"][0]["asked"] == row["asked"] and document["findings"] == []
-    assert "16.8 MB" in facts(document)["read, written"]
+    assert "16.8 MB" in facts(document)["read, written by the program"]
 
 
 def test_waiting_for_a_cpu_makes_a_cause_of_times_alone_unsure(tmp_path: pathlib.Path) -> None:
