@@ -7,7 +7,8 @@ Algorithm. Sizes are Darshan's own counts: the common sizes, and ten bins. Offse
 requests of DXT (:class:`mpiio_ext.analytics.diagnosis.activity.Places`), of the file with most requests in the sample;
 ranks are put together to :data:`_GROUPS` groups at most, each with a colour.
 
-Guarantees. What a log does not tell is not drawn. The caption says of how many requests one is drawn.
+Guarantees. What a log does not tell is not drawn. The caption says of how many requests one is drawn, and how many are
+missing: DXT ends early where it runs out of memory.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
+from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
-from mpiio_ext.common.units import count_text, size_text
+from mpiio_ext.common.units import count_text, seconds_text, size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 
 #: Common sizes that are named; groups of ranks with a colour of their own; points that are drawn.
 _MOST_SIZES, _GROUPS, _MOST_POINTS = 4, 6, 512
+#: Share of the requests that POSIX has counted, from which on DXT has all of them.
+_ALL = 0.99
 _DONE = {"read": "reads", "write": "writes"}
 
 
@@ -100,18 +104,39 @@ def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
     ways = [word for word, it in (("reads", (write == 0).any()), ("writes", (write > 0).any())) if it]
     drawn = activity.places.every * step
     sample = f"one request in {drawn:,}" if drawn > 1 else "each request"
+    share, until_s = _traced(activity, files, number)
+    part, lost = (f"{said(share, 'share')} of the ", _LOST) if share < _ALL else ("", "")
     return Chart(
         kind="places",
         name="places",
-        title=f"Offsets over time: {' and '.join(ways)} of {name} by {count_text(len(np.unique(rank)), 'rank')}",
+        title=f"Offsets over time: {part}{' and '.join(ways)} of {name} by {count_text(len(np.unique(rank)), 'rank')}",
         data={
             "series": series,
             "x_label": "time since the start of the job [s]",
             "y_label": "offset in the file",
             "x_range": (0.0, activity.run_time),
-            "caption": f"A point is where {sample} begins (DXT), of the file with most requests; colours: ranks.",
+            "caption": f"A point is where {sample} begins (DXT), of the file with most requests; colours: ranks."
+            + lost.format(share=said(share, "share"), until=seconds_text(until_s)),
         },
     )
+
+
+#: What the caption says where DXT does not have all requests of the file.
+_LOST = (
+    " DXT has {share} of the requests of this file, and none that begins after {until}: where the points of a rank end,"
+    " its requests may go on."
+)
+
+
+def _traced(activity: Activity, files: pa.Table, number: int) -> tuple[float, float]:
+    """Return the share of a file's requests that DXT has, by the counters of POSIX, and when the last one ends (s)."""
+    import pyarrow.compute as pc
+
+    rows = [row for way in (False, True) if (row := activity.rows.get((number, way))) is not None]
+    (counted,) = files.filter(pc.equal(files["file_id"], number)).select(["reads", "writes"]).to_pylist()
+    every = sum(value or 0 for value in counted.values())
+    known = float(sum(row.requests.sum() for row in rows))
+    return known / every if every else 1.0, max((float(row.last.max()) for row in rows), default=0.0)
 
 
 def _points(edges: Any, group: int, offset: Any, start: Any) -> dict[str, Any]:

@@ -47,6 +47,8 @@ _LEVELS, _STEP = 24, 6
 _LEAST = 0.002
 _COLUMNS = ("what", "first rank", "last rank", "from [s]", "to [s]")
 _UNITS = {"s": "time [s]", "B": "bytes"}
+#: What a caption says where DXT ran out of memory, or is damaged.
+LOST = " DXT ended early, or is damaged: requests are missing in the picture."
 WIDTH_IN = 12.2  # as wide as a page in a window of 1280 pixels
 #: Bands from which on two are one where it is narrow.
 _NARROW_BANDS = 24
@@ -87,7 +89,9 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
     if recorded is not None:
         meant = [_MEANT[name] for planes, name, _ in _KINDS if name in _MEANT and line[list(planes)].any()]
         spread = f" Of MPI-IO calls, {'; '.join(meant)}." if meant else ""
-    title = _finding(line, activity) if seconds else _when(levels, activity)
+    title, lost = _finding(line, activity) if seconds else _when(levels, activity), ""
+    if activity.partial and source == "DXT":
+        title, lost = title.replace("Ranks over time", "Ranks over time, as far as DXT has them", 1), LOST
     values = dict(zip(_PLANES, line, strict=False))
     exact = exactly(values, "s" if seconds else "B", activity.run_time / bins)
     return Chart(
@@ -102,7 +106,7 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
             "x_label": "time since the start of the job [s]",
             "y_label": "rank",
             "caption": f"Each row is {'a band of the ranks' if activity.processes > bands else 'a rank'}; heights:"
-            f" {heights} ({source}), in quarters; thin lines: less than half of one.{spread}",
+            f" {heights} ({source}), in quarters; thin lines: less than half of one.{spread}{lost}",
         },
     )
 

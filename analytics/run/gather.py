@@ -56,6 +56,8 @@ _WORDS = (
     (" (HEATMAP)", ""),
     (", --low-bandwidth)", ")"),
     ("DXT has", "the recordings have"),
+    ("as far as DXT has them", "as far as they are recorded"),
+    ("DXT ended early, or is damaged", "The recordings are not whole"),
     ("HEATMAP has", "the recordings have"),
     ("counted by Darshan", "counted"),
     ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),

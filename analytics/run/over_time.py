@@ -11,7 +11,7 @@ import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
 from mpiio_ext.analytics.diagnosis.activity import BANDS, BINS, Activity, Line
-from mpiio_ext.analytics.report.timeline import exactly, rank_chart
+from mpiio_ext.analytics.report.timeline import LOST, exactly, rank_chart
 from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
 from mpiio_ext.common.units import seconds_text, size_text
 
@@ -57,21 +57,22 @@ def charts(path: Path, activity: Activity, every: float) -> list[Chart]:
         mapped, own, bin_s = _mapped(path, activity.processes, activity.run_time)
     except DamagedLogError:
         mapped, own, bin_s = np.zeros(0), np.zeros(0), 0.0
-    if not moved.any():
+    if not moved.any() or (activity.partial and mapped.sum() > moved.sum()):
         moved, width, source = mapped, bin_s, "HEATMAP"
     if not moved.any() or moved.sum() < _TOO_MUCH * every:
         return []
     line = np.concatenate([moved, np.zeros((1, *moved.shape[1:]))])
     heat = rank_chart(dataclasses.replace(activity, source="HEATMAP", line=line, bands=line.shape[1]))
     assert heat is not None
-    caption = str(heat.data["caption"]).partition(" Metadata calls")[0].replace("(HEATMAP)", f"({source})")
+    lost = LOST if activity.partial and source == "DXT" else ""
+    caption = str(heat.data["caption"]).partition(" Metadata calls")[0].replace("(HEATMAP)", f"({source})") + lost
     exact = heat.data["exact"]
     if own.any():  # the data beside the map are those of the recording, not those of the bins that are drawn
         exact = exactly(dict(zip(("reads", "writes"), own, strict=True)), "B", bin_s)
     heat = dataclasses.replace(
         heat, name="heat", title="Bytes by rank and time", data={**heat.data, "exact": exact, "caption": caption}
     )
-    return [_bandwidth(moved.sum(axis=1), activity.run_time, width, source), heat]
+    return [_bandwidth(moved.sum(axis=1), activity.run_time, width, source, lost), heat]
 
 
 def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Chart | None:
@@ -127,7 +128,7 @@ def _steps(name: str, title: str, series: Sequence[Mapping[str, Any]], run_s: fl
     )
 
 
-def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:
+def _bandwidth(moved: Line, run_s: float, width: float, source: str, lost: str) -> Chart:
     step = run_s / BINS
     starts = [step * place for place in range(BINS)]
     series = [
@@ -135,7 +136,7 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str) -> Chart:
         for way, (name, look) in enumerate(_LOOKS)
         if moved[way].any()
     ]
-    told = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source})."
+    told = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source}).{lost}"
     return _steps("bandwidth", _peaks(series, starts, max(step, width)), series, run_s, told)
 
 

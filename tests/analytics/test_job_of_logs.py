@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+import mpiio_ext
 from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.diagnosis.together import LogTime, explained, running, stretches, together
 from mpiio_ext.analytics.report.findings import Known
@@ -282,6 +283,25 @@ def test_sizes_and_places_of_requests_are_drawn_where_the_log_has_them(tmp_path:
         text = Page((tmp_path / "job.html").read_text()).text
         assert "Sizes of requests: most reads are of 1 KiB to 10 KiB" in text
         assert ("Offsets over time: " in text) == places and ("random_reads.dat by 4 ranks" in text) == places
+
+
+@pytest.mark.parametrize("log", ["random_reads-4-dxt", "small_independent-4-dxt"])
+def test_pictures_say_that_dxt_ended_early(log: str, tmp_path: pathlib.Path) -> None:
+    """DXT of one log had no room for more than 209,704 of 1,200,256 requests: these end at 0.57 s of 2.16 s."""
+    path, early = darshan_rows.shared_data("known_truth", f"{log}.darshan"), log.startswith("random")
+    run("logs", path, "-o", tmp_path / "job.html")
+    charts = mpiio_ext.run_report(path).document["charts"]
+    told = (
+        Page((tmp_path / "job.html").read_text()).text,
+        str([(one["title"], one["data"].get("caption")) for one in charts]),
+    )
+    for text in told:
+        assert ("Offsets over time: 17 % of the reads and writes of random_reads.dat" in text) == early
+        assert ("DXT has 17 % of the requests of this file, and none that begins after 573 ms" in text) == early
+        assert ("Ranks over time, as far as DXT has them: " in text) == early
+        assert ("DXT ended early, or is damaged: requests are missing in the picture." in text) == early
+        assert ("Offsets over time: writes of small_independent.dat" in text) != early
+    assert ("in steps of 100 ms (HEATMAP)." in told[1]) == early, "HEATMAP has the bytes to the end"
 
 
 def test_the_page_of_a_job_with_several_logs(tmp_path: pathlib.Path) -> None:
