@@ -43,6 +43,8 @@ _SMALL, _FEWEST = 1 << 14, 1000
 _COLLECTS = ("Use collective calls",)
 #: A step that makes a request of each piece: it costs where these are many.
 _PIECES = "ds_write=disable"
+#: Causes whose time passes outside of I/O calls, too: ranks wait for their turn in calls of other kinds.
+_OUTSIDE = ("turns",)
 #: Causes whose time is that of waits, of all ranks on average.
 _WAITS = ("late_rank", "waiting_calls", "exchange")
 
@@ -55,7 +57,7 @@ def _longest(finding: Mapping[str, Any], spent: Spent) -> tuple[float, str]:
         time_s, of = spent.waiting_s, "the time of the rank that waits most"
     if inside > time_s:
         time_s, of = inside, "the time in the MPI-IO calls that make these requests"
-    return min(time_s, spent.io_s), of
+    return min(time_s, spent.run_s if finding["cause"] in _OUTSIDE else spent.io_s), of
 
 
 def bound_s(finding: Mapping[str, Any], spent: Spent) -> float:

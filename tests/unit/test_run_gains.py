@@ -35,7 +35,7 @@ def test_a_gain_by_counts() -> None:
 
 
 def test_a_bound_beyond_the_time_of_its_finding_says_whose_it_is() -> None:
-    """Never more than the time in I/O."""
+    """Never more than the time in I/O, but where ranks wait outside of it."""
     spent = opening.Spent(io_s=16.0, run_s=20.0, waiting_s=4.0)
     late: dict[str, Any] = {"cause": "late_rank", "time": {"value": 2.0}, "files": [], "evidence": []}
     assert gains.bound(late, spent) == "at most 20 % of the run, the time of the rank that waits most"
@@ -45,6 +45,8 @@ def test_a_bound_beyond_the_time_of_its_finding_says_whose_it_is() -> None:
     small = late | {"cause": "small_requests", "evidence": inside}
     assert gains.bound(small, spent) == "at most 80 % of the run, the time in the MPI-IO calls that make these requests"
     assert gains.bound_s(small, spent) == 16.0
+    turns = late | {"cause": "turns", "time": {"value": 19.0}}
+    assert gains.bound(turns, spent) == "at most 95 % of the run, the time in which ranks wait for their turn"
 
 
 def _within(log: pathlib.Path) -> int:
