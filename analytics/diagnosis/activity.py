@@ -112,6 +112,8 @@ class Row:
     blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
     stripe_time, stripe_bytes : array
         Seconds and bytes of requests within one stripe, for each place of the layout.
+    pauses : array
+        The longest times between requests in which no rank is in one (s).
     """
 
     ranks: Whole
@@ -135,6 +137,7 @@ class Row:
     late_share: float = 0.0
     stripe_time: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
     stripe_bytes: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
+    pauses: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
 
     @property
     def together(self) -> float:
@@ -283,7 +286,8 @@ class Activity:
     heat : mapping of bool to array
         Bytes by rank, of HEATMAP; empty without it.
     in_turn : mapping of bool to tuple
-        Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins.
+        Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins. Ranks of
+        which one begins in the bin in which another ends count as one, where all of them do so.
     durations : mapping of bool to array (sizes, windows, durations)
     common : mapping of str to mapping of int to int
         Of MPI-IO and of POSIX: sizes (B) that are common among the accesses of a file, and how many have them.

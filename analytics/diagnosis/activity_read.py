@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 #: Requests that are looked at together; blocks that are kept of a file.
 _BATCH = 1 << 18
 _MOST_BLOCKS = 1 << 20
+#: Times without a request that are kept of a file.
+_MOST_PAUSES = 1 << 12
 #: Sizes of accesses that are taken from each of the pieces in which records come.
 _MOST_COMMON = 64
 #: Versions of modules from which on their counters are looked at: those that diagnoses were compared with.
@@ -230,13 +232,14 @@ def _add_heat(found: Activity, log: DarshanFile) -> None:
         bins.append((both > 0).astype(float))
     found.heat = {False: moved[0], True: moved[1]}
     if bins:
-        there = np.zeros((2, max(each.shape[1] for each in bins)))
+        there, begun = np.zeros((2, max(each.shape[1] for each in bins))), np.zeros(2)
         for each in bins:
             there[:, : each.shape[1]] += each
-        any_rank = (there > 0).sum(axis=1)
-        found.in_turn = {
-            bool(way): (float(there[way].sum() / max(any_rank[way], 1)), int(any_rank[way])) for way in (0, 1)
-        }
+            begun += np.maximum(np.diff(each, prepend=0.0), 0.0).sum(axis=1)
+        any_rank, every = (there > 0).sum(axis=1), there.sum(axis=1)
+        over = (every >= 2 * begun) & (every - begun < any_rank)  # where one begins, another ends: in turn
+        together = np.where(over & (any_rank > 0), 1.0, every / np.maximum(any_rank, 1))
+        found.in_turn = {bool(way): (float(together[way]), int(any_rank[way])) for way in (0, 1)}
         if found.source == "HEATMAP":
             found.wall = {bool(way): float(any_rank[way]) * width for way in (0, 1)}
             moving = (np.flatnonzero((there > 0).any(axis=0)) * width).astype(np.float64)
@@ -308,6 +311,11 @@ def _batches(log: DarshanFile, module: str, found: Activity) -> Iterator[_Batch]
         yield _Batch(kept)
 
 
+def _pauses(start: Numbers, end: Numbers) -> Numbers:
+    """Return the longest times between intervals, which are apart and in order."""
+    return np.sort(start[1:] - end[:-1])[-_MOST_PAUSES:]
+
+
 class _Sums:
     """Sums of one file in one direction, while batches come."""
 
@@ -355,6 +363,7 @@ class _Sums:
             late_share=late_share,
             stripe_time=self.stripe[0],
             stripe_bytes=self.stripe[1],
+            pauses=_pauses(*self.union.parts()),
         )
 
     def add_blocks(self, blocks: Whole, rank: int) -> None:

@@ -18,10 +18,10 @@ from __future__ import annotations
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
-from mpiio_ext.analytics.diagnosis.activity import WINDOWS, Activity
+from mpiio_ext.analytics.diagnosis.activity import WINDOWS, Activity, Row
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_calls import sieving
-from mpiio_ext.analytics.diagnosis.model import Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -43,38 +43,67 @@ def turns(case: Case) -> Finding | None:
         span = float(row.last.max() - row.first.min())
         busy = float(row.busy.sum() / max(float(row.busy.max()), 1e-12))  # else one rank is in requests, and the others
         enough = case.movers[place] >= limits.taking_turns and busy >= 2 and row.requests.sum() >= 3 * len(row.ranks)
-        if enough and row.together <= limits.in_turn and row.wall >= 0.7 * span:
+        synced = _synced(case, place, row)
+        sure = row.wall >= limits.turning * span
+        if enough and row.together <= limits.in_turn and (sure or row.wall + synced >= limits.turning_calls * span):
             evidence = [
                 *case.evidence("ranks in a request at once, on average", row.together, "count"),
                 *case.evidence("time from the first request to the end of the last", span, "s"),
                 *case.evidence("of it, some rank is in a request", row.wall / span, "share"),
+                *(case.evidence("time in syncs, while no rank is in a request", synced, "s") if synced else []),
             ]
-            return _turns(case, _one(case, place), row.wall, float(case.movers[place]), evidence, sure=True)
-    seen = case.activity
+            why = "DXT has each request of each rank" + ("" if sure else "; syncs between them are known by their sum")
+            time, moving = row.wall + synced, float(case.movers[place])
+            return _turns(case, _one(case, place), time, moving, evidence, "high" if sure else "medium", why)
+    return _turns_by_heatmap(case, alone)
+
+
+def _synced(case: Case, place: int, row: Row) -> float:
+    """Return the time (s) in all syncs of a file, where no rank is in a request during nearly any of them; else 0.
+
+    DXT has no syncs. By the counters it is known how many there are, and how long they take together: so often, at
+    least, the file has a pause as long as most of a sync.
+    """
+    syncs = float(case.calls[place].syncs)
+    every = float(np.nan_to_num(case.files["write_time"][place])) - float(row.busy.sum())
+    if not (case.write and syncs >= 2 and every > 0):
+        return 0.0
+    apart = float((row.pauses >= 0.5 * every / syncs).sum()) >= 0.9 * (syncs - 1)  # the last one is behind all requests
+    return every if apart else 0.0
+
+
+def _turns_by_heatmap(case: Case, alone: Flags) -> Finding | None:
+    """Bytes of one rank in each bin of time, while calls of all ranks take about as long as the time that passes."""
+    seen, limits = case.activity, case.limits
     if not alone[case.files.critical].all():
         return None
     if seen is None or any(case.complete):
         return None
     together, bins = seen.in_turn.get(case.write, (0.0, 0))
-    if not 0 < together <= limits.in_turn:
+    calls = case.total("{time}", case.files.critical) / max(case.swept, 1e-12)
+    if not 0 < together <= limits.in_turn or not limits.turning_calls <= calls <= limits.in_turn:
         return None
     moved = seen.heat[case.write]
     ranks = float(moved.sum() / max(float(moved.max()), 1.0))
     if ranks < limits.taking_turns or bins < 2 * ranks:
         return None
-    evidence = case.evidence("ranks that move bytes in a bin of time with any (HEATMAP)", together, "count")
-    return _turns(case, case.files.critical, case.time, ranks, evidence)
+    evidence = [
+        *case.evidence("ranks that move bytes in a bin of time with any (HEATMAP)", together, "count"),
+        *case.evidence("ranks in calls at once, on average", calls, "count"),
+    ]
+    why = "HEATMAP has bytes by rank and bin of time, not calls"
+    return _turns(case, case.files.critical, case.time, ranks, evidence, "medium", why)
 
 
 def _turns(
-    case: Case, chosen: Flags, time: float, moving: float, evidence: list[Evidence], *, sure: bool = False
+    case: Case, chosen: Flags, time: float, moving: float, evidence: list[Evidence], confidence: Confidence, why: str
 ) -> Finding | None:
     return case.finding(
         "turns",
         f"Ranks take turns: many {case.files.direction} the data, and only one of them at a time.",
         time * (1 - 1 / max(moving, 2.0)),
-        "high" if sure else "medium",
-        "DXT has each request of each rank" if sure else "HEATMAP has bytes by rank and bin of time, not calls",
+        confidence,
+        why,
         [*case.evidence("ranks that move data", moving, "count"), *evidence],
         [say.at_once(case.files.direction)],
         chosen,

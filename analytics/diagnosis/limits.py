@@ -101,6 +101,9 @@ class Limits:
         Ranks that move data from which on they can take turns.
     in_turn : float
         Ranks in a request at once, on average, up to which they are called to take turns.
+    turning, turning_calls : float
+        Share of the time from the first request to the end of the last in which some rank is in a request, and what all
+        ranks together are in calls over that time, from which on they take turns: ranks that pause meet seldom, too.
     waits : float
         Time in MPI-IO calls over that in their requests from which on the calls are said to wait.
     late : float
@@ -173,6 +176,8 @@ class Limits:
     aggregators_per_ost: float = 4.0
     taking_turns: float = 3.0
     in_turn: float = 1.2
+    turning: float = 0.7
+    turning_calls: float = 0.8
     waits: float = 1.5
     late: float = 0.3
     own_share: float = 0.5

@@ -289,8 +289,10 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("turns",),
         "Ranks work one after the other.",
-        "{taking_turns} ranks move data, and at most {in_turn} are in a request at once, on average (DXT, HEATMAP).",
-        "DXT has all requests",
+        "{taking_turns} ranks move data, and at most {in_turn} are in a request at once, on average (DXT, HEATMAP)."
+        " Some rank is in a request for {turning} of the time from the first to the last (DXT); or all of them"
+        " together are in calls for {turning_calls} of it (HEATMAP; DXT, where no rank is in a request during syncs).",
+        "DXT has all requests, and some rank is in one for {turning} of the time",
         ("Ranks take turns: ",),
         (Offer(_ALWAYS, say.at_once),),
     ),

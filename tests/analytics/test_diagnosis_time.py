@@ -7,8 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+import mpiio_ext
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
 from mpiio_ext.analytics.diagnosis.activity import BINS, WINDOWS, Activity, Calls, Row
+from mpiio_ext.analytics.diagnosis.activity_read import activity_of
+from mpiio_ext.analytics.report.findings import Known, diagnoses
+from mpiio_ext.analytics.sources.darshan import convert
+from support import cbuild
 from support.quiet_rows import JOB, file, small
 
 MIB = 1 << 20
@@ -38,7 +43,7 @@ def row(busy: list[float], wall: float, moved: list[float] | None = None, **rest
         np.array(moved),
         np.array(busy),
         np.zeros(ranks),
-        np.full(ranks, wall),
+        rest.pop("last", np.full(ranks, wall)),
         wall=wall,
         called=rest.pop("called", wall),
         **rest,
@@ -101,6 +106,53 @@ def test_turns_by_heatmap_are_possible() -> None:
     found = told(seen(source="HEATMAP", heat=heat, in_turn={True: (1.0, 40)}))
     assert high(found) == [] and found.findings[0].cause == "turns"
     assert "turns" not in causes(told(seen(source="HEATMAP", heat=heat, in_turn={True: (4.0, 40)})))
+
+
+@pytest.mark.parametrize(
+    ("log", "cause"),
+    [
+        ("turns_synced-4-dxt", True),  # DXT has 0.31 s of 1.1 s, syncs are the rest
+        ("turns-8-heat", True),  # where one rank ends and the next one begins, a bin has both
+        ("together_synced-4-dxt", False),
+        ("alone-4-heat", False),
+        ("alone_synced-4-heat", False),
+    ],
+)
+def test_turns_on_logs_of_known_programs(log: str, cause: bool) -> None:
+    """``tests/samples/turns/README.md`` has what the programs do."""
+    path = cbuild.ROOT / "tests" / "samples" / "turns" / f"{log}.darshan"
+    tables = convert([path.name], str(path.parent)).tables
+    (one,) = diagnoses(tables, Known(activity=activity_of(path, tables)))
+    found = {each["cause"]: each["confidence"] for each in one["document"]["findings"]}
+    assert found.get("turns") == ("medium" if cause else None), found
+    sentence = mpiio_ext.run_report(path).sentence
+    assert ("No cause is certain; possibly all of these " in sentence and "by one rank at a time" in sentence) == cause
+
+
+@pytest.mark.parametrize(
+    ("pause", "syncs", "write_time", "cause"),
+    [
+        (0.1, 80, 10.0, "turns"),  # as many pauses as syncs, as long as these
+        (0.04, 80, 10.0, None),  # a rank writes while another one syncs
+        (0.1, 120, 10.0, None),
+        (0.1, 80, 4.0, None),  # ranks pause otherwise
+        (0.1, 0, 10.0, None),
+    ],
+)
+def test_syncs_between_turns(pause: float, syncs: int, write_time: float, cause: str | None) -> None:
+    """8 ranks are in requests for 2 s of 10 s, one at a time."""
+    one = row([0.25] * 8, 2.0, last=np.full(8, 10.0), pauses=np.full(79, pause))
+    calls = {1: Calls(syncs=syncs)}
+    found = causes(told(seen(one, calls=calls, wall={True: 2.0}), write_time=write_time, slowest_rank_time=1.25))
+    assert found.get("turns") == ("medium" if cause else None)
+
+
+@pytest.mark.parametrize(("write_time", "cause"), [(7.0, False), (8.0, True), (12.0, True), (13.0, False)])
+def test_turns_by_heatmap_take_the_time_that_passes(write_time: float, cause: bool) -> None:
+    """Less than that: ranks pause, and meet seldom. More: several are in calls at once."""
+    heat = {True: np.full(8, 100.0 * MIB)}
+    found = told(seen(source="HEATMAP", heat=heat, in_turn={True: (1.0, 40)}), write_time=write_time)
+    assert ("turns" in causes(found)) == cause
 
 
 def test_what_dxt_or_heatmap_have_lost_is_said() -> None:
