@@ -254,7 +254,8 @@ def _without_cause(told: Sequence[Document], spent: Spent) -> str:
     first = next(iter(spent.files), None)
     each, what = _each(first, way) if said and len(spent.files) == 1 and first is not None else (0.0, "")
     said += f", in {what} of {mean_text(each)}" if each and low else ""
-    right = bool(said) and (not low or each >= LARGE) and not any(one["findings"] for one in told)
+    side_by_side = seconds * _MOST <= spent.io_s  # else a rank pauses, or waits where no counter is: maybe for its turn
+    right = bool(said) and (not low or (each >= LARGE and side_by_side)) and not any(one["findings"] for one in told)
     right &= spent.waiting_s < _MOST * spent.io_s  # ranks have not as much to do
     if len(spent.files) > 1 and first is not None and first["time_s"] >= _MOST * spent.io_s:
         said += f"; most of the time was that of `{first['file'].rsplit('/', 1)[-1]}`"

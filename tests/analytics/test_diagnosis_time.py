@@ -129,6 +129,12 @@ def test_turns_on_logs_of_known_programs(log: str, cause: bool) -> None:
     assert ("No cause is certain; possibly all of these " in sentence and "by one rank at a time" in sentence) == cause
 
 
+def test_turns_that_heatmap_does_not_resolve_are_not_called_right() -> None:
+    """Large requests at 46 MB/s: a rank is in calls for 0.27 s of 1.1 s, and waits for its turn else."""
+    path = cbuild.ROOT / "tests" / "samples" / "turns" / "turns_short-4-heat.darshan"
+    assert mpiio_ext.run_report(path).sentence.endswith("in requests of 1 MiB.")
+
+
 @pytest.mark.parametrize(
     ("pause", "syncs", "write_time", "cause"),
     [

@@ -333,6 +333,7 @@ def test_large_requests_need_no_change_however_slow() -> None:
     for each, words in ((4 << 20, "in requests of 4 MiB; nothing to change."), (4096, "in requests of 4 KiB.")):
         files = [{"file": "/a", "mean_write_bytes": each, "time_s": 9.0}]
         assert said([side("write", 1.6e9, 2e8, low=True)], files=files).endswith(words)
+        assert "nothing to change" not in said([side("write", 1.6e9, 7e7, low=True)], files=files)  # 23 s, a rank 10 s
     assert said([side("write", 18e9, 2e9, low=False)], waiting_s=6.0).endswith("which is not low.")  # not alike
 
 
