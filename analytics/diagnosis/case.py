@@ -311,14 +311,14 @@ class Case:
     def again(self) -> Numbers:
         """Return how often the bytes of each file up to the last one are moved; NaN where that is less than twice.
 
-        And where ranks do not all read: who reads again what he has read at random places, or what MPI-IO is about to
-        overwrite, is another thing.
+        And where ranks do not all read: who reads again in small pieces what he has read at random places, or what
+        MPI-IO is about to overwrite, is another thing.
         """
         files, limits = self.files, self.limits
         in_order, several = self.per_file["non_consecutive"] < limits.non_consecutive, files["ranks"] > 1
-        in_order |= self.shifted
+        in_order |= self.shifted | (self.request_bytes >= limits.small_bytes / 2)
         if self.write:
-            return np.where(in_order | (self.request_bytes >= limits.small_bytes / 2), self._rewritten, np.nan)
+            return np.where(in_order, self._rewritten, np.nan)
         ends = files["max_offset_read"] + 1
         again: Numbers = np.where(ends > 1, files["bytes_read"] / np.maximum(ends, 1.0), np.nan)
         each = (several & (again <= 1.1 * files["ranks"])) | in_order

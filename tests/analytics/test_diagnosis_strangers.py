@@ -316,6 +316,33 @@ def test_a_bandwidth_is_that_of_distinct_bytes(end: int, low: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("columns", "confidence"),
+    [
+        ({"ranks": 4, "max_offset_read": 32 * MIB - 1, "slowest_rank_bytes": 200 * MIB}, "high"),
+        ({"ranks": 1, "max_offset_read": 40 * MIB - 1}, "medium"),
+        ({"ranks": 4, "max_offset_read": 800 * MIB - 1, "slowest_rank_bytes": 200 * MIB}, None),
+        ({"ranks": 4, "max_offset_read": 32 * MIB - 1, "reads": 12800, "read_size_10k_100k": 12800}, None),
+    ],
+    ids=["of a shared file", "of one rank", "once", "small ones, at random places"],
+)
+def test_large_pieces_are_read_again_whatever_their_order(columns: dict[str, Any], confidence: str | None) -> None:
+    """Requests of 4 MiB jump back after each two: 800 MiB are read of a file of 32 MiB."""
+    requests = {"reads": 200, "consec_reads": 100, "read_size_1m_4m": 0 if "reads" in columns else 200}
+    of_ranks = {"slowest_rank_time": 9.0, "fastest_rank_bytes": columns.get("slowest_rank_bytes"), "read_time": 36.0}
+    row = file(
+        0,
+        10,
+        "read",
+        processes=4,
+        bytes_read=800 * MIB,
+        mpiio_coll_reads=None,
+        mpiio_indep_reads=None,
+        **{**requests, **of_ranks, **columns},
+    )
+    assert causes(made([row], "read", processes=4)).get("redundant_reads") == confidence
+
+
+@pytest.mark.parametrize(
     ("changed", "cause"),
     [
         ({}, "redundant_writes"),
