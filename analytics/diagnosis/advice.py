@@ -62,6 +62,14 @@ def no_sieving() -> list[Advice]:
     ]
 
 
+def write_without_reading() -> Advice:
+    """Blocks that the program reads before it overwrites them."""
+    return Advice(
+        "Do not read blocks that are overwritten as a whole; keep in memory those of which a part changes, and write"
+        " each once, when all its changes are known."
+    )
+
+
 def larger_requests(mpiio: bool, *, alone: bool = False) -> Advice:
     """POSIX programs with small requests; `alone`: of one process, which MPI-IO does not help."""
     if mpiio:

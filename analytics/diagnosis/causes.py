@@ -18,6 +18,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_calls import (
     read_amplification,
+    read_before_write,
     read_modify_write,
     shared_pointer,
     shared_pointers,
@@ -330,6 +331,7 @@ def dominant_file(case: Case) -> Finding | None:
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
     slow_ost,
     read_modify_write,
+    read_before_write,
     read_amplification,
     shared_pointer,
     small_requests,

@@ -21,7 +21,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Evidence, Finding
-from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
+from mpiio_ext.analytics.diagnosis.ranks import of_all, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import said
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -302,6 +302,72 @@ def _mean_piece(case: Case, chosen: Flags) -> list[Evidence]:
     requests = float(np.nansum(files.requests("write")[chosen])) if stored > written else 0.0
     mean = written / max(calls, requests, 1.0)
     return case.evidence("mean piece, at most", mean, "B") if 0 < mean < case.limits.small_bytes / 2 else []
+
+
+#: Blocks of a rank from which on it is no chance that it reads each, and then writes it.
+_BLOCKS = 10
+#: How many times as much one of two numbers may be that are called alike.
+_ALIKE = 1.1
+
+
+def _alike(one: Numbers, other: Numbers) -> Flags:
+    return np.asarray((one > 0) & (one <= _ALIKE * other) & (other <= _ALIKE * one))
+
+
+def updated(files: Files, switches: Numbers) -> Flags:
+    """Return for each file whether its blocks are read, each of them, and written right then.
+
+    Reads alternate with writes, of which there are as many, with as many bytes, up to the same last block. What is
+    written first, and then read back, begins with a write.
+    """
+    reads, writes = files.requests("read"), files.requests("write")
+    blocks, ranks = np.minimum(reads, writes), np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    found = (blocks >= _BLOCKS * ranks) & (switches + ranks >= 2 / _ALIKE * blocks)
+    found &= _alike(reads, writes) & _alike(files["bytes_read"], files["bytes_written"])
+    ends = np.abs(files["max_offset_read"] - files["max_offset_written"])
+    found &= ends * np.maximum(writes, 1.0) <= files["bytes_written"]
+    found &= (files["read_start"] <= files["write_start"]) & (files["read_end"] <= files["write_end"])
+    return np.asarray(found)
+
+
+def read_before_write(case: Case) -> Finding | None:
+    """The program itself reads each block before it overwrites it, from front to back.
+
+    At random places that is what an update is.
+    """
+    files, limits = case.files, case.limits
+    switches = np.array([float(calls.switches) for calls in case.calls])
+    chosen = files.critical & updated(files, switches)
+    chosen &= (files["seq_reads"] >= limits.forward * files.requests("read")) & ~case.shifted
+    chosen &= files["seq_writes"] >= limits.forward * files.requests("write")
+    chosen &= files["bytes_written"] >= limits.one_rank_bytes
+    by_library = np.nan_to_num(files["bytes_read"]) - np.nan_to_num(files["mpiio_bytes_read"])
+    chosen &= ~(by_library >= limits.read_modify_write * files["mpiio_bytes_written"])
+    if not chosen.any():
+        return None
+    processes, inside = max(float(np.nan_to_num(case.processes)), 1.0), time_in_calls(files, "both")
+    time, whole = (of_all(files, np.where(it, inside, 0.0), processes) for it in (chosen, True))
+    read, written = (float(files[name][chosen].sum()) for name in ("bytes_read", "bytes_written"))
+    return case.finding(
+        "read_before_write",
+        f"Each block is read before it is overwritten: {said(case.value(read), 'B')} are read, and as much is written,"
+        " in turn.",
+        time,
+        "high",
+        "reads and writes alternate, and have the same bytes and the same last block; whether the program needs what it"
+        " reads, or keeps some of it, is not in the log",
+        [
+            *case.evidence("read", read, "B"),
+            *case.evidence("written", written, "B"),
+            *case.evidence("blocks", float(files.requests("write")[chosen].sum()), "count"),
+            *case.evidence("reads after a write, and writes after a read", float(switches[chosen].sum()), "count"),
+            *case.evidence("time of a rank in these reads and writes", time, "s"),
+        ],
+        [say.write_without_reading()],
+        chosen,
+        at_most=True,
+        whole=max(case.time, whole),
+    )
 
 
 def _within_calls(case: Case) -> Flags:

@@ -132,6 +132,15 @@ TRIGGERS: tuple[Trigger, ...] = (
         (Offer(_ALWAYS, lambda _: say.no_sieving()[0]), Offer(_ALWAYS, lambda _: say.no_sieving()[1])),
     ),
     Trigger(
+        ("read_before_write",),
+        "The program reads each block, and overwrites it then.",
+        "Reads and writes of a file alternate, have as many bytes, of {one_rank_bytes} or more, and the same last"
+        " block; {forward} of either lie behind the one before, and a read is the first.",
+        _ALWAYS,
+        ("Each block is read before it is overwritten",),
+        (Offer(_ALWAYS, lambda _: say.write_without_reading()),),
+    ),
+    Trigger(
         ("read_amplification",),
         "The MPI library reads ranges for pieces.",
         "POSIX reads {amplified} times what MPI-IO does, of a file that is not written.",

@@ -38,6 +38,7 @@ _CAUSES = {
     "Ranks share blocks, stripes or servers": ("unaligned", "contention", "many_osts", "many_aggregators"),
     "More is read than was asked for": (
         "read_modify_write",
+        "read_before_write",
         "read_amplification",
         "redundant_reads",
         "redundant_writes",

@@ -198,6 +198,8 @@ def phrase(finding: Document, direction: str) -> str:
         "root_reads": f"{way}s{at} by {who} alone",
         "few_aggregators": f"collective {way}s{at} that too few aggregators carry out",
         "read_modify_write": _rewriting(way, at, small="mean piece, at most" in known),
+        "read_before_write": f"reads and writes{_where(finding['files'], 'of')} in turn: each block is read before it"
+        " is overwritten",
         "unaligned": f"{way}s{at} that do not begin at blocks of the file system, which several ranks share",
         "slow_file": f"{way}s{at} that take far longer than those of files with as many bytes: a slow server,"
         " or load by others",

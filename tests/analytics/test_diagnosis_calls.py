@@ -395,3 +395,56 @@ def test_data_that_are_read_more_often_than_there_are_ranks(over: int, words: st
 def test_backward_is_not_random(behind: int, words: str) -> None:
     row = file(0, 10, "read", **small("read", seq_reads=behind))
     assert words in told(row, "read").conclusion
+
+
+#: 4 ranks read and write 240 blocks of 1 MiB, in turn, each its own part of the file from front to back.
+IN_TURN: dict[str, Any] = {
+    **FOUR,
+    "file_id": 0,
+    "bytes_read": 240 << 20,
+    "bytes_written": 240 << 20,
+    "reads": 240,
+    "writes": 240,
+    "read_size_1m_4m": 240,
+    "write_size_1m_4m": 240,
+    "consec_reads": 236,
+    "consec_writes": 236,
+    "seq_reads": 239,
+    "seq_writes": 239,
+    "max_offset_read": (240 << 20) - 1,
+    "max_offset_written": (240 << 20) - 1,
+    "read_start": 1.6e9,
+    "read_end": 1.6e9 + 9.9,
+    "write_start": 1.6e9 + 0.1,
+    "read_time": 19.0,
+    "write_time": 20.0,
+    "slowest_rank_time": 9.9,
+    "slowest_rank_bytes": 120 << 20,
+    "fastest_rank_bytes": 120 << 20,
+    "mpiio_coll_writes": None,
+    "mpiio_indep_writes": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("what", "columns", "switches", "cause"),
+    [
+        ("updates", {}, 476, True),
+        ("as many with gaps", {"consec_reads": 0, "consec_writes": 0}, 476, True),
+        ("a copy within the file", {"max_offset_written": (480 << 20) - 1}, 476, False),
+        ("read back", {"read_start": 1.6e9 + 0.2, "read_end": 1.6e9 + 10}, 476, False),
+        ("all is read, then written", {}, 8, False),
+        ("twice as much is read", {"bytes_read": 480 << 20, "reads": 480, "read_size_1m_4m": 480}, 476, False),
+        ("at random places", {"seq_reads": 120, "seq_writes": 120, "consec_reads": 0, "consec_writes": 0}, 476, False),
+        ("a header", {"bytes_read": 4000, "bytes_written": 4000}, 476, False),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_blocks_that_are_read_before_they_are_overwritten(
+    what: str, columns: dict[str, Any], switches: int, cause: bool
+) -> None:
+    activity = Activity("", 4, 12.0, calls={0: Calls(switches=switches)})
+    for way in ("read", "write"):
+        found = told(file(0, 10, **{**IN_TURN, **columns}), way, activity)
+        assert (causes(found).get("read_before_write") == "high") == cause, what
+        assert ("252 MB are read, and as much is written, in turn" in found.conclusion) == cause, what
