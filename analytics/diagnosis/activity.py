@@ -177,7 +177,8 @@ class Calls:
     apart : tuple of float, float, float
         Seconds that the rank with least of them, an average one, and the one with most spend in MPI-IO calls of any
         kind; zeros if not known.
-    first : the rank with least of them; -1 if not known.
+    first, last : the rank with least of them, and that with most; -1 if not known.
+    more : bytes that the last one moves by MPI-IO beyond the first one.
     alike : that rank and the one with most move the same number of bytes by MPI-IO, and any.
     unclosed : MPI-IO has opened it, and no call has closed it.
     asked : mapping of bool to array (5)
@@ -205,6 +206,8 @@ class Calls:
     given: float = 0.0
     apart: tuple[float, float, float] = (0.0, 0.0, 0.0)
     first: int = -1
+    last: int = -1
+    more: float = 0.0
     alike: bool = False
     unclosed: bool = False
     asked: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
@@ -316,6 +319,13 @@ class Activity:
     places: Places = dataclasses.field(default_factory=lambda: Places())
     partial: bool = False
     lost: bool = False
+
+    def time_up_to(self, size: float, write: bool) -> tuple[float, float]:
+        """Return the time (s) of all ranks in requests of DXT of at most that size (B), and in all; else zeros."""
+        if (counts := self.durations.get(write)) is None:
+            return 0.0, 0.0
+        spent = (counts.sum(axis=1) * 2.0 ** (np.arange(counts.shape[2]) / 2 - 24)).sum(axis=1)
+        return float(spent[2.0 ** (np.arange(len(spent)) / 4) <= size].sum()), float(spent.sum())
 
     def renamed(self, numbers: Mapping[int, int]) -> Activity:
         """Return the same with other numbers of files."""

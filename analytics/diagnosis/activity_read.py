@@ -132,7 +132,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
         shares = _largest_shares(part, found.processes)
         _add_sizes(found, part)
         _add_common(found, part, "MPI-IO")
-        for file, rank, opened, synced, timed, (first, least, _, most) in zip(
+        for file, rank, opened, synced, timed, (first, least, last, most) in zip(
             part["file"].tolist(),
             part["rank"].tolist(),
             opens.tolist(),
@@ -154,7 +154,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
             calls.opening = max(calls.opening, rest / ranks)
             if rank < 0 and longest > 0:
                 calls.apart = (shortest, (reading + writing + rest) / ranks, longest)
-                calls.first, calls.alike = first, least == most > 0
+                calls.first, calls.last, calls.alike, calls.more = first, last, least == most > 0, float(most - least)
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
                 inside = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
                 mpi[way] = max(mpi[way], inside)

@@ -24,7 +24,7 @@ from mpiio_ext.analytics.diagnosis.causes_calls import (
     shared_pointers,
     tiny_calls,
 )
-from mpiio_ext.analytics.diagnosis.causes_imbalance import stragglers
+from mpiio_ext.analytics.diagnosis.causes_imbalance import pieces_of_one, stragglers
 from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, few_writers, metadata, root_writes, syncs
 from mpiio_ext.analytics.diagnosis.causes_storage import (
     contention,
@@ -127,16 +127,14 @@ def _reopened(case: Case) -> Flags:
 
 def _small_part(case: Case, chosen: Flags) -> float:
     """Return the share of the time in requests that small ones have: of DXT, where all are of these files; else 1."""
-    counts = None if case.activity is None else case.activity.durations.get(case.write)
     if (
-        counts is None
+        case.activity is None
         or not (np.array(case.complete) | ~case.files.critical).all()
         or (case.exclusive[chosen].sum() < 0.9 * case.time)
     ):
         return 1.0
-    spent = (counts.sum(axis=1) * 2.0 ** (np.arange(counts.shape[2]) / 2 - 24)).sum(axis=1)
-    small = 2.0 ** (np.arange(len(spent)) / 4) <= case.limits.small_bytes
-    return float(spent[small].sum() / spent.sum()) if spent.sum() > 0 else 1.0
+    small, spent = case.activity.time_up_to(case.limits.small_bytes, case.write)
+    return small / spent if spent > 0 else 1.0
 
 
 def serialised(case: Case) -> Finding | None:
@@ -334,6 +332,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     read_before_write,
     read_amplification,
     shared_pointer,
+    pieces_of_one,
     small_requests,
     redundant_reads,
     contention,
@@ -373,6 +372,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     ),
     "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
+    "pieces_of_one": ("small_requests", "stragglers", "few_aggregators", "root_writes", "root_reads", "slowed_down"),
     "small_requests": ("waiting_calls", "slowed_down", "exchange"),
     "late_rank": ("exchange", "waiting_calls", "stragglers", "slow_file"),
     "shared_pointer": ("waiting_calls", "turns", "stragglers", "slowed_down", "unaligned"),
@@ -389,11 +389,13 @@ EFFECTS: dict[str, tuple[str, ...]] = {
 def without_effects(case: Case, found: list[Finding]) -> list[Finding]:
     """Return the findings without those that are only effects of a sure one about the same files.
 
-    A shared pointer is there or not: what it costs may not be sure, that waiting is its effect is.
+    A shared pointer is there or not, and so are pieces of one rank: what they cost may not be sure, that waiting, or
+    one rank's time, is their effect is.
     """
     pointer = any(each.cause == "shared_pointer" for each in found)
     found = [each for each in found if not (pointer and each.cause in EFFECTS["shared_pointer"])]
-    sure = [each for each in found if each.confidence == "high" and each.costs]
+    there = ("pieces_of_one",)
+    sure = [each for each in found if each.cause in there or (each.confidence == "high" and each.costs)]
     return [
         each
         for each in found

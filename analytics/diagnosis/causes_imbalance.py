@@ -6,6 +6,8 @@ another one in each.
 Algorithm. DXT has the time and bytes of each rank in each file, HEATMAP its bytes in all. A rank has more to do where
 it moves 1.5 times what an average one does of those that move any. Ranks that are even over all files are no imbalance.
 
+A rank has small pieces for itself where its bytes beyond the fastest rank's are those of all small pieces.
+
 Guarantees. Aggregators of collective calls, and what fills a file before the ranks write (MPI_File_preallocate), are no
 imbalance of the program.
 """
@@ -20,7 +22,10 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_ranks import busy_share, filled
 from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.factors.files import bins
 from mpiio_ext.analytics.tables.arrays import Numbers
+from mpiio_ext.common.units import amount_text
 
 
 def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
@@ -102,6 +107,83 @@ def stragglers(case: Case) -> Finding | None:
         chosen,
         by_times=not by_bytes,
     )
+
+
+#: Bounds of the parts of Darshan's histogram that are small pieces (B); and the number of pieces that are many.
+_SMALL, _MANY = np.array([0.0, 100.0, 1024.0, 10240.0]), 100
+
+
+def _pieces(counts: Numbers, moved: float) -> tuple[float, float, float]:
+    """Return how many small pieces there are beside large ones, and their bytes at least and at most; zeros if none.
+
+    The large ones have most of the bytes, and hardly any request lies between.
+    """
+    small, between, large = counts[:3].sum(), counts[3], counts[4:].sum()
+    least, most = float(counts[:3] @ _SMALL[:3]), float(counts[:3] @ _SMALL[1:])
+    two = small >= max(_MANY, 2 * large) > 0 and large > 0 and between <= 0.05 * small and 2 * most <= moved
+    return (float(small), least, most) if two else (0.0, 0.0, 0.0)
+
+
+def _ahead(case: Case, place: int) -> tuple[int, float, tuple[float, float, float], Numbers, float, str]:
+    """Return of a file its slowest rank, that rank's bytes beyond those of the fastest, times, sizes, bytes and module.
+
+    The times (s) are those of the fastest, an average and the slowest rank: in MPI-IO calls, or else in requests.
+    """
+    files, calls = case.files, case.calls[place]
+    sizes = calls.sizes.get(case.write)
+    if sizes is not None and sizes.sum() > 0:
+        moved = files["mpiio_bytes_written" if case.write else "mpiio_bytes_read"][place]
+        return calls.last, calls.more, calls.apart, sizes, float(moved), "MPI-IO"
+    more, last = (files["slowest_rank_bytes"] - files["fastest_rank_bytes"])[place], files["slowest_rank"][place]
+    counts = np.nan_to_num(np.array([files[name][place] for name in bins(files.direction)]))
+    whole = np.nansum([files[name][place] for name in ("read_time", "write_time", "meta_time")])
+    mean, most = whole / max(float(files["ranks"][place]), 1.0), float(files["slowest_rank_time"][place])
+    return int(np.nan_to_num(last, nan=-1.0)), more, (0.0, mean, most), counts, float(files["{bytes}"][place]), "POSIX"
+
+
+def pieces_of_one(case: Case) -> Finding | None:
+    """One rank writes many small pieces alone, as of a header, beside the large ones of all, and needs far longer."""
+    files, verb = case.files, "writes" if case.write else "reads"
+    for place in case.order:
+        rank, more, (_, mean, most), counts, moved, module = _ahead(case, place)
+        (small, low, high), ranks = _pieces(counts, moved), float(files["ranks"][place])
+        if not (ranks > 1 and small and rank >= 0 and 0.98 * low <= more <= 1.02 * high and more > 0):
+            continue
+        other = np.nansum([files["bytes_read"][place], files["bytes_written"][place]]) - files["{bytes}"][place]
+        longer = most - (mean * ranks - most) / (ranks - 1)
+        if not longer >= 0.5 * most > 0 or other > 0.1 * more:
+            continue
+        common = {} if case.activity is None else case.activity.common.get(module, {})
+        exact, count = (sum(size**power * n for size, n in common.items() if size <= _SMALL[-1]) for power in (1, 0))
+        alike = abs(exact - more) <= 0.02 * more
+        if not alike and 0.98 * small <= count <= 1.02 * small:
+            continue  # the sizes are known, and have other bytes
+        in_them = 0.0 if case.activity is None else case.activity.time_up_to(_SMALL[-1], case.write)[0]
+        sure = alike and in_them >= 0.5 * longer
+        return case.finding(
+            "pieces_of_one",
+            f"Rank {rank} alone {verb} {said(case.value(small), 'count')} small pieces beside the large ones,"
+            f" {amount_text(case.value(more / small))} each, and needs {said(case.value(longer), 's')} longer than the"
+            " others.",
+            min(longer, case.calling),
+            "high" if sure else "medium",
+            "it moves as many bytes more than the fastest rank as all small pieces have"
+            + ("" if sure else "; whether it needs its time for them, no request tells (DXT)"),
+            [
+                *case.evidence("small pieces", small, "count"),
+                *case.evidence("mean piece", more / small, "B", exact=True),
+                *case.evidence("larger ones", float(counts[3:].sum()), "count"),
+                *case.evidence("bytes of that rank beyond those of the fastest", more, "B"),
+                *case.evidence("its time in calls", most, "s"),
+                *case.evidence("time of each other rank, on average", most - longer, "s"),
+            ],
+            [say.larger_requests(mpiio=module == "MPI-IO")],
+            np.arange(len(files)) == place,
+            at_most=True,
+            costs=True,
+            whole=case.calling,
+        )
+    return None
 
 
 _LAGS = {

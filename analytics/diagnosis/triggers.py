@@ -123,6 +123,18 @@ TRIGGERS: tuple[Trigger, ...] = (
         ),
     ),
     Trigger(
+        ("pieces_of_one",),
+        "One rank has the small pieces of all, as a header, and the others wait.",
+        "Most requests are of 10 KiB or less, and others, of more than 100 KiB, have most of the bytes. The slowest"
+        " rank has as many bytes more than the fastest as the small ones have, and twice the time of the others.",
+        "common sizes in the log have exactly these bytes, and small ones take most of that time (DXT)",
+        (" small pieces beside the large ones",),
+        (
+            Offer("if they are calls of MPI-IO", lambda _: say.larger_requests(True)),
+            Offer("else", lambda _: say.larger_requests(False)),
+        ),
+    ),
+    Trigger(
         ("read_modify_write",),
         "The MPI library reads, changes and rewrites ranges.",
         "POSIX reads {read_modify_write} of what MPI-IO writes, and no call asked for it; and it writes more than"

@@ -180,6 +180,11 @@ def phrase(finding: Document, direction: str) -> str:
     cause, title = finding["cause"], finding["title"]
     if cause == "small_requests":
         return _small(finding, way, at, known)
+    if cause == "pieces_of_one":
+        count, size = known.get("small pieces"), known.get("mean piece")
+        what = f"{count_text(count, way)} of {mean_text(size)}" if count and size else f"small {way}s"
+        found = re.match(r"Rank \d+", title)
+        return f"{what}{at} by {found[0].lower() if found else 'one rank'} alone, beside the large ones"
     if cause in ("metadata", "shared_opens"):
         return _opens(finding, known, at)
     if cause == "stragglers":

@@ -630,3 +630,81 @@ def test_bytes_say_of_which_layer_they_are() -> None:
     assert page["read, written by the program"] == "80 B, 258 GB"
     assert facts["read, written at the file system"] == "25.9 GB, 266 GB"
     assert not {"read, written"} & {*page, *facts}
+
+
+@pytest.mark.parametrize(
+    ("columns", "sizes", "seconds", "confidence"),
+    [
+        ({}, {512: 1860, MIB: 120}, 2.0, "high"),
+        ({}, {512: 1860, MIB: 120}, 0.1, "medium"),
+        ({}, {}, 2.0, "medium"),
+        ({"slowest_rank_bytes": 31 * MIB}, {512: 1860, MIB: 120}, 2.0, None),
+        ({"slowest_rank_time": 1.2}, {512: 1860, MIB: 120}, 2.0, None),
+        ({"write_size_100k_1m": 0, "bytes_written": 1860 * 512}, {512: 1860}, 2.0, None),
+    ],
+    ids=["known", "the time is not theirs", "by the histogram", "one large more", "as fast", "small ones alone"],
+)
+def test_small_pieces_of_one_rank(
+    columns: dict[str, Any], sizes: dict[int, int], seconds: float, confidence: str | None
+) -> None:
+    """4 ranks write 30 MiB each in 120 requests, and rank 0 also 1,860 headers of 512 B, for which it needs 3 s."""
+    row = file(
+        0,
+        4,
+        ranks=4,
+        processes=4,
+        **{
+            "bytes_written": 120 * MIB + 1860 * 512,
+            "writes": 1980,
+            "write_size_100_1k": 1860,
+            "write_size_100k_1m": 120,
+            "write_size_1m_4m": 0,
+            "consec_writes": 1830,
+            "write_time": 7.0,
+            "slowest_rank": 0,
+            "slowest_rank_time": 4.0,
+            "slowest_rank_bytes": 30 * MIB + 1860 * 512,
+            "fastest_rank_bytes": 30 * MIB,
+            "mpiio_coll_writes": None,
+            "mpiio_indep_writes": None,
+            **columns,
+        },
+    )
+    durations = np.zeros((192, 1, 80), np.int64)
+    durations[36, 0, 30] = seconds * 2**9  # of 512 B, 2**-9 s each
+    seen = Activity("DXT", 4, 5.0, durations={True: durations}, common={"POSIX": sizes})
+    found = made([row], activity=seen, processes=4, run_time=5.0)
+    assert causes(found).get("pieces_of_one") == confidence
+    words = "Rank 0 alone writes 1,860 small pieces beside the large ones, 512 B each"
+    assert (words in str(found)) == bool(confidence)
+    assert confidence != "high" or list(causes(found)) == ["pieces_of_one"]
+
+
+def test_headers_before_collective_writes() -> None:
+    """Rank 0 makes 5,000 independent calls beside 80 collective ones, and is the aggregator: it has all requests."""
+    row = file(
+        0,
+        10,
+        ranks=4,
+        processes=4,
+        file_id=7,
+        bytes_written=20 * MIB + 5000 * 256,
+        writes=5020,
+        write_size_100_1k=5000,
+        write_size_1m_4m=20,
+        consec_writes=4980,
+        write_time=7.0,
+        slowest_rank=0,
+        slowest_rank_time=7.0,
+        slowest_rank_bytes=20 * MIB + 5000 * 256,
+        fastest_rank_bytes=0,
+        mpiio_coll_writes=80,
+        mpiio_indep_writes=5000,
+        mpiio_bytes_written=20 * MIB + 5000 * 256,
+    )
+    sizes = {True: np.array([0, 5000, 0, 0, 80, 0, 0, 0, 0, 0.0])}
+    of_ranks = {"apart": (1.5, 3.4, 9.0), "mean": {False: 0.0, True: 3.4}, "mpi": {False: 0.0, True: 9.0}}
+    calls = Calls(sizes=sizes, last=0, first=2, more=5000.0 * 256, **of_ranks)
+    seen = Activity("", 4, 20.0, calls={7: calls}, common={"MPI-IO": {256: 5000, 262144: 80}})
+    first = made([row], activity=seen, processes=4, run_time=10.0)["findings"][0]
+    assert (first["cause"], first["confidence"]) == ("pieces_of_one", "medium")
