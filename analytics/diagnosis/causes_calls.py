@@ -91,19 +91,21 @@ def _tiny_collectives(case: Case) -> Finding | None:
     calls = np.nan_to_num(files["{collective}"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     moved = files["mpiio_bytes_written" if case.write else "mpiio_bytes_read"]
     chosen = files.critical & case.collective & (files["ranks"] > 1)
-    chosen &= (calls >= limits.many_collectives) & (moved <= limits.tiny_bytes * calls)
+    chosen &= (calls >= limits.some_collectives) & (moved <= limits.tiny_bytes * calls)
     inside = np.minimum(case.in_mpi, case.exclusive)
     chosen &= inside >= 0.5 * case.exclusive
     if not chosen.any():
         return None
     each, count = float(moved[chosen].sum() / calls[chosen].sum()), float(calls[chosen].sum())
+    sure = count >= limits.many_collectives
     return case.finding(
         "small_requests",
         f"Collective calls have few bytes, {amount_text(case.value(each))} of all ranks together: the calls take the"
         " time, not the storage.",
         float(inside[chosen].sum()),
-        "high",
-        "number, bytes and time of these calls are in the log",
+        "high" if sure else "medium",
+        "number, bytes and time of these calls are in the log"
+        + ("" if sure else "; of so few, ranks may be late to some"),
         [
             *case.evidence("bytes of a call, all ranks together", each, "B"),
             *case.evidence("collective calls of a rank", count, "count"),
@@ -113,7 +115,7 @@ def _tiny_collectives(case: Case) -> Finding | None:
         [say.larger_requests(mpiio=True)],
         chosen,
         at_most=True,
-        costs=True,
+        costs=sure,
     )
 
 

@@ -125,6 +125,9 @@ def _where(files: Sequence[str], word: str) -> str:
 
 def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> str:
     size = f"{size_text(known['mean request'])} " if "mean request" in known else "small "
+    if finding["title"].startswith("Collective calls have few bytes"):
+        few = amount_text(known["bytes of a call, all ranks together"])
+        return f"collective {way}s{at} of few bytes, {few} a call of all ranks together"
     if finding["title"].startswith("Tiny pieces"):
         flushed = ", each of them flushed," if "flushed" in finding["title"] else ""
         through = " through the C library" if "through the C library" in finding["title"] else ""

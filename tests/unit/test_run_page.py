@@ -261,6 +261,7 @@ def side(direction: str, moved: float, rate: float, *, low: bool) -> dict[str, A
     }
 
 
+FEW = {"bytes of a call, all ranks together": 2048.0}
 SPENT = opening.Spent(io_s=10.0, run_s=26.3)
 
 
@@ -275,6 +276,11 @@ def said(one: list[dict[str, Any]], io_s: float = 10.0, run_s: float = 26.3, *, 
             told("small_requests", "Small and not consecutive (independent calls).", mean_request=4096.0, at_most=True),
             "Your program spent 38 % of its time in I/O; up to 9 s of 10 s were 4,096 B independent writes to `out.h5` "
             "and 4 more files.",
+        ),
+        (
+            told("small_requests", "Collective calls have few bytes.", **FEW),
+            "Your program spent 38 % of its time in I/O; 9 s of 10 s were collective writes to `out.h5` and 4 more"
+            " files of few bytes, 2.05 kB a call of all ranks together.",
         ),
         (
             told("few_aggregators", "Too few aggregators: one rank writes all.", time=12.0),
