@@ -162,6 +162,8 @@ class Calls:
     Attributes
     ----------
     syncs, stats, flushes, maps : calls of fsync and fdatasync, of stat, of fflush, and of mmap, of all ranks.
+    unmoved : seconds from its first open to its last close, where no call reads or writes it, and the log does not
+        count calls of mmap; else 0.
     switches : how often ranks read after a write of POSIX, or write after a read.
     opens, asked_syncs : calls that open it, and that sync it, by MPI-IO, of all ranks.
     mpi : mapping of bool to float
@@ -194,6 +196,7 @@ class Calls:
     stats: int = 0
     flushes: int = 0
     maps: int = 0
+    unmoved: float = 0.0
     switches: int = 0
     opens: int = 0
     asked_syncs: int = 0

@@ -122,6 +122,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
                 calls.maps += maps
                 calls.switches += switches
                 calls.syncs += sum(syncs)
+        _add_unmoved(found, part)
     seen: set[int] = set()
     for part in _counters(log, "MPI-IO"):
         read, write, meta, slowest = 8, 9, 10, 14
@@ -158,6 +159,15 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
             for way, own, other in ((False, reading, writing + rest), (True, writing, reading + rest)):
                 inside = max(own / ranks, min(own, longest - other / ranks)) if rank < 0 else own
                 mpi[way] = max(mpi[way], inside)
+
+
+def _add_unmoved(found: Activity, part: Requests) -> None:
+    """Add how long files are open that no call reads or writes, where POSIX_MMAPS is not known."""
+    counters, times = part["counters"].astype(np.int64), part["times"].astype(float)
+    lasting = np.where((counters[:, 3:5] <= 0).all(axis=1) & (counters[:, 7] < 0), times[:, 7] - times[:, 0], 0.0)
+    for place in np.flatnonzero(lasting > 0).tolist():
+        calls = found.calls.setdefault(signed(int(part["file"][place])), Calls())
+        calls.unmoved = max(calls.unmoved, float(lasting[place]))
 
 
 def _add_sizes(found: Activity, part: Requests) -> None:

@@ -297,7 +297,10 @@ def _no_diagnosis(tables: Mapping[str, pa.Table]) -> str:
     if not tables["darshan_file"].num_rows:
         lost = any(tables["darshan_job"]["partial"].to_pylist())
         return "the log has lost the records of its files" if lost else "the log has no files"
-    return "the log knows of no file when it was read or written"
+    return (
+        "the log knows of no file when it was read or written; what was done in mapped memory, or by other layers, is"
+        " not in it"
+    )
 
 
 def _own_share(tables: Mapping[str, pa.Table], direction: Literal["read", "write"]) -> float | None:

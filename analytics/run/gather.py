@@ -156,6 +156,7 @@ def headline(tables: Mapping[str, pa.Table], known: Known, documents: Sequence[M
     rows = accessed.table(files, activity, processes, run_s)
     times, mapped = _times(files, activity, processes, run_s, None), _mapped(files, activity, run_s)
     spent = _spent(times, run_s, rows, mapped, [], Machine(), None)
+    spent = dataclasses.replace(spent, **_of_the_log(files, activity, run_s))
     if known.anonymous:
         spent = dataclasses.replace(
             spent, io_s=rounded(spent.io_s, 2), run_s=rounded(run_s, 2), opening_s=rounded(spent.opening_s, 2), files=()
@@ -391,6 +392,8 @@ def _document(
     _tell(rows, files, activity, seen, library.table(statistics))
     mapped, shares = _mapped(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
     spent = _spent(_times(files, activity, processes, run_s, seen), run_s, rows, mapped, shares, given, recordings)
+    if recordings is None:
+        spent = dataclasses.replace(spent, **_of_the_log(files, activity, run_s))
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
     silent = _silent(job, program, there, _at_end(recordings), _unclosed(files, activity)) if not statistics else []
@@ -514,6 +517,16 @@ def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
             if size is None or size / _MAPPED_RATE >= opening.TRIVIAL * run_s:
                 found.append(name or f"file {number}")
     return found
+
+
+def _of_the_log(files: Files, activity: Activity | None, run_s: float) -> dict[str, Any]:
+    """Return what a Darshan log does not have, as `Spent` takes it."""
+    if activity is None:
+        return {"logged": True}
+    names = zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True)
+    known = {number: calls.unmoved for number, calls in activity.calls.items() if calls.unmoved >= opening.LONG * run_s}
+    unmoved = [name or f"file {number}" for number, name in names if known.get(number)]
+    return {"logged": True, "lost": activity.lost, "unmoved": unmoved}
 
 
 def _of_mapped(name: str) -> str:

@@ -37,6 +37,8 @@ _ALL, _NEARLY = 0.995, 0.95
 _LEAST, _MOST = 0.2, 0.5
 #: The same share of a cause of high confidence: the diagnosis has none that explains less, and names it first.
 _LEAST_SURE = 0.05
+#: Share of the run for which a file is open that is worth a word, though no call reads or writes it.
+LONG = 0.5
 #: Bytes from which on requests are large: no hint and no library would make them faster.
 LARGE = 1 << 20
 #: Causes that need at least medium confidence to be told first: caches often make them cost nothing.
@@ -58,6 +60,9 @@ class Spent:
     other_s : time in calls on files that are not counted, at most.
     files : rows of the page, those that took the most time first.
     mapped : files in mapped memory, whose accesses may have taken a part of the time that matters.
+    unmoved : files that were open for most of the run, and that no call has read or written: of a log that does not
+        have calls of mmap.
+    logged : the calls are those of a Darshan log, which does not have all kinds; and `lost`: nor all files.
     no_cpu : share of the time in which a rank waited for a CPU, where it matters; 0 where it does not.
     waiting_s : most that a rank waits for others; 0 if unknown.
     unfinished : the calls that ranks were in when they were ended.
@@ -70,6 +75,9 @@ class Spent:
     other_s: float = 0.0
     files: Sequence[Document] = ()
     mapped: Sequence[str] = ()
+    unmoved: Sequence[str] = ()
+    logged: bool = False
+    lost: bool = False
     no_cpu: float = 0.0
     waiting_s: float = 0.0
     unfinished: Stood = dataclasses.field(default_factory=Stood)
@@ -150,12 +158,14 @@ def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> 
 
 def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
     opens, files = known.get("opens of a process", 0.0), known.get("files")
+    least = "at least " if finding.get("lost") else ""  # the log has no records of other files
     if finding["cause"] == "shared_opens" and files and files > 1:
-        return f"metadata calls (open, stat, seek, sync) of the same {files:,.0f} files by all ranks"
+        return f"metadata calls (open, stat, seek, sync) of the same {least}{files:,.0f} files by all ranks"
     if finding["cause"] == "shared_opens":
-        return f"opens{at.replace(' to ', ' of ').replace(' from ', ' of ')}, {count_text(opens, 'time')} by each rank"
-    of = f" of {count_text(files, 'file')}" if files else ""
-    return f"metadata calls (open, stat, seek, sync){of}, with {count_text(opens, 'open')} by each rank"
+        of = at.replace(" to ", " of ").replace(" from ", " of ")
+        return f"opens{of}, {least}{count_text(opens, 'time')} by each rank"
+    of = f" of {least}{count_text(files, 'file')}" if files else ""
+    return f"metadata calls (open, stat, seek, sync){of}, with {least}{count_text(opens, 'open')} by each rank"
 
 
 def _rewriting(way: str, at: str, *, small: bool) -> str:
@@ -267,7 +277,11 @@ def _without_cause(told: Sequence[Document], spent: Spent) -> str:
     side_by_side = seconds * _MOST <= spent.io_s  # else a rank pauses, or waits where no counter is: maybe for its turn
     right = bool(said) and (not low or (each >= LARGE and side_by_side)) and not any(one["findings"] for one in told)
     right &= spent.waiting_s < _MOST * spent.io_s  # ranks have not as much to do
-    if len(spent.files) > 1 and first is not None and first["time_s"] >= _MOST * spent.io_s:
+    if (
+        len(spent.files) > 1
+        and first is not None
+        and first["time_s"] >= _MOST * max(spent.io_s, sum(row["time_s"] for row in spent.files))
+    ):
         said += f"; most of the time was that of `{first['file'].rsplit('/', 1)[-1]}`"
     if spent.no_cpu:
         said += f", while a rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time"
@@ -315,7 +329,7 @@ def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True
     """
     io_s, run_s, mapped, other_s = spent.io_s, spent.run_s, spent.mapped, spent.other_s
     who = "Your program" if whole else "As far as was recorded, your program"
-    lead = f"{who} spent {share_text(io_s, run_s)} of its time in I/O"
+    lead = f"{who} spent {'at least ' if spent.lost else ''}{share_text(io_s, run_s)} of its time in I/O"
     of = f"{seconds_text(io_s)} of {seconds_text(run_s)}"
     if io_s < TRIVIAL * run_s and mapped:
         return f"{lead} calls ({of}); how long it was in mapped memory{_where(mapped, 'of')} is not known."
@@ -329,8 +343,14 @@ def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True
             f" {seconds_text(run_s)}), {seconds_text(spent.left_s)} of it in {spent.left}, which are in no other"
             f" number here: `mpiio-ext run --only GLOB` counts them{end}"
         )
+    if io_s < TRIVIAL * run_s and spent.unmoved:
+        return (
+            f"{lead} calls ({of}); but no call in the log reads or writes {_where(spent.unmoved, '').strip()}, open for"
+            " most of the run: mapped memory, or other layers, are not in it."
+        )
     if io_s < TRIVIAL * run_s:
-        return f"{lead} ({of}): too little to be worth tuning."
+        by = f"By the calls in the log, {_small_first(lead)}" if spent.logged else lead
+        return f"{by} ({of}): too little to be worth tuning."
     if spent.unfinished.longest_s >= _MOST * io_s:
         took = _part(min(spent.unfinished.longest_s, io_s), io_s)
         return f"{lead}; {took} were in {spent.unfinished.longest}, which had not ended."

@@ -352,9 +352,31 @@ def test_opening_is_told_where_it_took_most_of_the_time() -> None:
     assert "3,000 opens by each rank" in said(storm, opening_s=6.0)
 
 
+def test_a_log_does_not_have_all_calls() -> None:
+    """Little I/O is little by the calls in the log; files that are open for long may be mapped."""
+    assert said([], 0.1, 26.0, logged=True) == (
+        "By the calls in the log, your program spent 0.4 % of its time in I/O (100 ms of 26 s): too little to be worth"
+        " tuning."
+    )
+    assert said([], 0.1, 26.0, logged=True, unmoved=["/a/map0", "/a/map1"]) == (
+        "Your program spent 0.4 % of its time in I/O calls (100 ms of 26 s); but no call in the log reads or writes"
+        " `map0` and 1 more file, open for most of the run: mapped memory, or other layers, are not in it."
+    )
+
+
+def test_counts_of_a_log_without_all_files_are_least_ones() -> None:
+    storm = told("metadata", "Metadata storm.", opens_of_a_process=1024.0, files=4096.0)
+    storm[0]["findings"][0]["lost"] = True
+    words = said(storm, lost=True)
+    assert words.startswith("Your program spent at least 38 % of its time in I/O; ")
+    assert "of at least 4,096 files, with at least 1,024 opens by each rank" in words
+
+
 def test_the_file_that_took_most_of_the_time_is_named() -> None:
     files = [{"file": "/a/hello.dat", "time_s": 6.0}, {"file": "/a/small.dat", "time_s": 1.0}]
     assert said([], files=files).endswith("no cause of slow I/O stands out; most of the time was that of `hello.dat`.")
+    side_by_side = [files[0] | {"file": f"/a/out{number}"} for number in range(4)]
+    assert "most of the time" not in said([], files=side_by_side)
     assert "hello" not in said([], files=files[:1]) and "hello" not in said([], files=[files[0] | {"time_s": 4.0}] * 2)
 
 
