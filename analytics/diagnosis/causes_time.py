@@ -162,7 +162,7 @@ def late_rank(case: Case) -> Finding | None:
     """A rank comes late to collective calls, and the others wait in these for it: not for the storage."""
     files, limits = case.files, case.limits
     together = (files["{collective}"] > 0) & ~(files["{independent}"] > 0)
-    if (found := late_to_open(case)) is not None:
+    if (found := late_to_open(case) or _early_to_open(case)) is not None:
         return found
     for place, row in case.traced(files.critical & together):
         lost, inside = min(row.late, float(case.exclusive[place])), float(row.calls.mean() if len(row.calls) else 0.0)
@@ -220,6 +220,42 @@ def late_to_open(case: Case) -> Finding | None:
         whole=whole,
         by_times=True,
     )
+
+
+def _early_to_open(case: Case) -> Finding | None:
+    """One rank spends far less time than the others in opening and closing a file by MPI-IO: it is late to these calls.
+
+    As in collective calls, all ranks but one must be in them for as long as the slowest, and not for their requests.
+    """
+    files = case.files
+    meta = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    for place, calls in enumerate(case.calls):
+        (least, mean, most), count = calls.apart, float(files["ranks"][place])
+        if not (calls.alike and count > 1 and mean - least >= (1 - 1.5 / count) * (most - least) > 0):
+            continue
+        opening, moving = calls.opening - float(meta[place]), sum(calls.mean.values())
+        lost = min(mean - least, opening) * count / (count - 1)  # the late one does not wait
+        if not lost >= max(case.limits.late * (case.calling + lost), 2 * moving):
+            continue
+        return case.finding(
+            "late_rank",
+            f"Ranks wait for one that comes late to open or close a file, rank {calls.first}: not for the storage.",
+            lost,
+            "medium",
+            "the rank spends far less time in MPI-IO calls, which hardly read and write; whether in opening or in"
+            " closing, and what it does meanwhile, is not in the log",
+            [
+                *case.evidence("time of that rank in MPI-IO calls", least, "s"),
+                *case.evidence("time of the slowest rank in them", most, "s"),
+                *case.evidence("time of an average rank in opening and closing", calls.opening, "s"),
+                *case.evidence("time of it in the calls of POSIX below", float(meta[place]), "s"),
+            ],
+            [say.come_together(calls.first)],
+            _one(case, place),
+            costs=True,
+            whole=case.calling + lost,
+        )
+    return None
 
 
 def waiting_for_late(case: Case, place: int) -> float:

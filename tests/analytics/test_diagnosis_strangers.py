@@ -708,3 +708,25 @@ def test_headers_before_collective_writes() -> None:
     seen = Activity("", 4, 20.0, calls={7: calls}, common={"MPI-IO": {256: 5000, 262144: 80}})
     first = made([row], activity=seen, processes=4, run_time=10.0)["findings"][0]
     assert (first["cause"], first["confidence"]) == ("pieces_of_one", "medium")
+
+
+@pytest.mark.parametrize(
+    ("apart", "opening", "moving", "cause"),
+    [
+        ((0.7, 4.5, 5.7), 4.0, 0.45, True),
+        ((4.4, 4.5, 4.6), 4.0, 0.45, False),
+        ((0.7, 2.0, 5.7), 1.5, 0.45, False),
+        ((0.7, 4.5, 5.7), 0.5, 4.0, False),
+    ],
+    ids=["one is late", "all open for long", "one opens for long", "late to writes"],
+)
+def test_a_rank_that_is_late_to_open(
+    apart: tuple[float, float, float], opening: float, moving: float, cause: bool
+) -> None:
+    """4 ranks open a file for 4 s on average, which takes POSIX 9 ms, and rank 2 hardly any time."""
+    row = file(5.3, 5.8, ranks=4, processes=4, file_id=7, meta_time=0.04, write_time=0.3, slowest_rank_time=0.3)
+    times = {"mean": {False: 0.0, True: moving}, "mpi": {False: 0.0, True: moving}}
+    calls = Calls(apart=apart, opening=opening, alike=True, first=2, last=1, **times)
+    found = made([row], activity=Activity("", 4, 6.0, calls={7: calls}), processes=4, run_time=6.0)
+    words = "Ranks wait for one that comes late to open or close a file, rank 2"
+    assert (words in found["conclusion"] and causes(found)["late_rank"] == "medium") == cause
