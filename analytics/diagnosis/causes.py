@@ -10,6 +10,7 @@ sure cause removes those that are only its effects (:data:`EFFECTS`). Rules abou
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -397,7 +398,7 @@ def without_effects(case: Case, found: list[Finding]) -> list[Finding]:
     there = ("pieces_of_one",)
     sure = [each for each in found if each.cause in there or (each.confidence == "high" and each.costs)]
     return [
-        each
+        _less_sure(each, found)
         for each in found
         if not any(
             each.cause in EFFECTS.get(one.cause, ())
@@ -406,6 +407,15 @@ def without_effects(case: Case, found: list[Finding]) -> list[Finding]:
             for one in sure
         )
     ]
+
+
+def _less_sure(one: Finding, found: list[Finding]) -> Finding:
+    """Return a finding of small requests that is not sure, where ranks wait far longer in calls beside them."""
+    waits = max((each.time for each in found if each.cause == "waiting_calls"), default=0.0)
+    if one.cause != "small_requests" or one.confidence != "high" or waits <= 2 * one.time:
+        return one
+    reason = f"{one.reason}; but ranks wait in the calls for far longer than these take"
+    return dataclasses.replace(one, confidence="medium", reason=reason)
 
 
 def _about(case: Case, finding: Finding) -> Flags:

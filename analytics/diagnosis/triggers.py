@@ -83,8 +83,8 @@ TRIGGERS: tuple[Trigger, ...] = (
         "{small} of the requests to a file are of at most {small_bytes}, and {non_consecutive} of them do not follow"
         " the one before. Or a rank makes {many_calls} calls of at most {tiny_call_bytes}, or {some_collectives}"
         " collective calls of at most {tiny_bytes} together.",
-        "{tiny_bytes} or less on average, and a fifth of the time in calls; or {many_collectives} such collective"
-        " calls",
+        "{tiny_bytes} or less on average, and a fifth of the time in calls, unless ranks wait in MPI-IO calls for"
+        " twice as long; or {many_collectives} such collective calls",
         (
             "The reads of critical files are small",
             "The writes of critical files are small",

@@ -223,7 +223,7 @@ def phrase(finding: Document, direction: str) -> str:
         " or load by others",
         "slow_ost": f"{way}s{at} on a slow server",
         "turns": f"{way}s{at} by one rank at a time",
-        "waiting_calls": f"waiting inside of MPI-IO calls{at}",
+        "waiting_calls": f"waiting inside of MPI-IO calls{at}, as for locks or in atomic mode",
         "syncs": f"syncs after {way}s{at}",
         "slowed_down": f"{way}s{at} that took several times longer for a while",
         "read_amplification": f"{way}s{at} of far more bytes than the program asks for",

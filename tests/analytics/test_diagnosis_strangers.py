@@ -730,3 +730,32 @@ def test_a_rank_that_is_late_to_open(
     found = made([row], activity=Activity("", 4, 6.0, calls={7: calls}), processes=4, run_time=6.0)
     words = "Ranks wait for one that comes late to open or close a file, rank 2"
     assert (words in found["conclusion"] and causes(found)["late_rank"] == "medium") == cause
+
+
+@pytest.mark.parametrize(("inside", "first"), [(3.6, "waiting_calls"), (1.0, "small_requests")])
+def test_waits_in_calls_are_told_before_small_requests_that_take_far_less(inside: float, first: str) -> None:
+    """1,536 requests of 64 KiB take 0.9 s of a rank, and the 96 independent calls that make them 3.6 s, as by locks."""
+    row = file(
+        0,
+        4,
+        ranks=4,
+        processes=4,
+        file_id=7,
+        bytes_written=96 * MIB,
+        writes=1536,
+        write_size_10k_100k=1536,
+        write_size_1m_4m=0,
+        consec_writes=0,
+        seq_writes=1535,
+        write_time=3.4,
+        slowest_rank_time=0.9,
+        slowest_rank_bytes=24 * MIB,
+        fastest_rank_bytes=24 * MIB,
+        mpiio_coll_writes=0,
+        mpiio_indep_writes=96,
+        mpiio_bytes_written=96 * MIB,
+    )
+    times = {"mpi": {False: 0.0, True: inside}, "mean": {False: 0.0, True: inside}}
+    found = made([row], activity=Activity("", 4, 5.0, calls={7: Calls(**times)}), processes=4, run_time=5.0)
+    assert found["findings"][0]["cause"] == first
+    assert causes(found)["small_requests"] == ("medium" if first == "waiting_calls" else "high")
