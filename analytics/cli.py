@@ -41,7 +41,18 @@ _SUBCOMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, subcommands=_SUBCOMMANDS, context_settings=HELP, invoke_without_command=True)
+class _Analyses(LazyGroup):
+    """The commands of analyses; a path in place of one is that of a log."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called: `logs` for a path."""
+        path = args and args[0] not in _SUBCOMMANDS and Path(args[0]).exists()
+        return super().resolve_command(ctx, ["logs", *args] if path else args)
+
+
+@click.group(cls=_Analyses, subcommands=_SUBCOMMANDS, context_settings=HELP, invoke_without_command=True)
 @click.option(
     "--results",
     multiple=True,

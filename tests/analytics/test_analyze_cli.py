@@ -244,6 +244,13 @@ def test_logs_that_cannot_be_read_are_told_and_others_diagnosed(folder: pathlib.
     assert run(["logs", broken]).exit_code == 2
 
 
+def test_a_path_is_that_of_a_log(tmp_path: pathlib.Path) -> None:
+    """`analyze LOG` is `analyze logs LOG`; a path that is not there is no command."""
+    named = run([str(LOGS / PLAIN)])
+    assert named.exit_code == 0 and named.stdout == run(["logs", str(LOGS / PLAIN)]).stdout
+    assert run([str(tmp_path / "none.darshan")]).exit_code == 2
+
+
 def test_a_log_without_files_says_that_nothing_could_be_diagnosed(tmp_path: pathlib.Path) -> None:
     cut = tmp_path / "cut.darshan"
     cut.write_bytes((LOGS / SAMPLE).read_bytes()[:3000])
