@@ -37,7 +37,7 @@ def _check_merges(subfiles: bool, unmerged: bool, pattern: str | None) -> None:
         )
 
 
-def _dry_run(job: Job) -> None:
+def _dry_run(job: Job, as_json: bool) -> None:
     """Print the space and the first settings as they would be for a program of collective and independent accesses."""
     from mpiio_ext.hints import in_force
     from mpiio_ext.tune import program, report
@@ -50,15 +50,22 @@ def _dry_run(job: Job) -> None:
         sources={item.spec.name: item.source for item in found if item.source != "default"},
     )
     space = job.space_for(Usage(ranks=ranks), present)
+    rows = [(item.hint, item.values, sorted(item.ways)) for item in space.parameters]
+    points = [(point, space.setting_of(point)) for point in space.starting_points()]
+    if as_json:
+        hints = [{"hint": hint, "values": list(values), "ways": ways} for hint, values, ways in rows]
+        first = [{"point": point, "hints": setting.as_dict()} for point, setting in points]
+        space_found = {"ranks": ranks, "ways": list(space.ways), "hints": hints}
+        echo(json.dumps({"command": list(job.command), "space": space_found, "first": first}, indent=1))
+        return
     echo(f"space for {ranks} ranks (kinds of access are learnt from the first run):")
     echo(f"  ways: {' '.join(space.ways)}")
     if job.choose:
         echo("  (native is left out if the first run shows that runs are better judged by --metric io)")
-    rows = [(item.hint, item.values, sorted(item.ways)) for item in space.parameters]
     echo("\n".join(report.space_lines(rows)))
     echo("first settings, after the program as it is:")
-    for point in space.starting_points():
-        echo(report.trial_line(point, space.setting_of(point)))
+    for point, setting in points:
+        echo(report.trial_line(point, setting))
 
 
 @click.command(context_settings={**HELP, "allow_interspersed_args": False})
@@ -102,7 +109,7 @@ def _dry_run(job: Job) -> None:
 )
 @click.option("--scratch", metavar="FOLDER", help="Where the folder FILE.replay is made for that.  [default: here]")
 @click.option("--log", metavar="FOLDER", help="Output of every run, and the page tuning.html.  [default: FILE.log]")
-@json_option("Print every run as JSON; all else goes to standard error.")
+@json_option("Print every run, or with --dry-run the space, as JSON; all else goes to standard error.")
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--dry-run", is_flag=True, help="Print the space and the first settings, run nothing.")
@@ -181,7 +188,7 @@ def tune(
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
         check_library()
         if dry_run:
-            _dry_run(job)
+            _dry_run(job, as_json)
             return
         need("optuna")
         need("scipy.stats")

@@ -314,6 +314,19 @@ class TestCommand:
         assert "auto: cb_nodes=(not set)" in result.output and "native: " in result.output
         assert not list(pathlib.Path().iterdir())
 
+    def test_dry_run_as_json(self) -> None:
+        words = ["tune", "--dry-run", "--json", "-H", "cb_nodes=1", "--", "srun", "-n", "3", "./app"]
+        result = CliRunner().invoke(main, words)
+        found = json.loads(result.stdout)
+        assert result.exit_code == 0 and found["space"]["ranks"] == 3 and found["command"][:2] == ["srun", "-n"]
+        nodes = next(hint for hint in found["space"]["hints"] if hint["hint"] == "cb_nodes")
+        assert (
+            nodes["values"] == ["0", "1", "2", "3"] and "auto" in nodes["ways"] and "native" in found["space"]["ways"]
+        )
+        text = CliRunner().invoke(main, [word for word in words if word != "--json"]).output
+        assert len(found["first"]) == text.partition("first settings")[2].count(": ")
+        assert found["first"][1]["hints"] == {"cb_nodes": "3", "mpiox_enable": "false"}
+
 
 @pytest.mark.parametrize("abort_first", [True, False])
 def test_the_reason_is_the_programs_not_the_banner_of_its_abort(tmp_path: pathlib.Path, abort_first: bool) -> None:
