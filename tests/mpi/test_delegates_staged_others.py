@@ -343,7 +343,7 @@ def test_something_else_has_names_for_good(tmp_path: pathlib.Path) -> None:
         running.status(LIMIT_S)
         assert not running.left(GRACE_S + 20), running.text()
         for number in range(2):
-            assert f"checkpoint{number} is whole as {files}/.checkpoint{number}.staging" in running.text()
+            assert f"checkpoint{number} is complete as {files}/.checkpoint{number}.staging" in running.text()
     for number in range(2):
         assert whole(files / f".checkpoint{number}.staging") == checkpoint(number)
         assert (files / f"checkpoint{number}").read_bytes() == b"other"
