@@ -16,12 +16,12 @@ import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 
 from mpiio_ext._binding import ffi, lib
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import size_text
@@ -36,6 +36,19 @@ _GRACE_S = 2.0
 #: `mpiio_ext_delegates_recover()`: the delegate lives; the node was restarted since.
 _IN_USE, _RESTARTED = -5, -8
 _REPORT_BYTES = 1 << 18
+#: What `recover` prints of a cache: its state in JSON, and the words.
+_STATES = {
+    _IN_USE: ("in use", "its delegate runs"),
+    _RESTARTED: (
+        "restarted",
+        "this node was restarted since: which of its pages had come to the disk is not known, so nothing of it is "
+        "written",
+    ),
+}
+_UNUSABLE = ("unusable", "cannot be used: it is another user's, or no cache of this version")
+_MOVED = "brought to their files"
+#: States of caches whose bytes are not in the files.
+_LOST = ("restarted", "unusable")
 
 
 def final_name(path: Path | str) -> Path:
@@ -222,10 +235,16 @@ def _not_yet(items: Iterable[Left]) -> str:
     return f"is not written yet: {where}"
 
 
-def _end(failed: dict[Path, str]) -> None:
-    for path, text in sorted(failed.items()):
-        echo(f"{path} {text}", err=True)
-    raise SystemExit(1)
+def _answer(failed: dict[Path, str], as_json: bool) -> None:
+    """Print the files that are not written, and why; the exit status is 1 if there are any."""
+    if as_json:
+        files = [{"path": str(path), "why": text} for path, text in sorted(failed.items())]
+        echo(json.dumps({"written": not failed, "files": files}, indent=1))
+    else:
+        for path, text in sorted(failed.items()):
+            echo(f"{path} {text}", err=True)
+    if failed:
+        raise SystemExit(1)
 
 
 @click.command(context_settings=HELP)
@@ -238,7 +257,8 @@ def _end(failed: dict[Path, str]) -> None:
     help="How long the file system may refuse a file before that is a failure.",
 )
 @click.option("--timeout", type=Duration(zero=True), help="How long to wait altogether.  [default: without end]")
-def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> None:
+@json_option("Print as JSON whether all is written, and each file that is not.")
+def wait(files: tuple[Path, ...], patience: float, timeout: float | None, as_json: bool) -> None:
     """Wait until files that programs of this host have closed before are all written.
 
     A folder stands for the files below it that delegates write, or have left there. Without FILES: everything that your
@@ -251,18 +271,21 @@ def wait(files: tuple[Path, ...], patience: float, timeout: float | None) -> Non
     watch = Watch()
     wanted = _wanted(files, watch)
     if files and not wanted:
+        _answer({}, as_json)
         return
     waiting = _Waiting(wanted, patience)
     until_s = time.monotonic() + timeout if timeout is not None else None
     while True:
         done, failed = waiting.look(watch)
-        if failed:
-            _end(failed)
-        if done:
+        if failed or done:
+            _answer(failed, as_json)
             return
         if until_s is not None and time.monotonic() >= until_s:
             left = list(left_by(watch.look(), wanted))
-            _end({path: _not_yet(items) for path, items in _by_file(left).items()} | _nobodys(wanted, left))
+            late = {path: _not_yet(items) for path, items in _by_file(left).items()} | _nobodys(wanted, left)
+            if late:
+                _answer(late, as_json)
+                return
         time.sleep(_LOOK_S)
 
 
@@ -329,6 +352,10 @@ def _said(item: Unwritten, caches: str) -> str:
     return f"{item.path} {item.why}; its bytes are in {caches}{half}{all_the_same}"
 
 
+#: Unwritten bytes of a file, with the caches that have them.
+_Kept: TypeAlias = "list[tuple[Unwritten, Path]]"
+
+
 def _caches(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("mpiox.*") if stat.S_ISREG(path.lstat().st_mode))
 
@@ -338,39 +365,35 @@ def _caches(folder: Path) -> list[Path]:
     "folders", nargs=-1, required=True, metavar="DIR...", type=click.Path(exists=True, file_okay=False, path_type=Path)
 )
 @click.option("--force", is_flag=True, help="Write also to files that others have written since.")
-def recover(folders: tuple[Path, ...], force: bool) -> None:
+@json_option("Print each cache, and each file that could not be written, as JSON.")
+def recover(folders: tuple[Path, ...], force: bool, as_json: bool) -> None:
     """Write to their files what delegates that were killed have left in a folder of mpiox_delegate_cache_dir.
 
     Caches of delegates that run are left alone. The exit status is 1 when a file could not be written: it is named, and
     its cache stays for another trial. So it is where others have written the file since, and where a closed file is not
     whole, since another I/O delegate of its job had bytes of it.
     """
-    whole, waiting, unwritten = True, dict[Path, str](), dict[object, list[tuple[Unwritten, Path]]]()
+    caches, waiting, unwritten = list[dict[str, object]](), dict[Path, str](), dict[object, _Kept]()
     for cache in (cache for folder in folders for cache in _caches(folder)):
         moved, failed = recover_cache(cache, folders, force=force)
-        if moved == _IN_USE:
-            echo(f"{cache}: its delegate runs")
-        elif moved == _RESTARTED:
-            echo(
-                f"{cache}: this node was restarted since: which of its pages had come to the disk is not known, "
-                "so nothing of it is written",
-                err=True,
-            )
-            whole = False
-        elif moved < 0:
-            echo(f"{cache}: cannot be used: it is another user's, or no cache of this version", err=True)
-            whole = False
-        else:
-            echo(f"{cache}: {size_text(moved)} brought to their files")
+        state, text = _STATES.get(moved, _UNUSABLE) if moved < 0 else ("recovered", f"{size_text(moved)} {_MOVED}")
+        caches.append({"cache": str(cache), "state": state, "bytes": max(0, moved)})
+        if not as_json:
+            echo(f"{cache}: {text}", err=state in _LOST)
         waiting |= {item.path: item.why for item in failed if item.waits}
         for item in (item for item in failed if not item.waits):
             unwritten.setdefault((item.path, item.code, item.whole), []).append((item, cache))
-    for items in unwritten.values():
-        echo(_said(items[0][0], " and ".join(str(cache) for _, cache in items)), err=True)
-        whole = False
-    for path, why in sorted(waiting.items()):
-        if staging_name(path).exists():
-            echo(f"{path} {why}", err=True)
-            whole = False
+    left = [
+        (items[0][0].path, _said(items[0][0], " and ".join(str(cache) for _, cache in items)))
+        for items in unwritten.values()
+    ]
+    left += [(path, f"{path} {why}") for path, why in sorted(waiting.items()) if staging_name(path).exists()]
+    whole = not left and not any(row["state"] in _LOST for row in caches)
+    if as_json:
+        files = [{"path": str(path), "why": text.removeprefix(f"{path} ")} for path, text in left]
+        echo(json.dumps({"written": whole, "caches": caches, "files": files}, indent=1))
+    else:
+        for _, text in left:
+            echo(text, err=True)
     if not whole:
         raise SystemExit(1)

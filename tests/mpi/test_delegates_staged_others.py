@@ -5,6 +5,7 @@ What a cache on a disk still holds is older than what was written since: it must
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
@@ -95,8 +96,18 @@ def test_waiting_for_what_was_killed(tmp_path: pathlib.Path, monkeypatch: pytest
     assert status == 1
     assert f"{path} is not all written: the rest is in {caches}/mpiox." in text, text
     assert f"mpiio-ext delegates recover {caches}\n" in text
-    assert asked("recover", caches)[0] == 0
+    status, text = asked("wait", "--json", "--timeout", "60s")
+    answer = json.loads(text)
+    why = {row["path"]: row["why"] for row in answer["files"]}
+    assert status == 1 and not answer["written"] and why[str(path)].startswith("is not all written: the rest is in ")
+    left = sorted(caches.iterdir())
+    status, text = asked("recover", "--json", caches)
+    found = json.loads(text)
+    assert status == 0 and found["written"] and not found["files"]
+    assert [(row["cache"], row["state"]) for row in found["caches"]] == [(str(one), "recovered") for one in left]
+    assert sum(row["bytes"] for row in found["caches"]) > 0
     assert str(path) not in asked("wait", "--timeout", "0s")[1]
+    assert json.loads(asked("wait", "--json", path)[1]) == {"written": True, "files": []}
 
 
 @pytest.mark.parametrize(("rate", "after_s"), [(1, 0), (20_000, 1), (0, 1), *slow((0, 0), (0, 0.5), (0, 2))])
@@ -123,6 +134,8 @@ def test_what_others_have_written_since_stays(tmp_path: pathlib.Path, seconds: f
         assert f"{path} was written by another process on 20" in text, text
         caches = " and ".join(map(str, sorted((tmp_path / "first").iterdir())))
         assert f"; its bytes are in {caches}: --force writes" in text and text.count("--force") == 1, text
+        (row,) = json.loads(asked("recover", "--json", tmp_path / "first")[1])["files"]
+        assert row["path"] == str(path) and row["why"].startswith("was written by another process on 20")
         assert path.read_bytes() == newer
     assert len(list((tmp_path / "first").iterdir())) == 2
     status, text = asked("recover", "--force", tmp_path / "first")

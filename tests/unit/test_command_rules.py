@@ -125,7 +125,7 @@ def test_commands_without_json_print_no_results() -> None:
     }
     texts = {"bench slurm", "completion", "help", "delegates arbiter slurm-script"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
-    status = {"delegates recover", "delegates wait", "subfiles rm", "subfiles mount"}
+    status = {"subfiles rm", "subfiles mount"}
     assert set(COMMANDS) - flagged == files | texts | programs | status
 
 
