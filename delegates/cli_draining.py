@@ -160,6 +160,15 @@ def _abandoned(running: Iterable[DelegateStatus]) -> dict[Path, str]:
     return texts
 
 
+def _left_behind(wanted: set[Path], left: Sequence[Left], rows: Iterable[Observation]) -> dict[Path, str]:
+    """Return the wanted files, or all, that are not whole and that no delegate writes, and what is known of them."""
+    abandoned = _abandoned(row.status for row in rows)
+    if not wanted:
+        return abandoned
+    having = {item.path for item in left}
+    return {path: abandoned[path] for path in wanted - having if path in abandoned} | _nobodys(wanted, left)
+
+
 def _by_file(left: Iterable[Left]) -> dict[Path, list[Left]]:
     """Return by file the delegates that have bytes of it, or where none has, those that wait for its name."""
     found = dict[Path, list[Left]]()
@@ -190,7 +199,7 @@ class _Waiting:
         """Return whether all is written, and what has been wrong for too long, by file."""
         rows = watch.look()
         left = list(left_by(rows, self._wanted))
-        nobodys = _nobodys(self._wanted, left) if self._wanted else _abandoned(row.status for row in rows)
+        nobodys = _left_behind(self._wanted, left, rows)
         clashes = {item.path for item in left if item.code in (errno.EEXIST, errno.ENODATA)}
         wrong = [
             item
@@ -226,8 +235,9 @@ def _wanted(paths: Iterable[Path], watch: Watch) -> set[Path]:
     named = {Path(os.path.realpath(path)) for path in paths}
     folders = {path for path in named if path.is_dir()}
     staged = {final_name(path) for folder in folders for path in _below(folder) if final_name(path) != path}
-    closed = {item.path for item in left_by(watch.look(), set()) if folders.intersection(item.path.parents)}
-    return named - folders | staged | closed
+    rows = watch.look()
+    closed = {item.path for item in left_by(rows, set())} | set(_abandoned(row.status for row in rows))
+    return named - folders | staged | {path for path in closed if folders.intersection(path.parents)}
 
 
 def _not_yet(items: Iterable[Left]) -> str:
@@ -281,8 +291,10 @@ def wait(files: tuple[Path, ...], patience: float, timeout: float | None, as_jso
             _answer(failed, as_json)
             return
         if until_s is not None and time.monotonic() >= until_s:
-            left = list(left_by(watch.look(), wanted))
-            late = {path: _not_yet(items) for path, items in _by_file(left).items()} | _nobodys(wanted, left)
+            rows = watch.look()
+            left = list(left_by(rows, wanted))
+            late = {path: _not_yet(items) for path, items in _by_file(left).items()}
+            late |= _left_behind(wanted, left, rows)
             if late:
                 _answer(late, as_json)
                 return

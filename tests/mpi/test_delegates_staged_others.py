@@ -100,6 +100,9 @@ def test_waiting_for_what_was_killed(tmp_path: pathlib.Path, monkeypatch: pytest
     answer = json.loads(text)
     why = {row["path"]: row["why"] for row in answer["files"]}
     assert status == 1 and not answer["written"] and why[str(path)].startswith("is not all written: the rest is in ")
+    for named in (path, path.parent):
+        status, text = asked("wait", named)
+        assert status == 1 and f"{path} is not all written: the rest is in {caches}/mpiox." in text, text
     left = sorted(caches.iterdir())
     status, text = asked("recover", "--json", caches)
     found = json.loads(text)
