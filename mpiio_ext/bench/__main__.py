@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 import click
 
+from mpiio_ext.common.commands import suggesting
 from mpiio_ext.common.extras import MissingExtraError, needing
 from mpiio_ext.common.printing import echo, make_console
 
@@ -67,7 +68,7 @@ def _parse(which: click.Command, arguments: list[str], kind: type[Kind]) -> Kind
     """Return the options, of a kind; ends the process after --help or a wrong argument."""
     silent = contextlib.redirect_stdout(io.StringIO()) if launch_rank() else contextlib.nullcontext()
     try:
-        with silent:
+        with silent, suggesting():
             options = which.main(args=arguments, prog_name=which.name, standalone_mode=False)
     except click.ClickException as error:
         text = " ".join(error.format_message().split()) + " (--help lists the options)"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import click
 
+from mpiio_ext.common.near import near_names
 from mpiio_ext.common.options import ParamType, Size
 from mpiio_ext.errors import ArgumentError
 
@@ -44,7 +44,7 @@ def one_of(names: Iterable[str]) -> Callable[[str], str]:
     def choose(text: str) -> str:
         if text in names:
             return text
-        nearest = difflib.get_close_matches(text, names, n=1)
+        nearest = near_names(text, names)
         hint = f"did you mean '{nearest[0]}'?" if nearest else f"one of {', '.join(names)}"
         raise ValueError(f"unknown name '{text}', {hint}")
 

@@ -16,9 +16,9 @@ added as in ``auto+cb_nodes=2+cb_buffer_size=1048576``.
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass, replace
 
+from mpiio_ext.common.near import near_names
 from mpiio_ext.errors import ArgumentError
 
 METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
@@ -96,7 +96,7 @@ def _base_hints(name: str) -> dict[str, str]:
         return {"mpiox_enable": "true", "mpiox_delegates": _COUNT, "mpiox_delegate_mode": _MODE}
     if name in METHODS:
         return {"mpiox_enable": "true", "mpiox_partition": name, "mpiox_exchange": "two_phase"}
-    nearest = difflib.get_close_matches(name, NAMES, n=1)
+    nearest = near_names(name, NAMES)
     raise ArgumentError(
         f"unknown method '{name}'" + (f", did you mean '{nearest[0]}'?" if nearest else f" (one of {', '.join(NAMES)})")
     )

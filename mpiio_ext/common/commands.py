@@ -14,7 +14,6 @@ takes no file; where it is printed, standard output has nothing else.
 from __future__ import annotations
 
 import contextlib
-import difflib
 import errno
 import importlib
 import itertools
@@ -31,6 +30,7 @@ import click
 from click.shell_completion import CompletionItem
 
 from mpiio_ext.common.extras import needing
+from mpiio_ext.common.near import near_names
 from mpiio_ext.common.printing import echo, printable
 from mpiio_ext.errors import MpiioExtError, MpiioExtWarning
 
@@ -38,6 +38,8 @@ from mpiio_ext.errors import MpiioExtError, MpiioExtWarning
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 #: Why what is written, to a file without a name, cannot be.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+#: Names that an error suggests.
+_MOST_NEAR = 2
 #: `context_settings` of every command.
 HELP = {"help_option_names": ["-h", "--help"]}
 
@@ -221,23 +223,35 @@ def kept_help(words: Sequence[str]) -> str | None:
     return next((kept[name] for name in asked if name in kept), None)
 
 
-def _nearest(error: click.ClickException) -> str:
-    """Return a question that names the command or choice next to the misspelt one.
-
-    "" if there is none, if a group below has asked, or if click asks by itself, as it does for groups that are not lazy
-    from version 8.4 on.
-    """
-    if "Did you mean" in error.message:
-        return ""
+def _names_for(error: click.ClickException) -> tuple[str, list[str]]:
+    """Return the misspelt option, command or choice of an error, and the names that there are."""
+    context = getattr(error, "ctx", None)
+    if isinstance(error, click.NoSuchOption) and context is not None:
+        known = (name for item in context.command.get_params(context) for name in (*item.opts, *item.secondary_opts))
+        return error.option_name, [name for name in known if name.startswith("--")]
+    word = re.search("'(.*?)'", error.message)
     names: Iterable[str] = ()
     if isinstance(error, click.BadParameter) and error.param is not None:
         names = getattr(error.param.type, "choices", ())
-    elif isinstance(error, click.UsageError) and error.ctx is not None and error.message.startswith("No such command"):
-        group = error.ctx.command
-        names = group.list_commands(error.ctx) if isinstance(group, click.Group) else ()
-    word = re.search("'(.*?)'", error.message)
-    near = difflib.get_close_matches(word[1], [str(name) for name in names], n=1) if word else []
-    return f" Did you mean '{near[0]}'?" if near and not getattr(error, "possibilities", None) else ""
+    elif context is not None and error.message.startswith("No such command"):
+        names = context.command.list_commands(context) if isinstance(context.command, click.Group) else ()
+    return word[1] if word else "", list(map(str, names))
+
+
+@contextlib.contextmanager
+def suggesting() -> Iterator[None]:
+    """Let an error of the block name what a misspelt word could mean, once; what click suggests is left away."""
+    try:
+        yield
+    except click.ClickException as error:
+        if getattr(error, "possibilities", None):
+            error.possibilities = None  # type: ignore[attr-defined]
+        if "Did you mean" not in error.message:
+            near = near_names(*_names_for(error), most=_MOST_NEAR)
+            choice = " or ".join(f"'{name}'" for name in near)
+            text = error.message + (f" Did you mean {choice}?" if near else "")
+            error.message = printable(_indented(text))  # type: ignore[misc]  # it has names of what was given
+        raise
 
 
 class LazyGroup(click.Group):
@@ -259,6 +273,11 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*arguments, **named)
         self._subcommands, self._extras = dict(subcommands), dict(extras or {})
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options of the group itself."""
+        with suggesting():
+            return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the subcommands."""
@@ -289,12 +308,9 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the package is a line for each mistake, and the exit status."""
-        with said(), own_warnings():
+        with said(), own_warnings(), suggesting():
             try:
                 return super().invoke(ctx)
-            except click.ClickException as error:  # names of what was given
-                error.message = printable(_indented(error.message + _nearest(error)))  # type: ignore[misc]
-                raise
             except ModuleNotFoundError:
                 with self._needing(ctx.invoked_subcommand or ""):
                     raise

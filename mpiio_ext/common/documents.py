@@ -12,7 +12,6 @@ Guarantees. A line for each mistake, which begins with a JSON pointer (RFC 6901)
 from __future__ import annotations
 
 import copy
-import difflib
 import functools
 import inspect
 import itertools
@@ -26,6 +25,7 @@ from pydantic import BeforeValidator, ConfigDict, GetPydanticSchema, TypeAdapter
 from pydantic_core import core_schema
 
 from mpiio_ext.common.files import cannot_read
+from mpiio_ext.common.near import near_names
 from mpiio_ext.errors import ArgumentError
 
 Form = TypeVar("Form")
@@ -290,7 +290,7 @@ def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
         return f"{json.dumps(error['loc'][-1])} is missing"
     if kind in _UNKNOWN:
         names = _names(form, place[:-1])
-        near = difflib.get_close_matches(str(place[-1]), names, n=1)
+        near = near_names(str(place[-1]), names)
         return f"there is no such name; there are {', '.join(names)}" + (f"; did you mean '{near[0]}'?" if near else "")
     if kind == "literal_error":
         return f"{found} is not one of {about['expected'].replace(chr(39), chr(34)).replace(' or ', ', ')}"

@@ -6,10 +6,10 @@ its folder and file, without the extension: ``howto/hdf5``.
 
 from __future__ import annotations
 
-import difflib
 import re
 from pathlib import Path
 
+from mpiio_ext.common.near import near_names
 from mpiio_ext.errors import ArgumentError
 
 #: Folders of pages for users, in the order of the list.
@@ -96,5 +96,4 @@ def _near(wanted: str, known: dict[str, str]) -> list[str]:
     if having and len(having) <= _MOST:
         return having
     names = {_stem(page): page for page in known} | {page: page for page in known}
-    near = difflib.get_close_matches(wanted, names, n=1)
-    return [names[each] for each in near]
+    return [names[each] for each in near_names(wanted, names)]

@@ -276,7 +276,7 @@ def test_sizes(text, size):
         (["--block", "64,0"], "at least one byte"),
         (["--block", ""], "empty"),
         (["-w", "blok3d"], "mean 'block3d'"),
-        (["-i", "netcdf9"], "did you mean 'pnetcdf'"),
+        (["-i", "pnetcdf9"], "did you mean 'pnetcdf'"),
         (["-i", "adios"], "one of mpiio"),
         (["-m", "evn"], "did you mean 'even'"),
         (["-r", "0"], "repeats"),

@@ -139,6 +139,18 @@ def test_commands_without_json_print_no_results() -> None:
         ("bench compare --pattern inter409", "inter4096"),
         ("bench explore --pattern sharde", "shared"),
         ("bench --dry-run --workload interleavd", "interleaved"),
+        ("bench --repeat 3", "--repeats"),
+        ("bench --sizes 1M", "--size"),
+        ("bench explore --patterns shared", "--pattern"),
+        ("bench --output-dir x", "--output"),
+        ("bench compare --repeat 3", "--repeats"),
+        ("run --dryrun -- true", "--dry-run"),
+        ("run --hint-file x -- true", "--hints-file' or '--hint"),
+        ("tune --output-file x -- true", "--output"),
+        ("analyze rootcauses", "root-causes"),
+        ("anaylse", "analyze"),
+        ("rnu", "run"),
+        ("--verson", "--version"),
     ],
 )
 def test_the_nearest_command_or_pattern_is_named(words: str, near: str) -> None:
@@ -146,6 +158,31 @@ def test_the_nearest_command_or_pattern_is_named(words: str, near: str) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 2
     assert len(re.findall(rf"did you mean '{near}'\?", done.stderr, re.IGNORECASE)) == 1, done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "monitor",
+        "logs x.darshan",
+        "run --np 4 -- true",
+        "run --json -- true",
+        "run --export x -- true",
+        "bench --nprocs 4",
+        "bench --pattern interleaved",
+        "bench --dry-run --workload strided",
+        "bench compare --methods x",
+        "bench explore --pattern random",
+        "tune --time 3m -- true",
+        "analyze convert",
+        "subfiles unmount x",
+        "completion csh",
+    ],
+)
+def test_nothing_is_suggested_where_nothing_is_near(words: str) -> None:
+    command = [sys.executable, "-m", "mpiio_ext", *words.split()]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2 and "did you mean" not in done.stderr.lower(), done.stderr
 
 
 def test_one_seed_is_the_default() -> None:

@@ -10,11 +10,11 @@ Source.     Section 2 of the arbitration paper (mpiio_ext.delegates.arbitration)
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from typing import Any
 
+from mpiio_ext.common.near import near_names
 from mpiio_ext.common.options import Size
 from mpiio_ext.delegates.arbitration.pattern import Layout, Pattern, Spatiality
 from mpiio_ext.errors import ArgumentError
@@ -160,7 +160,7 @@ def parse(text: str, *, total_bytes: int, stonewall_s: float) -> list[Spec]:
         elif size is not None:
             put("the request size" if "the request size" not in found else "the total size", size)
         else:
-            near = difflib.get_close_matches(word, (*_LAYOUTS, *_SPATIALITIES, "write", "read", "direct", PAPER), n=1)
+            near = near_names(word, (*_LAYOUTS, *_SPATIALITIES, "write", "read", "direct", PAPER))
             if near:
                 raise ArgumentError(f"pattern {text!r}: {word!r} is not understood; did you mean {near[0]!r}?")
             raise ArgumentError(

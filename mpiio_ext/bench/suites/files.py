@@ -94,7 +94,9 @@ def _read(name: str) -> tuple[str, str, str]:
     try:
         one_of(names())(name)
     except ValueError as error:
-        raise ArgumentError(f"{error}, or a parameter file FILE.toml") from error
+        text = str(error)
+        mark = "?" if text.endswith("?") else ""
+        raise ArgumentError(f"{text.removesuffix(mark)}, or a parameter file FILE.toml{mark}") from error
     return name, f"suite {name}", (_data() / f"{name}.toml").read_text("utf-8")
 
 
