@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.tools.system import System
 
 
+#: Logs of a job that are named.
+_MOST_NAMED = 3
 _PAGE = click.Path(path_type=Path, dir_okay=False)
 
 
@@ -145,18 +147,21 @@ def logs(
 ) -> None:
     """Diagnose Darshan logs at once, without a set-up or a store; logs with one ID of a job make one report.
 
+    Of several jobs an overview comes first: those with most time in I/O, and the first sentence about each.
+
     Exit status 1: a log is cut off, damaged or cannot be read; what is intact was used.
     """
     from mpiio_ext.analytics.report.logs import by_job, is_empty
-    from mpiio_ext.analytics.run.gather import headline
+    from mpiio_ext.analytics.report.overview import overview
+    from mpiio_ext.analytics.run.gather import headline, seconds_in_io
 
     found = areas_of(areas)
     anonymous = anonymous or found is not None
     system = _system(site, sources)
     files = _files(paths)
-    whole, unread, hurt = _converted(files, anonymous)
+    whole, lost, hurt = _converted(files, anonymous)
     jobs = by_job(whole, one_job=one_job)
-    jobs = [dataclasses.replace(one, unread=_unread(one, unread, len(jobs))) for one in jobs]
+    jobs = [dataclasses.replace(one, unread=_unread(one, lost, len(jobs))) for one in jobs]
     if output is not None and len(jobs) > 1:
         raise click.UsageError("-o makes a page of one job; of many, fill a store (init) and use `report`")
     for number, one in enumerate(jobs if system is not None else ()):
@@ -165,16 +170,24 @@ def logs(
     if as_json and len(files) > 1:  # one document, whatever could be read
         echo(dumps([one.told(found, anonymous, low_bandwidth, headline).document() for one in jobs]))
     else:
-        for number, one in enumerate(jobs, 1):
+        told = [one.told(found, anonymous, low_bandwidth, headline) for one in jobs]
+        names = [f"job {number}" if anonymous else _named(one) for number, one in enumerate(jobs, 1)]
+        if len(jobs) > 1:
+            echo(overview(list(zip(names, told, strict=True)), len(lost), seconds_in_io))
+        for name, each in zip(names, told, strict=True):
             if len(jobs) > 1:
-                own = list(map(str, one.paths.values()))
-                names = f"job {number}" if anonymous else ", ".join([*own[:3], *(["…"] if own[3:] else [])])
-                echo_styled([(names, {"bold": True})])
-            _tell(one.told(found, anonymous, low_bandwidth, headline), output, as_json)
+                echo_styled([("\n" + name, {"bold": True})])
+            _tell(each, output, as_json)
     if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
     if hurt:
         sys.exit(FAILED)
+
+
+def _named(one: Logs) -> str:
+    """Return the names of a job's logs, of many the first ones."""
+    own = list(map(str, one.paths.values()))
+    return ", ".join([*own[:_MOST_NAMED], *(["…"] if own[_MOST_NAMED:] else [])])
 
 
 def _files(paths: Sequence[Path]) -> list[Path]:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -45,11 +46,32 @@ class Told:
     known: Known
     steps: Steps | None
 
+    @functools.cached_property
+    def _found(self) -> dict[str, Any]:
+        return document(self.tables, self.known, self.steps)
+
+    @property
+    def sentence(self) -> str:
+        """Return the first sentence."""
+        if self.steps is not None:
+            return self.steps.conclusion
+        return str(self._found.get("sentence") or self._found["undiagnosed"])
+
+    @property
+    def has_findings(self) -> bool:
+        """Return whether a cause was found."""
+        return any(one["document"]["findings"] for one in self._found["diagnosis"])
+
+    @property
+    def has_files(self) -> bool:
+        """Return whether the logs have any record of a file."""
+        return bool(self.tables["darshan_file"].num_rows)
+
     def text(self) -> str:
         """Return it for people."""
         from mpiio_ext.analytics.report.output import job_text
 
-        return job_text(self.tables, self.known, self.steps)
+        return job_text(self.tables, self.known, self.steps, self._found)
 
     def page(self) -> str:
         """Return it as a page."""
@@ -59,8 +81,7 @@ class Told:
 
     def document(self) -> dict[str, Any]:
         """Return it as JSON can hold it; the diagnoses of several logs are in ``steps``."""
-        found = document(self.tables, self.known, self.steps)
-        found["diagnosis"] = [one["document"] for one in found["diagnosis"]]
+        found = self._found | {"diagnosis": [one["document"] for one in self._found["diagnosis"]]}
         return found if self.steps is None else found | self.steps.document()
 
 

@@ -195,9 +195,17 @@ def _critical_section(found: Mapping[str, Any]) -> Section:
     )
 
 
-def job_text(tables: Mapping[str, pa.Table], known: Known | None = None, steps: Steps | None = None) -> str:
-    """Return what is known of a job as text: facts, diagnosis, factors; arguments as of `job_page`."""
-    found = job.document(tables, known, steps)
+def job_text(
+    tables: Mapping[str, pa.Table],
+    known: Known | None = None,
+    steps: Steps | None = None,
+    found: Mapping[str, Any] | None = None,
+) -> str:
+    """Return what is known of a job as text: facts, diagnosis, factors.
+
+    Arguments as of `job_page`; `found` is what `job.document` returns of them, where that has been called.
+    """
+    found = found or job.document(tables, known, steps)
     lines = [f"job {found['job_id']}", ""]
     if "sentence" in found:
         lines += [*wrapped(found["sentence"]), ""]

@@ -164,6 +164,13 @@ def headline(tables: Mapping[str, pa.Table], known: Known, documents: Sequence[M
     return opening.first_sentence(documents, spent, whole=not _is_crowded(tables))
 
 
+def seconds_in_io(tables: Mapping[str, pa.Table], known: Known) -> float:
+    """Return the time in I/O of one Darshan log, as its first sentence has it."""
+    job = tables["darshan_job"].to_pylist()[0]
+    files = _all_files({**tables, "darshan_file": _of_the_program(tables["darshan_file"])})
+    return _times(files, known.activity, job["processes"] or 1, job["run_time"] or 0.0, None)[0]
+
+
 def _all_files(tables: Mapping[str, pa.Table]) -> Files:
     from mpiio_ext.analytics.factors.extract import with_jobs
     from mpiio_ext.analytics.factors.files import Files

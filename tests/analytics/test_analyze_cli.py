@@ -262,7 +262,9 @@ def test_a_log_without_files_says_that_nothing_could_be_diagnosed(tmp_path: path
     run(["logs", str(cut), "-o", str(tmp_path / "cut.html")])
     assert "Nothing could be diagnosed" in Page((tmp_path / "cut.html").read_text()).text
     both = run(["logs", str(cut), str(LOGS / PLAIN)])
-    assert both.exit_code == 1 and both.stdout.count("Nothing could be diagnosed") == 1
+    overview, _, reports = both.stdout.partition("\n\n" + str(cut))
+    assert both.exit_code == 1 and overview.startswith("2 jobs with 2 logs: none of them has findings.")
+    assert overview.count("Nothing could be diagnosed") == reports.count("Nothing could be diagnosed") == 1
 
 
 def test_several_logs_are_one_json_document() -> None:

@@ -161,6 +161,33 @@ def test_logs_of_two_jobs_mixed(tmp_path: pathlib.Path) -> None:
     assert len(one["steps"]) == 6 and one["run_time"] == 240 and one["io_time"] == 60
 
 
+def test_an_overview_of_many_jobs_comes_first(tmp_path: pathlib.Path) -> None:
+    """The counts are right, the longest time in I/O stands first, and each sentence is that of the job's report."""
+    ends = {"b": 21, "a": 41, "c": 3}
+    for number, (name, end) in enumerate(ends.items(), 1):
+        written_log(tmp_path / f"{name}.darshan", (0, 100), (1, end), job_id=number)
+    written_log(tmp_path / "well.darshan", (0, 100), (1, 31), job_id=4, by_root=False, bytes_written=400 * GB)
+    (tmp_path / "no.darshan").write_bytes(b"no log")
+    written_log(tmp_path / "lost.darshan", (0, 100), (1, 21), job_id=5)
+    (tmp_path / "lost.darshan").write_bytes((tmp_path / "lost.darshan").read_bytes()[:-5])
+    done = run("logs", tmp_path, status=1)
+    first, _, details = done.stdout.partition(f"\n\n{tmp_path}")
+    found = json.loads(run("logs", "--json", tmp_path, status=1).stdout)
+    having = sum(any(one["findings"] for one in job["diagnosis"]) for job in found)
+    assert first.startswith(
+        f"5 jobs with 5 logs: {having} of them have findings. 1 more log cannot be read. 1 log lacks"
+    )
+    assert 3 <= having < 5 and details.count("\njob ") == 5
+    named = re.findall(r"/(\w+)\.darshan$", first, re.MULTILINE)
+    assert sorted(named) == ["a", "b", "c", "lost", "well"]
+    assert named.index("a") < named.index("well") < named.index("b") < named.index("c")
+    words = " ".join(first.split())
+    assert all(" ".join(job["sentence"].split()) in words for job in found if "sentence" in job)
+    assert str(tmp_path) not in run("logs", "--anonymous", tmp_path, status=1).stdout
+    only = run("logs", tmp_path / "a.darshan").stdout
+    assert only.startswith("job 2\n") and "with 1 log" not in only
+
+
 def test_what_several_logs_say_of_a_job_is_that_of_all(tmp_path: pathlib.Path) -> None:
     """Applications are those of all logs; on a terminal long names are shortened where they do not differ."""
     names = [f"me_app_id42-{k}_11-25-35894-17291130573449436033_{k}" for k in range(7)]
