@@ -1,10 +1,15 @@
-# Manual pages, and the help of commands that need an extra, for installations without it: made by scripts/pages.py.
+# Pages of the documents; manual pages; and the help of commands that need an extra, for installations without it.
 #
-# A checkout's are made in the build folder; a source distribution carries them, as it does generated sources. An
-# editable installation has neither: no folder for pages, and all extras' packages.
+# scripts/pages.py makes the last two: a checkout's in the build folder; a source distribution carries them, as it does
+# generated sources. An editable installation has none of the three: it has docs/, no folder for manual pages, and all
+# extras' packages.
 if(SKBUILD_STATE STREQUAL "editable" OR MPIOX_ANY_MPI)
     return()
 endif()
+# What `mpiio-ext help` and pages of a run show (mpiio_ext/common/guide.py); a checkout has it in docs/.
+foreach(kind tutorial howto reference explanation)
+    install(DIRECTORY docs/${kind} DESTINATION ${root}/docs FILES_MATCHING PATTERN "*.md")
+endforeach()
 if(NOT carried)
     execute_process(COMMAND ${Python_EXECUTABLE} -c "import click, numpy, pydantic, rich" RESULT_VARIABLE failed
                     OUTPUT_QUIET ERROR_QUIET)

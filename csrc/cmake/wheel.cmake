@@ -9,6 +9,7 @@ foreach(abi ${abis})
             DESTINATION abis/${abi} USE_SOURCE_PERMISSIONS PATTERN pkgconfig EXCLUDE)
 endforeach()
 install(FILES csrc/entry/include/mpiio_ext.h csrc/tools/engine/mpiio_ext_engine.h DESTINATION include)
+set(root .)
 include(csrc/cmake/pages.cmake)
 
 find_package(Python REQUIRED COMPONENTS Interpreter Development.SABIModule)
@@ -21,7 +22,6 @@ set_target_properties(_binding PROPERTIES SKIP_BUILD_RPATH ON C_VISIBILITY_PRESE
 target_link_options(_binding PRIVATE LINKER:--strip-all)
 install(TARGETS _binding LIBRARY DESTINATION .)
 
-set(root .)
 set(MPIOX_MODULE WITH_SOABI USE_SABI 3.10)
 include(csrc/cmake/tools.cmake)
 target_link_options(_tools PRIVATE LINKER:--strip-all)

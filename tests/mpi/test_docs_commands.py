@@ -17,10 +17,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import zipfile
 from collections.abc import Iterator
 
 import pytest
 
+from mpiio_ext.common import guide
 from support import documents
 from support.documents import ROOT, Block
 from support.launch import LaunchError, base_environment, run_bounded
@@ -197,6 +199,7 @@ def test_the_tutorial_runs_from_the_wheel(folder: pathlib.Path, family: str) -> 
     assert built.returncode == 0, built.describe()
     for wheel in (ROOT / "build" / "wheel" / "dist").glob("*.whl"):
         shutil.copy(wheel, folder)
+        assert {f"mpiio_ext/docs/{page}.md" for page in guide.titles()} <= set(zipfile.ZipFile(wheel).namelist())
     shell = base_environment() | {"HOME": str(folder), "PATH": "/usr/local/bin:/usr/bin:/bin", "COLUMNS": "200"}
     shell.setdefault("PIP_CONFIG_FILE", str(pathlib.Path.home() / ".config" / "pip" / "pip.conf"))
     compare(TUTORIAL, run_page(TUTORIAL, folder, slow=True, shell=shell))

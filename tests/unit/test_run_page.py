@@ -618,7 +618,7 @@ def test_commands_of_advice_are_accepted() -> None:
 
 def test_each_cause_leads_to_what_to_do(tmp_path: pathlib.Path) -> None:
     """The page has the text with it, once, without links out of it; what is told is installed."""
-    build = (ROOT / "CMakeLists.txt").read_text()
+    build = (ROOT / "csrc/cmake/pages.cmake").read_text()
     (kinds,) = re.findall(r"foreach\(kind ([^)]*)\)\s+install\(DIRECTORY docs/", build)
     assert kinds.split() == list(guide.KINDS) and {f"howto/{name}" for name in howto.PAGES} <= guide.titles().keys()
     assert all(howto.links(cause) for cause in causes())
