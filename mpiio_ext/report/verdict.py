@@ -85,9 +85,12 @@ class Group:
         """Return the title with what was seen of the rows."""
         if self.gain is None:
             return self.title
-        slower = f", {self.count('slower'):,} slower" if self.count("slower") else ""
+        counts = {
+            word: self.count(judgment) for word, judgment in (("slower", "slower"), ("within the noise", "level"))
+        }
+        others = "".join(f", {count:,} {word}" for word, count in counts.items() if count)
         faster = f"{self.count('faster'):,} of {len(self.judged):,} rows faster"
-        return f"{self.title} ({ratio(self.gain)}×: {faster}{slower})"
+        return f"{self.title} ({ratio(self.gain)}×: {faster}{others})"
 
 
 def _median_ratio(row: Measured) -> float:
@@ -130,11 +133,12 @@ def worth(found: Sequence[Group]) -> str:
     }
     if not any(kind.judged for kind in found):
         return f"Worth it on this machine: not known, for no row was measured {ENOUGH} times."
-    parts = [f"yes, for {named['faster']}" if named["faster"] else "no" if named["slower"] else "no difference seen"]
+    parts = [f"yes, for {named['faster']}"] if named["faster"] else ["no"] if named["slower"] else []
     parts += [f"not for {named['slower']}, which it slows down"] if named["slower"] else []
     parts += [f"no clear answer for {named['level']}"] if named["level"] else []
     parts += [f"measured too few times: {named[_NOT_JUDGED]}"] if named[_NOT_JUDGED] else []
     counts = [row.ratio.count for kind in found for row in kind.rows if row.ratio and row.ratio.count >= ENOUGH]
+    # A median far from 1 within noise as large is no sign that there is no difference: no part claims that.
     times = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
     rows = "row" if all(len(kind.judged) == len(kind.rows) for kind in found) else "judged row"
     return f"Worth it on this machine: {'; '.join(parts)}. Times native’s speed, {times} repetitions of each {rows}."
