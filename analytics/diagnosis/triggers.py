@@ -63,16 +63,17 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("slow_ost",),
         "A storage target is slow.",
-        "Alike files of 1 MiB or more, or requests to one stripe (DXT), take {slow} times as long there.",
-        "four files or eight requests there, and few slow targets",
+        "On one storage target, alike files take {slow} times as long for a byte as on the median target. Or"
+        " requests to one stripe take {slow} times as long (DXT).",
+        "if four alike files, or eight requests, go to that target, and at most a quarter of the targets are slow",
         ("slower than the others", "slower than those of the others"),
         (Offer(_ALWAYS, lambda _: say.contact(["1"])[0]), Offer(_ALWAYS, lambda _: say.contact(["1"])[1])),
     ),
     Trigger(
         ("slow_file",),
-        "A rank, node or target is slow.",
-        "One file takes {slow} times as long as its likes, of which there are {alike_files}, and OSTs do not explain"
-        " it.",
+        "A rank, a node or a target is slow.",
+        "One file takes {slow} times as long for a byte as the median of at least {alike_files} alike files, and no"
+        " storage target explains it.",
         "",
         ("Some files take far longer",),
         (Offer(_ALWAYS, lambda _: say.imbalance(False)),),
@@ -80,11 +81,13 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("small_requests",),
         "Each call costs more than its bytes.",
-        "{small} of the requests to a file are of at most {small_bytes}, and {non_consecutive} of them do not follow"
-        " the one before. Or a rank makes {many_calls} calls of at most {tiny_call_bytes}, or {some_collectives}"
-        " collective calls of at most {tiny_bytes} together.",
-        "{tiny_bytes} or less on average, and a fifth of the time in calls, unless ranks wait in MPI-IO calls for"
-        " twice as long; or {many_collectives} such collective calls",
+        "Requests to a file are small and scattered: {small} of them have at most {small_bytes}, and"
+        " {non_consecutive} of them do not follow the one before. Or a rank makes {many_calls} calls of at most"
+        " {tiny_call_bytes} each. Or a rank makes {some_collectives} collective calls, to each of which all ranks"
+        " together give at most {tiny_bytes}. Or requests of at most {tiny_bytes} take {slow_request} each, and move"
+        " at most {waiting}.",
+        "if the requests have at most {tiny_bytes} on average, and take a fifth of the time in calls, unless ranks wait"
+        " in MPI-IO calls for twice as long; or if there are {many_collectives} such collective calls",
         (
             "The reads of critical files are small",
             "The writes of critical files are small",
@@ -95,25 +98,26 @@ TRIGGERS: tuple[Trigger, ...] = (
         ),
         (
             Offer(
-                "if the calls are collective, and all ranks make requests, nearly one a call", say.collective_buffering
+                "if the calls are collective, and all ranks make requests, nearly one for each call",
+                say.collective_buffering,
             ),
             Offer("if the calls are independent, and ranks share the file", say.use_collective),
             Offer(
-                "in the same case, unless fewer than {forward} of the requests lie behind the one before",
+                "in the same case, if {forward} or more of the requests lie behind the one before",
                 lambda _: say.delegates(),
             ),
             Offer(
-                "if the calls are independent, and each file has one rank; or calls of MPI-IO have tiny pieces",
+                "if the calls are independent, and one rank uses each file; or MPI-IO calls move tiny pieces",
                 lambda _: say.larger_requests(True),
             ),
-            Offer("without MPI-IO, in a job of several processes", lambda _: say.larger_requests(False)),
-            Offer("without MPI-IO, in one process", lambda _: say.larger_requests(False, alone=True)),
+            Offer("if several processes work without MPI-IO", lambda _: say.larger_requests(False)),
+            Offer("if one process works without MPI-IO", lambda _: say.larger_requests(False, alone=True)),
             Offer(
-                "if tiny pieces go through POSIX, each call a request",
+                "if tiny pieces go through POSIX, and each call is a request",
                 lambda _: say.larger_pieces(flushed=False, plain=True),
             ),
             Offer(
-                "if tiny pieces go through the C library, with {flushed} flushes a call",
+                "if tiny pieces go through the C library, with {flushed} flushes for each call",
                 lambda _: say.larger_pieces(flushed=True, plain=False),
             ),
             Offer(
@@ -126,9 +130,10 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("pieces_of_one",),
         "One rank has the small pieces of all, as a header, and the others wait.",
-        "Most requests are of 10 KiB or less, and others, of more than 100 KiB, have most of the bytes. The slowest"
-        " rank has as many bytes more than the fastest as the small ones have, and twice the time of the others.",
-        "common sizes in the log have exactly these bytes, and small ones take most of that time (DXT)",
+        "Most requests have 10 KiB or less, and others, of more than 100 KiB, have most of the bytes. The slowest"
+        " rank has as many bytes more than the fastest as the small requests have, and takes twice the time of the"
+        " others.",
+        "if common sizes in the log have exactly these bytes, and the small ones take most of that time (DXT)",
         (" small pieces beside the large ones",),
         (
             Offer("if they are calls of MPI-IO", lambda _: say.larger_requests(True)),
@@ -137,10 +142,10 @@ TRIGGERS: tuple[Trigger, ...] = (
     ),
     Trigger(
         ("read_modify_write",),
-        "The MPI library reads, changes and rewrites ranges.",
-        "POSIX reads {read_modify_write} of what MPI-IO writes, and no call asked for it; and it writes more than"
-        " MPI-IO, or reads before each write.",
-        "no MPI-IO reads, or {amplified} times what was asked for is written",
+        "The MPI library reads a range of the file, changes pieces of it, and writes the range again.",
+        "Through POSIX the job reads bytes that no MPI-IO call asked for: {read_modify_write} of what MPI-IO"
+        " writes. And POSIX writes more than MPI-IO, or reads before each write.",
+        "if no MPI-IO call reads, or POSIX writes {amplified} times what MPI-IO writes",
         ("The MPI library reads what it is about to overwrite", "The reads are not the program's"),
         (Offer(_ALWAYS, lambda _: say.no_sieving()[0]), Offer(_ALWAYS, lambda _: say.no_sieving()[1])),
     ),
@@ -155,54 +160,56 @@ TRIGGERS: tuple[Trigger, ...] = (
     ),
     Trigger(
         ("read_amplification",),
-        "The MPI library reads ranges for pieces.",
-        "POSIX reads {amplified} times what MPI-IO does, of a file that is not written.",
+        "The MPI library reads whole ranges where the program wants pieces.",
+        "POSIX reads {amplified} times what MPI-IO reads, from a file that the job does not write.",
         _ALWAYS,
         ("The MPI library reads ",),
         (Offer(_ALWAYS, say.use_collective), Offer(_ALWAYS, lambda _: say.unsieved_reads())),
     ),
     Trigger(
         ("shared_pointer",),
-        "Each call locks and rewrites a hidden file.",
-        "Half as many requests to such a file as MPI-IO calls, and 50 at least.",
-        "30 % of the time, in calls of {tiny_bytes} or less",
+        "Each call locks and rewrites the hidden file that has the shared pointer.",
+        "The hidden file gets half as many requests as there are MPI-IO calls, and at least 50.",
+        "if the calls take 30 % of the time, and move {tiny_bytes} or less each",
         ("Ranks wait for the shared file pointer",),
         (Offer(_ALWAYS, say.own_offsets),),
     ),
     Trigger(
         ("redundant_reads", "redundant_writes"),
-        "Ranks read the same data, or one rank reads them again; or the same places are written again.",
-        "{again} times the bytes up to the file's last one, and {alike_ranks} of ranks times these, of {one_rank_bytes}"
-        " or more.",
-        "reads of half of {small_bytes}, or {many_ranks} ranks; of writes, only if the file is read so as well, and"
-        " fewer than {backward} of either lie behind the one before, as where a library moves data",
+        "Ranks read the same data, or one rank reads them again; or ranks write the same places again.",
+        "The job moves the bytes of a file, up to the last one that it moves, {again} times or more. If several"
+        " ranks read the file, they move these bytes at least as often as {alike_ranks} of the number of ranks. The"
+        " file has {one_rank_bytes} or more.",
+        "for reads, if requests have half of {small_bytes}, or {many_ranks} ranks read; for writes, only if a"
+        " library moves data within the file: the job reads the file as often, and fewer than {backward} of the"
+        " requests lie behind the one before",
         ("Ranks read the same data", "The same data are read", "The same places of a file"),
         (
-            Offer("if a library moves the data", lambda _: say.define_first()),
-            Offer("if it is written", lambda _: say.write_once()),
-            Offer("if each rank reads it once", lambda _: say.read_once()),
-            Offer("if ranks read it again", lambda _: say.read_once(again=True)),
-            Offer("if one process reads it", lambda _: say.read_once(again=True, alone=True)),
+            Offer("if a library moves data within the file", lambda _: say.define_first()),
+            Offer("if the job writes the file", lambda _: say.write_once()),
+            Offer("if each rank reads the file once", lambda _: say.read_once()),
+            Offer("if ranks read the file again", lambda _: say.read_once(again=True)),
+            Offer("if one process reads the file", lambda _: say.read_once(again=True, alone=True)),
         ),
     ),
     Trigger(
         ("contention",),
-        "Many processes meet at few OSTs.",
-        "{contention} processes for each OST of the file, that move data, without collective calls.",
-        "one OST and 16 processes; or 8 ranks for each at once (DXT)",
+        "Many processes use few OSTs at the same time.",
+        "For each OST of the file {contention} processes move data, without collective calls.",
+        "if 16 processes use one OST, or 8 ranks for each OST are in requests at once (DXT)",
         ("a file that lies on",),
         (
-            Offer("if more OSTs are known, or it is not known how many there are", _stripes(0)),
+            Offer("if the file system has more OSTs, or an unknown number", _stripes(0)),
             Offer("in the same case", _stripes(1)),
             Offer(_ALWAYS, say.use_collective),
         ),
     ),
     Trigger(
         ("root_writes", "root_reads"),
-        "One rank has the bandwidth and the memory of one node.",
-        "{root} of the bytes by rank 0, or {one_rank} by another rank, of {one_rank_bytes} or more, without collective"
-        " calls.",
-        "{one_rank} of the bytes, and {busy_rank} of the critical time in calls",
+        "One rank has only the bandwidth and the memory of one node.",
+        "Rank 0 moves {root} of the bytes, or another rank moves {one_rank}, without collective calls. The job"
+        " moves {one_rank_bytes} or more.",
+        "if the rank moves {one_rank} of the bytes, and is in calls for {busy_rank} of the critical time",
         ("Rank 0 ", "One rank "),
         (
             Offer(_ALWAYS, say.parallel_root),
@@ -214,162 +221,171 @@ TRIGGERS: tuple[Trigger, ...] = (
     ),
     Trigger(
         ("few_writers", "few_readers"),
-        "Few ranks have the bandwidth of few nodes.",
-        "At most half of the processes move all of {aggregated_bytes} or more, and are in calls for {busy_rank} of the"
-        " critical time.",
+        "Few ranks have only the bandwidth of few nodes.",
+        "At most half of the processes move all bytes, {aggregated_bytes} or more, and the slowest of them is in"
+        " calls for {busy_rank} of the critical time.",
         "",
         ("of the data",),
         (Offer(_ALWAYS, say.parallel_root),),
     ),
     Trigger(
         ("few_aggregators",),
-        "One rank, or few, carry out the collective calls.",
-        "One rank moves {one_rank} of a file of {aggregated_bytes} or more, alone or at a time (DXT); or at most a"
-        " sixteenth of the ranks do, and half of the stripes. The calls take {aggregated} of the run time, or there are"
-        " {node_ranks} ranks for each.",
-        "{much_aggregated} of the run time, or so many ranks; {busy_aggregator} of the time in its calls, at"
-        " {slow_rank} or more, no rank late, no slow windows (DXT)",
+        "One rank, or few, make the requests of the collective calls.",
+        "One rank moves {one_rank} of a file of {aggregated_bytes} or more, or one rank at a time does (DXT). Or at"
+        " most one rank in sixteen moves data, and at most one for two stripes. The calls take {aggregated} of the"
+        " run time, or each of these ranks works for {node_ranks} ranks.",
+        "if the calls take {much_aggregated} of the run time, or each of these ranks works for so many; and the"
+        " rank is in its calls for {busy_aggregator} of that time, moves {slow_rank} or more, no other rank is late,"
+        " and the storage is not slow for a while (DXT)",
         ("Too few aggregators: ",),
         (
             Offer("if the file has one stripe, and there are more OSTs", _stripes(0)),
             Offer("in the same case", _stripes(1)),
             Offer(
-                "if the file has several stripes, or their number is not known: `cb_nodes` is twice their number",
+                "if the file has several stripes, or an unknown number: `cb_nodes` is twice the number",
                 lambda way: say.aggregators(way, 8),
             ),
         ),
     ),
     Trigger(
         ("many_aggregators",),
-        "Ranks meet in locked stripes.",
-        "{aggregators_per_ost} ranks that write for each OST, in collective calls, with requests below a stripe.",
-        "half of the stripes are shared (DXT)",
+        "Ranks write into the same stripes, which the file system locks.",
+        "For each OST {aggregators_per_ost} ranks write, in collective calls, and their requests are smaller than a"
+        " stripe.",
+        "if several ranks write half of the stripes (DXT)",
         ("Too many aggregators: ",),
         (Offer(_ALWAYS, lambda way: say.aggregators(way, 4, fewer=True)),),
     ),
     Trigger(
         ("many_osts",),
         "Each open asks all OSTs of the file.",
-        "A file of at most one stripe of data lies on {many_stripes} OSTs.",
+        "The data of a file fit into one stripe, and the file lies on {many_stripes} OSTs.",
         "",
         ("Too many OSTs: ",),
         (Offer(_ALWAYS, lambda _: say.fewer_stripes()),),
     ),
     Trigger(
         ("serialised",),
-        "Files come one after the other.",
-        "Critical files overlap for less than 1 - {serialised} of their time. Without I/O for {gaps} of the span, as"
-        " between checkpoints, it is no cause.",
+        "The job accesses its files one after the other.",
+        "The critical files do not overlap for {serialised} of their time. It is no cause if the job has no I/O for"
+        " {gaps} of the time from the first access to the last, as between checkpoints.",
         "",
         ("Files are ",),
         (
-            Offer("if MPI-IO moves the bytes, in several processes", say.overlap),
-            Offer("without MPI-IO, in several processes", lambda way: say.overlap(way, mpi=False)),
-            Offer("without MPI-IO, in one process", lambda way: say.overlap(way, mpi=False, alone=True)),
-            Offer("with MPI-IO, in one process", lambda way: say.overlap(way, alone=True)),
+            Offer("if MPI-IO moves the bytes, and the job has several processes", say.overlap),
+            Offer("if several processes work without MPI-IO", lambda way: say.overlap(way, mpi=False)),
+            Offer("if one process works without MPI-IO", lambda way: say.overlap(way, mpi=False, alone=True)),
+            Offer("if one process works with MPI-IO", lambda way: say.overlap(way, alone=True)),
         ),
     ),
     Trigger(
         ("small_files",),
-        "Each file is opened for few bytes.",
-        "{many_files} files of at most {small_file_bytes}; of a job whose bandwidth is {fast} or more, only if opens"
-        " take longer than the data.",
+        "The job opens each file for few bytes.",
+        "The job accesses {many_files} files of at most {small_file_bytes}. If its bandwidth is {fast} or more,"
+        " opens have to take longer than the data.",
         "",
         ("The job spends its time on many small files",),
         (Offer(_ALWAYS, lambda _: say.bundle()),),
     ),
     Trigger(
         ("metadata", "shared_opens"),
-        "Opens, stats, seeks and syncs move no data; `shared_opens`: all ranks open the same files.",
-        "{metadata} of a rank's time in calls.",
-        "half of it, or files that are opened for little data; {many_opens} opens a process, {much_metadata} of the run"
-        " time",
+        "Opens, stats, seeks and syncs move no data. `shared_opens`: all ranks open the same files.",
+        "These calls take {metadata} of the time that a rank is in calls.",
+        "if they take half of that time, or the job opens files for little data; and a process makes {many_opens}"
+        " opens, and the calls take {much_metadata} of the run time",
         ("Metadata ", "Every process opens", "Opens of the same file"),
         (
             Offer(
                 "if a process opens, or looks up, most of the files {many_opens} times",
                 lambda _: say.metadata(again=True),
             ),
-            Offer("if there are {many_opens} files", lambda _: say.metadata(again=False, many=True)),
-            Offer("if there are stats, and no file again and again", lambda _: say.metadata(again=False, stats=True)),
-            Offer("if there are syncs or flushes", lambda _: say.metadata(again=False, syncs=True)),
-            Offer("if there is none of these", lambda _: say.metadata(again=False)),
+            Offer("if the job opens {many_opens} files", lambda _: say.metadata(again=False, many=True)),
+            Offer(
+                "if the calls are stats, and no process opens a file again and again",
+                lambda _: say.metadata(again=False, stats=True),
+            ),
+            Offer("if the calls are syncs or flushes", lambda _: say.metadata(again=False, syncs=True)),
+            Offer("if none of these conditions is true", lambda _: say.metadata(again=False)),
         ),
     ),
     Trigger(
         ("stragglers",),
-        "One rank has more to do, or is slow.",
-        "An average rank does not need {straggler} of the slowest one's time.",
-        "it has {uneven} times the bytes of an average rank, and {busy_straggler} of the time in calls",
+        "One rank has more to do than the others, or is slow.",
+        "An average rank does not need {straggler} of the time that the slowest rank is in calls.",
+        "if that rank moves {uneven} times the bytes of an average rank, and is in calls for {busy_straggler} of"
+        " the critical time",
         ("Imbalance: ", "The slowest rank "),
         (
-            Offer("if it has more bytes, without collective calls", lambda _: say.imbalance(True, False)),
-            Offer("if it has more bytes, with collective calls", lambda _: say.imbalance(True)),
-            Offer("if it has as many bytes", lambda _: say.imbalance(False)),
+            Offer(
+                "if that rank has more bytes, and the calls are not collective", lambda _: say.imbalance(True, False)
+            ),
+            Offer("if that rank has more bytes, and the calls are collective", lambda _: say.imbalance(True)),
+            Offer("if that rank has as many bytes as the others", lambda _: say.imbalance(False)),
         ),
     ),
     Trigger(
         ("turns",),
         "Ranks work one after the other.",
-        "{taking_turns} ranks move data, and at most {in_turn} are in a request at once, on average (DXT, HEATMAP)."
-        " Some rank is in a request for {turning} of the time from the first to the last (DXT); or all of them"
-        " together are in calls for {turning_calls} of it (HEATMAP; DXT, where no rank is in a request during syncs).",
-        "DXT has all requests, and some rank is in one for {turning} of the time",
+        "At least {taking_turns} ranks move data, and on average at most {in_turn} of them are in a request at once"
+        " (DXT, HEATMAP). Some rank is in a request for {turning} of the time from the first to the last (DXT); or all"
+        " of them together are in calls for {turning_calls} of it (HEATMAP; DXT, where no rank is in a request during"
+        " syncs).",
+        "if DXT has all requests, and some rank is in one for {turning} of the time",
         ("Ranks take turns: ",),
         (Offer(_ALWAYS, say.at_once),),
     ),
     Trigger(
         ("late_rank",),
-        "Collective calls wait for one rank.",
+        "Ranks wait in collective calls for one rank.",
         "Each other rank waits for {late} of the time, on average.",
-        "DXT has the calls of each rank; or a recording has waits at opens",
+        "if DXT has the calls of each rank, or a recording has how long ranks wait at opens",
         ("Ranks wait in collective calls", "Ranks wait for one that comes late"),
         (Offer(_ALWAYS, lambda _: say.come_together(1)),),
     ),
     Trigger(
         ("exchange",),
-        "Ranks exchange data, or wait.",
-        "No rank is in a request for half of the time in collective calls.",
+        "Ranks exchange data, or wait for one that comes late.",
+        "For half of the time in collective calls no rank is in a request.",
         "",
         ("Collective calls are not in requests",),
         (Offer(_ALWAYS, lambda _: say.come_together()),),
     ),
     Trigger(
         ("waiting_calls",),
-        "Independent calls wait for locks, or copy.",
-        "Calls take {waits} times as long as their requests, and the wait is 30 % of the time.",
-        "requests are one after the other (DXT)",
+        "Independent calls wait for locks, or copy pieces.",
+        "Calls take {waits} times as long as their requests, and ranks wait for 30 % of the time.",
+        "if the requests of all ranks come one after the other (DXT)",
         ("Ranks wait inside of MPI-IO calls",),
         (Offer(_ALWAYS, lambda _: say.no_locks()),),
     ),
     Trigger(
         ("syncs",),
         "Each sync waits for the storage.",
-        "{synced} syncs a write, and {many_syncs} a rank.",
-        "{slow_sync} each, {busy_sync} of the time",
+        "A file has {synced} syncs for each write, and {many_syncs} for each rank.",
+        "if a sync takes {slow_sync}, and syncs take {busy_sync} of the critical time",
         ("Writes are followed by syncs",),
         (Offer(_ALWAYS, lambda _: say.fewer_syncs()),),
     ),
     Trigger(
         ("slowed_down",),
-        "Others load the storage, or it fails.",
-        "Equal requests take {slow} times as long in some windows of time (DXT).",
-        "the servers moved more for others",
+        "Other jobs load the storage, or it is at fault.",
+        "In some windows of time equal requests take {slow} times as long as usual (DXT).",
+        "if the servers moved more for other jobs",
         ("Equal requests take several times longer for a while",),
         (Offer(_ALWAYS, lambda _: say.other_load()),),
     ),
     Trigger(
         ("load_by_others",),
-        "The same, seen by the servers.",
-        "The job's share of what its OSTs moved is at most {own_share}.",
+        "Other jobs load the storage: the servers' logs show it.",
+        "At most {own_share} of what the job's OSTs moved is the job's.",
         "",
         ("Others load the job's OSTs",),
         (Offer(_ALWAYS, lambda _: say.other_load()),),
     ),
     Trigger(
         ("storage_fault",),
-        "Disks are down or being emptied.",
-        "The last `mmlsdisk` before the job shows it.",
+        "Disks are down, or the administrators empty them.",
+        "The last list of `mmlsdisk` before the job names such disks.",
         "",
         ("disks of the file system",),
         (),
@@ -377,19 +393,19 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("unaligned",),
         "Two ranks write into one block, which the file system locks.",
-        "{unaligned} of the requests to a shared file do not begin at blocks, on no local file system.",
-        "90 % of large writes, on Lustre, GPFS or BeeGFS, without collective calls",
+        "{unaligned} of the requests to a shared file do not begin at a block, and the file system is not a local one.",
+        "if ranks write large pieces, 90 % of them not at blocks, to Lustre, GPFS or BeeGFS, without collective calls",
         ("Requests to shared files do not begin",),
         (
             Offer("if calls are collective", lambda _: say.align(collective=True)),
-            Offer("if no call is", lambda _: say.align(collective=False)),
+            Offer("if no call is collective", lambda _: say.align(collective=False)),
         ),
     ),
     Trigger(
         ("dominant_file",),
-        "No counter explains why one file is slow.",
-        "Without one file less than 1 - {dominant} of the path is left; its share of the time is {dominant_excess}"
-        " times that of the bytes, and no rule is about it.",
+        "One file is slow, and no counter explains why.",
+        "Without this file the critical time would be shorter by {dominant}, its share of the time is"
+        " {dominant_excess} times its share of the bytes, and no rule is about it.",
         "",
         ("One file takes nearly all",),
         (Offer(_MPI, lambda _: say.measure()),),
