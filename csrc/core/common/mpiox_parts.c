@@ -48,7 +48,7 @@ const mpiox_parts *mpiox_parts_so_far(void)
     return &own.sums;
 }
 
-bool mpiox_parts_are_told(void)
+bool mpiox_parts_are_recorded(void)
 {
     return tracer != NULL;
 }

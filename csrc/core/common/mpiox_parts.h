@@ -37,7 +37,7 @@ mpiox_part mpiox_parts_on(mpiox_part part);
 /* What the calling thread has spent in each until its last change. */
 const mpiox_parts *mpiox_parts_so_far(void);
 /* Is there a tracer that records waits? */
-bool mpiox_parts_are_told(void);
+bool mpiox_parts_are_recorded(void);
 /* Report to the tracer that the library carries out the program's call. */
 void mpiox_parts_own(void);
 

@@ -183,7 +183,7 @@ static void collect(const char *name, const char *value, bool weak, scan *pass)
 }
 
 /* A size above the most that the hint can be is in force as that: one line says so. */
-static void tell_clamped(int index, const char *value, const char *where, scan *pass)
+static void report_clamped(int index, const char *value, const char *where, scan *pass)
 {
     const mpiox_hint_spec *spec = mpiox_hints_spec(index);
     mpiox_hints scratch;
@@ -221,7 +221,7 @@ static void visit(const char *given, const char *value, const char *where, void 
         return;
     }
     if (index >= 0)
-        tell_clamped(index, value, where, pass);
+        report_clamped(index, value, where, pass);
     if (index >= 0) {
         mpiox_hint_parse(mpiox_hints_spec(index), value, pass->hints);
         pass->hints->source[index] = (uint8_t)pass->source;

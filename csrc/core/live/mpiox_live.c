@@ -76,7 +76,7 @@ static void put(char *field, size_t bytes, const char *text)
     snprintf(field, bytes, "%s", text != NULL ? text : "");
 }
 
-static void say_who(mpiox_live_page *to, int rank, int ranks, int entries)
+static void set_identity(mpiox_live_page *to, int rank, int ranks, int entries)
 {
     mpiox_stats_identity identity;
 
@@ -113,7 +113,7 @@ void mpiox_live_begin(int rank, int ranks)
         }
         if (page != NULL) {
             files = (mpiox_live_file *)((char *)page + MPIOX_LIVE_HEAD_BYTES);
-            say_who(page, rank, ranks, entries);
+            set_identity(page, rank, ranks, entries);
         }
     }
     begun = true;

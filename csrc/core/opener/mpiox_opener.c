@@ -3,7 +3,7 @@
 
 static bool is_refused(const mpiox_opening *opening)
 {
-    return opening->told->error.code != MPIOX_OK;
+    return opening->decision->error.code != MPIOX_OK;
 }
 
 bool mpiox_opener_stores(const mpiox_hints *hints)
@@ -17,25 +17,25 @@ bool mpiox_opener_stores(const mpiox_hints *hints)
 
 void mpiox_opener_decide(mpiox_opening *opening)
 {
-    mpiox_told *told = opening->told;
+    mpiox_decision *decision = opening->decision;
 
-    while (told->decided < MPIOX_OPENERS && !told->late && !is_refused(opening)) {
-        const int k = told->decided;
+    while (decision->decided < MPIOX_OPENERS && !decision->late && !is_refused(opening)) {
+        const int k = decision->decided;
 
-        told->late = mpiox_openers[k]->decide != NULL && !mpiox_openers[k]->decide(opening, &opening->state[k]);
-        told->decided += !told->late;
+        decision->late = mpiox_openers[k]->decide != NULL && !mpiox_openers[k]->decide(opening, &opening->state[k]);
+        decision->decided += !decision->late;
     }
 }
 
 bool mpiox_opener_start(mpiox_opening *opening)
 {
-    mpiox_told *told = opening->told;
+    mpiox_decision *decision = opening->decision;
 
-    if (told->late) {
-        for (int k = told->decided; k < MPIOX_OPENERS; k++)
+    if (decision->late) {
+        for (int k = decision->decided; k < MPIOX_OPENERS; k++)
             if (mpiox_openers[k]->start != NULL && !mpiox_openers[k]->start(opening, &opening->state[k]))
                 return false;
-        if (PMPI_Bcast(told, sizeof *told, MPI_BYTE, 0, opening->comm) != MPI_SUCCESS)
+        if (PMPI_Bcast(decision, sizeof *decision, MPI_BYTE, 0, opening->comm) != MPI_SUCCESS)
             return false;
     }
     for (int k = 0; k < MPIOX_OPENERS; k++)
@@ -53,7 +53,7 @@ bool mpiox_opener_has_changed(mpiox_opening *opening)
     return changed;
 }
 
-/* The last one first: what it has done may be needed by the others. */
+/* In reverse order: an opener may need what a later one has done. */
 int mpiox_opener_keep(mpiox_opening *opening, mpiox_error *error, bool *abandoned)
 {
     mpiox_error_clear(error);

@@ -30,7 +30,7 @@ void mpiox_stats_add(mpiox_stats *into, const mpiox_stats *from)
         memcpy(into->delegation, from->delegation, sizeof into->delegation);
 }
 
-void mpiox_stats_say(mpiox_stats *stats, bool write, const char *method, bool stripe_size_io, const char *reason)
+void mpiox_stats_set_method(mpiox_stats *stats, bool write, const char *method, bool stripe_size_io, const char *reason)
 {
     mpiox_stats_way *way = &stats->ways[write];
 

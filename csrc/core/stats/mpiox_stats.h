@@ -118,7 +118,8 @@ typedef struct mpiox_stats_delegated { /* the same of one file, raised by any th
 
 /* Say how a collective is carried out: in `partition`, unless method is NULL, in `reason` and in what is known of its
  * direction. Texts that do not fit are cut off. */
-void mpiox_stats_say(mpiox_stats *stats, bool write, const char *method, bool stripe_size_io, const char *reason);
+void mpiox_stats_set_method(mpiox_stats *stats, bool write, const char *method, bool stripe_size_io,
+                            const char *reason);
 
 /* Take the values over into the counters of the same names. */
 void mpiox_stats_set_delegated(mpiox_stats *into, const mpiox_stats_delegated *from);

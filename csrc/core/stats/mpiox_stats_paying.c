@@ -80,7 +80,7 @@ bool mpiox_stats_paying_times(const mpiox_stats_paying *seen, double *least, dou
     return *least >= least_gain;
 }
 
-void mpiox_stats_paying_say(const mpiox_stats_paying *seen, char *text, int64_t text_bytes)
+void mpiox_stats_paying_text(const mpiox_stats_paying *seen, char *text, int64_t text_bytes)
 {
     const mpiox_stats_paying_way *ways = seen->ways;
     const double accesses = ways[0].accesses + ways[1].accesses, bytes = ways[0].bytes + ways[1].bytes;

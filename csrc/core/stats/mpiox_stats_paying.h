@@ -45,6 +45,6 @@ int64_t mpiox_stats_waits(void);
 bool mpiox_stats_paying_times(const mpiox_stats_paying *seen, double *least, double *most);
 
 /* The same as a sentence with what it rests on; empty where there is no evidence. */
-void mpiox_stats_paying_say(const mpiox_stats_paying *seen, char *text, int64_t text_bytes);
+void mpiox_stats_paying_text(const mpiox_stats_paying *seen, char *text, int64_t text_bytes);
 
 #endif

@@ -34,7 +34,7 @@ typedef struct mpiox_storage_containers {
     bool (*deal)(const mpiox_storage *storage, mpiox_storage_deal *out);
     /* Others see that a delegate has bytes of the file, until it closes it. Any thread; nothing is done for what
      * is no container. */
-    void (*say_written)(mpiox_storage *storage);
+    void (*mark_written)(mpiox_storage *storage);
     /* Its first part, by which it is known: a path to it, unless NULL, and what that is. 0, EILSEQ (no index), or the
      * errno for which it cannot be told. */
     int (*first)(const char *path, char first[PATH_MAX], struct stat *status);

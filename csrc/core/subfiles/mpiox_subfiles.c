@@ -528,7 +528,7 @@ static bool deal(const mpiox_storage *storage, mpiox_storage_deal *out)
     return true;
 }
 
-static void say_written(mpiox_storage *storage)
+static void mark_written(mpiox_storage *storage)
 {
     if (storage->backend != &subfiles_backend)
         return;
@@ -588,7 +588,7 @@ const mpiox_storage_containers mpiox_storage_container = {
     .is_open = mpiox_subfiles_is_open_index,
     .open = open_container,
     .deal = deal,
-    .say_written = say_written,
+    .mark_written = mark_written,
     .first = mpiox_subfiles_first,
     .sync = mpiox_subfiles_sync,
     .publish = mpiox_subfiles_publish,

@@ -147,11 +147,11 @@ static int64_t unit_of(const char *folder, const mpiox_hints *hints)
 }
 
 /* Once for a process: what the hint asks for is not what the file gets. */
-static void tell(const char *path, const mpiox_hints *hints, const char *what)
+static void print_note(const char *path, const mpiox_hints *hints, const char *what)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag printed = ATOMIC_FLAG_INIT;
 
-    if (!atomic_flag_test_and_set(&told))
+    if (!atomic_flag_test_and_set(&printed))
         fprintf(stderr, "mpiio_ext: %s: mpiox_subfiles=%s: %s\n", path, hints->subfiles, what);
 }
 
@@ -163,16 +163,16 @@ static int32_t count_of(const char *path, const servers *all, const mpiox_hints 
                                     : atoi(hints->subfiles);
 
     if (by_server && count < 1)
-        tell(path, hints, "how many servers there are is not known: one subfile is made");
+        print_note(path, hints, "how many servers there are is not known: one subfile is made");
     if (count > MPIOX_SUBFILES_MOST)
-        tell(path, hints, "that is more than a file can have: 4096 subfiles are made");
+        print_note(path, hints, "that is more than a file can have: 4096 subfiles are made");
     return count < 1 ? 1 : count < MPIOX_SUBFILES_MOST ? (int32_t)count : MPIOX_SUBFILES_MOST;
 }
 
 static int create(const mpiox_opening *o, int nodes, writer *out)
 {
     const mpiox_hints *hints = o->hints;
-    const char *path = o->told->parts > 0 ? o->name : o->filename; /* of the index */
+    const char *path = o->decision->parts > 0 ? o->name : o->filename; /* of the index */
     char folder[PATH_MAX];
 
     folder_of(path, folder);
@@ -188,7 +188,7 @@ static int create(const mpiox_opening *o, int nodes, writer *out)
 /* What says which delegates have bytes left lies beside an index with a staging name. */
 static int create_staged(const mpiox_opening *o, writer *out)
 {
-    const int code = mpiox_storage_staging_create(o->name, true, o->told->parts);
+    const int code = mpiox_storage_staging_create(o->name, true, o->decision->parts);
 
     out->staged = code == 0;
     if (code == 0)
@@ -202,7 +202,7 @@ static int create_staged(const mpiox_opening *o, writer *out)
 
 static void fail(mpiox_opening *o, int sys_errno, const char *what)
 {
-    mpiox_error_set(&o->told->error, MPIOX_E_IO, sys_errno, -1, -1, what);
+    mpiox_error_set(&o->decision->error, MPIOX_E_IO, sys_errno, -1, -1, what);
 }
 
 /* What the errno of a file that could not be made means. */
@@ -220,16 +220,16 @@ static bool make(mpiox_opening *o, int nodes, void **state)
     writer *w = calloc(1, sizeof *w);
     int code = w != NULL ? create(o, nodes, w) : ENOMEM;
 
-    if (code == 0 && o->told->parts > 0)
+    if (code == 0 && o->decision->parts > 0)
         code = create_staged(o, w);
     if (code == 0) {
-        o->told->container = o->told->made = true;
-        o->told->id = w->index.id;
+        o->decision->container = o->decision->made = true;
+        o->decision->id = w->index.id;
         *state = w;
         return true;
     }
     free(w);
-    if (code == EEXIST && o->told->parts == 0)
+    if (code == EEXIST && o->decision->parts == 0)
         return false;
     fail(o, code, why_not_made(code));
     return true;
@@ -251,7 +251,7 @@ static bool is_good(int amode)
            access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR;
 }
 
-static void tell_of_writing(const char *path)
+static void report_writing(const char *path)
 {
     fprintf(stderr,
             "mpiio_ext: %s: it was never closed: a job that wrote it ended before, and bytes may be missing; it stays "
@@ -281,13 +281,13 @@ static int begin(writer *writer)
         code = mpiox_subfiles_begin(&writer->index, writer->guard, &writer->torn);
     if (code == 0 &&
         (writer->torn || (writer->reads && !writer->staged && writer->index.size < 0 && is_unused(writer))))
-        tell_of_writing(writer->index.index);
+        report_writing(writer->index.index);
     return code;
 }
 
 static void fail_of_subfile(mpiox_opening *o, const mpiox_subfiles *index, int32_t bad, int code)
 {
-    char what[sizeof o->told->error.what], folder[PATH_MAX];
+    char what[sizeof o->decision->error.what], folder[PATH_MAX];
 
     if (code == ENOENT && !mpiox_subfiles_folder(index, folder, sizeof folder))
         snprintf(what, sizeof what, "open (its folder %.48s is missing)", strrchr(folder, '/') + 1);
@@ -310,7 +310,7 @@ static bool is_usable(mpiox_opening *o, const mpiox_subfiles *index)
         fail_of_subfile(o, index, bad, code);
     else if (writes(o->amode) && mpiox_subfiles_is_copy(index))
         fail(o, EPERM, "open (for writing a copy of the index of another file)");
-    return o->told->error.code == MPIOX_OK;
+    return o->decision->error.code == MPIOX_OK;
 }
 
 /* The index is good, and is taken over. False: while this looked, somebody has removed the file, or made it one. */
@@ -326,7 +326,7 @@ static bool open_index(mpiox_opening *o, mpiox_subfiles *index, void **state)
     w->index = *index;
     *index = (mpiox_subfiles){.size = -1};
     w->reads = !writes(o->amode);
-    w->staged = o->told->hidden;
+    w->staged = o->decision->hidden;
     w->guard = mpiox_subfiles_guard(&w->index, w->reads ? MPIOX_GUARD_READS : MPIOX_GUARD_SHARED);
     if (w->guard >= 0 && !mpiox_subfiles_is_current(&w->index, w->guard)) {
         drop(w);
@@ -334,9 +334,9 @@ static bool open_index(mpiox_opening *o, mpiox_subfiles *index, void **state)
     }
     if (is_usable(o, &w->index) && (code = begin(w)) != 0)
         fail(o, code, "open (replacing the index of subfiles)");
-    o->told->container = o->told->error.code == MPIOX_OK;
-    o->told->id = w->index.id;
-    if (o->told->container)
+    o->decision->container = o->decision->error.code == MPIOX_OK;
+    o->decision->id = w->index.id;
+    if (o->decision->container)
         *state = w;
     else
         drop(w);
@@ -347,7 +347,7 @@ static bool open_index(mpiox_opening *o, mpiox_subfiles *index, void **state)
 static bool examine(mpiox_opening *o, const char *path, void **state)
 {
     mpiox_subfiles index;
-    char what[sizeof o->told->error.what];
+    char what[sizeof o->decision->error.what];
     const char *why;
     const int code = mpiox_subfiles_read(path, &index, &why);
     bool done = true;
@@ -359,7 +359,7 @@ static bool examine(mpiox_opening *o, const char *path, void **state)
         fail(o, code, "open (the index of subfiles)");
     } else if (code == 0 && !o->wanted) {
         snprintf(what, sizeof what, "open (stored as subfiles, and %s: mpiio-ext subfiles merge it)", o->why_not);
-        mpiox_error_set(&o->told->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
+        mpiox_error_set(&o->decision->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, what);
     } else if (code == 0) {
         done = open_index(o, &index, state);
     }
@@ -373,7 +373,7 @@ enum { NODES_LATER = 0 };
 /* The file at `path`, if there is one, or a new one. False: look again. *late: not before the nodes are counted. */
 static bool find_or_make(mpiox_opening *o, const char *path, int nodes, bool *late, void **state)
 {
-    const bool is_to_be_made = o->told->parts > 0;
+    const bool is_to_be_made = o->decision->parts > 0;
     struct stat status;
 
     if (!is_to_be_made && mpiox_subfiles_is_index(path))
@@ -385,14 +385,14 @@ static bool find_or_make(mpiox_opening *o, const char *path, int nodes, bool *la
         return *late || make(o, nodes, state);
     }
     if (stat(path, &status) == 0)
-        tell(path, o->hints, "it exists as one file, and stays one");
+        print_note(path, o->hints, "it exists as one file, and stays one");
     return true;
 }
 
 /* By which POSIX calls find it. NULL: they do not. */
 static const char *place_of(const mpiox_opening *o)
 {
-    return o->told->hidden ? o->name : mpiox_opening_path(o);
+    return o->decision->hidden ? o->name : mpiox_opening_path(o);
 }
 
 /* False: not before the nodes are counted. */
@@ -404,7 +404,7 @@ static bool look(mpiox_opening *o, int nodes, void **state)
     if (path == NULL || !is_good(o->amode))
         return true;
     for (int tries = 0; tries < TRIES; tries++)
-        if ((o->amode & MPI_MODE_EXCL && o->told->parts == 0 && access(path, F_OK) == 0) ||
+        if ((o->amode & MPI_MODE_EXCL && o->decision->parts == 0 && access(path, F_OK) == 0) ||
             find_or_make(o, path, nodes, &late, state))
             return !late;
     fail(o, ESTALE, "open (subfiles that come and go all the time)");
@@ -438,7 +438,7 @@ static bool start(mpiox_opening *o, void **state)
 {
     const int nodes = is_per_node(o->hints) ? nodes_of(o->comm, o->hints->ranks_per_node) : 1;
 
-    if (o->rank == 0 && nodes != 0 && o->told->error.code == MPIOX_OK)
+    if (o->rank == 0 && nodes != 0 && o->decision->error.code == MPIOX_OK)
         look(o, nodes, state);
     return nodes != 0;
 }
@@ -451,7 +451,7 @@ static void follow(mpiox_opening *o)
     const char *path = place_of(o);
     const double begun = mpiox_now();
 
-    while (o->told->container && path != NULL && !mpiox_subfiles_is_of(path, o->told->id) &&
+    while (o->decision->container && path != NULL && !mpiox_subfiles_is_of(path, o->decision->id) &&
            mpiox_now() - begun < AWAIT_S)
         nanosleep(&pause, NULL);
 }
@@ -472,12 +472,12 @@ static bool has_changed(mpiox_opening *o)
 {
     bool gone = false;
 
-    if (!o->told->looks || o->file != NULL || (o->wanted && !o->told->container))
+    if (!o->decision->recheck || o->file != NULL || (o->wanted && !o->decision->container))
         return false;
     if (!o->wanted)
         return has_come(o);
     if (o->rank == 0)
-        gone = !mpiox_subfiles_is_of(place_of(o), o->told->id);
+        gone = !mpiox_subfiles_is_of(place_of(o), o->decision->id);
     return PMPI_Bcast(&gone, 1, MPI_C_BOOL, 0, o->comm) == MPI_SUCCESS && gone;
 }
 
@@ -525,16 +525,16 @@ static int keep(mpiox_opening *o, void **state, bool *abandoned, mpiox_error *er
 {
     writer *w = *state;
 
-    if (!o->told->container)
+    if (!o->decision->container)
         return MPIOX_OK;
     if (o->file != NULL) {
-        if (w != NULL && o->told->hidden && o->told->made && !o->through)
+        if (w != NULL && o->decision->hidden && o->decision->made && !o->through)
             w->staged = reveal(w) != 0;
         return MPIOX_OK;
     }
     *abandoned = true;
     if (o->found != NULL)
-        explain(o, o->told->hidden && access(o->name, F_OK) == 0 ? o->name : o->found, error);
+        explain(o, o->decision->hidden && access(o->name, F_OK) == 0 ? o->name : o->found, error);
     else
         mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open (a file of subfiles)");
     error->rank = o->rank;
@@ -575,7 +575,7 @@ static int end(writer *w, bool whole)
     else if (!w->reads && whole && !w->torn) {
         code = mpiox_subfiles_end(&w->index, w->guard, w->stable);
         if (code == 0 && w->index.size < 0 && is_unused(w))
-            tell_of_writing(w->index.index);
+            report_writing(w->index.index);
     }
     drop(w);
     return code;
@@ -612,7 +612,7 @@ static int close_file(void *state, int amode, bool fine, mpiox_error *error)
 /* What was made by a staging name has gone by that. */
 static void abandon(mpiox_opening *o, void **state)
 {
-    const bool made = *state != NULL && o->told->made && !o->told->hidden;
+    const bool made = *state != NULL && o->decision->made && !o->decision->hidden;
 
     if (*state != NULL)
         end(*state, true);

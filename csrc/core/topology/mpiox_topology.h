@@ -54,7 +54,7 @@ typedef struct mpiox_topology {
     mpiox_segment page_segment;
     mpiox_topology_page *page; /* of this node; shared unless there is one rank */
     _Atomic uint32_t steps;    /* that this rank has ended so far (mpiox_topology_end_step()) */
-    uint32_t told;             /* calls of mpiox_topology_bcast() so far; the same on every rank */
+    uint32_t published;        /* calls of mpiox_topology_bcast() so far; the same on every rank */
     uint64_t agreements;       /* of the leaders on lowest values, so far; the same on every leader */
     mpiox_segment segment;     /* collective buffers; empty until mpiox_topology_segment() */
     bool segment_placed;       /* its pages have been touched by those who use them most */
@@ -208,7 +208,7 @@ int mpiox_topology_finish(int code, MPI_Request *request);
 int64_t mpiox_topology_page_bytes(int node_size);
 /* Rank 0's bytes reach every rank of a topology of one node; see mpiox_topology_bcast(). False, on a rank other than 0:
  * rank 0 has given the topology up, and tells its choices in another way. */
-bool mpiox_topology_tell(mpiox_topology *topology, void *data, int64_t bytes);
+bool mpiox_topology_publish(mpiox_topology *topology, void *data, int64_t bytes);
 /* One node, not in use. Rank 0: give it up, if every rank has read what was told; whether it has. */
 bool mpiox_topology_page_give_up(mpiox_topology *topology);
 /* Other ranks: has rank 0 given it up? May it, please? Rank 0: would another rank like it to? */

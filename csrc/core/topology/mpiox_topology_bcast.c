@@ -10,7 +10,7 @@ int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes)
     if (size == 1) /* it waits for nobody */
         return MPI_SUCCESS;
     while (bytes <= MPIOX_TOPOLOGY_TEXT_BYTES && (t = mpiox_topology_of(comm)) != NULL) {
-        if (mpiox_topology_tell(t, data, bytes))
+        if (mpiox_topology_publish(t, data, bytes))
             return MPI_SUCCESS;
         mpiox_topology_free(t);
     }

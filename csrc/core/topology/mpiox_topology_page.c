@@ -31,7 +31,7 @@ typedef struct rank_values { /* of one rank; its own cache line */
 } rank_values;
 
 struct mpiox_topology_page {
-    _Alignas(LINE) mpiox_futex told;                  /* times that rank 0 has put something into `text` */
+    _Alignas(LINE) mpiox_futex published;             /* times that rank 0 has put something into `text` */
     _Alignas(LINE) mpiox_futex read;                  /* times that somebody has read it */
     _Alignas(LINE) _Atomic uint32_t given_up;         /* rank 0 will not use it any more */
     _Atomic uint32_t asked;                           /* somebody would rather not keep it */
@@ -198,23 +198,23 @@ bool mpiox_topology_spread_error(mpiox_topology *t, int node, mpiox_error *error
     struct {
         uint64_t agreement;
         mpiox_error error;
-    } told = {t->agreements, *error};
+    } sent = {t->agreements, *error};
     MPI_Request request;
     if (t->leader_comm == MPI_COMM_NULL)
         return true;
     for (int i = 1; t->node == node && i < t->n_nodes; i++)
         mpiox_topology_finish(
-            PMPI_Isend(&told, (int)sizeof told, MPI_BYTE, (node + i) % t->n_nodes, TAG_ERROR, t->leader_comm, &request),
+            PMPI_Isend(&sent, (int)sizeof sent, MPI_BYTE, (node + i) % t->n_nodes, TAG_ERROR, t->leader_comm, &request),
             &request);
     if (t->node == node)
         return true;
     mpiox_wait_for("the error of another node", -1);
     do {
-        const int code = PMPI_Irecv(&told, (int)sizeof told, MPI_BYTE, node, TAG_ERROR, t->leader_comm, &request);
+        const int code = PMPI_Irecv(&sent, (int)sizeof sent, MPI_BYTE, node, TAG_ERROR, t->leader_comm, &request);
         if (mpiox_topology_finish(code, &request) != MPIOX_OK)
             return false;
-    } while (told.agreement != t->agreements);
-    *error = told.error;
+    } while (sent.agreement != t->agreements);
+    *error = sent.error;
     return true;
 }
 
@@ -232,7 +232,7 @@ typedef struct lowest_values {
     char note[MPIOX_TOPOLOGY_NOTE_BYTES];
 } lowest_values;
 
-static int hear_values(mpiox_topology *t, int node, lowest_values *out, MPI_Request *request)
+static int receive_values(mpiox_topology *t, int node, lowest_values *out, MPI_Request *request)
 {
     *request = MPI_REQUEST_NULL;
     return PMPI_Irecv(out, (int)sizeof *out, MPI_BYTE, node, TAG_LOWEST, t->leader_comm, request);
@@ -251,7 +251,7 @@ static int spread_to_few(mpiox_topology *t, int64_t note_bytes)
     memcpy(mine->note, page->note, (size_t)note_bytes);
     for (int i = 1; i < t->n_nodes && code == MPI_SUCCESS; i++, n++) {
         const int from = (t->node + i) % t->n_nodes;
-        code = hear_values(t, from, &all[from], &requests[n]);
+        code = receive_values(t, from, &all[from], &requests[n]);
     }
     for (int i = 1; i < t->n_nodes; i++, n++) {
         requests[n] = MPI_REQUEST_NULL;
@@ -262,7 +262,7 @@ static int spread_to_few(mpiox_topology *t, int64_t note_bytes)
     bool good = mpiox_topology_wait(n, requests, NULL, NULL) == MPIOX_OK && code == MPI_SUCCESS;
     for (int i = 0; good && i < t->n_nodes; i++) {
         while (good && all[i].agreement != t->agreements)
-            good = mpiox_topology_finish(hear_values(t, i, &all[i], requests), requests) == MPIOX_OK;
+            good = mpiox_topology_finish(receive_values(t, i, &all[i], requests), requests) == MPIOX_OK;
         for (int v = 0; good && v < MPIOX_TOPOLOGY_VALUES; v++)
             page->lowest[v] = all[i].values[v] < page->lowest[v] ? all[i].values[v] : page->lowest[v];
     }
@@ -418,7 +418,7 @@ typedef struct teller {
     int rank; /* whose error it is */
 } teller;
 
-static void tell_error(void *context)
+static void publish_error(void *context)
 {
     const teller *own = context;
     mpiox_topology *t = own->topology;
@@ -429,12 +429,12 @@ static void tell_error(void *context)
 }
 
 /* The error of a rank reaches every rank that knows of it. 0 or MPIOX_E_MPI. */
-static int hear_error(mpiox_topology *t, int rank, mpiox_error *error)
+static int read_error(mpiox_topology *t, int rank, mpiox_error *error)
 {
     teller own = {t, rank};
     if (t->rank == rank)
         memcpy(t->page->root_note, error, sizeof *error);
-    mpiox_topology_barrier(t, tell_error, &own);
+    mpiox_topology_barrier(t, publish_error, &own);
     if (t->page->code == MPIOX_OK)
         memcpy(error, t->page->note, sizeof *error);
     return t->page->code;
@@ -453,7 +453,7 @@ int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *valu
     /* Without an answer of the other nodes: they may wait for an error of this one all the same. */
     const int first = code == MPIOX_OK ? lowest[0] : t->page->lowest_here;
     if (t->size > 1 && first < t->size)
-        code = hear_error(t, first, error);
+        code = read_error(t, first, error);
     if (code != MPIOX_OK)
         return mpiox_error_set(error, own != MPIOX_OK ? own : MPIOX_E_MPI, 0, -1, -1, "agreeing on an error");
     for (int i = 0; i < n; i++)
@@ -463,17 +463,17 @@ int mpiox_topology_agree(mpiox_topology *t, mpiox_error *error, int n, int *valu
 
 /* ---- before a topology is chosen --------------------------------------------------------------------------------- */
 
-bool mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
+bool mpiox_topology_publish(mpiox_topology *t, void *data, int64_t bytes)
 {
     mpiox_topology_page *page = t->page;
     const uint32_t others = (uint32_t)t->size - 1;
     if (t->rank == 0) {
-        reach(&page->read, t->told * others, t);
+        reach(&page->read, t->published * others, t);
         memcpy(page->text, data, (size_t)bytes);
-        mpiox_futex_set(&page->told, ++t->told);
+        mpiox_futex_set(&page->published, ++t->published);
         return true;
     }
-    reach(&page->told, ++t->told, t);
+    reach(&page->published, ++t->published, t);
     if (mpiox_topology_page_given_up(t))
         return false;
     memcpy(data, page->text, (size_t)bytes);
@@ -487,10 +487,10 @@ bool mpiox_topology_tell(mpiox_topology *t, void *data, int64_t bytes)
 bool mpiox_topology_page_give_up(mpiox_topology *t)
 {
     mpiox_topology_page *page = t->page;
-    if (mpiox_futex_get(&page->read) != t->told * ((uint32_t)t->size - 1))
+    if (mpiox_futex_get(&page->read) != t->published * ((uint32_t)t->size - 1))
         return false;
     atomic_store(&page->given_up, 1);
-    mpiox_futex_set(&page->told, ++t->told);
+    mpiox_futex_set(&page->published, ++t->published);
     return true;
 }
 

@@ -63,7 +63,7 @@ static bool no_deal(const mpiox_storage *storage, mpiox_storage_deal *out)
     return storage == NULL;
 }
 
-static void say_nothing(mpiox_storage *storage)
+static void mark_nothing(mpiox_storage *storage)
 {
     (void)storage;
 }
@@ -92,7 +92,7 @@ const mpiox_storage_containers mpiox_storage_container = {
     .is_open = is_open_index,
     .open = open_none,
     .deal = no_deal,
-    .say_written = say_nothing,
+    .mark_written = mark_nothing,
     .first = no_first,
     .sync = refuse,
     .publish = refuse_name,
@@ -108,8 +108,8 @@ static bool refuse_index(mpiox_opening *o, void **state)
     (void)state;
     const char *path = o->rank == 0 ? mpiox_opening_path(o) : NULL;
 
-    if (path != NULL && o->told->error.code == MPIOX_OK && is_index(path))
-        mpiox_error_set(&o->told->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, has_not);
+    if (path != NULL && o->decision->error.code == MPIOX_OK && is_index(path))
+        mpiox_error_set(&o->decision->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, has_not);
     return true;
 }
 

@@ -41,7 +41,7 @@ static void finish_accesses(mpiox_handle *handle, void *context)
 }
 
 /* One line for each file of several ranks, and for those that rank 0 of all has alone. */
-static void tell_unclosed(mpiox_handle *handle, void *context)
+static void report_unclosed(mpiox_handle *handle, void *context)
 {
     const int *world_rank = context;
     const char *fate = mpiox_forwarded_is_hidden(handle->forwarded) ? "; it stays under its hidden name"
@@ -59,7 +59,7 @@ static void finish_files(void)
     mpiox_handle_each(finish_accesses, NULL);
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     if (seen_from_init) /* else other attributes may close them yet */
-        mpiox_handle_each(tell_unclosed, &rank);
+        mpiox_handle_each(report_unclosed, &rank);
 }
 
 /* With MPI_COMM_WORLD. */
@@ -116,7 +116,7 @@ static void begun(int result)
     mpiox_finalize_prepare();
     if (result != MPI_SUCCESS)
         return;
-    mpiox_witness_tell(MPIOX_WITNESSED_INIT);
+    mpiox_witness_report(MPIOX_WITNESSED_INIT);
     mpiox_launcher_check();
     if (!mpiox_service_is_asked_for())
         return;

@@ -59,12 +59,12 @@ static void decide(mpiox_opening *o, mpiox_mpi_agreed *out, MPI_Info info, char 
     out->amode = amode;
     mpiox_mpi_same_name(filename, name_at_0(out), (size_t)(out->text + sizeof out->text - name_at_0(out)));
     if (filename[0] == '\0') {
-        mpiox_error_set(&out->told.error, MPIOX_E_IO, ENOENT, -1, -1, "open (rank 0 gives no file name)");
+        mpiox_error_set(&out->decision.error, MPIOX_E_IO, ENOENT, -1, -1, "open (rank 0 gives no file name)");
         return;
     }
-    out->told.looks = mpiox_mpi_path_is_posix(filename) && !(amode & MPI_MODE_EXCL);
+    out->decision.recheck = mpiox_mpi_path_is_posix(filename) && !(amode & MPI_MODE_EXCL);
     out->run_stats = mpiox_mpi_run_wanted();
-    out->recorded = mpiox_parts_are_told();
+    out->recorded = mpiox_parts_are_recorded();
     if (out->hints.stats || out->run_stats) {
         mpiox_stats_identity identity;
 
@@ -79,9 +79,9 @@ static void decide(mpiox_opening *o, mpiox_mpi_agreed *out, MPI_Info info, char 
         out->choice = mpiox_file_choose(o->comm, &out->hints);
     begin_opening(o, out);
     mpiox_opener_decide(o); /* which may wait until a file that was closed has its name */
-    out->told.is_there |= (amode & MPI_MODE_EXCL) && !out->told.made && mpiox_mpi_path_is_posix(filename) &&
-                          (access(mpiox_mpi_path(filename), F_OK) == 0 ||
-                           access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
+    out->decision.is_there |= (amode & MPI_MODE_EXCL) && !out->decision.made && mpiox_mpi_path_is_posix(filename) &&
+                              (access(mpiox_mpi_path(filename), F_OK) == 0 ||
+                               access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
 }
 
 /* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI
@@ -109,7 +109,7 @@ int mpiox_mpi_agree(mpiox_opening *opening, mpiox_mpi_agreed *agreed, MPI_Info i
     char *text = NULL;
 
     *merged = MPI_INFO_NULL;
-    opening->told = &agreed->told;
+    opening->decision = &agreed->decision;
     opening->hints = &agreed->hints;
     if (opening->rank == 0)
         decide(opening, agreed, info, &text);
@@ -128,22 +128,23 @@ int mpiox_mpi_agree(mpiox_opening *opening, mpiox_mpi_agreed *agreed, MPI_Info i
 
 /* What is made for this opening, by this library or by the MPI library, is what it is. What MPI_MODE_DELETE_ON_CLOSE
  * has opened cannot be let go again: the MPI library would delete it. */
-static bool may_change(const mpiox_told *told, int amode)
+static bool may_change(const mpiox_decision *decision, int amode)
 {
-    return told->looks && !told->made && !told->hidden && (told->container || !(amode & MPI_MODE_DELETE_ON_CLOSE));
+    return decision->recheck && !decision->made && !decision->hidden &&
+           (decision->container || !(amode & MPI_MODE_DELETE_ON_CLOSE));
 }
 
 void mpiox_mpi_agree_settle(mpiox_mpi_agreed *agreed)
 {
-    mpiox_told *told = &agreed->told;
+    mpiox_decision *decision = &agreed->decision;
     mpiox_file_choice *choice = &agreed->choice;
 
-    told->looks = may_change(told, agreed->amode); /* rank 0's: it may differ where MPI opens the file */
-    choice->container = told->container;
-    choice->foreground = agreed->waits_hidden && !told->container;
-    choice->striped = told->striped;
-    choice->looks = told->looks;
-    choice->device = told->device;
-    choice->inode = told->inode;
-    choice->id = told->id;
+    decision->recheck = may_change(decision, agreed->amode); /* rank 0's: it may differ where MPI opens the file */
+    choice->container = decision->container;
+    choice->foreground = agreed->waits_hidden && !decision->container;
+    choice->striped = decision->striped;
+    choice->recheck = decision->recheck;
+    choice->device = decision->device;
+    choice->inode = decision->inode;
+    choice->id = decision->id;
 }

@@ -22,7 +22,7 @@ enum { MPIOX_AGREED_TEXT = 1024 };
 typedef struct mpiox_mpi_agreed {
     mpiox_hints hints;
     mpiox_file_choice choice;
-    mpiox_told told;                  /* what its openers have found */
+    mpiox_decision decision;          /* of rank 0's openers */
     bool wanted;                      /* the file is to be taken over */
     bool few_descriptors;             /* it is not, so that there are enough for the MPI library */
     bool waits_hidden;                /* a tool keeps MPI_Wait and its kin from this library */

@@ -141,11 +141,11 @@ static int code_of_class(int error_class)
  * bit they have another class. */
 static bool takes_text(int code, int error_class, const char *text)
 {
-    char told[MPI_MAX_ERROR_STRING] = "";
-    int class_told = MPI_SUCCESS, length = 0;
-    return PMPI_Add_error_string(code, text) == MPI_SUCCESS && PMPI_Error_class(code, &class_told) == MPI_SUCCESS &&
-           class_told == error_class && PMPI_Error_string(code, told, &length) == MPI_SUCCESS &&
-           strcmp(told, text) == 0;
+    char stored[MPI_MAX_ERROR_STRING] = "";
+    int its_class = MPI_SUCCESS, length = 0;
+    return PMPI_Add_error_string(code, text) == MPI_SUCCESS && PMPI_Error_class(code, &its_class) == MPI_SUCCESS &&
+           its_class == error_class && PMPI_Error_string(code, stored, &length) == MPI_SUCCESS &&
+           strcmp(stored, text) == 0;
 }
 
 int mpiox_mpi_error_code(const char *path, const mpiox_error *error)

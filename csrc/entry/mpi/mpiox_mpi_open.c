@@ -150,7 +150,7 @@ static bool attach(try *t)
     mpiox_file *file = NULL;
     mpiox_collective *prepared = NULL;
     mpiox_file_companion companion = {.prepare = prepare_collective, .context = &prepared};
-    const char *why_not, *path = o->found == NULL ? NULL : o->told->hidden ? o->name : o->found;
+    const char *why_not, *path = o->found == NULL ? NULL : o->decision->hidden ? o->name : o->found;
 
     o->all_opened = o->opened;
     if (o->wanted) { /* as rank 0 sees it: name and mode may differ in a wrong program */
@@ -205,13 +205,13 @@ static int open_without_library(MPI_Comm comm, const char *filename, int amode, 
 
 /* Open MPI (4.1, 5.0) deletes the file that MPI_MODE_EXCL has just refused, if it was to be deleted on close. A file
  * that rank 0 has made was made exclusively. */
-static int amode_for_library(int amode, const mpiox_told *told)
+static int amode_for_library(int amode, const mpiox_decision *decision)
 {
-    if (told->container) /* the index is nothing that it should write or remove */
+    if (decision->container) /* the index is nothing that it should write or remove */
         return MPI_MODE_RDONLY | (amode & MPI_MODE_UNIQUE_OPEN);
-    if (told->is_there)
+    if (decision->is_there)
         amode &= ~MPI_MODE_DELETE_ON_CLOSE;
-    return told->made ? amode & ~MPI_MODE_EXCL : amode;
+    return decision->made ? amode & ~MPI_MODE_EXCL : amode;
 }
 
 /* OMPIO may have opened it on some ranks only: the others would not come to its close. It stays open there. */
@@ -280,7 +280,7 @@ static bool may_open(try *t, mpiox_error *error)
 {
     *t->fh = MPI_FILE_NULL;
     mpiox_mpi_agree_settle(&t->agreed);
-    *error = t->opening.told->error;
+    *error = t->opening.decision->error;
     if (error->code == MPIOX_OK)
         return mpiox_mpi_same_agree(t->opening.comm, t->differs, error) == MPIOX_OK;
     error->rank = 0;
@@ -300,7 +300,7 @@ static void fill_handle(const try *t)
     handle->fh = *t->fh;
     handle->waits_hidden = a->waits_hidden;
     handle->recorded = a->recorded;
-    if (a->told.container)
+    if (a->decision.container)
         handle->opener = mpiox_opener_of(&t->opening, &handle->opened_as);
 }
 
@@ -308,7 +308,7 @@ static int open_by_library(try *t, MPI_Info info)
 {
     mpiox_opening *o = &t->opening;
 
-    const int result = PMPI_File_open(o->comm, o->name, amode_for_library(o->amode, o->told), info, t->fh);
+    const int result = PMPI_File_open(o->comm, o->name, amode_for_library(o->amode, o->decision), info, t->fh);
     o->opened = result == MPI_SUCCESS && *t->fh != MPI_FILE_NULL; /* MPICH: success, after a user's handler */
     t->handle = new_file(o->comm, o->filename, o->amode);
     o->found = t->handle != NULL && !t->handle->path_unknown ? t->handle->path : NULL;
@@ -404,7 +404,7 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     try t;
     int inter = 0, result, tries = 0;
 
-    mpiox_witness_tell(MPIOX_WITNESSED_FILE);
+    mpiox_witness_report(MPIOX_WITNESSED_FILE);
     if (comm == MPI_COMM_NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return PMPI_File_open(comm, filename, amode, info, fh);
     mpiox_finalize_prepare();

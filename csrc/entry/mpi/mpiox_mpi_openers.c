@@ -19,24 +19,24 @@ static bool make_striped(mpiox_opening *o, void **state)
     mpiox_layout_made made;
 
     (void)state;
-    if (o->told->hidden || o->told->container || !o->wanted || !(o->amode & MPI_MODE_CREATE) || o->prefixed ||
+    if (o->decision->hidden || o->decision->container || !o->wanted || !(o->amode & MPI_MODE_CREATE) || o->prefixed ||
         (access_mode != MPI_MODE_WRONLY && access_mode != MPI_MODE_RDWR)) /* the MPI library will refuse it */
         return true;
     made = mpiox_layout_create(o->filename, &wish);
-    o->told->made = made != MPIOX_MADE_NOTHING;
-    o->told->striped = made == MPIOX_MADE_STRIPED;
+    o->decision->made = made != MPIOX_MADE_NOTHING;
+    o->decision->striped = made == MPIOX_MADE_STRIPED;
     return true;
 }
 
 static bool start(mpiox_opening *o, void **state)
 {
-    return o->rank != 0 || o->told->error.code != MPIOX_OK || make_striped(o, state);
+    return o->rank != 0 || o->decision->error.code != MPIOX_OK || make_striped(o, state);
 }
 
 static void unmake(mpiox_opening *o, void **state)
 {
     (void)state;
-    if (o->rank == 0 && o->told->made && !o->told->hidden && !o->told->container)
+    if (o->rank == 0 && o->decision->made && !o->decision->hidden && !o->decision->container)
         unlink(o->filename);
 }
 

@@ -140,7 +140,7 @@ int mpiox_mpi_reduce_paying(const mpiox_handle *handle, mpiox_stats *stats)
         };
     /* Collectives stay two-phase with delegates; those without exchange count as accesses of each rank alone. */
     if (root && stats->delegation[0] == '\0' && stats->direct_calls == 0 && stats->total_s < 0.1 * stats->independent_s)
-        mpiox_stats_paying_say(&seen, stats->delegation, sizeof stats->delegation);
+        mpiox_stats_paying_text(&seen, stats->delegation, sizeof stats->delegation);
     return code != MPI_SUCCESS ? code : other;
 }
 

@@ -27,9 +27,9 @@ static mpiox_stats reported; /* all ranks of the files on which this process has
 static int reported_ranks;   /* most ranks of any of them; 0: there is none */
 static bool agreed, wanted;
 static int64_t closed_files, reported_files; /* by this process; on how many of them it has reported */
-static int64_t untold_files;                 /* closed ones without a report */
+static int64_t unreported_files;             /* closed ones without a report */
 
-static void say_delegation(const mpiox_handle *handle, mpiox_stats *out)
+static void describe_delegation(const mpiox_handle *handle, mpiox_stats *out)
 {
     if (handle->forwarded != NULL)
         mpiox_forwarded_describe(handle->forwarded, out->delegation, sizeof out->delegation);
@@ -44,7 +44,7 @@ void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
     else
         memset(out, 0, sizeof *out);
     mpiox_forwarded_stats(handle->forwarded, out);
-    say_delegation(handle, out);
+    describe_delegation(handle, out);
     out->native_calls += atomic_load_explicit(&handle->native_calls, memory_order_relaxed);
     out->nonblocking_calls = atomic_load_explicit(&handle->nonblocking_calls, memory_order_relaxed);
     out->views_set = handle->views_set;
@@ -90,16 +90,16 @@ void mpiox_mpi_report_close(mpiox_handle *handle)
     mpiox_stats_span span;
     mpiox_stats_slowest slowest;
     mpiox_stats_subject subject = {.path = handle->path, .hints = texts.hints, .span = &span, .slowest = &slowest};
-    const bool told = handle->comm != MPI_COMM_NULL || handle->reports_alone;
+    const bool reports = handle->comm != MPI_COMM_NULL || handle->reports_alone;
     int64_t files[2] = {0, 0};
 
     mpiox_mpi_stats(handle, &stats);
     pthread_mutex_lock(&lock);
     mpiox_stats_add(&run, &stats);
     closed_files++;
-    untold_files += !told;
+    unreported_files += !reports;
     pthread_mutex_unlock(&lock);
-    if (!told)
+    if (!reports)
         return;
     mpiox_mpi_slowest_alone(&stats, handle, &slowest);
     if (!handle->reports_alone &&
@@ -154,7 +154,7 @@ static void count_open(mpiox_handle *handle, void *context)
 static void count_files(int64_t files[2])
 {
     files[0] = reported_files;
-    files[1] = untold_files;
+    files[1] = unreported_files;
     mpiox_handle_each(count_open, &files[1]);
 }
 

@@ -256,9 +256,10 @@ __attribute__((destructor)) static void withdraw(void)
 
 void mpiox_past_mpi_note_opened(const mpiox_handle *handle)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag printed = ATOMIC_FLAG_INIT;
 
-    if (is_written_behind(handle) && mpiox_service_current()->first && !is_in_front && !atomic_flag_test_and_set(&told))
+    if (is_written_behind(handle) && mpiox_service_current()->first && !is_in_front &&
+        !atomic_flag_test_and_set(&printed))
         fprintf(stderr,
                 "mpiio_ext: %s: open(), stat(), rename() and other calls past MPI do not wait until it is written; "
                 "they wait if `mpiio-ext run` gets mpiox_close by -H, MPIOX_HINTS or a file of hints\n",

@@ -281,9 +281,9 @@ static void look(void)
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     own = own_number();
     for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++) {
-        const char *told = getenv(launchers[i].rank);
+        const char *value = getenv(launchers[i].rank);
 
-        if (told != NULL && atoi(told) == rank) {
+        if (value != NULL && atoi(value) == rank) {
             look_with(&launchers[i]);
             return;
         }

@@ -61,10 +61,10 @@ static void look(void)
 
 bool mpiox_tools_hide_files(void)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
+    static atomic_flag printed = ATOMIC_FLAG_INIT;
 
     pthread_once(&once, look);
-    if (hidden_file_function != NULL && !atomic_flag_test_and_set(&said))
+    if (hidden_file_function != NULL && !atomic_flag_test_and_set(&printed))
         fprintf(stderr,
                 "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
                 "preload libmpiio_ext.so first\n",

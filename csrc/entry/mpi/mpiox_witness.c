@@ -21,15 +21,15 @@ bool mpiox_witness_is_there(void)
     return name_of_witness() != NULL;
 }
 
-void mpiox_witness_tell(mpiox_witnessed what)
+void mpiox_witness_report(mpiox_witnessed what)
 {
     static const char *const ends[MPIOX_WITNESSED] = {"init", "file"};
-    static atomic_bool told[MPIOX_WITNESSED];
+    static atomic_bool reported[MPIOX_WITNESSED];
     const char *name = name_of_witness();
     struct sockaddr_un address = {.sun_family = AF_UNIX}; /* an abstract name begins with a zero byte */
     int bytes, fd;
 
-    if (name == NULL || atomic_exchange(&told[what], true))
+    if (name == NULL || atomic_exchange(&reported[what], true))
         return;
     bytes = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "%s.%s", name, ends[what]);
     fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);

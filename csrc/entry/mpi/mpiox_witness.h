@@ -15,7 +15,7 @@
 
 typedef enum mpiox_witnessed { MPIOX_WITNESSED_INIT, MPIOX_WITNESSED_FILE, MPIOX_WITNESSED } mpiox_witnessed;
 
-void mpiox_witness_tell(mpiox_witnessed what); /* once for each of them; any thread */
+void mpiox_witness_report(mpiox_witnessed what); /* once for each of them; any thread */
 bool mpiox_witness_is_there(void);
 
 #endif

@@ -103,7 +103,7 @@ static void account(const mpiox_route *route, const mpiox_request *request, cons
         stats->direct_bytes_read += outcome->bytes;
     }
     stats->errors += outcome->error.code != MPIOX_OK;
-    mpiox_stats_say(stats, request->write, NULL, false, why);
+    mpiox_stats_set_method(stats, request->write, NULL, false, why);
 }
 
 static bool is_cached(const mpiox_route *route)

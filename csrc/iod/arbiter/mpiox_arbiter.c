@@ -41,15 +41,15 @@ struct mpiox_arbiter {
     int64_t generation;
     struct stat seen; /* the map as it was looked at last */
     bool looked;      /* there was one */
-    bool told_missing, told_bad, told_old, told_foreign, told_distrusted;
+    bool reported_missing, reported_bad, reported_old, reported_foreign, reported_distrusted;
     bool foreign; /* the file of the job's name is another user's, or no file */
     double started, beaten;
-    bool announces;        /* this process has announced the job */
-    bool unsaid;           /* it could not say which generation it follows */
-    int64_t noticed_us;    /* from the map's time to this process's look at it, by their clocks; -1 = not known */
-    int64_t applied_us;    /* from that look until page ranges were where the map has them */
-    struct timespec heard; /* another one has: the time of its file, */
-    double heard_at;       /* and since when that stays */
+    bool announces;             /* this process has announced the job */
+    bool unannounced;           /* it could not say which generation it follows */
+    int64_t noticed_us;         /* from the map's time to this process's look at it, by their clocks; -1 = not known */
+    int64_t applied_us;         /* from that look until page ranges were where the map has them */
+    struct timespec other_time; /* another one has: the time of its file, */
+    double other_since;         /* and since when that stays */
 };
 
 static void path_of(const mpiox_arbiter *arbiter, const char *format, char *path, size_t bytes)
@@ -176,8 +176,8 @@ static bool see_announcement(mpiox_arbiter *arbiter, const char *path, struct st
     const int why = errno;
 
     arbiter->foreign = there && is_foreign(status);
-    if (arbiter->foreign && !arbiter->told_foreign) {
-        arbiter->told_foreign = true;
+    if (arbiter->foreign && !arbiter->reported_foreign) {
+        arbiter->reported_foreign = true;
         fprintf(
             stderr,
             "mpiio_ext: %s is not this job's announcement, but %s of user %ld: the job does not follow the arbiter, "
@@ -198,10 +198,10 @@ static void listen_to_other(mpiox_arbiter *arbiter, const char *path)
             (void)announce(arbiter, true);
         return;
     }
-    if (status.st_mtim.tv_sec != arbiter->heard.tv_sec || status.st_mtim.tv_nsec != arbiter->heard.tv_nsec) {
-        arbiter->heard = status.st_mtim;
-        arbiter->heard_at = mpiox_now();
-    } else if (mpiox_now() - arbiter->heard_at > silence_s) {
+    if (status.st_mtim.tv_sec != arbiter->other_time.tv_sec || status.st_mtim.tv_nsec != arbiter->other_time.tv_nsec) {
+        arbiter->other_time = status.st_mtim;
+        arbiter->other_since = mpiox_now();
+    } else if (mpiox_now() - arbiter->other_since > silence_s) {
         (void)announce(arbiter, false);
     }
 }
@@ -215,8 +215,8 @@ static void speak(mpiox_arbiter *arbiter, const char *path)
     if (!see_announcement(arbiter, path, &status)) {
         if (errno == ENOENT)
             (void)announce(arbiter, true);
-    } else if (arbiter->unsaid || status.st_nlink > 1) {
-        arbiter->unsaid = !announce(arbiter, false);
+    } else if (arbiter->unannounced || status.st_nlink > 1) {
+        arbiter->unannounced = !announce(arbiter, false);
     } else {
         (void)utimensat(AT_FDCWD, path, NULL, AT_SYMLINK_NOFOLLOW);
     }
@@ -239,11 +239,11 @@ void mpiox_arbiter_beat(mpiox_arbiter *arbiter)
 
 /* ---- the map ----------------------------------------------------------------------------------------------------- */
 
-static void tell(const mpiox_arbiter *arbiter, bool *told, const char *what)
+static void report(const mpiox_arbiter *arbiter, bool *reported, const char *what)
 {
-    if (*told || !arbiter->announces)
+    if (*reported || !arbiter->announces)
         return;
-    *told = true;
+    *reported = true;
     fprintf(stderr, "mpiio_ext: %s/map: %s; the I/O delegates stay as they are\n", arbiter->folder, what);
 }
 
@@ -300,7 +300,7 @@ static int64_t age_us(const struct stat *status)
 static void follow(mpiox_arbiter *arbiter, const mpiox_map *map)
 {
     if (map->generation < arbiter->generation) {
-        tell(arbiter, &arbiter->told_old, "it is older than the one in force");
+        report(arbiter, &arbiter->reported_old, "it is older than the one in force");
         return;
     }
     if (map->generation == arbiter->generation || !map->named)
@@ -312,7 +312,7 @@ static void follow(mpiox_arbiter *arbiter, const mpiox_map *map)
     arbiter->applied_us = (int64_t)(1e6 * (mpiox_now() - begun));
     arbiter->generation = map->generation;
     if (arbiter->announces)
-        arbiter->unsaid = !announce(arbiter, false);
+        arbiter->unannounced = !announce(arbiter, false);
 }
 
 static void look(mpiox_arbiter *arbiter)
@@ -328,7 +328,7 @@ static void look(mpiox_arbiter *arbiter)
         return;
     if (lstat(path, &now) != 0) {
         if (arbiter->looked || mpiox_now() - arbiter->started > patience_s)
-            tell(arbiter, &arbiter->told_missing, "there is none");
+            report(arbiter, &arbiter->reported_missing, "there is none");
         return;
     }
     if (arbiter->looked && now.st_ino == arbiter->seen.st_ino && now.st_size == arbiter->seen.st_size &&
@@ -341,12 +341,12 @@ static void look(mpiox_arbiter *arbiter)
     arbiter->looked = true;
     if (text == NULL) {
         snprintf(what, sizeof what, "rejected (%s)", reason);
-        tell(arbiter, &arbiter->told_distrusted, what);
+        report(arbiter, &arbiter->reported_distrusted, what);
     } else if (mpiox_map_parse(text, bytes, arbiter->job, &map, &reason) == MPIOX_OK) {
         follow(arbiter, &map);
     } else {
         snprintf(what, sizeof what, "no map (%s)", reason);
-        tell(arbiter, &arbiter->told_bad, what);
+        report(arbiter, &arbiter->reported_bad, what);
     }
     free(text);
 }

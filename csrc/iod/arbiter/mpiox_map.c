@@ -116,7 +116,7 @@ static bool take_job(reader *in, const char *job, mpiox_map *out)
 static const char *read_map(reader *in, const char *job, mpiox_map *out)
 {
     const char *start = in->at;
-    int64_t jobs = 0, said;
+    int64_t jobs = 0, stated;
 
     if (!next_line(in) || in->length != 11 || memcmp(in->line, "mpiox-map 1", 11) != 0)
         return "it does not begin with 'mpiox-map 1'";
@@ -129,7 +129,7 @@ static const char *read_map(reader *in, const char *job, mpiox_map *out)
         if (!next_line(in))
             return "it is cut short: the line 'end' is missing";
         if (take_word(in, "end")) {
-            if (!take_number(in, INT64_MAX, &said) || said != jobs || in->length == 0 || in->line[0] != ' ')
+            if (!take_number(in, INT64_MAX, &stated) || stated != jobs || in->length == 0 || in->line[0] != ' ')
                 return "the number of jobs in its last line is wrong";
             in->line++;
             in->length--;

@@ -44,7 +44,7 @@ static void explain(const mpiox_file_record *record, const mpiox_error *error, c
 }
 
 /* Files of which it still holds bytes. */
-static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *context)
+static int report_failures(const mpiox_cache *cache, mpiox_cache_reporter report, void *context)
 {
     char file[MPIOX_CACHE_PATH_BYTES], why[WHY_BYTES];
     mpiox_error error;
@@ -63,7 +63,7 @@ static int tell_failures(const mpiox_cache *cache, mpiox_cache_tell tell, void *
         } else {
             continue;
         }
-        tell(context, &left);
+        report(context, &left);
     }
     return count;
 }
@@ -85,7 +85,7 @@ static uint64_t closed_files(const mpiox_cache *cache)
 _Static_assert(MPIOX_CACHE_MAX_FILES <= 64, "a bit for each");
 
 /* Of these, all that was here is in them, and they have not got their names. */
-static void tell_waiting(const mpiox_cache *cache, uint64_t closed, mpiox_cache_tell tell, void *context)
+static void report_waiting(const mpiox_cache *cache, uint64_t closed, mpiox_cache_reporter report, void *context)
 {
     char file[MPIOX_CACHE_PATH_BYTES], why[WHY_BYTES];
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
@@ -99,7 +99,7 @@ static void tell_waiting(const mpiox_cache *cache, uint64_t closed, mpiox_cache_
                  "is incomplete and keeps the name %s: another I/O delegate of its job has bytes of it; recover that "
                  "delegate's cache, too, on its node",
                  record->path);
-        tell(context, &left);
+        report(context, &left);
     }
 }
 
@@ -112,7 +112,7 @@ static bool is_of_an_earlier_boot(const mpiox_cache_header *header)
     return header->started < (double)(now.tv_sec - up.tv_sec - 1);
 }
 
-int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering *how, mpiox_cache_tell tell,
+int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering *how, mpiox_cache_reporter report,
                                  void *context)
 {
     mpiox_cache_family family;
@@ -124,15 +124,15 @@ int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering 
     int64_t bytes = mpiox_cache_recover(cache, how->all_are_gone, how->force, &family);
     if (bytes == -1)
         bytes = is_of_an_earlier_boot(cache->header) ? MPIOX_E_STOPPED : MPIOX_E_UNSUPPORTED;
-    if (bytes >= 0 && tell_failures(cache, tell, context) == 0 && !mpiox_cache_has_copies(cache))
+    if (bytes >= 0 && report_failures(cache, report, context) == 0 && !mpiox_cache_has_copies(cache))
         unlink(path);
     if (bytes >= 0)
-        tell_waiting(cache, closed, tell, context);
+        report_waiting(cache, closed, report, context);
     mpiox_cache_family_close(&family);
     return bytes;
 }
 
-static void recover_folder(const char *name, const char *own, const char *folders, mpiox_cache_tell tell)
+static void recover_folder(const char *name, const char *own, const char *folders, mpiox_cache_reporter report)
 {
     static const char prefix[] = "mpiox.";
     const mpiox_cache_recovering how = {.folders = folders};
@@ -142,25 +142,25 @@ static void recover_folder(const char *name, const char *own, const char *folder
     while (folder != NULL && (entry = readdir(folder)) != NULL) {
         if (strncmp(entry->d_name, prefix, sizeof prefix - 1) == 0 &&
             (size_t)snprintf(path, sizeof path, "%s/%s", name, entry->d_name) < sizeof path && strcmp(path, own) != 0)
-            (void)mpiox_cache_recover_kept(path, &how, tell, path);
+            (void)mpiox_cache_recover_kept(path, &how, report, path);
     }
     if (folder != NULL)
         closedir(folder);
 }
 
-static void tell_nothing(void *context, const mpiox_cache_left *left)
+static void report_nothing(void *context, const mpiox_cache_left *left)
 {
     (void)context;
     (void)left;
 }
 
 /* Twice: what a cache has copies of may be in a later one. */
-void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_tell tell)
+void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_reporter report)
 {
     for (int round = 0; round < 2; round++) {
         char list[MPIOX_CACHE_PATH_BYTES], *rest = list;
         snprintf(list, sizeof list, "%s", folders);
         for (const char *name = strtok_r(rest, ",;", &rest); name != NULL; name = strtok_r(NULL, ",;", &rest))
-            recover_folder(name, own, folders, round == 0 ? tell : tell_nothing);
+            recover_folder(name, own, folders, round == 0 ? report : report_nothing);
     }
 }

@@ -26,7 +26,7 @@ typedef struct mpiox_cache_left { /* of a file bytes are left */
     bool waits;   /* the same, since others may have bytes of it: whose caches are recovered after this one */
 } mpiox_cache_left;
 
-typedef void (*mpiox_cache_tell)(void *context, const mpiox_cache_left *left);
+typedef void (*mpiox_cache_reporter)(void *context, const mpiox_cache_left *left);
 
 typedef struct mpiox_cache_recovering {
     bool all_are_gone;   /* see mpiox_cache_recover(); then files that wait for others are reported, too */
@@ -38,11 +38,11 @@ typedef struct mpiox_cache_recovering {
  * lives; MPIOX_E_STOPPED: the node was restarted since, so that nobody knows which pages had come to the disk;
  * MPIOX_E_IO, MPIOX_E_CORRUPT, MPIOX_E_NOMEM: it is another user's, or no cache, or there is no memory.
  * Blocking; any process. */
-int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering *how, mpiox_cache_tell tell,
+int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering *how, mpiox_cache_reporter report,
                                  void *context);
 /* The same of every cache in the folders of a list, as mpiox_delegate_cache_dir has them, but for `own`. What cannot be
  * used is left alone, and so are copies of what other nodes may still write. tell: the context is the name of the
  * cache. */
-void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_tell tell);
+void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_reporter report);
 
 #endif

@@ -10,7 +10,7 @@
 static const double shown_s = 1.0, step_s = 1.0; /* one step counts for so much at most */
 
 static mpiox_cache_patience own = {.rank = -1};
-static atomic_bool telling; /* a wait of this process has been reported, and continues */
+static atomic_bool reporting; /* a wait of this process has been reported, and continues */
 
 void mpiox_cache_set_patience(const mpiox_cache_patience *patience)
 {
@@ -57,23 +57,23 @@ void mpiox_cache_wait_step(const mpiox_cache *cache, mpiox_cache_wait *wait, int
         return;
     if (wait->entry == 0)
         show(cache, wait, op, file, page);
-    if (own.tell == NULL || own.seconds <= 0 || wait->seconds < own.seconds || wait->told ||
-        atomic_exchange(&telling, true))
+    if (own.report == NULL || own.seconds <= 0 || wait->seconds < own.seconds || wait->reported ||
+        atomic_exchange(&reporting, true))
         return;
-    wait->told = true;
+    wait->reported = true;
     const char *path = wait->path != NULL ? wait->path : "";
     if (file >= 0 && file < MPIOX_CACHE_MAX_FILES)
         path = cache->header->files[file].path;
-    own.tell(cache, op, path, page, wait->seconds,
-             atomic_load_explicit(&cache->header->beat, memory_order_relaxed) != wait->beat);
+    own.report(cache, op, path, page, wait->seconds,
+               atomic_load_explicit(&cache->header->beat, memory_order_relaxed) != wait->beat);
 }
 
 void mpiox_cache_wait_end(const mpiox_cache *cache, mpiox_cache_wait *wait)
 {
     if (wait->entry > 0)
         atomic_store(&cache->header->waiters[wait->entry - 1].pid, 0);
-    if (wait->told)
-        atomic_store(&telling, false);
+    if (wait->reported)
+        atomic_store(&reporting, false);
     wait->entry = 0;
-    wait->told = false;
+    wait->reported = false;
 }

@@ -25,7 +25,7 @@ typedef struct mpiox_cache_wait { /* start from {0} */
     double last, seconds;         /* of the monotonic clock; polled so far */
     uint32_t beat;                /* of the delegate when the wait began */
     int32_t entry;                /* of waiters[], + 1; 0: none */
-    bool told;
+    bool reported;
     const char *path; /* of a file that is not known by its number, or NULL */
 } mpiox_cache_wait;
 
@@ -35,7 +35,7 @@ typedef struct mpiox_cache_patience {
     int32_t rank;   /* of the program; -1: not known */
     /* runs: the delegate has raised its beat since the wait began. path: "" where it is about no file. Any thread; does
      * not wait for the delegate. */
-    void (*tell)(const mpiox_cache *cache, int32_t op, const char *path, int64_t page, double seconds, bool runs);
+    void (*report)(const mpiox_cache *cache, int32_t op, const char *path, int64_t page, double seconds, bool runs);
 } mpiox_cache_patience;
 
 /* From now on in this process. Before threads use delegates. */

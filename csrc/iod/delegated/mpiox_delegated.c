@@ -36,13 +36,13 @@ static void attach(mpiox_opening *o)
     mpiox_service *service = mpiox_service_get(topology->comm, o->hints, &o->why_not);
 
     if (service != NULL)
-        mpiox_forwarded_open(o->file, service, o->told, &o->through, &o->why_not);
+        mpiox_forwarded_open(o->file, service, o->decision, &o->through, &o->why_not);
     mpiox_forwarded_follow(o->through);
 }
 
 static void report_close(const mpiox_opening *o, const char *path)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT, said_of_death = ATOMIC_FLAG_INIT;
+    static atomic_flag printed = ATOMIC_FLAG_INIT, printed_death = ATOMIC_FLAG_INIT;
     static const char hint[] = "mpiox_close";
     char value[16];
     const char *why = !mpiox_service_wanted(o->hints) ? "no hint requests them"
@@ -50,7 +50,7 @@ static void report_close(const mpiox_opening *o, const char *path)
                                                       : "not all ranks can open it";
 
     if (o->hints->close == MPIOX_CLOSE_WRITTEN ||
-        atomic_flag_test_and_set(o->why_not == mpiox_forwarded_death ? &said_of_death : &said))
+        atomic_flag_test_and_set(o->why_not == mpiox_forwarded_death ? &printed_death : &printed))
         return;
     mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find(hint)), o->hints, value, sizeof value);
     fprintf(stderr,
@@ -61,9 +61,9 @@ static void report_close(const mpiox_opening *o, const char *path)
 
 static void report_cached(const mpiox_opening *o, const char *path)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
+    static atomic_flag printed = ATOMIC_FLAG_INIT;
 
-    if (o->hints->collective == MPIOX_COLLECTIVE_CACHED && !atomic_flag_test_and_set(&said))
+    if (o->hints->collective == MPIOX_COLLECTIVE_CACHED && !atomic_flag_test_and_set(&printed))
         fprintf(stderr, "mpiio_ext: %s: mpiox_collective=cached needs I/O delegates: collectives are two-phase\n",
                 path);
 }
@@ -75,7 +75,7 @@ static int keep(mpiox_opening *o, void **state, bool *abandoned, mpiox_error *er
     (void)state;
     (void)abandoned;
     if (o->rank == 0 && o->wanted && o->opened && o->through == NULL && path != NULL &&
-        (o->file != NULL || !o->told->container) && !mpiox_opening_is_partial(o)) {
+        (o->file != NULL || !o->decision->container) && !mpiox_opening_is_partial(o)) {
         report_close(o, path);
         report_cached(o, path);
     }

@@ -36,8 +36,8 @@ typedef struct mpiox_forwarded mpiox_forwarded;
 
 /* For a file that was just opened, as its openers have told of it. Collective over the file's ranks, blocking, agreed:
  * every rank gets one, or none does and *reason says why not. */
-int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_told *told, mpiox_forwarded **out,
-                         const char **reason);
+int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_decision *decision,
+                         mpiox_forwarded **out, const char **reason);
 extern const char mpiox_forwarded_death[]; /* a *reason: it holds for all files that are opened from now on */
 /* Bring everything to the file and let go of the delegates. Collective, blocking; the same *error on all ranks: the
  * deferred error at the lowest offset, with the number of the others and where they end. NULL-safe. Afterwards only

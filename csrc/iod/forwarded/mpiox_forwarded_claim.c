@@ -38,7 +38,7 @@ int32_t mpiox_forwarded_claimable(const mpiox_forwarded *forwarded)
     int64_t ranges = forwarded->ranges;
     bool any_here = false;
 
-    if (!forwarded->told.unwritten || !forwarded->any_remote || forwarded->service->hints.arbiter[0] != '\0')
+    if (!forwarded->decision.unwritten || !forwarded->any_remote || forwarded->service->hints.arbiter[0] != '\0')
         return 0;
     for (int32_t i = 0; i < forwarded->owners; i++) {
         const mpiox_process *delegate = mpiox_forwarded_owner(forwarded, i);

@@ -21,14 +21,14 @@ static int32_t ask_all(mpiox_forwarded *forwarded, int32_t range, bool never, in
     int32_t found = IN_THE_FILE;
 
     for (int32_t i = 0; i < forwarded->owners && found < 0; i++) {
-        mpiox_range_state said;
-        const int code = mpiox_forwarded_ask_range(forwarded, range, i, never, &said);
+        mpiox_range_state answer;
+        const int code = mpiox_forwarded_ask_range(forwarded, range, i, never, &answer);
 
         if (code == MPIOX_E_UNSUPPORTED) {
             mpiox_forwarded_mark_failed(forwarded, i);
-        } else if (code == MPIOX_OK && said.owner == i) {
+        } else if (code == MPIOX_OK && answer.owner == i) {
             found = i;
-        } else if (code == MPIOX_OK && said.owner == MPIOX_RANGE_MOVING) {
+        } else if (code == MPIOX_OK && answer.owner == MPIOX_RANGE_MOVING) {
             found = MOVES;
             *moving = i;
         }

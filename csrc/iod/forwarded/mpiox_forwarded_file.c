@@ -59,8 +59,8 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
                   (hints->direct_write ? MPIOX_FILE_DIRECT_WRITE : 0) |
                   (forwarded->behind_close ? MPIOX_FILE_BEHIND : MPIOX_FILE_PAST) |
                   (forwarded->behind_close && hints->delegate_ack == MPIOX_ACK_REPLICA ? MPIOX_FILE_COPIED : 0) |
-                  (o->shift == 0 && forwarded->told.hidden ? MPIOX_FILE_HIDDEN : 0) |
-                  (o->shift == 0 && forwarded->told.unwritten ? MPIOX_FILE_UNWRITTEN : 0);
+                  (o->shift == 0 && forwarded->decision.hidden ? MPIOX_FILE_HIDDEN : 0) |
+                  (o->shift == 0 && forwarded->decision.unwritten ? MPIOX_FILE_UNWRITTEN : 0);
     slot.arg[1] = o->unit_pages;
     slot.arg[2] = o->owners;
     slot.arg[3] = o->shift;
@@ -70,8 +70,8 @@ static int open_at(mpiox_forwarded *forwarded, int32_t owner, const char *path, 
     slot.ahead[3] = hints->drain_patience;
     slot.ahead[4] = hints->drain_even;
     if (mpiox_forwarded_owner(forwarded, owner)->local) { /* others may know the device by another number */
-        slot.ahead[5] = (int64_t)forwarded->told.device;
-        slot.ahead[6] = (int64_t)forwarded->told.inode;
+        slot.ahead[5] = (int64_t)forwarded->decision.device;
+        slot.ahead[6] = (int64_t)forwarded->decision.inode;
     }
     if ((size_t)snprintf(slot.text, sizeof slot.text, "%s", path) >= sizeof slot.text)
         return MPIOX_E_ARG;
@@ -107,7 +107,7 @@ static void choose_owners(const mpiox_forwarded *forwarded, opening *o)
         o->owners = most > 0 ? (most < count ? most : count) : affine_owners(count, layout);
     if (o->owners > MPIOX_FILE_RANGES)
         o->owners = MPIOX_FILE_RANGES;
-    if (forwarded->told.unwritten)
+    if (forwarded->decision.unwritten)
         o->unit_pages = mpiox_forwarded_claim_unit(forwarded->service, o->owners);
     else
         o->unit_pages = layout->stripe_size % forwarded->service->page_bytes == 0
@@ -116,7 +116,7 @@ static void choose_owners(const mpiox_forwarded *forwarded, opening *o)
 }
 
 /* It is open at all delegates. */
-static bool tell_owners(mpiox_forwarded *forwarded, opening *o)
+static bool set_owners(mpiox_forwarded *forwarded, opening *o)
 {
     forwarded->owners = o->owners;
     forwarded->ranges = mpiox_file_ranges(o->owners);
@@ -137,7 +137,7 @@ static void open_everywhere(mpiox_forwarded *forwarded, opening *o)
 
     while (path && done < o->owners && open_at(forwarded, done, path, o) == MPIOX_OK)
         done++;
-    o->ok = path && done > 0 && done == o->owners && tell_owners(forwarded, o);
+    o->ok = path && done > 0 && done == o->owners && set_owners(forwarded, o);
     for (int32_t i = 0; !o->ok && i < done; i++)
         close_at(forwarded, i, o->index[i]);
     free(path);
@@ -159,7 +159,7 @@ void mpiox_forwarded_free(mpiox_forwarded *forwarded)
     free(forwarded);
 }
 
-static mpiox_forwarded *allocate(mpiox_file *file, mpiox_service *service, const mpiox_told *told)
+static mpiox_forwarded *allocate(mpiox_file *file, mpiox_service *service, const mpiox_decision *decision)
 {
     mpiox_forwarded *forwarded = calloc(1, sizeof *forwarded);
 
@@ -168,7 +168,7 @@ static mpiox_forwarded *allocate(mpiox_file *file, mpiox_service *service, const
     forwarded->index = calloc((size_t)service->count, sizeof *forwarded->index);
     forwarded->file = file;
     forwarded->service = service;
-    forwarded->told = *told;
+    forwarded->decision = *decision;
     forwarded->page_bytes = service->page_bytes;
     forwarded->lost = calloc((size_t)service->count, sizeof *forwarded->lost);
     forwarded->idle = calloc((size_t)service->count, sizeof *forwarded->idle);
@@ -188,7 +188,7 @@ static void follow(mpiox_forwarded *forwarded, const opening *o)
     forwarded->shift = o->shift;
     forwarded->unit_bytes = o->unit_pages * forwarded->page_bytes;
     forwarded->ranges = mpiox_file_ranges(o->owners);
-    forwarded->collects = forwarded->file->amode & MPI_MODE_WRONLY && !forwarded->told.unwritten &&
+    forwarded->collects = forwarded->file->amode & MPI_MODE_WRONLY && !forwarded->decision.unwritten &&
                           forwarded->file->hints.delegate_ack == MPIOX_ACK_MEMORY &&
                           forwarded->file->hints.delegate_write_behind > 0;
     mpiox_forwarded_trace_clear(forwarded);
@@ -224,7 +224,7 @@ static void open_replica(mpiox_forwarded *forwarded, const opening *main)
     opening o = {.owners = main->owners,
                  .unit_pages = main->unit_pages,
                  .shift = mpiox_replica_shift(forwarded->service, main->owners)};
-    mpiox_forwarded *replica = o.shift > 0 ? allocate(forwarded->file, forwarded->service, &forwarded->told) : NULL;
+    mpiox_forwarded *replica = o.shift > 0 ? allocate(forwarded->file, forwarded->service, &forwarded->decision) : NULL;
 
     if (!mpiox_topology_all(forwarded->file->topology, replica != NULL) || open_records(replica, &o) != MPIOX_OK) {
         mpiox_forwarded_free(replica);
@@ -237,14 +237,15 @@ static void open_replica(mpiox_forwarded *forwarded, const opening *main)
 static bool closes_behind(const mpiox_forwarded *forwarded, int32_t owners)
 {
     const mpiox_hints *hints = &forwarded->file->hints;
-    const mpiox_told *told = &forwarded->told;
+    const mpiox_decision *decision = &forwarded->decision;
 
-    if (told->unwritten || hints->close != MPIOX_CLOSE_BEHIND)
-        return told->unwritten;
-    if (!told->hidden && (told->container || told->unnamed != 0)) /* nothing says until when it is not whole */
+    if (decision->unwritten || hints->close != MPIOX_CLOSE_BEHIND)
+        return decision->unwritten;
+    if (!decision->hidden &&
+        (decision->container || decision->unnamed != 0)) /* nothing says until when it is not whole */
         return false;
     return hints->delegate_ack != MPIOX_ACK_REPLICA ||
-           (told->hidden && mpiox_replica_lasts(forwarded->service, owners));
+           (decision->hidden && mpiox_replica_lasts(forwarded->service, owners));
 }
 
 /* The copies are open: can they stay behind the close? */
@@ -269,24 +270,25 @@ static int32_t count_dead(const mpiox_service *service)
 }
 
 /* What is not as the file's hints say. Once for a process, by rank 0. */
-static void tell_differences(const mpiox_forwarded *forwarded)
+static void report_differences(const mpiox_forwarded *forwarded)
 {
-    static atomic_bool told_settings, told_level;
+    static atomic_bool printed_settings, printed_level;
     char text[TEXT_BYTES];
 
     if (forwarded->file->topology->rank != 0)
         return;
     if (mpiox_service_settings_ignored(forwarded->service, &forwarded->file->hints, text, sizeof text) &&
-        !atomic_exchange(&told_settings, true))
+        !atomic_exchange(&printed_settings, true))
         fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, text);
-    if (mpiox_forwarded_level(forwarded) != forwarded->file->hints.delegate_ack && !atomic_exchange(&told_level, true))
+    if (mpiox_forwarded_level(forwarded) != forwarded->file->hints.delegate_ack &&
+        !atomic_exchange(&printed_level, true))
         fprintf(stderr, "mpiio_ext: %s: mpiox_delegate_ack=replica: %s\n", forwarded->file->path, no_replica);
 }
 
-int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_told *told, mpiox_forwarded **out,
-                         const char **reason)
+int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_decision *decision,
+                         mpiox_forwarded **out, const char **reason)
 {
-    mpiox_forwarded *forwarded = allocate(file, service, told);
+    mpiox_forwarded *forwarded = allocate(file, service, decision);
     opening o = {.ok = 0};
 
     *out = NULL;
@@ -295,7 +297,7 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_t
         mpiox_forwarded_free(forwarded);
         return MPIOX_E_UNSUPPORTED;
     }
-    if (told->unwritten && file->hints.delegate_ack == MPIOX_ACK_REPLICA) /* copies would fill the caches */
+    if (decision->unwritten && file->hints.delegate_ack == MPIOX_ACK_REPLICA) /* copies would fill the caches */
         file->hints.delegate_ack = MPIOX_ACK_MEMORY;
     choose_owners(forwarded, &o);
     forwarded->behind_close = closes_behind(forwarded, o.owners);
@@ -313,7 +315,7 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_t
         if (forwarded->behind_close)
             settle_copies(forwarded);
     }
-    tell_differences(forwarded);
+    report_differences(forwarded);
     *out = forwarded;
     *reason = NULL;
     return MPIOX_OK;
@@ -379,18 +381,18 @@ bool mpiox_forwarded_closes_behind(const mpiox_forwarded *forwarded)
 
 bool mpiox_forwarded_is_hidden(const mpiox_forwarded *forwarded)
 {
-    return forwarded && forwarded->told.hidden;
+    return forwarded && forwarded->decision.hidden;
 }
 
 bool mpiox_forwarded_is_unwritten(const mpiox_forwarded *forwarded)
 {
-    return forwarded && forwarded->told.unwritten;
+    return forwarded && forwarded->decision.unwritten;
 }
 
 void mpiox_forwarded_to_info(const mpiox_forwarded *forwarded, MPI_Info info)
 {
     mpiox_service_settings_to_info(forwarded->service, info);
-    if (forwarded->told.unwritten)
+    if (forwarded->decision.unwritten)
         PMPI_Info_set(info, "mpiox_close", "never");
     else if (!forwarded->behind_close)
         PMPI_Info_set(info, "mpiox_close", "written");

@@ -45,7 +45,7 @@ static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bo
     slot.arg[0] = behind;
     if (mpiox_forwarded_request(forwarded, owner, &slot) != MPIOX_E_UNSUPPORTED)
         note(owner, &slot, error);
-    else if (whole && !atomic_load(&forwarded->traces[owner].lost) && (behind || forwarded->told.hidden)) {
+    else if (whole && !atomic_load(&forwarded->traces[owner].lost) && (behind || forwarded->decision.hidden)) {
         mpiox_forwarded_mark_failed(forwarded, owner);
         mpiox_forwarded_end_hidden(forwarded, owner);
     }
@@ -108,7 +108,7 @@ static long long counted(const atomic_int_least64_t *counter)
 }
 
 /* What this rank has done through the delegates since the file was opened. */
-static void tell_tracer(const mpiox_forwarded *forwarded, bool stable, int64_t begun, int error)
+static void report_event(const mpiox_forwarded *forwarded, bool stable, int64_t begun, int error)
 {
     const mpiox_stats_delegated *stats = &forwarded->stats;
 
@@ -133,14 +133,14 @@ static void leave_behind(mpiox_forwarded *forwarded, int32_t owner, mpiox_forwar
         mpiox_forwarded_late_take(forwarded, owner, late);
 }
 
-static pthread_mutex_t untold_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_mutex_t unreported_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static mpiox_error take_untold(mpiox_forwarded *forwarded)
+static mpiox_error take_unreported(mpiox_forwarded *forwarded)
 {
-    pthread_mutex_lock(&untold_lock);
-    const mpiox_error taken = forwarded->untold;
-    forwarded->untold = (mpiox_error){.code = MPIOX_OK};
-    pthread_mutex_unlock(&untold_lock);
+    pthread_mutex_lock(&unreported_lock);
+    const mpiox_error taken = forwarded->unreported;
+    forwarded->unreported = (mpiox_error){.code = MPIOX_OK};
+    pthread_mutex_unlock(&unreported_lock);
     return taken;
 }
 
@@ -148,7 +148,7 @@ static mpiox_error take_untold(mpiox_forwarded *forwarded)
 static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last, mpiox_error *error)
 {
     mpiox_topology *topology = forwarded->file->topology;
-    mpiox_forwarded_late late = {.path = forwarded->file->path, .request = take_untold(forwarded)};
+    mpiox_forwarded_late late = {.path = forwarded->file->path, .request = take_unreported(forwarded)};
     mpiox_error losses;
     const double begun = mpiox_now();
     const int64_t event = mpiox_event_begin();
@@ -183,7 +183,7 @@ static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last
     mpiox_forwarded_count_up(&forwarded->stats.delegated_flush_barriers, 1);
     mpiox_forwarded_count_up(&forwarded->stats.flush_barrier_nanoseconds, (int64_t)(1e9 * (mpiox_now() - begun)));
     if (event != 0)
-        tell_tracer(forwarded, stable, event, error->code);
+        report_event(forwarded, stable, event, error->code);
     return error->code;
 }
 
@@ -232,10 +232,10 @@ int mpiox_forwarded_flush_barrier_alone(mpiox_forwarded *forwarded, mpiox_error 
 
 void mpiox_forwarded_note_error(mpiox_forwarded *forwarded, const mpiox_error *error)
 {
-    pthread_mutex_lock(&untold_lock);
-    if (forwarded->untold.code == MPIOX_OK)
-        forwarded->untold = *error;
-    pthread_mutex_unlock(&untold_lock);
+    pthread_mutex_lock(&unreported_lock);
+    if (forwarded->unreported.code == MPIOX_OK)
+        forwarded->unreported = *error;
+    pthread_mutex_unlock(&unreported_lock);
 }
 
 void mpiox_forwarded_bypass(mpiox_forwarded *forwarded)

@@ -144,7 +144,7 @@ bool mpiox_forwarded_was_open(const mpiox_service *service, const char *path)
 }
 
 /* One request to each delegate that has the file. The first failure is the error. */
-static int tell_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mpiox_error *error)
+static int request_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mpiox_error *error)
 {
     *error = (mpiox_error){.code = MPIOX_OK};
     for (int32_t i = 0; i < hold->service->count; i++) {
@@ -167,7 +167,7 @@ static void release(const mpiox_forwarded_hold *hold, bool writes)
     mpiox_error ignored;
     const mpiox_slot slot = {.op = MPIOX_OP_CLOSE, .arg = {writes ? 2 : 1, 1}};
 
-    tell_all(hold, &slot, &ignored);
+    request_all(hold, &slot, &ignored);
 }
 
 static void note_call(hold_part *part, const mpiox_slot *answer)
@@ -338,10 +338,10 @@ int mpiox_forwarded_hold_flush(const mpiox_forwarded_hold *hold, mpiox_error *er
 
     slot.arg[1] = INT64_MAX;
     slot.arg[3] = 2;
-    if (tell_all(hold, &slot, error) != MPIOX_OK)
+    if (request_all(hold, &slot, error) != MPIOX_OK)
         return error->code;
     slot.arg[3] = 1;
-    return tell_all(hold, &slot, error);
+    return request_all(hold, &slot, error);
 }
 
 void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
@@ -350,7 +350,7 @@ void mpiox_forwarded_hold_discard(const mpiox_forwarded_hold *hold)
     mpiox_slot slot = {.op = MPIOX_OP_DISCARD};
 
     slot.arg[1] = 1;
-    tell_all(hold, &slot, &ignored);
+    request_all(hold, &slot, &ignored);
 }
 
 static void let_go(mpiox_forwarded_hold *hold, bool writes)
@@ -373,7 +373,7 @@ void mpiox_forwarded_hold_end_to_write(mpiox_forwarded_hold *hold)
 void mpiox_forwarded_end_hidden(mpiox_forwarded *forwarded, int32_t owner)
 {
     const mpiox_file *file = forwarded->file;
-    char *path = forwarded->told.hidden ? realpath(mpiox_file_place(file), NULL) : NULL;
+    char *path = forwarded->decision.hidden ? realpath(mpiox_file_place(file), NULL) : NULL;
     mpiox_error ignored;
     struct stat status;
     bool renamed;

@@ -25,9 +25,9 @@ typedef struct mpiox_forwarded_trace {
 } mpiox_forwarded_trace;
 
 struct mpiox_forwarded {
-    mpiox_file *file;       /* borrowed */
-    mpiox_service *service; /* borrowed; the delegates in use are its first `owners` ones */
-    mpiox_told told;        /* what the openers have found */
+    mpiox_file *file;        /* borrowed */
+    mpiox_service *service;  /* borrowed; the delegates in use are its first `owners` ones */
+    mpiox_decision decision; /* of the openers */
     int32_t owners, ranges;
     int64_t page_bytes, unit_bytes;
     int32_t *index;                                   /* [owners] of the file record at each delegate */
@@ -59,7 +59,7 @@ struct mpiox_forwarded {
     mpiox_independent_counters direct; /* of what went straight to the file; not added to the file's own */
     atomic_bool used;                  /* accessed through the delegates since the last flush barrier */
     atomic_bool bypassed;              /* this rank has written by other means; what is cached may be old */
-    mpiox_error untold;                /* which this rank alone knows of; mpiox_forwarded_flush_barrier.c locks it */
+    mpiox_error unreported;            /* which this rank alone knows of; mpiox_forwarded_flush_barrier.c locks it */
     pthread_mutex_t refreshing;        /* held while a thread of this rank drops that */
     mpiox_forwarded_reader reader;
 };

@@ -27,7 +27,7 @@ void mpiox_forwarded_migrate_unlock(void)
 
 /* *heard (or NULL): refused, the version that is known there. */
 static int commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, int64_t version, int64_t stamp,
-                  int64_t *heard)
+                  int64_t *known_version)
 {
     mpiox_slot slot = {.op = MPIOX_OP_COMMIT};
 
@@ -36,8 +36,8 @@ static int commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, i
     slot.arg[2] = stamp;
     const int code = mpiox_forwarded_request(forwarded, to, &slot);
 
-    if (heard != NULL)
-        *heard = code == MPIOX_E_ARG ? slot.arg[3] : 0;
+    if (known_version != NULL)
+        *known_version = code == MPIOX_E_ARG ? slot.arg[3] : 0;
     return code;
 }
 
@@ -54,11 +54,11 @@ static int migrate(const mpiox_forwarded *forwarded, int32_t from, int64_t step,
 }
 
 /* The steps after the first. Returns who has the range then. *heard: as commit() has it. */
-static int32_t finish(const mpiox_forwarded *forwarded, int32_t from, const mpiox_slot *begun, int64_t *heard)
+static int32_t finish(const mpiox_forwarded *forwarded, int32_t from, const mpiox_slot *begun, int64_t *known_version)
 {
     mpiox_slot end = *begun;
     const int32_t to = (int32_t)begun->arg[1];
-    const int code = commit(forwarded, (int32_t)begun->arg[0], to, begun->arg[3], begun->arg[2], heard);
+    const int code = commit(forwarded, (int32_t)begun->arg[0], to, begun->arg[3], begun->arg[2], known_version);
 
     end.arg[1] = code == MPIOX_OK || code == MPIOX_E_UNSUPPORTED ? to : from;
     (void)migrate(forwarded, from, MPIOX_MIGRATE_END, &end); /* if it is dead nobody asks it */
@@ -71,19 +71,19 @@ bool mpiox_forwarded_migrate_range(mpiox_forwarded *forwarded, int32_t range, in
 
     for (int tries = 0; tries < 2; tries++) {
         mpiox_slot slot = {.op = MPIOX_OP_MIGRATE};
-        int64_t heard = 0;
+        int64_t known_version = 0;
 
         slot.arg[0] = range;
         slot.arg[1] = to;
         slot.arg[3] = least;
         if (migrate(forwarded, from, step, &slot) != MPIOX_OK)
             return false;
-        forwarded->placed[range] = (int16_t)finish(forwarded, from, &slot, &heard);
+        forwarded->placed[range] = (int16_t)finish(forwarded, from, &slot, &known_version);
         if (forwarded->placed[range] == to)
             return true;
-        if (heard < least || heard + 1 >= MPIOX_VERSION_NEVER) /* it moves there, or never will */
+        if (known_version < least || known_version + 1 >= MPIOX_VERSION_NEVER) /* it moves there, or never will */
             return false;
-        least = heard + 1; /* its record is older than the one here, and knows of more moves */
+        least = known_version + 1; /* its record is older than the one here, and knows of more moves */
     }
     return false;
 }

@@ -93,11 +93,11 @@ int mpiox_forwarded_ask_range(const mpiox_forwarded *forwarded, int32_t range, i
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-typedef struct view {                          /* of one range */
-    mpiox_range_state said[MPIOX_FILE_RANGES]; /* by each delegate */
-    int32_t owner, second;                     /* the first two that have it; -1: none */
-    int32_t moving;                            /* at one; -1: at none */
-    int64_t version;                           /* the highest */
+typedef struct view {                            /* of one range */
+    mpiox_range_state answer[MPIOX_FILE_RANGES]; /* by each delegate */
+    int32_t owner, second;                       /* the first two that have it; -1: none */
+    int32_t moving;                              /* at one; -1: at none */
+    int64_t version;                             /* the highest */
 } view;
 
 static bool look(const mpiox_forwarded *forwarded, int32_t range, view *out)
@@ -105,18 +105,18 @@ static bool look(const mpiox_forwarded *forwarded, int32_t range, view *out)
     memset(out, 0, sizeof *out);
     out->owner = out->second = out->moving = -1;
     for (int32_t i = 0; i < forwarded->owners; i++) {
-        mpiox_range_state *said = &out->said[i];
+        mpiox_range_state *answer = &out->answer[i];
 
-        if (mpiox_forwarded_ask_range(forwarded, range, i, false, said) != MPIOX_OK)
+        if (mpiox_forwarded_ask_range(forwarded, range, i, false, answer) != MPIOX_OK)
             return false;
-        if (said->owner == i && out->owner >= 0 && out->second < 0)
+        if (answer->owner == i && out->owner >= 0 && out->second < 0)
             out->second = i;
-        if (said->owner == i && out->owner < 0)
+        if (answer->owner == i && out->owner < 0)
             out->owner = i;
-        if (said->owner == MPIOX_RANGE_MOVING)
+        if (answer->owner == MPIOX_RANGE_MOVING)
             out->moving = i;
-        if (said->version > out->version && said->version < MPIOX_VERSION_NEVER)
-            out->version = said->version;
+        if (answer->version > out->version && answer->version < MPIOX_VERSION_NEVER)
+            out->version = answer->version;
     }
     return true;
 }
@@ -124,7 +124,7 @@ static bool look(const mpiox_forwarded *forwarded, int32_t range, view *out)
 static bool is_same(const mpiox_forwarded *forwarded, const view *a, const view *b)
 {
     for (int32_t i = 0; i < forwarded->owners; i++)
-        if (a->said[i].owner != b->said[i].owner || a->said[i].version != b->said[i].version)
+        if (a->answer[i].owner != b->answer[i].owner || a->answer[i].version != b->answer[i].version)
             return false;
     return true;
 }

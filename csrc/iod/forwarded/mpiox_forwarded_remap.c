@@ -131,7 +131,7 @@ static void apply(void *context, const mpiox_map *map)
 static void begin(const mpiox_forwarded *forwarded)
 {
     const mpiox_service *service = forwarded->service;
-    const bool tells = service->first || forwarded->file->topology->size > 1; /* else every rank that is alone would */
+    const bool prints = service->first || forwarded->file->topology->size > 1; /* else every rank that is alone would */
 
     const mpiox_arbiter_options options = {.folder = service->hints.arbiter,
                                            .job = service->id,
@@ -146,7 +146,7 @@ static void begin(const mpiox_forwarded *forwarded)
     if (service->hints.arbiter[0] == '\0' || all.begun)
         return;
     all.begun = true;
-    if (mpiox_arbiter_start(&options, &all.arbiter, &error) != MPIOX_OK && tells)
+    if (mpiox_arbiter_start(&options, &all.arbiter, &error) != MPIOX_OK && prints)
         fprintf(stderr, "mpiio_ext: mpiox_arbiter=%s: %s; the job keeps all its I/O delegates\n",
                 service->hints.arbiter, mpiox_error_text(&error, NULL, text, sizeof text));
 }

@@ -54,9 +54,9 @@ static int32_t replica_of(const mpiox_forwarded *forwarded, int32_t owner)
 
 bool mpiox_replica_introduce(const mpiox_forwarded *forwarded)
 {
-    bool told = true;
+    bool sent = true;
 
-    for (int32_t i = 0; i < forwarded->owners && told; i++) {
+    for (int32_t i = 0; i < forwarded->owners && sent; i++) {
         const mpiox_rendezvous_address *at = &mpiox_forwarded_owner(forwarded, i)->lives_at;
         mpiox_slot slot = {
             .op = MPIOX_OP_PEER, .page = i, .arg = {(int64_t)at->secret[0], (int64_t)at->secret[1], at->port}};
@@ -65,10 +65,10 @@ bool mpiox_replica_introduce(const mpiox_forwarded *forwarded)
             strcat(slot.text, k > 0 ? " " : "");
             strcat(slot.text, at->host[k]);
         }
-        told = mpiox_forwarded_request_of(mpiox_forwarded_owner(forwarded, replica_of(forwarded, i)), &slot) ==
+        sent = mpiox_forwarded_request_of(mpiox_forwarded_owner(forwarded, replica_of(forwarded, i)), &slot) ==
                MPIOX_OK;
     }
-    return told;
+    return sent;
 }
 
 bool mpiox_replica_keep(const mpiox_forwarded *forwarded, int32_t owner)

@@ -92,8 +92,8 @@ static void free_link(mpiox_link *link)
 
 /* A socket whose other end is the delegate's listener and has welcomed us; session (may be NULL): the key. Or
  * MPIOX_E_IO. */
-static int say_hello(const mpiox_rendezvous_address *address, double seconds, uint16_t purpose, int64_t token,
-                     uint8_t *session, mpiox_link_message *welcome, mpiox_error *error)
+static int send_hello(const mpiox_rendezvous_address *address, double seconds, uint16_t purpose, int64_t token,
+                      uint8_t *session, mpiox_link_message *welcome, mpiox_error *error)
 {
     mpiox_rendezvous_wish wish = {
         .purpose = purpose, .token = token, .welcome = welcome, .welcome_bytes = sizeof *welcome};
@@ -120,13 +120,13 @@ static int connect_link(mpiox_link *link, const mpiox_rendezvous_address *addres
     if ((code = mpiox_link_fault_read(&fault, error)) != MPIOX_OK)
         return code;
 #endif
-    const int fd = say_hello(address, seconds, MPIOX_PURPOSE_DATA, 0, link->session, &welcome, error);
+    const int fd = send_hello(address, seconds, MPIOX_PURPOSE_DATA, 0, link->session, &welcome, error);
     if (fd < 0)
         return fd;
     mpiox_link_stream_init(&link->stream, fd);
     link->page_bytes = welcome.arg[1];
-    link->heartbeat = say_hello(address, deadline - mpiox_now(), MPIOX_PURPOSE_HEARTBEAT, welcome.arg[0], NULL,
-                                &ignored, error);
+    link->heartbeat = send_hello(address, deadline - mpiox_now(), MPIOX_PURPOSE_HEARTBEAT, welcome.arg[0], NULL,
+                                 &ignored, error);
     if (link->heartbeat < 0)
         return link->heartbeat;
     mpiox_rendezvous_limit(link->heartbeat, vanished_s);

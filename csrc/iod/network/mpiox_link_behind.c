@@ -59,7 +59,7 @@ static void await_batch(mpiox_link *link, mpiox_link_batch *batch)
     }
 }
 
-static int tell_stuck(const mpiox_link *link, mpiox_error *error)
+static int report_stuck(const mpiox_link *link, mpiox_error *error)
 {
     if (link->stuck != MPIOX_OK && error != NULL)
         *error = link->stuck_error;
@@ -77,7 +77,7 @@ int mpiox_link_behind_settle(mpiox_link *link, mpiox_error *error)
         if (newer->sent)
             await_batch(link, newer);
     }
-    return tell_stuck(link, error);
+    return report_stuck(link, error);
 }
 
 /* The batch that is filled has no room: go on with the other one. */

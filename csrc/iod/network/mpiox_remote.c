@@ -223,7 +223,7 @@ static void admit(mpiox_remote *remote, const mpiox_rendezvous_peer *one)
 
 /* Beats are not answered: that the other host's kernel acknowledges them is what the client wants to know. False: the
  * connection is over. */
-static bool hear_beats(heartbeat *h)
+static bool receive_beats(heartbeat *h)
 {
     mpiox_link_message beat;
     for (;;) {
@@ -271,7 +271,7 @@ static void poll_once(mpiox_remote *remote)
     }
     const bool serving = mpiox_cache_is_serving(&remote->cache, true);
     for (int32_t i = count; i-- > 0;) { /* from the end: the last one takes the place of one that goes */
-        if ((polled[OTHERS + i].revents != 0 && !hear_beats(&remote->heartbeats[i])) || !serving)
+        if ((polled[OTHERS + i].revents != 0 && !receive_beats(&remote->heartbeats[i])) || !serving)
             remove_heartbeat(remote, i);
     }
     while (mpiox_rendezvous_next(remote->rendezvous, &one))

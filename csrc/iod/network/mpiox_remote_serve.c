@@ -262,7 +262,7 @@ static int serve_record(remote_client *s, int64_t *left, record_work *w)
 }
 
 /* A write that did well; but the file system has refused bytes of the file, and nobody knows that yet. */
-static void tell_refused(const remote_client *s, record_work *w)
+static void report_refused(const remote_client *s, record_work *w)
 {
     if (open_file(s, w->access.file) != NULL &&
         mpiox_cache_find_error(s->cache, w->access.file, 0, INT64_MAX, &w->error))
@@ -287,7 +287,7 @@ static int serve_write(remote_client *s, const mpiox_link_message *request)
         s->failed_epoch = request->arg[0];
     }
     if (w.result == MPIOX_OK && request->arg[1] == 1)
-        tell_refused(s, &w);
+        report_refused(s, &w);
     return answer_error(s, request, w.result, done, &w.error);
 }
 

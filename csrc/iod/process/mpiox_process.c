@@ -16,9 +16,9 @@ enum { TEXT_BYTES = 1024 };
 
 static const double torn_s = 10; /* a delegate that cannot read its cache ends within a tenth of a second */
 
-static int attach_memory(mpiox_process *delegate, const mpiox_announcement *said, mpiox_error *error)
+static int attach_memory(mpiox_process *delegate, const mpiox_announcement *announced, mpiox_error *error)
 {
-    int code = mpiox_segment_attach(&said->segment, &delegate->segment, error);
+    int code = mpiox_segment_attach(&announced->segment, &delegate->segment, error);
 
     if (code != MPIOX_OK)
         return code;
@@ -33,32 +33,33 @@ static int attach_memory(mpiox_process *delegate, const mpiox_announcement *said
     return MPIOX_OK;
 }
 
-static int attach_remote(mpiox_process *delegate, const mpiox_announcement *said, double seconds, mpiox_error *error)
+static int attach_remote(mpiox_process *delegate, const mpiox_announcement *announced, double seconds,
+                         mpiox_error *error)
 {
     const double until = mpiox_now() + seconds;
-    int code = mpiox_link_open(&said->link, seconds, &delegate->link, error);
+    int code = mpiox_link_open(&announced->link, seconds, &delegate->link, error);
 
-    if (code == MPIOX_OK && said->liveness.port != 0)
-        code = mpiox_liveness_connect(&said->liveness, until - mpiox_now(), &delegate->liveness, error);
+    if (code == MPIOX_OK && announced->liveness.port != 0)
+        code = mpiox_liveness_connect(&announced->liveness, until - mpiox_now(), &delegate->liveness, error);
     if (code != MPIOX_OK)
         mpiox_process_disconnect(delegate);
     return code;
 }
 
-int mpiox_process_attach(mpiox_process *delegate, const mpiox_announcement *said, int node, double seconds,
+int mpiox_process_attach(mpiox_process *delegate, const mpiox_announcement *announced, int node, double seconds,
                          mpiox_error *error)
 {
     *delegate = (mpiox_process){
-        .index = said->index, .node = said->node, .client = -1, .liveness = -1, .pid = said->pid};
+        .index = announced->index, .node = announced->node, .client = -1, .liveness = -1, .pid = announced->pid};
     delegate->segment.fd = -1;
-    memcpy(delegate->host, said->host, sizeof delegate->host);
-    delegate->lives_at = said->liveness;
-    if (said->node == node && attach_memory(delegate, said, error) == MPIOX_OK)
+    memcpy(delegate->host, announced->host, sizeof delegate->host);
+    delegate->lives_at = announced->liveness;
+    if (announced->node == node && attach_memory(delegate, announced, error) == MPIOX_OK)
         return MPIOX_OK;
-    if (said->listens)
-        return attach_remote(delegate, said, seconds, error);
-    return said->node == node ? error->code
-                              : mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "reaching a delegate");
+    if (announced->listens)
+        return attach_remote(delegate, announced, seconds, error);
+    return announced->node == node ? error->code
+                                   : mpiox_error_set(error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "reaching a delegate");
 }
 
 void mpiox_process_disconnect(mpiox_process *delegate)
@@ -107,7 +108,7 @@ static void await_end(mpiox_process *delegate)
     delegate->settled = true;
 }
 
-void mpiox_process_tell_clash(const char *path, int code)
+void mpiox_process_report_clash(const char *path, int code)
 {
     char text[TEXT_BYTES + 2 * MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
 
@@ -115,7 +116,7 @@ void mpiox_process_tell_clash(const char *path, int code)
     mpiox_process_notify("%s %s", mpiox_cache_shown_name(path, room, sizeof room), text);
 }
 
-void mpiox_process_tell_removal(const char *path, int64_t bytes)
+void mpiox_process_report_removal(const char *path, int64_t bytes)
 {
     char room[MPIOX_CACHE_PATH_BYTES];
 
@@ -124,7 +125,7 @@ void mpiox_process_tell_removal(const char *path, int64_t bytes)
                          mpiox_cache_shown_name(path, room, sizeof room), (long long)bytes);
 }
 
-void mpiox_process_tell_left(const mpiox_cache *cache)
+void mpiox_process_report_left(const mpiox_cache *cache)
 {
     const mpiox_file_record *files = cache->header->files;
     const int32_t both = MPIOX_FILE_DRAINING | MPIOX_FILE_COPIED; /* copies are written by who has them */
@@ -139,7 +140,7 @@ void mpiox_process_tell_left(const mpiox_cache *cache)
                 mpiox_error_text(&error, mpiox_cache_shown_name(files[i].path, room, sizeof room), text, sizeof text));
         else if (atomic_load(&files[i].openers) > 0 && mpiox_cache_is_clash(atomic_load(&files[i].drain_errno)) &&
                  !(atomic_load(&files[i].flags) & MPIOX_FILE_DRAINING))
-            mpiox_process_tell_clash(files[i].path, atomic_load(&files[i].drain_errno));
+            mpiox_process_report_clash(files[i].path, atomic_load(&files[i].drain_errno));
     }
 }
 
@@ -157,7 +158,7 @@ static bool local_is_serving(mpiox_process *delegate)
                 "I/O delegate %d (process %lld on %s) has died; its %lld dirty bytes were written by process %ld",
                 (int)delegate->index, (long long)delegate->pid, delegate->host, (long long)bytes, (long)getpid());
         if (bytes >= 0)
-            mpiox_process_tell_left(&delegate->cache);
+            mpiox_process_report_left(&delegate->cache);
     }
     if (mpiox_cache_torn(&delegate->cache) == MPIOX_TORN_TABLES)
         delegate->lost = true;

@@ -20,7 +20,7 @@ typedef struct mpiox_process {
     int liveness;          /* not local: to its liveness service (mpiox_process_liveness.h), or -1 */
     bool settled, lost;    /* it is gone; nobody could say that its pages are in the file */
     atomic_bool left;      /* not local: this process asks it nothing any more */
-    bool told;             /* not local: that a rank waits for it has been reported; only for the watcher */
+    bool reported;         /* not local: that a rank waits for it has been reported; only for the watcher */
     char host[64];
     int64_t pid;
     mpiox_rendezvous_address lives_at; /* its liveness service; port 0: nobody answers */
@@ -41,7 +41,7 @@ typedef struct mpiox_announcement {
 
 /* Map the memory of a delegate of this process's node, or where that is not possible, and for those of other nodes,
  * connect to it within so many seconds. Local. 0 or MPIOX_E_*, with *error. */
-int mpiox_process_attach(mpiox_process *delegate, const mpiox_announcement *said, int node, double seconds,
+int mpiox_process_attach(mpiox_process *delegate, const mpiox_announcement *announced, int node, double seconds,
                          mpiox_error *error);
 /* Give up what connects this process to a delegate elsewhere. */
 void mpiox_process_disconnect(mpiox_process *delegate);
@@ -52,11 +52,11 @@ void mpiox_process_detach(mpiox_process *delegate);
  * (may be NULL) ends it. Blocking, any thread. */
 void mpiox_process_touch(const mpiox_cache *cache, bool (*leaving)(void));
 /* A survivor has rescued it: a line for each closed file of which bytes could not be written. */
-void mpiox_process_tell_left(const mpiox_cache *cache);
+void mpiox_process_report_left(const mpiox_cache *cache);
 /* One line: a file is whole, but something else has its name. Any thread. */
-void mpiox_process_tell_clash(const char *path, int code);
+void mpiox_process_report_clash(const char *path, int code);
 /* One line: others have removed a file of which so many bytes were not written. Any thread. */
-void mpiox_process_tell_removal(const char *path, int64_t bytes);
+void mpiox_process_report_removal(const char *path, int64_t bytes);
 /* Is that delegate serving? If it has died, rescue its pages first (local) or wait until that is done (not local; then
  * delegate->lost may be set). Local; may block while pages are being rescued. */
 bool mpiox_process_is_serving(mpiox_process *delegate);

@@ -88,26 +88,26 @@ static void give_up(mpiox_process_child *process)
     }
 }
 
-static int fail(mpiox_announcement *said, int code, int sys_errno, const char *what)
+static int fail(mpiox_announcement *announced, int code, int sys_errno, const char *what)
 {
-    said->code = mpiox_error_set(&said->error, code, sys_errno, -1, -1, what);
+    announced->code = mpiox_error_set(&announced->error, code, sys_errno, -1, -1, what);
     return code;
 }
 
 int mpiox_process_child_start(const mpiox_process_orders *orders, double seconds, mpiox_process_child *out,
-                              mpiox_announcement *said)
+                              mpiox_announcement *announced)
 {
     const double until = mpiox_now() + seconds;
     char path[PATH_MAX];
     int pair[2], failed;
 
-    memset(said, 0, sizeof *said);
-    said->index = orders->server.delegate;
-    said->node = orders->node;
-    if (mpiox_process_executable(path, sizeof path, &said->error) != MPIOX_OK)
-        return said->code = MPIOX_E_UNSUPPORTED;
+    memset(announced, 0, sizeof *announced);
+    announced->index = orders->server.delegate;
+    announced->node = orders->node;
+    if (mpiox_process_executable(path, sizeof path, &announced->error) != MPIOX_OK)
+        return announced->code = MPIOX_E_UNSUPPORTED;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0)
-        return fail(said, MPIOX_E_NOMEM, errno, "starting a delegate");
+        return fail(announced, MPIOX_E_NOMEM, errno, "starting a delegate");
     if (pair[1] == MPIOX_PROCESS_SOCKET) { /* dup2 of a descriptor to itself would leave it to be closed */
         const int other = dup(pair[1]);
 
@@ -119,16 +119,16 @@ int mpiox_process_child_start(const mpiox_process_orders *orders, double seconds
     out->socket = pair[0];
     if (failed != 0) {
         close(pair[0]);
-        return fail(said, MPIOX_E_UNSUPPORTED, failed, "executing mpiio-ext-delegate");
+        return fail(announced, MPIOX_E_UNSUPPORTED, failed, "executing mpiio-ext-delegate");
     }
     if (!mpiox_process_socket_send(out->socket, orders, sizeof *orders) ||
-        !mpiox_process_socket_receive(out->socket, said, sizeof *said, until - mpiox_now())) {
+        !mpiox_process_socket_receive(out->socket, announced, sizeof *announced, until - mpiox_now())) {
         give_up(out);
-        return fail(said, MPIOX_E_UNSUPPORTED, 0, "waiting for a delegate to start");
+        return fail(announced, MPIOX_E_UNSUPPORTED, 0, "waiting for a delegate to start");
     }
-    if (said->code != MPIOX_OK)
+    if (announced->code != MPIOX_OK)
         give_up(out);
-    return said->code;
+    return announced->code;
 }
 
 void mpiox_process_child_release(mpiox_process_child *process, bool go)

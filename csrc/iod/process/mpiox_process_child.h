@@ -28,7 +28,7 @@ typedef struct mpiox_process_child {
 int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error);
 /* Blocking, `seconds` at most. Returns said->code; if that is not MPIOX_OK nothing is left running. */
 int mpiox_process_child_start(const mpiox_process_orders *orders, double seconds, mpiox_process_child *out,
-                              mpiox_announcement *said);
+                              mpiox_announcement *announced);
 /* The verdict: go on and serve, or end. Local, does not wait. */
 void mpiox_process_child_release(mpiox_process_child *process, bool go);
 /* Has it ended? Then *status is as of waitpid(). Local, does not wait. */

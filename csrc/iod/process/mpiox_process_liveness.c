@@ -12,7 +12,7 @@
 
 enum { PEERS = 1 << 16, OTHERS = 2 /* descriptors that are polled beside the peers */ };
 
-static const double unheard_s = 5; /* a host that acknowledges nothing for so long is gone */
+static const double silent_s = 5; /* a host that acknowledges nothing for so long is gone */
 static const char hello = 'H', question = 'Q', all_there = 'A', not_all = 'N';
 
 struct mpiox_liveness_peer {
@@ -29,7 +29,7 @@ int mpiox_liveness_open(const mpiox_rendezvous_place *place, const uint64_t *sec
     return mpiox_rendezvous_open(place, MPIOX_PURPOSE_LIVENESS, secret, &liveness->rendezvous, address, error);
 }
 
-static void say(mpiox_liveness_peer *peer, char word)
+static void send_word(mpiox_liveness_peer *peer, char word)
 {
     if (send(peer->fd, &word, 1, MSG_NOSIGNAL | MSG_DONTWAIT) != 1)
         shutdown(peer->fd, SHUT_RDWR); /* it is dropped when its end is read */
@@ -48,11 +48,11 @@ static void admit(mpiox_liveness *liveness, int fd)
         return;
     }
     liveness->peers[liveness->count++] = (mpiox_liveness_peer){.fd = fd};
-    say(&liveness->peers[liveness->count - 1], hello);
+    send_word(&liveness->peers[liveness->count - 1], hello);
 }
 
 /* False: the peer is gone. */
-static bool hear(mpiox_liveness *liveness, mpiox_liveness_peer *peer)
+static bool receive(mpiox_liveness *liveness, mpiox_liveness_peer *peer)
 {
     char word = 0;
     const ssize_t got = recv(peer->fd, &word, 1, MSG_DONTWAIT);
@@ -60,16 +60,16 @@ static bool hear(mpiox_liveness *liveness, mpiox_liveness_peer *peer)
     peer->asks |= got == 1 && word == question;
     liveness->asked |= peer->asks;
     if (got == 1 && peer->asks && liveness->answered)
-        say(peer, liveness->whole ? all_there : not_all);
+        send_word(peer, liveness->whole ? all_there : not_all);
     return got > 0 || (got < 0 && (errno == EAGAIN || errno == EINTR));
 }
 
-static void hear_all(mpiox_liveness *liveness, const struct pollfd *polls)
+static void receive_all(mpiox_liveness *liveness, const struct pollfd *polls)
 {
     int32_t kept = 0;
 
     for (int32_t i = 0; i < liveness->count; i++) {
-        if (polls[i].revents == 0 || hear(liveness, &liveness->peers[i]))
+        if (polls[i].revents == 0 || receive(liveness, &liveness->peers[i]))
             liveness->peers[kept++] = liveness->peers[i];
         else
             close(liveness->peers[i].fd);
@@ -92,7 +92,7 @@ void mpiox_liveness_step(mpiox_liveness *liveness, int also, int milliseconds)
     polls[count] = (struct pollfd){.fd = mpiox_rendezvous_fd(liveness->rendezvous), .events = POLLIN};
     polls[count + 1] = few;
     if (poll(polls, (nfds_t)(count + OTHERS), milliseconds) > 0) /* descriptors of -1 are passed over */
-        hear_all(liveness, polls);
+        receive_all(liveness, polls);
     while (mpiox_rendezvous_next(liveness->rendezvous, &one))
         admit(liveness, one.fd);
     free(polls);
@@ -106,7 +106,7 @@ void mpiox_liveness_answer(mpiox_liveness *liveness, bool whole)
     liveness->whole = whole;
     for (int32_t i = 0; i < liveness->count; i++) {
         if (liveness->peers[i].asks)
-            say(&liveness->peers[i], whole ? all_there : not_all);
+            send_word(&liveness->peers[i], whole ? all_there : not_all);
     }
 }
 
@@ -130,7 +130,7 @@ int mpiox_liveness_connect(const mpiox_rendezvous_address *address, double secon
     if (*fd < 0)
         return mpiox_error_set(error, MPIOX_E_IO, error->sys_errno, -1, -1,
                                "connecting to the liveness service of a delegate");
-    mpiox_rendezvous_limit(*fd, unheard_s);
+    mpiox_rendezvous_limit(*fd, silent_s);
     return MPIOX_OK;
 }
 

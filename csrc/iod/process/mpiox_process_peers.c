@@ -12,7 +12,7 @@
 
 enum { LOOK_MS = 200, PORT_MOST = 65535 };
 
-static const double connect_s = 5, unheard_s = 3;
+static const double connect_s = 5, silent_s = 3;
 
 enum state { UNKNOWN = 0, NAMED, WATCHED, GONE };
 
@@ -67,12 +67,12 @@ static void connect_to(mpiox_process_peers *peers, int32_t i)
     mpiox_rendezvous_wish wish = {.purpose = MPIOX_PURPOSE_LIVENESS, .welcome = &word, .welcome_bytes = 1};
     one->fd = mpiox_rendezvous_connect(&one->address, connect_s, &wish, &ignored);
     if (one->fd >= 0)
-        mpiox_rendezvous_limit(one->fd, unheard_s);
+        mpiox_rendezvous_limit(one->fd, silent_s);
     set_state(peers, i, one->fd >= 0 ? WATCHED : GONE);
 }
 
 /* Nothing comes, but the end of the connection. */
-static void hear(mpiox_process_peers *peers, int32_t i)
+static void receive(mpiox_process_peers *peers, int32_t i)
 {
     peer *one = &peers->peers[i];
     char word;
@@ -99,7 +99,7 @@ static void *watch(void *context)
         poll(polls, polls != NULL ? (nfds_t)peers->count : 0, LOOK_MS);
         for (int32_t i = 0; i < peers->count; i++) {
             if (state_of(peers, i) == WATCHED)
-                hear(peers, i);
+                receive(peers, i);
         }
         pthread_mutex_lock(&peers->lock);
         stop = peers->stop;

@@ -60,7 +60,7 @@ static void know_peers(const mpiox_process_orders *orders, mpiox_process_instanc
 
 int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instance *instance, mpiox_announcement *out)
 {
-    static const mpiox_server_tells tells = {mpiox_process_tell_clash, mpiox_process_tell_removal};
+    static const mpiox_server_reports reports = {mpiox_process_report_clash, mpiox_process_report_removal};
 
     *instance = (mpiox_process_instance){.server = NULL};
     memset(out, 0, sizeof *out);
@@ -73,7 +73,7 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     if (out->code != MPIOX_OK)
         return out->code;
     sign(instance->server, orders, out);
-    mpiox_server_set_tells(instance->server, &tells);
+    mpiox_server_set_reports(instance->server, &reports);
     snprintf(instance->cache_dirs, sizeof instance->cache_dirs, "%s", orders->server.cache_dirs);
     if (orders->listens) {
         know_peers(orders, instance);
@@ -85,7 +85,7 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
     return out->code;
 }
 
-static void tell_left(void *cache, const mpiox_cache_left *left)
+static void report_left(void *cache, const mpiox_cache_left *left)
 {
     if (left->whole)
         mpiox_process_notify("%s %s", left->file, left->why);
@@ -101,7 +101,7 @@ static void *prepare(void *context)
     const mpiox_cache *cache = mpiox_server_cache(instance->server);
 
     if (cache->header->kept[0] != '\0')
-        mpiox_cache_recover_all(instance->cache_dirs, cache->header->kept, tell_left);
+        mpiox_cache_recover_all(instance->cache_dirs, cache->header->kept, report_left);
     mpiox_server_adopted(instance->server);
     if (instance->peers != NULL)
         mpiox_process_touch(cache, NULL);
@@ -129,7 +129,7 @@ static bool is_of_the_same(const mpiox_server_lost *a, const mpiox_server_lost *
 }
 
 /* One line for all ranges of a file. Returns how many of `count` are in it. */
-static int tell_lost(const mpiox_server_lost *lost, int count)
+static int report_lost(const mpiox_server_lost *lost, int count)
 {
     char text[TEXT_BYTES], room[MPIOX_CACHE_PATH_BYTES];
     int named = 1, more = lost->more;
@@ -170,7 +170,7 @@ int mpiox_process_serve(mpiox_process_instance *instance)
         pthread_join(preparing, NULL);
 
     for (int i = 0; i < count;)
-        i += tell_lost(lost + i, count - i);
+        i += report_lost(lost + i, count - i);
     if (rest > 0)
         mpiox_process_notify("an I/O delegate could not write %d more ranges of bytes", rest);
     if (count > 0 && kept[0] != '\0')
@@ -178,9 +178,9 @@ int mpiox_process_serve(mpiox_process_instance *instance)
     return code;
 }
 
-void mpiox_process_seal(mpiox_process_instance *instance, const mpiox_announcement *said)
+void mpiox_process_seal(mpiox_process_instance *instance, const mpiox_announcement *announced)
 {
-    if (strncmp(said->segment.name, "/proc/", 6) != 0)
+    if (strncmp(announced->segment.name, "/proc/", 6) != 0)
         mpiox_server_seal(instance->server);
 }
 

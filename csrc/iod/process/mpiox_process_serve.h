@@ -26,7 +26,7 @@ int mpiox_process_begin(const mpiox_process_orders *orders, mpiox_process_instan
 int mpiox_process_serve(mpiox_process_instance *instance);
 /* Everybody has attached: what has a name in a file system loses it. What has none keeps its descriptor, by which the
  * status finds it. */
-void mpiox_process_seal(mpiox_process_instance *instance, const mpiox_announcement *said);
+void mpiox_process_seal(mpiox_process_instance *instance, const mpiox_announcement *announced);
 void mpiox_process_stop(mpiox_process_instance *instance); /* any thread, while it serves or before */
 void mpiox_process_end(mpiox_process_instance *instance);  /* free; not while it serves */
 

@@ -84,7 +84,7 @@ static void mind_warnings(mpiox_server *server)
 
 typedef struct server_process {
     mpiox_process_instance instance;
-    mpiox_announcement said;
+    mpiox_announcement announced;
     int socket; /* to the supervisor */
 } server_process;
 
@@ -97,7 +97,7 @@ static void *obey(void *context)
     ssize_t got = 0;
 
     if (mpiox_process_socket_receive(s->socket, &word, 1, 2 * verdict_s) && word == 'G') {
-        mpiox_process_seal(&s->instance, &s->said);
+        mpiox_process_seal(&s->instance, &s->announced);
         do
             got = read(s->socket, &word, 1);
         while (got < 0 && errno == EINTR);
@@ -111,14 +111,15 @@ static void *obey(void *context)
 static int serve(const mpiox_process_orders *orders, int socket)
 {
     server_process s = {.socket = socket};
-    mpiox_announcement *said = &s.said;
+    mpiox_announcement *announced = &s.announced;
     pthread_t thread;
     int code;
 
-    code = mpiox_process_begin(orders, &s.instance, said);
+    code = mpiox_process_begin(orders, &s.instance, announced);
     if (code == MPIOX_OK && pthread_create(&thread, NULL, obey, &s) != 0)
-        said->code = mpiox_error_set(&said->error, MPIOX_E_NOMEM, EAGAIN, -1, -1, "starting a delegate's thread");
-    if (!mpiox_process_socket_send(socket, said, sizeof *said) || said->code != MPIOX_OK)
+        announced->code = mpiox_error_set(&announced->error, MPIOX_E_NOMEM, EAGAIN, -1, -1,
+                                          "starting a delegate's thread");
+    if (!mpiox_process_socket_send(socket, announced, sizeof *announced) || announced->code != MPIOX_OK)
         _exit(EXIT_FAILED);
     mind_warnings(s.instance.server);
     code = mpiox_process_serve(&s.instance);
@@ -134,7 +135,7 @@ static int serve(const mpiox_process_orders *orders, int socket)
 typedef struct supervisor {
     pid_t pid;  /* of the delegate */
     int socket; /* to the delegate */
-    mpiox_announcement said;
+    mpiox_announcement announced;
     mpiox_segment segment;
     mpiox_cache cache;
     mpiox_liveness liveness;
@@ -161,29 +162,29 @@ static void remember_files(supervisor *k)
         k->closed = count;
 }
 
-static void tell_files(const supervisor *k)
+static void report_files(const supervisor *k)
 {
     char room[MPIOX_CACHE_PATH_BYTES];
 
     for (int32_t i = 0; i < k->closed; i++)
-        mpiox_process_notify("lost bytes: I/O delegate %d had not written all of %s", (int)k->said.index,
+        mpiox_process_notify("lost bytes: I/O delegate %d had not written all of %s", (int)k->announced.index,
                              mpiox_cache_shown_name(k->files[i], room, sizeof room));
 }
 
 /* Until the delegate has ended. A client that does not reach it has it end. Returns its status. */
 static int await_end(supervisor *k, bool wanted)
 {
-    double told = 0; /* to end */
+    double ordered = 0; /* to end */
     int status = 0;
 
     if (!wanted)
         close(k->socket);
     while (waitpid(k->pid, &status, WNOHANG) == 0) {
-        if (told == 0 && wanted && k->liveness.asked)
+        if (ordered == 0 && wanted && k->liveness.asked)
             mpiox_process_socket_send(k->socket, "S", 1);
-        if (told == 0 && (!wanted || k->liveness.asked))
-            told = mpiox_now();
-        if (told > 0 && mpiox_now() > told + stopping_s)
+        if (ordered == 0 && (!wanted || k->liveness.asked))
+            ordered = mpiox_now();
+        if (ordered > 0 && mpiox_now() > ordered + stopping_s)
             kill(k->pid, SIGKILL);
         remember_files(k);
         mpiox_liveness_step(&k->liveness, -1, STEP_MS);
@@ -195,7 +196,7 @@ static void map_memory(supervisor *k)
 {
     mpiox_error error;
 
-    if (mpiox_segment_attach(&k->said.segment, &k->segment, &error) != MPIOX_OK)
+    if (mpiox_segment_attach(&k->announced.segment, &k->segment, &error) != MPIOX_OK)
         return;
     if (mpiox_cache_attach(k->segment.base, k->segment.bytes, &k->cache) != MPIOX_OK) {
         mpiox_segment_free(&k->segment);
@@ -214,17 +215,17 @@ static bool rescue(supervisor *k, int status)
         first = mpiox_cache_rescue(&k->cache) >= 0; /* or wait until a client has done it */
         whole = !mpiox_cache_has_errors(&k->cache) && mpiox_cache_torn(&k->cache) != MPIOX_TORN_TABLES;
     }
-    mpiox_process_notify("I/O delegate %d (process %ld on %s) was ended by signal %d; %s", (int)k->said.index,
-                         (long)k->pid, k->said.host, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
+    mpiox_process_notify("I/O delegate %d (process %ld on %s) was ended by signal %d; %s", (int)k->announced.index,
+                         (long)k->pid, k->announced.host, WIFSIGNALED(status) ? WTERMSIG(status) : 0,
                          whole ? "its dirty bytes have been written for it"
                                : "not all its dirty bytes could be written for it");
     if (k->segment.on_disk && WIFSIGNALED(status) && WTERMSIG(status) == SIGBUS)
         mpiox_process_notify("its cache in %s cannot be read any more: the disk has failed, or the file was truncated",
                              k->folder);
     if (first)
-        mpiox_process_tell_left(&k->cache);
+        mpiox_process_report_left(&k->cache);
     if (k->segment.base != NULL && mpiox_segment_is_lost(k->cache.header, k->cache.pages - (char *)k->cache.header))
-        tell_files(k);
+        report_files(k);
     else if (!whole && k->segment.base != NULL && mpiox_cache_torn(&k->cache) != MPIOX_TORN_TABLES &&
              k->cache.header->kept[0] != '\0')
         mpiox_process_notify("the remaining bytes are in %s: mpiio-ext delegates recover", k->cache.header->kept);
@@ -232,7 +233,7 @@ static bool rescue(supervisor *k, int status)
 }
 
 /* Clients on other nodes that have lost the delegate, or will find out, go to the file now. */
-static void tell_others(supervisor *k)
+static void answer_clients(supervisor *k)
 {
     mpiox_liveness_answer(&k->liveness, true);
     while (k->liveness.count > 0)
@@ -242,19 +243,20 @@ static void tell_others(supervisor *k)
 /* What the delegate says of itself, with what the supervisor adds. */
 static void announce(supervisor *k, const mpiox_process_orders *orders)
 {
-    mpiox_announcement *said = &k->said;
+    mpiox_announcement *announced = &k->announced;
 
-    if (!mpiox_process_socket_receive(k->socket, said, sizeof *said, orders->seconds)) {
-        memset(said, 0, sizeof *said);
-        said->index = orders->server.delegate;
-        said->code = mpiox_error_set(&said->error, MPIOX_E_UNSUPPORTED, 0, -1, -1, "waiting for a delegate to start");
+    if (!mpiox_process_socket_receive(k->socket, announced, sizeof *announced, orders->seconds)) {
+        memset(announced, 0, sizeof *announced);
+        announced->index = orders->server.delegate;
+        announced->code = mpiox_error_set(&announced->error, MPIOX_E_UNSUPPORTED, 0, -1, -1,
+                                          "waiting for a delegate to start");
     }
-    if (said->code == MPIOX_OK && said->listens)
-        said->code = mpiox_liveness_open(&orders->place, said->link.secret, &k->liveness, &said->liveness,
-                                         &said->error);
-    if (said->code == MPIOX_OK)
+    if (announced->code == MPIOX_OK && announced->listens)
+        announced->code = mpiox_liveness_open(&orders->place, announced->link.secret, &k->liveness,
+                                              &announced->liveness, &announced->error);
+    if (announced->code == MPIOX_OK)
         map_memory(k);
-    mpiox_process_socket_send(MPIOX_PROCESS_SOCKET, said, sizeof *said);
+    mpiox_process_socket_send(MPIOX_PROCESS_SOCKET, announced, sizeof *announced);
 }
 
 /* Clients on other nodes connect meanwhile. */
@@ -279,7 +281,7 @@ static int supervise(supervisor *k, const mpiox_process_orders *orders)
     int status;
 
     announce(k, orders);
-    if (k->said.code != MPIOX_OK || !await_verdict(k)) {
+    if (k->announced.code != MPIOX_OK || !await_verdict(k)) {
         await_end(k, false);
         return EXIT_FAILED;
     }
@@ -291,7 +293,7 @@ static int supervise(supervisor *k, const mpiox_process_orders *orders)
     else
         whole = rescue(k, status);
     if (whole && (!WIFEXITED(status) || k->liveness.asked)) /* else its end says enough, also to who keeps copies */
-        tell_others(k);
+        answer_clients(k);
     mpiox_liveness_close(&k->liveness);
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FINE;
 }

@@ -186,7 +186,7 @@ static int race(attempts *a, double deadline)
 }
 
 /* What the listener says when it has admitted us. 0 or an errno; ECONNRESET: it has hung up. */
-static int hear_welcome(int fd, mpiox_rendezvous_wish *wish, double deadline)
+static int receive_welcome(int fd, mpiox_rendezvous_wish *wish, double deadline)
 {
     size_t filled = 0;
     while (filled < wish->welcome_bytes) {
@@ -216,7 +216,7 @@ static int call_once(attempts *a, double deadline)
             close(a->polled[i].fd);
     }
     if (fd >= 0) {
-        const int code = hear_welcome(fd, a->wish, deadline);
+        const int code = receive_welcome(fd, a->wish, deadline);
         mpiox_handshake_session(&a->each[found].handshake, a->wish->session);
         if (code != 0) {
             if (code == ECONNRESET)

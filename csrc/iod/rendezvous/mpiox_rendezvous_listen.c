@@ -88,7 +88,7 @@ static int challenge(mpiox_rendezvous *a, peer *p)
 
 /* What has arrived of a peer. True: it is one of ours and in *out; false: not yet, or it has been
  * dropped. */
-static bool hear(mpiox_rendezvous *a, peer *p, mpiox_rendezvous_peer *out)
+static bool receive(mpiox_rendezvous *a, peer *p, mpiox_rendezvous_peer *out)
 {
     for (;;) {
         const int32_t wanted = p->challenged ? MPIOX_HANDSHAKE_ANSWER : MPIOX_HANDSHAKE_HELLO;
@@ -223,7 +223,7 @@ bool mpiox_rendezvous_next(mpiox_rendezvous *a, mpiox_rendezvous_peer *out)
     for (int i = 0; i < count; i++) {
         if (events[i].data.fd == LISTENER)
             knocks = true;
-        else if (a->peers[events[i].data.fd].fd >= 0 && hear(a, &a->peers[events[i].data.fd], out))
+        else if (a->peers[events[i].data.fd].fd >= 0 && receive(a, &a->peers[events[i].data.fd], out))
             return true; /* what else there is stays in the set */
     }
     if (knocks)

@@ -67,12 +67,12 @@ typedef struct mpiox_server_peers {
 void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peers);
 /* How it says, once for a file: something else has its name, though it is whole; others have removed it while so many
  * bytes of it were not written. Any thread. */
-typedef struct mpiox_server_tells {
+typedef struct mpiox_server_reports {
     void (*clash)(const char *path, int code);
     void (*removal)(const char *path, int64_t bytes);
-} mpiox_server_tells;
+} mpiox_server_reports;
 /* Before it runs. */
-void mpiox_server_set_tells(mpiox_server *server, const mpiox_server_tells *tells);
+void mpiox_server_set_reports(mpiox_server *server, const mpiox_server_reports *reports);
 const mpiox_cache *mpiox_server_cache(const mpiox_server *server);
 /* Nobody else will attach: drops the name of the segment. The descriptor stays, for `mpiio-ext delegates status`. */
 void mpiox_server_seal(mpiox_server *server);

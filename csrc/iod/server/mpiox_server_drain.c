@@ -150,7 +150,7 @@ void mpiox_server_end_holds(mpiox_server *server)
 }
 
 /* A MPIOX_OP_HOLD about copies. Returns MPIOX_HOLD_*. */
-static int64_t tell_of_copies(mpiox_server *server, mpiox_slot *slot)
+static int64_t answer_hold_of_copies(mpiox_server *server, mpiox_slot *slot)
 {
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         mpiox_server_file *file = &server->files[i];
@@ -211,7 +211,7 @@ void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot)
 {
     mpiox_server_follow_folders(server);
     if (slot->arg[0] != 0)
-        slot->arg[0] = tell_of_copies(server, slot);
+        slot->arg[0] = answer_hold_of_copies(server, slot);
     else
         hold(server, slot);
     MPIOX_COUNT(server, requests, 1);
@@ -392,9 +392,9 @@ static void note_clash(mpiox_server *server, int32_t number, int code)
 {
     mpiox_server_drain *drain = &server->files[number].drain;
     drain->clashes = true;
-    if (!drain->told && server->tells.clash != NULL)
-        server->tells.clash(record_of(server, number)->path, code);
-    drain->told = true;
+    if (!drain->reported && server->reports.clash != NULL)
+        server->reports.clash(record_of(server, number)->path, code);
+    drain->reported = true;
 }
 
 /* No page is dirty. A file of which bytes were dropped, for somebody waited for their page, does not get its name. */
@@ -599,8 +599,8 @@ static void note_removal(mpiox_server *server, const mpiox_io *io, int64_t bytes
          frame = server->info[frame].links[MPIOX_LINK_FILE].next)
         bytes += mpiox_server_dirty_of(server, frame);
     file->drain.removed = true;
-    if (server->tells.removal != NULL)
-        server->tells.removal(record_of(server, io->file)->path, bytes);
+    if (server->reports.removal != NULL)
+        server->reports.removal(record_of(server, io->file)->path, bytes);
 }
 
 /* The next pages of the list, at the file's pace. */

@@ -32,7 +32,7 @@ static bool begin(mpiox_server *server, int32_t number)
     const bool is_in_folder = mpiox_storage_staging_has_name(path, record->device, record->inode),
                begun = is_in_folder && mpiox_storage_staging_begin(path, server->options.delegate) == 0;
     if (begun)
-        mpiox_storage_container.say_written(storage);
+        mpiox_storage_container.mark_written(storage);
     pthread_mutex_lock(&server->lock);
     if (begun)
         atomic_fetch_or(&record->flags, MPIOX_FILE_HIDDEN);

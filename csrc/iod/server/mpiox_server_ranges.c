@@ -148,7 +148,7 @@ void mpiox_server_begin_migration(mpiox_server *server, mpiox_slot *slot)
     slot->arg[3] = move->version;
 }
 
-int mpiox_server_tell_owner(mpiox_server *server, mpiox_slot *slot)
+int mpiox_server_answer_owner(mpiox_server *server, mpiox_slot *slot)
 {
     if (!is_range(server, slot))
         return MPIOX_E_ARG;

@@ -30,6 +30,6 @@ void mpiox_server_begin_migration(mpiox_server *server, mpiox_slot *slot);
 /* It has ended, for MPIOX_OP_COMMIT: the range is this delegate's. */
 void mpiox_server_end_commit(mpiox_server *server, const mpiox_slot *slot);
 /* MPIOX_OP_OWNER: its result. */
-int mpiox_server_tell_owner(mpiox_server *server, mpiox_slot *slot);
+int mpiox_server_answer_owner(mpiox_server *server, mpiox_slot *slot);
 
 #endif

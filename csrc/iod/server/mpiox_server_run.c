@@ -230,9 +230,9 @@ void mpiox_server_set_peers(mpiox_server *server, const mpiox_server_peers *peer
     server->peers = *peers;
 }
 
-void mpiox_server_set_tells(mpiox_server *server, const mpiox_server_tells *tells)
+void mpiox_server_set_reports(mpiox_server *server, const mpiox_server_reports *reports)
 {
-    server->tells = *tells;
+    server->reports = *reports;
 }
 
 void mpiox_server_seal(mpiox_server *server)
@@ -399,7 +399,7 @@ static void take_slot(service *self, mpiox_slot *slot)
         answer(server, slot, mpiox_server_trim_replica(server, slot->file));
         return;
     case MPIOX_OP_OWNER:
-        answer(server, slot, mpiox_server_tell_owner(server, slot));
+        answer(server, slot, mpiox_server_answer_owner(server, slot));
         return;
     case MPIOX_OP_HOLD:
         mpiox_server_hold(server, slot);

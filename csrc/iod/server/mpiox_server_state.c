@@ -265,7 +265,7 @@ static void leave_order(mpiox_server *server, uint32_t frame)
     }
 }
 
-static void tell_counters(mpiox_server *server)
+static void publish_counters(mpiox_server *server)
 {
     mpiox_schedule_counters from;
     mpiox_cache_counters *to = &server->cache.header->counters;
@@ -291,7 +291,7 @@ int32_t mpiox_server_take_batch(mpiox_server *server, uint32_t *frames, bool *wr
         server->info[frames[i]].ordered[*write] = MPIOX_SCHEDULE_NONE;
         (void)mpiox_schedule_done(server->schedule, ids[i]);
     }
-    tell_counters(server);
+    publish_counters(server);
     return count;
 }
 

@@ -111,7 +111,7 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     double touched;                 /* while it is open: the last page was complete then; 0: none since a pass */
     double failing_since;           /* 0: it does not */
     double unnamed_since;           /* copies: all parts have ended, and the file has no name yet; 0: not so */
-    bool clashes, told;             /* all is written, but something else has its name; that has been said */
+    bool clashes, reported;         /* all is written, but something else has its name; that has been said */
     bool named, removed;            /* since its close it has had a name; it has none any more, which has been said */
     bool refused;                   /* all is written, but who has it open keeps it from its name */
     bool soon;                      /* somebody waits until it is whole */
@@ -179,7 +179,7 @@ struct mpiox_server {
     int64_t closings;    /* files that were to be written behind their close, so far */
     bool open_touched;   /* one of them has had complete pages while it was open */
     mpiox_server_peers peers;
-    mpiox_server_tells tells;
+    mpiox_server_reports reports;
     struct {
         double begun;            /* when the first file of the last checkpoint was closed; 0: none was */
         double interval, before; /* from the one before to it, and once more; 0: not known */

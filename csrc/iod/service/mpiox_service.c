@@ -83,17 +83,18 @@ const char *mpiox_service_mode_name(mpiox_service_mode mode)
 }
 
 /* All ranks become clients, or none. *error: of the lowest rank that could not. */
-static int join(const mpiox_service_plan *plan, const mpiox_announcement *said, mpiox_error *error)
+static int join(const mpiox_service_plan *plan, const mpiox_announcement *announced, mpiox_error *error)
 {
     mpiox_error mine = {.code = MPIOX_OK};
     mpiox_topology *topology = plan->topology;
-    int code = mpiox_announcements_code(said, plan->count, error);
+    int code = mpiox_announcements_code(announced, plan->count, error);
 
     if (code != MPIOX_OK)
         return code;
     const mpiox_service_patience patience = {.seconds = plan->report_s, .rank = topology->rank};
     mpiox_service_starting_for("it connects to them");
-    mine.code = mpiox_service_join(own.delegates, said, plan->count, topology->node, plan->seconds, &patience, &mine);
+    mine.code = mpiox_service_join(own.delegates, announced, plan->count, topology->node, plan->seconds, &patience,
+                                   &mine);
     mpiox_service_starting_for(NULL);
     code = mpiox_topology_agree_error(topology, &mine);
     if (code != MPIOX_OK) {
@@ -103,16 +104,16 @@ static int join(const mpiox_service_plan *plan, const mpiox_announcement *said, 
     return code;
 }
 
-static int try_threads(const mpiox_service_plan *plan, mpiox_announcement *said, mpiox_error *error)
+static int try_threads(const mpiox_service_plan *plan, mpiox_announcement *announced, mpiox_error *error)
 {
     int code;
 
     mpiox_service_starting_for("its thread has not started one");
-    mpiox_service_thread_start(plan, said);
+    mpiox_service_thread_start(plan, announced);
     mpiox_service_starting_for(NULL);
-    code = mpiox_announcements_gather(plan->topology, said, plan->count);
+    code = mpiox_announcements_gather(plan->topology, announced, plan->count);
     if (code == MPIOX_OK)
-        code = join(plan, said, error);
+        code = join(plan, announced, error);
     if (code == MPIOX_OK)
         mpiox_service_thread_seal();
     else
@@ -120,25 +121,26 @@ static int try_threads(const mpiox_service_plan *plan, mpiox_announcement *said,
     return code;
 }
 
-static int try_spawn(const mpiox_service_plan *plan, const char *hosts, mpiox_announcement *said, mpiox_error *error)
+static int try_spawn(const mpiox_service_plan *plan, const char *hosts, mpiox_announcement *announced,
+                     mpiox_error *error)
 {
     mpiox_service_spawned spawned;
-    int code = mpiox_service_spawn_start(plan, hosts, said, &spawned, error);
+    int code = mpiox_service_spawn_start(plan, hosts, announced, &spawned, error);
 
     if (code == MPIOX_OK)
-        code = join(plan, said, error);
+        code = join(plan, announced, error);
     mpiox_service_spawn_release(&spawned, code == MPIOX_OK);
     mpiox_topology_all(plan->topology, true); /* nobody spawns before rank 0 has seen their slots free again */
     return code;
 }
 
 /* A folder that cannot hold a cache costs speed, not data: rank 0 says so, of the first delegate and how many more. */
-static void tell_of_folders(const mpiox_service_plan *plan, const mpiox_announcement *said)
+static void report_folders(const mpiox_service_plan *plan, const mpiox_announcement *announced)
 {
     int32_t refused = 0, first = -1;
 
     for (int32_t i = plan->count; i-- > 0;) {
-        if (said[i].error.code != MPIOX_OK) {
+        if (announced[i].error.code != MPIOX_OK) {
             refused++;
             first = i;
         }
@@ -146,15 +148,15 @@ static void tell_of_folders(const mpiox_service_plan *plan, const mpiox_announce
     if (refused == 0 || plan->topology->rank != 0)
         return;
     fprintf(stderr, "mpiio_ext: mpiox_delegate_cache_dir=%s: %s (%lld bytes); the cache of I/O delegate %d on %s",
-            plan->orders.server.cache_dirs, strerror(said[first].error.sys_errno), (long long)said[first].error.length,
-            (int)first, said[first].host);
+            plan->orders.server.cache_dirs, strerror(announced[first].error.sys_errno),
+            (long long)announced[first].error.length, (int)first, announced[first].host);
     if (refused > 1)
         fprintf(stderr, ", and of %d more,", (int)refused - 1);
-    fprintf(stderr, " is in memory, %lld bytes\n", (long long)said[first].cap_bytes);
+    fprintf(stderr, " is in memory, %lld bytes\n", (long long)announced[first].cap_bytes);
 }
 
 /* What try_mode() and the split have in common: the service as it is now, or why there is none. */
-static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, const mpiox_announcement *said,
+static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, const mpiox_announcement *announced,
                      const mpiox_error *error)
 {
     char text[TEXT_BYTES];
@@ -162,11 +164,11 @@ static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, co
     if (error->code == MPIOX_OK) {
         if (own.reason[0] == '\0')
             snprintf(own.reason, sizeof own.reason, "%s: as requested", mpiox_service_mode_name(mode));
-        tell_of_folders(plan, said);
+        report_folders(plan, announced);
         own.count = plan->count;
         own.mode = mode;
-        own.page_bytes = said[0].page_bytes;
-        own.cap_bytes = said[0].cap_bytes;
+        own.page_bytes = announced[0].page_bytes;
+        own.cap_bytes = announced[0].cap_bytes;
         return;
     }
     for (int32_t i = 0; own.delegates != NULL && i < plan->count; i++)
@@ -180,14 +182,14 @@ static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, co
 /* Room for what is said of the delegates and for the entries of this process; on all ranks or on none. */
 static mpiox_announcement *allocate(const mpiox_service_plan *plan, mpiox_error *error)
 {
-    mpiox_announcement *said = calloc((size_t)plan->count, sizeof *said);
+    mpiox_announcement *announced = calloc((size_t)plan->count, sizeof *announced);
 
     *error = (mpiox_error){.code = MPIOX_OK};
     own.delegates = calloc((size_t)plan->count, sizeof *own.delegates);
-    if (mpiox_topology_all(plan->topology, said != NULL && own.delegates != NULL))
-        return said;
+    if (mpiox_topology_all(plan->topology, announced != NULL && own.delegates != NULL))
+        return announced;
     mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "starting delegates");
-    free(said);
+    free(announced);
     return NULL;
 }
 
@@ -195,13 +197,13 @@ static mpiox_announcement *allocate(const mpiox_service_plan *plan, mpiox_error 
 static int try_mode(const mpiox_service_plan *plan, const mpiox_hints *hints, mpiox_service_mode mode)
 {
     mpiox_error error;
-    mpiox_announcement *said = allocate(plan, &error);
+    mpiox_announcement *announced = allocate(plan, &error);
 
-    if (said != NULL)
-        error.code = mode == MPIOX_SERVICE_THREAD ? try_threads(plan, said, &error)
-                                                  : try_spawn(plan, hints->delegate_hosts, said, &error);
-    conclude(plan, mode, said, &error);
-    free(said);
+    if (announced != NULL)
+        error.code = mode == MPIOX_SERVICE_THREAD ? try_threads(plan, announced, &error)
+                                                  : try_spawn(plan, hints->delegate_hosts, announced, &error);
+    conclude(plan, mode, announced, &error);
+    free(announced);
     return error.code;
 }
 
@@ -464,24 +466,24 @@ void mpiox_service_init(void)
 /* ---- split ------------------------------------------------------------------------------------------------------- */
 
 /* On the ranks that go on. Collective over plan->topology, whose other ranks call start_own(). */
-static int join_split(const mpiox_service_plan *plan, mpiox_announcement *said, mpiox_error *error)
+static int join_split(const mpiox_service_plan *plan, mpiox_announcement *announced, mpiox_error *error)
 {
-    const int code = mpiox_announcements_gather(plan->topology, said, plan->count);
+    const int code = mpiox_announcements_gather(plan->topology, announced, plan->count);
 
-    return code == MPIOX_OK ? join(plan, said, error) : code;
+    return code == MPIOX_OK ? join(plan, announced, error) : code;
 }
 
 /* On a rank that serves. */
-static int start_own(const mpiox_service_plan *plan, int32_t index, mpiox_announcement *said, mpiox_error *error)
+static int start_own(const mpiox_service_plan *plan, int32_t index, mpiox_announcement *announced, mpiox_error *error)
 {
     int code;
 
     mpiox_service_starting_for("the process of a delegate has not answered");
-    mpiox_service_split_start(plan, index, &said[index]);
+    mpiox_service_split_start(plan, index, &announced[index]);
     mpiox_service_starting_for(NULL);
-    code = mpiox_announcements_gather(plan->topology, said, plan->count);
+    code = mpiox_announcements_gather(plan->topology, announced, plan->count);
     if (code == MPIOX_OK)
-        code = mpiox_announcements_code(said, plan->count, error);
+        code = mpiox_announcements_code(announced, plan->count, error);
     if (code == MPIOX_OK)
         code = mpiox_topology_agree_error(plan->topology, error); /* with join() of the others */
     return code;
@@ -505,25 +507,25 @@ static bool split_on(mpiox_topology *topology, const mpiox_hints *hints)
 
     if (!make_plan(topology, hints, &plan))
         return false;
-    mpiox_announcement *said = allocate(&plan, &error);
+    mpiox_announcement *announced = allocate(&plan, &error);
     int32_t *ranks = calloc((size_t)plan.count, sizeof *ranks);
 
-    if (said != NULL) {
+    if (announced != NULL) {
         mpiox_error mine = {.code = ranks != NULL ? mpiox_service_split_ranks(&plan, ranks) : MPIOX_E_NOMEM};
 
         error.code = mpiox_topology_agree_error(topology, &mine);
         if (error.code == MPIOX_OK) {
             index = index_of(ranks, plan.count, topology->rank);
-            error.code = index >= 0 ? start_own(&plan, index, said, &error) : join_split(&plan, said, &error);
+            error.code = index >= 0 ? start_own(&plan, index, announced, &error) : join_split(&plan, announced, &error);
         }
     }
-    conclude(&plan, MPIOX_SERVICE_SPLIT, said, &error);
+    conclude(&plan, MPIOX_SERVICE_SPLIT, announced, &error);
     if (error.code != MPIOX_OK)
         warn(topology->rank, own.reason, MPIOX_SERVICE_NONE);
     if (error.code != MPIOX_OK && index >= 0)
         mpiox_service_split_serve(false);
     free(ranks);
-    free(said);
+    free(announced);
     return error.code == MPIOX_OK && index >= 0;
 }
 

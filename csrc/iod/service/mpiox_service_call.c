@@ -80,7 +80,7 @@ static bool have_called(mpiox_service_call *call, const mpiox_process_orders *or
 }
 
 int mpiox_service_call_orders(mpiox_service_call *call, const mpiox_process_orders *orders, double seconds,
-                              mpiox_announcement *said, mpiox_error *error)
+                              mpiox_announcement *announced, mpiox_error *error)
 {
     double until = mpiox_now() + seconds;
 
@@ -90,10 +90,10 @@ int mpiox_service_call_orders(mpiox_service_call *call, const mpiox_process_orde
     call->rendezvous = NULL;
     until = mpiox_now() + seconds;
     for (int32_t i = 0; i < call->count; i++) {
-        if (!mpiox_process_socket_receive(call->sockets[i], &said[i], sizeof said[i], until - mpiox_now()))
+        if (!mpiox_process_socket_receive(call->sockets[i], &announced[i], sizeof announced[i], until - mpiox_now()))
             return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ETIMEDOUT, -1, -1, "waiting for a delegate to start");
-        memcpy(said[i].link.secret, call->secrets[i], sizeof said[i].link.secret);
-        memcpy(said[i].liveness.secret, call->secrets[i], sizeof said[i].liveness.secret);
+        memcpy(announced[i].link.secret, call->secrets[i], sizeof announced[i].link.secret);
+        memcpy(announced[i].liveness.secret, call->secrets[i], sizeof announced[i].liveness.secret);
     }
     return MPIOX_OK;
 }
@@ -145,13 +145,13 @@ int mpiox_service_call_make(const char *text, int32_t index, double seconds, mpi
     return fd;
 }
 
-bool mpiox_service_call_answer(int socket, const mpiox_announcement *said)
+bool mpiox_service_call_answer(int socket, const mpiox_announcement *announced)
 {
-    mpiox_announcement told = *said;
+    mpiox_announcement sent = *announced;
     char verdict = 0;
 
-    memset(told.link.secret, 0, sizeof told.link.secret); /* rank 0 knows it */
-    memset(told.liveness.secret, 0, sizeof told.liveness.secret);
-    return mpiox_process_socket_send(socket, &told, sizeof told) &&
+    memset(sent.link.secret, 0, sizeof sent.link.secret); /* rank 0 knows it */
+    memset(sent.liveness.secret, 0, sizeof sent.liveness.secret);
+    return mpiox_process_socket_send(socket, &sent, sizeof sent) &&
            mpiox_process_socket_receive(socket, &verdict, 1, verdict_s) && verdict == 'G';
 }

@@ -37,7 +37,7 @@ int mpiox_service_call_open(int32_t count, const mpiox_rendezvous_place *place, 
 /* All have called within `seconds` and have their orders; then all have answered within `seconds`. 0 or
  * MPIOX_E_UNSUPPORTED. */
 int mpiox_service_call_orders(mpiox_service_call *call, const mpiox_process_orders *orders, double seconds,
-                              mpiox_announcement *said, mpiox_error *error);
+                              mpiox_announcement *announced, mpiox_error *error);
 /* The verdict, to all that have called; and the end. */
 void mpiox_service_call_close(mpiox_service_call *call, bool go);
 
@@ -46,6 +46,6 @@ void mpiox_service_call_close(mpiox_service_call *call, bool go);
 /* Call with that text, as number `index`: a socket, with the orders, or -1. */
 int mpiox_service_call_make(const char *text, int32_t index, double seconds, mpiox_process_orders *orders);
 /* The announcement; and whether the verdict is to go on. */
-bool mpiox_service_call_answer(int socket, const mpiox_announcement *said);
+bool mpiox_service_call_answer(int socket, const mpiox_announcement *announced);
 
 #endif

@@ -163,7 +163,7 @@ static int start_watcher(mpiox_process *delegates, int32_t count, mpiox_error *e
     return mpiox_error_set(error, watcher.code, 0, -1, -1, "joining a delegate");
 }
 
-int mpiox_service_join(mpiox_process *delegates, const mpiox_announcement *said, int32_t count, int node,
+int mpiox_service_join(mpiox_process *delegates, const mpiox_announcement *announced, int32_t count, int node,
                        double seconds, const mpiox_service_patience *patience, mpiox_error *error)
 {
     const double until = mpiox_now() + seconds;
@@ -173,7 +173,7 @@ int mpiox_service_join(mpiox_process *delegates, const mpiox_announcement *said,
     while (done < count && code == MPIOX_OK) {
         const double left = until - mpiox_now();
 
-        code = mpiox_process_attach(&delegates[done], &said[done], node, left > 0 ? left : 0, error);
+        code = mpiox_process_attach(&delegates[done], &announced[done], node, left > 0 ? left : 0, error);
         done += code == MPIOX_OK;
     }
     mpiox_service_patience_set(patience);

@@ -12,8 +12,8 @@ static mpiox_service_patience own;
 static const char runs_on[] = "and runs, but has not answered: its file system may hang or be slow";
 
 /* place: within the file, or "". */
-static void say(int32_t delegate, int64_t pid, const char *host, int32_t op, const char *path, const char *place,
-                double seconds, const char *how)
+static void print(int32_t delegate, int64_t pid, const char *host, int32_t op, const char *path, const char *place,
+                  double seconds, const char *how)
 {
     char file[MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
 
@@ -25,7 +25,7 @@ static void say(int32_t delegate, int64_t pid, const char *host, int32_t op, con
             mpiox_cache_shown_name(file, room, sizeof room), place, how);
 }
 
-static void tell(const mpiox_cache *cache, int32_t op, const char *path, int64_t page, double seconds, bool runs)
+static void report(const mpiox_cache *cache, int32_t op, const char *path, int64_t page, double seconds, bool runs)
 {
     const mpiox_cache_header *header = cache->header;
     char place[64] = "";
@@ -33,13 +33,13 @@ static void tell(const mpiox_cache *cache, int32_t op, const char *path, int64_t
     if (page >= 0)
         snprintf(place, sizeof place, ", offset %" PRId64 ", length %" PRId64, page * cache->page_bytes,
                  cache->page_bytes);
-    say(header->delegate, header->pid, header->host, op, path, place, seconds,
-        runs ? runs_on : "but does not run: it may be stopped (SIGSTOP, a debugger), or its node overloaded");
+    print(header->delegate, header->pid, header->host, op, path, place, seconds,
+          runs ? runs_on : "but does not run: it may be stopped (SIGSTOP, a debugger), or its node overloaded");
 }
 
 void mpiox_service_patience_set(const mpiox_service_patience *patience)
 {
-    const mpiox_cache_patience of_caches = {.seconds = patience->seconds, .rank = patience->rank, .tell = tell};
+    const mpiox_cache_patience of_caches = {.seconds = patience->seconds, .rank = patience->rank, .report = report};
 
     own = *patience;
     mpiox_cache_set_patience(&of_caches);
@@ -52,10 +52,10 @@ static void step_elsewhere(const mpiox_process *delegate, mpiox_cache_wait *wait
 
     wait->seconds += wait->last > 0 ? now - wait->last : 0;
     wait->last = now;
-    if (own.seconds <= 0 || wait->seconds < own.seconds || wait->told)
+    if (own.seconds <= 0 || wait->seconds < own.seconds || wait->reported)
         return;
-    wait->told = true;
-    say(delegate->index, delegate->pid, delegate->host, op, wait->path, "", wait->seconds, runs_on);
+    wait->reported = true;
+    print(delegate->index, delegate->pid, delegate->host, op, wait->path, "", wait->seconds, runs_on);
 }
 
 void mpiox_service_patience_step(mpiox_service_wait *self, const mpiox_process *delegate, int32_t op, int32_t file,
@@ -83,10 +83,10 @@ void mpiox_service_patience_look(mpiox_process *delegate)
     const double seconds = delegate->link != NULL ? mpiox_link_waits_s(delegate->link) : 0;
 
     if (seconds < own.seconds)
-        delegate->told = false;
-    if (own.seconds <= 0 || seconds < own.seconds || delegate->told || !mpiox_link_is_alive(delegate->link))
+        delegate->reported = false;
+    if (own.seconds <= 0 || seconds < own.seconds || delegate->reported || !mpiox_link_is_alive(delegate->link))
         return;
-    delegate->told = true;
+    delegate->reported = true;
     fprintf(stderr,
             "mpiio_ext: rank %d has waited %.0f s for an answer of an I/O delegate of another node (process %" PRId64
             " on %s): its connection is open; it may be stopped, its node overloaded, or its file system may hang; "

@@ -108,7 +108,7 @@ void mpiox_service_plan_make(const mpiox_hints *hints, mpiox_topology *topology,
     server->patience_s = 2 * out->seconds + SPARE_S;
 }
 
-bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints *hints, bool tell, const char **reason)
+bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints *hints, bool print, const char **reason)
 {
     static char text[160];
     const mpiox_cache_geometry *geometry = &plan->orders.server.geometry;
@@ -121,17 +121,17 @@ bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints 
         *reason = text;
         return false;
     }
-    if (tell && hints->delegate_cache > geometry->cap_bytes)
+    if (print && hints->delegate_cache > geometry->cap_bytes)
         fprintf(
             stderr,
             "mpiio_ext: mpiox_delegate_cache=%lld: the machine has only %lld bytes for each delegate; this value is "
             "in force\n",
             (long long)hints->delegate_cache, (long long)geometry->cap_bytes);
-    if (tell && plan->orders.place.loopback && hints->delegate_interface[0] != '\0' && /* else a delegate's error */
+    if (print && plan->orders.place.loopback && hints->delegate_interface[0] != '\0' && /* else a delegate's error */
         !mpiox_rendezvous_has_interface(hints->delegate_interface))
         fprintf(stderr, "mpiio_ext: mpiox_delegate_interface=%s: this host has no such network interface\n",
                 hints->delegate_interface);
-    if (tell && plan->count > plan->topology->size && plan->count > MANY_PER_CORE * cores)
+    if (print && plan->count > plan->topology->size && plan->count > MANY_PER_CORE * cores)
         fprintf(stderr,
                 "mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; the start may take long\n",
                 hints->delegates, (int)plan->count, (int)plan->topology->size, (long long)cores);

@@ -27,7 +27,8 @@ void mpiox_service_plan_make(const mpiox_hints *hints, mpiox_topology *topology,
                              mpiox_service_plan *out);
 /* Can it be started? A word of warning on standard error, if `tell`, where it is strange. False: it cannot, and *reason
  * (static) says why. Local; the same on all ranks. */
-bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints *hints, bool tell, const char **reason);
+bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints *hints, bool print,
+                              const char **reason);
 int32_t mpiox_service_plan_node(const mpiox_service_plan *plan, int32_t delegate);
 /* The rank that hosts a delegate: of its node's ranks the lowest, or with `last` the highest; the next ones host more.
  * */

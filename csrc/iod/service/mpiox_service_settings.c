@@ -16,7 +16,7 @@ static const char *const settled[] = {"mpiox_delegates",          "mpiox_delegat
 enum { SETTLED = (int)(sizeof settled / sizeof settled[0]), FIRST_OF_ORDER = SETTLED - 4 /* the scheduler's */ };
 
 /* What mpiox_service_settings_to_info() says: PnetCDF opens a file again with the hints that are in force. */
-static bool is_told(const mpiox_service *service, const mpiox_hints *hints, const char *name)
+static bool is_in_info(const mpiox_service *service, const mpiox_hints *hints, const char *name)
 {
     return (strcmp(name, "mpiox_delegate_page") == 0 && hints->delegate_page == service->page_bytes) ||
            (strcmp(name, "mpiox_delegate_cache") == 0 && hints->delegate_cache == service->cap_bytes);
@@ -32,7 +32,7 @@ static bool differs(const mpiox_service *service, const mpiox_hints *hints, cons
         return false;
     mpiox_hint_format(spec, hints, value, VALUE_BYTES);
     mpiox_hint_format(spec, &service->hints, asked, VALUE_BYTES);
-    return strcmp(value, asked) != 0 && !is_told(service, hints, name);
+    return strcmp(value, asked) != 0 && !is_in_info(service, hints, name);
 }
 
 bool mpiox_service_settings_ignored(const mpiox_service *service, const mpiox_hints *hints, char *text, size_t bytes)

@@ -56,12 +56,12 @@ static void free_hosts(host_table *table)
 
 static void own_names(char *name, char *alias)
 {
-    const char *told = getenv("PMI_HOSTNAME"); /* Hydra's name for this host */
+    const char *host = getenv("PMI_HOSTNAME"); /* Hydra's name for this host */
 
     memset(name, 0, HOST_BYTES);
     memset(alias, 0, HOST_BYTES);
     gethostname(name, HOST_BYTES - 1);
-    snprintf(alias, HOST_BYTES, "%s", told != NULL && told[0] != '\0' ? told : name);
+    snprintf(alias, HOST_BYTES, "%s", host != NULL && host[0] != '\0' ? host : name);
 }
 
 static void place_hosts(host_table *table)
@@ -126,7 +126,7 @@ static int32_t rank_on(const host_table *table, const char *host)
 }
 
 typedef struct target {    /* where a delegate is wanted */
-    char host[HOST_BYTES]; /* as the launcher is told */
+    char host[HOST_BYTES]; /* as the launcher knows it */
     int32_t rank;          /* a rank there, or -1 */
 } target;
 
@@ -167,17 +167,17 @@ static int find_target(const mpiox_service_plan *plan, const host_table *table, 
 }
 
 /* A delegate is where it says it is. Rank 0. */
-static void place_delegate(const mpiox_service_plan *plan, const host_table *table, mpiox_announcement *said)
+static void place_delegate(const mpiox_service_plan *plan, const host_table *table, mpiox_announcement *announced)
 {
     const mpiox_topology *t = plan->topology;
-    const int32_t node = mpiox_service_plan_node(plan, said->index);
+    const int32_t node = mpiox_service_plan_node(plan, announced->index);
 
-    if (strcmp(table->name[t->node_ranks[t->node_start[node]]], said->host) == 0) {
-        said->node = node;
+    if (strcmp(table->name[t->node_ranks[t->node_start[node]]], announced->host) == 0) {
+        announced->node = node;
         return;
     }
-    const int32_t rank = rank_on(table, said->host);
-    said->node = rank >= 0 ? t->node_of[rank] : -1;
+    const int32_t rank = rank_on(table, announced->host);
+    announced->node = rank >= 0 ? t->node_of[rank] : -1;
 }
 
 /* ---- rank 0 spawns ----------------------------------------------------------------------------------------------- */
@@ -191,15 +191,15 @@ static int own_comm(MPI_Comm *comm)
     return MPIOX_OK;
 }
 
-/* What a delegate is told on its command line: the MPI library, where it is not linked to one (mpiox_any_mpi.h). */
+/* The arguments of a delegate's command line: the MPI library, where it is not linked to one (mpiox_any_mpi.h). */
 static char **arguments(void)
 {
-    static char *told[2];
+    static char *list[2];
 
 #ifdef MPIOX_ANY_MPI
-    told[0] = (char *)mpiox_any_mpi_library();
+    list[0] = (char *)mpiox_any_mpi_library();
 #endif
-    return told;
+    return list;
 }
 
 /* Each process is an application of its own: Open MPI 4.1 cannot start one application that spans hosts. */
@@ -207,16 +207,16 @@ static int spawn_each(int32_t count, const char *path, const target *targets, co
                       MPI_Comm *inter)
 {
     char **commands = calloc((size_t)count, sizeof *commands);
-    char ***told = calloc((size_t)count, sizeof *told);
+    char ***lists = calloc((size_t)count, sizeof *lists);
     int *ones = calloc((size_t)count, sizeof *ones);
     MPI_Info *infos = calloc((size_t)count, sizeof *infos);
     char variable[MPIOX_SERVICE_CALL_TEXT + sizeof MPIOX_SERVICE_CALL_VARIABLE + 1];
     int code = MPI_ERR_OTHER;
 
     snprintf(variable, sizeof variable, "%s=%s", MPIOX_SERVICE_CALL_VARIABLE, text);
-    for (int32_t i = 0; commands && told && ones && infos && i < count; i++) {
+    for (int32_t i = 0; commands && lists && ones && infos && i < count; i++) {
         commands[i] = (char *)path;
-        told[i] = arguments();
+        lists[i] = arguments();
         ones[i] = 1;
         PMPI_Info_create(&infos[i]);
         PMPI_Info_set(infos[i], "host", targets[i].host);
@@ -224,13 +224,13 @@ static int spawn_each(int32_t count, const char *path, const target *targets, co
         PMPI_Info_set(infos[i], "bind_to", "none");
         PMPI_Info_set(infos[i], "env", variable);
     }
-    if (commands && told && ones && infos) {
-        code = PMPI_Comm_spawn_multiple(count, commands, told, ones, infos, 0, comm, inter, MPI_ERRCODES_IGNORE);
+    if (commands && lists && ones && infos) {
+        code = PMPI_Comm_spawn_multiple(count, commands, lists, ones, infos, 0, comm, inter, MPI_ERRCODES_IGNORE);
         for (int32_t i = 0; i < count; i++)
             PMPI_Info_free(&infos[i]);
     }
     free(commands);
-    free(told);
+    free(lists);
     free(ones);
     free(infos);
     return code == MPI_SUCCESS ? MPIOX_OK : MPIOX_E_MPI;
@@ -301,35 +301,35 @@ static mpiox_process_orders orders_of(const mpiox_service_plan *plan, const host
 
 /* Orders to all, announcements from all, within the deadlines. */
 static int talk(const mpiox_service_plan *plan, const host_table *table, const target *targets,
-                mpiox_service_call *call, mpiox_announcement *said, mpiox_error *error)
+                mpiox_service_call *call, mpiox_announcement *announced, mpiox_error *error)
 {
     mpiox_process_orders *orders = calloc((size_t)plan->count, sizeof *orders);
     int code;
 
     for (int32_t i = 0; orders != NULL && i < plan->count; i++)
         orders[i] = orders_of(plan, table, &targets[i], i);
-    code = orders != NULL ? mpiox_service_call_orders(call, orders, plan->seconds, said, error)
+    code = orders != NULL ? mpiox_service_call_orders(call, orders, plan->seconds, announced, error)
                           : mpiox_error_set(error, MPIOX_E_NOMEM, 0, -1, -1, "spawning delegates");
     free(orders);
     return code;
 }
 
 /* Those that MPI has spawned on this host. */
-static void remember_spawned(const mpiox_announcement *said, int32_t count, mpiox_service_spawned *out)
+static void remember_spawned(const mpiox_announcement *announced, int32_t count, mpiox_service_spawned *out)
 {
     char name[HOST_BYTES], alias[HOST_BYTES];
 
     own_names(name, alias);
     out->pids = calloc((size_t)count, sizeof *out->pids);
     for (int32_t i = 0; out->pids != NULL && i < count; i++) {
-        if (strcmp(said[i].host, name) == 0)
-            out->pids[out->count++] = said[i].spawned_pid;
+        if (strcmp(announced[i].host, name) == 0)
+            out->pids[out->count++] = announced[i].spawned_pid;
     }
 }
 
 /* Rank 0. */
 static int start_all(const mpiox_service_plan *plan, const char *wanted, const host_table *table,
-                     mpiox_announcement *said, mpiox_service_spawned *out, mpiox_error *error)
+                     mpiox_announcement *announced, mpiox_service_spawned *out, mpiox_error *error)
 {
     mpiox_rendezvous_place place = plan->orders.place;
     target *targets = calloc((size_t)plan->count, sizeof *targets);
@@ -346,19 +346,19 @@ static int start_all(const mpiox_service_plan *plan, const char *wanted, const h
         code = spawn(plan, targets, text, &out->inter, error);
     mpiox_service_starting_for("the spawned delegates have not connected, or have not reported that they run");
     if (code == MPIOX_OK)
-        code = talk(plan, table, targets, &out->call, said, error);
+        code = talk(plan, table, targets, &out->call, announced, error);
     mpiox_service_starting_for(NULL);
     free(targets);
     if (code == MPIOX_OK) {
-        remember_spawned(said, plan->count, out);
-        code = mpiox_announcements_code(said, plan->count, error);
+        remember_spawned(announced, plan->count, out);
+        code = mpiox_announcements_code(announced, plan->count, error);
     }
     for (int32_t i = 0; code == MPIOX_OK && i < plan->count; i++)
-        place_delegate(plan, table, &said[i]);
+        place_delegate(plan, table, &announced[i]);
     return code;
 }
 
-int mpiox_service_spawn_start(const mpiox_service_plan *plan, const char *hosts, mpiox_announcement *said,
+int mpiox_service_spawn_start(const mpiox_service_plan *plan, const char *hosts, mpiox_announcement *announced,
                               mpiox_service_spawned *out, mpiox_error *error)
 {
     const mpiox_topology *topology = plan->topology;
@@ -369,11 +369,11 @@ int mpiox_service_spawn_start(const mpiox_service_plan *plan, const char *hosts,
     if (first.code != MPIOX_OK)
         mpiox_error_set(&first, first.code, 0, -1, -1, "gathering the ranks' hosts");
     else if (topology->rank == 0)
-        first.code = start_all(plan, hosts, &table, said, out, &first);
+        first.code = start_all(plan, hosts, &table, announced, out, &first);
     free_hosts(&table);
     mpiox_topology_agree_error(plan->topology, &first);
     if (first.code == MPIOX_OK &&
-        PMPI_Bcast(said, plan->count * (int)sizeof *said, MPI_BYTE, 0, topology->comm) != MPI_SUCCESS)
+        PMPI_Bcast(announced, plan->count * (int)sizeof *announced, MPI_BYTE, 0, topology->comm) != MPI_SUCCESS)
         mpiox_error_set(&first, MPIOX_E_MPI, 0, -1, -1, "announcing delegates");
     *error = first;
     return first.code;
@@ -417,11 +417,11 @@ void mpiox_service_spawn_release(mpiox_service_spawned *spawned, bool go)
 /* What rank 0 has sent with the spawn, or after it. */
 static void receive_text(MPI_Comm parent, char *text)
 {
-    const char *told = getenv(MPIOX_SERVICE_CALL_VARIABLE);
+    const char *place = getenv(MPIOX_SERVICE_CALL_VARIABLE);
 
     memset(text, 0, MPIOX_SERVICE_CALL_TEXT);
-    if (told != NULL)
-        snprintf(text, MPIOX_SERVICE_CALL_TEXT, "%s", told);
+    if (place != NULL)
+        snprintf(text, MPIOX_SERVICE_CALL_TEXT, "%s", place);
     else
         PMPI_Recv(text, MPIOX_SERVICE_CALL_TEXT - 1, MPI_CHAR, 0, TAG_TEXT, parent, MPI_STATUS_IGNORE);
 }
@@ -431,17 +431,17 @@ static void start_delegate(const char *text, int index)
 {
     mpiox_process_child process = {.socket = -1};
     mpiox_process_orders orders;
-    mpiox_announcement said;
+    mpiox_announcement announced;
     const int socket = mpiox_service_call_make(text, index, call_s, &orders);
     bool go;
 
     if (socket < 0)
         return; /* rank 0 does not hang either */
     unsetenv(MPIOX_SERVICE_CALL_VARIABLE);
-    mpiox_process_child_start(&orders, orders.seconds, &process, &said);
-    said.spawned_pid = getpid();
-    go = mpiox_service_call_answer(socket, &said);
-    if (said.code == MPIOX_OK)
+    mpiox_process_child_start(&orders, orders.seconds, &process, &announced);
+    announced.spawned_pid = getpid();
+    go = mpiox_service_call_answer(socket, &announced);
+    if (announced.code == MPIOX_OK)
         mpiox_process_child_release(&process, go);
     close(socket);
 }

@@ -14,7 +14,7 @@ static struct own { /* the delegate of this rank */
     bool started, in_process;
     mpiox_process_child process;
     mpiox_process_instance instance;
-    mpiox_announcement said;
+    mpiox_announcement announced;
 } own;
 
 static bool take(bool *taken, int32_t rank)
@@ -55,20 +55,20 @@ int mpiox_service_split_ranks(const mpiox_service_plan *plan, int32_t *out)
     return MPIOX_OK;
 }
 
-int mpiox_service_split_start(const mpiox_service_plan *plan, int32_t index, mpiox_announcement *said)
+int mpiox_service_split_start(const mpiox_service_plan *plan, int32_t index, mpiox_announcement *announced)
 {
     mpiox_process_orders orders = mpiox_service_plan_orders(plan, index, "split");
 
     orders.node = plan->topology->node;
     orders.launcher_id = mpiox_process_launcher_id_self();
     memset(&own, 0, sizeof own);
-    if (mpiox_process_child_start(&orders, plan->seconds, &own.process, said) != MPIOX_OK) {
+    if (mpiox_process_child_start(&orders, plan->seconds, &own.process, announced) != MPIOX_OK) {
         own.in_process = true;
-        mpiox_process_begin(&orders, &own.instance, said);
+        mpiox_process_begin(&orders, &own.instance, announced);
     }
-    own.started = said->code == MPIOX_OK;
-    own.said = *said;
-    return said->code;
+    own.started = announced->code == MPIOX_OK;
+    own.announced = *announced;
+    return announced->code;
 }
 
 static void await_process(void)
@@ -93,7 +93,7 @@ void mpiox_service_split_serve(bool go)
         return;
     }
     if (go) {
-        mpiox_process_seal(&own.instance, &own.said);
+        mpiox_process_seal(&own.instance, &own.announced);
         mpiox_process_serve(&own.instance);
     }
     mpiox_process_end(&own.instance);

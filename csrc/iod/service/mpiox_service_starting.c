@@ -17,7 +17,7 @@ static struct starting {
     mpiox_service_patience patience;
     const char *what;
     double seconds; /* that this has been waited for */
-    bool running, over, told;
+    bool running, over, reported;
 } own = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static const char *what_is_waited_for(void)
@@ -50,8 +50,8 @@ static void *watch(void *context)
 
         own.seconds += now - last < step_s ? now - last : step_s;
         last = now;
-        if (!own.over && !own.told && what != NULL && own.seconds >= own.patience.seconds) {
-            own.told = true;
+        if (!own.over && !own.reported && what != NULL && own.seconds >= own.patience.seconds) {
+            own.reported = true;
             print(what);
         }
     }
@@ -80,7 +80,7 @@ void mpiox_service_starting_for(const char *what)
     pthread_mutex_lock(&own.lock);
     own.what = what;
     own.seconds = 0;
-    own.told = false;
+    own.reported = false;
     pthread_mutex_unlock(&own.lock);
 }
 

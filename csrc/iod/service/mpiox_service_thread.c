@@ -15,7 +15,7 @@ typedef struct hosted { /* a delegate that lives in this process */
     pthread_t thread;
     mpiox_process_orders orders;
     mpiox_process_instance instance;
-    mpiox_announcement said;
+    mpiox_announcement announced;
     mpiox_futex stage;
     pthread_t liveness_thread; /* if said.listens */
     mpiox_liveness liveness;
@@ -30,15 +30,15 @@ static int32_t own_count;
 static void *liveness(void *context)
 {
     hosted *h = context;
-    bool told = false;
+    bool reported = false;
 
     while (!atomic_load(&h->over)) {
         mpiox_liveness_step(&h->liveness, -1, STEP_MS);
         if (!h->liveness.asked)
             continue;
-        if (!told)
+        if (!reported)
             mpiox_process_stop(&h->instance);
-        told = true;
+        reported = true;
         if (mpiox_futex_get(&h->stage) == ENDED)
             mpiox_liveness_answer(&h->liveness, h->whole);
     }
@@ -50,15 +50,16 @@ static bool start_liveness(hosted *h)
 {
     int failed;
 
-    h->said.code = mpiox_liveness_open(&h->orders.place, h->said.link.secret, &h->liveness, &h->said.liveness,
-                                       &h->said.error);
-    if (h->said.code != MPIOX_OK)
+    h->announced.code = mpiox_liveness_open(&h->orders.place, h->announced.link.secret, &h->liveness,
+                                            &h->announced.liveness, &h->announced.error);
+    if (h->announced.code != MPIOX_OK)
         return false;
     failed = pthread_create(&h->liveness_thread, NULL, liveness, h);
     if (failed == 0)
         return true;
     mpiox_liveness_close(&h->liveness);
-    h->said.code = mpiox_error_set(&h->said.error, MPIOX_E_NOMEM, failed, -1, -1, "starting a delegate's thread");
+    h->announced.code = mpiox_error_set(&h->announced.error, MPIOX_E_NOMEM, failed, -1, -1,
+                                        "starting a delegate's thread");
     return false;
 }
 
@@ -66,12 +67,12 @@ static void *live(void *context)
 {
     hosted *h = context;
 
-    mpiox_process_begin(&h->orders, &h->instance, &h->said);
-    if (h->said.code == MPIOX_OK && h->said.listens)
-        h->said.listens = start_liveness(h);
+    mpiox_process_begin(&h->orders, &h->instance, &h->announced);
+    if (h->announced.code == MPIOX_OK && h->announced.listens)
+        h->announced.listens = start_liveness(h);
     mpiox_futex_set(&h->stage, STARTED);
     /* The server is freed by collect(): until then it may be stopped. */
-    if (h->said.code == MPIOX_OK)
+    if (h->announced.code == MPIOX_OK)
         h->whole = mpiox_process_serve(&h->instance) == MPIOX_OK &&
                    !mpiox_cache_has_errors(mpiox_server_cache(h->instance.server));
     mpiox_futex_set(&h->stage, ENDED);
@@ -92,8 +93,9 @@ static int start_one(hosted *h)
             mpiox_wait_while(&h->stage, STARTING, NULL);
         return MPIOX_OK;
     }
-    h->said.index = h->orders.server.delegate;
-    h->said.code = mpiox_error_set(&h->said.error, MPIOX_E_NOMEM, failed, -1, -1, "starting a delegate's thread");
+    h->announced.index = h->orders.server.delegate;
+    h->announced.code = mpiox_error_set(&h->announced.error, MPIOX_E_NOMEM, failed, -1, -1,
+                                        "starting a delegate's thread");
     return MPIOX_E_NOMEM;
 }
 
@@ -106,7 +108,7 @@ static int32_t count_own(const mpiox_service_plan *plan)
     return count;
 }
 
-int mpiox_service_thread_start(const mpiox_service_plan *plan, mpiox_announcement *said)
+int mpiox_service_thread_start(const mpiox_service_plan *plan, mpiox_announcement *announced)
 {
     const int32_t count = count_own(plan);
     int code = MPIOX_OK;
@@ -117,13 +119,14 @@ int mpiox_service_thread_start(const mpiox_service_plan *plan, mpiox_announcemen
         if (mpiox_service_plan_rank(plan, i, false) != plan->topology->rank)
             continue;
         if (own == NULL) {
-            said[i].code = mpiox_error_set(&said[i].error, MPIOX_E_NOMEM, 0, -1, -1, "starting a delegate's thread");
+            announced[i].code = mpiox_error_set(&announced[i].error, MPIOX_E_NOMEM, 0, -1, -1,
+                                                "starting a delegate's thread");
             return MPIOX_E_NOMEM;
         }
         own[own_count].orders = mpiox_service_plan_orders(plan, i, "thread");
         if (start_one(&own[own_count]) != MPIOX_OK)
             code = MPIOX_E_NOMEM;
-        said[i] = own[own_count].said;
+        announced[i] = own[own_count].announced;
         own_count += code == MPIOX_OK; /* it has a thread to be joined */
         if (code != MPIOX_OK)
             break;
@@ -136,7 +139,7 @@ static void collect(void)
     for (int32_t i = 0; i < own_count; i++) {
         pthread_join(own[i].thread, NULL);
         atomic_store(&own[i].over, true);
-        if (own[i].said.listens)
+        if (own[i].announced.listens)
             pthread_join(own[i].liveness_thread, NULL);
         mpiox_process_end(&own[i].instance);
     }
@@ -148,7 +151,7 @@ static void collect(void)
 void mpiox_service_thread_seal(void)
 {
     for (int32_t i = 0; i < own_count; i++)
-        mpiox_process_seal(&own[i].instance, &own[i].said);
+        mpiox_process_seal(&own[i].instance, &own[i].announced);
 }
 
 void mpiox_service_thread_cancel(void)

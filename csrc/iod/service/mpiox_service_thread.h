@@ -12,7 +12,7 @@
 
 /* Start those of this rank; announcements of the others stay zero. Local, blocking until they have started. 0 or
  * MPIOX_E_NOMEM, which an announcement says as well. */
-int mpiox_service_thread_start(const mpiox_service_plan *plan, mpiox_announcement *said);
+int mpiox_service_thread_start(const mpiox_service_plan *plan, mpiox_announcement *announced);
 /* Everybody has attached. Local. */
 void mpiox_service_thread_seal(void);
 /* End them at once: nobody uses them. Local. */

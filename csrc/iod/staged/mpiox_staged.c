@@ -228,9 +228,9 @@ static int make_one(mpiox_opening *o, const mpiox_service *service, const char *
     }
     if (code == 0) {
         s->guard = mpiox_storage_staging_guard(there);
-        o->told->device = (uint64_t)status.st_dev;
-        o->told->inode = (uint64_t)status.st_ino;
-        o->told->striped = made == MPIOX_MADE_STRIPED;
+        o->decision->device = (uint64_t)status.st_dev;
+        o->decision->inode = (uint64_t)status.st_ino;
+        o->decision->striped = made == MPIOX_MADE_STRIPED;
     }
     return code;
 }
@@ -253,7 +253,7 @@ static bool does_not_suit(const mpiox_opening *o)
 {
     char name[PATH_MAX];
 
-    return o->told->hidden && mpiox_storage_staging_name(o->bare, name, sizeof name) &&
+    return o->decision->hidden && mpiox_storage_staging_name(o->bare, name, sizeof name) &&
            !suits_library(o->filename, name);
 }
 
@@ -261,7 +261,7 @@ static bool does_not_suit(const mpiox_opening *o)
  * delegates have it soon; else the opening is refused. */
 static bool make(mpiox_opening *o, const mpiox_service *service, double until, staged *s)
 {
-    mpiox_told *told = o->told;
+    mpiox_decision *decision = o->decision;
     char name[PATH_MAX];
     const bool fits = mpiox_storage_staging_name(o->filename, name, sizeof name) && suits_library(o->filename, name),
                stores = mpiox_opener_stores(o->hints);
@@ -269,7 +269,7 @@ static bool make(mpiox_opening *o, const mpiox_service *service, double until, s
 
     s->folder = code == 0 ? mpiox_storage_folder_open(name) : 0;
     if (code == 0 && stores)
-        told->parts = service->count;
+        decision->parts = service->count;
     else if (code == 0 && (code = make_one(o, service, name, s)) == EEXIST)
         code = EAGAIN;
     if (code != 0 && s->folder > 0) {
@@ -277,20 +277,20 @@ static bool make(mpiox_opening *o, const mpiox_service *service, double until, s
         s->folder = 0;
     }
     if (code == EAGAIN && mpiox_now() > until)
-        refuse(&told->error, EBUSY);
+        refuse(&decision->error, EBUSY);
     if (code == EAGAIN) {
         poll(NULL, 0, look_pause_ms);
-        return told->error.code != MPIOX_OK;
+        return decision->error.code != MPIOX_OK;
     }
-    told->hidden = code == 0;
-    told->made = told->hidden && !stores;
-    told->unwritten = told->made && o->hints->close == MPIOX_CLOSE_NEVER;
-    told->unnamed = code;
+    decision->hidden = code == 0;
+    decision->made = decision->hidden && !stores;
+    decision->unwritten = decision->made && o->hints->close == MPIOX_CLOSE_NEVER;
+    decision->unnamed = code;
     return true;
 }
 
 /* It is open by its own name, by which others would take it for a whole one. */
-static void tell_of_unnamed(const char *filename, int code)
+static void report_unnamed(const char *filename, int code)
 {
     char name[PATH_MAX];
     const bool exists = code == EEXIST && mpiox_storage_staging_name(filename, name, sizeof name);
@@ -304,26 +304,26 @@ static void tell_of_unnamed(const char *filename, int code)
 /* What the job's delegates have of it. */
 static void look(mpiox_opening *o, mpiox_service *service, staged *s)
 {
-    mpiox_told *told = o->told;
+    mpiox_decision *decision = o->decision;
     int why;
 
     if (service == NULL || o->bare == NULL || !mpiox_forwarded_may_hold(service))
         return;
-    s->hold = find(service, o->bare, MPIOX_HOLD_TO_OPEN, s->patience, &told->hidden, &why);
-    told->held = s->hold != NULL;
-    told->unwritten = told->held && mpiox_forwarded_hold_is_unwritten(s->hold);
+    s->hold = find(service, o->bare, MPIOX_HOLD_TO_OPEN, s->patience, &decision->hidden, &why);
+    decision->held = s->hold != NULL;
+    decision->unwritten = decision->held && mpiox_forwarded_hold_is_unwritten(s->hold);
     if (why != 0)
-        refuse(&told->error, why);
-    else if (told->held && !goes_through(o))
-        flush(s->hold, s->patience, &told->error);
-    if (told->error.code == MPIOX_OK && does_not_suit(o))
-        mpiox_error_set(&told->error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
+        refuse(&decision->error, why);
+    else if (decision->held && !goes_through(o))
+        flush(s->hold, s->patience, &decision->error);
+    if (decision->error.code == MPIOX_OK && does_not_suit(o))
+        mpiox_error_set(&decision->error, MPIOX_E_IO, ENAMETOOLONG, -1, -1,
                         "open (by the name that it has until it is written)");
 }
 
 static void follow(mpiox_opening *o)
 {
-    o->name = o->told->hidden && mpiox_storage_staging_name(o->bare, o->room, PATH_MAX) ? o->room : o->filename;
+    o->name = o->decision->hidden && mpiox_storage_staging_name(o->bare, o->room, PATH_MAX) ? o->room : o->filename;
 }
 
 static bool decide(mpiox_opening *o, void **state)
@@ -331,22 +331,22 @@ static bool decide(mpiox_opening *o, void **state)
     mpiox_service *service = mpiox_service_current();
     const int32_t patience = o->hints->drain_patience;
     const double until = mpiox_now() + whole_s;
-    mpiox_told *told = o->told;
+    mpiox_decision *decision = o->decision;
     staged *s = calloc(1, sizeof *s);
     bool late;
 
     *state = s;
     if (s == NULL) {
-        mpiox_error_set(&told->error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open");
+        mpiox_error_set(&decision->error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "open");
         return true;
     }
     s->patience = patience < whole_s ? patience : whole_s;
     do {
         look(o, service, s);
         late = service == NULL && (may_be_adopted(o) || is_to_be_hidden(o));
-    } while (service != NULL && told->error.code == MPIOX_OK && !told->held && !told->hidden && is_to_be_hidden(o) &&
-             !make(o, service, until, s));
-    told->is_there |= (o->amode & MPI_MODE_EXCL) && told->hidden && !told->made && told->parts == 0;
+    } while (service != NULL && decision->error.code == MPIOX_OK && !decision->held && !decision->hidden &&
+             is_to_be_hidden(o) && !make(o, service, until, s));
+    decision->is_there |= (o->amode & MPI_MODE_EXCL) && decision->hidden && !decision->made && decision->parts == 0;
     follow(o);
     return !late;
 }
@@ -370,24 +370,25 @@ static bool start(mpiox_opening *o, void **state)
     return true;
 }
 
-static bool is_another(const mpiox_told *told, const struct stat *status)
+static bool is_another(const mpiox_decision *decision, const struct stat *status)
 {
-    return told->inode != 0 && ((uint64_t)status->st_dev != told->device || (uint64_t)status->st_ino != told->inode);
+    return decision->inode != 0 &&
+           ((uint64_t)status->st_dev != decision->device || (uint64_t)status->st_ino != decision->inode);
 }
 
 /* It has its own name already: by a delegate that had opened it when others could not, or as a file of subfiles. */
-static bool is_named(const mpiox_told *told, const char *there)
+static bool is_named(const mpiox_decision *decision, const char *there)
 {
     char path[PATH_MAX];
     struct stat status;
 
     return mpiox_storage_staging_final(there, path, sizeof path) && lstat(path, &status) == 0 &&
-           !is_another(told, &status);
+           !is_another(decision, &status);
 }
 
 /* The delegates do not have it: it needs no other name. A part that one of them had begun when it died nobody else
  * ends, and none has bytes yet. 0, or *error. */
-static int unhide(const mpiox_told *told, const char *there, mpiox_error *error)
+static int unhide(const mpiox_decision *decision, const char *there, mpiox_error *error)
 {
     const mpiox_service *service = mpiox_service_current();
     const int parts = service != NULL ? service->count : 1;
@@ -395,11 +396,11 @@ static int unhide(const mpiox_told *told, const char *there, mpiox_error *error)
     bool renamed = false;
     int code = lstat(there, &status) == 0 ? 0 : errno;
 
-    if (code == 0 && is_another(told, &status))
+    if (code == 0 && is_another(decision, &status))
         code = ENOENT;
     for (int part = 0; code == 0 && !renamed && part < parts; part++)
         code = mpiox_storage_staging_end(there, part, (uint64_t)status.st_dev, (uint64_t)status.st_ino, &renamed);
-    if (code == 0 || ((code == ENOENT || (code == EEXIST && told->inode != 0)) && is_named(told, there)))
+    if (code == 0 || ((code == ENOENT || (code == EEXIST && decision->inode != 0)) && is_named(decision, there)))
         return MPIOX_OK;
     return mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "open (the new file does not get its own name)");
 }
@@ -420,8 +421,8 @@ static bool leads_elsewhere(const staged *s, const char *name)
  * too. */
 static void unmake(const mpiox_opening *o, const staged *s, const char *there)
 {
-    if (o->told->inode != 0) {
-        mpiox_storage_staging_remove(there, o->told->device, o->told->inode);
+    if (o->decision->inode != 0) {
+        mpiox_storage_staging_remove(there, o->decision->device, o->decision->inode);
         if (leads_elsewhere(s, o->name))
             mpiox_storage_staging_remove_empty(o->name);
     } else {
@@ -437,7 +438,7 @@ static int settle_made(const mpiox_opening *o, const staged *s, bool opened, mpi
     char room[PATH_MAX];
     const char *there = where_made(s, o->name, room);
 
-    if (!opened || (!o->through && unhide(o->told, there, error) != MPIOX_OK))
+    if (!opened || (!o->through && unhide(o->decision, there, error) != MPIOX_OK))
         unmake(o, s, there);
     return error->code;
 }
@@ -446,12 +447,12 @@ static int settle_made(const mpiox_opening *o, const staged *s, bool opened, mpi
  * or the same *error on all ranks, as of told->error, or it does not get its own name. */
 static int end(mpiox_opening *o, staged *s, bool opened, mpiox_error *error)
 {
-    const mpiox_told *told = o->told;
-    const bool made = told->hidden && told->made;
+    const mpiox_decision *decision = o->decision;
+    const bool made = decision->hidden && decision->made;
 
     mpiox_error_clear(error);
-    if (s != NULL && told->unnamed != 0 && opened) /* else the MPI library says why */
-        tell_of_unnamed(o->name, told->unnamed);
+    if (s != NULL && decision->unnamed != 0 && opened) /* else the MPI library says why */
+        report_unnamed(o->name, decision->unnamed);
     if (s != NULL && s->hold != NULL && opened && !o->through)
         flush(s->hold, s->patience, error);
     if (s != NULL && made)
@@ -464,7 +465,8 @@ static int end(mpiox_opening *o, staged *s, bool opened, mpiox_error *error)
         mpiox_forwarded_hold_end(s->hold);
         free(s);
     }
-    if ((told->held || (made && !o->through)) && PMPI_Bcast(error, sizeof *error, MPI_BYTE, 0, o->comm) != MPI_SUCCESS)
+    if ((decision->held || (made && !o->through)) &&
+        PMPI_Bcast(error, sizeof *error, MPI_BYTE, 0, o->comm) != MPI_SUCCESS)
         error->code = MPIOX_E_MPI;
     return error->code;
 }
@@ -473,9 +475,9 @@ static int end(mpiox_opening *o, staged *s, bool opened, mpiox_error *error)
 static const char *waits_at_close(const mpiox_opening *o)
 {
     if (o->through == NULL || o->hints->close != MPIOX_CLOSE_BEHIND || mpiox_forwarded_closes_behind(o->through) ||
-        o->told->unnamed != 0 || /* that is said */ o->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE))
+        o->decision->unnamed != 0 || /* that is said */ o->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE))
         return NULL;
-    if (o->told->container && !o->told->hidden)
+    if (o->decision->container && !o->decision->hidden)
         return mpiox_storage_container.exists_already;
     return mpiox_forwarded_level(o->through) == MPIOX_ACK_REPLICA ? replica_waits : NULL;
 }
@@ -483,11 +485,11 @@ static const char *waits_at_close(const mpiox_opening *o)
 /* Once for a process. */
 static void report_waiting(const mpiox_opening *o)
 {
-    static atomic_flag said = ATOMIC_FLAG_INIT;
+    static atomic_flag printed = ATOMIC_FLAG_INIT;
     const char *waits = o->rank == 0 ? waits_at_close(o) : NULL;
 
-    if (waits != NULL && !atomic_flag_test_and_set(&said))
-        fprintf(stderr, "mpiio_ext: %s: mpiox_close=staged: %s\n", o->told->hidden ? o->name : o->found, waits);
+    if (waits != NULL && !atomic_flag_test_and_set(&printed))
+        fprintf(stderr, "mpiio_ext: %s: mpiox_close=staged: %s\n", o->decision->hidden ? o->name : o->found, waits);
 }
 
 /* What not all ranks have opened goes. */

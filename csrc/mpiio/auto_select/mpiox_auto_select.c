@@ -419,7 +419,7 @@ void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const
     }
 }
 
-void mpiox_auto_tell_held(const mpiox_auto_held *held, mpiox_auto_facts *facts)
+void mpiox_auto_set_held(const mpiox_auto_held *held, mpiox_auto_facts *facts)
 {
     facts->held = held->method;
     facts->held_bytes = greater(0, lesser(held->end, facts->end) - greater(held->start, facts->start));

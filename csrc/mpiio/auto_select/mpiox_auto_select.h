@@ -60,7 +60,7 @@ typedef struct mpiox_auto_held {
 /* A collective accesses the region of the facts in this way. */
 void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const mpiox_partition_method *method);
 /* Tell the facts, whose region is set, what is held. */
-void mpiox_auto_tell_held(const mpiox_auto_held *held, mpiox_auto_facts *facts);
+void mpiox_auto_set_held(const mpiox_auto_held *held, mpiox_auto_facts *facts);
 
 /* Decide. MPIOX_E_ARG: the facts are no geometry that a planner takes, or no window; MPIOX_E_NOMEM. Where
  * methods are compared it takes as long as planning a few rounds by each of them does. */

@@ -160,7 +160,7 @@ bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *c
         reason = "direct: the pieces of every rank are large enough by themselves";
         direct = true;
     }
-    mpiox_stats_say(&call->b->file->stats, call->write, NULL, false, reason);
+    mpiox_stats_set_method(&call->b->file->stats, call->write, NULL, false, reason);
     return direct;
 }
 
@@ -261,7 +261,7 @@ static int decide(mpiox_collective *collective, const mpiox_call *call, mpiox_au
     facts.aggregators = call->b->n_aggregators;
     facts.window_asked = call->b->window_bytes;
     facts.method = collective->forced;
-    mpiox_auto_tell_held(&collective->held, &facts);
+    mpiox_auto_set_held(&collective->held, &facts);
     const int code = mpiox_auto_decide_again(&collective->decisions, &facts, decision);
     if (code == MPIOX_OK)
         mpiox_auto_hold(&collective->held, &facts, decision->method);
@@ -277,7 +277,7 @@ static void explain(mpiox_stats *stats, bool write, const mpiox_auto_decision *d
         memcpy(reason + used, "; ", 3);
         mpiox_auto_explain(decision, reason + used + 2, (int64_t)left - 2);
     }
-    mpiox_stats_say(stats, write, decision->method->name, decision->stripe_size_io, reason);
+    mpiox_stats_set_method(stats, write, decision->method->name, decision->stripe_size_io, reason);
 }
 
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)

@@ -275,7 +275,7 @@ static void count_call(mpiox_call *call, int64_t bytes, bool direct, double begu
 }
 
 /* The range is of all ranks, the bytes are of this one. */
-static void tell_tracer(const mpiox_call *call, bool direct, int64_t begun, const mpiox_outcome *outcome)
+static void report_event(const mpiox_call *call, bool direct, int64_t begun, const mpiox_outcome *outcome)
 {
     const mpiox_file *file = call->b->file;
 
@@ -379,7 +379,7 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
     }
     count_call(&call, outcome->bytes, direct, begun, &before);
     if (event != 0)
-        tell_tracer(&call, direct, event, outcome);
+        report_event(&call, direct, event, outcome);
     return outcome->error.code;
 }
 

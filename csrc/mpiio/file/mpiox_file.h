@@ -71,7 +71,7 @@ typedef struct mpiox_file_choice {
     uint64_t nonce;
     int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
     int32_t container;  /* set by the caller: the file is stored as several */
-    int32_t looks;      /* set by the caller: it was there already, and may have changed since: see `changed` below */
+    int32_t recheck;    /* set by the caller: it was there already, and may have changed since: see `changed` below */
     uint64_t device;    /* set by the caller: what rank 0 has made for this opening, as rank 0 sees it; */
     uint64_t inode;     /* 0: nothing */
     uint64_t id;        /* set by the caller: of the one that is stored as several */

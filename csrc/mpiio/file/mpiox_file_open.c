@@ -48,16 +48,16 @@ static bool has_changed(const mpiox_file *file, const char *path, const mpiox_fi
 {
     struct stat status;
     if (!file->storage)
-        return (choice->looks || choice->inode != 0) &&
+        return (choice->recheck || choice->inode != 0) &&
                (error->sys_errno == ENOENT || (file->container && error->sys_errno == EILSEQ));
     if (choice->inode != 0)
         return file->topology->rank == 0 &&
                (fstat(file->storage->fd, &status) != 0 || (uint64_t)status.st_dev != choice->device ||
                 (uint64_t)status.st_ino != choice->inode);
     mpiox_storage_deal deal;
-    return choice->looks && (mpiox_storage_container.deal(file->storage, &deal)
-                                 ? deal.id != choice->id
-                                 : mpiox_storage_container.is_open(path, file->storage->fd));
+    return choice->recheck && (mpiox_storage_container.deal(file->storage, &deal)
+                                   ? deal.id != choice->id
+                                   : mpiox_storage_container.is_open(path, file->storage->fd));
 }
 
 /* Do several nodes access the file through caches that nothing keeps coherent (NFS, FUSE, SMB...)? Ranks that open it
@@ -283,7 +283,7 @@ const char *mpiox_file_memory_reason(int code)
 static int look_only(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, bool opened,
                      mpiox_file_companion *companion, bool *all_opened)
 {
-    const bool changed = opened && path && choice->looks && mpiox_storage_container.is(path);
+    const bool changed = opened && path && choice->recheck && mpiox_storage_container.is(path);
     int state = !opened ? NOT_OPENED : changed ? OPENED_CHANGED : OPENED_FINE, all = NOT_OPENED;
     if (PMPI_Allreduce(&state, &all, 1, MPI_INT, MPI_MIN, comm) != MPI_SUCCESS)
         return MPIOX_E_MPI;

@@ -24,7 +24,7 @@ void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char 
 
 void mpiox_sends_complete(mpiox_sends *sends)
 {
-    sends->told = false;
+    sends->reported = false;
 }
 
 MPI_Request *mpiox_sends_add(mpiox_messages *m, mpiox_sends *sends, char *copy)
@@ -57,9 +57,9 @@ bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
             return false;
         free(sends->copies[--sends->n]);
     }
-    if (!sends->told && word)
+    if (!sends->reported && word)
         mpiox_futex_add(word);
-    sends->told = true;
+    sends->reported = true;
     return true;
 }
 

@@ -18,10 +18,10 @@
 
 enum { SHARE_BYTES = 4 * 1024 * 1024, SHARE_LEAST = 4096, SLOTS = 8192, BLOCK_BYTES = 2048 };
 
-typedef struct told_view { /* of one rank, in what a node tells */
-    int64_t at;            /* in the node's views; MPIOX_VIEW_UNKNOWN, MPIOX_VIEW_EMPTY */
+typedef struct packed_view { /* of one rank, in what a node tells */
+    int64_t at;              /* in the node's views; MPIOX_VIEW_UNKNOWN, MPIOX_VIEW_EMPTY */
     int64_t displacement;
-} told_view;
+} packed_view;
 
 /* ---- sets of views ----------------------------------------------------------------------------------------------- */
 
@@ -66,38 +66,38 @@ static int64_t add_view(view_set *set, const char *blob, int64_t bytes)
 
 /* ---- what a node tells ------------------------------------------------------------------------------------------- */
 
-static told_view tell(const mpiox_contribution *contribution, view_set *set)
+static packed_view pack(const mpiox_contribution *contribution, view_set *set)
 {
-    told_view told = {MPIOX_VIEW_UNKNOWN, contribution->displacement};
+    packed_view packed = {MPIOX_VIEW_UNKNOWN, contribution->displacement};
     mpiox_typemap *view = NULL, *moved = NULL;
     int64_t shift = 0;
     if (contribution->flags & MPIOX_CONTRIBUTION_EMPTY)
-        told.at = MPIOX_VIEW_EMPTY;
+        packed.at = MPIOX_VIEW_EMPTY;
     else if (contribution->view_bytes > 0 &&
              mpiox_typemap_from_blob(contribution->view, contribution->view_bytes, &view) == MPIOX_OK &&
              mpiox_typemap_at_zero(view, &shift, &moved) == MPIOX_OK &&
-             !__builtin_add_overflow(contribution->displacement, shift, &told.displacement)) {
+             !__builtin_add_overflow(contribution->displacement, shift, &packed.displacement)) {
         _Alignas(8) char blob[2 * MPIOX_CONTRIBUTION_VIEW_BYTES];
         const int64_t bytes = mpiox_typemap_blob_bytes(moved);
         if (mpiox_typemap_to_blob(moved, blob, (int64_t)sizeof blob) == MPIOX_OK)
-            told.at = add_view(set, blob, bytes);
+            packed.at = add_view(set, blob, bytes);
     }
     mpiox_typemap_free(view);
     mpiox_typemap_free(moved);
-    return told;
+    return packed;
 }
 
-/* The ranks' told_views, then their different views; to be freed, NULL without memory. */
-static char *tell_node(const mpiox_messages *m, int64_t *bytes)
+/* The ranks' packed_views, then their different views; to be freed, NULL without memory. */
+static char *pack_node(const mpiox_messages *m, int64_t *bytes)
 {
     const mpiox_topology *topology = m->base.b->file->topology;
-    const int64_t head = topology->node_size * (int64_t)sizeof(told_view), share = SHARE_BYTES / topology->n_nodes,
+    const int64_t head = topology->node_size * (int64_t)sizeof(packed_view), share = SHARE_BYTES / topology->n_nodes,
                   most = share < SHARE_LEAST ? SHARE_LEAST : share;
     char *all = malloc((size_t)(head + most));
     view_set set = {all ? all + head : NULL, 0, most, calloc(SLOTS, sizeof(int64_t)), 0};
     *bytes = 0;
     for (int i = 0; all && i < topology->node_size; i++)
-        ((told_view *)(void *)all)[i] = tell(&m->base.b->contributions[i], &set);
+        ((packed_view *)(void *)all)[i] = pack(&m->base.b->contributions[i], &set);
     if (all)
         *bytes = head + set.used;
     free(set.slots);
@@ -106,21 +106,21 @@ static char *tell_node(const mpiox_messages *m, int64_t *bytes)
 
 /* ---- what all nodes tell ----------------------------------------------------------------------------------------- */
 
-static void hear_node(mpiox_messages *m, int node, const char *told, int64_t bytes, view_set *set)
+static void unpack_node(mpiox_messages *m, int node, const char *packed, int64_t bytes, view_set *set)
 {
     const mpiox_topology *topology = m->base.b->file->topology;
     const int first = topology->node_start[node], n = topology->node_start[node + 1] - first;
-    const int64_t head = n * (int64_t)sizeof(told_view);
+    const int64_t head = n * (int64_t)sizeof(packed_view);
     for (int i = 0; i < n; i++) {
         mpiox_known_view *known = &m->known[topology->node_ranks[first + i]];
-        told_view one = {MPIOX_VIEW_UNKNOWN, 0};
+        packed_view one = {MPIOX_VIEW_UNKNOWN, 0};
         if (bytes >= head)
-            memcpy(&one, told + i * (int64_t)sizeof one, sizeof one);
+            memcpy(&one, packed + i * (int64_t)sizeof one, sizeof one);
         *known = (mpiox_known_view){one.at == MPIOX_VIEW_EMPTY ? MPIOX_VIEW_EMPTY : MPIOX_VIEW_UNKNOWN,
                                     one.displacement};
         if (one.at < 0 || one.at + (int64_t)sizeof(int64_t) * 4 > bytes - head)
             continue;
-        const char *blob = told + head + one.at;
+        const char *blob = packed + head + one.at;
         mpiox_typemap *checked = NULL;
         const int64_t size = mpiox_typemap_blob_bytes((const mpiox_typemap *)(const void *)blob);
         if (size <= 0 || size > bytes - head - one.at)
@@ -212,13 +212,13 @@ static void renew(void *context)
     const mpiox_topology *topology = m->base.b->file->topology;
     int64_t bytes, *sizes = calloc((size_t)topology->n_nodes, sizeof *sizes);
     view_set set = {m->store, 0, MPIOX_STORE_BYTES, calloc(SLOTS, sizeof(int64_t)), 0};
-    char *mine = tell_node(m, &bytes);
+    char *mine = pack_node(m, &bytes);
     if (!sizes || !set.slots)
         mpiox_file_give_up(m->base.b->file, MPIOX_E_NOMEM, -1, -1, "exchanging views");
     char *all = exchange_blocks(m, mine, bytes, sizes);
     int64_t at = 0;
     for (int n = 0; n < topology->n_nodes; at += sizes[n++])
-        hear_node(m, n, all + at, sizes[n], &set);
+        unpack_node(m, n, all + at, sizes[n], &set);
     m->exchange->disjoint = all_disjoint(m);
     free(all);
     free(mine);

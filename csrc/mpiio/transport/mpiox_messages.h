@@ -112,7 +112,7 @@ typedef struct mpiox_sends { /* messages of a step under way, or replies that ar
     MPI_Request *requests;
     char **copies; /* requests to read, compacted: to be freed */
     int n, max;
-    bool told; /* the node knows of this rank that they are done; or not all have been begun */
+    bool reported; /* the node knows of this rank that they are done; or not all have been begun */
 } mpiox_sends;
 
 typedef struct mpiox_messages {

@@ -178,7 +178,7 @@ static int start(mpiox_transport *transport, mpiox_call *call)
         call->held = m->inbox.local; /* it keeps a window until it has served the other nodes from it */
     m->n_issued = 0;
     for (int half = 0; half < 2; half++)
-        m->sends[half].told = m->receives[half].told = true;
+        m->sends[half].reported = m->receives[half].reported = true;
     const int code = mpiox_exchange_rounds_begin(m);
     return code == MPIOX_OK ? mpiox_inbox_begin(m) : code;
 }

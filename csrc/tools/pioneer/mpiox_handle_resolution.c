@@ -365,9 +365,9 @@ static bool duplicate(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t 
 /* Addresses: in `extra` as our tracer has them, else what mmap returned, which is -1 where it failed. */
 static int64_t mapping_of(const mpiox_rows *rows, int64_t i, const mpiox_extra *extra)
 {
-    const int64_t told = rows->step[i] == MPIOX_STEP_MAP && rows->result[i] > 0 ? rows->result[i] : MPIOX_UNKNOWN;
+    const int64_t returned = rows->step[i] == MPIOX_STEP_MAP && rows->result[i] > 0 ? rows->result[i] : MPIOX_UNKNOWN;
 
-    return extra->mapping != MPIOX_UNKNOWN ? extra->mapping : told;
+    return extra->mapping != MPIOX_UNKNOWN ? extra->mapping : returned;
 }
 
 /* Programs close a descriptor and go on with what they have mapped of it. */
@@ -537,7 +537,7 @@ static bool lies_within(const mpiox_handle_resolver *s, const mpiox_rows *rows, 
 
 /* What the row itself tells of its place, where nothing is known of its handle: an access has the tracer's offset, as
  * all of Darshan DXT have; a seek has where it has led to, which lseek returns; a view has a displacement instead. */
-static int64_t told_place(const mpiox_rows *rows, int64_t i)
+static int64_t place_in_row(const mpiox_rows *rows, int64_t i)
 {
     if (rows->step[i] == MPIOX_STEP_VIEW)
         return MPIOX_UNKNOWN;
@@ -554,7 +554,7 @@ static bool take(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t i, in
     bool failed = false;
 
     rows->named[i] = rows->file[i] >= 0 ? rows->file[i] : opened;
-    rows->place[i] = told_place(rows, i);
+    rows->place[i] = place_in_row(rows, i);
     rows->mask[i] = inside ? MPIOX_MASK_INSIDE : MPIOX_MASK_NONE;
     rows->session[i] = MPIOX_UNKNOWN;
     if (mpi && rows->depth[i] <= 0 && !note_call(s, rows, i))

@@ -332,7 +332,7 @@ typedef struct filling {
     int64_t folder;      /* its descriptor, MPIOX_RAWTRACE_NULL */
     bool counted, typed; /* a count without its datatype is no size: ltrace prints the first arguments only */
     bool has_factor, no_size, failed;
-    bool told; /* the directory is an argument, and not the working folder */
+    bool given; /* the directory is an argument, and not the working folder */
 } filling;
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
@@ -384,7 +384,7 @@ static void join_name(mpiox_rawtrace_calls *calls, mpiox_rawtrace_span folder, c
  * told: it stands for that. */
 static mpiox_rawtrace_span directory_of(const filling *f)
 {
-    const bool here = !f->told && f->calls->folder > 0 && f->calls->text.used > 0;
+    const bool here = !f->given && f->calls->folder > 0 && f->calls->text.used > 0;
 
     return here ? name_of(f->files, f->calls->folder - 1) : f->directory;
 }
@@ -518,8 +518,8 @@ static void set_directory(filling *f, mpiox_rawtrace_span argument)
     int64_t value;
     const bool known = split_handle(argument, &value, &f->directory);
 
-    f->told = !known || value != AT_CWD;
-    if (!f->told && f->directory.start != NULL && *f->directory.start == '/') {
+    f->given = !known || value != AT_CWD;
+    if (!f->given && f->directory.start != NULL && *f->directory.start == '/') {
         mpiox_rawtrace_decode(&f->calls->text, f->directory.start, f->directory.end, false);
         const int32_t number = mpiox_rawtrace_names_add(f->files, f->calls->text.bytes, f->calls->text.used);
         f->failed |= number < 0;

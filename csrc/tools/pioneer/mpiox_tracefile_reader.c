@@ -90,7 +90,7 @@ static int64_t read_at(const mpiox_tracefile_reader *r, void *target, int64_t of
     return done;
 }
 
-static void tell(mpiox_tracefile_reader *r, const char *why)
+static void report(mpiox_tracefile_reader *r, const char *why)
 {
     r->broken = true;
     if (r->n_problems < MPIOX_TRACEFILE_PROBLEMS)
@@ -128,7 +128,7 @@ static int open_header(mpiox_tracefile_reader *r)
     if (h->committed <= (uint64_t)r->bytes)
         r->end = (int64_t)h->committed;
     else
-        tell(r, "the file is shorter than its header claims");
+        report(r, "the file is shorter than its header claims");
     read_slots(r);
     return MPIOX_OK;
 }
@@ -493,7 +493,7 @@ static bool next_block(mpiox_tracefile_reader *r)
 
         r->block += MPIOX_TRACEFILE_BLOCK_BYTES;
         if (wrong != NULL) {
-            tell(r, wrong);
+            report(r, wrong);
             r->unread += want;
             r->unresolved = true;
             continue;
@@ -592,7 +592,7 @@ int64_t mpiox_tracefile_reader_next(mpiox_tracefile_reader *r, int64_t wanted)
             }
             const uint8_t *next = r->at < r->block_end ? read_item(r, r->at, r->block_end) : NULL;
             if (next == NULL && r->at < r->block_end) {
-                tell(r, "damaged: a record cannot be parsed");
+                report(r, "damaged: a record cannot be parsed");
                 r->unread += r->block_end - r->at;
                 r->unresolved = true;
             }

@@ -326,7 +326,7 @@ static inline int class_of(const mpiox_recording_meaning *m)
 
 static inline int64_t rest_of(const mpiox_tracefile_record *call)
 {
-    const int64_t rest = call->duration - mpiox_trace_self.in_files - mpiox_trace_self.told;
+    const int64_t rest = call->duration - mpiox_trace_self.in_files - mpiox_trace_self.reported;
 
     return rest > 0 ? rest : 0; /* threads of the library may do a part of it */
 }
@@ -578,7 +578,7 @@ void mpiox_recording_add_part(bool waiting, int64_t start, int64_t end)
         return;
     if (recent_generation != f->generation)
         renew();
-    mpiox_trace_self.told += end - start;
+    mpiox_trace_self.reported += end - start;
     if (waiting)
         mpiox_trace_self.waited += end - start;
     mpiox_recording_time_add(waiting ? MPIOX_RECORDING_WAITING : MPIOX_RECORDING_MESSAGES, 0, start, end, end - start,

@@ -33,7 +33,7 @@ enum {
     MOST_BYTES = 4 << 20,
     NODE_BYTES = 64 << 20,
     ACCOUNT_BYTES = PAGE,
-    HEARD_MS = 300,
+    NOTED_MS = 300,
     NAMES = 4 /* one part in so many of the share is for names in memory */
 };
 
@@ -187,7 +187,7 @@ static void call_attention(void)
         mpiox_trace_touch(here->path);
 }
 
-void mpiox_recording_tell_exit(int status)
+void mpiox_recording_note_exit(int status)
 {
     mpiox_trace_lock();
     if (r->header != NULL && !r->header->exited) {
@@ -201,21 +201,21 @@ void mpiox_recording_tell_exit(int status)
 }
 
 /* The launcher may be gone at once, and with it the terminal of whoever watches: so that is let speak first. */
-void mpiox_recording_tell_abort(int code, int64_t now)
+void mpiox_recording_note_abort(int code, int64_t now)
 {
-    bool told = false;
+    bool watches = false;
 
     mpiox_trace_lock();
     if (mpiox_recording_ready(now) && r->header->aborted == 0) {
         r->header->abort_code = code;
         r->header->aborted = now;
         call_attention();
-        told = watched == getpid();
+        watches = watched == getpid();
     }
     mpiox_trace_unlock();
     const mpiox_recording_header *page = atomic_load_explicit(&mpiox_recording_page, memory_order_relaxed);
-    for (int ms = 0; told && page != NULL && ms < HEARD_MS; ms++) {
-        told = atomic_load_explicit((const _Atomic uint32_t *)(const void *)&page->heard, memory_order_acquire) == 0;
+    for (int ms = 0; watches && page != NULL && ms < NOTED_MS; ms++) {
+        watches = atomic_load_explicit((const _Atomic uint32_t *)(const void *)&page->heard, memory_order_acquire) == 0;
         mpiox_trace_rest();
     }
 }
@@ -224,20 +224,20 @@ void mpiox_recording_tell_abort(int code, int64_t now)
 static void exits(int status, void *nothing)
 {
     (void)nothing;
-    mpiox_recording_tell_exit(status);
+    mpiox_recording_note_exit(status);
 }
 #endif
 
 /* The end of main() calls no function that could be wrapped; what is registered when libraries are loaded comes after
  * the recording has been ended. */
-static void hear_exit(void)
+static void catch_exit(void)
 {
 #ifdef __GLIBC__
-    static bool heard;
+    static bool registered;
 
-    if (!heard)
+    if (!registered)
         on_exit(exits, NULL);
-    heard = true;
+    registered = true;
 #endif
 }
 
@@ -299,7 +299,7 @@ bool mpiox_recording_ready(int64_t now)
     fill_header(now);
     atomic_store_explicit(&mpiox_recording_page, page, memory_order_release);
     mpiox_recording_measure(0);
-    hear_exit();
+    catch_exit();
     let_watch();
     return true;
 }

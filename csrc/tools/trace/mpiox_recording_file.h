@@ -36,8 +36,8 @@ void mpiox_recording_rank(void);                 /* it is known from now on: the
 void mpiox_recording_end(int state, bool again); /* `again`: what follows begins another file */
 void mpiox_recording_mark(int state);
 void mpiox_recording_measure(int which);    /* what the machine gave it until the start (0), and until the end (1) */
-void mpiox_recording_tell_exit(int status); /* the process is about to end */
-void mpiox_recording_tell_abort(int code, int64_t now); /* it calls MPI_Abort */
+void mpiox_recording_note_exit(int status); /* the process is about to end */
+void mpiox_recording_note_abort(int code, int64_t now); /* it calls MPI_Abort */
 void mpiox_recording_forget(void);                      /* in the child of a fork: the file is the parent's */
 
 static inline uint32_t mpiox_recording_place(const void *item)

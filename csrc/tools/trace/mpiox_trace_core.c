@@ -35,7 +35,7 @@ static int n_events;
 /* Calls on files of the system, and a number that changes when they are counted anew. */
 static mpiox_tracefile_left_out left_out;
 static int32_t counting = 1;
-static bool untold;
+static bool unreported;
 
 static const char *const operation_names[MPIOX_TRACE_EVENTS] = {
 #define NAME_OF(name) [OP_##name] = #name,
@@ -152,14 +152,14 @@ static void forget_left_out(void)
 {
     left_out = (mpiox_tracefile_left_out){0};
     counting++;
-    untold = false;
+    unreported = false;
 }
 
 /* The file of this process has the numbers as soon as there is one. */
-__attribute__((cold, noinline)) static void tell_left_out(void)
+__attribute__((cold, noinline)) static void report_left_out(void)
 {
-    untold = mpiox_recording_wanted ? !mpiox_recording_leave_out(&left_out)
-                                    : !mpiox_trace_file_leave_out(&left_out, mpiox_trace_names_text(left_out.name));
+    unreported = mpiox_recording_wanted ? !mpiox_recording_leave_out(&left_out)
+                                        : !mpiox_trace_file_leave_out(&left_out, mpiox_trace_names_text(left_out.name));
 }
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
@@ -228,8 +228,8 @@ __attribute__((cold, noinline)) static bool define_call(const mpiox_tracefile_re
 {
     const bool ready = mpiox_trace_file_ready();
 
-    if (untold)
-        tell_left_out();
+    if (unreported)
+        report_left_out();
     return ready && define_operation(call->operation, call->layer) && mpiox_trace_names_define((int32_t)call->file);
 }
 
@@ -327,7 +327,7 @@ __attribute__((cold, noinline)) static void leave_out(const mpiox_tracefile_reco
             longest = call->duration;
             left_out.name = (int32_t)call->file & ~MPIOX_TRACE_LEFT_OUT;
         }
-        tell_left_out();
+        report_left_out();
     }
     mpiox_trace_unlock();
 }
@@ -339,8 +339,8 @@ static void record(const mpiox_tracefile_record *call)
     mpiox_recording_add(call);
     if (call->operation == OP_MPI_Init || call->operation == OP_MPI_Init_thread)
         forget_left_out(); /* it counts from now on */
-    if (untold)
-        tell_left_out();
+    if (unreported)
+        report_left_out();
     mpiox_trace_unlock();
 }
 
@@ -409,7 +409,7 @@ void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer
     prepare(call, operation, layer, file, handle);
     call->closes = true;
     if (self->depth == 0)
-        self->in_files = self->unrecorded = self->told = self->waited = self->own = 0;
+        self->in_files = self->unrecorded = self->reported = self->waited = self->own = 0;
     if (mpiox_recording_wanted) {
         call->start = mpiox_trace_now();
         mpiox_recording_begin(call, operation_names[operation]);
@@ -494,18 +494,18 @@ void mpiox_trace_rank(int rank, int ranks)
 
 /* A process whose calls were all on files of the system gets a file for their number alone, when it ends; those with a
  * rank have one. A process that outlives its run finds the folder removed, and must not make it again. */
-static void tell_left_out_alone(void)
+static void report_left_out_alone(void)
 {
-    if (!untold || mpiox_trace_here.rank >= 0 || mpiox_trace_access(mpiox_trace_here.folder, W_OK) != 0)
+    if (!unreported || mpiox_trace_here.rank >= 0 || mpiox_trace_access(mpiox_trace_here.folder, W_OK) != 0)
         return;
     if (mpiox_recording_wanted ? mpiox_recording_ready(mpiox_trace_now()) : mpiox_trace_file_ready())
-        tell_left_out();
+        report_left_out();
 }
 
 void mpiox_trace_end(int state, bool again)
 {
     mpiox_trace_lock();
-    tell_left_out_alone();
+    report_left_out_alone();
     mpiox_trace_file_end(state, again);
     mpiox_recording_end(state, again);
     mpiox_trace_unlock();

@@ -25,7 +25,7 @@ typedef struct mpiox_trace_thread {
     /* Of the outermost call of MPI that is being made: ns in calls on files, and those of them that are in no record;
      * ns of which the library has told, and those of them in which it waited for other ranks; and whether the library
      * carries it out. */
-    int64_t in_files, unrecorded, told, waited;
+    int64_t in_files, unrecorded, reported, waited;
     int own;
     struct mpiox_recording_doing *doing; /* where it says which call it is in; NULL: nowhere, or not known yet */
     int frames;                          /* of them, those whose place on the stack is known: the innermost ones */

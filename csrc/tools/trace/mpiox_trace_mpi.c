@@ -173,7 +173,7 @@ WRAP(int, MPI_Finalize, (void))
 WRAP(int, MPI_Abort, (MPI_Comm comm, int code))
 {
     if (mpiox_trace_enabled() && mpiox_recording_wanted)
-        mpiox_recording_tell_abort(code, mpiox_trace_now());
+        mpiox_recording_note_abort(code, mpiox_trace_now());
     return NEXT(MPI_Abort)(comm, code);
 }
 

@@ -25,7 +25,7 @@ void mpiox_trace_place_stop(const char *why)
 
     snprintf(text, sizeof text, "mpiio_ext trace: %s: %s; tracing of process %d ends here, the program continues\n",
              here->path[0] != '\0' ? here->path : here->folder, why, (int)getpid());
-    mpiox_trace_say(text);
+    mpiox_trace_print(text);
     here->stopped = true;
 }
 

@@ -79,7 +79,7 @@ __attribute__((destructor)) static void finish(void)
     BEHIND(void, name, (int))                                                                                          \
     MPIOX_TRACE_EXPORT __attribute__((noreturn)) void name(int status)                                                 \
     {                                                                                                                  \
-        mpiox_recording_tell_exit(status);                                                                             \
+        mpiox_recording_note_exit(status);                                                                             \
         finish();                                                                                                      \
         NEXT(name)(status);                                                                                            \
         __builtin_unreachable();                                                                                       \

@@ -121,7 +121,7 @@ static void test_held(int rounds)
         }
         for (int k = (int)(facts.start / 10); k < facts.end / 10; k++)
             common += k >= first && k <= last;
-        mpiox_auto_tell_held(&held, &facts);
+        mpiox_auto_set_held(&held, &facts);
         CHECK(facts.held == before);
         CHECK_EQUAL(facts.held_bytes, 10 * common);
         mpiox_auto_hold(&held, &facts, method);

@@ -136,14 +136,14 @@ static void check_after(int aggregator)
             break;
         const int64_t behind = list[n - 1].offset + list[n - 1].length,
                       next = behind > call.first ? behind : call.first,
-                      told = mpiox_window_round_after(&call, aggregator, round, next < call.last ? next : INT64_MAX);
+                      answer = mpiox_window_round_after(&call, aggregator, round, next < call.last ? next : INT64_MAX);
         int64_t truth = round + 1;
         while (truth < call.rounds && !meets(aggregator, truth, call.first, call.last))
             truth++;
-        CHECK(told > round);
-        CHECK(truth == call.rounds || told <= truth);
+        CHECK(answer > round);
+        CHECK(truth == call.rounds || answer <= truth);
         if (named)
-            CHECK_EQUAL(told, truth == call.rounds ? INT64_MAX : truth);
+            CHECK_EQUAL(answer, truth == call.rounds ? INT64_MAX : truth);
     }
 }
 

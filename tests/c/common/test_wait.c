@@ -13,16 +13,16 @@
 #include "mpiox_wait.h"
 
 static jmp_buf out;
-static const char *said_what;
-static int64_t said_number;
-static double said_seconds;
+static const char *reported_what;
+static int64_t reported_number;
+static double reported_seconds;
 
 static void expired(void *context, const char *what, int64_t number, double seconds)
 {
     *(int *)context += 1;
-    said_what = what;
-    said_number = number;
-    said_seconds = seconds;
+    reported_what = what;
+    reported_number = number;
+    reported_seconds = seconds;
     longjmp(out, 1);
 }
 
@@ -58,14 +58,14 @@ static void nobody_comes(void)
     if (setjmp(out) == 0)
         mpiox_wait_while(&word, 0, &idle);
     CHECK_EQUAL(count, 1);
-    CHECK(said_what != NULL && strcmp(said_what, "window") == 0);
-    CHECK_EQUAL(said_number, 7);
-    CHECK(said_seconds >= 0.2);
+    CHECK(reported_what != NULL && strcmp(reported_what, "window") == 0);
+    CHECK_EQUAL(reported_number, 7);
+    CHECK(reported_seconds >= 0.2);
     mpiox_wait_for(NULL, -1);
     if (setjmp(out) == 0)
         mpiox_wait_reach(&word, 3, NULL);
     CHECK_EQUAL(count, 2);
-    CHECK(said_what == NULL && said_number == -1);
+    CHECK(reported_what == NULL && reported_number == -1);
     if (setjmp(out) == 0)
         for (mpiox_backoff backoff = {0};;)
             mpiox_wait_backoff(&backoff);

@@ -95,7 +95,7 @@ static void check_between(const mpiox_plan *plan, int64_t window_bytes)
     mpiox_extent *extents = malloc((size_t)max * sizeof *extents);
     for (int a = 0; a < g->aggregators; a++) {
         const int64_t windows = mpiox_plan_windows(plan, a, window_bytes), sets = plan->domains[a].n_sets;
-        char *told = calloc((size_t)windows + 1, 1);
+        char *named = calloc((size_t)windows + 1, 1);
         for (int64_t set = 0; set < sets; set++) {
             int64_t first = 0, last = 0;
             if (!mpiox_plan_windows_between(plan, a, window_bytes, set, from, to, &first, &last))
@@ -104,11 +104,11 @@ static void check_between(const mpiox_plan *plan, int64_t window_bytes)
             CHECK(meets(plan, a, window_bytes, first, from, to, extents, max));
             CHECK(meets(plan, a, window_bytes, last - 1, from, to, extents, max));
             for (int64_t w = first; w < last && w < windows; w++)
-                told[w] = 1;
+                named[w] = 1;
         }
         for (int64_t w = 0; w < windows; w++)
-            CHECK(told[w] || from >= to || !meets(plan, a, window_bytes, w, from, to, extents, max));
-        free(told);
+            CHECK(named[w] || from >= to || !meets(plan, a, window_bytes, w, from, to, extents, max));
+        free(named);
     }
     free(extents);
 }

@@ -44,7 +44,7 @@ static void take(const char *name, const char *value, const char *where, void *c
         f->names[f->n++] = strdup(name);
 }
 
-static void hear(const char *message, void *context)
+static void ignore(const char *message, void *context)
 {
     (void)context;
     require(message[0] != '\0' && strlen(message) < 1024);
@@ -62,8 +62,8 @@ static void try_texts(const char *text)
     found f = {.n = 0};
 
     for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        mpiox_hints_scan_text(text, paths[i], take, hear, &f);
-        mpiox_hints_scan_cray(text, paths[i], take, hear, &f);
+        mpiox_hints_scan_text(text, paths[i], take, ignore, &f);
+        mpiox_hints_scan_cray(text, paths[i], take, ignore, &f);
     }
 }
 
@@ -75,12 +75,12 @@ static void try_files(const uint8_t *data, size_t size)
 
     if (stream == NULL)
         return;
-    mpiox_hints_scan_romio(stream, "file", take, hear, &f);
+    mpiox_hints_scan_romio(stream, "file", take, ignore, &f);
     drop(&f);
     rewind(stream);
-    mpiox_mca_scan_file(&mca, stream, "file", true, hear, NULL);
+    mpiox_mca_scan_file(&mca, stream, "file", true, ignore, NULL);
     rewind(stream);
-    mpiox_mca_scan_tuned(&mca, stream, "file", hear, NULL);
+    mpiox_mca_scan_tuned(&mca, stream, "file", ignore, NULL);
     fclose(stream);
     f.once = false;
     mpiox_mca_visit(&mca, true, take, &f);

@@ -38,7 +38,7 @@ typedef struct stranger { /* listens at 127.0.0.2 with the delegate's port, answ
     int fd, victim;       /* victim: a port to which all is relayed, or 0 */
     int answers;          /* bytes of garbage that he answers with; -1: hangs up */
     pthread_t thread;
-    size_t heard;
+    size_t received;
     char record[4096];
 } stranger;
 
@@ -51,9 +51,9 @@ static void relay(stranger *s, int client)
             char bytes[1024];
             const ssize_t got = ends[i].revents != 0 ? recv(ends[i].fd, bytes, sizeof bytes, 0) : 0;
             over = ends[i].revents != 0 && got <= 0;
-            if (got > 0 && i == 0 && s->heard + (size_t)got <= sizeof s->record) {
-                memcpy(s->record + s->heard, bytes, (size_t)got);
-                s->heard += (size_t)got;
+            if (got > 0 && i == 0 && s->received + (size_t)got <= sizeof s->record) {
+                memcpy(s->record + s->received, bytes, (size_t)got);
+                s->received += (size_t)got;
             }
             if (got > 0)
                 (void)!send(ends[1 - i].fd, bytes, (size_t)got, MSG_NOSIGNAL);
@@ -75,9 +75,9 @@ static void *answer_all(void *context)
             relay(s, client);
         else if (s->answers > 0)
             (void)!send(client, garbage, (size_t)s->answers, MSG_NOSIGNAL);
-        for (ssize_t got = 1; s->victim == 0 && s->answers >= 0 && got > 0 && s->heard < sizeof s->record;) {
-            got = recv(client, s->record + s->heard, sizeof s->record - s->heard, 0);
-            s->heard += got > 0 ? (size_t)got : 0;
+        for (ssize_t got = 1; s->victim == 0 && s->answers >= 0 && got > 0 && s->received < sizeof s->record;) {
+            got = recv(client, s->record + s->received, sizeof s->record - s->received, 0);
+            s->received += got > 0 ? (size_t)got : 0;
         }
         close(client);
     }
@@ -117,10 +117,10 @@ static void check_listens_first(int answers, bool relays)
     mpiox_link_close(link);
     station_stop(&s);
     stranger_stop(&other);
-    CHECK(answers < 0 || other.heard >= MPIOX_HANDSHAKE_HELLO);
-    CHECK(other.heard % MPIOX_HANDSHAKE_HELLO == 0); /* hellos, and nothing else */
+    CHECK(answers < 0 || other.received >= MPIOX_HANDSHAKE_HELLO);
+    CHECK(other.received % MPIOX_HANDSHAKE_HELLO == 0); /* hellos, and nothing else */
     for (int half = 0; half < 2; half++)
-        CHECK(memmem(other.record, other.heard, &s.address.secret[half], 8) == NULL);
+        CHECK(memmem(other.record, other.received, &s.address.secret[half], 8) == NULL);
 }
 
 static void check_only_a_stranger(void)
@@ -187,7 +187,7 @@ static void check_unsealed(void)
                                    .op = MPIOX_LINK_CALL,
                                    .number = (uint32_t)i,
                                    .bytes = sizeof call};
-        mpiox_link_call_body said;
+        mpiox_link_call_body answer;
         if (i == 1)
             memset(call.seal, 'r', sizeof call.seal);
         if (i == 2)
@@ -195,9 +195,9 @@ static void check_unsealed(void)
         CHECK_EQUAL(send(fd, &head, sizeof head, 0), sizeof head);
         CHECK_EQUAL(send(fd, &call, sizeof call, 0), sizeof call);
         CHECK_EQUAL(recv(fd, &head, sizeof head, MSG_WAITALL), sizeof head);
-        CHECK_EQUAL(recv(fd, &said, sizeof said, MSG_WAITALL), sizeof said);
-        CHECK_EQUAL(said.result, i == 2 ? MPIOX_OK : MPIOX_E_ARG);
-        CHECK_EQUAL(said.error.sys_errno, i == 2 ? 0 : EACCES);
+        CHECK_EQUAL(recv(fd, &answer, sizeof answer, MSG_WAITALL), sizeof answer);
+        CHECK_EQUAL(answer.result, i == 2 ? MPIOX_OK : MPIOX_E_ARG);
+        CHECK_EQUAL(answer.error.sys_errno, i == 2 ? 0 : EACCES);
     }
     CHECK_EQUAL(atomic_load(&s.delegate.cache.header->files[0].openers), openers + 1);
     close(fd);
@@ -300,12 +300,12 @@ static void check_no_room_beside_a_silent_one(void)
 static void check_flood(void)
 {
     enum { STRANGERS = 300, VISITS = 20 };
-    static const char *const said[] = {"", "MXHS", "GET / HTTP/1.1\r\nHost: example\r\nUser-Agent: nobody\r\n\r\n"};
+    static const char *const answer[] = {"", "MXHS", "GET / HTTP/1.1\r\nHost: example\r\nUser-Agent: nobody\r\n\r\n"};
     int fds[STRANGERS];
     door d;
     door_open(&d, false);
     for (int i = 0; i < STRANGERS; i++) {
-        const char *text = said[i % 3];
+        const char *text = answer[i % 3];
         fds[i] = connect_to(d.address.port);
         (void)!send(fds[i], text, strlen(text), MSG_NOSIGNAL);
         if (i % (STRANGERS / VISITS) == 0)

@@ -13,14 +13,14 @@ enum { PAGE = 4096 };
 
 static const char *path;
 
-typedef struct told { /* shared with a child */
+typedef struct state_words { /* shared with a child */
     _Atomic int state;
     _Atomic int file;
-} told;
+} state_words;
 
-static told *make_told(void)
+static state_words *make_shared(void)
 {
-    told *both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    state_words *both = mmap(NULL, sizeof *both, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     both->file = -1;
     return both;
 }
@@ -127,7 +127,7 @@ static void killed_client(void)
     static char bytes[100], found[PAGE];
     const mpiox_server_options options = options_for(PAGE, 8);
     running delegate;
-    told *both = make_told();
+    state_words *both = make_shared();
     memset(bytes, 4, sizeof bytes);
     make_file(path, NULL, 0);
     const mpiox_cache *cache = create_server(&delegate, &options);
@@ -166,7 +166,7 @@ static void killed_holder(void)
     static char bytes[100], found[3 * PAGE];
     const mpiox_server_options options = options_for(PAGE, 1);
     running delegate;
-    told *both = make_told();
+    state_words *both = make_shared();
     memset(bytes, 5, sizeof bytes);
     make_file(path, NULL, 0);
     const mpiox_cache *cache = create_server(&delegate, &options);
@@ -212,7 +212,7 @@ static void killed_before_the_page(void)
     static char bytes[100], found[6 * PAGE];
     const mpiox_server_options options = options_for(PAGE, 2);
     running delegate;
-    told *both = make_told();
+    state_words *both = make_shared();
     memset(bytes, 9, sizeof bytes);
     make_file(path, NULL, 0);
     const mpiox_cache *cache = create_server(&delegate, &options);
@@ -258,7 +258,7 @@ static void killed_while_it_waits(void)
     static char bytes[100], found[6 * PAGE];
     const mpiox_server_options options = options_for(PAGE, 1);
     running delegate;
-    told *both = make_told();
+    state_words *both = make_shared();
     memset(bytes, 9, sizeof bytes);
     make_file(path, NULL, 0);
     const mpiox_cache *cache = create_server(&delegate, &options);
@@ -304,7 +304,7 @@ static void all_killed(void)
     static char bytes[100], found[6 * PAGE];
     const mpiox_server_options options = options_for(PAGE, 16);
     running delegate;
-    told *both = make_told();
+    state_words *both = make_shared();
     pid_t children[3];
     memset(bytes, 6, sizeof bytes);
     make_file(path, NULL, 0);
@@ -345,7 +345,7 @@ static void stopped_holder(void)
     static char bytes[100], found[PAGE];
     const mpiox_server_options options = options_for(PAGE, 2);
     running delegate;
-    told *both = make_told();
+    state_words *both = make_shared();
     memset(bytes, 8, sizeof bytes);
     make_file(path, NULL, 0);
     const mpiox_cache *cache = create_server(&delegate, &options);

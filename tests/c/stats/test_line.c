@@ -6,7 +6,7 @@
 #include "check.h"
 #include "mpiox_stats.h"
 
-static int says(const mpiox_stats *stats, const mpiox_stats_subject *about, const char *expected)
+static int prints(const mpiox_stats *stats, const mpiox_stats_subject *about, const char *expected)
 {
     char text[1024];
     const int64_t needed = mpiox_stats_line(stats, about, NULL, 0);
@@ -29,14 +29,14 @@ static void test_ranks(void)
     mpiox_stats_subject about = {.path = "a b", .ranks = 2, .slowest = &slowest};
     mpiox_stats stats = collective();
 
-    CHECK(says(&stats, &about,
-               "mpiio_ext: a b: 2 ranks wrote 100.0 MB at 50.0 MB/s; 2.00 s in I/O a rank, 500 ms of it waiting; "
-               "slowest rank 1: 2.00 s without waiting\n"));
+    CHECK(prints(&stats, &about,
+                 "mpiio_ext: a b: 2 ranks wrote 100.0 MB at 50.0 MB/s; 2.00 s in I/O a rank, 500 ms of it waiting; "
+                 "slowest rank 1: 2.00 s without waiting\n"));
     CHECK_EQUAL((int)(10 * mpiox_stats_in_io_s(&stats)), 40);
     CHECK_EQUAL((int)(10 * mpiox_stats_waiting_s(&stats)), 10);
     CHECK_EQUAL((int)(10 * mpiox_stats_own_s(&stats)), 30);
     about.slowest = NULL; /* not known: no speed is made up */
-    CHECK(says(&stats, &about, "mpiio_ext: a b: 2 ranks wrote 100.0 MB; 2.00 s in I/O\n"));
+    CHECK(prints(&stats, &about, "mpiio_ext: a b: 2 ranks wrote 100.0 MB; 2.00 s in I/O\n"));
 }
 
 /* Bytes that each rank of a collective moved alone are in both counts. */
@@ -52,9 +52,9 @@ static void test_bytes_count_once(void)
                                .read_s = 0.25,
                                .sync_s = 0.0123};
 
-    CHECK(says(&stats, &about,
-               "mpiio_ext: the run: 3 files, 1 rank wrote 7 B at 14.0 MB/s, read 2.0 kB at 0.008 MB/s; "
-               "262 ms in I/O\n"));
+    CHECK(prints(&stats, &about,
+                 "mpiio_ext: the run: 3 files, 1 rank wrote 7 B at 14.0 MB/s, read 2.0 kB at 0.008 MB/s; "
+                 "262 ms in I/O\n"));
 }
 
 static void test_calls_of_the_mpi_library(void)
@@ -62,17 +62,17 @@ static void test_calls_of_the_mpi_library(void)
     const mpiox_stats_subject about = {.path = "x", .ranks = 4};
     mpiox_stats stats = {.native_calls = 1, .reason = "mpiox_enable=false"};
 
-    CHECK(says(&stats, &about,
-               "mpiio_ext: x: 4 ranks moved no data by this library; 1 call of the MPI library not counted "
-               "(mpiox_enable=false)\n"));
+    CHECK(prints(&stats, &about,
+                 "mpiio_ext: x: 4 ranks moved no data by this library; 1 call of the MPI library not counted "
+                 "(mpiox_enable=false)\n"));
     stats.native_calls = 2;
     stats.collective_writes = 1; /* the reason is its own */
-    CHECK(says(&stats, &about,
-               "mpiio_ext: x: 4 ranks moved no data by this library; 2 calls of the MPI library not counted\n"));
+    CHECK(prints(&stats, &about,
+                 "mpiio_ext: x: 4 ranks moved no data by this library; 2 calls of the MPI library not counted\n"));
     stats.native_calls = 0;
-    CHECK(says(&stats, &about, "mpiio_ext: x: 4 ranks moved no data\n"));
+    CHECK(prints(&stats, &about, "mpiio_ext: x: 4 ranks moved no data\n"));
     stats.collective_writes = 0;
-    CHECK(says(&stats, &about, "mpiio_ext: x: 4 ranks moved no data: no data call reached this library\n"));
+    CHECK(prints(&stats, &about, "mpiio_ext: x: 4 ranks moved no data: no data call reached this library\n"));
 }
 
 int main(void)

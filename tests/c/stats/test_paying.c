@@ -21,7 +21,7 @@ static int pays(const mpiox_stats_paying *seen)
     double least, most;
     char text[448];
 
-    mpiox_stats_paying_say(seen, text, sizeof text);
+    mpiox_stats_paying_text(seen, text, sizeof text);
     CHECK_EQUAL(text[0] != '\0', mpiox_stats_paying_times(seen, &least, &most));
     return text[0] != '\0';
 }
@@ -33,7 +33,7 @@ static void test_evidence(void)
     char text[448];
 
     CHECK(mpiox_stats_paying_times(&seen, &least, &most) && least > 10.0 && most > least && most < 100.0);
-    mpiox_stats_paying_say(&seen, text, sizeof text);
+    mpiox_stats_paying_text(&seen, text, sizeof text);
     CHECK(strstr(text, "would pay here: about ") == text && strstr(text, "65536 of 64 bytes waited 100 us each"));
     seen.ways[0] = seen.ways[1];
     CHECK(pays(&seen));

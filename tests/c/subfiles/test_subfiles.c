@@ -526,7 +526,7 @@ static void test_emptied(void)
 static void test_renamed(void)
 {
     mpiox_subfiles index;
-    char folder[PATH_MAX + 16], other[PATH_MAX + 16], other_folder[PATH_MAX + 32], told[PATH_MAX];
+    char folder[PATH_MAX + 16], other[PATH_MAX + 16], other_folder[PATH_MAX + 32], found[PATH_MAX];
     mpiox_error error;
     const char *why;
     int32_t bad;
@@ -542,7 +542,7 @@ static void test_renamed(void)
     CHECK(rename(path, other) == 0); /* the index alone: its folder is where it says */
     CHECK_EQUAL(mpiox_subfiles_read(other, &index, &why), 0);
     CHECK_EQUAL(mpiox_subfiles_check(&index, &bad), 0);
-    CHECK(mpiox_subfiles_folder(&index, told, sizeof told) && strcmp(told, folder) == 0);
+    CHECK(mpiox_subfiles_folder(&index, found, sizeof found) && strcmp(found, folder) == 0);
     mpiox_subfiles_free(&index);
     CHECK(mkdir(other_folder, 0700) == 0 && mpiox_subfiles_read(other, &index, &why) == 0);
     CHECK(mpiox_subfiles_check(&index, &bad) == 0 && rmdir(other_folder) == 0); /* nothing is in it */
@@ -550,7 +550,7 @@ static void test_renamed(void)
     CHECK(rename(folder, other_folder) == 0); /* both */
     CHECK_EQUAL(mpiox_subfiles_read(other, &index, &why), 0);
     CHECK_EQUAL(mpiox_subfiles_check(&index, &bad), 0);
-    CHECK(mpiox_subfiles_folder(&index, told, sizeof told) && strcmp(told, other_folder) == 0);
+    CHECK(mpiox_subfiles_folder(&index, found, sizeof found) && strcmp(found, other_folder) == 0);
     guard = mpiox_subfiles_guard(&index, MPIOX_GUARD_SHARED);
     CHECK(mpiox_subfiles_is_current(&index, guard));
     CHECK_EQUAL(mpiox_subfiles_begin(&index, guard, &torn), 0); /* the text says so from now on */
@@ -560,12 +560,12 @@ static void test_renamed(void)
     CHECK(rename(other_folder, folder) == 0); /* the folder alone */
     CHECK_EQUAL(mpiox_subfiles_read(other, &index, &why), 0);
     CHECK_EQUAL(mpiox_subfiles_check(&index, &bad), ENOENT);
-    CHECK(!mpiox_subfiles_folder(&index, told, sizeof told) && strcmp(told, other_folder) == 0);
+    CHECK(!mpiox_subfiles_folder(&index, found, sizeof found) && strcmp(found, other_folder) == 0);
     mpiox_subfiles_free(&index);
     mpiox_error_set(&error, MPIOX_E_IO, ENOENT, -1, -1, "open (its folder x.subfiles is missing)");
-    CHECK(strstr(mpiox_error_text(&error, "x", told, sizeof told), "; rename index and folder together") != NULL);
+    CHECK(strstr(mpiox_error_text(&error, "x", found, sizeof found), "; rename index and folder together") != NULL);
     mpiox_error_set(&error, MPIOX_E_IO, ENOENT, -1, -1, "open");
-    CHECK(strstr(mpiox_error_text(&error, "x", told, sizeof told), "; check that the directory exists") != NULL);
+    CHECK(strstr(mpiox_error_text(&error, "x", found, sizeof found), "; check that the directory exists") != NULL);
     CHECK(rename(other, path) == 0 && mpiox_subfiles_read(path, &index, &why) == 0);
     CHECK_EQUAL(mpiox_subfiles_check(&index, &bad), 0);
     CHECK_EQUAL(mpiox_subfiles_remove(&index), 0);

@@ -91,7 +91,7 @@ static void one(const char *line)
     if (!again(&call))
         mpiox_recording_add(&call);
     if (strncmp(name, "MPI_", 4) == 0 && call.depth == 0) { /* the next one begins with nothing */
-        mpiox_trace_self.in_files = mpiox_trace_self.unrecorded = mpiox_trace_self.told = 0;
+        mpiox_trace_self.in_files = mpiox_trace_self.unrecorded = mpiox_trace_self.reported = 0;
         mpiox_trace_self.waited = mpiox_trace_self.own = 0;
     }
 }
@@ -151,7 +151,7 @@ int main(int argc, char **argv)
         } else if (sscanf(line, "LEAVE %" SCNd64, &depth) == 1) {
             mpiox_recording_done(0, depth);
         } else if (sscanf(line, "ABORT %d %" SCNd64, &state, &start) == 2) {
-            mpiox_recording_tell_abort(state, start);
+            mpiox_recording_note_abort(state, start);
         } else if (sscanf(line, "END %d", &state) == 1) {
             mpiox_recording_end(state, true);
         } else if (strcmp(line, "KILL") == 0) {
