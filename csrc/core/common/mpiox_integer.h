@@ -2,6 +2,7 @@
 #ifndef MPIOX_INTEGER_H
 #define MPIOX_INTEGER_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /* Greatest common divisor, >= 0; 0 divides nothing and leaves the other as it is. */
@@ -18,6 +19,21 @@ static inline int64_t mpiox_common_divisor(int64_t a, int64_t b)
 static inline int64_t mpiox_round_up(int64_t bytes, int64_t unit)
 {
     return (bytes + unit - 1) / unit * unit;
+}
+
+static inline int64_t mpiox_min(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static inline int64_t mpiox_max(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+static inline bool mpiox_is_within(int64_t value, int64_t low, int64_t high)
+{
+    return value >= low && value <= high;
 }
 
 static inline int64_t mpiox_clamp(int64_t value, int64_t low, int64_t high)

@@ -10,14 +10,12 @@
 #define MPIOX_TESTING_H
 #ifdef MPIOX_TESTING
 
-#include <stddef.h>
-#include <stdlib.h>
+#include "mpiox_text.h"
 
 /* The value of such a variable; NULL when it is not set or empty. Local. */
 static inline const char *mpiox_testing_variable(const char *name)
 {
-    const char *value = getenv(name);
-    return value != NULL && value[0] != '\0' ? value : NULL;
+    return mpiox_text_variable(name);
 }
 
 #endif

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <strings.h>
 
 void mpiox_text_put(mpiox_text *out, const char *format, ...)
@@ -63,4 +65,18 @@ bool mpiox_text_is_off(const char *text)
         if (words[i] != NULL && strcasecmp(text, words[i]) == 0)
             return true;
     return false;
+}
+
+const char *mpiox_text_variable(const char *name)
+{
+    const char *value = getenv(name);
+
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+const char *mpiox_text_base_name(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+
+    return slash != NULL ? slash + 1 : path;
 }

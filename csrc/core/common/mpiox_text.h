@@ -28,4 +28,9 @@ void mpiox_text_put_json(mpiox_text *out, const char *text);
 /* Whether a text is a word for off. */
 bool mpiox_text_is_off(const char *text);
 
+/* The value of an environment variable; NULL: it is not set, or empty. */
+const char *mpiox_text_variable(const char *name);
+/* The last component of a path. */
+const char *mpiox_text_base_name(const char *path);
+
 #endif

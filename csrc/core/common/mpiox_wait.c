@@ -30,6 +30,14 @@ double mpiox_now(void)
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+int64_t mpiox_wall_ns(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_REALTIME, &t);
+    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
 const mpiox_wait_limit *mpiox_wait_set_limit(const mpiox_wait_limit *limit)
 {
     const mpiox_wait_limit *before = own.limit;

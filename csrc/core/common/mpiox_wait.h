@@ -85,5 +85,7 @@ void mpiox_wait_for(const char *what, int64_t number);
 
 /* Seconds of the monotonic clock. */
 double mpiox_now(void);
+/* Nanoseconds since 1970-01-01 UTC, by the clock of this host. */
+int64_t mpiox_wall_ns(void);
 
 #endif

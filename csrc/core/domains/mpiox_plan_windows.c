@@ -10,16 +10,7 @@
 #include <stdlib.h>
 
 #include "mpiox_plan_build.h"
-
-static inline int64_t min64(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
-static inline int64_t max64(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
+#include "mpiox_integer.h"
 
 static bool window_bytes_is_valid(int64_t window_bytes)
 {
@@ -40,7 +31,8 @@ static int64_t windows_clipped_before(const mpiox_geometry *geometry, const mpio
 static int64_t set_windows(const mpiox_geometry *geometry, const mpiox_stripe_set *set, int64_t window_bytes)
 {
     if (set->count == 1) {
-        int64_t first = max64(set->offset, geometry->start), end = min64(set->offset + set->length, geometry->end);
+        int64_t first = mpiox_max(set->offset, geometry->start),
+                end = mpiox_min(set->offset + set->length, geometry->end);
         return (end - 1) / window_bytes - first / window_bytes + 1;
     }
     if (set->length <= window_bytes) {
@@ -48,15 +40,15 @@ static int64_t set_windows(const mpiox_geometry *geometry, const mpiox_stripe_se
         return (set->count - 1) / stripes + 1;
     }
     int64_t last = set->offset + (set->count - 1) * set->stride;
-    int64_t last_bytes = min64(set->length, geometry->end - last);
+    int64_t last_bytes = mpiox_min(set->length, geometry->end - last);
     return (set->count - 1) * ((set->length - 1) / window_bytes + 1) + (last_bytes - 1) / window_bytes + 1 -
            windows_clipped_before(geometry, set, window_bytes);
 }
 
 static int64_t emit(const mpiox_geometry *geometry, int64_t from, int64_t to, mpiox_extent *extent)
 {
-    extent->offset = max64(from, geometry->start);
-    extent->length = min64(to, geometry->end) - extent->offset;
+    extent->offset = mpiox_max(from, geometry->start);
+    extent->length = mpiox_min(to, geometry->end) - extent->offset;
     return 1;
 }
 
@@ -67,18 +59,19 @@ static int64_t set_window(const mpiox_geometry *geometry, const mpiox_stripe_set
     if (max < 1)
         return MPIOX_E_FULL;
     if (set->count == 1) {
-        int64_t from = (max64(set->offset, geometry->start) / window_bytes + index) * window_bytes;
-        return emit(geometry, max64(from, set->offset), min64(from + window_bytes, set->offset + set->length), extents);
+        int64_t from = (mpiox_max(set->offset, geometry->start) / window_bytes + index) * window_bytes;
+        return emit(geometry, mpiox_max(from, set->offset), mpiox_min(from + window_bytes, set->offset + set->length),
+                    extents);
     }
     if (set->length > window_bytes) {
         int64_t per_piece = (set->length - 1) / window_bytes + 1;
         index += windows_clipped_before(geometry, set, window_bytes);
         int64_t piece = set->offset + index / per_piece * set->stride;
         int64_t from = index % per_piece * window_bytes;
-        return emit(geometry, piece + from, piece + min64(from + window_bytes, set->length), extents);
+        return emit(geometry, piece + from, piece + mpiox_min(from + window_bytes, set->length), extents);
     }
     int64_t stripes = window_bytes / set->length, first = index * stripes;
-    int64_t n = min64(stripes, set->count - first);
+    int64_t n = mpiox_min(stripes, set->count - first);
     if (n > max)
         return MPIOX_E_FULL;
     int64_t offset = set->offset + first * set->stride;
@@ -147,7 +140,7 @@ static int64_t window_of(const mpiox_geometry *geometry, const mpiox_stripe_set 
                          int64_t piece, int64_t inner)
 {
     if (set->count == 1)
-        return (set->offset + inner) / window_bytes - max64(set->offset, geometry->start) / window_bytes;
+        return (set->offset + inner) / window_bytes - mpiox_max(set->offset, geometry->start) / window_bytes;
     if (set->length <= window_bytes)
         return piece / (window_bytes / set->length);
     return piece * ((set->length - 1) / window_bytes + 1) + inner / window_bytes -
@@ -172,13 +165,13 @@ int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t w
     const mpiox_geometry *geometry = &plan->geometry;
     const mpiox_domain *domain = &plan->domains[aggregator];
     const mpiox_stripe_set *stripes = &domain->sets[set];
-    from = max64(max64(from, geometry->start), stripes->offset);
-    to = min64(to, geometry->end);
+    from = mpiox_max(mpiox_max(from, geometry->start), stripes->offset);
+    to = mpiox_min(to, geometry->end);
     if (from >= to)
         return 0;
     const int64_t stride = stripes->count > 1 ? stripes->stride : stripes->length;
     int64_t low = (from - stripes->offset) / stride,
-            high = min64((to - 1 - stripes->offset) / stride, stripes->count - 1);
+            high = mpiox_min((to - 1 - stripes->offset) / stride, stripes->count - 1);
     int64_t low_inner = from - stripes->offset - low * stride;
     if (low_inner >= stripes->length) { /* in the gap behind that stripe */
         low++;
@@ -186,7 +179,7 @@ int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t w
     }
     if (low > high)
         return 0;
-    const int64_t high_inner = min64(to - 1 - stripes->offset - high * stride, stripes->length - 1);
+    const int64_t high_inner = mpiox_min(to - 1 - stripes->offset - high * stride, stripes->length - 1);
     const int64_t base = window_base(plan, domain, window_bytes, set);
     *first = base + window_of(geometry, stripes, window_bytes, low, low_inner);
     *last = base + window_of(geometry, stripes, window_bytes, high, high_inner) + 1;
@@ -200,7 +193,7 @@ int64_t mpiox_plan_window_extents_max(const mpiox_plan *plan, int64_t window_byt
         return MPIOX_E_ARG;
     if (store->strided_length == 0)
         return 1;
-    return max64(1, min64(window_bytes / store->strided_length, store->max_count));
+    return mpiox_max(1, mpiox_min(window_bytes / store->strided_length, store->max_count));
 }
 
 int mpiox_plan_prepare(mpiox_plan *plan, int64_t window_bytes)

@@ -202,6 +202,8 @@ int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
 /* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that
  * no source set keep the MPI library's own value. */
 int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info);
+/* Set a key of an info object to a number. */
+void mpiox_hints_put_number(MPI_Info info, const char *name, int64_t value);
 /* MPI_Info_get, under every MPI library; value has room for value_bytes, the null character included. An MPI code. */
 int mpiox_hints_info_get(MPI_Info info, const char *key, char *value, int value_bytes, int *found);
 

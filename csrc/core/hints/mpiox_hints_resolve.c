@@ -21,6 +21,7 @@
 #include "mpiox_hints_mca.h"
 #include "mpiox_hints_openmpi.h"
 #include "mpiox_hints_text.h"
+#include "mpiox_text.h"
 
 #define PREFIX "mpiox_"
 #define SITE_FILE "/etc/mpiio_ext.conf"
@@ -251,17 +252,10 @@ static void visit_cray(const char *name, const char *value, const char *where, v
 
 /* ---- sources ----------------------------------------------------------------------------------------------------- */
 
-static const char *environment(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
 /* The file that ROMIO_HINTS names; where it is not set, or the file cannot be read, the site's: as ROMIO does. */
 static FILE *open_romio(bool *by_site, scan *pass)
 {
-    const char *file = environment("ROMIO_HINTS");
+    const char *file = mpiox_text_variable("ROMIO_HINTS");
     FILE *stream = file != NULL ? fopen(file, "re") : NULL;
     char message[LINE_BYTES];
 
@@ -280,14 +274,15 @@ static void scan_romio(FILE *stream, bool by_site, scan *pass)
     if (stream == NULL)
         return;
     pass->source = by_site ? MPIOX_HINT_ROMIO_SITE : MPIOX_HINT_ROMIO;
-    mpiox_hints_scan_romio(stream, by_site ? ROMIO_SITE_FILE : environment("ROMIO_HINTS"), visit, report_once, pass);
+    mpiox_hints_scan_romio(stream, by_site ? ROMIO_SITE_FILE : mpiox_text_variable("ROMIO_HINTS"), visit, report_once,
+                           pass);
     fclose(stream);
 }
 
 /* What is weaker than MPI_Info. */
 static void scan_weak(const char *path, scan *pass)
 {
-    const char *file = environment("MPIOX_SITE_FILE");
+    const char *file = mpiox_text_variable("MPIOX_SITE_FILE");
     bool by_site;
     FILE *romio = open_romio(&by_site, pass);
 
@@ -306,8 +301,8 @@ static void scan_weak(const char *path, scan *pass)
 
 static void scan_strong(const char *path, scan *pass)
 {
-    const char *file = environment("MPIOX_HINTS_FILE"), *text = environment("MPIOX_HINTS"),
-               *cray = environment("MPICH_MPIIO_HINTS");
+    const char *file = mpiox_text_variable("MPIOX_HINTS_FILE"), *text = mpiox_text_variable("MPIOX_HINTS"),
+               *cray = mpiox_text_variable("MPICH_MPIIO_HINTS");
 
     pass->source = MPIOX_HINT_CRAY;
     if (cray != NULL)
@@ -329,12 +324,12 @@ static void scan_default_variables(scan *pass)
     } defaults[] = {{"MPIOX_STATS", "mpiox_stats"}, {"MPIOX_RANKS_PER_NODE", "mpiox_ranks_per_node"}};
 
     pass->source = MPIOX_HINT_DEFAULT;
-    if (environment("MPIOX_STATS_FILE") != NULL)
+    if (mpiox_text_variable("MPIOX_STATS_FILE") != NULL)
         visit("mpiox_stats", "true", "MPIOX_STATS_FILE", pass);
-    if (environment("MPIOX_REPORT_STATS") != NULL)
+    if (mpiox_text_variable("MPIOX_REPORT_STATS") != NULL)
         visit("mpiox_stats", "true", "MPIOX_REPORT_STATS", pass);
     for (size_t i = 0; i < sizeof defaults / sizeof defaults[0]; i++) {
-        const char *value = environment(defaults[i].variable);
+        const char *value = mpiox_text_variable(defaults[i].variable);
 
         if (value != NULL)
             visit(defaults[i].hint, value, defaults[i].variable, pass);
@@ -500,4 +495,12 @@ int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info)
             return MPIOX_E_MPI;
     }
     return MPIOX_OK;
+}
+
+void mpiox_hints_put_number(MPI_Info info, const char *name, int64_t value)
+{
+    char text[24];
+
+    snprintf(text, sizeof text, "%lld", (long long)value);
+    PMPI_Info_set(info, name, text);
 }

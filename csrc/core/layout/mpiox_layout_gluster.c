@@ -14,11 +14,6 @@
 
 #include "mpiox_layout_span.h"
 
-static mpiox_span span_of(const void *text, int64_t bytes)
-{
-    return (mpiox_span){text, text == NULL || bytes < 0 ? 0 : bytes};
-}
-
 /* "(brick):host:path", what stands behind POSIX; old releases leave the brick out. */
 static void parse_brick(mpiox_span token, mpiox_layout_brick *visit, void *context)
 {
@@ -47,7 +42,7 @@ static void parse_layer(mpiox_span token, mpiox_layout_pathinfo *out)
 int mpiox_layout_parse_pathinfo(const void *text, int64_t text_bytes, mpiox_layout_brick *visit, void *context,
                                 mpiox_layout_pathinfo *out)
 {
-    mpiox_span rest = span_of(text, text_bytes);
+    mpiox_span rest = mpiox_span_of(text, text_bytes);
     mpiox_layout_pathinfo found = {.bricks = 0};
     while (rest.bytes > 0) {
         mpiox_span_cut(&rest, '<');
@@ -73,7 +68,7 @@ int64_t mpiox_layout_parse_gluster_size(const char *text, int64_t text_bytes)
         const char *name;
         int shift;
     } units[] = {{"", 0}, {"B", 0}, {"KB", 10}, {"K", 10}, {"MB", 20}, {"M", 20}, {"GB", 30}, {"G", 30}, {"TB", 40}};
-    mpiox_span span = mpiox_span_trim(span_of(text, text_bytes));
+    mpiox_span span = mpiox_span_trim(mpiox_span_of(text, text_bytes));
     int64_t digits = 0, value;
     while (digits < span.bytes && span.at[digits] >= '0' && span.at[digits] <= '9')
         digits++;
@@ -135,7 +130,7 @@ static void parse_option(mpiox_span line, layer *l)
 
 int mpiox_layout_parse_volume(const void *text, int64_t text_bytes, mpiox_layout_volume *out)
 {
-    mpiox_span rest = span_of(text, text_bytes);
+    mpiox_span rest = mpiox_span_of(text, text_bytes);
     mpiox_layout_volume found = {.subvolumes = 1};
     layer l = {.type = {NULL, 0}};
     while (rest.bytes > 0) {

@@ -12,14 +12,9 @@
 
 #include "mpiox_layout_span.h"
 
-static mpiox_span span_of(const void *text, int64_t bytes)
-{
-    return (mpiox_span){text, text == NULL || bytes < 0 ? 0 : bytes};
-}
-
 int64_t mpiox_layout_parse_fdinfo(const void *text, int64_t text_bytes)
 {
-    mpiox_span rest = span_of(text, text_bytes);
+    mpiox_span rest = mpiox_span_of(text, text_bytes);
     while (rest.bytes > 0) {
         mpiox_span line = mpiox_span_cut(&rest, '\n');
         int64_t number;
@@ -53,7 +48,7 @@ static int parse_mount(mpiox_span line, mpiox_layout_mount *out)
 
 int mpiox_layout_parse_mountinfo(const void *text, int64_t text_bytes, int64_t mount, mpiox_layout_mount *out)
 {
-    mpiox_span rest = span_of(text, text_bytes);
+    mpiox_span rest = mpiox_span_of(text, text_bytes);
     while (rest.bytes > 0) {
         mpiox_span line = mpiox_span_cut(&rest, '\n');
         int64_t number;
@@ -99,7 +94,7 @@ static void parse_nfs(mpiox_span rest, mpiox_layout_nfs *out)
 
 int mpiox_layout_parse_mountstats(const void *text, int64_t text_bytes, const char *point, mpiox_layout_nfs *out)
 {
-    mpiox_span rest = span_of(text, text_bytes);
+    mpiox_span rest = mpiox_span_of(text, text_bytes);
     int rc = MPIOX_E_ARG;
     while (rest.bytes > 0) {
         mpiox_span line = mpiox_span_cut(&rest, '\n');

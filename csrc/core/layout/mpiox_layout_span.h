@@ -5,12 +5,19 @@
 #define MPIOX_LAYOUT_SPAN_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct mpiox_span {
     const char *at; /* not NUL-terminated */
     int64_t bytes;
 } mpiox_span;
+
+/* All of a text; NULL or a negative length: nothing. */
+static inline mpiox_span mpiox_span_of(const void *text, int64_t bytes)
+{
+    return (mpiox_span){text, text == NULL || bytes < 0 ? 0 : bytes};
+}
 
 /* Cut the part before the first `delimiter` off *rest and return it; all of it, where there is none. */
 mpiox_span mpiox_span_cut(mpiox_span *rest, char delimiter);

@@ -18,6 +18,7 @@
 #include "mpiox_segment.h"
 #include "mpiox_stats_identity.h"
 #include "mpiox_text.h"
+#include "mpiox_wait.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool begun;
@@ -185,7 +186,7 @@ mpiox_live_counters *mpiox_live_open(const char *path)
 
         if (file != NULL) {
             put_path(file->path, path);
-            atomic_store_explicit(&file->opened_ns, mpiox_stats_now_ns(), memory_order_relaxed);
+            atomic_store_explicit(&file->opened_ns, mpiox_wall_ns(), memory_order_relaxed);
         } else {
             atomic_fetch_add_explicit(&page->unlisted, 1, memory_order_relaxed);
         }

@@ -2,6 +2,7 @@
  * mpiox_stats_identity.c - the ID of a run, and other fields that identify the run of a line of statistics.
  */
 #include "mpiox_stats_identity.h"
+#include "mpiox_wait.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -18,22 +19,14 @@ static char run_id[MPIOX_STATS_RUN_BYTES];
 static bool adopted, agreed;
 static int64_t loaded_ns;
 
-int64_t mpiox_stats_now_ns(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 double mpiox_stats_now(void)
 {
-    return 1e-9 * (double)mpiox_stats_now_ns();
+    return 1e-9 * (double)mpiox_wall_ns();
 }
 
 __attribute__((constructor)) static void note_start(void)
 {
-    loaded_ns = mpiox_stats_now_ns();
+    loaded_ns = mpiox_wall_ns();
 }
 
 /* Under the lock. Without random numbers: clock and process, which no other process of this node has. */
@@ -42,7 +35,7 @@ static void make_run_id(void)
     uint64_t bits[2];
 
     if (getrandom(bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) {
-        bits[0] = (uint64_t)mpiox_stats_now_ns();
+        bits[0] = (uint64_t)mpiox_wall_ns();
         bits[1] = (uint64_t)getpid() << 32 ^ (uint64_t)gethostid();
     }
     bits[0] = (bits[0] & ~UINT64_C(0xf000)) | UINT64_C(0x4000);     /* version 4: random */

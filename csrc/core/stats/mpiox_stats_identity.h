@@ -31,6 +31,5 @@ void mpiox_stats_identity_get(mpiox_stats_identity *out); /* of this process */
 /* Another process's ID. by_all: all processes of the job get it now. */
 void mpiox_stats_identity_adopt(const char *run, bool by_all);
 double mpiox_stats_now(void);
-int64_t mpiox_stats_now_ns(void);
 
 #endif

@@ -274,7 +274,7 @@ int mpiox_storage_staging_guard(const char *staging)
     return -1;
 }
 
-static bool is_there(const char *path)
+bool mpiox_storage_staging_is_there(const char *path)
 {
     struct stat status;
     return lstat(path, &status) == 0;
@@ -323,11 +323,11 @@ int mpiox_storage_staging_set_aside(const char *staging, char *aside, size_t byt
         if (number > ASIDE_MOST || !aside_name(staging, number++, aside, bytes) || !parts_name(aside, other) ||
             !parts_name(staging, parts))
             return ENAMETOOLONG;
-    } while (is_there(aside));
+    } while (mpiox_storage_staging_is_there(aside));
     int code = 0;
-    if (is_there(parts) || !is_there(other)) {
+    if (mpiox_storage_staging_is_there(parts) || !mpiox_storage_staging_is_there(other)) {
         code = look_for_owners(staging);
-        if (code == 0 && is_there(other))
+        if (code == 0 && mpiox_storage_staging_is_there(other))
             code = unlink(other) == 0 ? 0 : errno; /* of a file that is gone */
         if (code == 0)
             code = mpiox_storage_give_name(parts, other);
@@ -387,8 +387,8 @@ void mpiox_storage_staging_remove_empty(const char *staging)
 {
     char parts[PATH_MAX];
     struct stat status;
-    if (parts_name(staging, parts) && !is_there(parts) && lstat(staging, &status) == 0 && S_ISREG(status.st_mode) &&
-        status.st_size == 0)
+    if (parts_name(staging, parts) && !mpiox_storage_staging_is_there(parts) && lstat(staging, &status) == 0 &&
+        S_ISREG(status.st_mode) && status.st_size == 0)
         unlink(staging);
 }
 

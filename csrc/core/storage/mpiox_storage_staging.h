@@ -24,6 +24,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Does anything have this name, a dangling link included? */
+bool mpiox_storage_staging_is_there(const char *path);
 /* The staging name of a path, or the path of a staging name. False: it is too long, or no staging name. */
 bool mpiox_storage_staging_name(const char *path, char *staging, size_t bytes);
 bool mpiox_storage_staging_final(const char *staging, char *path, size_t bytes);

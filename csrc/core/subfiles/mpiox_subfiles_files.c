@@ -20,6 +20,7 @@
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
 #include "mpiox_subfiles_files.h"
+#include "mpiox_text.h"
 
 static const char head_line[] = "mpiio_ext subfiles ", suffix[] = ".subfiles";
 
@@ -35,16 +36,10 @@ enum {
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 
-static const char *base_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    return slash != NULL ? slash + 1 : path;
-}
-
 bool mpiox_subfiles_path(const mpiox_subfiles *subfiles, int32_t subfile, char *path, int64_t bytes)
 {
     const char *name = subfiles->names[subfile], *index = subfiles->index;
-    const int folder = name[0] == '/' ? 0 : (int)(base_of(index) - index);
+    const int folder = name[0] == '/' ? 0 : (int)(mpiox_text_base_name(index) - index);
     return snprintf(path, (size_t)bytes, "%.*s%s", folder, index, name) < bytes;
 }
 
@@ -138,7 +133,7 @@ bool mpiox_subfiles_is_open_index(const char *path, int fd)
  * has the first subfile. 0 or ENOMEM. */
 static int follow_folder(mpiox_subfiles *subfiles)
 {
-    const char *name = base_of(subfiles->index), *first = base_of(subfiles->names[0]);
+    const char *name = mpiox_text_base_name(subfiles->index), *first = mpiox_text_base_name(subfiles->names[0]);
     const size_t room = strlen(name) + NAME_ROOM, length = strlen(name);
     char path[PATH_MAX];
     struct stat status;
@@ -153,7 +148,7 @@ static int follow_folder(mpiox_subfiles *subfiles)
     if (text == NULL)
         return ENOMEM;
     for (int32_t i = 0; i < subfiles->count; i++) {
-        snprintf(text + room * (size_t)i, room, "%s%s/%s", name, suffix, base_of(subfiles->names[i]));
+        snprintf(text + room * (size_t)i, room, "%s%s/%s", name, suffix, mpiox_text_base_name(subfiles->names[i]));
         subfiles->names[i] = text + room * (size_t)i;
     }
     free(subfiles->text);
@@ -283,7 +278,7 @@ static int write_new(const char *path, const char *text, const struct stat *like
  * then, so that what somebody has left who was killed goes with it. */
 static int put_index(const mpiox_subfiles *subfiles, const char *path, bool made, bool alone)
 {
-    const char *name = base_of(path);
+    const char *name = mpiox_text_base_name(path);
     char temporary[PATH_MAX];
     struct stat before;
     if (strlen(name) + 32 > NAME_MAX ||
@@ -422,7 +417,7 @@ static int make_subfiles(const mpiox_subfiles *subfiles, const mpiox_subfiles_pl
 /* For a path whose last component need not be there. NULL with errno. */
 static char *absolute(const char *path)
 {
-    const char *name = base_of(path);
+    const char *name = mpiox_text_base_name(path);
     char folder[PATH_MAX], *real, *out = NULL;
     if ((size_t)snprintf(folder, sizeof folder, "%.*s", (int)(name - path), path) >= sizeof folder) {
         errno = ENAMETOOLONG;
@@ -495,10 +490,10 @@ int mpiox_subfiles_create(const char *path, const char *name, int32_t count, int
     *out = (mpiox_subfiles){.unit = unit, .size = -1, .writers = 1, .count = count};
     if (lstat(path, &status) == 0)
         return EEXIST;
-    if (strlen(base_of(name)) > MPIOX_SUBFILES_NAME_MOST)
+    if (strlen(mpiox_text_base_name(name)) > MPIOX_SUBFILES_NAME_MOST)
         return ENAMETOOLONG;
     out->index = absolute(path);
-    const int code = out->index != NULL ? create(out, base_of(name), places, guard) : errno;
+    const int code = out->index != NULL ? create(out, mpiox_text_base_name(name), places, guard) : errno;
     if (code != 0)
         mpiox_subfiles_free(out);
     return code;
@@ -690,8 +685,8 @@ static int publish(mpiox_subfiles *subfiles, const char *path, bool locked)
 /* `name` in the folder of the index. */
 static bool beside(const mpiox_subfiles *subfiles, const char *name, char path[PATH_MAX])
 {
-    const int folder = (int)(base_of(subfiles->index) - subfiles->index);
-    return snprintf(path, PATH_MAX, "%.*s%s", folder, subfiles->index, base_of(name)) < PATH_MAX;
+    const int folder = (int)(mpiox_text_base_name(subfiles->index) - subfiles->index);
+    return snprintf(path, PATH_MAX, "%.*s%s", folder, subfiles->index, mpiox_text_base_name(name)) < PATH_MAX;
 }
 
 int mpiox_subfiles_publish(const char *hidden, const char *name)

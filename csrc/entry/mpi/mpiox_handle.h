@@ -112,7 +112,7 @@ static inline double mpiox_handle_note_begin(mpiox_handle *handle, bool write)
     int_least64_t none = 0;
 
     if (handle && handle->timed && atomic_load_explicit(&handle->first_ns[write], memory_order_relaxed) == 0)
-        atomic_compare_exchange_strong(&handle->first_ns[write], &none, mpiox_stats_now_ns());
+        atomic_compare_exchange_strong(&handle->first_ns[write], &none, mpiox_wall_ns());
     return mpiox_handle_now(handle);
 }
 
@@ -122,7 +122,7 @@ static inline void mpiox_handle_note_end(mpiox_handle *handle, bool write, doubl
     if (!handle || !handle->timed)
         return;
     mpiox_handle_spent(handle, write ? MPIOX_SPENT_WRITE : MPIOX_SPENT_READ, begun);
-    const int_least64_t now = mpiox_stats_now_ns();
+    const int_least64_t now = mpiox_wall_ns();
     int_least64_t last = atomic_load_explicit(&handle->last_ns[write], memory_order_relaxed);
 
     while (last < now && !atomic_compare_exchange_weak(&handle->last_ns[write], &last, now))

@@ -20,14 +20,6 @@
 
 enum { VALUE_BYTES = 1024, KEY_BYTES = MPI_MAX_INFO_KEY + 1 };
 
-static void set_number(MPI_Info info, const char *name, int64_t value)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    PMPI_Info_set(info, name, text);
-}
-
 /* ROMIO's list names ranks of its own choice, which have nothing to do while this library carries collectives out. */
 static void set_aggregators(MPI_Info info, const mpiox_collective *collective)
 {
@@ -55,8 +47,8 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
         return result;
     mpiox_hints_to_info(&handle->hints, *info_used);
     if (mpiox_service_wanted(&handle->hints))
-        set_number(*info_used, "mpiox_delegates",
-                   handle->forwarded != NULL ? mpiox_forwarded_count(handle->forwarded) : 0);
+        mpiox_hints_put_number(*info_used, "mpiox_delegates",
+                               handle->forwarded != NULL ? mpiox_forwarded_count(handle->forwarded) : 0);
     if (handle->forwarded != NULL)
         mpiox_forwarded_to_info(handle->forwarded, *info_used);
     else
@@ -64,13 +56,13 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
     mpiox_opener_to_info(handle->opener, *info_used, handle->opener != NULL ? handle->file->layout.servers : 0,
                          handle->opener != NULL ? handle->file->layout.stripe_size : 0);
     if (handle->file != NULL) { /* what the library's own choices came to */
-        set_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
-        set_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
+        mpiox_hints_put_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
+        mpiox_hints_put_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
         set_aggregators(*info_used, handle->collective);
         if (handle->file->layout.stripe_known) /* PnetCDF aligns its arrays to it */
-            set_number(*info_used, "striping_unit", handle->file->layout.stripe_size);
+            mpiox_hints_put_number(*info_used, "striping_unit", handle->file->layout.stripe_size);
         if (handle->file->layout.stripe_count > 0) /* a number that nobody has said is none to tell */
-            set_number(*info_used, "striping_factor", handle->file->layout.servers);
+            mpiox_hints_put_number(*info_used, "striping_factor", handle->file->layout.servers);
     }
     return result;
 }
@@ -79,9 +71,9 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
 
 static bool is_on(const char *variable)
 {
-    const char *value = getenv(variable);
+    const char *value = mpiox_text_variable(variable);
 
-    return value != NULL && value[0] != '\0' && !mpiox_text_is_off(value);
+    return value != NULL && !mpiox_text_is_off(value);
 }
 
 static int compare_keys(const void *a, const void *b)

@@ -2,6 +2,7 @@
  * mpiox_mpi_print.c - where statistics are printed. See mpiox_mpi_print.h.
  */
 #include "mpiox_mpi_print.h"
+#include "mpiox_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -62,17 +63,10 @@ static void put(const mpiox_stats *stats, const mpiox_stats_subject *about, form
     free(text);
 }
 
-const char *mpiox_mpi_variable(const char *name)
-{
-    const char *value = getenv(name);
-
-    return value != NULL && value[0] != '\0' ? value : NULL;
-}
-
 void mpiox_mpi_print(const mpiox_stats *stats, const mpiox_stats_subject *subject, mpiox_stats_level level)
 {
     static form *const json[] = {mpiox_stats_json}, *const texts[] = {mpiox_stats_line, mpiox_stats_table};
-    const char *file = mpiox_mpi_variable("MPIOX_STATS_FILE"), *page = mpiox_mpi_variable("MPIOX_REPORT_STATS");
+    const char *file = mpiox_text_variable("MPIOX_STATS_FILE"), *page = mpiox_text_variable("MPIOX_REPORT_STATS");
     const bool full = level == MPIOX_STATS_FULL || level == MPIOX_STATS_ON;
     mpiox_stats_subject whole = *subject, *about = &whole;
     mpiox_stats_identity identity;
@@ -81,7 +75,7 @@ void mpiox_mpi_print(const mpiox_stats *stats, const mpiox_stats_subject *subjec
     whole.identity = &identity;
     if (page != NULL)
         put(stats, about, json, 1, "\n", page);
-    if (page != NULL && file == NULL && mpiox_mpi_variable("MPIOX_STATS") == NULL)
+    if (page != NULL && file == NULL && mpiox_text_variable("MPIOX_STATS") == NULL)
         return;
     if (file != NULL || level == MPIOX_STATS_JSON)
         put(stats, about, json, 1, "\n", file);

@@ -18,6 +18,5 @@ typedef struct mpiox_mpi_hints { /* the hints of one file that are not defaults 
 
 void mpiox_mpi_hint_texts(const mpiox_hints *hints, mpiox_mpi_hints *out); /* with who has set each */
 void mpiox_mpi_print(const mpiox_stats *stats, const mpiox_stats_subject *subject, mpiox_stats_level level);
-const char *mpiox_mpi_variable(const char *name); /* of the environment; NULL where it is empty, too */
 
 #endif

@@ -19,6 +19,7 @@
 #include "mpiox_forwarded.h"
 #include "mpiox_mpi_print.h"
 #include "mpiox_mpi_reduce.h"
+#include "mpiox_text.h"
 #include "mpiox_witness.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -124,8 +125,8 @@ static mpiox_stats_level run_level(void)
 {
     mpiox_hints hints;
 
-    if (mpiox_mpi_variable("MPIOX_STATS") == NULL && mpiox_mpi_variable("MPIOX_STATS_FILE") == NULL &&
-        mpiox_mpi_variable("MPIOX_REPORT_STATS") == NULL)
+    if (mpiox_text_variable("MPIOX_STATS") == NULL && mpiox_text_variable("MPIOX_STATS_FILE") == NULL &&
+        mpiox_text_variable("MPIOX_REPORT_STATS") == NULL)
         return MPIOX_STATS_OFF;
     mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
     return hints.stats;
@@ -175,7 +176,7 @@ static void report_alone(int rank)
     subject.delegates = mpiox_mpi_own_delegates(&delegates) ? &delegates : NULL;
     mpiox_mpi_print(&reported, &subject, level);
     if (without_files && level != MPIOX_STATS_JSON && !mpiox_witness_is_there() &&
-        mpiox_mpi_variable("MPIOX_REPORT_STATS") == NULL)
+        mpiox_text_variable("MPIOX_REPORT_STATS") == NULL)
         fputs("mpiio_ext: rank 0 opened no file through this library; why: mpiio-ext doctor -- PROGRAM\n", stderr);
 }
 

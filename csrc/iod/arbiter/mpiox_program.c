@@ -1,5 +1,6 @@
 /* mpiox_program.c - the name of the program: mpiox_program.h. */
 #include "mpiox_program.h"
+#include "mpiox_text.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -17,13 +18,6 @@ static const char *next_word(const char *word, const char *end)
     const char *nul = memchr(word, '\0', (size_t)(end - word));
 
     return nul != NULL && nul + 1 < end ? nul + 1 : NULL;
-}
-
-static const char *file_name(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-
-    return slash != NULL ? slash + 1 : path;
 }
 
 static bool is_python(const char *name)
@@ -49,7 +43,7 @@ static const char *of_python(const char *word, const char *end)
         if (strcmp(word, "-c") == 0 || strcmp(word, "-") == 0)
             return NULL;
         if (word[0] != '-')
-            return file_name(word);
+            return mpiox_text_base_name(word);
         if (strcmp(word, "-m") == 0 || strcmp(word, "-W") == 0 || strcmp(word, "-X") == 0 ||
             strcmp(word, "--check-hash-based-pycs") == 0) {
             word = next_word(word, end);
@@ -67,7 +61,7 @@ void mpiox_program_name(const char *words, size_t bytes, char *name, size_t name
     bytes = bytes < WORDS_BYTES ? bytes : WORDS_BYTES;
     memcpy(copy, words, bytes);
     copy[bytes] = '\0';
-    const char *executable = file_name(copy);
+    const char *executable = mpiox_text_base_name(copy);
     const char *inner = is_python(executable) ? of_python(copy, copy + bytes) : NULL;
     const char *found = inner != NULL && inner[0] != '\0' ? inner : executable;
     size_t length = strlen(found);

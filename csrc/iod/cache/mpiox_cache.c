@@ -196,13 +196,6 @@ void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end)
     }
 }
 
-int64_t mpiox_cache_time_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_REALTIME, &now);
-    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
 int64_t mpiox_cache_changed_ns(const struct stat *status)
 {
     return (int64_t)status->st_mtim.tv_sec * 1000000000 + status->st_mtim.tv_nsec;
@@ -210,7 +203,7 @@ int64_t mpiox_cache_changed_ns(const struct stat *status)
 
 void mpiox_cache_begin_write(mpiox_file_record *record)
 {
-    atomic_store(&record->begun_ns, mpiox_cache_time_ns());
+    atomic_store(&record->begun_ns, mpiox_wall_ns());
 }
 
 /* In this order: who is killed between leaves begun_ns. */

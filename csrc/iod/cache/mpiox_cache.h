@@ -338,8 +338,6 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache);
 struct mpiox_cache_family;
 int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool force,
                             const struct mpiox_cache_family *family);
-/* Are there copies of closed files whose originals are not in the file? */
-bool mpiox_cache_has_copies(const mpiox_cache *cache);
 
 /* ---- errors of a file (mpiox_cache_errors.c) --------------------------------------------------------------------- */
 
@@ -372,7 +370,6 @@ void mpiox_cache_begin_write(mpiox_file_record *record);
 /* It looks like this. begun: record->begun_ns, read before that was looked at, while no write was under way. */
 void mpiox_cache_see(mpiox_file_record *record, const struct stat *status, int64_t begun);
 int64_t mpiox_cache_changed_ns(const struct stat *status); /* when the file was changed last */
-int64_t mpiox_cache_time_ns(void);                         /* of CLOCK_REALTIME */
 
 /* ---- frames (mpiox_frame.c) -------------------------------------------------------------------------------------- */
 

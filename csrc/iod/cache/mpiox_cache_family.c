@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "mpiox_segment_guard.h"
+#include "mpiox_integer.h"
 
 enum { SECOND_NS = 1000000000 };
 
@@ -156,16 +157,11 @@ static mpiox_file_record *same_file(const mpiox_cache_member *member, const mpio
     return NULL;
 }
 
-static int64_t most(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
 static int64_t alive_ns(const mpiox_cache_family *family)
 {
     int64_t alive = 0;
     for (int32_t i = 0; i < family->count; i++)
-        alive = most(alive, atomic_load(&family->members[i].cache.header->alive_ns));
+        alive = mpiox_max(alive, atomic_load(&family->members[i].cache.header->alive_ns));
     return alive;
 }
 
@@ -180,9 +176,9 @@ bool mpiox_cache_family_is_changed(const mpiox_cache_family *family, const mpiox
         for (int32_t next = 0; (at = same_file(&family->members[i], record, &next)) != NULL;) {
             const int64_t then = atomic_load(&at->seen_ns);
             bytes = then > seen ? atomic_load(&at->seen_bytes)
-                                : (then == seen ? most(bytes, atomic_load(&at->seen_bytes)) : bytes);
-            seen = most(seen, then);
-            begun = most(begun, atomic_load(&at->begun_ns));
+                                : (then == seen ? mpiox_max(bytes, atomic_load(&at->seen_bytes)) : bytes);
+            seen = mpiox_max(seen, then);
+            begun = mpiox_max(begun, atomic_load(&at->begun_ns));
             others |= (atomic_load(&at->flags) & MPIOX_FILE_PAST) != 0;
         }
     }
@@ -209,7 +205,7 @@ static struct timespec time_of(int64_t ns)
 void mpiox_cache_family_end_write(const mpiox_cache_family *family, const mpiox_file_record *record, int fd,
                                   int64_t found_ns)
 {
-    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, time_of(most(found_ns, alive_ns(family)))};
+    const struct timespec times[2] = {{.tv_nsec = UTIME_OMIT}, time_of(mpiox_max(found_ns, alive_ns(family)))};
     struct stat status;
     if (!family->complete)
         (void)futimens(fd, times); /* where it is another user's file, it is refused on the other nodes */

@@ -33,6 +33,8 @@ void mpiox_cache_keep_hidden(const mpiox_cache *cache);
 void mpiox_cache_end_hidden(const mpiox_cache *cache);
 /* Files that a next job has set aside have another hidden name now: the records get it. */
 void mpiox_cache_find_hidden(const mpiox_cache *cache);
+/* Does the cache have copies of closed files whose originals are not in the file? */
+bool mpiox_cache_has_copies(const mpiox_cache *cache);
 /* Copies whose originals are not in their files stand for these from now on. */
 void mpiox_cache_take_copies(const mpiox_cache *cache);
 

@@ -120,7 +120,6 @@ int mpiox_cache_format(void *base, const mpiox_cache_geometry *geometry, int del
 {
     mpiox_cache_header *header = base;
     const layout at = lay_out(geometry, geometry->frames);
-    struct timespec now;
     if (geometry->frames < 1 || at.total_bytes > geometry->cap_bytes)
         return MPIOX_E_ARG;
     header->geometry = *geometry;
@@ -136,9 +135,8 @@ int mpiox_cache_format(void *base, const mpiox_cache_geometry *geometry, int del
     header->delegates = delegates;
     header->pid = getpid();
     (void)gethostname(header->host, sizeof header->host - 1);
-    clock_gettime(CLOCK_REALTIME, &now);
-    header->started = (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
-    atomic_store(&header->alive_ns, mpiox_cache_time_ns());
+    header->started = 1e-9 * (double)mpiox_wall_ns();
+    atomic_store(&header->alive_ns, mpiox_wall_ns());
     if (make_mutexes(header) != MPIOX_OK)
         return MPIOX_E_UNSUPPORTED;
     point(base, out);

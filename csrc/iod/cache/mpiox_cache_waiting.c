@@ -17,13 +17,6 @@ void mpiox_cache_set_patience(const mpiox_cache_patience *patience)
     own = *patience;
 }
 
-static int64_t now_us(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_REALTIME, &t);
-    return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* No entry is free: the wait is not shown. */
 static void show(const mpiox_cache *cache, mpiox_cache_wait *wait, int32_t op, int32_t file, int64_t page)
 {
@@ -38,7 +31,7 @@ static void show(const mpiox_cache *cache, mpiox_cache_wait *wait, int32_t op, i
         atomic_store(&waiter->op, op);
         atomic_store(&waiter->file, file);
         atomic_store(&waiter->page, page);
-        atomic_store(&waiter->since_us, now_us() - (int64_t)(wait->seconds * 1e6));
+        atomic_store(&waiter->since_us, mpiox_wall_ns() / 1000 - (int64_t)(wait->seconds * 1e6));
         atomic_store(&waiter->pid, getpid());
         wait->entry = i + 1;
     }

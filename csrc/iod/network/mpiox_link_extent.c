@@ -1,15 +1,12 @@
 /* mpiox_link_extent.c - see mpiox_link_extent.h. */
 #include "mpiox_link_extent.h"
-
-static bool is_within(int64_t value, int64_t low, int64_t high)
-{
-    return value >= low && value <= high;
-}
+#include "mpiox_integer.h"
 
 int mpiox_link_check_filter(const mpiox_link_filter *filter)
 {
-    const bool fine = is_within(filter->unit_bytes, 1, MPIOX_LINK_MAX_OFFSET) &&
-                      is_within(filter->ranges, 1, MPIOX_FILE_RANGES) && is_within(filter->delegate, 0, INT16_MAX);
+    const bool fine = mpiox_is_within(filter->unit_bytes, 1, MPIOX_LINK_MAX_OFFSET) &&
+                      mpiox_is_within(filter->ranges, 1, MPIOX_FILE_RANGES) &&
+                      mpiox_is_within(filter->delegate, 0, INT16_MAX);
     return fine ? MPIOX_OK : MPIOX_E_CORRUPT;
 }
 
@@ -19,9 +16,9 @@ static bool has_offsets_in_range(const mpiox_typemap *view, int64_t origin, int6
     const int64_t size = mpiox_typemap_size(view);
     int64_t reach;
     if (size <= 0 || !mpiox_typemap_is_monotonic(view) ||
-        !is_within(mpiox_typemap_extent(view), 0, MPIOX_LINK_MAX_OFFSET) ||
-        !is_within(mpiox_typemap_true_lb(view), -MPIOX_LINK_MAX_OFFSET, MPIOX_LINK_MAX_OFFSET) ||
-        !is_within(mpiox_typemap_true_ub(view), -MPIOX_LINK_MAX_OFFSET, MPIOX_LINK_MAX_OFFSET))
+        !mpiox_is_within(mpiox_typemap_extent(view), 0, MPIOX_LINK_MAX_OFFSET) ||
+        !mpiox_is_within(mpiox_typemap_true_lb(view), -MPIOX_LINK_MAX_OFFSET, MPIOX_LINK_MAX_OFFSET) ||
+        !mpiox_is_within(mpiox_typemap_true_ub(view), -MPIOX_LINK_MAX_OFFSET, MPIOX_LINK_MAX_OFFSET))
         return false;
     if (__builtin_mul_overflow((end - 1) / size, mpiox_typemap_extent(view), &reach) || reach > MPIOX_LINK_MAX_OFFSET)
         return false;
@@ -31,8 +28,8 @@ static bool has_offsets_in_range(const mpiox_typemap *view, int64_t origin, int6
 
 int mpiox_link_check_range(const mpiox_typemap *view, int64_t origin, int64_t position, int64_t length)
 {
-    if (!is_within(origin, -MPIOX_LINK_MAX_OFFSET, MPIOX_LINK_MAX_OFFSET) ||
-        !is_within(position, 0, MPIOX_LINK_MAX_OFFSET) || !is_within(length, 1, MPIOX_LINK_MAX_OFFSET))
+    if (!mpiox_is_within(origin, -MPIOX_LINK_MAX_OFFSET, MPIOX_LINK_MAX_OFFSET) ||
+        !mpiox_is_within(position, 0, MPIOX_LINK_MAX_OFFSET) || !mpiox_is_within(length, 1, MPIOX_LINK_MAX_OFFSET))
         return MPIOX_E_CORRUPT;
     const int64_t end = position + length;
     const bool fine = view != NULL ? has_offsets_in_range(view, origin, position, end)

@@ -1,5 +1,6 @@
 /* mpiox_link_message.c - see mpiox_link_message.h. */
 #include "mpiox_link_message.h"
+#include "mpiox_integer.h"
 
 #include <string.h>
 
@@ -11,11 +12,6 @@ _Static_assert(sizeof(mpiox_link_call_body) ==
 
 static const int64_t max_bytes = INT64_C(1) << 30; /* of the data of one message; ours are far smaller */
 
-static bool is_within(int64_t value, int64_t low, int64_t high)
-{
-    return value >= low && value <= high;
-}
-
 int mpiox_link_check_head(const mpiox_link_message *head)
 {
     static const int64_t record_bytes = sizeof(mpiox_link_record);
@@ -26,21 +22,21 @@ int mpiox_link_check_head(const mpiox_link_message *head)
         fine = fine && bytes == sizeof(mpiox_link_call_body);
         break;
     case MPIOX_LINK_VIEW:
-        fine = fine && is_within(head->arg[0], 0, MPIOX_LINK_VIEWS - 1) && is_within(bytes, 8, MPIOX_LINK_BLOB_BYTES) &&
-               bytes % 8 == 0;
+        fine = fine && mpiox_is_within(head->arg[0], 0, MPIOX_LINK_VIEWS - 1) &&
+               mpiox_is_within(bytes, 8, MPIOX_LINK_BLOB_BYTES) && bytes % 8 == 0;
         break;
     case MPIOX_LINK_FILTER:
-        fine = fine && is_within(head->arg[0], 0, MPIOX_LINK_FILTERS - 1) && bytes == sizeof(mpiox_link_filter);
+        fine = fine && mpiox_is_within(head->arg[0], 0, MPIOX_LINK_FILTERS - 1) && bytes == sizeof(mpiox_link_filter);
         break;
     case MPIOX_LINK_WRITE:
-        fine = fine && is_within(bytes, record_bytes, max_bytes) && bytes % 8 == 0;
+        fine = fine && mpiox_is_within(bytes, record_bytes, max_bytes) && bytes % 8 == 0;
         break;
     case MPIOX_LINK_READ:
-        fine = fine && is_within(bytes, record_bytes, record_bytes + 8 * MPIOX_OP_AHEAD) && bytes % 8 == 0;
+        fine = fine && mpiox_is_within(bytes, record_bytes, record_bytes + 8 * MPIOX_OP_AHEAD) && bytes % 8 == 0;
         break;
     case MPIOX_LINK_CACHED:
-        fine = fine && bytes == 0 && is_within(head->arg[1], 0, MPIOX_LINK_MAX_OFFSET) &&
-               is_within(head->arg[2], 1, MPIOX_LINK_PAGES);
+        fine = fine && bytes == 0 && mpiox_is_within(head->arg[1], 0, MPIOX_LINK_MAX_OFFSET) &&
+               mpiox_is_within(head->arg[2], 1, MPIOX_LINK_PAGES);
         break;
     case MPIOX_LINK_BEAT:
     case MPIOX_LINK_ERRORS:
@@ -57,9 +53,9 @@ int mpiox_link_check_head(const mpiox_link_message *head)
 /* Pages that are expected to be read. */
 static bool is_ahead_fine(const mpiox_link_call_body *call)
 {
-    bool fine = is_within(call->arg[1], 0, MPIOX_OP_AHEAD);
+    bool fine = mpiox_is_within(call->arg[1], 0, MPIOX_OP_AHEAD);
     for (int64_t i = 0; fine && i < call->arg[1]; i++)
-        fine = is_within(call->ahead[i], 0, MPIOX_LINK_MAX_OFFSET / 4096);
+        fine = mpiox_is_within(call->ahead[i], 0, MPIOX_LINK_MAX_OFFSET / 4096);
     return fine;
 }
 
@@ -68,11 +64,11 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
     const int64_t *arg = call->arg;
     bool fine = call->text_bytes >= 0 && call->text_bytes < MPIOX_SLOT_TEXT;
     if (call->op != MPIOX_OP_OPEN && call->op != MPIOX_OP_PING)
-        fine = fine && is_within(call->file, 0, MPIOX_CACHE_MAX_FILES - 1);
+        fine = fine && mpiox_is_within(call->file, 0, MPIOX_CACHE_MAX_FILES - 1);
     switch (call->op) {
     case MPIOX_OP_OPEN:
-        fine = fine && call->text_bytes > 0 && call->text[0] == '/' && is_within(arg[1], 1, INT32_MAX) &&
-               is_within(arg[2], 1, MPIOX_FILE_RANGES);
+        fine = fine && call->text_bytes > 0 && call->text[0] == '/' && mpiox_is_within(arg[1], 1, INT32_MAX) &&
+               mpiox_is_within(arg[2], 1, MPIOX_FILE_RANGES);
         break;
     case MPIOX_OP_FLUSH:
         fine = fine && arg[0] >= 0 && arg[1] >= arg[0];
@@ -84,21 +80,23 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
         fine = fine && is_ahead_fine(call);
         break;
     case MPIOX_OP_MIGRATE:
-        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 0, MPIOX_FILE_RANGES - 1) &&
-               is_within(arg[2], MPIOX_MIGRATE_BEGIN, MPIOX_MIGRATE_CLAIM) && is_within(call->page, 0, INT32_MAX) &&
-               is_within(arg[3], 0, MPIOX_VERSION_NEVER);
+        fine = fine && mpiox_is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) &&
+               mpiox_is_within(arg[1], 0, MPIOX_FILE_RANGES - 1) &&
+               mpiox_is_within(arg[2], MPIOX_MIGRATE_BEGIN, MPIOX_MIGRATE_CLAIM) &&
+               mpiox_is_within(call->page, 0, INT32_MAX) && mpiox_is_within(arg[3], 0, MPIOX_VERSION_NEVER);
         break;
     case MPIOX_OP_COMMIT:
-        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[1], 1, MPIOX_VERSION_NEVER);
+        fine = fine && mpiox_is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) &&
+               mpiox_is_within(arg[1], 1, MPIOX_VERSION_NEVER);
         break;
     case MPIOX_OP_OWNER:
-        fine = fine && is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && is_within(arg[2], 0, 1);
+        fine = fine && mpiox_is_within(arg[0], 0, MPIOX_FILE_RANGES - 1) && mpiox_is_within(arg[2], 0, 1);
         break;
     case MPIOX_OP_HOLD:
         fine = fine && call->text_bytes > 0 && call->text[0] == '/';
         break;
     case MPIOX_OP_PEER:
-        fine = fine && call->text_bytes > 0 && call->page >= 0 && is_within(arg[2], 1, UINT16_MAX);
+        fine = fine && call->text_bytes > 0 && call->page >= 0 && mpiox_is_within(arg[2], 1, UINT16_MAX);
         break;
     case MPIOX_OP_REPLICA_MARK:
     case MPIOX_OP_REPLICA_TRIM:
@@ -113,8 +111,9 @@ int mpiox_link_check_call(const mpiox_link_call_body *call)
 
 int mpiox_link_check_record(const mpiox_link_record *record, const mpiox_typemap *view, const mpiox_link_filter *filter)
 {
-    if (!is_within(record->file, 0, MPIOX_CACHE_MAX_FILES - 1) || !is_within(record->bytes, 1, record->length) ||
-        record->bytes > max_bytes || mpiox_link_check_filter(filter) != MPIOX_OK)
+    if (!mpiox_is_within(record->file, 0, MPIOX_CACHE_MAX_FILES - 1) ||
+        !mpiox_is_within(record->bytes, 1, record->length) || record->bytes > max_bytes ||
+        mpiox_link_check_filter(filter) != MPIOX_OK)
         return MPIOX_E_CORRUPT;
     return mpiox_link_check_range(view, record->origin, record->position, record->length);
 }

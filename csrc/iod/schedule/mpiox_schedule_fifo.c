@@ -8,17 +8,11 @@
  */
 #include "mpiox_schedule_policies.h"
 
-static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until)
-{
-    (void)now, (void)hurry, (void)until;
-    return schedule->ready.first;
-}
-
 const mpiox_schedule_policy mpiox_schedule_fifo = {
     .name = "fifo",
     .source = "Ohta et al., Optimization Techniques at the I/O Forwarding Layer, IEEE Cluster 2010",
     .lanes = MPIOX_LANES_ONE,
     .join = MPIOX_JOIN_NEXT,
     .fair = true,
-    .pick = pick,
+    .pick = mpiox_schedule_pick_first,
 };

@@ -8,12 +8,6 @@
  */
 #include "mpiox_schedule_policies.h"
 
-static uint32_t pick(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until)
-{
-    (void)now, (void)hurry, (void)until;
-    return schedule->ready.first;
-}
-
 const mpiox_schedule_policy mpiox_schedule_to_agg = {
     .name = "to_agg",
     .source = "TO-agg of AGIOS: Boito et al., Automatic I/O scheduling algorithm selection for parallel file systems, "
@@ -21,5 +15,5 @@ const mpiox_schedule_policy mpiox_schedule_to_agg = {
     .lanes = MPIOX_LANES_ONE,
     .join = MPIOX_JOIN_ANY,
     .fair = true,
-    .pick = pick,
+    .pick = mpiox_schedule_pick_first,
 };

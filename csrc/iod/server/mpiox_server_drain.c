@@ -48,14 +48,9 @@ static const double unnamed_s = 20;
 
 enum { MUCH = 4 }; /* times as long: another interval than that between files of one checkpoint */
 
-static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
-{
-    return &server->cache.header->files[file];
-}
-
 static bool has(const mpiox_server *server, int32_t file, int32_t flag)
 {
-    return (atomic_load(&record_of(server, file)->flags) & flag) != 0;
+    return (atomic_load(&mpiox_server_record(server, file)->flags) & flag) != 0;
 }
 
 static bool is_draining(const mpiox_server *server, int32_t file)
@@ -114,7 +109,7 @@ static void note_checkpoint(mpiox_server *server, double now)
 /* An opener leaves. */
 static void leave(mpiox_server *server, int32_t number)
 {
-    mpiox_file_record *record = record_of(server, number);
+    mpiox_file_record *record = mpiox_server_record(server, number);
     mpiox_server_file *file = &server->files[number];
     if (atomic_load(&record->openers) > 1) {
         atomic_fetch_sub(&record->openers, 1);
@@ -154,7 +149,7 @@ static int64_t answer_hold_of_copies(mpiox_server *server, mpiox_slot *slot)
 {
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         mpiox_server_file *file = &server->files[i];
-        mpiox_file_record *record = record_of(server, i);
+        mpiox_file_record *record = mpiox_server_record(server, i);
         if (!is_draining(server, i) || !has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
             continue;
         if (record->part == slot->arg[0] - 1) {
@@ -189,7 +184,7 @@ static void hold(mpiox_server *server, mpiox_slot *slot)
     slot->file = -1;
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         mpiox_server_file *file = &server->files[i];
-        mpiox_file_record *record = record_of(server, i);
+        mpiox_file_record *record = mpiox_server_record(server, i);
         if (file->storage == NULL || !has(server, i, MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING) ||
             has(server, i, MPIOX_FILE_REPLICA) || strcmp(record->path, slot->text) != 0)
             continue;
@@ -310,7 +305,7 @@ static int64_t gather(mpiox_server *server, mpiox_io *io, double pace)
 static void look_at_file(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
-    mpiox_file_record *record = record_of(server, number);
+    mpiox_file_record *record = mpiox_server_record(server, number);
     mpiox_storage *storage = file->storage;
     const int64_t begun = atomic_load(&record->begun_ns);
     mpiox_error ignored;
@@ -335,7 +330,7 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
 {
     mpiox_server_file *file = &server->files[number];
     const double now = mpiox_now();
-    atomic_store(&record_of(server, number)->drain_errno, code);
+    atomic_store(&mpiox_server_record(server, number)->drain_errno, code);
     file->drain.clashes = false;
     if (code == 0) {
         file->drain.pause = file->drain.again = file->drain.failing_since = 0;
@@ -393,7 +388,7 @@ static void note_clash(mpiox_server *server, int32_t number, int code)
     mpiox_server_drain *drain = &server->files[number].drain;
     drain->clashes = true;
     if (!drain->reported && server->reports.clash != NULL)
-        server->reports.clash(record_of(server, number)->path, code);
+        server->reports.clash(mpiox_server_record(server, number)->path, code);
     drain->reported = true;
 }
 
@@ -401,7 +396,7 @@ static void note_clash(mpiox_server *server, int32_t number, int code)
 static bool end_file(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
-    mpiox_file_record *record = record_of(server, number);
+    mpiox_file_record *record = mpiox_server_record(server, number);
     mpiox_error lost;
     bool renamed = false;
     forget_pages(file);
@@ -439,7 +434,7 @@ static bool end_file(mpiox_server *server, int32_t number)
 static bool look_after_copies(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
-    mpiox_file_record *record = record_of(server, number);
+    mpiox_file_record *record = mpiox_server_record(server, number);
     const bool gone = file->drain.orphaned || (server->peers.gone_s != NULL &&
                                                server->peers.gone_s(server->peers.context, record->part) > gone_s);
     char room[PATH_MAX];
@@ -482,7 +477,7 @@ bool mpiox_server_has_left(const mpiox_server *server)
 
 static void drain_last(mpiox_server *server, int32_t number)
 {
-    mpiox_file_record *record = record_of(server, number);
+    mpiox_file_record *record = mpiox_server_record(server, number);
     mpiox_error error;
     bool renamed;
     if (!is_draining(server, number) || keeps_copies(server, number))
@@ -567,7 +562,7 @@ static void touch(mpiox_server *server, int32_t file)
 bool mpiox_server_drain_defers(mpiox_server *server, int32_t file)
 {
     const int32_t later = MPIOX_FILE_REPLICA | MPIOX_FILE_BEHIND | MPIOX_FILE_UNWRITTEN,
-                  flags = atomic_load_explicit(&record_of(server, file)->flags, memory_order_relaxed) & later;
+                  flags = atomic_load_explicit(&mpiox_server_record(server, file)->flags, memory_order_relaxed) & later;
     if (flags == MPIOX_FILE_BEHIND)
         touch(server, file);
     return flags != 0;
@@ -600,7 +595,7 @@ static void note_removal(mpiox_server *server, const mpiox_io *io, int64_t bytes
         bytes += mpiox_server_dirty_of(server, frame);
     file->drain.removed = true;
     if (server->reports.removal != NULL)
-        server->reports.removal(record_of(server, io->file)->path, bytes);
+        server->reports.removal(mpiox_server_record(server, io->file)->path, bytes);
 }
 
 /* The next pages of the list, at the file's pace. */

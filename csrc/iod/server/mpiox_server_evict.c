@@ -33,11 +33,6 @@ static const double writing_s = 1; /* the most that is waited for complete pages
 
 enum { CLEAN_ONLY, WRITE_COMPLETE, WRITE_IDLE, WRITE_ANY }; /* which frames may leave */
 
-static uint32_t flags_of(const mpiox_server *server, uint32_t frame)
-{
-    return atomic_load_explicit(&server->cache.frames[frame].flags, memory_order_acquire);
-}
-
 /* ---- ghosts ------------------------------------------------------------------------------------------------------ */
 
 static mpiox_ghost *ghost_of(const mpiox_server *server, int32_t file, int64_t page)
@@ -103,7 +98,7 @@ static void lose_patience(mpiox_server *server)
 
 bool mpiox_server_judge(mpiox_server *server, uint32_t frame)
 {
-    const uint32_t flags = flags_of(server, frame);
+    const uint32_t flags = mpiox_server_flags_of(server, frame);
     if (!(flags & MPIOX_FRAME_FILLED) || flags & MPIOX_FRAME_PREFETCHED)
         return false;
     server->files[mpiox_server_file_of(server, frame)].ahead.used++;
@@ -115,7 +110,7 @@ void mpiox_server_take_out(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
     mpiox_server_file *file = &server->files[mpiox_server_file_of(server, frame)];
-    if (flags_of(server, frame) & MPIOX_FRAME_PREFETCHED)
+    if (mpiox_server_flags_of(server, frame) & MPIOX_FRAME_PREFETCHED)
         MPIOX_COUNT(server, prefetch_wasted, 1);
     else if (info->residence == MPIOX_AHEAD)
         file->ahead.used++;
@@ -280,7 +275,7 @@ void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int
 void mpiox_server_offer(mpiox_server *server, uint32_t frame)
 {
     const mpiox_frame_info *info = &server->info[frame];
-    const bool whole = flags_of(server, frame) & MPIOX_FRAME_FILLED;
+    const bool whole = mpiox_server_flags_of(server, frame) & MPIOX_FRAME_FILLED;
     if (whole && !server->files[mpiox_server_file_of(server, frame)].read && info->residence != MPIOX_FREQUENT)
         mpiox_server_reside_first(server, frame, MPIOX_REUSABLE);
     else if (info->residence == MPIOX_LEAVING || (server->parked.count > 0 && info->residence == MPIOX_RECENT))

@@ -31,28 +31,12 @@
 #include "mpiox_server_unwritten.h"
 #include "mpiox_storage_container.h"
 
-static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
-{
-    return &server->cache.header->files[file];
-}
-
-static void answer(mpiox_server *server, mpiox_slot *slot, int result)
-{
-    MPIOX_COUNT(server, requests, 1);
-    mpiox_ring_answer(slot, result);
-}
-
-static bool is_open(const mpiox_server *server, int32_t file)
-{
-    return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL;
-}
-
 /* ---- flush barriers: which frames -------------------------------------------------------------------------------- */
 
 static bool is_meant(const mpiox_server *server, const mpiox_flush_barrier *barrier, int32_t file, uint32_t frame)
 {
     const int64_t page = mpiox_server_page_of(server, frame);
-    const mpiox_file_record *record = record_of(server, file);
+    const mpiox_file_record *record = mpiox_server_record(server, file);
     return page >= barrier->first && page < barrier->end &&
            (barrier->range < 0 || page / record->unit_pages % record->ranges == barrier->range);
 }
@@ -96,7 +80,7 @@ static void begin_frames(mpiox_server *server, mpiox_flush_barrier *barrier)
     if (barrier->file >= 0)
         begin_file(server, barrier, barrier->file);
     for (int32_t file = 0; barrier->file < 0 && file < MPIOX_CACHE_MAX_FILES; file++) {
-        if (is_open(server, file) && !server->files[file].drain.left)
+        if (mpiox_server_is_open(server, file) && !server->files[file].drain.left)
             begin_file(server, barrier, file);
     }
 }
@@ -119,7 +103,7 @@ static void lose_errors(mpiox_server *server, int32_t file)
         mpiox_server_lost *lost = &server->lost[server->lost_count++];
         lost->error = errors[i];
         lost->more = i == count - 1 ? more : 0;
-        memcpy(lost->path, record_of(server, file)->path, sizeof lost->path);
+        memcpy(lost->path, mpiox_server_record(server, file)->path, sizeof lost->path);
     }
     if (kept < count)
         server->lost_rest += count - kept + more;
@@ -135,14 +119,14 @@ static void release_file(mpiox_server *server, mpiox_flush_barrier *barrier)
     file->storage = NULL;
     mpiox_server_drop_hidden(file);
     barrier->closing = false;
-    atomic_store(&record_of(server, barrier->file)->openers, 0);
+    atomic_store(&mpiox_server_record(server, barrier->file)->openers, 0);
 }
 
 /* All frames are done: the next step. True: the flush barrier has ended. */
 static bool advance(mpiox_server *server, mpiox_flush_barrier *barrier)
 {
     while (barrier->closing && barrier->pending == 0) {
-        mpiox_file_record *record = record_of(server, barrier->file);
+        mpiox_file_record *record = mpiox_server_record(server, barrier->file);
         if (atomic_load(&record->openers) > 1) {
             atomic_fetch_sub(&record->openers, 1);
             barrier->closing = false;
@@ -172,7 +156,7 @@ static bool advance(mpiox_server *server, mpiox_flush_barrier *barrier)
         if (barrier->slot->op == MPIOX_OP_COMMIT)
             mpiox_server_end_commit(server, barrier->slot);
         barrier->slot->error = barrier->error;
-        answer(server, barrier->slot, barrier->error.code);
+        mpiox_server_answer(server, barrier->slot, barrier->error.code);
     }
     return true;
 }
@@ -205,7 +189,7 @@ static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_flu
 {
     *out = (mpiox_flush_barrier){
         .file = slot->file, .range = -1, .first = 0, .end = INT64_MAX, .cut = -1, .slot = slot};
-    if (!is_open(server, slot->file))
+    if (!mpiox_server_is_open(server, slot->file))
         return false;
     if (is_move(slot)) {
         out->range = (int32_t)slot->arg[0];
@@ -223,7 +207,7 @@ static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_flu
         out->first = out->cut / server->cache.page_bytes;
     } else {
         out->closing = true;
-        out->drop = atomic_load(&record_of(server, slot->file)->openers) <= 1;
+        out->drop = atomic_load(&mpiox_server_record(server, slot->file)->openers) <= 1;
     }
     return out->first >= 0 && (slot->op != MPIOX_OP_DISCARD || out->cut >= 0);
 }
@@ -231,7 +215,7 @@ static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_flu
 /* The file is shorter now: nobody shall take what was deposited behind its new end for a part of it. */
 static void lower_end(const mpiox_server *server, int32_t file, int64_t end)
 {
-    _Atomic int64_t *known = &record_of(server, file)->end;
+    _Atomic int64_t *known = &mpiox_server_record(server, file)->end;
     int64_t now = atomic_load(known);
     while (now > end && !atomic_compare_exchange_weak(known, &now, end)) {
     }
@@ -242,15 +226,15 @@ void mpiox_server_ask_flush_barrier(mpiox_server *server, mpiox_slot *slot)
     mpiox_flush_barrier what, *barrier = free_barrier(server);
     int result;
     if (!read_request(server, slot, &what)) {
-        answer(server, slot, MPIOX_E_ARG);
+        mpiox_server_answer(server, slot, MPIOX_E_ARG);
         return;
     }
     if (mpiox_server_asks_to_keep(server, slot)) {
-        answer(server, slot, MPIOX_OK);
+        mpiox_server_answer(server, slot, MPIOX_OK);
         return;
     }
     if (is_move(slot) && (result = mpiox_server_judge_migration(server, slot)) != MPIOX_MIGRATE_BARRIER) {
-        answer(server, slot, result);
+        mpiox_server_answer(server, slot, result);
         return;
     }
     if (barrier == NULL) {
@@ -399,7 +383,7 @@ static int open_handle(const mpiox_server *server, const char *path, int64_t fla
 static int32_t find_record(const mpiox_server *server, const struct stat *status, int32_t replica)
 {
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        const mpiox_file_record *record = record_of(server, i);
+        const mpiox_file_record *record = mpiox_server_record(server, i);
         if (server->files[i].storage != NULL && record->device == (uint64_t)status->st_dev &&
             record->inode == (uint64_t)status->st_ino && (atomic_load(&record->flags) & MPIOX_FILE_REPLICA) == replica)
             return i;
@@ -412,7 +396,7 @@ static int32_t free_record(mpiox_server *server)
 {
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
         const int32_t file = (server->next_record + i) % MPIOX_CACHE_MAX_FILES;
-        if (server->files[file].storage == NULL && atomic_load(&record_of(server, file)->openers) == 0) {
+        if (server->files[file].storage == NULL && atomic_load(&mpiox_server_record(server, file)->openers) == 0) {
             server->next_record = file + 1;
             return file;
         }
@@ -423,7 +407,7 @@ static int32_t free_record(mpiox_server *server)
 static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *slot, const struct stat *status,
                         mpiox_server_targets *targets)
 {
-    mpiox_file_record *record = record_of(server, file);
+    mpiox_file_record *record = mpiox_server_record(server, file);
     const int64_t owners = slot->arg[2] < 1 ? 1 : slot->arg[2] < MPIOX_FILE_RANGES ? slot->arg[2] : MPIOX_FILE_RANGES;
     lose_errors(server, file);
     record->device = (uint64_t)status->st_dev;
@@ -487,7 +471,7 @@ static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int acc
  * hidden name. */
 static void give_up(mpiox_server *server, int32_t file, bool was_made)
 {
-    mpiox_file_record *record = record_of(server, file);
+    mpiox_file_record *record = mpiox_server_record(server, file);
     if (atomic_load(&record->openers) > 1) {
         atomic_fetch_sub(&record->openers, 1);
         return;
@@ -507,13 +491,13 @@ static void stop_draining(mpiox_server *server, int32_t file)
     drain->pages = NULL;
     drain->count = drain->next = 0;
     drain->restores = drain->orphaned = false;
-    atomic_fetch_and(&record_of(server, file)->flags, ~MPIOX_FILE_DRAINING);
+    atomic_fetch_and(&mpiox_server_record(server, file)->flags, ~MPIOX_FILE_DRAINING);
 }
 
 /* It is open already, or was just closed. */
 static void join_record(mpiox_server *server, int32_t file, const mpiox_slot *slot)
 {
-    mpiox_file_record *record = record_of(server, file);
+    mpiox_file_record *record = mpiox_server_record(server, file);
     if (mpiox_server_is_replica(server, file) && strcmp(slot->text, record->path) != 0)
         mpiox_server_discard_copies(server, file); /* it has got its name: they are of no use any more */
     if (slot->arg[0] & MPIOX_FILE_WRITABLE && !(slot->arg[0] & MPIOX_FILE_COPIED))
@@ -549,8 +533,8 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
         return MPIOX_E_FULL;
     }
     slot->file = file;
-    slot->arg[1] = record_of(server, file)->unit_pages;
-    slot->arg[2] = record_of(server, file)->owners;
+    slot->arg[1] = mpiox_server_record(server, file)->unit_pages;
+    slot->arg[2] = mpiox_server_record(server, file)->owners;
     return MPIOX_OK;
 }
 
@@ -592,7 +576,7 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
         (void)mpiox_storage_close(left); /* nothing was written by it */
         pthread_mutex_lock(&server->lock);
     }
-    answer(server, slot, code);
+    mpiox_server_answer(server, slot, code);
 }
 
 /* ---- operations -------------------------------------------------------------------------------------------------- */

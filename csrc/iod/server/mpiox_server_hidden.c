@@ -8,14 +8,9 @@
 #include "mpiox_storage_folder.h"
 #include "mpiox_storage_staging.h"
 
-static mpiox_file_record *record_of(const mpiox_server *server, int32_t file)
-{
-    return &server->cache.header->files[file];
-}
-
 const char *mpiox_server_place(const mpiox_server *server, int32_t file, char room[PATH_MAX])
 {
-    const char *path = record_of(server, file)->path;
+    const char *path = mpiox_server_record(server, file)->path;
     return server->files[file].folder > 0 && mpiox_storage_folder_in(server->files[file].folder, path, room, PATH_MAX)
                ? room
                : path;
@@ -25,7 +20,7 @@ const char *mpiox_server_place(const mpiox_server *server, int32_t file, char ro
 static bool begin(mpiox_server *server, int32_t number)
 {
     mpiox_storage *storage = server->files[number].storage;
-    mpiox_file_record *record = record_of(server, number);
+    mpiox_file_record *record = mpiox_server_record(server, number);
     char room[PATH_MAX];
     const char *path = mpiox_server_place(server, number, room);
     pthread_mutex_unlock(&server->lock);
@@ -65,7 +60,7 @@ void mpiox_server_follow_folders(mpiox_server *server)
 {
     char path[MPIOX_CACHE_PATH_BYTES];
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++) {
-        mpiox_file_record *record = record_of(server, i);
+        mpiox_file_record *record = mpiox_server_record(server, i);
         if (server->files[i].storage != NULL && server->files[i].folder > 0 &&
             mpiox_storage_folder_now(server->files[i].folder, record->path, path, sizeof path))
             memcpy(record->path, path, strlen(path) + 1);
@@ -74,7 +69,7 @@ void mpiox_server_follow_folders(mpiox_server *server)
 
 int mpiox_server_end_hidden(const mpiox_server *server, int32_t file, bool *renamed)
 {
-    const mpiox_file_record *record = record_of(server, file);
+    const mpiox_file_record *record = mpiox_server_record(server, file);
     char room[PATH_MAX];
     return mpiox_storage_staging_end(mpiox_server_place(server, file, room), record->part, record->device,
                                      record->inode, renamed);
@@ -82,7 +77,7 @@ int mpiox_server_end_hidden(const mpiox_server *server, int32_t file, bool *rena
 
 void mpiox_server_settle_name(mpiox_server *server, int32_t file, bool renamed)
 {
-    mpiox_file_record *record = record_of(server, file);
+    mpiox_file_record *record = mpiox_server_record(server, file);
     char path[MPIOX_CACHE_PATH_BYTES];
     mpiox_server_follow_folders(server);
     if (renamed && mpiox_storage_staging_final(record->path, path, sizeof path))
@@ -92,7 +87,8 @@ void mpiox_server_settle_name(mpiox_server *server, int32_t file, bool renamed)
 
 bool mpiox_server_is_clash(const mpiox_server *server, int32_t file, int code)
 {
-    return mpiox_storage_staging_is_clash(code) && atomic_load(&record_of(server, file)->flags) & MPIOX_FILE_HIDDEN;
+    return mpiox_storage_staging_is_clash(code) &&
+           atomic_load(&mpiox_server_record(server, file)->flags) & MPIOX_FILE_HIDDEN;
 }
 
 bool mpiox_server_needs_copies(const mpiox_file_record *record, const char *path, bool gone, bool *unnamed)
@@ -107,7 +103,7 @@ bool mpiox_server_needs_copies(const mpiox_file_record *record, const char *path
 
 void mpiox_server_remove_hidden(const mpiox_server *server, int32_t file)
 {
-    const mpiox_file_record *record = record_of(server, file);
+    const mpiox_file_record *record = mpiox_server_record(server, file);
     char room[PATH_MAX];
     mpiox_storage_staging_remove(mpiox_server_place(server, file, room), record->device, record->inode);
 }

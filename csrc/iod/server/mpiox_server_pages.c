@@ -28,11 +28,6 @@ enum {
 };
 static const double ahead_full = 0.5, ahead_stop = 0.125; /* usefulness */
 
-static uint32_t flags_of(const mpiox_server *server, uint32_t frame)
-{
-    return atomic_load_explicit(&server->cache.frames[frame].flags, memory_order_acquire);
-}
-
 void mpiox_server_drop_page(mpiox_server *server, uint32_t frame)
 {
     mpiox_server_take_out(server, frame);
@@ -53,18 +48,12 @@ int mpiox_server_look_at_owner(const mpiox_server *server, int32_t file, int64_t
     return owner == MPIOX_RANGE_MOVING ? MPIOX_FRAME_MISS : MPIOX_FRAME_MOVED;
 }
 
-static void answer(mpiox_server *server, mpiox_slot *slot, int result)
-{
-    MPIOX_COUNT(server, requests, 1);
-    mpiox_ring_answer(slot, result);
-}
-
 static void answer_pinned(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
 {
     slot->frame = frame;
     if (!mpiox_ring_is_awaited(slot)) /* its client has been found dead, and will not unpin the frame */
         mpiox_frame_unpin(&server->cache, frame);
-    answer(server, slot, MPIOX_OK);
+    mpiox_server_answer(server, slot, MPIOX_OK);
 }
 
 /* Pin a frame for a client, unless it is in exclusive use. */
@@ -82,7 +71,7 @@ static bool pin_now(const mpiox_server *server, uint32_t frame)
 /* The page is in the table. Exclusive use without the lock is a busy thread's, which serves the waiting at its end. */
 static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame)
 {
-    const bool ready = slot->arg[0] == 0 || flags_of(server, frame) & MPIOX_FRAME_FILLED;
+    const bool ready = slot->arg[0] == 0 || mpiox_server_flags_of(server, frame) & MPIOX_FRAME_FILLED;
     if (ready && pin_now(server, frame)) {
         answer_pinned(server, slot, frame);
         return;
@@ -96,32 +85,28 @@ static void serve_present(mpiox_server *server, mpiox_slot *slot, uint32_t frame
     }
 }
 
-static bool is_open(const mpiox_server *server, int32_t file)
-{
-    return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL;
-}
-
 /* False: there is no frame for it; nothing was done. At the end of the delegate no page is given out any more. */
 static bool serve(mpiox_server *server, mpiox_slot *slot)
 {
     if (server->ending)
         return false;
-    const int owner = is_open(server, slot->file) && slot->page >= 0
+    const int owner = mpiox_server_is_open(server, slot->file) && slot->page >= 0
                           ? mpiox_server_look_at_owner(server, slot->file, slot->page)
                           : -1;
     if (owner != MPIOX_FRAME_HIT) { /* who waits for a range that is moving keeps no slot: the mover needs one */
-        answer(server, slot, owner < 0 ? MPIOX_E_ARG : MPIOX_FRAME_MOVED); /* as MPIOX_PAGE_MOVED */
+        mpiox_server_answer(server, slot, owner < 0 ? MPIOX_E_ARG : MPIOX_FRAME_MOVED); /* as MPIOX_PAGE_MOVED */
         return true;
     }
     uint32_t frame = mpiox_frame_find(&server->cache, slot->file, slot->page);
     if (frame == MPIOX_CACHE_NO_FRAME) {
         if (mpiox_server_is_replica(server, slot->file) && mpiox_server_replicas_are_full(server)) {
-            answer(server, slot, MPIOX_E_FULL);
+            mpiox_server_answer(server, slot, MPIOX_E_FULL);
             return true;
         }
         if (mpiox_server_is_unwritten(server, slot->file) &&
             !mpiox_server_has_unwritten_room(server, slot->arg[0] == 0, &slot->error)) {
-            answer(server, slot, slot->arg[0] == 0 ? MPIOX_E_IO : MPIOX_E_FULL); /* a read finds it in the file */
+            mpiox_server_answer(server, slot,
+                                slot->arg[0] == 0 ? MPIOX_E_IO : MPIOX_E_FULL); /* a read finds it in the file */
             return true;
         }
         frame = mpiox_server_find_room(server, true);
@@ -144,7 +129,7 @@ void mpiox_server_ask_page(mpiox_server *server, mpiox_slot *slot)
     int64_t ahead[MPIOX_OP_AHEAD]; /* the slot is the client's again when it is answered */
     memcpy(ahead, slot->ahead, sizeof ahead);
     const bool first = server->parked.count == 0;
-    const bool there = is_open(server, file) &&
+    const bool there = mpiox_server_is_open(server, file) &&
                        mpiox_frame_find(&server->cache, file, slot->page) != MPIOX_CACHE_NO_FRAME;
     if ((!first && !there) || !serve(server, slot)) {
         MPIOX_COUNT(server, waits, 1);
@@ -207,7 +192,7 @@ void mpiox_server_fail_waiting(mpiox_server *server, uint32_t frame, const mpiox
             mpiox_server_requests_append(server, &others, slot);
         } else {
             slot->error = *error;
-            answer(server, slot, MPIOX_E_IO);
+            mpiox_server_answer(server, slot, MPIOX_E_IO);
         }
     }
     mpiox_server_requests_move(server, queue, &others);
@@ -248,7 +233,7 @@ static int32_t depth_of(const mpiox_server *server, mpiox_ahead_record *record)
 
 void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *pages, int64_t count)
 {
-    if (count <= 0 || server->options.prefetch_pages <= 0 || server->ending || !is_open(server, file) ||
+    if (count <= 0 || server->options.prefetch_pages <= 0 || server->ending || !mpiox_server_is_open(server, file) ||
         mpiox_server_is_unwritten(server, file))
         return;
     mpiox_ahead_record *record = &server->files[file].ahead;

@@ -155,9 +155,7 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
  * clocks are kept together; it is not followed when it is set, so that time does not go back. */
 static int64_t clock_offset(void)
 {
-    struct timespec day;
-    clock_gettime(CLOCK_REALTIME, &day);
-    const int64_t offset = (int64_t)day.tv_sec * SECOND_NS + day.tv_nsec - (int64_t)(mpiox_now() * 1e9);
+    const int64_t offset = mpiox_wall_ns() - (int64_t)(mpiox_now() * 1e9);
     return offset > 0 ? offset : 0;
 }
 
@@ -362,12 +360,6 @@ static void take_frame(mpiox_server *server, uint32_t frame)
         mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
 }
 
-static void answer(mpiox_server *server, mpiox_slot *slot, int result)
-{
-    MPIOX_COUNT(server, requests, 1);
-    mpiox_ring_answer(slot, result);
-}
-
 static void take_slot(service *self, mpiox_slot *slot)
 {
     mpiox_server *server = self->server;
@@ -390,31 +382,32 @@ static void take_slot(service *self, mpiox_slot *slot)
         return;
     case MPIOX_OP_AHEAD_ONLY:
         mpiox_server_read_ahead(server, slot->file, slot->ahead, slot->arg[1]);
-        answer(server, slot, MPIOX_OK);
+        mpiox_server_answer(server, slot, MPIOX_OK);
         return;
     case MPIOX_OP_REPLICA_MARK:
-        answer(server, slot, mpiox_server_mark_replica(server, slot->file));
+        mpiox_server_answer(server, slot, mpiox_server_mark_replica(server, slot->file));
         return;
     case MPIOX_OP_REPLICA_TRIM:
-        answer(server, slot, mpiox_server_trim_replica(server, slot->file));
+        mpiox_server_answer(server, slot, mpiox_server_trim_replica(server, slot->file));
         return;
     case MPIOX_OP_OWNER:
-        answer(server, slot, mpiox_server_answer_owner(server, slot));
+        mpiox_server_answer(server, slot, mpiox_server_answer_owner(server, slot));
         return;
     case MPIOX_OP_HOLD:
         mpiox_server_hold(server, slot);
         return;
     case MPIOX_OP_PEER:
-        answer(server, slot,
-               server->peers.name != NULL ? server->peers.name(server->peers.context, slot) : MPIOX_E_UNSUPPORTED);
+        mpiox_server_answer(server, slot,
+                            server->peers.name != NULL ? server->peers.name(server->peers.context, slot)
+                                                       : MPIOX_E_UNSUPPORTED);
         return;
     case MPIOX_OP_DETACH:
         self->leaving = mpiox_now() + leave_within_s;
         atomic_store(&server->joined, true);
-        answer(server, slot, MPIOX_OK);
+        mpiox_server_answer(server, slot, MPIOX_OK);
         return;
     default:
-        answer(server, slot, slot->op == MPIOX_OP_PING ? MPIOX_OK : MPIOX_E_ARG);
+        mpiox_server_answer(server, slot, slot->op == MPIOX_OP_PING ? MPIOX_OK : MPIOX_E_ARG);
     }
 }
 
@@ -505,7 +498,7 @@ static void serve_once(service *self)
     if (beats || leaving) {
         atomic_fetch_add(&server->cache.header->beat, beats);
         if (beats) {
-            atomic_store(&server->cache.header->alive_ns, mpiox_cache_time_ns());
+            atomic_store(&server->cache.header->alive_ns, mpiox_wall_ns());
             self->next_beat = now + beat_s;
         }
         look_after_clients(self);
@@ -548,7 +541,7 @@ static void flush_at_end(service *self)
     pthread_mutex_lock(&server->lock);
     mpiox_slot *slot;
     while ((slot = mpiox_server_requests_take(server, &server->parked)) != NULL)
-        answer(server, slot, MPIOX_E_UNSUPPORTED);
+        mpiox_server_answer(server, slot, MPIOX_E_UNSUPPORTED);
     pthread_mutex_unlock(&server->lock);
 }
 

@@ -264,6 +264,27 @@ static inline int32_t mpiox_server_file_of(const mpiox_server *server, uint32_t 
     return atomic_load_explicit(&server->cache.frames[frame].file, memory_order_relaxed);
 }
 
+static inline uint32_t mpiox_server_flags_of(const mpiox_server *server, uint32_t frame)
+{
+    return atomic_load_explicit(&server->cache.frames[frame].flags, memory_order_acquire);
+}
+
+static inline mpiox_file_record *mpiox_server_record(const mpiox_server *server, int32_t file)
+{
+    return &server->cache.header->files[file];
+}
+
+static inline bool mpiox_server_is_open(const mpiox_server *server, int32_t file)
+{
+    return file >= 0 && file < MPIOX_CACHE_MAX_FILES && server->files[file].storage != NULL;
+}
+
+static inline void mpiox_server_answer(mpiox_server *server, mpiox_slot *slot, int result)
+{
+    MPIOX_COUNT(server, requests, 1);
+    mpiox_ring_answer(slot, result);
+}
+
 static inline int64_t mpiox_server_dirty_of(const mpiox_server *server, uint32_t frame)
 {
     return atomic_load_explicit(&server->cache.frames[frame].dirty, memory_order_acquire);

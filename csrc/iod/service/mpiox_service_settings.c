@@ -51,21 +51,13 @@ bool mpiox_service_settings_ignored(const mpiox_service *service, const mpiox_hi
     return used > 0;
 }
 
-static void put(MPI_Info info, const char *name, int64_t value)
-{
-    char text[24];
-
-    snprintf(text, sizeof text, "%lld", (long long)value);
-    PMPI_Info_set(info, name, text);
-}
-
 void mpiox_service_settings_to_info(const mpiox_service *service, MPI_Info info)
 {
     PMPI_Info_set(info, "mpiox_delegate_mode", mpiox_service_mode_name(service->mode));
-    put(info, "mpiox_delegate_cache", service->cap_bytes);
-    put(info, "mpiox_delegate_page", service->page_bytes);
-    put(info, "mpiox_delegate_threads", service->hints.delegate_threads);
-    put(info, "mpiox_delegate_prefetch", service->hints.delegate_prefetch);
+    mpiox_hints_put_number(info, "mpiox_delegate_cache", service->cap_bytes);
+    mpiox_hints_put_number(info, "mpiox_delegate_page", service->page_bytes);
+    mpiox_hints_put_number(info, "mpiox_delegate_threads", service->hints.delegate_threads);
+    mpiox_hints_put_number(info, "mpiox_delegate_prefetch", service->hints.delegate_prefetch);
     for (int i = FIRST_OF_ORDER; i < SETTLED; i++) {
         char value[VALUE_BYTES];
 

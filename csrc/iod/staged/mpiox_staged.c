@@ -48,13 +48,6 @@ enum { look_pause_ms = 20, refused_pause_ms = 100 };
 static const double whole_s = 10; /* so long one waits for a file that others of the job may have open, or that the file
                                      system refuses */
 
-static bool is_there(const char *path)
-{
-    struct stat status;
-
-    return lstat(path, &status) == 0;
-}
-
 /* What delegates have of a file that others have open, or of a scratch file. *hidden: it is found by its staging name.
  * One that was closed gets its own before this returns, unless *why. */
 static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, int how, double patience, bool *hidden,
@@ -62,11 +55,11 @@ static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, int 
 {
     char name[PATH_MAX];
 
-    *hidden = !is_there(path);
+    *hidden = !mpiox_storage_staging_is_there(path);
     *why = 0;
     if (!*hidden)
         return mpiox_forwarded_hold_file(service, path, how, patience, why);
-    *hidden = mpiox_storage_staging_name(path, name, sizeof name) && is_there(name);
+    *hidden = mpiox_storage_staging_name(path, name, sizeof name) && mpiox_storage_staging_is_there(name);
     if (!*hidden)
         return NULL;
     mpiox_forwarded_hold *hold = mpiox_forwarded_hold_file(service, name, how, patience, why);
@@ -159,7 +152,8 @@ static bool is_to_be_hidden(const mpiox_opening *o)
     const int access_mode = o->amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
 
     return o->hints->close != MPIOX_CLOSE_WRITTEN && goes_through(o) && o->amode & MPI_MODE_CREATE &&
-           (access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR) && !o->prefixed && !is_there(o->filename);
+           (access_mode == MPI_MODE_WRONLY || access_mode == MPI_MODE_RDWR) && !o->prefixed &&
+           !mpiox_storage_staging_is_there(o->filename);
 }
 
 /* It is only half there, and the delegates that are to be started may bring the rest. */
@@ -168,8 +162,8 @@ static bool may_be_adopted(const mpiox_opening *o)
     char name[PATH_MAX];
 
     return o->hints->close == MPIOX_CLOSE_BEHIND && o->hints->delegate_cache_dir[0] != '\0' && goes_through(o) &&
-           o->bare != NULL && !is_there(o->bare) && mpiox_storage_staging_name(o->bare, name, sizeof name) &&
-           is_there(name);
+           o->bare != NULL && !mpiox_storage_staging_is_there(o->bare) &&
+           mpiox_storage_staging_name(o->bare, name, sizeof name) && mpiox_storage_staging_is_there(name);
 }
 
 /* Was the file changed just now, by this node's clock? Who makes it may not have said so yet. */
@@ -186,9 +180,9 @@ static bool is_fresh(const char *name)
 static int set_aside(const char *filename, const char *name)
 {
     char aside[PATH_MAX];
-    const int code = !is_there(name)  ? ENOENT
-                     : is_fresh(name) ? EAGAIN
-                                      : mpiox_storage_staging_set_aside(name, aside, sizeof aside);
+    const int code = !mpiox_storage_staging_is_there(name) ? ENOENT
+                     : is_fresh(name)                      ? EAGAIN
+                                                           : mpiox_storage_staging_set_aside(name, aside, sizeof aside);
 
     if (code == 0)
         fprintf(stderr, "mpiio_ext: %s: %s was left by a job that was killed; it is called %s from now on\n", filename,
@@ -222,7 +216,8 @@ static int make_one(mpiox_opening *o, const mpiox_service *service, const char *
         mpiox_storage_staging_forget(there);
         unlink(there);
     }
-    if (code == 0 && is_there(o->filename)) { /* whoever had the staging name has just given the file its own */
+    if (code == 0 && mpiox_storage_staging_is_there(
+                         o->filename)) { /* whoever had the staging name has just given the file its own */
         code = EEXIST;
         mpiox_storage_staging_remove(there, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
     }
@@ -526,7 +521,8 @@ static const char *discard(const char *path, char room[PATH_MAX], void **held)
     if (hold != NULL)
         mpiox_forwarded_hold_discard(hold);
     *held = hold; /* whoever writes it for a delegate that has died names it: */
-    return hidden && !is_there(path) && mpiox_storage_staging_name(path, room, PATH_MAX) ? room : NULL;
+    return hidden && !mpiox_storage_staging_is_there(path) && mpiox_storage_staging_name(path, room, PATH_MAX) ? room
+                                                                                                               : NULL;
 }
 
 static void discarded(const char *name, void *held)

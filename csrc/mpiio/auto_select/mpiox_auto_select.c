@@ -17,6 +17,7 @@
 #include "mpiox_partition_methods.h"
 #include "mpiox_auto_cost.h"
 #include "mpiox_auto_rules.h"
+#include "mpiox_integer.h"
 
 /* One in so many aggregators may idle for the sake of a number that matches the servers. */
 #define IDLE_TOLERATED 8
@@ -394,16 +395,6 @@ int mpiox_auto_decide_again(mpiox_auto_memory *memory, const mpiox_auto_facts *f
     return MPIOX_OK;
 }
 
-static int64_t greater(int64_t a, int64_t b)
-{
-    return a > b ? a : b;
-}
-
-static int64_t lesser(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const mpiox_partition_method *method)
 {
     if (held->method != method)
@@ -411,8 +402,8 @@ void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const
     if (!facts->write || facts->start >= facts->end)
         return;
     if (held->start < held->end) {
-        held->start = lesser(held->start, facts->start);
-        held->end = greater(held->end, facts->end);
+        held->start = mpiox_min(held->start, facts->start);
+        held->end = mpiox_max(held->end, facts->end);
     } else {
         held->start = facts->start;
         held->end = facts->end;
@@ -422,5 +413,5 @@ void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const
 void mpiox_auto_set_held(const mpiox_auto_held *held, mpiox_auto_facts *facts)
 {
     facts->held = held->method;
-    facts->held_bytes = greater(0, lesser(held->end, facts->end) - greater(held->start, facts->start));
+    facts->held_bytes = mpiox_max(0, mpiox_min(held->end, facts->end) - mpiox_max(held->start, facts->start));
 }

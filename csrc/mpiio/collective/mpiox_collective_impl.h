@@ -47,6 +47,7 @@ int mpiox_choose_settings(mpiox_buffers *b, int32_t capacity, int32_t nics, int3
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call); /* b->plan, extents, call->rounds. Local */
 /* b->aggregators and b->local in the order of the domains. 0 or MPIOX_E_NOMEM. Local, the same on all ranks. */
 int mpiox_owners_choose(mpiox_collective *collective);
+int mpiox_interval_by_first(const void *a, const void *b); /* for qsort(): the order of two intervals */
 int mpiox_rounds_used(mpiox_call *call); /* call->used, the caller's to free, and n_used. 0 or MPIOX_E_NOMEM. Local */
 
 void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call);

@@ -17,7 +17,7 @@
 #include "mpiox_collective_impl.h"
 #include "mpiox_typemap_edges.h"
 
-static int by_first(const void *a, const void *b)
+int mpiox_interval_by_first(const void *a, const void *b)
 {
     const mpiox_interval *p = a, *q = b;
     return p->first < q->first ? -1 : p->first > q->first;
@@ -28,7 +28,7 @@ static int by_first(const void *a, const void *b)
 static int32_t merge_intervals(mpiox_interval *list, int32_t n, int32_t max, int32_t *overlap)
 {
     int32_t kept = 0;
-    qsort(list, (size_t)n, sizeof *list, by_first);
+    qsort(list, (size_t)n, sizeof *list, mpiox_interval_by_first);
     for (int32_t i = 0; i < n; i++) {
         if (kept && list[i].first <= list[kept - 1].last) {
             if (list[i].first < list[kept - 1].last)

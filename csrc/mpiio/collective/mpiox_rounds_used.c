@@ -17,16 +17,10 @@
 /* With fewer rounds, or more intervals than these, all rounds are run. */
 enum { LEAST_ROUNDS = 16, MOST_SPANS = 1 << 16 };
 
-static int by_first(const void *a, const void *b)
-{
-    const mpiox_interval *p = a, *q = b;
-    return p->first < q->first ? -1 : p->first > q->first;
-}
-
 static int64_t merge(mpiox_interval *spans, int64_t n)
 {
     int64_t kept = 0;
-    qsort(spans, (size_t)n, sizeof *spans, by_first);
+    qsort(spans, (size_t)n, sizeof *spans, mpiox_interval_by_first);
     for (int64_t i = 0; i < n; i++) {
         if (kept && spans[i].first <= spans[kept - 1].last)
             spans[kept - 1].last = spans[i].last > spans[kept - 1].last ? spans[i].last : spans[kept - 1].last;

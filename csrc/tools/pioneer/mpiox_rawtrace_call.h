@@ -118,4 +118,11 @@ static inline bool mpiox_rawtrace_is_plain(char byte)
  * ends inside. */
 const char *mpiox_rawtrace_skip_part(const char *start, const char *p, const char *end);
 
+static inline const char *mpiox_rawtrace_skip_blanks(const char *p, const char *end)
+{
+    while (p < end && (*p == ' ' || *p == '\t'))
+        p++;
+    return p;
+}
+
 #endif

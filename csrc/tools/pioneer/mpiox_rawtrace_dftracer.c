@@ -59,13 +59,6 @@ static bool is_string(span text)
     return text.start < text.end && *text.start == '"';
 }
 
-static const char *blanks(const char *p, const char *end)
-{
-    while (p < end && (*p == ' ' || *p == '\t'))
-        p++;
-    return p;
-}
-
 /* Behind a number or a word. */
 static const char *skip_scalar(const char *p, const char *end)
 {
@@ -111,10 +104,10 @@ static const char *skip_value(const char *p, const char *end)
  * ends; -1: it is broken. */
 static int next_key(const char **p, const char *end, span *key)
 {
-    const char *q = blanks(*p, end);
+    const char *q = mpiox_rawtrace_skip_blanks(*p, end);
 
     if (q < end && *q == ',')
-        q = blanks(q + 1, end);
+        q = mpiox_rawtrace_skip_blanks(q + 1, end);
     if (q == end)
         return -1;
     if (*q == '}') {
@@ -128,10 +121,10 @@ static int next_key(const char **p, const char *end, span *key)
     if (q == NULL)
         return -1;
     key->end = q - 1;
-    q = blanks(q, end);
+    q = mpiox_rawtrace_skip_blanks(q, end);
     if (q == end || *q != ':')
         return -1;
-    *p = blanks(q + 1, end);
+    *p = mpiox_rawtrace_skip_blanks(q + 1, end);
     return 1;
 }
 
@@ -213,7 +206,7 @@ static bool parse_event(const char *p, const char *end, event *event)
     }
     if (more < 0)
         return false;
-    p = blanks(p, end);
+    p = mpiox_rawtrace_skip_blanks(p, end);
     return p == end || (*p == ',' && p + 1 == end);
 }
 
@@ -623,7 +616,7 @@ int mpiox_rawtrace_dftracer_line(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_
 
     while (end > p && (end[-1] == '\r' || end[-1] == ' '))
         end--;
-    p = blanks(p, end);
+    p = mpiox_rawtrace_skip_blanks(p, end);
     if (is_bracket(p, end))
         return MPIOX_OK;
     if (tables_only && !may_be_metadata(line))

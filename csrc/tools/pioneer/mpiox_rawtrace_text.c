@@ -156,13 +156,6 @@ void mpiox_rawtrace_text_free(mpiox_rawtrace_text *text)
 
 /* ---- the head of a line ---------------------------------------------------------------------------------------- */
 
-static const char *skip_blanks(const char *p, const char *end)
-{
-    while (p < end && (*p == ' ' || *p == '\t'))
-        p++;
-    return p;
-}
-
 static inline bool is_digit(char c)
 {
     return (unsigned char)(c - '0') < 10;
@@ -248,13 +241,13 @@ static const char *parse_head(mpiox_rawtrace_text *text, const char *p, const ch
     bool has_thread = false;
 
     *head = (struct head){0, 0, false};
-    p = skip_blanks(p, end);
+    p = mpiox_rawtrace_skip_blanks(p, end);
     if (end - p > 5 && memcmp(p, "[pid", 4) == 0) {
-        p = digits(skip_blanks(p + 4, end), end, &head->thread);
+        p = digits(mpiox_rawtrace_skip_blanks(p + 4, end), end, &head->thread);
         if (p == NULL || p == end || *p != ']')
             return NULL;
         has_thread = true;
-        p = skip_blanks(p + 1, end);
+        p = mpiox_rawtrace_skip_blanks(p + 1, end);
     }
     while (!head->has_time && p < end && is_digit(*p)) {
         int64_t number, ns = 0;
@@ -273,7 +266,7 @@ static const char *parse_head(mpiox_rawtrace_text *text, const char *p, const ch
         } else if (!has_thread && number < FIRST_EPOCH_S) {
             has_thread = true;
             head->thread = number;
-            p = skip_blanks(q, end);
+            p = mpiox_rawtrace_skip_blanks(q, end);
             continue;
         } else {
             if (number > INT64_MAX / SECOND_NS)
@@ -283,7 +276,7 @@ static const char *parse_head(mpiox_rawtrace_text *text, const char *p, const ch
         if (q == NULL || !place_time(text, form, ns, &head->timestamp))
             return NULL;
         head->has_time = true;
-        p = skip_blanks(q, end);
+        p = mpiox_rawtrace_skip_blanks(q, end);
     }
     return p;
 }
@@ -338,7 +331,7 @@ static bool find_end(const char *p, const char *end, int depth, call *call)
 static bool find_last_end(const char *p, const char *end, call *call)
 {
     for (const char *q = end - 1; q > p; q--) {
-        const char *behind = *q == ')' ? skip_blanks(q + 1, end) : end;
+        const char *behind = *q == ')' ? mpiox_rawtrace_skip_blanks(q + 1, end) : end;
         if (behind < end && *behind == '=') {
             call->arguments_end = q;
             call->tail = q + 1;
@@ -430,10 +423,10 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_name
                                 const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row, const char *p,
                                 const char *end)
 {
-    p = skip_blanks(p, end);
+    p = mpiox_rawtrace_skip_blanks(p, end);
     if (p == end || *p != '=')
         return "the call has no result";
-    p = skip_blanks(p + 1, end);
+    p = mpiox_rawtrace_skip_blanks(p + 1, end);
     const bool timed = take_duration(p, &end, &row->duration);
     if (p == end)
         return timed ? NULL : "the call has no result"; /* ltrace, of some that are restarted */
@@ -459,7 +452,7 @@ static const char *parse_result(mpiox_rawtrace_calls *calls, mpiox_rawtrace_name
         row->result = -1;
         if (name != NULL)
             (void)set_errno(calls, name, name + strlen(name));
-    } else if ((row->result == -1 || *p == '?') && set_errno(calls, skip_blanks(q, end), end)) {
+    } else if ((row->result == -1 || *p == '?') && set_errno(calls, mpiox_rawtrace_skip_blanks(q, end), end)) {
         row->result = -1; /* "? ERESTARTSYS": a signal has interrupted it before it did anything */
     }
     if (function->returns_handle && row->result != MPIOX_RAWTRACE_NULL && row->result != -1)
@@ -624,7 +617,7 @@ static bool is_fork(const char *name, int64_t bytes)
 static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, const head *head,
                     const char *p, const char *end)
 {
-    const char *name = skip_blanks(p + 4, end), *q = name;
+    const char *name = mpiox_rawtrace_skip_blanks(p + 4, end), *q = name;
     call rest = {0};
     mpiox_rawtrace_thread *thread = thread_of(text, head->thread);
 
@@ -644,7 +637,7 @@ static int end_call(mpiox_rawtrace_text *text, mpiox_rawtrace_calls *calls, mpio
         mpiox_rawtrace_rows_problem(rows, "the end of a call without its beginning", p, end - p);
         return MPIOX_OK;
     }
-    q = skip_blanks(q, end);
+    q = mpiox_rawtrace_skip_blanks(q, end);
     if (!has(q, end, "resumed>") || !find_end(q + 8, end, thread->stack[found].depth, &rest) || rest.unfinished) {
         mpiox_rawtrace_rows_problem(rows, "cannot be parsed: the end of a call is cut", p, end - p);
         return MPIOX_OK;

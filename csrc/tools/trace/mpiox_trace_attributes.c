@@ -35,22 +35,12 @@ static bool started(mpiox_tracefile_record *call, int operation, int folder, con
     return true;
 }
 
-static bool started_on(mpiox_tracefile_record *call, int operation, int fd)
-{
-    const int32_t file = mpiox_trace_enabled() ? mpiox_trace_descriptor_file(fd) : 0;
-
-    if (file == 0)
-        return false;
-    mpiox_trace_start_on(call, operation, MPIOX_TRACEFILE_POSIX, file, fd);
-    return true;
-}
-
 /* ---- one number to say at most ----------------------------------------------------------------------------------- */
 
 #define ON_NAME(type, name, parameters, arguments, folder, key, value)                                                 \
     RECORDED(type, name, parameters, arguments, started(&call, OP_##name, folder, path), NO, NO, key, value)
 #define ON_FILE(type, name, parameters, arguments, at, bytes, key, value)                                              \
-    RECORDED(type, name, parameters, arguments, started_on(&call, OP_##name, fd), at, bytes, key, value)
+    RECORDED(type, name, parameters, arguments, mpiox_trace_posix_started(&call, OP_##name, fd), at, bytes, key, value)
 
 ON_NAME(int, chown, (const char *path, uid_t owner, gid_t group), (path, owner, group), AT_FDCWD, -1, 0)
 ON_NAME(int, lchown, (const char *path, uid_t owner, gid_t group), (path, owner, group), AT_FDCWD, -1, 0)
@@ -99,7 +89,7 @@ BEHIND(int, __vdprintf_chk, (int, int, const char *, va_list))
 static int printed(int fd, int level, const char *format, va_list list)
 {
     mpiox_tracefile_record call;
-    const bool recorded = started_on(&call, OP_dprintf, fd);
+    const bool recorded = mpiox_trace_posix_started(&call, OP_dprintf, fd);
     const int result = level < 0 ? NEXT(vdprintf)(fd, format, list) : NEXT(__vdprintf_chk)(fd, level, format, list);
 
     if (!recorded)

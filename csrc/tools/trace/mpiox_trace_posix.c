@@ -22,16 +22,6 @@
 _Static_assert(sizeof(off_t) == 8 && sizeof(long) == 8, "the 64 variants are taken for the same functions");
 
 /* Whether a call on this descriptor is recorded; then it has been started. */
-static bool started(mpiox_tracefile_record *call, int operation, int fd)
-{
-    const int32_t file = mpiox_trace_enabled() ? mpiox_trace_descriptor_file(fd) : 0;
-
-    if (file == 0)
-        return false;
-    mpiox_trace_start_on(call, operation, MPIOX_TRACEFILE_POSIX, file, fd);
-    return true;
-}
-
 /* ---- open, close, dup -------------------------------------------------------------------------------------------- */
 
 static int opened(mpiox_tracefile_record *call, int fd, int32_t file, int flags, mode_t mode)
@@ -151,7 +141,7 @@ WRAP(int, close, (int fd))
 {
     mpiox_tracefile_record call;
 
-    if (!started(&call, OP_close, fd))
+    if (!mpiox_trace_posix_started(&call, OP_close, fd))
         return NEXT(close)(fd);
     mpiox_trace_descriptor_close(fd);
     const int result = NEXT(close)(fd);
@@ -174,14 +164,14 @@ WRAP(int, dup, (int fd))
 {
     mpiox_tracefile_record call;
 
-    return started(&call, OP_dup, fd) ? copied(&call, fd, NEXT(dup)(fd)) : unseen(NEXT(dup)(fd));
+    return mpiox_trace_posix_started(&call, OP_dup, fd) ? copied(&call, fd, NEXT(dup)(fd)) : unseen(NEXT(dup)(fd));
 }
 
 WRAP(int, dup2, (int fd, int other))
 {
     mpiox_tracefile_record call;
 
-    if (fd == other || !started(&call, OP_dup2, fd))
+    if (fd == other || !mpiox_trace_posix_started(&call, OP_dup2, fd))
         return fd == other ? NEXT(dup2)(fd, other) : unseen(NEXT(dup2)(fd, other));
     return copied(&call, fd, NEXT(dup2)(fd, other));
 }
@@ -190,7 +180,7 @@ WRAP(int, dup3, (int fd, int other, int flags))
 {
     mpiox_tracefile_record call;
 
-    if (!started(&call, OP_dup3, fd))
+    if (!mpiox_trace_posix_started(&call, OP_dup3, fd))
         return unseen(NEXT(dup3)(fd, other, flags));
     return copied(&call, fd, NEXT(dup3)(fd, other, flags));
 }
@@ -208,7 +198,7 @@ FRONT(int, fcntl, (int fd, int command, ...))
     va_end(list);
     if (!copies)
         return NEXT(fcntl)(fd, command, argument);
-    if (!started(&call, OP_fcntl, fd))
+    if (!mpiox_trace_posix_started(&call, OP_fcntl, fd))
         return unseen(NEXT(fcntl)(fd, command, argument));
     mpiox_trace_extra(&call, MPIOX_KEY_COMMAND, command);
     return copied(&call, fd, NEXT(fcntl)(fd, command, argument));
@@ -296,7 +286,7 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
     WRAP(ssize_t, name, (int fd, const struct iovec *pieces, int n))                                                   \
     {                                                                                                                  \
         mpiox_tracefile_record call;                                                                                   \
-        if (!started(&call, OP_##name, fd))                                                                            \
+        if (!mpiox_trace_posix_started(&call, OP_##name, fd))                                                          \
             return NEXT(name)(fd, pieces, n);                                                                          \
         return moved_pieces(&call, pieces, n, -1, NEXT(name)(fd, pieces, n));                                          \
     }
@@ -304,7 +294,7 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
     WRAP(ssize_t, name, (int fd, const struct iovec *pieces, int n, off_t offset))                                     \
     {                                                                                                                  \
         mpiox_tracefile_record call;                                                                                   \
-        if (!started(&call, OP_##name, fd))                                                                            \
+        if (!mpiox_trace_posix_started(&call, OP_##name, fd))                                                          \
             return NEXT(name)(fd, pieces, n, offset);                                                                  \
         return moved_pieces(&call, pieces, n, offset, NEXT(name)(fd, pieces, n, offset));                              \
     }                                                                                                                  \
@@ -313,7 +303,7 @@ static ssize_t moved_pieces(mpiox_tracefile_record *call, const struct iovec *pi
     WRAP(ssize_t, name, (int fd, const struct iovec *pieces, int n, off_t offset, int flags))                          \
     {                                                                                                                  \
         mpiox_tracefile_record call;                                                                                   \
-        if (!started(&call, OP_##name, fd))                                                                            \
+        if (!mpiox_trace_posix_started(&call, OP_##name, fd))                                                          \
             return NEXT(name)(fd, pieces, n, offset, flags);                                                           \
         mpiox_trace_extra(&call, MPIOX_KEY_FLAGS, flags);                                                              \
         return moved_pieces(&call, pieces, n, offset, NEXT(name)(fd, pieces, n, offset, flags));                       \
@@ -366,7 +356,7 @@ static ssize_t moved_between(mpiox_tracefile_record *call, int out, int64_t at, 
  * carried out again, and cannot have it. */
 static bool started_write(mpiox_tracefile_record *call, int out)
 {
-    return mpiox_recording_wanted && started(call, OP_pwrite, out);
+    return mpiox_recording_wanted && mpiox_trace_posix_started(call, OP_pwrite, out);
 }
 
 WRAP(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))
@@ -374,7 +364,7 @@ WRAP(ssize_t, sendfile, (int out, int in, off_t *offset, size_t bytes))
     const int64_t at = offset != NULL ? *offset : -1;
     mpiox_tracefile_record call;
 
-    if (!is_recorded(in) || !started(&call, OP_sendfile, in)) {
+    if (!is_recorded(in) || !mpiox_trace_posix_started(&call, OP_sendfile, in)) {
         const bool writes = started_write(&call, out);
         const ssize_t sent = NEXT(sendfile)(out, in, offset, bytes);
         const int64_t target = mpiox_trace_descriptor_advance(out, sent);
@@ -394,7 +384,7 @@ WRAP(ssize_t, copy_file_range, (int in, off_t *in_at, int out, off_t *out_at, si
     const int64_t from = in_at != NULL ? *in_at : -1, to = out_at != NULL ? *out_at : -1;
     mpiox_tracefile_record call;
 
-    if (!is_recorded(in) || !started(&call, OP_copy_file_range, in)) {
+    if (!is_recorded(in) || !mpiox_trace_posix_started(&call, OP_copy_file_range, in)) {
         const bool writes = started_write(&call, out);
         const ssize_t copied = NEXT(copy_file_range)(in, in_at, out, out_at, bytes, flags);
         const int64_t target = to >= 0 ? to : mpiox_trace_descriptor_advance(out, copied);
@@ -415,7 +405,7 @@ WRAP(off_t, lseek, (int fd, off_t offset, int whence))
 {
     mpiox_tracefile_record call;
 
-    if (!started(&call, OP_lseek, fd))
+    if (!mpiox_trace_posix_started(&call, OP_lseek, fd))
         return NEXT(lseek)(fd, offset, whence);
     const off_t result = NEXT(lseek)(fd, offset, whence);
     mpiox_trace_stop(&call);
@@ -428,7 +418,7 @@ WRAP(off_t, lseek, (int fd, off_t offset, int whence))
 ALIAS(lseek64, lseek);
 
 #define ON_DESCRIPTOR(name, parameters, arguments, at, bytes, key, value)                                              \
-    RECORDED(int, name, parameters, arguments, started(&call, OP_##name, fd), at, bytes, key, value)
+    RECORDED(int, name, parameters, arguments, mpiox_trace_posix_started(&call, OP_##name, fd), at, bytes, key, value)
 
 ON_DESCRIPTOR(fsync, (int fd), (fd), NO, NO, -1, 0)
 ON_DESCRIPTOR(fdatasync, (int fd), (fd), NO, NO, -1, 0)
@@ -446,7 +436,7 @@ WRAP(void *, mmap, (void *address, size_t bytes, int protection, int flags, int 
 {
     mpiox_tracefile_record call;
 
-    if (fd < 0 || (flags & MAP_ANONYMOUS) || !started(&call, OP_mmap, fd))
+    if (fd < 0 || (flags & MAP_ANONYMOUS) || !mpiox_trace_posix_started(&call, OP_mmap, fd))
         return NEXT(mmap)(address, bytes, protection, flags, fd, offset);
     void *result = NEXT(mmap)(address, bytes, protection, flags, fd, offset);
     mpiox_trace_stop(&call);

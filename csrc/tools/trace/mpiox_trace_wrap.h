@@ -10,6 +10,7 @@
 #define MPIOX_TRACE_WRAP_H
 
 #include "mpiox_trace_core.h"
+#include "mpiox_trace_descriptors.h"
 
 #define BEHIND(type, name, parameters)                                                                                 \
     typedef type type_of_##name parameters;                                                                            \
@@ -44,5 +45,16 @@
 #define NO MPIOX_TRACEFILE_NONE
 
 #define ALIAS(other, name) extern __typeof__(name) other __attribute__((alias(#name), visibility("default")))
+
+/* Begin the record of a call of the C library on a descriptor. False: its file is not recorded. */
+static inline bool mpiox_trace_posix_started(mpiox_tracefile_record *call, int operation, int fd)
+{
+    const int32_t file = mpiox_trace_enabled() ? mpiox_trace_descriptor_file(fd) : 0;
+
+    if (file == 0)
+        return false;
+    mpiox_trace_start_on(call, operation, MPIOX_TRACEFILE_POSIX, file, fd);
+    return true;
+}
 
 #endif
