@@ -1,12 +1,11 @@
 /*
  * mpiox_forwarded_ahead.c - which pages a rank will read next.
  *
- * Problem.   A file system reads ahead in the file; a rank reads ahead in its view, which is known here and nowhere
- * else. Algorithm. Two reads in a row at the same distance in the stream make a stride. The places of the next reads
- * follow
- *            from it and, through the view, so do their pages; those that have not been named yet are sent to their
- *            owners, without waiting. Whether they are read, and how far ahead, the delegate decides by what became of
- *            earlier ones.
+ * Problem.   A file system reads ahead in the file; a rank reads ahead in its view, which only the rank knows.
+ * Algorithm. Two reads in a row at the same distance in the stream make a stride. From the stride follow the positions
+ *            of the next reads and, through the view, their pages. The rank sends those that it has not named yet to
+ *            their owners, without waiting. The delegate decides whether it reads them, and how far ahead, by how
+ *            useful earlier ones were.
  */
 #include <string.h>
 

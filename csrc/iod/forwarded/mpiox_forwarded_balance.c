@@ -2,10 +2,10 @@
  * mpiox_forwarded_balance.c - page ranges move from busy delegates to idle ones.
  *
  * Problem.   The file domains give every delegate the same number of units, not the same number of accesses.
- * Algorithm. Each rank counts its page accesses per range. When the ranks synchronise the file, rank 0 sums them up and
- *            moves the busiest ranges of the busiest delegate to the idlest one, as long as that evens the load out and
- *            at most MOST_MOVES a time. The ranks learn of it when the old owner sends them on.
- * Guarantee. A range has one owner at a time: its pages are in the file, and dropped, before the next one has it.
+ * Algorithm. Each rank counts its page accesses per range. When the ranks synchronise the file, rank 0 sums them up. It
+ *            moves the busiest ranges of the busiest delegate to the idlest one, as long as that evens the load out,
+ *            and at most MOST_MOVES a time. A rank learns of a move when the old owner redirects it.
+ * Guarantee. A range has one owner at a time: its pages are in the file, and dropped, before the next delegate owns it.
  */
 #include <string.h>
 
@@ -92,7 +92,7 @@ void mpiox_forwarded_balance(mpiox_forwarded *forwarded)
     int64_t mine[MPIOX_FILE_RANGES];
     loads now;
 
-    /* Copies stay where the first owners placed them, and what moves goes through a file. */
+    /* Copies stay where the first owners placed them, and a page moves through the file. */
     if (forwarded->owners < 2 || forwarded->replica || forwarded->decision.unwritten)
         return;
     for (int32_t r = 0; r < forwarded->ranges; r++)

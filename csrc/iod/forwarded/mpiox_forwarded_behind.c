@@ -1,12 +1,12 @@
 /*
- * mpiox_forwarded_behind.c - collected writes that a delegate elsewhere did not take.
+ * mpiox_forwarded_behind.c - collected writes that a delegate elsewhere did not accept.
  *
- * Problem.   Small writes to a delegate of another node are collected and sent later (write-behind). By then it may
- *            have given their pages away, or be dead, and the calls that made them have returned.
- * Algorithm. The link keeps what was not deposited, in order, and carries out nothing more until it is taken out. Who
- *            meets it in this state takes it out and makes the writes again: to the owners of now, or to the file. A
- *            link serves all files of the job, so the file of each write is looked up among the open ones.
- * Guarantee. What was acknowledged at level "memory" is not lost while its rank lives.
+ * Problem.   Small writes to a delegate of another node are collected and sent later (write-behind). By then the
+ *            delegate may have given their pages away, or be dead, and the calls that made them have returned.
+ * Algorithm. The link keeps the writes that were not deposited, in order, and carries out nothing more until a thread
+ *            takes them out. The thread that finds them makes the writes again: to the present owners, or to the file.
+ *            A link serves all files of the job, so the thread searches the open files for that of each write.
+ * Guarantee. A write that was acknowledged at level "memory" is not lost while its rank lives.
  */
 #include <stddef.h>
 

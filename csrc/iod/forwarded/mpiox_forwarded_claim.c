@@ -1,26 +1,27 @@
 /*
- * mpiox_forwarded_claim.c - pages that are never written to the file system are with a delegate of the
- *                           node whose rank writes them first.
+ * mpiox_forwarded_claim.c - pages that are never written to the file system move to a delegate of the node whose rank
+ * writes them first.
  *
- * Problem.   Owners by the static-cyclic file domain are on other nodes as a rule. What is written then crosses the
- *            network, only to stay in a memory there: such a file has no servers for which the domain is good.
- * Algorithm. Before a rank writes to the start of a unit, whose owner is elsewhere, it asks that one for the unit's
- *            range, which gives it up if it has no page of it. A delegate of the rank's node takes it, and gives
- *            another range for it that nobody has written to. Ranks that come later are sent on, as after any move. A
- *            rank asks for a range once: what it was refused it writes to where it is, and then nobody can have it.
- * Room.      A unit has as many pages as let the ranges cover the caches of all delegates. Only ranges that fit into
- *            them together are exchanged, so that each delegate keeps its share of them: a file that fits into all
- *            caches fits whoever writes it.
- * Guarantee. That of mpiox_forwarded_migrate.c. What cannot be had is written where it is.
- * Limits.    Nothing moves in jobs with an arbiter, whose remapping decides where pages are. Several files of ranks of
- *            one node must not fill its cache while others are empty: a delegate gives nothing to one whose cache is
- *            fuller, but for a part of what has room there.
+ * Problem.   Owners by the static-cyclic file domain are on other nodes as a rule. So written bytes cross the network,
+ *            only to stay in memory there: a scratch file has no servers for which the domain is good.
+ * Algorithm. Before a rank writes to the start of a unit whose owner is elsewhere, it requests the unit's range from
+ *            that owner, which gives it up if it has no page of it. A delegate of the rank's node becomes the owner,
+ *            and gives another range in return to which no rank has written. The old owner redirects later ranks, as
+ *            after any move. A rank requests a range once: if the owner refuses, the rank writes to the range where it
+ *            is, and after that no delegate can get it.
+ * Room.      Units have so many pages that all ranges together cover the caches of all delegates. Only ranges that fit
+ *            into the caches together are exchanged, so that each delegate keeps its share: a file that fits into all
+ *            caches fits whichever rank writes it.
+ * Guarantee. That of mpiox_forwarded_migrate.c. A range that cannot move is written where it is.
+ * Limits.    No range moves in jobs with an arbiter, whose remapping decides where pages are. Several files written by
+ *            ranks of one node must not fill its cache while others are empty: a delegate gives nothing to one whose
+ *            cache is fuller, except for a part of the free frames there.
  */
 #include "mpiox_forwarded_impl.h"
 
 enum {
     LEAST_UNITS = 16, /* of a delegate's cache */
-    OTHERS = 8,       /* part of it that is not for such files (mpiox_server_unwritten.c) */
+    OTHERS = 8,       /* part of the cache that such files may not use (mpiox_server_unwritten.c) */
     MOST_OWNERS = 3   /* that are asked for a range: another rank may have moved it */
 };
 
@@ -76,12 +77,12 @@ static bool give_another(mpiox_forwarded *forwarded, int32_t range, int32_t from
         if (code == MPIOX_OK)
             return true;
         if (code == MPIOX_E_ARG && given->arg[1] == to)
-            atomic_store(&forwarded->claimed[other], true); /* somebody has written to it */
+            atomic_store(&forwarded->claimed[other], true); /* a rank has written to it */
     }
     return false;
 }
 
-/* This rank goes to `now` for the range, and no more to `before`. */
+/* This rank accesses the range at `now` from here on, and no more at `before`. */
 static void set_owner(mpiox_forwarded *forwarded, int32_t range, int32_t before, int32_t now)
 {
     if (!mpiox_forwarded_begin_change(forwarded, before)) /* then it is sent on */
@@ -90,8 +91,8 @@ static void set_owner(mpiox_forwarded *forwarded, int32_t range, int32_t before,
     mpiox_forwarded_end_change(forwarded);
 }
 
-/* Both moves are begun before either goes on. Returns who has the range, as far as is known: `to`; `from`, which does
- * not give it; or another one, or MPIOX_RANGE_MOVING. */
+/* Begin both moves before either continues. Returns the range's last known owner: `to`; `from`, which does not give it
+ * up; another delegate; or MPIOX_RANGE_MOVING. */
 static int32_t exchange(mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to, int64_t dirty)
 {
     mpiox_slot wanted, given;

@@ -1,13 +1,12 @@
 /*
- * mpiox_forwarded_errors.c - bytes that delegates had taken and could not write: who is told, and what.
+ * mpiox_forwarded_errors.c - reporting bytes that delegates had accepted and could not write.
  *
- * Problem.   A delegate writes after the calls that brought the bytes have returned. What the file system refuses then
- *            may be many ranges, at many delegates, and the program learns of it from one code of a sync or close,
- *            which it may not look at.
- * Algorithm. At a flush barrier each rank takes the errors of its share of the delegates, and says each range on
+ * Problem.   A delegate writes after the calls that brought the bytes have returned. The file system may refuse many
+ *            ranges, at many delegates, but the program gets one code of a sync or close, which it may ignore.
+ * Algorithm. At a flush barrier each rank takes the errors of its share of the delegates, and prints each range on
  *            standard error (the first MOST_LINES of a flush barrier). Then the ranks agree: all get the error at the
- *            lowest offset, with the number of the others and how far they go.
- * Guarantee. Every range is in the number; none is told twice.
+ *            lowest offset, with the number of the others and the end of the last one.
+ * Guarantee. Every range is counted; none is printed twice.
  */
 #include <stdio.h>
 
@@ -38,7 +37,7 @@ void mpiox_forwarded_late_take(mpiox_forwarded *forwarded, int32_t owner, mpiox_
         count = mpiox_cache_take_errors(&delegate->cache, forwarded->index[owner], found, MPIOX_CACHE_ERRORS, &more);
     else
         count = mpiox_link_take_errors(delegate->link, forwarded->index[owner], found, MPIOX_CACHE_ERRORS, &more);
-    if (count < 0) /* it has died since the flush: what it held may be lost */
+    if (count < 0) /* it has died since the flush: its bytes may be lost */
         mpiox_forwarded_mark_failed(forwarded, owner);
     for (int i = 0; i < count; i++) {
         found[i].delegate = owner + 1;

@@ -1,21 +1,22 @@
 /*
- * mpiox_forwarded_failover.c - a rank goes to the owner of a page range, and it is dead: has somebody else the range?
+ * mpiox_forwarded_failover.c - the owner of a page range after the death of its last known owner.
  *
- * Problem.   Ranks learn that a range has changed hands when its old owner sends them on. When that is dead it sends
- *            nobody on. Who then goes to the file bypasses what the new owner holds.
- * Algorithm. Ask all that live. One has the range: go there. It is moving at one: wait; whoever moves it may be gone,
- *            then go on in its place. Nobody has it: ask again, and have each promise that it never will. When all
- *            have promised the range lies in the file for good, whatever message is still on its way, and for all
- *            ranks, since all do the same. What dead delegates held is brought to the file first.
- * Guarantee. A range is accessed in the file by all ranks or by none. Blocking; for as long as a move takes.
+ * Problem.   Ranks learn that a range has another owner when its old owner redirects them. A dead one redirects no
+ *            rank. A rank that then accessed the file would bypass the new owner's pages.
+ * Algorithm. The rank queries all living delegates. If one owns the range, the rank continues there. If the range is
+ *            moving at one, the rank waits; the process that moves it may be dead, so after a while the rank finishes
+ *            the move. If none owns it, the rank queries again, and each delegate promises never to take the range
+ *            over. When all have promised, the range is in the file for good, whatever message is still on its way, and
+ *            for all ranks, since all do the same. The bytes of dead delegates are written to the file first.
+ * Guarantee. All ranks access a range in the file, or none does. Blocking; as long as a move lasts.
  */
 #include "mpiox_forwarded_impl.h"
 
-static const double patience_s = 0.2; /* until a move is asked for */
+static const double patience_s = 0.2; /* until the rank finishes another process's move */
 
 enum { IN_THE_FILE = -1, MOVES = -2 };
 
-/* Who has it; IN_THE_FILE: nobody that lives. `never`: nor ever will. */
+/* The owner; IN_THE_FILE: no living delegate. `never`: nor will one ever be. */
 static int32_t ask_all(mpiox_forwarded *forwarded, int32_t range, bool never, int32_t *moving)
 {
     int32_t found = IN_THE_FILE;

@@ -1,8 +1,8 @@
 /*
- * mpiox_forwarded_file.c - a file and its delegates: opening, size, what is told of them.
+ * mpiox_forwarded_file.c - a file and its delegates: opening, size, descriptions.
  *
- * Problem.   What is collective here must end in the same way on every rank, though any delegate may die meanwhile.
- * Algorithm. Rank 0 asks every delegate for a record of the file and tells the others.
+ * Problem.   A collective operation must end in the same way on every rank, though any delegate may die meanwhile.
+ * Algorithm. Rank 0 requests a record of the file from every delegate, and broadcasts the results.
  */
 #include "mpiox_forwarded.h"
 
@@ -39,7 +39,7 @@ static int32_t affine_owners(int32_t delegates, const mpiox_layout *layout)
     return method->adjust(&geometry);
 }
 
-typedef struct opening { /* what rank 0 tells the others */
+typedef struct opening { /* broadcast by rank 0 */
     int32_t owners, unit_pages, shift;
     int32_t ok;
     int32_t index[MPIOX_FILE_RANGES];
@@ -242,7 +242,7 @@ static bool closes_behind(const mpiox_forwarded *forwarded, int32_t owners)
     if (decision->unwritten || hints->close != MPIOX_CLOSE_BEHIND)
         return decision->unwritten;
     if (!decision->hidden &&
-        (decision->container || decision->unnamed != 0)) /* nothing says until when it is not whole */
+        (decision->container || decision->unnamed != 0)) /* no name shows that it is not complete */
         return false;
     return hints->delegate_ack != MPIOX_ACK_REPLICA ||
            (decision->hidden && mpiox_replica_lasts(forwarded->service, owners));
@@ -269,7 +269,7 @@ static int32_t count_dead(const mpiox_service *service)
     return dead;
 }
 
-/* What is not as the file's hints say. Once for a process, by rank 0. */
+/* Print which of the file's hints are not in force. Once for a process, by rank 0. */
 static void report_differences(const mpiox_forwarded *forwarded)
 {
     static atomic_bool printed_settings, printed_level;
@@ -323,10 +323,11 @@ int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_d
 
 void mpiox_forwarded_mark_failed(mpiox_forwarded *forwarded, int32_t owner)
 {
-    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* whoever comes second waits for the copies, too */
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* a second thread waits for the copies, too */
     mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
 
-    if (!delegate->local && delegate->link) /* it said so itself, perhaps, while it was dying: its pages may change */
+    if (!delegate->local &&
+        delegate->link) /* its own record, perhaps, written while it was dying: its pages may change */
         mpiox_link_give_up(delegate->link);
     mpiox_process_is_serving(delegate);
     pthread_mutex_lock(&lock);
@@ -458,7 +459,7 @@ int mpiox_forwarded_size(mpiox_forwarded *forwarded, int64_t *bytes, mpiox_error
 
         *bytes = end > *bytes ? end : *bytes;
     }
-    /* After the delegates: what they flush meanwhile is seen here. */
+    /* After the delegates: this includes bytes that they flush meanwhile. */
     if (mpiox_storage_size(forwarded->file->storage, &in_file, error) != MPIOX_OK)
         return error->code;
     *bytes = in_file > *bytes ? in_file : *bytes;

@@ -1,19 +1,20 @@
 /*
- * mpiox_forwarded_flush_barrier.c - bringing everything to the file: sync, close, other ways of access.
+ * mpiox_forwarded_flush_barrier.c - writing all bytes to the file: sync, close, other ways of access.
  *
- * Problem.   A flush barrier must end in the same way on every rank, though any delegate may die meanwhile, and must
- *            not cost a rank that has many delegates to talk to more than the others.
- * Algorithm. All ranks send what they still hold, meet, and then each talks to its share of the delegates (delegate d
- *            to rank d mod ranks); they agree on the outcome.
- * Guarantee. After a flush barrier everything that any rank wrote before it is in the file. A delegate that is dead by
- *            then has been rescued first; what could not be rescued, or written at all, is an error of the barrier.
+ * Problem.   A flush barrier must end in the same way on every rank, though any delegate may die meanwhile, and no rank
+ *            may have more delegates to call than the others.
+ * Algorithm. All ranks send the writes that they have collected, and meet. Then each calls its share of the delegates
+ *            (delegate d is called by rank d mod ranks), and the ranks agree on the outcome.
+ * Guarantee. After a flush barrier everything that any rank wrote before it is in the file. If a delegate is dead by
+ *            then, its pages have been rescued first. Bytes that could not be rescued or written are an error of the
+ *            barrier.
  */
 #include "mpiox_forwarded_impl.h"
 
 #include "mpiox_event.h"
 #include "mpiox_process_notify.h"
 
-/* A request failed: so does the flush barrier. Nobody else is told. */
+/* A failed request fails the flush barrier. No other call reports it. */
 static void note(int32_t owner, const mpiox_slot *slot, mpiox_error *error)
 {
     if (slot->result == MPIOX_OK || slot->result == MPIOX_E_UNSUPPORTED || error->code != MPIOX_OK)
@@ -36,8 +37,7 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
     mpiox_forwarded_late_take(forwarded, owner, late);
 }
 
-/* close(2) may be where a file system says that it could not keep what it was given. behind: nothing was flushed;
- * whole: nothing of it is known to be lost. */
+/* close(2) may be the call that reports lost bytes. behind: no bytes were flushed; whole: no loss is known. */
 static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bool whole, mpiox_error *error)
 {
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
@@ -51,7 +51,7 @@ static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bo
     }
 }
 
-/* Some rank knows of a cache that is lost: what was in it is the error, or one more. */
+/* A rank knows of a lost cache: its bytes are the error, or one more. */
 static void add_lost(const mpiox_forwarded *forwarded, mpiox_error *error)
 {
     mpiox_error lost;
@@ -88,7 +88,7 @@ static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_la
     mpiox_forwarded_trace_clear(forwarded);
 }
 
-/* The copies of what is in the file now are of no use any more. */
+/* The bytes are in the file: their copies are useless. */
 static void release_copies(mpiox_forwarded *forwarded, bool last)
 {
     mpiox_topology *topology = forwarded->file->topology;
@@ -97,7 +97,8 @@ static void release_copies(mpiox_forwarded *forwarded, bool last)
     mpiox_replica_discard(forwarded);
     if (!forwarded->replica)
         return;
-    mpiox_topology_all(topology, true); /* nobody discards what is closed, or writes before old copies are gone */
+    mpiox_topology_all(
+        topology, true); /* a closed file's pages are not discarded, nor does a rank write before old copies are gone */
     for (int32_t i = topology->rank; last && i < forwarded->owners; i += topology->size)
         close_one(forwarded->replica, i, false, true, &ignored);
 }
@@ -107,7 +108,7 @@ static long long counted(const atomic_int_least64_t *counter)
     return (long long)atomic_load_explicit(counter, memory_order_relaxed);
 }
 
-/* What this rank has done through the delegates since the file was opened. */
+/* Counters of this rank since the file was opened. */
 static void report_event(const mpiox_forwarded *forwarded, bool stable, int64_t begun, int error)
 {
     const mpiox_stats_delegated *stats = &forwarded->stats;
@@ -121,8 +122,8 @@ static void report_event(const mpiox_forwarded *forwarded, bool stable, int64_t 
                     counted(&stats->delegated_messages));
 }
 
-/* One delegate keeps what it has of the file, and writes it later. If others were to keep copies of that, and are dead,
- * it is written now. */
+/* One delegate keeps its bytes of the file, and writes them later. If delegates that should keep copies are dead, it
+ * writes now. */
 static void leave_behind(mpiox_forwarded *forwarded, int32_t owner, mpiox_forwarded_late *late)
 {
     if (!mpiox_process_is_serving(mpiox_forwarded_owner(forwarded, owner)))
@@ -187,7 +188,7 @@ static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last
     return error->code;
 }
 
-/* What comes now may change the file past its delegates. Those of other nodes are not told. */
+/* The next accesses may change the file past its delegates. Delegates of other nodes are not notified. */
 static void note_past(const mpiox_forwarded *forwarded)
 {
     for (int32_t i = 0; i < forwarded->owners; i++) {
@@ -225,7 +226,7 @@ int mpiox_forwarded_flush_barrier_alone(mpiox_forwarded *forwarded, mpiox_error 
     error->rank = forwarded->file->topology->rank;
     if (error->code != MPIOX_OK) {
         atomic_store(&forwarded->file->damaged, true);
-        mpiox_forwarded_note_error(forwarded, error); /* the bytes may be those of a rank that has not heard of it */
+        mpiox_forwarded_note_error(forwarded, error); /* the bytes may be of a rank that does not know it */
     }
     return error->code;
 }
@@ -260,7 +261,7 @@ int mpiox_forwarded_refresh(mpiox_forwarded *forwarded, mpiox_error *error)
     int code = MPIOX_OK;
 
     *error = (mpiox_error){.code = MPIOX_OK};
-    pthread_mutex_lock(&forwarded->refreshing); /* no thread goes on before it is done */
+    pthread_mutex_lock(&forwarded->refreshing); /* every thread waits until it is done */
     if (atomic_load(&forwarded->bypassed)) {
         code = mpiox_forwarded_flush_barrier_alone(forwarded, error);
         atomic_store(&forwarded->bypassed, code != MPIOX_OK);

@@ -1,18 +1,19 @@
 /*
- * mpiox_forwarded_hold.c - files that delegates write behind their close, and who comes for them meanwhile.
+ * mpiox_forwarded_hold.c - files that delegates write behind their close, opened or deleted meanwhile.
  *
- * Problem.   Such a file may have another name, or bytes that nobody but its delegates has, and get its name or lose
- *            its record at any moment. Who opens or deletes it must find all of it.
- * Algorithm. One rank asks every delegate of the job. A file that was closed is written before others and at full speed
- *            then, and all are asked again until none has any of it, as they are while they bring to the files what an
- *            earlier job has left. One that others have open, or is never written, is held: its record, and its hidden
- *            name, stay until they are let go. What a dead one had of it is first written by who keeps copies, if there
- *            are any.
- * Waits.     They have no limit, as those of the file system's own calls have none: an error would leave a program
- *            without a file that is safe, and servers come back. A rank that has waited for one call of a delegate
- *            says so (mpiox_service_patience.h). Where the file system refuses the bytes, the caller says for how long.
- * Limits.    Delegates of this node are looked at first, which costs nothing. Those of other nodes are asked where the
- *            hints of the job, or of a file that this process has opened, say that there may be such files.
+ * Problem.   Such a file may have a hidden name, or bytes that only its delegates have, and may get its name or lose
+ *            its record at any moment. A rank that opens or deletes it must find all of it.
+ * Algorithm. One rank queries every delegate of the job. A closed file is written before others and at full speed then.
+ *            The rank repeats the query until no delegate has bytes of the file, and as long as a delegate writes the
+ *            leftovers of an earlier job. If a rank has the file open, or it is never written, the delegates hold it:
+ *            record and hidden name stay until the rank that asked releases them. Copies stand in for the bytes of a
+ *            dead delegate: the delegates that have them write them first.
+ * Waits.     They have no limit, as the file system's own calls have none: an error would leave a program without a
+ *            file that is safe, and servers come back. A rank that waits for one call of a delegate prints a line after
+ *            a while (mpiox_service_patience.h). If the file system refuses the bytes, the caller's patience limits the
+ *            wait.
+ * Limits.    The rank checks delegates of this node first, without a message. It queries those of other nodes only if
+ *            the hints of the job, or of a file that this process has opened, permit such files.
  */
 #include <errno.h>
 #include <poll.h>
@@ -31,7 +32,7 @@
 typedef struct hold_part {
     int32_t index;    /* of the record; -1: it has none */
     int32_t op, file; /* of the call on the file that is under way: */
-    int64_t ms;       /* it has lasted for so long; 0: there is none */
+    int64_t ms;       /* seconds that it has lasted; 0: there is none */
 } hold_part;
 
 struct mpiox_forwarded_hold {
@@ -40,9 +41,9 @@ struct mpiox_forwarded_hold {
     hold_part of[]; /* [service->count] */
 };
 
-enum { LONG_MS = 1000, LONGEST_PAUSE_MS = 20 }; /* LONG_MS: of a call: none of them before is a reason to say so */
+enum { LONG_MS = 1000, LONGEST_PAUSE_MS = 20 }; /* LONG_MS: a call that is shorter is not reported */
 
-static const double keepers_s = 10; /* so long who has a file open may keep it from its name */
+static const double keepers_s = 10; /* limit on a wait for a process that has the file open */
 
 static atomic_bool seen; /* this process has opened such a file */
 
@@ -195,8 +196,8 @@ static void note_wait(const mpiox_forwarded_hold *hold, mpiox_service_wait *wait
         mpiox_service_patience_end(wait);
 }
 
-/* MPIOX_HOLD_* of all of them together. SOON or FAILED, for the reason *why, if one says so: the ranks are just closing
- * the file. Then none has it held. */
+/* The MPIOX_HOLD_* of all delegates together. SOON or FAILED, for the reason *why, if one delegate answers so: the
+ * ranks are just closing the file, and no delegate holds it. */
 static int ask_all(mpiox_forwarded_hold *hold, const char *path, int how, int *why)
 {
     bool held = false, soon = false;
@@ -226,7 +227,7 @@ static int ask_all(mpiox_forwarded_hold *hold, const char *path, int how, int *w
                                                     : MPIOX_HOLD_NONE;
 }
 
-/* The same until they have it held, or have nothing of it. FAILED: the file system refuses it for too long. */
+/* The same until all hold it, or none has bytes of it. FAILED: the file system has refused it for too long. */
 static int ask_until(mpiox_forwarded_hold *hold, const char *path, int how, double patience, int *why)
 {
     mpiox_service_wait wait = {.delegate = NULL};
@@ -277,7 +278,7 @@ static bool restore(const mpiox_service *service, int32_t dead, const char *path
     return true;
 }
 
-/* The cache of a dead delegate of this node could not be read, or the file not be written, and nobody had copies. */
+/* The cache of a dead delegate of this node could not be read, or the file not be written, and there are no copies. */
 static bool has_lost(const mpiox_process *delegate, const char *path)
 {
     const mpiox_file_record *files = delegate->local ? delegate->cache.header->files : NULL;

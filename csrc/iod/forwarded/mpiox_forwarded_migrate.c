@@ -1,13 +1,14 @@
 /*
- * mpiox_forwarded_migrate.c - one page range changes hands.
+ * mpiox_forwarded_migrate.c - one page range changes owners.
  *
- * Algorithm. Three requests: the old owner keeps everybody off, brings the range's pages to the file and drops them;
- *            the new one takes it over; the old one sends on whoever asks. Accesses wait meanwhile. Who moves may die
- *            between them: whoever waits for the range asks its old owner now and then for the move, and makes the
- *            steps that are left. csrc/iod/server/mpiox_server_ranges.h says why no step takes effect twice, or late.
- *            A new owner that dies may have had the range for a moment: then the range goes to it all the same, and
- *            mpiox_forwarded_failover.c finds out that nobody has it.
- * Guarantee. A range has one owner at a time; its pages are in the file before the next one has it.
+ * Algorithm. Three requests. The old owner lets no client access the range, writes its pages to the file and drops
+ *            them; the new one takes the range over; the old one redirects clients. Accesses wait meanwhile. If the
+ *            process that moves the range dies between the requests, a client that waits for the range makes the
+ *            missing ones: it asks the old owner for the move now and then. csrc/iod/server/mpiox_server_ranges.h
+ *            explains why no step takes effect twice, or late. If the new owner dies, it may have owned the range for a
+ *            moment. So the range goes to it all the same, and mpiox_forwarded_failover.c finds that no living delegate
+ *            owns it.
+ * Guarantee. A range has one owner at a time; its pages are in the file before the next delegate owns it.
  */
 #include <pthread.h>
 
@@ -25,7 +26,7 @@ void mpiox_forwarded_migrate_unlock(void)
     pthread_mutex_unlock(&moving);
 }
 
-/* *heard (or NULL): refused, the version that is known there. */
+/* *known_version (or NULL): if the delegate refuses, the version that it knows. */
 static int commit(const mpiox_forwarded *forwarded, int32_t range, int32_t to, int64_t version, int64_t stamp,
                   int64_t *known_version)
 {
@@ -53,7 +54,7 @@ static int migrate(const mpiox_forwarded *forwarded, int32_t from, int64_t step,
     return mpiox_forwarded_request(forwarded, from, slot);
 }
 
-/* The steps after the first. Returns who has the range then. *heard: as commit() has it. */
+/* The steps after the first. Returns the owner after them. *known_version: see commit(). */
 static int32_t finish(const mpiox_forwarded *forwarded, int32_t from, const mpiox_slot *begun, int64_t *known_version)
 {
     mpiox_slot end = *begun;
@@ -61,7 +62,7 @@ static int32_t finish(const mpiox_forwarded *forwarded, int32_t from, const mpio
     const int code = commit(forwarded, (int32_t)begun->arg[0], to, begun->arg[3], begun->arg[2], known_version);
 
     end.arg[1] = code == MPIOX_OK || code == MPIOX_E_UNSUPPORTED ? to : from;
-    (void)migrate(forwarded, from, MPIOX_MIGRATE_END, &end); /* if it is dead nobody asks it */
+    (void)migrate(forwarded, from, MPIOX_MIGRATE_END, &end); /* if it is dead no client queries it */
     return (int32_t)end.arg[1];
 }
 
@@ -100,7 +101,7 @@ bool mpiox_forwarded_take_over(const mpiox_forwarded *forwarded, int32_t range, 
     return true;
 }
 
-/* ---- ranges that nobody has written to --------------------------------------------------------------------------- */
+/* ---- ranges that no rank has written to -------------------------------------------------------------------------- */
 
 int mpiox_forwarded_begin_claim(const mpiox_forwarded *forwarded, int32_t range, int32_t from, int32_t to,
                                 int64_t dirty, mpiox_slot *begun)

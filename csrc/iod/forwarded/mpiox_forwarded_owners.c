@@ -1,16 +1,17 @@
 /*
- * mpiox_forwarded_owners.c - who has which page range: what delegates say, and making it true when a file is opened.
+ * mpiox_forwarded_owners.c - the owner of each page range: querying delegates, and settling contradictions when a file
+ * is opened.
  *
- * Problem.   Records are made and released one delegate after the other. When a file is opened while another
- *            communicator closes it, some delegates may have a new record and some that of before. Then a range may
- *            have no owner, or two, or one that nobody is sent to.
- * Algorithm. Rank 0 has opened the file everywhere: from now on no record goes. It asks who has each range, and tells
- *            all ranks. A range that one delegate says is its own has been found; the way from there is made of moves
- *            that are whole. One that is moving is found, too. For any other range each delegate is asked twice: when
- *            all say the same both times, with the same versions, that was so at one moment. Nobody has it: its owner
- *            of the beginning takes it over, with a version above all that were heard of, so that who comes second does
- *            nothing. Two have it: the later ones give it to the first, which keeps it, unless it has given it on: then
- *            it is looked again.
+ * Problem.   The delegates make and release records one after the other. If one communicator opens a file while another
+ *            closes it, some delegates may have a new record and some the earlier one. Then a range may have no owner,
+ *            two, or one that no client is redirected to.
+ * Algorithm. Rank 0 has opened the file everywhere, so that no record is released any more. It queries each delegate
+ *            about each range, and broadcasts the owners. If one delegate owns a range, that is the owner; every other
+ *            record leads there by complete moves. If a range is moving, its mover will give it an owner. Otherwise
+ *            rank 0 queries each delegate twice: if all answers and versions are equal both times, they were true at
+ *            one moment. If no delegate owns the range, its first owner takes it over, with a version above all known
+ *            ones, so that a second process that tries the same changes nothing. If two own it, the second gives it to
+ *            the first, which keeps it if it still owns it; otherwise rank 0 queries again.
  * Guarantee. When the first access is made each range has one owner, and each rank finds it.
  */
 #include <string.h>
@@ -19,7 +20,7 @@
 
 enum { MOST_LOOKS = 400 };
 
-/* What one delegate knows. False: it is dead, or the file is not what is thought. */
+/* The owners that one delegate knows. False: it is dead, or it has another file under this number. */
 static bool owners_at(const mpiox_forwarded *forwarded, int32_t owner, int16_t *now)
 {
     const mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
@@ -129,7 +130,7 @@ static bool is_same(const mpiox_forwarded *forwarded, const view *a, const view 
     return true;
 }
 
-/* False: it cannot be found out. */
+/* False: a delegate does not answer, or the answers never agree. */
 static bool find_one(mpiox_forwarded *forwarded, int32_t range)
 {
     mpiox_backoff backoff = {0};

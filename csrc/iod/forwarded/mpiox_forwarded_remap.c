@@ -1,14 +1,14 @@
 /*
  * mpiox_forwarded_remap.c - the arbiter gives this job other I/O nodes while its files are open.
  *
- * Problem.   The delegates of a job, one on each I/O node that it may use, are started once. Which of them serve is to
- *            change while ranks read and write, without a flush barrier and without a byte lost.
- * Algorithm. Rank 0 of each file follows the map (mpiox_arbiter.h) and gives the file's page ranges to the delegates
- *            of the I/O nodes that the job has now, as many to each. No range leaves a delegate that stays, unless that
- *            has more than its share. A range changes hands as in mpiox_forwarded_migrate.c. All ranks, rank 0 too,
- *            learn of it when the old owner sends them on.
- * Guarantee. A range has one owner at a time. What cannot be moved (a delegate has died, a file with copies at replica
- *            delegates) stays where it is. Delegates that the job does not have serve no page.
+ * Problem.   The delegates of a job, one on each I/O node that it may use, are started once. The set of serving
+ *            delegates changes while ranks read and write, without a flush barrier and without a byte lost.
+ * Algorithm. Rank 0 of each file follows the map (mpiox_arbiter.h) and distributes the file's page ranges evenly among
+ *            the delegates of the I/O nodes that the job has now. No range leaves a delegate that stays, unless that
+ *            has more than its share. mpiox_forwarded_migrate.c moves a range. All ranks, including rank 0, learn of it
+ *            when the old owner redirects them.
+ * Guarantee. A range has one owner at a time. A range that cannot move (a delegate has died, a file with copies at
+ *            replica delegates) stays where it is. Delegates of I/O nodes that the job does not have serve no page.
  * Source.    J. L. Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", 2021,
  *            Section 4.
  */
@@ -28,7 +28,7 @@ static struct {
     mpiox_forwarded *first;
 } all; /* between mpiox_forwarded_migrate_lock() and _unlock() */
 
-/* Which of the file's owners serve. Returns their number; 0: none that lives, then nothing changes. */
+/* Fill in which of the file's owners serve. Returns their number; 0: none lives, and the owners stay. */
 static int32_t choose(const mpiox_forwarded *forwarded, const mpiox_map *map, int16_t *chosen)
 {
     bool taken[MPIOX_FILE_RANGES] = {false};
@@ -46,7 +46,7 @@ static int32_t choose(const mpiox_forwarded *forwarded, const mpiox_map *map, in
     return count;
 }
 
-/* Which of the chosen each range is to have. `keep`: those that are with one of them stay, whatever their number. */
+/* Choose an owner for each range. `keep`: a range stays if its owner is chosen, whatever their number. */
 static void assign(const mpiox_forwarded *forwarded, const int16_t *chosen, int32_t count, bool keep, int16_t *to)
 {
     int32_t room[MPIOX_FILE_RANGES] = {0}, next = 0;
@@ -71,8 +71,8 @@ static void assign(const mpiox_forwarded *forwarded, const int16_t *chosen, int3
     }
 }
 
-/* Give a range to `to`, whoever has it. Another opening of the file may have moved it: then its owner says so. Returns
- * whether it was moved. */
+/* Move a range from its owner to `to`. If another opening of the file has moved it, the old owner names the present
+ * one. Returns whether it was moved. */
 static bool bring(mpiox_forwarded *forwarded, int32_t range, int32_t to)
 {
     for (int tries = 0; tries < forwarded->owners; tries++) {

@@ -1,18 +1,18 @@
 /*
  * mpiox_forwarded_replica.c - a copy of dirty pages at a replica delegate: acknowledgement level "replica".
  *
- * Problem.   A delegate that is killed leaves its pages to the survivors of its node. A node that vanishes does not.
- * Algorithm. What is written at a delegate is written again at its replica delegate, on another node where there is
- *            one, under a record of its own (MPIOX_FILE_REPLICA), which that delegate never brings to the file by
- *            itself. The original comes first, so that a copy is never newer than the original: all copies that exist
- *            at some moment may be discarded once a flush of the originals has begun after it and has ended. That is
- *            what a flush barrier does, and what a rank does when the copies fill their share of the replica delegate's
- *            memory (trim).
- *            A file with a hidden name that is written behind its close keeps its copies, until the replica delegate
- *            finds that the original's part is in the file, or that its delegate is gone (mpiox_server_drain.c).
- *            When a delegate is dead, a rank first has the copies brought to the file, then accesses the file itself. A
- *            rank that has not noticed yet may still add a copy; it notices with its next access, or at the flush
- *            barrier.
+ * Problem.   If a delegate is killed, the survivors of its node have its pages. If the node vanishes, no process has
+ *            them.
+ * Algorithm. A rank writes the same bytes to the owner and then to its replica delegate, on another node if there is
+ *            one, under a record of their own (MPIOX_FILE_REPLICA). The replica delegate does not write them to the
+ *            file by itself. The original is written first, so that a copy is never newer. If a flush of the originals
+ *            begins later than the copies, and ends, the copies may be discarded. A flush barrier does that, and so
+ *            does a rank when the copies fill their share of the replica delegate's memory (trim).
+ *            If a file has a hidden name and is written behind its close, its copies stay until the replica delegate
+ *            finds that the original's part is in the file, or that its delegate is lost (mpiox_server_drain.c).
+ *            When a delegate is dead, a rank first has the copies written to the file, then accesses the file itself. A
+ *            rank that has not detected the death yet may still add a copy; it detects it with its next access, or at
+ *            the flush barrier.
  * Guarantee. A write that has returned survives the loss of any one node.
  */
 #include <string.h>
@@ -108,7 +108,7 @@ bool mpiox_replica_restore(mpiox_forwarded *forwarded, int32_t owner)
     const int32_t replica = replica_of(forwarded, owner);
     const mpiox_process *delegate = mpiox_forwarded_owner(forwarded->replica, replica);
     slot.arg[1] = INT64_MAX;
-    slot.arg[2] = !delegate->local; /* one elsewhere says then what it could not write before, too */
+    slot.arg[2] = !delegate->local; /* one on another node reports then which bytes it could not write, too */
     slot.arg[3] = 1;
     return mpiox_forwarded_request(forwarded->replica, replica, &slot) == MPIOX_OK &&
            (!delegate->local ||

@@ -1,13 +1,13 @@
 /*
- * mpiox_forwarded_trace.c - what is lost with a host that vanishes, or with the disk of a cache.
+ * mpiox_forwarded_trace.c - the ranges that are lost with a host that vanishes, or with the disk of a cache.
  *
- * Problem.   Acknowledgement level "memory": when a delegate is killed its pages are rescued, but when its whole host
- *            vanishes nobody has them any more. The program must learn that, and where the bytes were.
- * Algorithm. For each delegate elsewhere, or whose cache is a file, a rank notes between which offsets it has written
- *            since the last flush barrier. The flush barrier after a loss, which is collective, fails on all ranks and
- *            names the smallest range that holds what all ranks had written there.
- * Guarantee. A lost byte lies in a range that is reported; of the bytes in the range only those can be lost that belong
- *            to the delegate and were not in the file yet. Ranks on the host itself have vanished with it.
+ * Problem.   Acknowledgement level "memory": if a delegate is killed its pages are rescued, but if its whole host
+ *            vanishes no process has them any more. The program must learn that, and where the bytes were.
+ * Algorithm. For each delegate elsewhere, or whose cache is a file, a rank notes the lowest and highest offset that it
+ *            has written since the last flush barrier. The flush barrier after a loss, which is collective, fails on
+ *            all ranks and names the smallest range that contains all of these writes.
+ * Guarantee. A lost byte lies in a range that is reported. In that range only bytes can be lost that belong to the
+ *            delegate and were not in the file yet. Ranks on the host itself have vanished with it.
  */
 #include <errno.h>
 

@@ -1,17 +1,17 @@
 /*
- * mpiox_staged.c - by which name a file is opened: its own, or that which it has until all of it is written.
+ * mpiox_staged.c - the opener of files with a hidden name: they have it until all of their bytes are written.
  *
- * Problem.   With mpiox_close=staged a file that is made has a staging name until delegates have written it. The
- *            program knows it by its own name, all the time: it may open it again, in another way, or delete it.
- * Algorithm. A file with a staging name is open, or closed and being written; then it has its own name, and is as any
- *            other. Rank 0 looks before the file is opened. If it was closed, the rank waits until it has its name. If
- *            the file system refuses its bytes, the open is refused, and they stay with the delegates. If others have
- *            it open, or it is a scratch file, rank 0 has the delegates hold it until all ranks have opened it, and
- *            tells the others that the name is the staging one.
- *            Somebody may rename the folder meanwhile. Rank 0 makes the file in the folder that it has found first,
- *            and compares what it has opened, and so do the delegates of its node: if it is another one, all of it
+ * Problem.   With mpiox_close=staged a new file has a staging name until delegates have written it. The program uses
+ *            its own name all the time: it may open the file again, in another way, or delete it.
+ * Algorithm. A file with a staging name is either open, or closed and being written. Then it gets its own name, and is
+ *            like any other. Rank 0 searches for the file before it is opened. If the file was closed, the rank waits
+ *            until it has its own name. If the file system refuses its bytes, the open fails, and the bytes stay with
+ *            the delegates. If other ranks have it open, or it is a scratch file, rank 0 has the delegates hold it
+ *            until all ranks have opened it, and its decision names the staging name.
+ *            The folder may be renamed meanwhile. Rank 0 creates the file in the folder that it found first, and
+ *            compares the file that it has opened, as the delegates of its node do: if it is another one, the opening
  *            begins again.
- * Guarantee. Files that exist keep their name. Where no delegates serve no file gets another name.
+ * Guarantee. Existing files keep their name. Without delegates no file gets another name.
  */
 #include <errno.h>
 #include <poll.h>
@@ -34,8 +34,8 @@
 typedef struct staged {
     mpiox_forwarded_hold *hold; /* what delegates have of the file, or NULL */
     double patience;            /* seconds that it waits while the file system refuses its bytes */
-    int guard;                  /* > 0: a descriptor that says that it is being made, until the delegates do */
-    int folder;                 /* > 0: of the folder in which it was made */
+    int guard;  /* > 0: a descriptor whose lock shows that the file is being created, until the delegates lock it */
+    int folder; /* > 0: of the folder in which it was made */
 } staged;
 
 static const char replica_waits[] = "at level replica MPI_File_close waits until all is written, where a file exists "
@@ -45,11 +45,11 @@ enum { fresh_s = 1 };
 
 enum { look_pause_ms = 20, refused_pause_ms = 100 };
 
-static const double whole_s = 10; /* so long one waits for a file that others of the job may have open, or that the file
-                                     system refuses */
+static const double whole_s =
+    10; /* limit on a wait for a file that other ranks have open, or that the file system refuses */
 
-/* What delegates have of a file that others have open, or of a scratch file. *hidden: it is found by its staging name.
- * One that was closed gets its own before this returns, unless *why. */
+/* Find a file that other ranks have open, or a scratch file, at the delegates. *hidden: it has its staging name. A
+ * closed file gets its own name before this returns, unless *why is an errno. */
 static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, int how, double patience, bool *hidden,
                                   int *why)
 {
@@ -68,7 +68,7 @@ static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, int 
     return hold;
 }
 
-/* Why an open is refused: the delegates keep what they have of the file. */
+/* Refuse an open; the delegates keep their bytes of the file. */
 static int refuse(mpiox_error *error, int code)
 {
     const char *what = "open (what I/O delegates have of it cannot be written, and stays with them)";
@@ -82,8 +82,8 @@ static int refuse(mpiox_error *error, int code)
     return mpiox_error_set(error, MPIOX_E_IO, code != 0 ? code : EIO, -1, -1, what);
 }
 
-/* All that delegates have of it is in the file, for who opens it past them. The file system may refuse it for a while.
- * 0, or why it stays with them. */
+/* Write the delegates' bytes to the file, which is opened past them. The file system may refuse them for a while. 0, or
+ * why they stay with the delegates. */
 static int flush(const mpiox_forwarded_hold *hold, double patience, mpiox_error *error)
 {
     const double until = mpiox_now() + patience;
@@ -93,8 +93,9 @@ static int flush(const mpiox_forwarded_hold *hold, double patience, mpiox_error 
     return error->code == MPIOX_OK ? MPIOX_OK : refuse(error, error->sys_errno);
 }
 
-/* For who looks past MPI, in any thread, and after MPI. Nothing is held, since who waits may be killed. False: others
- * of the job have it open for too long, or the file system refuses it. *scratch: or it is a scratch file. */
+/* For calls past MPI, in any thread, and after MPI. The delegates do not hold the file meanwhile, since the waiting
+ * process may be killed. False: other ranks have it open for too long, or the file system refuses it. *scratch: or it
+ * is a scratch file. */
 static bool wait_until_whole(mpiox_service *service, const char *path, bool *scratch)
 {
     const double until = mpiox_now() + whole_s;
@@ -113,7 +114,7 @@ static bool wait_until_whole(mpiox_service *service, const char *path, bool *scr
     return !open && why == 0;
 }
 
-/* A scratch file is written where nobody has it open. */
+/* Write a scratch file, if no process has it open. */
 static bool end_scratch(mpiox_service *service, const char *path)
 {
     bool hidden, scratch;
@@ -146,7 +147,7 @@ static bool goes_through(const mpiox_opening *o)
     return o->wanted && mpiox_service_wanted(o->hints) && !(o->amode & MPI_MODE_DELETE_ON_CLOSE);
 }
 
-/* A file that would be made, by a name that no driver of the MPI library is asked for by. */
+/* Will the file be created, under a name without a driver's prefix? */
 static bool is_to_be_hidden(const mpiox_opening *o)
 {
     const int access_mode = o->amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
@@ -156,7 +157,7 @@ static bool is_to_be_hidden(const mpiox_opening *o)
            !mpiox_storage_staging_is_there(o->filename);
 }
 
-/* It is only half there, and the delegates that are to be started may bring the rest. */
+/* The file is incomplete, and the delegates that are about to start may have its other bytes. */
 static bool may_be_adopted(const mpiox_opening *o)
 {
     char name[PATH_MAX];
@@ -166,7 +167,7 @@ static bool may_be_adopted(const mpiox_opening *o)
            mpiox_storage_staging_name(o->bare, name, sizeof name) && mpiox_storage_staging_is_there(name);
 }
 
-/* Was the file changed just now, by this node's clock? Who makes it may not have said so yet. */
+/* Was the file changed just now, by this node's clock? Its creator may not have locked it yet. */
 static bool is_fresh(const char *name)
 {
     struct stat status;
@@ -175,8 +176,8 @@ static bool is_fresh(const char *name)
     return lstat(name, &status) == 0 && status.st_ctime >= now - fresh_s && status.st_ctime <= now + fresh_s;
 }
 
-/* What a killed job has left gets another name. 0, EAGAIN: others have it, or are just making it, or EEXIST: it stays,
- * for nobody knows. */
+/* Rename the leftover of a killed job. 0, EAGAIN: other processes have it, or are just creating it, or EEXIST: it
+ * stays, since that is not known. */
 static int set_aside(const char *filename, const char *name)
 {
     char aside[PATH_MAX];
@@ -190,7 +191,7 @@ static int set_aside(const char *filename, const char *name)
     return code == 0 || code == ENOENT ? 0 : code == EAGAIN ? EAGAIN : EEXIST;
 }
 
-/* Rank 0, what it has made: by the folder in which it did, whatever that is called now. May lie in `room`. */
+/* The path of the file that rank 0 has created, by its folder's present name. May lie in `room`. */
 static const char *where_made(const staged *s, const char *name, char room[PATH_MAX])
 {
     struct stat status;
@@ -217,7 +218,7 @@ static int make_one(mpiox_opening *o, const mpiox_service *service, const char *
         unlink(there);
     }
     if (code == 0 && mpiox_storage_staging_is_there(
-                         o->filename)) { /* whoever had the staging name has just given the file its own */
+                         o->filename)) { /* another process has just renamed the staging file to this name */
         code = EEXIST;
         mpiox_storage_staging_remove(there, (uint64_t)status.st_dev, (uint64_t)status.st_ino);
     }
@@ -230,8 +231,8 @@ static int make_one(mpiox_opening *o, const mpiox_service *service, const char *
     return code;
 }
 
-/* OMPIO appends ".locktest.RANK" to a path in 256 bytes, and does not look: it would kill the program for what is added
- * here. */
+/* OMPIO appends ".locktest.RANK" to a path in 256 bytes, without a check: a longer staging name would crash the
+ * program. */
 static bool suits_library(const char *filename, const char *name)
 {
 #ifdef OPEN_MPI
@@ -243,7 +244,7 @@ static bool suits_library(const char *filename, const char *name)
 #endif
 }
 
-/* It was made by a shorter one. */
+/* Is the staging name too long for the MPI library, though another rank could create the file? */
 static bool does_not_suit(const mpiox_opening *o)
 {
     char name[PATH_MAX];
@@ -252,8 +253,8 @@ static bool does_not_suit(const mpiox_opening *o)
            !suits_library(o->filename, name);
 }
 
-/* False: others have such a file, and it is to be tried again until then. They may be ranks of this job, whose
- * delegates have it soon; else the opening is refused. */
+/* False: another process has such a file, and the caller tries again until `until`. It may be a rank of this job, whose
+ * delegates have the file soon; else the opening is refused. */
 static bool make(mpiox_opening *o, const mpiox_service *service, double until, staged *s)
 {
     mpiox_decision *decision = o->decision;
@@ -284,7 +285,7 @@ static bool make(mpiox_opening *o, const mpiox_service *service, double until, s
     return true;
 }
 
-/* It is open by its own name, by which others would take it for a whole one. */
+/* The file is open under its own name, so that readers would take it for complete. */
 static void report_unnamed(const char *filename, int code)
 {
     char name[PATH_MAX];
@@ -296,7 +297,7 @@ static void report_unnamed(const char *filename, int code)
             filename, exists ? name : "", exists ? " exists" : strerror(code));
 }
 
-/* What the job's delegates have of it. */
+/* Query the job's delegates for their bytes of the file. */
 static void look(mpiox_opening *o, mpiox_service *service, staged *s)
 {
     mpiox_decision *decision = o->decision;
@@ -371,7 +372,8 @@ static bool is_another(const mpiox_decision *decision, const struct stat *status
            ((uint64_t)status->st_dev != decision->device || (uint64_t)status->st_ino != decision->inode);
 }
 
-/* It has its own name already: by a delegate that had opened it when others could not, or as a file of subfiles. */
+/* Does it have its own name already? A delegate may have opened it when others could not, or it is a file of subfiles.
+ */
 static bool is_named(const mpiox_decision *decision, const char *there)
 {
     char path[PATH_MAX];
@@ -381,8 +383,8 @@ static bool is_named(const mpiox_decision *decision, const char *there)
            !is_another(decision, &status);
 }
 
-/* The delegates do not have it: it needs no other name. A part that one of them had begun when it died nobody else
- * ends, and none has bytes yet. 0, or *error. */
+/* No delegate has the file: it needs no hidden name. End the parts of all delegates: one may have begun its part and
+ * died, and none has bytes yet. 0, or *error. */
 static int unhide(const mpiox_decision *decision, const char *there, mpiox_error *error)
 {
     const mpiox_service *service = mpiox_service_current();
@@ -412,8 +414,8 @@ static bool leads_elsewhere(const staged *s, const char *name)
     return known && (held.st_dev != now.st_dev || held.st_ino != now.st_ino);
 }
 
-/* It was not opened, or as another one. What the MPI library has made in a folder that has got that path since goes,
- * too. */
+/* The file was not opened, or another one was. Also remove what the MPI library has created in a folder that has got
+ * this path since. */
 static void unmake(const mpiox_opening *o, const staged *s, const char *there)
 {
     if (o->decision->inode != 0) {
@@ -427,7 +429,7 @@ static void unmake(const mpiox_opening *o, const staged *s, const char *there)
     }
 }
 
-/* Rank 0, of what was made. 0, or *error. */
+/* Rank 0 names or removes the file that it has created. 0, or *error. */
 static int settle_made(const mpiox_opening *o, const staged *s, bool opened, mpiox_error *error)
 {
     char room[PATH_MAX];
@@ -438,8 +440,8 @@ static int settle_made(const mpiox_opening *o, const staged *s, bool opened, mpi
     return error->code;
 }
 
-/* The delegates keep what they have of it no longer. Collective where it was held, or made and they do not have it: 0,
- * or the same *error on all ranks, as of told->error, or it does not get its own name. */
+/* The delegates need not hold the file any more. Collective if they did, or if it was created and no delegate serves
+ * it: 0, or the same *error on all ranks: decision->error, or that it does not get its own name. */
 static int end(mpiox_opening *o, staged *s, bool opened, mpiox_error *error)
 {
     const mpiox_decision *decision = o->decision;
@@ -466,11 +468,11 @@ static int end(mpiox_opening *o, staged *s, bool opened, mpiox_error *error)
     return error->code;
 }
 
-/* Why closing it waits, where it shall not. NULL: it does not. */
+/* Why the close waits, though the hint forbids it. NULL: it does not wait. */
 static const char *waits_at_close(const mpiox_opening *o)
 {
     if (o->through == NULL || o->hints->close != MPIOX_CLOSE_BEHIND || mpiox_forwarded_closes_behind(o->through) ||
-        o->decision->unnamed != 0 || /* that is said */ o->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE))
+        o->decision->unnamed != 0 || /* already reported */ o->amode & (MPI_MODE_RDONLY | MPI_MODE_DELETE_ON_CLOSE))
         return NULL;
     if (o->decision->container && !o->decision->hidden)
         return mpiox_storage_container.exists_already;
@@ -487,7 +489,7 @@ static void report_waiting(const mpiox_opening *o)
         fprintf(stderr, "mpiio_ext: %s: mpiox_close=staged: %s\n", o->decision->hidden ? o->name : o->found, waits);
 }
 
-/* What not all ranks have opened goes. */
+/* A file that not all ranks have opened is removed. */
 static int keep(mpiox_opening *o, void **state, bool *abandoned, mpiox_error *error)
 {
     staged *s = *state;
@@ -520,7 +522,7 @@ static const char *discard(const char *path, char room[PATH_MAX], void **held)
 
     if (hold != NULL)
         mpiox_forwarded_hold_discard(hold);
-    *held = hold; /* whoever writes it for a delegate that has died names it: */
+    *held = hold; /* a process that writes the file in place of a dead delegate gives it its own name: */
     return hidden && !mpiox_storage_staging_is_there(path) && mpiox_storage_staging_name(path, room, PATH_MAX) ? room
                                                                                                                : NULL;
 }
