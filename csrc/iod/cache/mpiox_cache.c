@@ -51,7 +51,7 @@ int mpiox_cache_look_at_life(mpiox_life *life)
     if (code == EBUSY)
         return MPIOX_LIFE_ALIVE;
     if (code == EOWNERDEAD) {
-        /* Written down before the mutex is free: who dies here leaves it to the next. */
+        /* Recorded before the mutex is free: if this process dies here, the next one sees it. */
         atomic_compare_exchange_strong(&life->phase, &phase, MPIOX_LIFE_DEAD);
         pthread_mutex_consistent(&life->mutex);
     }
@@ -87,7 +87,7 @@ static bool is_state_serving(uint32_t state)
     return state == MPIOX_CACHE_SERVING || state == MPIOX_CACHE_STARTING;
 }
 
-/* The state says so. */
+/* The state shows it. */
 static bool looks_alive(const mpiox_cache *cache)
 {
     mpiox_cache_header *header = cache->header;
@@ -95,7 +95,7 @@ static bool looks_alive(const mpiox_cache *cache)
     const int life = mpiox_cache_look_at_life(&header->life[0]);
     if (life == MPIOX_LIFE_ALIVE || life == MPIOX_LIFE_NONE)
         return true;
-    state = mpiox_futex_get(&header->state); /* it may have ended as it should while this looked */
+    state = mpiox_futex_get(&header->state); /* it may have ended regularly during this check */
     while (is_state_serving(state)) {
         if (atomic_compare_exchange_weak(&header->state.value, &state, MPIOX_CACHE_DEAD))
             break;
@@ -118,7 +118,7 @@ bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look)
     return !look || looks_alive(cache);
 }
 
-/* Private memory in place of tables says: no page, no free frame; and nobody waits for the delegate. */
+/* Private memory in place of tables reads as: no page, no free frame, and no client that waits for the delegate. */
 void mpiox_cache_guard(mpiox_cache *cache, int disk)
 {
     const mpiox_segment_empty empty = {.ones = cache->buckets,
@@ -206,7 +206,7 @@ void mpiox_cache_begin_write(mpiox_file_record *record)
     atomic_store(&record->begun_ns, mpiox_wall_ns());
 }
 
-/* In this order: who is killed between leaves begun_ns. */
+/* In this order: a process that is killed between the two leaves begun_ns. */
 void mpiox_cache_see(mpiox_file_record *record, const struct stat *status, int64_t begun)
 {
     const int64_t changed = mpiox_cache_changed_ns(status), seen = atomic_load(&record->seen_ns);

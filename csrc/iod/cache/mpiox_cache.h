@@ -1,29 +1,32 @@
 /*
  * mpiox_cache.h - the page cache of one delegate, in memory that the delegate shares with the clients of its node.
  *
- * Problem.   Small independent accesses are slow because each is a request to the file system. A delegate collects them
- *            in pages. Sending every access to the delegate would cost a round trip and a second copy of each byte.
- * Form.      One shared segment (mpiox_segment) per delegate holds everything: the frames with the pages' bytes, the
- *            map from page to frame, the marks of dirty bytes, the records of the files, the request slots, the
- *            counters. A client of the node looks a page up, pins its frame, copies straight into it and marks the
- *            bytes as dirty, without a message; only for a missing page does it send the delegate a request
- *            (mpiox_ring.h). Clients of other nodes send their accesses over the network to a thread of the delegate,
- *            which acts like a client here.
- * Memory.    Everything lies in the one segment, whose size is the cap: data in flight (being filled, being flushed,
- *            waiting) is always in a frame. Nothing grows.
- * Who.       "delegate": the one process (or, in thread mode, the threads) that serves the segment. "client": any
- *            process or thread that reads and writes pages. "survivor": a client that finds the delegate dead.
+ * Problem. Small independent accesses are slow because each is a request to the file system. A delegate collects them
+ *          in pages. Sending every access to the delegate would cost a round trip and a second copy of each byte.
+ * Form.    One shared segment (mpiox_segment) per delegate contains the frames with the pages' bytes, the map from page
+ *          to frame, the marks of dirty bytes, the records of the files, the request slots and the counters. A client
+ *          of the node looks a page up, pins its frame, copies straight into it and marks the bytes as dirty, without a
+ *          message; only for a missing page does it send the delegate a request (mpiox_ring.h). Clients of other nodes
+ *          send their accesses over the network to a thread of the delegate, which acts like a client here.
+ * Memory.  The cap is the size of the one segment: data in flight (being filled, being flushed, waiting) is always in a
+ *          frame. No other memory grows.
+ * Roles.   "delegate": the one process (or, in thread mode, the threads) that serves the segment. "client": any process
+ *          or thread that reads and writes pages. "survivor": a client that finds the delegate dead.
  *
- *   mpiox_cache.c         files, life and death
- *   mpiox_cache_layout.c  layout of the segment, attaching
- *   mpiox_frame.c         the map from page to frame; pins; exclusive use
- *   mpiox_dirty.c         which bytes of a frame are dirty
- *   mpiox_ring.c          requests from clients to the delegate
- *   mpiox_cache_page.c    a client's access to the bytes of one page
- *   mpiox_cache_rescue.c  what a survivor does with the pages of a dead delegate
- *   mpiox_cache_family.c  the last writer of a file, for a recovery after all are dead
+ *   mpiox_cache.c          files, life and death
+ *   mpiox_cache_layout.c   layout of the segment, attaching
+ *   mpiox_frame.c          the map from page to frame; pins; exclusive use
+ *   mpiox_dirty.c          the dirty bytes of a frame
+ *   mpiox_ring.c           requests from clients to the delegate
+ *   mpiox_cache_page.c     a client's access to the bytes of one page
+ *   mpiox_cache_errors.c   deferred errors of a file
+ *   mpiox_cache_waiting.c  clients that wait for the delegate
+ *   mpiox_cache_rescue.c   a survivor writes the pages of a dead delegate
+ *   mpiox_cache_hidden.c   files with a hidden name
+ *   mpiox_cache_kept.c     caches on a disk whose processes are all gone
+ *   mpiox_cache_family.c   the last writer of a file, for a recovery after all are dead
  *
- * Rules of a frame (the reasons why nothing is lost):
+ * Rules of a frame (the reasons why no byte is lost):
  *   - `key` (file, page) of a frame changes only under exclusive use.
  *   - A client pins a frame, copies, marks, raises `writes`, unpins. It pins at most one frame at a time and waits for
  *     nothing while it has one pinned: so exclusive use is always reached, also with a cache of one page.
@@ -52,11 +55,11 @@ enum {
     MPIOX_CACHE_MAX_THREADS = 16,  /* of a delegate: the service thread and its I/O threads */
     MPIOX_CACHE_WAITERS = 64,      /* clients that are shown as waiting at most */
     MPIOX_CACHE_SHARDS = 64,       /* of the counters that every access raises; a power of two */
-    MPIOX_CACHE_REFUSED = 256,     /* ranges of those that are only counted, of all files together */
+    MPIOX_CACHE_REFUSED = 256,     /* ranges of errors that are only counted, of all files together */
     MPIOX_CACHE_ERRORS = 14,       /* deferred errors kept per file; more are only counted */
     MPIOX_CACHE_ERROR_BYTES = 96,  /* kept of each: its text is the name of a file-system call, which is short */
     MPIOX_FILE_RANGES = 576,       /* page ranges of a file that can change hands one by one, and owners, at most */
-    MPIOX_FILE_RANGES_USUAL = 240  /* at most where there are fewer owners: each one that moves takes its time */
+    MPIOX_FILE_RANGES_USUAL = 240  /* at most with fewer owners: each one that moves takes time */
 };
 
 #define MPIOX_CACHE_NO_FRAME UINT32_MAX
@@ -68,7 +71,7 @@ typedef struct mpiox_cache_geometry {
     int32_t frames;     /* filled in by mpiox_cache_plan() */
 } mpiox_cache_geometry;
 
-/* ---- what lies in the segment ------------------------------------------------------------------------------------ */
+/* ---- the contents of the segment --------------------------------------------------------------------------------- */
 
 enum mpiox_cache_state { /* of the delegate, in header.state */
                          MPIOX_CACHE_STARTING = 0,
@@ -82,15 +85,16 @@ enum mpiox_cache_state { /* of the delegate, in header.state */
 enum mpiox_frame_flags {
     MPIOX_FRAME_FILLED = 1,     /* every byte below `known_end` is valid, dirty or not */
     MPIOX_FRAME_QUEUED = 2,     /* its token is in the ring: fully dirty, to be flushed */
-    MPIOX_FRAME_REFERENCED = 4, /* used since the last look of the eviction */
+    MPIOX_FRAME_REFERENCED = 4, /* used since the last check of the eviction */
     MPIOX_FRAME_PREFETCHED = 8, /* filled ahead of any request, and not used yet */
     MPIOX_FRAME_URGENT = 16     /* a flush barrier waits for it */
 };
 
-enum mpiox_cache_tear { /* of a cache on a disk that has failed, or in a file that was cut; what some process has met */
-                        MPIOX_TORN_NOT = 0,
-                        MPIOX_TORN_PAGES, /* pages of files: the delegate ends, what can be read is rescued */
-                        MPIOX_TORN_TABLES /* what is dirty, or right, is not known any more */
+/* The worst failure that a process has met, of a cache on a failed disk or in a file that was cut. */
+enum mpiox_cache_tear {
+    MPIOX_TORN_NOT = 0,
+    MPIOX_TORN_PAGES, /* pages of files: the delegate ends, what can be read is rescued */
+    MPIOX_TORN_TABLES /* it is unknown which bytes are dirty, or right */
 };
 
 #define MPIOX_FRAME_EXCLUSIVE (UINT32_C(1) << 31)
@@ -101,11 +105,11 @@ typedef struct mpiox_frame { /* 64 bytes: a cache line of its own */
     _Atomic uint32_t flags; /* mpiox_frame_flags */
     _Atomic int32_t file;   /* index of the file record, or -1: free */
     _Atomic int64_t page;   /* page index in the file: byte offset / page_bytes */
-    _Atomic int64_t dirty;  /* bytes that are dirty, exact when nobody has the frame pinned */
+    _Atomic int64_t dirty;  /* bytes that are dirty, exact when no client has the frame pinned */
     _Atomic uint32_t writes;   /* raised by each access that wrote, before it unpins the frame */
     _Atomic uint32_t busy;     /* delegate: a thread works on it */
     _Atomic int64_t known_end; /* bytes of the page, from its start, that are known to exist in the file or dirty */
-    _Atomic int32_t client;    /* id + 1 of who wrote last; 0: not known */
+    _Atomic int32_t client;    /* id + 1 of the last writer; 0: not known */
     int32_t spare_word;
     int64_t spare;
 } mpiox_frame;
@@ -115,16 +119,16 @@ typedef struct mpiox_file_record {
     _Atomic int32_t flags;             /* MPIOX_FILE_* */
     uint64_t device, inode;            /* as the delegate sees the file */
     char path[MPIOX_CACHE_PATH_BYTES]; /* absolute */
-    /* mpiox_cache_family.h: when the file was changed last, the greatest that was seen, and its size then; > 0: a write
-     * began then, and nobody has looked since. Nanoseconds of CLOCK_REALTIME. */
+    /* mpiox_cache_family.h: the time of the file's last change, the greatest so far, and its size then; > 0: a write
+     * began then, and the delegate has not checked since. Nanoseconds of CLOCK_REALTIME. */
     _Atomic int64_t seen_ns, seen_bytes, begun_ns;
     _Atomic int64_t end; /* one past the last byte ever deposited since the file was opened; 0: none */
     _Atomic int32_t error_count;
     _Atomic int32_t drain_errno; /* why writing behind the close does not go on, 0: it does */
     _Atomic int64_t collectives; /* accesses of this node's ranks in collectives that did not use the delegates */
-    /* Who owns the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
-     * ranges, and range r to delegate owner_of[r] as far as this delegate knows. Only if that is this one it serves
-     * the page; MPIOX_RANGE_MOVING: wait. At first owner_of[r] = r mod owners, and ranges is a multiple of owners, so
+    /* The owners of the pages. The file is cut into units (stripes) of unit_pages pages; unit u belongs to range u mod
+     * ranges, and range r to delegate owner_of[r], as this delegate knows it. It serves a page only if it is the owner
+     * itself; MPIOX_RANGE_MOVING: wait. At first owner_of[r] = r mod owners, and ranges is a multiple of owners, so
      * that this is the static-cyclic file domain of unit u: u mod owners. */
     int32_t unit_pages, owners, ranges;
     int32_t part; /* the delegate whose pages these are; of a REPLICA another one: whose originals they are copies of */
@@ -142,15 +146,16 @@ enum {
     MPIOX_FILE_WRITABLE = 2,
     MPIOX_FILE_REPLICA = 4,
     MPIOX_FILE_DIRECT_READ = 8,   /* the delegate's reads of whole blocks go past the page cache, */
-    MPIOX_FILE_DIRECT_WRITE = 16, /* and its writes: as the hints direct_read and direct_write say */
-    MPIOX_FILE_BEHIND = 32,       /* its pages are written when it is closed, or at rest, or somebody waits */
+    MPIOX_FILE_DIRECT_WRITE = 16, /* and its writes: see the hints direct_read and direct_write */
+    MPIOX_FILE_BEHIND = 32,       /* its pages are written when it is closed, or at rest, or when a client waits */
     MPIOX_FILE_HIDDEN = 64,       /* its path is not its own name yet (mpiox_cache_hidden.h) */
-    MPIOX_FILE_DRAINING = 128,    /* closed; the delegate, which counts as an opener, writes what is left of it. Of a
-                                     REPLICA: it keeps the copies, and writes them if the originals are lost */
-    MPIOX_FILE_UNWRITTEN = 256,   /* its pages are not written at all, and go with the job; HIDDEN, too */
-    MPIOX_FILE_COPIED = 512,      /* other delegates keep copies beyond its close; HIDDEN, too */
-    MPIOX_FILE_CONTAINER = 1024,  /* its path is an index (mpiox_storage_container.h), its inode the first part's */
-    MPIOX_FILE_PAST = 2048        /* ranks may have written it past the delegates */
+    /* Closed; the delegate, which counts as an opener, writes its remaining bytes. A REPLICA: the delegate keeps the
+     * copies, and writes them if the originals are lost. */
+    MPIOX_FILE_DRAINING = 128,
+    MPIOX_FILE_UNWRITTEN = 256,  /* its pages are not written at all, and go with the job; HIDDEN, too */
+    MPIOX_FILE_COPIED = 512,     /* other delegates keep copies beyond its close; HIDDEN, too */
+    MPIOX_FILE_CONTAINER = 1024, /* its path is an index (mpiox_storage_container.h), its inode the first part's */
+    MPIOX_FILE_PAST = 2048       /* ranks may have written it past the delegates */
 };
 enum { MPIOX_RANGE_MOVING = -1 };
 
@@ -211,7 +216,7 @@ enum mpiox_life_phase { MPIOX_LIFE_NONE = 0, MPIOX_LIFE_ALIVE, MPIOX_LIFE_ENDED,
 
 typedef struct mpiox_life { /* of a thread of the delegate */
     _Atomic int32_t phase;  /* mpiox_life_phase; ALIVE: see the mutex */
-    pthread_mutex_t mutex;  /* robust; held by the thread while it is ALIVE */
+    pthread_mutex_t mutex;  /* robust; owned by the thread while it is ALIVE */
 } mpiox_life;
 
 typedef struct mpiox_waiter { /* a client that has waited for more than a second: mpiox_cache_waiting.h */
@@ -236,27 +241,26 @@ typedef struct mpiox_cache_header {
     int32_t delegate, delegates; /* which one of how many */
     int64_t pid;
     char host[64];
-    char service[64], mode[16];     /* for the status: which job's delegates; "spawn", "split", "thread" */
-    char kept[256];                 /* absolute name of the file that holds the segment, for who comes when all are
-                                       dead; "": it has none */
-    bool early;                     /* frames are to be touched before they are needed */
-    _Atomic int32_t torn;           /* mpiox_cache_tear */
-    double started;                 /* seconds of CLOCK_REALTIME */
-    mpiox_futex state;              /* mpiox_cache_state */
+    char service[64], mode[16]; /* for the status: which job's delegates; "spawn", "split", "thread" */
+    char kept[256];       /* absolute name of the segment's file, for a recovery when all are dead; "": it has none */
+    bool early;           /* frames are to be touched before they are needed */
+    _Atomic int32_t torn; /* mpiox_cache_tear */
+    double started;       /* seconds of CLOCK_REALTIME */
+    mpiox_futex state;    /* mpiox_cache_state */
     _Atomic uint32_t table_changes; /* of the map from page to frame: odd while it changes (a sequence lock) */
     _Atomic uint32_t beat;          /* raised every 100 ms by the delegate, */
     _Atomic int64_t alive_ns;       /* which notes the time, of CLOCK_REALTIME */
     _Atomic int32_t together;       /* 1: it was found with the caches of all other delegates of its job */
     _Atomic int32_t threads;        /* life[] in use */
     mpiox_life life[MPIOX_CACHE_MAX_THREADS];
-    pthread_mutex_t rescue_lock;  /* robust; held by the survivor at work */
+    pthread_mutex_t rescue_lock;  /* robust; owned by the survivor at work */
     _Atomic int32_t adopting;     /* 1: what an earlier job has left is still brought to its files */
     _Atomic int32_t dirty_frames; /* estimate, for the status */
-    pthread_mutex_t refused_lock; /* robust; taken with an error_lock held */
+    pthread_mutex_t refused_lock; /* robust; locked under an error_lock */
     int32_t refused_count;
     mpiox_refused refused[MPIOX_CACHE_REFUSED];
     mpiox_waiter waiters[MPIOX_CACHE_WAITERS];
-    mpiox_cache_counters counters; /* without what is counted in shards[] */
+    mpiox_cache_counters counters; /* without the counts in shards[] */
     _Alignas(64) mpiox_cache_shard shards[MPIOX_CACHE_SHARDS];
     mpiox_file_record files[MPIOX_CACHE_MAX_FILES];
 } mpiox_cache_header;
@@ -279,8 +283,8 @@ typedef struct mpiox_cache { /* plain pointers into the mapping; copy freely */
     int disk; /* a cache on a disk: a descriptor of its file, or -1 */
 } mpiox_cache;
 
-/* Set geometry->frames, and page_bytes to less when not even one page fits (down to 4096). MPIOX_E_ARG: the cap holds
- * no page of 4096 bytes (about 300 KiB with 16 slots). */
+/* Set geometry->frames, and a smaller page_bytes if not even one page fits (down to 4096). MPIOX_E_ARG: the cap has no
+ * room for a page of 4096 bytes (about 300 KiB with 16 slots). */
 int mpiox_cache_plan(mpiox_cache_geometry *geometry);
 /* The smallest cap with which that works, for this page size and number of slots. */
 int64_t mpiox_cache_least_bytes(const mpiox_cache_geometry *geometry);
@@ -299,7 +303,7 @@ static inline char *mpiox_cache_bytes_of(const mpiox_cache *cache, uint32_t fram
 
 /* A robust mutex for several processes, in zeroed memory. 0 or an errno. */
 int mpiox_cache_make_mutex(pthread_mutex_t *mutex);
-/* What has become of a thread of the delegate: mpiox_life_phase. Does not wait. Any process. */
+/* The state of a thread of the delegate: mpiox_life_phase. Does not wait. Any process. */
 int mpiox_cache_look_at_life(mpiox_life *life);
 
 /* Delegate: the calling thread's life begins (it takes the next life mutex) or ends. Returns its index, or
@@ -307,19 +311,19 @@ int mpiox_cache_look_at_life(mpiox_life *life);
  * is ENDED. */
 int mpiox_cache_live(const mpiox_cache *cache);
 void mpiox_cache_end_life(const mpiox_cache *cache, int index);
-/* Is the delegate serving, or about to (STARTING: requests wait for it)? Cheap (one load) when it is; looks at the life
- * mutex of the service thread only when `look` (a system call at most). When it finds that thread dead it sets the
+/* Is the delegate serving, or about to (STARTING: requests wait for it)? Cheap (one load) when it is; checks the life
+ * mutex of the service thread only with `look` (a system call at most). When it finds that thread dead it sets the
  * state to DEAD. Any process. */
 bool mpiox_cache_is_serving(const mpiox_cache *cache, bool look);
 /* A process that maps a cache on a disk: pages that cannot be read do not end it (mpiox_segment_guard.h). From then on
  * the delegate does not serve, for this process. Undone by mpiox_segment_unguard(). disk: a descriptor of its file, the
  * caller's, which stays open as long as the cache is used. */
 void mpiox_cache_guard(mpiox_cache *cache, int disk);
-/* What this process, or one that has said so in the cache, has met. */
+/* The failure that this process has met, or another one has recorded in the cache. */
 int mpiox_cache_torn(const mpiox_cache *cache);
 /* This process has met it: have the delegate end itself, and wait until it has. */
 void mpiox_cache_give_up(const mpiox_cache *cache);
-/* An idle callback for mpiox_wait: context is a const mpiox_cache *; looks every few milliseconds; always false. */
+/* An idle callback for mpiox_wait: context is a const mpiox_cache *; checks every few milliseconds; always false. */
 bool mpiox_cache_watch(void *cache);
 
 /* A survivor's work: called when the state is DEAD. Wait until every thread of the dead delegate is gone, then bring
@@ -329,10 +333,10 @@ bool mpiox_cache_watch(void *cache);
  * wait until it is done; if that one dies, the next takes over. Blocking. Returns bytes rescued, which are counted; -1
  * when another did it. */
 int64_t mpiox_cache_rescue(const mpiox_cache *cache);
-/* The same for a segment whose processes are all gone, in whatever state they have left it: what is still dirty. -1:
- * its delegate lives. all_are_gone: those of its job's other nodes, too, so that copies of what they had are taken.
- * A file with a later foreign write, by the caches of the family, is not written, unless `force`: its error says
- * MPIOX_CACHE_CHANGED. */
+/* The same for a segment whose processes are all gone, in any state: write its dirty bytes. -1: its delegate lives.
+ * all_are_gone: the processes of the job's other nodes, too, so that copies of their pages are written. If the caches
+ * of the family show a later foreign write, the file is not written, unless `force`: its error is MPIOX_CACHE_CHANGED.
+ */
 #define MPIOX_CACHE_RESCUE "rescue: " /* what errors of a survivor begin with */
 #define MPIOX_CACHE_CHANGED MPIOX_CACHE_RESCUE "written since by others"
 struct mpiox_cache_family;
@@ -341,12 +345,12 @@ int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool fo
 
 /* ---- errors of a file (mpiox_cache_errors.c) --------------------------------------------------------------------- */
 
-/* Add a deferred error of a file (offset and length say which bytes), and count it. Any process. */
+/* Add a deferred error of a file (offset and length name the bytes), and count it. Any process. */
 void mpiox_cache_add_error(const mpiox_cache *cache, int32_t file, const mpiox_error *error);
-/* Take the errors out: up to max of them; *more = how many were only counted since the last call. Returns their number;
- * those beyond max stay. */
+/* Take up to max errors out; *more = number that were only counted since the last call. Returns their number; those
+ * beyond max stay. */
 int mpiox_cache_take_errors(const mpiox_cache *cache, int32_t file, mpiox_error *out, int max, int *more);
-/* Bytes [first, end) are in the file: what was refused of them is no error any more. Any process. */
+/* Bytes [first, end) are in the file: they are part of no error any more. Any process. */
 void mpiox_cache_mend_errors(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end);
 /* Is there one, not taken yet, that concerns bytes [first, end)? It is not taken. Where there are more than are kept,
  * any byte between the first and the last of the others may be concerned. From 0 to INT64_MAX: any error. */
@@ -367,7 +371,8 @@ void mpiox_cache_sum(const mpiox_cache *cache, mpiox_cache_counters *out);
 void mpiox_cache_raise_end(const mpiox_cache *cache, int32_t file, int64_t end);
 /* A write of the file begins. */
 void mpiox_cache_begin_write(mpiox_file_record *record);
-/* It looks like this. begun: record->begun_ns, read before that was looked at, while no write was under way. */
+/* Record this state of the file. begun: record->begun_ns, read before the file's state, while no write was under way.
+ */
 void mpiox_cache_see(mpiox_file_record *record, const struct stat *status, int64_t begun);
 int64_t mpiox_cache_changed_ns(const struct stat *status); /* when the file was changed last */
 
@@ -381,9 +386,9 @@ enum { /* results of mpiox_frame_pin() */
        MPIOX_FRAME_MOVED = 3 /* the page's range belongs to another delegate now: see the record's owner_of */
 };
 
-/* Client: pin the frame of a page. On HIT *frame is pinned. The range's owner is looked at while the frame is pinned,
- * or after the miss. Waits (yielding, watching the delegate's life) while the delegate has the frame alone or the range
- * moves; while that moves only if `patient`, and half a second at most, else it is MOVED. */
+/* Client: pin the frame of a page. On HIT *frame is pinned. Checks the range's owner while the frame is pinned, or
+ * after the miss. Waits (yielding, checking the delegate's life) while the delegate uses the frame exclusively or the
+ * range moves; for a moving range only if `patient`, and half a second at most, else the result is MOVED. */
 int mpiox_frame_pin(const mpiox_cache *cache, int32_t file, int64_t page, bool patient, uint32_t *frame);
 void mpiox_frame_unpin(const mpiox_cache *cache, uint32_t frame);
 /* As mpiox_frame_pin() without patience, but nothing is pinned: on HIT the page was in the map at some moment during
@@ -392,14 +397,14 @@ int mpiox_frame_look(const mpiox_cache *cache, int32_t file, int64_t page);
 
 /* Delegate only, one thread at a time (its own lock). */
 uint32_t mpiox_frame_find(const mpiox_cache *cache, int32_t file, int64_t page); /* MPIOX_CACHE_NO_FRAME: none */
-/* Put a free frame (file == -1, not in the map; exclusive or never used) into the map as (file, page): nothing dirty,
- * no flag but QUEUED (which says that the frame's token is in the ring, whatever its page); ends the exclusive use,
- * with one pin left if `pin`. */
+/* Put a free frame (file == -1, not in the map; exclusive or never used) into the map as (file, page): no byte dirty,
+ * no flag but QUEUED (the frame's token is in the ring, whatever its page); ends the exclusive use, with one pin left
+ * if `pin`. */
 void mpiox_frame_insert(const mpiox_cache *cache, uint32_t frame, int32_t file, int64_t page, bool pin);
 /* Take an exclusive frame out of the map: file = -1, still exclusive. Its dirty marks must be clear. */
 void mpiox_frame_remove(const mpiox_cache *cache, uint32_t frame);
-/* Exclusive use: try returns false when somebody has it pinned. wait lets nobody pin it any more and waits until it is
- * unpinned; false (and no exclusive use): still pinned after `seconds`, which only a dead client explains. */
+/* Exclusive use: try returns false if a client has pinned the frame. wait prevents new pins and waits until the frame
+ * is unpinned; false (and no exclusive use): still pinned after `seconds`, which only a dead client explains. */
 bool mpiox_frame_try_exclusive(const mpiox_cache *cache, uint32_t frame);
 bool mpiox_frame_wait_exclusive(const mpiox_cache *cache, uint32_t frame, double seconds);
 void mpiox_frame_end_exclusive(const mpiox_cache *cache, uint32_t frame);
@@ -418,8 +423,8 @@ bool mpiox_dirty_is_full(const mpiox_cache *cache, uint32_t frame); /* every byt
 bool mpiox_dirty_run(const mpiox_cache *cache, uint32_t frame, int64_t from, int64_t *offset, int64_t *length);
 /* Under exclusive use: no byte is dirty; frame->dirty is 0. */
 void mpiox_dirty_clear(const mpiox_cache *cache, uint32_t frame);
-/* Fill: copy the first `length` bytes of `from` to the bytes of the page that are not dirty, and zero the rest of
- * those. Under exclusive use. */
+/* Fill: copy the first `length` bytes of `from` to the page's bytes that are not dirty, and set the rest of these to
+ * zero. Under exclusive use. */
 void mpiox_dirty_fill(const mpiox_cache *cache, uint32_t frame, const void *from, int64_t length);
 
 #endif

@@ -96,7 +96,7 @@ static bool table_add(const mpiox_cache *cache, int32_t file, int64_t first, int
     return added;
 }
 
-/* Returns how many ranges of the file are left; *fits: there was room for what is left of them. */
+/* Returns how many ranges of the file remain; *fits: there was room for them. */
 static int32_t table_cut(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end, bool *fits)
 {
     mpiox_cache_header *table = lock_table(cache);
@@ -161,7 +161,7 @@ static bool concern_counted(const mpiox_cache *cache, int32_t file, int64_t firs
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
-/* Its bytes touch those of one that is kept and was refused alike: that one's range grows. */
+/* If its bytes touch those of a kept error with the same cause, that one's range grows. */
 static bool join(mpiox_file_record *record, const mpiox_error *error)
 {
     for (int32_t i = kept_of(record) - 1; i >= 0; i--) {
@@ -238,7 +238,7 @@ bool mpiox_cache_find_error(const mpiox_cache *cache, int32_t file, int64_t firs
     return found;
 }
 
-/* Cut [first, end) out of kept error i. Returns whether nothing of it is left. */
+/* Cut [first, end) out of kept error i. Returns whether its range is empty now. */
 static bool cut(const mpiox_cache *cache, int32_t file, int32_t i, int64_t first, int64_t end)
 {
     mpiox_file_record *record = &cache->header->files[file];
@@ -263,7 +263,7 @@ static bool cut(const mpiox_cache *cache, int32_t file, int32_t i, int64_t first
     return false;
 }
 
-/* What is left of the last kept error while others are only counted: why they were refused, without a place. */
+/* The last kept error is empty while others are only counted: keep its cause, without a place. */
 static const int64_t only_why = 0; /* its length */
 
 static void keep_why(mpiox_file_record *record, int32_t i)
@@ -275,7 +275,7 @@ static void keep_why(mpiox_file_record *record, int32_t i)
     put(record, i, &error);
 }
 
-/* Out of those that are only counted. How many there are left is not known, but for none. */
+/* Remove bytes from errors that are only counted. How many remain is unknown, unless none does. */
 static void cut_counted(const mpiox_cache *cache, int32_t file, int64_t first, int64_t end)
 {
     mpiox_file_record *record = &cache->header->files[file];

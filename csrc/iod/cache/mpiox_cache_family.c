@@ -100,7 +100,7 @@ static void add_folder(mpiox_cache_family *family, const char *name)
         closedir(folder);
 }
 
-/* Once all are together, each of them remembers it: the others may be gone when it is recovered. */
+/* When all caches are found once, each records it: the others may be gone at its recovery. */
 static void settle_complete(mpiox_cache_family *family)
 {
     const mpiox_cache_header *own = family->members[0].cache.header;
@@ -144,7 +144,7 @@ void mpiox_cache_family_close(mpiox_cache_family *family)
 
 /* ---- files ------------------------------------------------------------------------------------------------------- */
 
-/* The record of the same file in a member, from number `next` on; NULL: no more. One that is closed counts as well. */
+/* The record of the same file in a member, from number `next` on; NULL: there are no more. A closed one counts, too. */
 static mpiox_file_record *same_file(const mpiox_cache_member *member, const mpiox_file_record *record, int32_t *next)
 {
     mpiox_file_record *files = member->cache.header->files;

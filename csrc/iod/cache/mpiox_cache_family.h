@@ -37,13 +37,13 @@ typedef struct mpiox_cache_member { /* a cache in a file that is mapped */
 } mpiox_cache_member;
 
 typedef struct mpiox_cache_family {
-    mpiox_cache_member *members; /* the first is the one that is recovered */
+    mpiox_cache_member *members; /* the first is the cache to recover */
     int32_t count;
-    bool complete; /* all caches of the job are here, or were when the first of them was recovered */
+    bool complete; /* all caches of the job are here, or were at the first recovery of one */
 } mpiox_cache_family;
 
-/* Map a cache: a plain file of one name that belongs to the caller, and that nobody else may open. 0, MPIOX_E_IO,
- * MPIOX_E_CORRUPT. Pages of it that cannot be read do not end the process. */
+/* Map a cache: a plain file of one name that belongs to the caller, and that no other user may open. 0, MPIOX_E_IO,
+ * MPIOX_E_CORRUPT. If its pages cannot be read, the process does not end. */
 int mpiox_cache_member_open(const char *path, mpiox_cache_member *out);
 void mpiox_cache_member_close(mpiox_cache_member *member);
 
@@ -52,8 +52,8 @@ void mpiox_cache_member_close(mpiox_cache_member *member);
 int mpiox_cache_family_open(const char *path, const char *folders, mpiox_cache_family *out);
 void mpiox_cache_family_close(mpiox_cache_family *family);
 
-/* Has somebody else written the file of this record, which looks like that? `status` was taken before this call, so
- * that what another one recovers at this moment is known. */
+/* Has a foreign process written the file of this record, which has this status? `status` was taken before this call, so
+ * that a concurrent recovery is known. */
 bool mpiox_cache_family_is_changed(const mpiox_cache_family *family, const mpiox_file_record *record,
                                    const struct stat *status);
 /* This process writes it; and has written it: fd is open for writing, and found_ns is the time of its last change

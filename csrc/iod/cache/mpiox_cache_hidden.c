@@ -80,7 +80,7 @@ void mpiox_cache_end_hidden(const mpiox_cache *cache)
             code = mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, &renamed);
         const bool clashes = mpiox_storage_staging_is_clash(code);
         atomic_store(&record->drain_errno, clashes ? code : 0);
-        if (code == 0 || code == EAGAIN || clashes) { /* EAGAIN: who has the file open looks after the rest */
+        if (code == 0 || code == EAGAIN || clashes) { /* EAGAIN: an opener of the file does the rest */
             atomic_fetch_and(&record->flags, ~(MPIOX_FILE_HIDDEN | MPIOX_FILE_DRAINING));
         } else {
             (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "rescue: giving a file its name");

@@ -43,7 +43,7 @@ static void explain(const mpiox_file_record *record, const mpiox_error *error, c
         snprintf(why, WHY_BYTES, "cannot be written: %s", strerror(error->sys_errno));
 }
 
-/* Files of which it still holds bytes. */
+/* Report files of which the cache still has bytes. */
 static int report_failures(const mpiox_cache *cache, mpiox_cache_reporter report, void *context)
 {
     char file[MPIOX_CACHE_PATH_BYTES], why[WHY_BYTES];
@@ -103,7 +103,8 @@ static void report_waiting(const mpiox_cache *cache, uint64_t closed, mpiox_cach
     }
 }
 
-/* Who is killed leaves marks of it in the cache, but for a node that goes down with all of them. */
+/* Was the node restarted since? Processes that are killed leave marks in the cache, but not if the node fails with all
+ * of them. */
 static bool is_of_an_earlier_boot(const mpiox_cache_header *header)
 {
     struct timespec now, up;
@@ -154,7 +155,7 @@ static void report_nothing(void *context, const mpiox_cache_left *left)
     (void)left;
 }
 
-/* Twice: what a cache has copies of may be in a later one. */
+/* Twice: the originals of a cache's copies may be in a later one. */
 void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_reporter report)
 {
     for (int round = 0; round < 2; round++) {

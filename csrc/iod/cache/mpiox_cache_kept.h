@@ -19,11 +19,11 @@
 
 typedef struct mpiox_cache_left { /* of a file bytes are left */
     const char *file;             /* its own name */
-    const char *why;              /* what is to be said after that name */
+    const char *why;              /* the rest of a message, after that name */
     int sys_errno;
-    bool changed; /* somebody else has written it since */
-    bool whole;   /* no bytes of it are left, but it has not got its name */
-    bool waits;   /* the same, since others may have bytes of it: whose caches are recovered after this one */
+    bool changed; /* a foreign process has written it since */
+    bool whole;   /* all its bytes are written, but it has not got its name */
+    bool waits;   /* the same, since other caches may have bytes of it, which are recovered after this one */
 } mpiox_cache_left;
 
 typedef void (*mpiox_cache_reporter)(void *context, const mpiox_cache_left *left);
@@ -34,15 +34,15 @@ typedef struct mpiox_cache_recovering {
     const char *folders; /* where other caches of the job are, beside those in the same folder; NULL: nowhere */
 } mpiox_cache_recovering;
 
-/* Bring to the files what the cache of this name still holds. Returns the bytes, MPIOX_E_UNSUPPORTED: its delegate
- * lives; MPIOX_E_STOPPED: the node was restarted since, so that nobody knows which pages had come to the disk;
- * MPIOX_E_IO, MPIOX_E_CORRUPT, MPIOX_E_NOMEM: it is another user's, or no cache, or there is no memory.
- * Blocking; any process. */
+/* Write the remaining bytes of the cache of this name to their files. Returns their number, or MPIOX_E_UNSUPPORTED: its
+ * delegate lives; MPIOX_E_STOPPED: the node was restarted since, so that it is unknown which pages had reached the
+ * disk; MPIOX_E_IO, MPIOX_E_CORRUPT, MPIOX_E_NOMEM: it is another user's, or no cache, or there is no memory. Blocking;
+ * any process. */
 int64_t mpiox_cache_recover_kept(const char *path, const mpiox_cache_recovering *how, mpiox_cache_reporter report,
                                  void *context);
-/* The same of every cache in the folders of a list, as mpiox_delegate_cache_dir has them, but for `own`. What cannot be
- * used is left alone, and so are copies of what other nodes may still write. tell: the context is the name of the
- * cache. */
+/* The same for every cache except `own` in a list of folders, in the form of mpiox_delegate_cache_dir. Caches that
+ * cannot be used stay, and so do copies of bytes that other nodes may still write. report: the context is the name of
+ * the cache. */
 void mpiox_cache_recover_all(const char *folders, const char *own, mpiox_cache_reporter report);
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * mpiox_cache_layout.c - where everything lies in a delegate's segment.
+ * mpiox_cache_layout.c - the layout of a delegate's segment.
  *
- * Header, ring, buckets of the map, frames, dirty bytes, pages, each from a multiple of 64 bytes on, the pages from a
- * multiple of 4096. The number of frames is the largest for which all of it fits into the cap, so that the cap holds
- * whatever happens later.
+ * Header, ring, buckets of the map, frames, dirty bytes, pages. Each part begins at a multiple of 64 bytes, the pages
+ * at a multiple of 4096. The number of frames is the largest for which all parts fit into the cap, so that no later
+ * event can exceed it.
  */
 #include "mpiox_cache.h"
 #include "mpiox_ring.h"

@@ -105,8 +105,8 @@ static mpiox_cache_shard *my_shard(const mpiox_cache *cache)
     return &cache->header->shards[mine - 1];
 }
 
-/* An access is done. Pages that are all there would hide the delegate's death until the next flush barrier, so that now
- * and then one looks. */
+/* After an access. A rank that finds all pages in the cache would not detect the delegate's death before the next flush
+ * barrier; so it checks now and then. */
 static void count_access(const mpiox_cache *cache, const mpiox_page_access *access, bool missed)
 {
     static _Thread_local uint32_t accesses;
@@ -142,7 +142,7 @@ static void raise(_Atomic int64_t *value, int64_t to)
 
 /* ---- with the frame pinned --------------------------------------------------------------------------------------- */
 
-/* What was written or read may be private memory in place of a page that cannot be had. */
+/* The page may have been lost: the bytes were then written to, or read from, private memory. */
 static bool is_torn(const mpiox_cache *cache)
 {
     return atomic_load_explicit(&mpiox_segment_lost_some, memory_order_relaxed) &&
@@ -178,8 +178,8 @@ static int write_pinned(const mpiox_cache *cache, const mpiox_page_access *acces
 
 enum { NOT_FILLED = 100 };
 
-/* Bytes that the file system has refused, and nobody knows that yet: what was read in their place is not the program's,
- * unless they are dirty, that is written again. While the frame is pinned they stay marked. */
+/* The file system has refused bytes, and no call has reported it yet: a read must not return what is in their place,
+ * unless they are dirty, that is, written again. While the frame is pinned they stay marked. */
 static bool are_lost(const mpiox_cache *cache, const mpiox_page_access *access, uint32_t frame, const span *span,
                      mpiox_error *error)
 {
@@ -278,7 +278,7 @@ int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *a
             count_access(cache, access, missed);
         if (code != NOT_FILLED)
             return code;
-        code = MPIOX_FRAME_MISS; /* the page is there, but not these bytes of it */
+        code = MPIOX_FRAME_MISS; /* the page is cached, but not these bytes */
     }
     return mpiox_error_set(error, MPIOX_E_IO, 0, access->page * cache->page_bytes, cache->page_bytes, "filling a page");
 }

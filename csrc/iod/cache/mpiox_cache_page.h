@@ -12,7 +12,7 @@
 /* The part of an access that lies in one page. */
 typedef struct mpiox_page_access {
     int32_t file;   /* index of the file record at this delegate */
-    int32_t client; /* id + 1 of who asks, for the order of requests; 0: not known */
+    int32_t client; /* id + 1 of the client, for the order of requests; 0: not known */
     int64_t page;
     bool write;
     /* File: stream byte k of the view lies at file offset origin + offset(view, position + k). All `length` stream
@@ -25,18 +25,17 @@ typedef struct mpiox_page_access {
     bool impatient; /* a page whose range is changing hands is MPIOX_PAGE_MOVED at once, not after half a second */
 } mpiox_page_access;
 
-enum {                      /* results of mpiox_cache_access_page() beside MPIOX_OK */
-       MPIOX_PAGE_GONE = 1, /* the delegate no longer serves: nothing was done (rescue, then go to the file) */
-       MPIOX_PAGE_MOVED =
-           3, /* another delegate owns the page's range now: look at the record's owner_of, ask that one */
-       MPIOX_PAGE_SHORT = 2 /* read: the page is not known to reach to the last byte asked for; nothing was copied.
+enum {                       /* results of mpiox_cache_access_page() beside MPIOX_OK */
+       MPIOX_PAGE_GONE = 1,  /* the delegate no longer serves: nothing was done (rescue, then go to the file) */
+       MPIOX_PAGE_MOVED = 3, /* another delegate owns the page's range now: see the record's owner_of */
+       MPIOX_PAGE_SHORT = 2  /* read: the page is not known to reach to the last byte asked for; nothing was copied.
                              *known = how many bytes of the page, from its start, are known to exist. The caller finds
                              out the file's logical size and either reads less or calls with `beyond` */
 };
 
-/* Blocking; any thread. beyond: reads take bytes past known_end as zeros (the caller knows that the file is longer).
+/* Blocking; any thread. beyond: reads return zeros for bytes past known_end (the caller knows that the file is longer).
  * MPIOX_OK, MPIOX_PAGE_*, or MPIOX_E_IO with *error: the fill failed, or the file system had refused bytes that are
- * read, and nobody has taken that error. `memory` is advanced by nobody. */
+ * read, and no call has taken that error. The caller advances `memory`. */
 int mpiox_cache_access_page(const mpiox_cache *cache, const mpiox_page_access *access, bool beyond, int64_t *known,
                             mpiox_error *error);
 

@@ -1,20 +1,21 @@
 /*
- * mpiox_cache_rescue.c - what a survivor does with the pages of a dead delegate.
+ * mpiox_cache_rescue.c - a survivor writes the pages of a dead delegate.
  *
- * Problem.    The delegate has died with dirty pages. They are still there, because clients map the segment.
- * Algorithm.  One survivor at a time, by a robust lock. Wait until every thread of the delegate is gone (one may still
- *             be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame by frame
- *             in file order: wait for clients in the middle of an access, write the dirty runs, clear the marks.
+ * Problem.    The delegate has died with dirty pages. They still exist, because clients map the segment.
+ * Algorithm.  A robust lock admits one survivor at a time. It waits until every thread of the delegate has ended (one
+ *             may still be in a file-system call, which could otherwise write old bytes over newer ones). Then, frame
+ *             by frame in file order, it waits for clients in the middle of an access, writes the dirty runs, and
+ *             clears the marks.
  *             A file that was being written behind its close then gets its name (mpiox_cache_hidden.h).
- *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) are left alone: their originals may be newer. A
- *             recovery after the end of all processes of the job takes those that had been closed, unless the originals
- *             are in the file.
+ *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) stay: their originals may be newer. A recovery
+ *             after the end of all processes of the job writes copies of closed files, unless the originals are in the
+ *             file.
  *             If the disk of a cache has failed, pages may be missing: pwrite() returns EFAULT. If tables are missing
- *             nothing is written, because the dirty bytes are unknown. If the kernel could not write pages to that disk
- *             (mpiox_segment_has_failed) all is written, but reported as lost: it may be wrong. While the job runs, its
- *             other processes write the file, too. A recovery after its end checks for foreign writes
+ *             no page is written, because the dirty bytes are unknown. If the kernel could not write pages to that disk
+ *             (mpiox_segment_has_failed) all are written, but reported as lost: they may be wrong. While the job runs,
+ *             its other processes write the file, too. A recovery after its end checks for foreign writes
  *             (mpiox_cache_family.h): then the file stays as it is.
- * Guarantees. A byte that a finished access deposited is in the file, or named by a deferred error of the file, before
+ * Guarantees. A byte that a finished access deposited is in the file, or a deferred error of the file names it, before
  *             the state is RESCUED. Marks are cleared after the write, so that the next survivor can continue if this
  *             one dies. Only marks are trusted, not counts: a client may have died between the two.
  */
@@ -51,10 +52,10 @@ typedef struct rescuer {
     double deadline;
     int64_t rescued;
     bool failed;            /* in this frame */
-    bool done;              /* others have written what is here, and the file has got its name */
+    bool done;              /* other processes have written these bytes, and the file has got its name */
     int32_t file;           /* that storage is open for; -1: none */
     mpiox_storage *storage; /* NULL: it cannot be opened, for the reason in `why` */
-    bool shared;            /* others may know the file by this name: what is written is noted */
+    bool shared;            /* other jobs may use the file by this name: note the write */
     int64_t found_ns;       /* when it was changed last, before */
     mpiox_error why;
 } rescuer;
@@ -140,7 +141,7 @@ static int write_all(mpiox_storage *storage, const char *bytes, int64_t length, 
     return error.sys_errno != 0 ? error.sys_errno : EIO;
 }
 
-/* A run; where pages of the cache cannot be read, no more than one of them. Returns the bytes that are dealt with. */
+/* Write a run; if pages of the cache cannot be read, at most one page. Returns the number of bytes that are done. */
 static int64_t rescue_some(rescuer *self, const page_place *at, int64_t offset, int64_t length)
 {
     const int64_t place = at->page * self->cache->page_bytes + offset, in_page = SYSTEM_PAGE - offset % SYSTEM_PAGE;
@@ -243,7 +244,7 @@ static int64_t rescue_all(const mpiox_cache *cache, const mpiox_cache_family *fa
     return self.rescued;
 }
 
-/* What was dirty, or is right, is not known, so all may be lost; of copies nothing is. */
+/* It is unknown which bytes were dirty, or are right, so all may be lost; of copies none is. */
 static void lose_all(const mpiox_cache *cache)
 {
     atomic_store(&cache->header->torn, MPIOX_TORN_TABLES);
@@ -258,7 +259,7 @@ static void lose_all(const mpiox_cache *cache)
     }
 }
 
-/* All of it is in the files: nobody has to come for it. */
+/* All bytes are in the files: no later recovery is needed. */
 static void drop_name(const mpiox_cache *cache)
 {
     if (cache->header->kept[0] != '\0' && !mpiox_cache_has_errors(cache) && !mpiox_cache_has_copies(cache))
@@ -307,7 +308,7 @@ static void forget_unwritten(const mpiox_cache *cache)
     }
 }
 
-/* Errors of an earlier trial. What the delegate itself has lost stays lost. */
+/* Forget errors of an earlier recovery. Bytes that the delegate itself has lost stay lost. */
 static void forget_trials(const mpiox_cache *cache, int32_t file)
 {
     mpiox_error before[MPIOX_CACHE_ERRORS], lost = {.code = MPIOX_OK};
@@ -333,7 +334,7 @@ int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool fo
         mpiox_cache_take_copies(cache);
     for (int32_t i = 0; i < MPIOX_CACHE_MAX_FILES; i++)
         forget_trials(cache, i);
-    if (mpiox_futex_get(&cache->header->state) != MPIOX_CACHE_DEAD) /* nobody but who recovers it uses it any more */
+    if (mpiox_futex_get(&cache->header->state) != MPIOX_CACHE_DEAD) /* only the recovering process still uses it */
         mpiox_futex_set(&cache->header->state, MPIOX_CACHE_DEAD);
     const int64_t rescued = rescue(cache, family, force);
     return rescued < 0 ? 0 : rescued; /* another one was faster */

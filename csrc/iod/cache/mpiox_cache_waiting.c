@@ -1,5 +1,7 @@
-/* mpiox_cache_waiting.c - see mpiox_cache_waiting.h. An entry whose process died is passed over by who reads it, and
- * taken by the next waiter. */
+/*
+ * mpiox_cache_waiting.c - see mpiox_cache_waiting.h. Readers skip an entry whose process has died; the next waiter
+ * takes it.
+ */
 #include "mpiox_cache_waiting.h"
 
 #include <errno.h>
@@ -25,7 +27,7 @@ static void show(const mpiox_cache *cache, mpiox_cache_wait *wait, int32_t op, i
         int64_t pid = atomic_load(&waiter->pid);
         if (pid != 0 && (kill((pid_t)pid, 0) == 0 || errno != ESRCH))
             continue;
-        if (!atomic_compare_exchange_strong(&waiter->pid, &pid, -1)) /* nobody's number, until it is filled in */
+        if (!atomic_compare_exchange_strong(&waiter->pid, &pid, -1)) /* no process's number, until it is filled in */
             continue;
         atomic_store(&waiter->rank, own.rank);
         atomic_store(&waiter->op, op);

@@ -14,7 +14,7 @@
 
 #include "mpiox_cache.h"
 
-enum { /* what is waited for besides the answers to requests (enum mpiox_op, above 0) */
+enum { /* waits that are not for the answer to a request (enum mpiox_op, above 0) */
        MPIOX_WAITS_FOR_SLOT = -1,
        MPIOX_WAITS_FOR_FRAME = -2,  /* a page on which the delegate works */
        MPIOX_WAITS_FOR_NAME = -3,   /* that of a file that was closed */
@@ -29,7 +29,7 @@ typedef struct mpiox_cache_wait { /* start from {0} */
     const char *path; /* of a file that is not known by its number, or NULL */
 } mpiox_cache_wait;
 
-/* What a process does about its waits. Plain data. */
+/* How a process reports its waits. Plain data. */
 typedef struct mpiox_cache_patience {
     double seconds; /* after which a wait is reported; 0: never */
     int32_t rank;   /* of the program; -1: not known */
@@ -42,7 +42,7 @@ typedef struct mpiox_cache_patience {
 void mpiox_cache_set_patience(const mpiox_cache_patience *patience);
 /* A slow step of a loop that polls, 1 ms or less after the one before: mpiox_cache_watch(), and the above. */
 void mpiox_cache_wait_step(const mpiox_cache *cache, mpiox_cache_wait *wait, int32_t op, int32_t file, int64_t page);
-/* It is over; also one that never began. */
+/* The wait is over; also for one that never began. */
 void mpiox_cache_wait_end(const mpiox_cache *cache, mpiox_cache_wait *wait);
 
 #endif

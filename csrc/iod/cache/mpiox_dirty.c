@@ -1,18 +1,18 @@
 /*
- * mpiox_dirty.c - which bytes of a frame are dirty.
+ * mpiox_dirty.c - the dirty bytes of a frame.
  *
  * Problem.    Many clients deposit pieces of any size in one page at once. Exactly the deposited bytes may be written
  *             to the file, and the last client must know that the page is complete. Marking must cost little beside
  *             copying, for pieces of 8 bytes and for whole pages.
- * Algorithm.  One bit per byte in 64-bit words, and one word of state per block of 4096 bytes. The bits of a word that
- *             several small pieces set are gathered and set by one atomic operation, whose old value shows how many of
- *             them are new; these are added to the block's count when the caller leaves the block. A piece that covers
- *             a whole block sets its flag FULL instead, and the block's bits mean nothing any more: new are then the
- *             bytes that were not counted before, and a client that adds to the count later sees the flag and has
- *             marked nothing new. TOUCHED is set before the first bit of a block, so that blocks without it need no
- *             check. Guarantees. The results of all callers add up to the number of dirty bytes, whatever the order.
- *             Bytes that were copied before a mark are visible to a reader of the mark. A caller that dies half way
- *             leaves a count that is too low, never a bit that dirty_clear() overlooks.
+ * Algorithm.  One bit per byte in 64-bit words, and one word of state per block of 4096 bytes. One atomic operation
+ *             sets the bits of a word for several small pieces; the old value shows how many bits are new. The caller
+ *             adds these to the block's count when it leaves the block. A piece that covers a whole block sets the flag
+ *             FULL instead, and the block's bits mean nothing any more: new are then the bytes that were not counted
+ *             before. A client that adds to the count later sees the flag, and has marked nothing new. TOUCHED is set
+ *             before the first bit of a block, so that blocks without it need no check.
+ * Guarantees. The results of all callers add up to the number of dirty bytes, whatever the order. Bytes that were
+ *             copied before a mark are visible to a reader of the mark. A caller that dies in between leaves a count
+ *             that is too low, never a bit that dirty_clear() overlooks.
  */
 #include "mpiox_cache.h"
 
@@ -92,7 +92,7 @@ static inline void set_bits(marker *self, uint64_t mask, uint32_t number)
     self->block_new += old == 0 ? number : (uint32_t)__builtin_popcountll(mask & ~old);
 }
 
-/* Set what was gathered. */
+/* Set the collected bits. */
 static inline void set_gathered(marker *self)
 {
     const uint64_t mask = self->mask;
@@ -185,7 +185,7 @@ int64_t mpiox_dirty_mark(const mpiox_cache *cache, uint32_t frame, int64_t offse
     return self.fresh;
 }
 
-/* ---- looking ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 static bool covers_piece(const mpiox_cache *cache, uint32_t frame, int64_t at, int64_t end)
 {
@@ -278,7 +278,8 @@ void mpiox_dirty_clear(const mpiox_cache *cache, uint32_t frame)
             for (int64_t i = block * BLOCK_WORDS; i < (block + 1) * BLOCK_WORDS; i++)
                 atomic_store_explicit(&words[i], 0, memory_order_relaxed);
         }
-        atomic_store_explicit(&blocks[block], 0, memory_order_release); /* last: who dies here leaves it touched */
+        atomic_store_explicit(&blocks[block], 0,
+                              memory_order_release); /* last: a process that dies here leaves it touched */
     }
     if (atomic_exchange_explicit(&cache->frames[frame].dirty, 0, memory_order_acq_rel) > 0)
         atomic_fetch_sub_explicit(&cache->header->dirty_frames, 1, memory_order_relaxed);

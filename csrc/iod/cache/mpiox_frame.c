@@ -18,7 +18,7 @@
 #include "mpiox_cache.h"
 #include "mpiox_cache_waiting.h"
 
-static const double most_patience_s = 0.5; /* until a caller may look whether who moves the range is still there */
+static const double most_patience_s = 0.5; /* until a caller may check whether the range's mover still lives */
 
 static _Atomic uint32_t *bucket_of(const mpiox_cache *cache, int32_t file, int64_t page)
 {
@@ -56,7 +56,7 @@ static int look_at_owner(const mpiox_cache *cache, int32_t file, int64_t page)
     return owner == MPIOX_RANGE_MOVING ? MPIOX_FRAME_MISS : MPIOX_FRAME_MOVED;
 }
 
-/* Since `changes` was read: what was found in the table, or not found, was so at every moment. */
+/* Since `changes` was read the table did not change: the page was in it, or missing, all the time. */
 static bool is_unchanged(const mpiox_cache *cache, uint32_t changes)
 {
     return changes % 2 == 0 && changes == atomic_load_explicit(&cache->header->table_changes, memory_order_acquire);
@@ -72,7 +72,7 @@ static bool try_pin(const mpiox_cache *cache, int32_t file, int64_t page, uint32
     *result = MPIOX_FRAME_MISS;
     *moving = false;
     if (found == MPIOX_CACHE_NO_FRAME) {
-        owner = look_at_owner(cache, file, page); /* before the table is looked at again: both at one moment */
+        owner = look_at_owner(cache, file, page); /* before the table is checked again: both at one moment */
         *moving = owner == MPIOX_FRAME_MISS;
         if (owner == MPIOX_FRAME_MOVED)
             *result = MPIOX_FRAME_MOVED;

@@ -164,7 +164,7 @@ typedef struct call_wait {
     mpiox_cache_wait wait;
 } call_wait;
 
-/* While waiting for an answer: when nobody is left to answer, end the wait by setting the word itself. */
+/* While waiting for an answer: if no process is left to answer, end the wait by setting the word. */
 static bool wait_for_answer(void *context)
 {
     call_wait *wait = context;
@@ -214,7 +214,7 @@ void mpiox_ring_push_frame(const mpiox_cache *cache, uint32_t frame)
 
 /* ---- delegate ---------------------------------------------------------------------------------------------------- */
 
-/* Take a token out of a word: the first one that is not before `from` (a bit number). False: there is none. */
+/* Take the first token that is not before `from` (a bit number) out of a word. False: there is none. */
 static bool take_from(mpiox_ring_area *ring, uint32_t word, uint32_t from, uint32_t *token)
 {
     _Atomic uint64_t *pending = &pending_of(ring)[word], *summary = &summary_of(ring)[word / 64];
@@ -292,9 +292,9 @@ void mpiox_ring_answer(mpiox_slot *slot, int result)
     mpiox_futex_set(&slot->done, ANSWERED);
 }
 
-/* ---- who uses the delegate --------------------------------------------------------------------------------------- */
+/* ---- the clients of the delegate --------------------------------------------------------------------------------- */
 
-/* The life mutex is taken before the state says joined, so that whoever is joined holds it or is dead. */
+/* The life mutex is locked before the state is joined: a joined client owns it or is dead. */
 static bool join_as(mpiox_client_record *client, int32_t state)
 {
     const int code = atomic_load(&client->state) == state ? pthread_mutex_trylock(&client->life) : EBUSY;
@@ -307,7 +307,7 @@ static bool join_as(mpiox_client_record *client, int32_t state)
         return false;
     }
     client->pid = getpid();
-    if (atomic_fetch_add(&client->joins, 1) == UINT32_MAX) /* 0 is nobody */
+    if (atomic_fetch_add(&client->joins, 1) == UINT32_MAX) /* 0: no client */
         atomic_fetch_add(&client->joins, 1);
     atomic_store(&client->state, CLIENT_JOINED);
     return true;

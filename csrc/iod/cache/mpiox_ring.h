@@ -28,66 +28,62 @@ enum mpiox_op {
      * and REPLICA flag) keeps all of these but the flags, which are added; direct I/O is that of the handle in use.
      * -> file = index; arg[1], arg[2] = those in force; result MPIOX_E_FULL, MPIOX_E_IO */
     MPIOX_OP_OPEN,
-    /* The opening is over. Flushes (never fails for lack of memory), drops the pages when it was the last opener.
-     * -> errors as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or
-     * keeps copies until the originals are in the file; 2: that before other files and at full speed, and a file
-     * that was never to be written is written, if nobody has it open. arg[1] = 1: of a MPIOX_OP_HOLD. Each close of a
-     * file with a hidden name does so: after a flush there is little left */
+    /* The opening is over. Flushes (never fails for lack of memory); after the last opener drops the pages. -> errors
+     * as MPIOX_OP_FLUSH. arg[0] = 1: answers at once, and flushes behind the answer (MPIOX_FILE_DRAINING), or keeps
+     * copies until the originals are in the file; 2: the same before other files and at full speed, and a scratch file
+     * that no client has open is written. arg[1] = 1: of a MPIOX_OP_HOLD. Each close of a file with a hidden name does
+     * so: after a flush there is little to write */
     MPIOX_OP_CLOSE,
-    /* A page that was not found: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
+    /* A page that is not cached: file, page; arg[0] = 1: its bytes will be read (it must be filled), 0: only written;
      * arg[1] = n <= MPIOX_OP_AHEAD pages in ahead[] that are likely to be read next; arg[2] = client + 1, for the order
-     * of requests, 0: not known.
-     * -> frame, pinned for the client, which unpins it; result MPIOX_PAGE_MOVED (mpiox_cache_page.h), also while the
-     * page's range is changing hands: who waits for that must not keep a slot, or a connection, that the mover needs.
-     * MPIOX_E_FULL: of a read of a file that is never written, there is no room for it, and the file holds what there
-     * is of it */
+     * of requests, 0: not known. -> frame, pinned for the client, which unpins it; result MPIOX_PAGE_MOVED
+     * (mpiox_cache_page.h), also while the page's range moves: a client that waits for that must not keep a slot, or a
+     * connection, that the mover needs. MPIOX_E_FULL: a read of a scratch file finds no room, and the page's bytes, if
+     * any, are in the file */
     MPIOX_OP_PAGE,
-    /* Flush barrier: bring pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as
-     * well; arg[3] = 1: drop the pages afterwards (nothing stale is left); 2: what cannot be written stays dirty, and
-     * the result is its error. -> result of this; the deferred errors stay
-     * in the record for mpiox_cache_take_errors(). Writers meanwhile are legal; what they deposit may be included or
-     * not */
+    /* Flush barrier: write pages [arg[0], arg[1]) of the file to the file system; arg[2] = 1: to stable storage as
+     * well; arg[3] = 1: drop the pages afterwards (no stale byte stays); 2: bytes that cannot be written stay dirty,
+     * and the result is their error. -> the result; deferred errors stay in the record for mpiox_cache_take_errors().
+     * Clients may write meanwhile; these bytes may be included or not */
     MPIOX_OP_FLUSH,
     /* Discard pages from byte arg[0] on, dirty or not (the file is being truncated, or is to be deleted:
      * arg[1] = 1). */
     MPIOX_OP_DISCARD,
-    /* Of a replica (MPIOX_FILE_REPLICA): remember its frames as they are; later discard those that were not written
-     * since. Between the two the owner flushes: what is discarded is in the file by then. */
+    /* For a replica (MPIOX_FILE_REPLICA): mark its frames; later discard those that were not written since. Between the
+     * two the owner flushes: bytes that are discarded are in the file by then. */
     MPIOX_OP_REPLICA_MARK,
     MPIOX_OP_REPLICA_TRIM,
     MPIOX_OP_AHEAD_ONLY, /* no answer: only ahead[] */
     MPIOX_OP_PING,       /* answers at once */
-    /* A page range changes hands, in three steps of one client: MIGRATE at the old owner with arg[0] = range, arg[1] =
-     * the new owner, arg[2] = MPIOX_MIGRATE_BEGIN (nobody gets at its pages from now on; they are brought to the file
-     * and dropped), COMMIT at the new one, MIGRATE with arg[2] = MPIOX_MIGRATE_END at the old one (whoever asks there
-     * is sent to arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] =
-     * the move's, arg[2] = its stamp. MPIOX_MIGRATE_REPAIR is a BEGIN where two have the range: the other only keeps
-     * it. MPIOX_MIGRATE_CLAIM is a BEGIN if the range has no page there, and the cache of the new owner, which has
-     * `page` dirty pages, is not fuller, but for a part of its room; refused -> arg[1] = its owner as far as is known.
-     * MPIOX_MIGRATE_TAKE_OVER: the client that has begun is gone, another goes on -> arg[1] = the new owner, arg[3],
+    /* A page range changes owners, in three steps of one client: MIGRATE at the old owner with arg[0] = range, arg[1] =
+     * the new owner, arg[2] = MPIOX_MIGRATE_BEGIN (from now on no client accesses its pages; the owner writes and drops
+     * them); COMMIT at the new one; MIGRATE with arg[2] = MPIOX_MIGRATE_END at the old one (which redirects clients to
+     * arg[1]). Each move has a version; that of a range only rises. BEGIN: arg[3] = the least -> arg[3] = the move's,
+     * arg[2] = its stamp. MPIOX_MIGRATE_REPAIR is a BEGIN if two delegates own the range: the other one only keeps it.
+     * MPIOX_MIGRATE_CLAIM is a BEGIN if the range has no page there, and the cache of the new owner, which has `page`
+     * dirty pages, is not fuller, except for a part of its room; refused -> arg[1] = the last known owner.
+     * MPIOX_MIGRATE_TAKE_OVER: the client that began is dead, and another continues -> arg[1] = the new owner, arg[3],
      * arg[2]. */
     MPIOX_OP_MIGRATE,
-    /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: there was no owner to migrate it from): it
-     * is yours now (the old owner has flushed and dropped it; what is left here from an earlier time is dropped). Below
-     * 0, of a repair: only if it is yours already. Once more: no effect. A version that is not new is refused, and none
-     * up to it is taken any more -> arg[3] = the version there */
+    /* arg[0] = range, arg[1] = version of the move, arg[2] = its stamp (0: the range had no owner): this delegate
+     * becomes the owner. The old owner has flushed and dropped the range; older pages here are dropped. A stamp below
+     * 0, of a repair: only if it is the owner already. Repeating the request has no effect. A version that is not new
+     * is refused, and later every version up to it -> arg[3] = the version here */
     MPIOX_OP_COMMIT,
-    /* arg[0] = range -> arg[1] = its owner as far as is known here, arg[3] = version. arg[2] = 1: unless it is this
-     * delegate's, or moving, it never will be any more */
+    /* arg[0] = range -> arg[1] = the owner that this delegate knows, arg[3] = version. arg[2] = 1: this delegate
+     * promises never to own it, unless it does, or the range is moving */
     MPIOX_OP_OWNER,
-    /* text = absolute path: is this file still to be written behind its close, or open under a hidden name? An open
-     * one, and one that is never written, is opened once more, by nobody, until MPIOX_OP_CLOSE; not for
-     * MPIOX_HOLD_TO_LOOK in arg[1]. A closed one is written before others; MPIOX_HOLD_TO_DELETE: it is opened once
-     * more, too.
-     * -> arg[0] = MPIOX_HOLD_*, arg[1] = 1: it is never written; 2, of SOON and FAILED: all is written, and it is
-     * getting its name; arg[2] = errno of FAILED (EAGAIN: all is written, and somebody has it open), arg[3] =
-     * milliseconds that a call of the delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1:
-     * what an earlier job has left is brought to the files), file = index. arg[0] = n > 0: that of copies of what
-     * delegate n - 1 had of it: it is dead, so they are written now -> SOON until they are (with file and arg[3]),
-     * NONE, or FAILED */
+    /* text = absolute path: is this file still to be written behind its close, or open under a hidden name? If it is
+     * open, or never written, the request opens it once more until MPIOX_OP_CLOSE; not for MPIOX_HOLD_TO_LOOK in
+     * arg[1]. A closed one is written before others; MPIOX_HOLD_TO_DELETE opens it once more, too. -> arg[0] =
+     * MPIOX_HOLD_*, arg[1] = 1: it is never written; 2, with SOON and FAILED: all is written, and it is getting its
+     * name; arg[2] = errno of FAILED (EAGAIN: all is written, and a client has it open), arg[3] = milliseconds that a
+     * call of the delegate on it has lasted so far (0: none is under way; INT64_MAX with file = -1: the leftovers of an
+     * earlier job are being written), file = index. arg[0] = n > 0: the same for copies of the pages of delegate n - 1,
+     * which is dead, so that they are written now -> SOON until they are (with file and arg[3]), NONE, or FAILED */
     MPIOX_OP_HOLD,
-    /* Where the liveness service (mpiox_process_liveness.h) of delegate number `page` is, of whose files copies will be
-     * kept here: arg[0], arg[1] = its secret, arg[2] = port, text = addresses, with blanks between */
+    /* Address of the liveness service (mpiox_process_liveness.h) of delegate number `page`, of whose files this one
+     * will keep copies: arg[0], arg[1] = its secret, arg[2] = port, text = addresses, with blanks between */
     MPIOX_OP_PEER,
     MPIOX_OP_DETACH /* this client (process) is done; arg[0] = its id. The delegate ends after the last one */
 };
@@ -95,7 +91,7 @@ enum mpiox_op {
 enum {
     MPIOX_HOLD_NONE = 0,
     MPIOX_HOLD_HELD,
-    MPIOX_HOLD_SOON,  /* it was closed, and gets its name when all is written: ask again */
+    MPIOX_HOLD_SOON,  /* it was closed, and gets its name when all is written: repeat the request */
     MPIOX_HOLD_FAILED /* the file system refuses its bytes */
 };
 enum { MPIOX_HOLD_TO_OPEN = 0, MPIOX_HOLD_TO_LOOK, MPIOX_HOLD_TO_DELETE };
@@ -123,7 +119,7 @@ typedef struct mpiox_client_record { /* a process that uses the delegate */
     _Atomic int32_t state;           /* 0 free, 1 joined, 2 left */
     _Atomic uint32_t joins;          /* how often the record was used */
     int64_t pid;
-    pthread_mutex_t life; /* robust; held by a thread of the client that lives as long as the client is joined */
+    pthread_mutex_t life; /* robust; owned by a thread of the client that lives as long as the client is joined */
 } mpiox_client_record;
 
 enum { MPIOX_RING_CLIENTS = 1024 };
@@ -131,14 +127,14 @@ enum { MPIOX_RING_CLIENTS = 1024 };
 struct mpiox_ring_area {
     mpiox_futex bell;       /* raised with every token */
     uint32_t slots, tokens; /* tokens = slots + frames */
-    uint32_t cursor;        /* delegate: where it goes on to look for tokens */
+    uint32_t cursor;        /* delegate: where it continues to take tokens */
     uint32_t spare;
     int64_t slots_at, pending_at, summary_at; /* offsets from this struct */
     mpiox_client_record clients[MPIOX_RING_CLIENTS];
     /* then: slots; pending, one bit per token; summary, one bit per word of pending */
 };
 
-/* What a client waits for: an mpiox_op, or a number below 0 of mpiox_cache_waiting.h. Static text. */
+/* The name of a wait: of an mpiox_op, or of a number below 0 of mpiox_cache_waiting.h. Static text. */
 const char *mpiox_ring_op_name(int32_t op);
 int64_t mpiox_ring_bytes(int32_t slots, int32_t frames);
 /* In zeroed memory. 0 or MPIOX_E_UNSUPPORTED (no robust mutexes). */
@@ -172,7 +168,7 @@ void mpiox_ring_answer(mpiox_slot *slot, int result);
  * the id, or MPIOX_E_FULL. Leave: gives the life mutex back, state 2. Same thread. */
 int mpiox_ring_join(const mpiox_cache *cache);
 void mpiox_ring_leave(const mpiox_cache *cache, int client);
-/* Delegate: tells one user of a client's id from the next. 0: nobody has it now. */
+/* Delegate: distinguishes successive users of a client's id. 0: it is free. */
 uint32_t mpiox_ring_join_of(const mpiox_cache *cache, int client);
 /* Delegate: clients that have joined and are alive; *died = ones found dead since the last call (their state becomes
  * free, and so do their slots that have been answered; others are given back instead of an answer). */

@@ -51,8 +51,9 @@ struct mpiox_forwarded {
     atomic_bool in_file[MPIOX_FILE_RANGES]; /* its owner is dead, and no delegate owns it or ever will */
     /* The rank that moves ranges uses these under mpiox_forwarded_migrate_lock(): */
     bool *idle; /* [owners] not of this job now */
-    int16_t placed
-        [MPIOX_FILE_RANGES]; /* owner by range, as far as it knows. Accessing threads change owner_of: writes that they have collected for an old owner go first */
+    /* Owner by range, as far as it knows. Accessing threads change owner_of: writes that they have collected for an old
+     * owner go first. */
+    int16_t placed[MPIOX_FILE_RANGES];
     struct mpiox_forwarded *remapped_next;
     mpiox_forwarded_trace *traces; /* [owners] */
     mpiox_stats_delegated stats;

@@ -1,13 +1,13 @@
 /*
- * mpiox_server_alone.c - exclusive use of a frame, also when a client that had it pinned has died.
+ * mpiox_server_alone.c - exclusive use of a frame, even if a client that had pinned it has died.
  *
- * Problem.    A client that is killed in the middle of an access never unpins it. The frame could be neither
+ * Problem.    A client that is killed in the middle of an access never unpins its frame. The frame could be neither
  *             cleaned nor reused, and a cache of one page would be lost.
- * Algorithm.  Clients pin a frame for one copy and wait for nothing meanwhile. A pin that outlasts two seconds while
- *             a client is known to have died since (or when no client is left) is taken for the dead one's, and taken
- *             away.
- * Guarantees. Without a client that died no pin is ever taken away: a client that was stopped keeps its frame, whose
- *             dirty bytes are written all the same, as often as a flush barrier asks.
+ * Algorithm.  Clients pin a frame for one copy and wait for nothing meanwhile. If a pin lasts for two seconds after a
+ *             client is known to have died (or no client is left), the delegate takes it for the dead client's, and
+ *             removes it.
+ * Guarantees. While no client has died no pin is ever removed: a client that was stopped keeps its frame. The frame's
+ *             dirty bytes are written all the same, as often as flush barriers request it.
  */
 #include "mpiox_server_alone.h"
 
@@ -16,7 +16,7 @@
 static const double first_s = 1, again_s = 0.05, dead_s = 2, alone_s = 0.1;
 enum { LOOKS = 200 };
 
-/* May a pin that has lasted so long be a dead client's? Takes that client's word for it once. */
+/* Can a pin that has lasted so long belong to a dead client? Each dead client counts once. */
 static bool is_dead_pin(mpiox_server *server, double pinned_s)
 {
     int32_t dead = atomic_load(&server->dead);
@@ -31,8 +31,8 @@ static bool is_dead_pin(mpiox_server *server, double pinned_s)
     return false;
 }
 
-/* Let nobody in, see how many pins stay, and take these away. Clients that find the frame exclusive raise and lower
- * the count at any time, so the least that was seen counts. */
+/* Keep new clients out, and remove the pins that stay. Clients that find the frame exclusive raise and lower the count
+ * at any time, so the lowest count seen is used. */
 static void take_pins_away(mpiox_server *server, uint32_t frame)
 {
     _Atomic uint32_t *pins = &server->cache.frames[frame].pins;

@@ -1,5 +1,5 @@
 /*
- * mpiox_server_alone.h - exclusive use of a frame, also when a client that had it pinned has died. Private to
+ * mpiox_server_alone.h - exclusive use of a frame, even if a client that had pinned it has died. Private to
  * csrc/iod/server.
  */
 #ifndef MPIOX_SERVER_ALONE_H
@@ -7,8 +7,8 @@
 
 #include "mpiox_server_state.h"
 
-/* I/O thread that has taken the frame up, without the lock. False: a client has it pinned and does not let go; the
- * frame should be tried again later, which gets shorter. */
+/* By the I/O thread that works on the frame, without the lock. False: a client keeps it pinned; try the frame again
+ * later, with a shorter wait. */
 bool mpiox_server_alone(mpiox_server *server, uint32_t frame);
 
 #endif

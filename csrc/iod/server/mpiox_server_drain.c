@@ -1,28 +1,30 @@
 /*
  * mpiox_server_drain.c - writing files behind their close.
  *
- * Problem.    A program that has closed a file computes on, while its bytes are still in the cache. They are to reach
- *             the file system without disturbing what the program does next, in the order in which it has closed its
- *             files, and nothing may be lost when the file system refuses them for a while.
- * Algorithm.  When the last opener closes the file the delegate takes its place as an opener. Its I/O threads write the
- *             dirty pages in file order when nobody waits for anything else: flush barriers, pages to be filled and
- *             frames that are needed come first, and take pages of the file out of its turn. A rate, if there is one,
- *             says when the next run may begin. It is given, or such that what is dirty is written when the next
- *             checkpoint is expected: as long after the last one as that came after the one before, the shorter of
- *             the last two such intervals. Files whose closes follow each other closely are one checkpoint.
- *             Pages that fail stay dirty and are tried again, ever less often, up to every few seconds.
- *             Of a file that is open the complete pages are written once nobody has completed one for a while: a
- *             program that keeps it open computes, and is to find room for what it writes next.
- *             When no page is dirty the file goes to stable storage, a hidden name is given up
- *             (mpiox_server_hidden.h), and the file is closed as any other.
- *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) stay until that one has given up its part of the
- *             hidden name. Should it be gone before, they are written in its place, and its part is given up for it:
- *             nobody has changed the file since its close, so that they are what it would have written.
- *             Who opens a closed file by MPI_File_open, or looks for it, waits until all this is done (MPIOX_OP_HOLD),
- *             and the file is written before others. One that exists may be closed while somebody opens it: that one
- *             takes the delegate's place, and the file is open as before.
- * Guarantees. A file has its own name only when all that was deposited is in it. Marks of dirty bytes are cleared only
- *             when the bytes are in the file. While the delegate holds a record nobody else ends it.
+ * Problem.    A program that has closed a file computes, while its bytes are still in the cache. They have to reach the
+ *             file system without disturbing the program's next steps, in the order of the closes. No byte may be lost
+ *             if the file system refuses it for a while.
+ * Algorithm.  When the last opener closes the file the delegate becomes an opener in its place. Its I/O threads write
+ *             the dirty pages in file order if no client waits: flush barriers, fills and frames that are needed come
+ *             first, and may write pages of the file out of turn. A rate may delay the next run of pages. The user sets
+ *             it, or it is such that all dirty pages are written by the time at which the next checkpoint is expected.
+ *             That time is the last checkpoint plus the shorter of the last two intervals between checkpoints; files
+ *             whose closes follow each other closely are one checkpoint.
+ *             Pages that cannot be written stay dirty. The threads try them again, ever less often, down to every few
+ *             seconds.
+ *             A program that keeps a file open and completes no page for a while computes. Then the threads write the
+ *             file's complete pages, to make room for its next writes.
+ *             When no page is dirty the threads bring the file to stable storage, end its part of a hidden name
+ *             (mpiox_server_hidden.h), and close it like any other.
+ *             Copies of another delegate's pages (MPIOX_FILE_REPLICA) stay until that delegate has ended its part of
+ *             the hidden name. If it is lost before, this delegate writes the copies in its place, and ends its part:
+ *             since the close no client has changed the file, so that the copies are the bytes that it would have
+ *             written.
+ *             A rank that opens a closed file by MPI_File_open, or waits for it, waits until all this is done
+ *             (MPIOX_OP_HOLD), and the file is written before others. An existing file may be closed while a rank opens
+ *             it: the rank becomes the opener in the delegate's place, and the file is open as before.
+ * Guarantees. A file has its own name only if all deposited bytes are in it. Marks of dirty bytes are cleared only when
+ *             the bytes are in the file. While the delegate owns a record no other process ends it.
  */
 #include "mpiox_server_drain.h"
 
@@ -39,11 +41,12 @@
 #include "mpiox_server_unwritten.h"
 
 static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
-static const double quiet_s = 1;    /* an open file is written when nothing has come for so long */
+static const double quiet_s = 1;    /* an open file is written after such a pause */
 static const double ready_at = 0.9; /* of the interval between checkpoints */
-static const double look_s = 0.25;  /* copies: whether the originals are in the file is looked at so often */
-static const double gone_s = 2;     /* who has the originals in its memory, too, writes them before that */
-/* Copies wait so long for the name: it may clash for good, and two delegates must not wait for each other's end. */
+static const double look_s = 0.25;  /* copies: interval between checks whether the originals are in the file */
+static const double gone_s = 2;     /* a process that maps the originals' memory writes them before that */
+/* Limit on the copies' wait for the name: another file may have it for good, and two delegates must not wait for each
+ * other's end. */
 static const double unnamed_s = 20;
 
 enum { MUCH = 4 }; /* times as long: another interval than that between files of one checkpoint */
@@ -64,7 +67,7 @@ static bool keeps_copies(const mpiox_server *server, int32_t file)
     return has(server, file, MPIOX_FILE_REPLICA) && !server->files[file].drain.restores;
 }
 
-/* Around what is done with the lock let go. */
+/* Around work that is done without the lock. */
 static void begin_call(mpiox_server *server, mpiox_server_file *file)
 {
     file->drain.ending = true;
@@ -164,7 +167,7 @@ static int64_t answer_hold_of_copies(mpiox_server *server, mpiox_slot *slot)
     return MPIOX_HOLD_NONE;
 }
 
-/* A file that was closed gets its name as soon as it can: who asks does so again, until then. *slot: the answer. */
+/* Hurry a closed file to its name; the client repeats the request until then. *slot: the answer. */
 static void hurry(mpiox_server *server, mpiox_server_file *file, int32_t drain_errno, mpiox_slot *slot)
 {
     slot->arg[2] = file->drain.refused ? EAGAIN : file->drain.failing_since > 0 ? drain_errno : 0;
@@ -249,7 +252,7 @@ static void list_pages(mpiox_server *server, int32_t number, int64_t dirty_bytes
         qsort(file->drain.pages, (size_t)file->drain.count, sizeof *file->drain.pages, by_page);
 }
 
-/* Is it written at full speed: does somebody wait for it, is nobody disturbed by it, or is time short? */
+/* Is it written at full speed: does a client wait for it, does it disturb none, or is time short? */
 static bool is_hurried(const mpiox_server *server, int32_t file)
 {
     return server->files[file].drain.soon || atomic_load(&server->hurry) ||
@@ -300,8 +303,8 @@ static int64_t gather(mpiox_server *server, mpiox_io *io, double pace)
     return bytes;
 }
 
-/* A pass over the file is over, or waits for its rate: what it looks like now is this job's doing, for who recovers the
- * cache (mpiox_cache_family.h). Not under a hidden name, by which nobody else knows it. */
+/* A pass over the file has ended, or waits for its rate: record the file's state as this job's, for a recovery of the
+ * cache (mpiox_cache_family.h). Not under a hidden name, which no other job uses. */
 static void look_at_file(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
@@ -342,7 +345,7 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
     if (file->drain.pause > longest_pause_s)
         file->drain.pause = longest_pause_s;
     file->drain.again = now + file->drain.pause;
-    forget_pages(file); /* what has failed is listed again */
+    forget_pages(file); /* pages that could not be written are listed again */
 }
 
 /* ---- the end of a file ------------------------------------------------------------------------------------------- */
@@ -353,8 +356,8 @@ static bool is_passing(int code)
     return code == EMFILE || code == ENFILE || code == ENOMEM || code == EINTR;
 }
 
-/* What a file system could not keep it says once, by one fsync, and the pages are gone: the next one means nothing. So
- * the error stays. 0 or an errno. */
+/* A file system reports bytes that it has lost once, by one fsync, and the pages are gone: a later fsync means nothing.
+ * So the error stays. 0 or an errno. */
 static int make_stable(const mpiox_server *server, int32_t number)
 {
     mpiox_storage *storage = server->files[number].storage;
@@ -382,7 +385,7 @@ static int make_whole(const mpiox_server *server, int32_t number, bool *renamed)
     return mpiox_server_end_hidden(server, number, renamed);
 }
 
-/* All that is here is in the file, which keeps its hidden name unless somebody mends what is in its way. */
+/* All bytes of this delegate are in the file, which keeps its hidden name until the user removes the obstacle. */
 static void note_clash(mpiox_server *server, int32_t number, int code)
 {
     mpiox_server_drain *drain = &server->files[number].drain;
@@ -392,7 +395,7 @@ static void note_clash(mpiox_server *server, int32_t number, int code)
     drain->reported = true;
 }
 
-/* No page is dirty. A file of which bytes were dropped, for somebody waited for their page, does not get its name. */
+/* No page is dirty. If bytes were dropped, because a client waited for their page, the file does not get its name. */
 static bool end_file(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
@@ -400,7 +403,7 @@ static bool end_file(mpiox_server *server, int32_t number)
     mpiox_error lost;
     bool renamed = false;
     forget_pages(file);
-    if (file->holds > 0) { /* somebody deletes it */
+    if (file->holds > 0) { /* a rank deletes it */
         file->drain.again = mpiox_now() + first_pause_s;
         return true;
     }
@@ -410,7 +413,7 @@ static bool end_file(mpiox_server *server, int32_t number)
                          ? (lost.sys_errno != 0 ? lost.sys_errno : EIO)
                          : make_whole(server, number, &renamed);
     end_call(server, file);
-    if (!is_draining(server, number)) { /* somebody has opened it meanwhile */
+    if (!is_draining(server, number)) { /* a rank has opened it meanwhile */
         if (code == 0)
             mpiox_server_settle_name(server, number, renamed);
         return true;
@@ -430,7 +433,7 @@ static bool end_file(mpiox_server *server, int32_t number)
     return true;
 }
 
-/* Copies: the originals are in the file, or are lost, or neither; then it is looked at again. */
+/* Copies: if the originals are neither in the file nor lost, check again later. */
 static bool look_after_copies(mpiox_server *server, int32_t number)
 {
     mpiox_server_file *file = &server->files[number];
@@ -446,7 +449,7 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
     file->drain.unnamed_since = !unnamed ? 0 : file->drain.unnamed_since > 0 ? file->drain.unnamed_since : mpiox_now();
     const bool waits = unnamed && !gone && mpiox_now() - file->drain.unnamed_since < unnamed_s;
     file->drain.again = mpiox_now() + look_s;
-    if (!is_draining(server, number)) /* for who has it open they are to be flushed or discarded */
+    if (!is_draining(server, number)) /* if it is open, flush barriers flush or discard them */
         return true;
     if (!needed) {
         mpiox_server_discard_copies(server, number);
@@ -482,7 +485,7 @@ static void drain_last(mpiox_server *server, int32_t number)
     bool renamed;
     if (!is_draining(server, number) || keeps_copies(server, number))
         return;
-    if (mpiox_cache_error_count(&server->cache, number) > 0) { /* it has lost bytes: nobody gives it its name */
+    if (mpiox_cache_error_count(&server->cache, number) > 0) { /* it has lost bytes: it does not get its name */
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_HIDDEN);
         return;
     }
@@ -497,7 +500,7 @@ static void drain_last(mpiox_server *server, int32_t number)
         mpiox_server_settle_name(server, number, renamed);
     } else if (mpiox_server_is_clash(server, number, code)) {
         note_clash(server, number, code);
-    } else if (mpiox_cache_error_count(&server->cache, number) == 0) { /* else it is said already */
+    } else if (mpiox_cache_error_count(&server->cache, number) == 0) { /* else it was reported already */
         (void)mpiox_error_set(&error, MPIOX_E_IO, code, -1, -1, "giving a file its name");
         mpiox_cache_add_error(&server->cache, number, &error);
     }
@@ -516,7 +519,7 @@ static bool is_before(const mpiox_server_drain *a, const mpiox_server_drain *b)
     return a->soon != b->soon ? a->soon : a->number < b->number;
 }
 
-/* The file that was closed first, of those that can go on, or for which somebody waits; -1: none. *again: when the
+/* The file that was closed first among those that can continue, or for which a client waits; -1: none. *again: when the
  * first of the others can. */
 static int32_t next_file(const mpiox_server *server, double now, double *again)
 {
@@ -534,7 +537,7 @@ static int32_t next_file(const mpiox_server *server, double now, double *again)
     return found;
 }
 
-/* Among files that are open, one that nobody has completed a page of for a while; -1: none. *again: when there is. */
+/* An open file of which no client has completed a page for a while; -1: none. *again: when there will be one. */
 static int32_t next_open(const mpiox_server *server, double now, double *again)
 {
     *again = INFINITY;
@@ -570,7 +573,7 @@ bool mpiox_server_drain_defers(mpiox_server *server, int32_t file)
 
 double mpiox_server_drain_due(const mpiox_server *server)
 {
-    const double now = mpiox_now(), soon = now + run_s; /* whether it is hurried is looked at now and then */
+    const double now = mpiox_now(), soon = now + run_s; /* recheck now and then whether a client waits for it */
     double again = INFINITY, open_again;
     int32_t file = server->closings > 0 ? next_file(server, now, &again) : -1;
     const int32_t open = next_open(server, now, &open_again);
@@ -582,8 +585,8 @@ double mpiox_server_drain_due(const mpiox_server *server)
     return at > soon || at <= 0 ? soon : at;
 }
 
-/* bytes: of a run, written after the file was looked at. Somebody may have removed it meanwhile, as `mv` to another
- * file system does: then others' copies lack them. A program that has removed what it had open knows that. */
+/* bytes: of a run that was written after the last check. Another process may have removed the file meanwhile, as `mv`
+ * to another file system does: then its copy lacks them. A program that has removed its own open file knows it. */
 static void note_removal(mpiox_server *server, const mpiox_io *io, int64_t bytes)
 {
     mpiox_server_file *file = &server->files[io->file];

@@ -1,6 +1,6 @@
 /*
- * mpiox_server_drain.h - writing files behind their close. Private to csrc/iod/server; with the lock unless said
- * otherwise.
+ * mpiox_server_drain.h - writing files behind their close. Private to csrc/iod/server; with the lock unless the comment
+ * names another condition.
  */
 #ifndef MPIOX_SERVER_DRAIN_H
 #define MPIOX_SERVER_DRAIN_H
@@ -16,10 +16,10 @@ void mpiox_server_hold(mpiox_server *server, mpiox_slot *slot);
 /* A page of a file is complete. True: it is not written for that alone, for it is a copy, or never written, or has time
  * until the close. */
 bool mpiox_server_drain_defers(mpiox_server *server, int32_t file);
-/* I/O thread, when there is nothing else to do; the lock is given back meanwhile: write some pages of the file that was
- * closed first, or end with it; else of one that is open and at rest. False: nothing to do now. */
+/* An idle I/O thread, which unlocks meanwhile, writes some pages of the file that was closed first, or ends with it;
+ * else of one that is open and at rest. False: there are none now. */
 bool mpiox_server_drain_some(mpiox_server *server, mpiox_io *io);
-/* No client is left: what they have held is let go, whoever died. With the lock. */
+/* No client is left: end all their holds. With the lock. */
 void mpiox_server_end_holds(mpiox_server *server);
 /* When there may be something to do (mpiox_now()); INFINITY: not before something changes. */
 double mpiox_server_drain_due(const mpiox_server *server);

@@ -1,29 +1,31 @@
 /*
- * mpiox_server_evict.c - a frame for a page that comes.
+ * mpiox_server_evict.c - a frame for a new page.
  *
- * Problem.    Few frames, or one, must do for any number of clients; one pass over a large file must not drive out what
- *             is used again and again; and pages to which clients are still adding should not be written in fragments.
- * Algorithm.  2Q: a page that comes for the first time is recent (first in, first out). When it has left and comes back
- *             while it is still remembered as a ghost, it is frequent (clock). Frames leave from the recent ones while
- *             these are more than a quarter, otherwise from the frequent ones. A dirty frame whose turn has come is
- *             given to the I/O threads (leaving), a clean one stays findable until it is taken (reusable). That begins
- *             when fewer than a quarter of the frames are free or reusable.
- *             Pages that have been written whole are of no more use in a file that cannot be read, and of little in one
- *             that nobody has read yet: they are free, or the next to be reused, at once, and the last one first. So a
- *             stream of writes goes round in a few frames, which stay in the processor's cache.
- *             Patience. Clients that write interleaved pieces drift apart. When the first of them finds no frame, it is
- *             better that it waits while the others go on and complete pages than that incomplete pages are written.
- *             So a parked request waits as long as other clients write, for a few milliseconds at most. If a page has
- *             become complete then, the next one waits for up to twice as long; if not, for half as long, and in the
- *             end not at all. Then incomplete pages are written ahead of need, too, until enough of them come back.
- * Guarantees. While requests are parked, a frame is on its way or time runs.
+ * Problem.    Few frames, or one, must do for any number of clients. One pass over a large file must not drive out
+ *             pages that are used again and again. Pages to which clients still add bytes should not be written in
+ *             fragments.
+ * Algorithm.  2Q: a page in the cache for the first time is recent (first in, first out). If it has left and comes back
+ *             while the delegate still remembers it as a ghost, it is frequent (clock). Frames leave from the recent
+ *             ones while these are more than a quarter, otherwise from the frequent ones. When its turn comes a dirty
+ *             frame goes to the I/O threads (leaving); a clean one can still be found until it is reused (reusable).
+ *             Frames leave when fewer than a quarter of all are free or reusable.
+ *             A page that was written completely is useless in a file that cannot be read, and almost useless in one
+ *             that no client has read yet: it is freed, or reused next, at once, and the last one first. So a stream of
+ *             writes circulates in a few frames, which stay in the processor's cache.
+ * Patience.   Clients that write interleaved pieces drift apart. If the first of them finds no frame, it should wait
+ *             while the others continue and complete pages, rather than have incomplete pages written. So a parked
+ *             request waits as long as other clients write, for a few milliseconds at most. If a page has become
+ *             complete by then, the next request waits for up to twice as long; if not, for half as long, and in the
+ *             end not at all. Then the threads write incomplete pages ahead of need, too, until enough of these pages
+ *             are needed again.
+ * Guarantees. While requests are parked, a frame is on its way or the patience runs.
  * Source.     T. Johnson and D. Shasha, "2Q: a low overhead high performance buffer management replacement algorithm",
  *             VLDB 1994.
  */
 #include "mpiox_server_evict.h"
 
 enum {
-    STEPS = 64,         /* frames looked at for one that can leave, while others are on their way */
+    STEPS = 64,         /* frames that are inspected for one that can leave, while others are on their way */
     PROGRESS = 5,       /* part of the patience without any progress that ends it */
     REGRETS = 8,        /* signs that patience would help until it is tried again; more after each trial in vain, */
     REGRETS_MOST = 4096 /* up to this */
@@ -115,8 +117,8 @@ void mpiox_server_take_out(mpiox_server *server, uint32_t frame)
     else if (info->residence == MPIOX_AHEAD)
         file->ahead.used++;
     mpiox_server_list_remove(server, &file->frames, frame);
-    /* Everything that was deposited is in the file: its own size counts again, also when somebody without delegates has
-     * made it shorter. Nobody deposits meanwhile: that needs a frame. */
+    /* All deposited bytes are in the file: its own size counts again, also if a process without delegates has made it
+     * shorter. No client deposits meanwhile: that needs a frame. */
     if (file->frames.count == 0)
         atomic_store(&server->cache.header->files[mpiox_server_file_of(server, frame)].end, 0);
     mpiox_frame_remove(&server->cache, frame);
@@ -128,7 +130,7 @@ void mpiox_server_take_out(mpiox_server *server, uint32_t frame)
     mpiox_server_reside(server, frame, MPIOX_FREE);
 }
 
-/* Has nobody written to the page for a while? Frames are looked at again and again while requests are parked. */
+/* Has no client written to the page for a while? Frames are inspected again and again while requests are parked. */
 static bool is_idle(mpiox_server *server, uint32_t frame, double now)
 {
     mpiox_frame_info *info = &server->info[frame];
@@ -150,8 +152,8 @@ static bool may_leave(mpiox_server *server, uint32_t frame, int which, double no
     return dirty == server->cache.page_bytes || (which == WRITE_IDLE && is_idle(server, frame, now));
 }
 
-/* Look at a frame of a residence: it leaves, or gets another turn, or stays. True: it is dirty, and incomplete, and
- * leaves all the same. */
+/* Inspect a frame of a residence: it leaves, or gets another turn, or stays. True: it leaves though it is dirty and
+ * incomplete. */
 static bool age_one(mpiox_server *server, uint32_t frame, enum mpiox_residence from, int which, double now)
 {
     mpiox_frame_info *info = &server->info[frame];
@@ -166,7 +168,7 @@ static bool age_one(mpiox_server *server, uint32_t frame, enum mpiox_residence f
     }
     const int64_t dirty = mpiox_server_dirty_of(server, frame);
     if (dirty > 0 && mpiox_server_is_unwritten(server, mpiox_server_file_of(server, frame))) {
-        mpiox_server_reside(server, frame, from); /* out of the way of those that can leave */
+        mpiox_server_reside(server, frame, from); /* behind those that can leave */
         return false;
     }
     if (!may_leave(server, frame, which, now))
@@ -225,7 +227,7 @@ bool mpiox_server_reuse(mpiox_server *server, uint32_t frame)
     return true;
 }
 
-/* The frame that was freed last, or else the first reusable one that can be had. */
+/* The frame that was freed last, or else the first reusable one without exclusive user. */
 static uint32_t free_frame(mpiox_server *server)
 {
     const mpiox_frame_list *reusable = &server->lists[MPIOX_REUSABLE];
@@ -247,7 +249,7 @@ uint32_t mpiox_server_find_room(mpiox_server *server, bool press)
         (void)age(server, server->parked.count + 1 + server->cache.frame_count / 4, ahead_of_need(server));
         frame = free_frame(server);
     }
-    if (frame != MPIOX_CACHE_NO_FRAME && server->waiting_since > 0) /* somebody has completed a page */
+    if (frame != MPIOX_CACHE_NO_FRAME && server->waiting_since > 0) /* a client has completed a page */
         gain_patience(server);
     return frame;
 }
@@ -264,7 +266,7 @@ void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int
     info->seen_writes = atomic_load_explicit(&server->cache.frames[frame].writes, memory_order_relaxed);
     info->seen_at = 0;
     info->incomplete = false;
-    if (info->suspect > 0 && !mpiox_server_is_replica(server, file)) /* whoever has pinned it while it was free */
+    if (info->suspect > 0 && !mpiox_server_is_replica(server, file)) /* a client that has pinned it while it was free */
         mpiox_server_want(server, frame, MPIOX_WANT_FLUSH);
     if (ghost != NULL && ghost->incomplete && pin)
         regret(server);
@@ -308,7 +310,7 @@ static bool is_worth_waiting(mpiox_server *server, double now)
     if (server->writing > 0 && now - server->waiting_since < writing_s)
         return true;
     const int32_t clients = atomic_load(&server->clients);
-    if (clients > 0 && server->parked.count >= clients) /* nobody is left to make progress, or nearly so */
+    if (clients > 0 && server->parked.count >= clients) /* no client is left to make progress, or nearly none */
         return false;
     return now - server->progress_at < server->patience / PROGRESS && now - server->waiting_since < server->patience;
 }

@@ -1,13 +1,11 @@
-/*
- * mpiox_server_evict.h - a frame for a page that comes. Private to csrc/iod/server; all functions with the lock.
- */
+/* mpiox_server_evict.h - a frame for a new page. Private to csrc/iod/server; all functions with the lock. */
 #ifndef MPIOX_SERVER_EVICT_H
 #define MPIOX_SERVER_EVICT_H
 
 #include "mpiox_server_state.h"
 
-/* A frame without a page, to be given to mpiox_server_put_in() at once: one that is free, or reusable, or, if `press`,
- * one that can leave. NO_FRAME: none. */
+/* A frame without a page; call mpiox_server_put_in() with it at once. It was free, or reusable, or, with `press`, could
+ * leave. NO_FRAME: none. */
 uint32_t mpiox_server_find_room(mpiox_server *server, bool press);
 /* The page comes into such a frame; it is pinned for a client if `pin`. */
 void mpiox_server_put_in(mpiox_server *server, uint32_t frame, int32_t file, int64_t page, bool ahead, bool pin);

@@ -1,19 +1,17 @@
 /*
  * mpiox_server_files.c - the records of the files, their descriptors, flush barriers.
  *
- * Files.      The delegate opens each file itself, so that it depends on no client. The record in the segment tells
- *             clients (and survivors) all there is to know; what is here is the handle and the lists. Opening, fsync
- *             and closing may take long: I/O threads do them, as operations.
- * Barriers.   A flush barrier counts the frames that were dirty when it began. A frame is done when its dirty marks
- *             have been cleared, which needs exclusive use: all that was deposited before is in the file then. New
- *             dirty frames do not delay a flush barrier. Discarding, dropping, closing and moving a range are flush
- *             barriers that want something else, or more, of the frames. Up to 64 are under way side by side; requests
- *             go on meanwhile.
- * Errors.     Bytes that cannot be written are named by a deferred error of the file (offset, length) and are not dirty
- *             any more: kept, they would fill the cache for ever. The record keeps its errors until somebody takes
- *             them, also after the file is closed, until the record is needed for another file; those are then given to
- *             the caller of mpiox_server_run(). The failure of an fsync or close is the result of the request that
- *             asked for it.
+ * Files.    The delegate opens each file itself, so that it depends on no client. Clients (and survivors) need only the
+ *           record in the segment; handle and lists are here. Opening, fsync and closing may take long: I/O threads
+ *           carry them out, as operations.
+ * Barriers. A flush barrier counts the frames that were dirty when it began. A frame is done when its dirty marks have
+ *           been cleared, which needs exclusive use: then all bytes deposited before are in the file. New dirty frames
+ *           do not delay a flush barrier. Discarding, dropping, closing and moving a range are flush barriers that do
+ *           something else, or more, with the frames. Up to 64 run side by side; requests continue meanwhile.
+ * Errors.   A deferred error of the file (offset, length) names bytes that cannot be written. They are not dirty any
+ *           more: otherwise they would fill the cache for ever. The record keeps its errors until a client takes them,
+ *           also after the file is closed. When another file needs the record, the errors go to the caller of
+ *           mpiox_server_run(). The failure of an fsync or close is the result of its request.
  */
 #include "mpiox_server_files.h"
 
@@ -41,7 +39,7 @@ static bool is_meant(const mpiox_server *server, const mpiox_flush_barrier *barr
            (barrier->range < 0 || page / record->unit_pages % record->ranges == barrier->range);
 }
 
-/* Begin with one frame. A clean one that nobody has pinned can be dropped at once. */
+/* Begin with one frame. A clean one without pins can be dropped at once. */
 static void begin_frame(mpiox_server *server, mpiox_flush_barrier *barrier, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
@@ -92,7 +90,7 @@ static uint32_t operation_of(const mpiox_server *server, const mpiox_flush_barri
     return server->cache.ring->slots + (uint32_t)(barrier - server->flush_barriers);
 }
 
-/* Errors that nobody took, before a record is used for another file. */
+/* Save untaken errors before a record is used for another file. */
 static void lose_errors(mpiox_server *server, int32_t file)
 {
     mpiox_error errors[MPIOX_CACHE_ERRORS];
@@ -131,7 +129,7 @@ static bool advance(mpiox_server *server, mpiox_flush_barrier *barrier)
             atomic_fetch_sub(&record->openers, 1);
             barrier->closing = false;
         } else if (server->files[barrier->file].syncing > 0) {
-            return false; /* the end of that fsync goes on here */
+            return false; /* continues at the end of that fsync */
         } else if (server->files[barrier->file].frames.count == 0) {
             release_file(server, barrier);
         } else { /* pages that came meanwhile */
@@ -184,7 +182,7 @@ static bool is_move(const mpiox_slot *slot)
     return slot->op == MPIOX_OP_MIGRATE || slot->op == MPIOX_OP_COMMIT;
 }
 
-/* What a request asks for. False: it is not legal. */
+/* The barrier that a request describes. False: it is not legal. */
 static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_flush_barrier *out)
 {
     *out = (mpiox_flush_barrier){
@@ -212,7 +210,7 @@ static bool read_request(const mpiox_server *server, mpiox_slot *slot, mpiox_flu
     return out->first >= 0 && (slot->op != MPIOX_OP_DISCARD || out->cut >= 0);
 }
 
-/* The file is shorter now: nobody shall take what was deposited behind its new end for a part of it. */
+/* The file is shorter now: bytes deposited behind its new end are no part of it any more. */
 static void lower_end(const mpiox_server *server, int32_t file, int64_t end)
 {
     _Atomic int64_t *known = &mpiox_server_record(server, file)->end;
@@ -274,7 +272,7 @@ bool mpiox_server_close_alone(mpiox_server *server, int32_t file)
     return true;
 }
 
-/* Who has the frame in work may have had it alone before: that proves nothing. */
+/* The thread that works on the frame may have had it exclusively before: that proves nothing. */
 static void suspect(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame_info *info = &server->info[frame];
@@ -357,7 +355,7 @@ int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame)
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* A handle for what the flags ask for, with more rights where they are to be had: another opener may need them. */
+/* A handle for the access that the flags name, with more rights if possible: another opener may need them. */
 static int open_handle(const mpiox_server *server, const char *path, int64_t flags, mpiox_storage **out, int *access,
                        mpiox_error *error)
 {
@@ -446,8 +444,8 @@ static void fill_record(mpiox_server *server, int32_t file, const mpiox_slot *sl
     *targets = (mpiox_server_targets){0}; /* they are the file's now */
 }
 
-/* A handle that can do more than the present one takes its place; of two equal ones the older stays, with direct I/O or
- * without. *left = the one that is not needed. False: no room to keep the older one. */
+/* A handle with more rights replaces the present one; of two equal ones the older stays, with direct I/O or without.
+ * *left = the one that is not needed. False: no memory to keep the older one. */
 static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int access, mpiox_storage **left)
 {
     const bool readable = access != O_WRONLY, writable = access != O_RDONLY;
@@ -467,8 +465,8 @@ static bool take_handle(mpiox_server_file *file, mpiox_storage *storage, int acc
     return false;
 }
 
-/* The opener leaves. The last one leaves its place to the drain; a record that was made for it goes, and touches no
- * hidden name. */
+/* The opener leaves. After the last one the drain opens the file; a record that was made for this opener is released,
+ * and its hidden name stays. */
 static void give_up(mpiox_server *server, int32_t file, bool was_made)
 {
     mpiox_file_record *record = mpiox_server_record(server, file);
@@ -483,7 +481,7 @@ static void give_up(mpiox_server *server, int32_t file, bool was_made)
     mpiox_server_begin_drain(server, file);
 }
 
-/* It was closed while somebody opened it, who takes the delegate's place as an opener. */
+/* The file was closed while a client opened it, which becomes the opener in the delegate's place. */
 static void stop_draining(mpiox_server *server, int32_t file)
 {
     mpiox_server_drain *drain = &server->files[file].drain;
@@ -538,7 +536,7 @@ static int enter_file(mpiox_server *server, mpiox_slot *slot, mpiox_storage *sto
     return MPIOX_OK;
 }
 
-/* The delegate is going to have bytes of a file without its own name yet, or copies of them. */
+/* Begin the delegate's part of a file with a hidden name: it will have bytes or copies of the file. */
 static int open_hidden(mpiox_server *server, const mpiox_slot *slot)
 {
     const bool was_made = server->files[slot->file].folder <= 0;
@@ -555,7 +553,7 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
     mpiox_error *error = &slot->error;
     int code = MPIOX_E_ARG, access = O_RDONLY;
     pthread_mutex_unlock(&server->lock);
-    while (atomic_load(&server->cache.header->adopting)) /* else that could be written over what this one writes */
+    while (atomic_load(&server->cache.header->adopting)) /* else old bytes could overwrite this one's */
         poll(NULL, 0, 1);
     (void)mpiox_error_set(error, MPIOX_OK, 0, -1, -1, "");
     if (memchr(slot->text, '\0', sizeof slot->text) == NULL)

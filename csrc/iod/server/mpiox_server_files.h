@@ -1,6 +1,6 @@
 /*
- * mpiox_server_files.h - files, flush barriers, and what is asked about whole files. Private to csrc/iod/server; with
- * the lock unless said otherwise.
+ * mpiox_server_files.h - files, flush barriers, and requests about whole files. Private to csrc/iod/server; with the
+ * lock unless the comment names another condition.
  */
 #ifndef MPIOX_SERVER_FILES_H
 #define MPIOX_SERVER_FILES_H
@@ -18,9 +18,9 @@ bool mpiox_server_close_alone(mpiox_server *server, int32_t file);
 /* Clients have died: write everything that is dirty, without waiting for it, and find out which frames they have
  * pinned. */
 void mpiox_server_flush_after_death(mpiox_server *server);
-/* What those of these flush barriers that wait for the frame wanted of it is done. */
+/* The frame has done what these flush barriers waited for. */
 void mpiox_server_pass_flush_barriers(mpiox_server *server, uint32_t frame, uint64_t flush_barriers);
-/* The same of those that fail by this error; those that are to fail where something stays dirty. */
+/* The same for barriers that fail with this error, or because bytes stay dirty. */
 void mpiox_server_fail_flush_barriers(mpiox_server *server, uint32_t frame, uint64_t flush_barriers,
                                       const mpiox_error *error);
 uint64_t mpiox_server_keeping_barriers(const mpiox_server *server);
@@ -28,7 +28,7 @@ uint64_t mpiox_server_keeping_barriers(const mpiox_server *server);
 int64_t mpiox_server_cut_of(const mpiox_server *server, uint32_t frame);
 /* Carry out an operation of server->operations that is the first; the lock is given back meanwhile. */
 void mpiox_server_operate(mpiox_server *server);
-/* Close all files and collect the errors that nobody has taken, if nobody is left to do so. Nothing else runs. */
+/* Close all files and collect untaken errors, if no client is left to take them. No other thread runs. */
 void mpiox_server_close_files(mpiox_server *server, bool collect);
 
 #endif

@@ -1,15 +1,15 @@
 /*
  * mpiox_server_fill.c - I/O threads: pages from the file, on demand and ahead.
  *
- * Problem.    A page that is read must be filled from the file, without touching the bytes that are dirty, and without
- *             memory beside the segment.
- * Algorithm.  Pages that follow each other and wait to be filled are read by one request. A page that nobody has
- *             written (nearly all) is taken in exclusive use and read into in place. A page with dirty bytes is read in
- *             exclusive use too: stretches without dirty bytes in place, the others through a buffer of 64 KiB, from
- *             which the bytes between the dirty runs are copied.
- * Guarantees. The page is in the map before the file is read, so that a client that goes straight to the file and looks
- *             for the page afterwards finds it. An error is the answer to those who wait for the page; a page that was
- *             only to be read ahead is dropped silently.
+ * Problem.    A page that is read must be filled from the file, without changing its dirty bytes, and without memory
+ *             beside the segment.
+ * Algorithm.  One request reads consecutive pages that wait to be filled. A page without dirty bytes (nearly all) is
+ *             read in place, in exclusive use. A page with dirty bytes is read in exclusive use, too: stretches without
+ *             dirty bytes in place, the others through a buffer of 64 KiB, from which the bytes between the dirty runs
+ *             are copied.
+ * Guarantees. The page is in the map before the file is read, so that a client that accesses the file itself and checks
+ *             for the page afterwards finds it. Requests that wait for the page get an error as their answer; a page
+ *             that was only read ahead is dropped silently.
  */
 #include "mpiox_server_fill.h"
 
@@ -74,7 +74,7 @@ static void merge(const mpiox_cache *cache, uint32_t frame, int64_t from, int64_
     }
 }
 
-/* In exclusive use: fill what is not dirty. */
+/* In exclusive use: fill all bytes that are not dirty. */
 static int fill_between(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, uint32_t frame, mpiox_error *error)
 {
     const mpiox_cache *cache = &server->cache;
@@ -104,7 +104,7 @@ static int fill_between(mpiox_server *server, mpiox_io *io, mpiox_storage *stora
 
 /* ---- pages without ----------------------------------------------------------------------------------------------- */
 
-/* Read count pages that follow each other, in exclusive use, nothing of them dirty. */
+/* Read `count` consecutive pages without dirty bytes, in exclusive use. */
 static int fill_whole(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, int first, int count,
                       mpiox_error *error)
 {
@@ -166,7 +166,7 @@ static void fill(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, mpi
 
 /* ---- work -------------------------------------------------------------------------------------------------------- */
 
-/* With the lock: what comes of a frame. */
+/* With the lock: the next state of a frame. */
 static void finish(mpiox_server *server, mpiox_io *io, int i, const mpiox_error *error)
 {
     if (io->outcome[i] == FAILED && error->sys_errno == EFAULT)
@@ -216,7 +216,7 @@ static void gather(mpiox_server *server, mpiox_io *io, uint32_t frame, int8_t qu
              io->count < MPIOX_RUN_FRAMES);
 }
 
-/* What has been taken up. */
+/* The frames that this thread works on. */
 static void fill_gathered(mpiox_server *server, mpiox_io *io)
 {
     mpiox_storage *storage = server->files[io->file].storage;

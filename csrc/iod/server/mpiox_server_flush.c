@@ -1,15 +1,15 @@
 /*
  * mpiox_server_flush.c - I/O threads: dirty pages to the file, in file order, neighbours merged.
  *
- * Problem.    Few large requests in file order are what file systems are fast at. Exactly the dirty bytes may be
- *             written, and none may be lost that a client deposits while its page is being written.
- * Algorithm.  Files take turns. In a file the pages that wait are taken in the order of their offsets, from where the
- *             last ones ended, and begin anew at its start (an elevator). Pages that follow each other are written
- *             together, up to 16 MiB or a unit of the file: the dirty runs of all of them are one list, in which
- *             storage merges what touches. Writing goes from the frames themselves, without a copy, while clients may
- *             go on depositing: after it, in exclusive use, the marks are cleared if `writes` is what it was before. If
- *             it is not, and somebody waits for the frame, the second try ends by writing in exclusive use.
- * Guarantees. Marks are cleared only when the bytes are in the file or named by an error of the file.
+ * Problem.    File systems are fast at few large requests in file order. Exactly the dirty bytes may be written, and no
+ *             byte may be lost that a client deposits while its page is being written.
+ * Algorithm.  Files take turns. In a file the threads take waiting pages in the order of their offsets, from the end of
+ *             the last ones on, and begin again at its start (an elevator). Consecutive pages are written together, up
+ *             to 16 MiB or a unit of the file: their dirty runs are one list, in which storage merges neighbours. The
+ *             frames themselves are written, without a copy, while clients may deposit more. Afterwards, in exclusive
+ *             use, the marks are cleared if `writes` is unchanged. If it is not, and a request waits for the frame, the
+ *             second try ends by writing in exclusive use.
+ * Guarantees. Marks are cleared only when the bytes are in the file or an error of the file names them.
  */
 #include "mpiox_server_flush.h"
 
@@ -87,7 +87,7 @@ static void mend_errors(const mpiox_io *io, const mpiox_storage_piece *pieces, i
         mpiox_cache_mend_errors(&io->server->cache, io->file, pieces[i].offset, pieces[i].offset + pieces[i].length);
 }
 
-/* Write all pieces. Those behind one that failed may have arrived or not, so they are written again. */
+/* Write all pieces. Those behind one that failed may or may not be in the file, so they are written again. */
 static void write_pieces(mpiox_io *io, mpiox_storage *storage, int64_t count)
 {
     const mpiox_storage_piece *pieces = io->pieces;
@@ -149,7 +149,7 @@ static void write_alone(mpiox_io *io, mpiox_storage *storage, uint32_t frame, in
     add_error(io);
 }
 
-/* With the lock, around what is written without it. */
+/* With the lock, before and after the write without it. */
 static void begin_write(mpiox_server *server, const mpiox_io *io)
 {
     server->files[io->file].writers++;
@@ -165,7 +165,7 @@ static void end_write(mpiox_server *server, const mpiox_io *io)
 
 /* ---- after writing ----------------------------------------------------------------------------------------------- */
 
-/* In exclusive use: the bytes are in the file. What was dirty as a whole is known as a whole. */
+/* In exclusive use: the bytes are in the file. A page that was completely dirty is completely known. */
 static void clear(mpiox_server *server, uint32_t frame)
 {
     mpiox_frame *at = &server->cache.frames[frame];
@@ -177,7 +177,7 @@ static void clear(mpiox_server *server, uint32_t frame)
     mpiox_dirty_clear(&server->cache, frame);
 }
 
-/* Without the lock: end what was begun with frame number i. `needed`: somebody waits for it to be clean. */
+/* Without the lock: end the work on frame number i. `needed`: a request waits until it is clean. */
 static void settle(mpiox_server *server, mpiox_io *io, mpiox_storage *storage, int i, bool needed)
 {
     const uint32_t frame = io->frames[i];
@@ -231,7 +231,7 @@ static void fail_barriers(mpiox_server *server, const mpiox_io *io, uint32_t fra
     mpiox_server_fail_flush_barriers(server, frame, keeping, &error);
 }
 
-/* With the lock: what comes of a frame. */
+/* With the lock: the next state of a frame. */
 static void finish(mpiox_server *server, mpiox_io *io, int i)
 {
     const uint32_t frame = io->frames[i];
@@ -251,8 +251,8 @@ static void finish(mpiox_server *server, mpiox_io *io, int i)
         if (cleared)
             mpiox_server_offer(server, frame);
     }
-    /* What was deposited before a flush barrier that began before the writing was written even if a client has the
-     * frame pinned for ever. Later flush barriers, and dropping, must wait. */
+    /* Bytes that were deposited before a flush barrier that began before the writing are in the file, even if a client
+     * never unpins the frame. Later flush barriers, and dropping, must wait. */
     if (cleared)
         mpiox_server_pass_flush_barriers(server, frame, all_barriers);
     else if (io->outcome[i] == PINNED && !(info->wants & (MPIOX_WANT_DROP | MPIOX_WANT_CUT)))
@@ -380,8 +380,8 @@ static void flush(mpiox_server *server, mpiox_io *io)
     mpiox_server_serve_parked(server);
 }
 
-/* Nobody waits for these pages of a closed file, to which no error can be told any more; or somebody does who is told
- * that they are not written: what fails stays dirty. */
+/* If no request waits for these pages of a closed file, no call can report an error any more; if one waits, its answer
+ * is that they are not written. In both cases pages that cannot be written stay dirty. */
 static bool can_wait(const mpiox_server *server, const mpiox_io *io)
 {
     const uint64_t keeping = mpiox_server_keeping_barriers(server);
@@ -393,7 +393,7 @@ static bool can_wait(const mpiox_server *server, const mpiox_io *io)
     return can && !(server->info[io->frames[0]].wants & MPIOX_WANT_CUT);
 }
 
-/* What has been taken up. */
+/* The frames that this thread works on. */
 static void flush_gathered(mpiox_server *server, mpiox_io *io)
 {
     io->error.code = MPIOX_OK;

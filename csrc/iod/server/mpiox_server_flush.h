@@ -8,11 +8,10 @@
 
 /* I/O thread, with the lock, which is given back meanwhile: write, drop or cut the next frames. False: none waits. */
 bool mpiox_server_flush_some(mpiox_server *server, mpiox_io *io);
-/* The same with these frames, which wait for it and follow each other, up to MPIOX_RUN_FRAMES; one that is to be cut is
- * alone. */
+/* The same for these consecutive waiting frames, up to MPIOX_RUN_FRAMES; one that is to be cut is alone. */
 void mpiox_server_flush_batch(mpiox_server *server, mpiox_io *io, const uint32_t *frames, int32_t count);
-/* The same with io->frames, which have been taken up: what fails stays dirty and is no error of the file. Returns the
- * errno of that, or 0. */
+/* The same for io->frames, on which this thread works: pages that cannot be written stay dirty, without an error of the
+ * file. Returns the errno, or 0. */
 int mpiox_server_flush_behind(mpiox_server *server, mpiox_io *io);
 
 #endif

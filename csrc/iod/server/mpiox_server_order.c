@@ -1,15 +1,14 @@
 /*
- * mpiox_server_order.c - I/O threads: what is next, where a scheduler says so.
+ * mpiox_server_order.c - I/O threads: the next page, if a scheduler chooses it.
  *
- * Problem.    Which of the pages that wait for the file system is next is a question with many answers
- * (csrc/iod/schedule);
- *             what is done with a page, and what may be done with it at once, is the same for all of them.
+ * Problem.    Which waiting page is next has many answers (csrc/iod/schedule); the work on a page, and what can be done
+ *             at once, is the same for all of them.
  * Algorithm.  A page that waits to be filled or flushed is a request of the scheduler as long as it is in the queues of
- *             the built-in order, which are kept too. A batch that it gives out is carried out like a run of pages that
- *             these would have given. A page that is to be cut off is carried out alone, and those behind it in its
+ *             the built-in order, which are maintained, too. An I/O thread carries out the scheduler's batch like a run
+ *             of pages from these queues. It carries out a page that is to be cut alone, and the pages behind it in its
  *             batch wait again.
- * Guarantees. Whatever the order, a page is worked on by one thread, and flush barriers wait for their pages: no order
- *             of pages can change what is in the file.
+ * Guarantees. In any order one thread works on a page, and flush barriers wait for their pages: no order of pages can
+ *             change the contents of the file.
  */
 #include "mpiox_server_order.h"
 

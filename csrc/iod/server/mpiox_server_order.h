@@ -1,6 +1,4 @@
-/*
- * mpiox_server_order.h - what is next, where a scheduler says so. Private to csrc/iod/server.
- */
+/* mpiox_server_order.h - the next page, if a scheduler chooses it. Private to csrc/iod/server. */
 #ifndef MPIOX_SERVER_ORDER_H
 #define MPIOX_SERVER_ORDER_H
 

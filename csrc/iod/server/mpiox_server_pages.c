@@ -1,17 +1,17 @@
 /*
- * mpiox_server_pages.c - which page is in which frame.
+ * mpiox_server_pages.c - the frame of each page.
  *
- * Problem.    Any number of clients ask for pages; there may be fewer frames than that, or one. The service thread must
- *             not wait for any of them.
- * Algorithm.  A request for a page that is there is answered at once, or left with the frame: until it is filled, or
- *             until the I/O thread that has it alone is done. A request that gets no frame is parked; parked requests
- *             are served in their order by whoever frees one, and together with the first for a page all others for it.
- *             Pages that clients name as likely to be read next are read ahead, in frames that are free or reusable, at
- *             most half of all. How useful that was before decides how many: all that a client names, half of them, or
- *             none but for a trial now and then.
- * Guarantees. The answer pins the frame for the client, so that it can be taken away only after the client's access:
- *             each answer is progress, also with one frame. For every parked request a frame is on its way, or worth
- *             waiting for (mpiox_server_evict.c).
+ * Problem.    Any number of clients request pages; there may be fewer frames than clients, or one. The service thread
+ *             must not wait for any of them.
+ * Algorithm.  A request for a cached page is answered at once, or stays with the frame: until it is filled, or until
+ *             the I/O thread that uses it exclusively is done. A request that gets no frame is parked. The thread that
+ *             frees a frame serves parked requests in their order, and with the first one for a page all others for it.
+ *             Pages that clients name as likely to be read next are read ahead, into frames that are free or reusable,
+ *             at most half of all. How useful earlier ones were determines how many: all that a client names, half of
+ *             them, or none except a trial now and then.
+ * Guarantees. The answer pins the frame for the client, so that the page stays until the client's access: each answer
+ *             is progress, even with one frame. For every parked request a frame is on its way, or worth waiting for
+ *             (mpiox_server_evict.c).
  */
 #include "mpiox_server_pages.h"
 
@@ -21,8 +21,8 @@
 #include "mpiox_server_unwritten.h"
 #include "mpiox_server_share.h"
 enum {
-    AHEAD_STEPS = 16,  /* pages read ahead that are looked at with each request */
-    AHEAD_WINDOW = 32, /* pages after which their usefulness is looked at */
+    AHEAD_STEPS = 16,  /* pages read ahead that are checked with each request */
+    AHEAD_WINDOW = 32, /* pages after which their usefulness is judged */
     AHEAD_TRIAL = 4,   /* the same while reading ahead is stopped */
     AHEAD_PAUSE = 64   /* requests between two trials */
 };
@@ -93,7 +93,7 @@ static bool serve(mpiox_server *server, mpiox_slot *slot)
     const int owner = mpiox_server_is_open(server, slot->file) && slot->page >= 0
                           ? mpiox_server_look_at_owner(server, slot->file, slot->page)
                           : -1;
-    if (owner != MPIOX_FRAME_HIT) { /* who waits for a range that is moving keeps no slot: the mover needs one */
+    if (owner != MPIOX_FRAME_HIT) { /* a request that waits for a moving range keeps no slot: the mover needs one */
         mpiox_server_answer(server, slot, owner < 0 ? MPIOX_E_ARG : MPIOX_FRAME_MOVED); /* as MPIOX_PAGE_MOVED */
         return true;
     }
@@ -139,7 +139,7 @@ void mpiox_server_ask_page(mpiox_server *server, mpiox_slot *slot)
     mpiox_server_read_ahead(server, file, ahead, count);
 }
 
-/* A page has come: whoever else waits for a frame for it needs none any more. */
+/* A page is cached now: other requests that wait for a frame for it need none any more. */
 static void serve_same_page(mpiox_server *server, int32_t file, int64_t page)
 {
     mpiox_requests others = {.count = 0};

@@ -1,6 +1,4 @@
-/*
- * mpiox_server_pages.h - which page is in which frame. Private to csrc/iod/server; all functions with the lock.
- */
+/* mpiox_server_pages.h - the frame of each page. Private to csrc/iod/server; all functions with the lock. */
 #ifndef MPIOX_SERVER_PAGES_H
 #define MPIOX_SERVER_PAGES_H
 
@@ -14,7 +12,7 @@ void mpiox_server_read_ahead(mpiox_server *server, int32_t file, const int64_t *
 /* Clean frame in exclusive use: take its page out of the cache. Requests for it begin anew, behind those that wait for
  * a frame already. It may be busy; then it stays so. */
 void mpiox_server_drop_page(mpiox_server *server, uint32_t frame);
-/* What a frame held back may go on: requests that wait for its page, whose frame is no longer exclusive. */
+/* A frame is not exclusive any more: continue the requests that wait for its page. */
 void mpiox_server_serve_waiting(mpiox_server *server, uint32_t frame);
 /* Requests that wait for its page to be read are answered by this error. */
 void mpiox_server_fail_waiting(mpiox_server *server, uint32_t frame, const mpiox_error *error);

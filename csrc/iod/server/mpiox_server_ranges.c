@@ -85,7 +85,7 @@ static int take_over(mpiox_server *server, mpiox_slot *slot)
 
 enum { AHEAD = 4 }; /* part of the room left in a cache by which it may be fuller than that which gives */
 
-/* May who has written nothing to the range yet have it? */
+/* May a client claim the range, which no rank has written to? */
 static bool is_claimable(const mpiox_server *server, const mpiox_slot *slot)
 {
     const mpiox_cache_header *header = server->cache.header;
@@ -137,7 +137,7 @@ void mpiox_server_begin_migration(mpiox_server *server, mpiox_slot *slot)
     if (slot->op == MPIOX_OP_COMMIT) {
         move->version = move->committed = (uint32_t)slot->arg[1];
         move->committed_stamp = slot->arg[2];
-        move->to = (int16_t)server->options.delegate; /* its end is nobody else's */
+        move->to = (int16_t)server->options.delegate; /* only this barrier may end it */
         return;
     }
     move->version = slot->arg[3] > move->version ? (uint32_t)slot->arg[3] : move->version + 1;

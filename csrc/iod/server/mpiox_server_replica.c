@@ -21,7 +21,7 @@ int mpiox_server_mark_replica(mpiox_server *server, int32_t file)
     return MPIOX_OK;
 }
 
-/* A frame that nobody uses, whatever it holds, and that was not written since `writes`, if asked. */
+/* Drop an unused frame, even a dirty one; only_marked: only if no client has written to it since it was marked. */
 static void discard(mpiox_server *server, uint32_t frame, bool only_marked)
 {
     mpiox_frame_info *info = &server->info[frame];

@@ -1,18 +1,19 @@
 /*
  * mpiox_server_run.c - creating, running and ending a delegate; the service thread and the I/O threads.
  *
- * Service.    The service thread takes tokens out of the ring, looks after the clients every 100 ms, and does
- *             bookkeeping under the lock. Requests about whole files (flush barriers) begin only after every token that
- *             was there before them has been taken out: the ring keeps no order, and a page that was named for reading
- *             ahead before a flush barrier must not come into the cache after it.
- * I/O.        Operations on files come first, then fills and flushes in turn, so that neither keeps the other from
- *             working, or in the order of a scheduler, then what is read ahead.
- * Failure.    A cache in a file whose disk fails ends the process by SIGBUS when a page that cannot be read is touched.
- *             It ends itself when a system call (EFAULT) or a client says so, and when the kernel could not write
- *             pages of it: looked at ten times a second, and before it is said that bytes are in a file.
- * The end.    When the last client has gone (or mpiox_server_stop()), no page is given out any more and everything is
- *             flushed and dropped, which needs exclusive use of every frame: what clients still deposit in frames that
- *             they hold is written too. Then the state is ENDED.
+ * Service. The service thread takes tokens out of the ring, checks the clients every 100 ms, and does bookkeeping under
+ *          the lock. A request about a whole file (a flush barrier) begins only when every earlier token has been taken
+ *          out: the ring has no order, and a page that was named for reading ahead before a flush barrier must not be
+ *          cached after it.
+ * I/O. I/O threads carry out operations on files first, then fills and flushes in turn, so that neither starves, or in
+ * the order of a scheduler, then pages that are read ahead.
+ * Failure. If the disk of a cache fails, SIGBUS ends the process when a thread touches a page that cannot be read. The
+ *          delegate ends itself if a system call (EFAULT) or a client reports the failure, or if the kernel could not
+ *          write pages of the cache. It checks the latter ten times a second, and before it reports that bytes are in a
+ *          file.
+ * The end. When the last client has left (or after mpiox_server_stop()), the delegate gives out no page any more, and
+ *          flushes and drops all pages. That needs exclusive use of every frame, so that bytes which clients still
+ *          deposit in pinned frames are written, too. Then the state is ENDED.
  */
 #include <errno.h>
 #include <math.h>
@@ -37,7 +38,7 @@
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
 static const double default_patience_s = 60;   /* until the first client comes */
 static const double first_patience_s = 250e-3; /* of parked requests, see mpiox_server_evict.c */
-static const double parked_s = 0.5e-3;         /* they are looked at so often */
+static const double parked_s = 0.5e-3;         /* interval between two checks */
 static const int64_t default_quantum = INT64_C(4) << 20, most_batch_bytes = INT64_C(16) << 20;
 
 enum { SECOND_NS = 1000000000 };
@@ -117,7 +118,7 @@ static int plan_segment(mpiox_cache_geometry *geometry, mpiox_error *error)
                : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "holding a page in mpiox_delegate_cache");
 }
 
-/* *refused: why a folder that was named does not hold it. */
+/* *refused: why a named folder cannot contain it. */
 static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_error *error)
 {
     mpiox_cache_geometry *geometry = &server->options.geometry;
@@ -345,9 +346,9 @@ static int start_threads(mpiox_server *server, mpiox_io **out)
 typedef struct service {
     mpiox_server *server;
     mpiox_requests flush_barriers; /* requests that begin when all tokens that are there now have been taken out */
-    uint32_t tokens;               /* taken out since the first of them came */
+    uint32_t tokens;               /* taken out since the first flush barrier arrived */
     double next_beat, began;
-    double leaving; /* until then a client that has said that it leaves may do so; look more often */
+    double leaving; /* until then a leaving client may still be there: check more often */
 } service;
 
 /* A page is dirty as a whole, if the token is not an old one. */
@@ -422,7 +423,7 @@ static void begin_barriers(service *self)
     }
 }
 
-/* Take out what is in the ring, as many tokens as there can be at once, or more until the flush barriers have begun. */
+/* Take tokens out of the ring: as many as there can be at once, or more until the flush barriers have begun. */
 static void take_tokens(service *self)
 {
     mpiox_server *server = self->server;
@@ -445,7 +446,7 @@ static void take_tokens(service *self)
     }
 }
 
-/* Look after the clients. When one has died, what it deposited is brought to the file at once. */
+/* Check the clients. When one has died, write its deposited bytes to the file at once. */
 static void look_after_clients(service *self)
 {
     mpiox_server *server = self->server;
@@ -551,7 +552,7 @@ int mpiox_server_run(mpiox_server *server, const mpiox_server_lost **lost, int *
     mpiox_io *threads;
     *lost = server->lost;
     *lost_count = *lost_rest = 0;
-    const int life = mpiox_cache_live(&server->cache); /* the first: clients look at this one */
+    const int life = mpiox_cache_live(&server->cache); /* the first: clients check this one */
     const int count = life == 0 ? start_threads(server, &threads) : 0;
     if (life != 0 || count == 0) {
         mpiox_futex_set(&server->cache.header->state, MPIOX_CACHE_ENDED);

@@ -1,14 +1,14 @@
 /*
- * mpiox_server_share.c - who gets the next frame under weighted fair queueing.
+ * mpiox_server_share.c - the client that gets the next frame under weighted fair queueing.
  *
- * Problem.    When the cache is full of dirty pages, clients wait for frames, and the order in which they get them is
- *             the order in which they may write: the order of the requests to the file system decides nothing then.
- * Algorithm.  Start-time fair queueing: each client has a virtual time, which a frame moves on by 1 / weight of the
- *             file that it is for. The client with the least is next; of equal ones that which has waited longest. One
- *             that has not waited for a while begins at the time of the last that was served, and not with what it
+ * Problem.    When the cache is full of dirty pages, clients wait for frames, and the order in which they get frames is
+ *             the order in which they may write: the order of the requests to the file system has no effect then.
+ * Algorithm.  Start-time fair queueing: each client has a virtual time, which each frame advances by 1 / weight of its
+ *             file. The client with the least is next; of equal ones the one that has waited longest. A client that has
+ *             not waited for a while begins at the time of the last one that was served, and cannot use what it has
  *             saved.
- * Guarantees. Of clients that always wait the number of frames, divided by weight, differs by no more than one each. No
- *             one starves: the virtual time of the others passes the one that waits.
+ * Guarantees. For clients that always wait, the numbers of frames, each divided by the weight, differ by at most one.
+ *             No client starves: the virtual time of the others passes the one that waits.
  * Source.     P. Goyal, H. Vin and H. Cheng, "Start-time Fair Queuing: A Scheduling Algorithm for Integrated Services
  *             Packet Switching Networks", SIGCOMM 1996.
  */

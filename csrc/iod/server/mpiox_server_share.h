@@ -1,6 +1,6 @@
 /*
- * mpiox_server_share.h - who gets the next frame under weighted fair queueing. Private to csrc/iod/server; with the
- * lock.
+ * mpiox_server_share.h - the client that gets the next frame under weighted fair queueing. Private to csrc/iod/server;
+ * with the lock.
  */
 #ifndef MPIOX_SERVER_SHARE_H
 #define MPIOX_SERVER_SHARE_H

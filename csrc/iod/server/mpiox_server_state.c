@@ -277,8 +277,8 @@ static void publish_counters(mpiox_server *server)
     atomic_store_explicit(&to->queued_most, from.depth_max, memory_order_relaxed);
 }
 
-/* Those who wait for a flush barrier, or for the end, do not wait for windows too. A frame that is worked on is in no
- * queue, so that its request is done for the scheduler as soon as it is taken out. */
+/* Clients that wait for a flush barrier, or for the end, must not wait for windows too. A frame in work is in no queue,
+ * so that its request is done for the scheduler as soon as it is taken out. */
 int32_t mpiox_server_take_batch(mpiox_server *server, uint32_t *frames, bool *write)
 {
     const bool hurry = server->ending || server->finish || server->barriers_used > 0;
@@ -380,7 +380,7 @@ void mpiox_server_look_at_disk(const mpiox_server *server)
         mpiox_server_tear();
 }
 
-/* Others see the same memory: none can go on with it. Who survives does what can still be done. */
+/* Other processes map the same memory: none can continue with it. Survivors do what can still be done. */
 void mpiox_server_tear(void)
 {
     signal(SIGBUS, SIG_DFL);

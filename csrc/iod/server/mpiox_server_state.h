@@ -28,7 +28,7 @@ enum {
     MPIOX_FLUSH_BARRIERS = 64, /* at once; more wait */
     MPIOX_RUN_FRAMES = 256,    /* pages of one piece of work, at most */
     MPIOX_SCRATCH = 1 << 16,   /* bytes of a thread's buffer */
-    MPIOX_LOST = 64,           /* errors that nobody took, kept for mpiox_server_run() */
+    MPIOX_LOST = 64,           /* untaken errors, for mpiox_server_run() */
     MPIOX_RETIRED = 4          /* older handles of a file, kept until it is closed */
 };
 
@@ -70,7 +70,7 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     mpiox_treap_node node;   /* in the tree of the file */
     mpiox_requests waiting;  /* for this page */
     uint64_t flush_barriers; /* bits of the flush barriers that wait for it */
-    double pinned_since;     /* a client has not let go of it since; 0: not so */
+    double pinned_since;     /* since when a client keeps it pinned; 0: none does */
     double seen_at;          /* when `writes` of the frame was first seen to be this: */
     uint32_t seen_writes;
     bool incomplete; /* it left before all of it was dirty */
@@ -82,7 +82,7 @@ typedef struct mpiox_frame_info { /* what only the delegate knows about a frame 
     bool frequent;       /* came from MPIOX_FREQUENT */
     int8_t fill_queue;   /* 0 none, 1 on demand, 2 ahead */
     uint32_t ordered[2]; /* its requests with the scheduler: to be filled, and to be flushed, dropped or cut */
-    int32_t reader;      /* client + 1 who asked for it to be filled first; 0: not known */
+    int32_t reader;      /* client + 1 that requested the fill first; 0: not known */
 } mpiox_frame_info;
 
 typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
@@ -92,18 +92,18 @@ typedef struct mpiox_ahead_record { /* how useful it was to read a file ahead */
 } mpiox_ahead_record;
 
 typedef struct mpiox_server_migration { /* of one page range, see mpiox_server_ranges.h */
-    uint32_t version;                   /* the newest that this delegate has heard of */
+    uint32_t version;                   /* the newest that this delegate knows */
     uint32_t committed;      /* that with which it became this delegate's; 0: it never did, or from the start */
     int64_t committed_stamp; /* of that move */
     int64_t stamp;           /* it is moving: the move's, see mpiox_server_ranges.h, */
-    int32_t client;          /* who moves it, -1: not known, */
+    int32_t client;          /* its mover, -1: not known, */
     uint32_t join;           /* as mpiox_ring_join_of() has it, */
     int16_t to;              /* and to whom */
 } mpiox_server_migration;
 
 typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_server_drain.c */
     int64_t number;                 /* of the close, among those of all files */
-    int64_t *pages, count, next;    /* that were dirty when the list was made, and the next of them */
+    int64_t *pages, count, next;    /* dirty pages when the list was made, and the next of them */
     int64_t rate;                   /* bytes a second; 0: no limit */
     bool even;                      /* no faster than it takes to be ready for the next close */
     double patience;                /* seconds that an ended job waits while it fails */
@@ -111,13 +111,13 @@ typedef struct mpiox_server_drain { /* writing the file behind its close, mpiox_
     double touched;                 /* while it is open: the last page was complete then; 0: none since a pass */
     double failing_since;           /* 0: it does not */
     double unnamed_since;           /* copies: all parts have ended, and the file has no name yet; 0: not so */
-    bool clashes, reported;         /* all is written, but something else has its name; that has been said */
-    bool named, removed;            /* since its close it has had a name; it has none any more, which has been said */
-    bool refused;                   /* all is written, but who has it open keeps it from its name */
-    bool soon;                      /* somebody waits until it is whole */
+    bool clashes, reported;         /* all is written, but another file has its name; that was reported */
+    bool named, removed;            /* since its close it has had a name; it has none any more, which was reported */
+    bool refused;                   /* all is written, but an opener keeps it from its name */
+    bool soon;                      /* a client waits until it is complete */
     bool holds_unwritten;           /* of a file that is never written: the delegate counts as an opener */
     bool left;                      /* given up: its bytes stay in the segment */
-    bool orphaned, restores;        /* copies: a client says that the originals' delegate is dead; they are written */
+    bool orphaned, restores;        /* copies: a client has reported the originals' delegate dead; they are written */
     atomic_bool ending;             /* a thread brings it to stable storage, or gives it its name */
 } mpiox_server_drain;
 
@@ -135,7 +135,7 @@ typedef struct mpiox_server_file {
     int32_t writers;         /* threads that write it */
     int32_t holds;           /* of its openers: MPIOX_OP_HOLD */
     double called;           /* when one of these, or of drain.ending, has last begun or ended a call on it */
-    int guard;               /* > 0: says that its hidden name is in use (mpiox_server_hidden.h) */
+    int guard;               /* > 0: its lock shows that the hidden name is in use (mpiox_server_hidden.h) */
     int folder;              /* > 0: the folder of that name (mpiox_server_hidden.h) */
     mpiox_ahead_record ahead;
     int64_t stamp; /* no other record of any delegate has it; above 0 */
@@ -177,7 +177,7 @@ struct mpiox_server {
     bool ending;         /* no page comes into the cache any more */
     atomic_bool hurry;   /* mpiox_server_hurry() */
     int64_t closings;    /* files that were to be written behind their close, so far */
-    bool open_touched;   /* one of them has had complete pages while it was open */
+    bool open_touched;   /* a file has had complete pages while it was open */
     mpiox_server_peers peers;
     mpiox_server_reports reports;
     struct {
@@ -187,8 +187,9 @@ struct mpiox_server {
     double drain_at; /* when the next run of pages may begin, where there is a rate */
     bool finish;     /* I/O threads: end when nothing is left to do */
 
-    mpiox_schedule *schedule; /* what is next: files[].tree and `fills` in another order; NULL: as they are */
-    int64_t order_until;      /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
+    mpiox_schedule
+        *schedule; /* chooses the next page: files[].tree and `fills` in another order; NULL: the built-in order */
+    int64_t order_until; /* ns: it serves nothing before; MPIOX_SCHEDULE_NEVER: it does not wait */
     int32_t barriers_used;
     double *share, share_time; /* [1 + MPIOX_RING_CLIENTS] wfq: see mpiox_server_share.c; NULL: another scheduler */
 
@@ -211,7 +212,7 @@ struct mpiox_server {
     mpiox_requests awaiting_barrier; /* for a free flush barrier */
 
     mpiox_server_file files[MPIOX_CACHE_MAX_FILES];
-    int32_t next_record; /* where to look for a free one */
+    int32_t next_record; /* where the search for a free one begins */
     int64_t records_made;
     int32_t file_turn; /* of the I/O threads */
     bool fill_turn;
@@ -225,7 +226,7 @@ struct mpiox_server {
     _Atomic int32_t dead;    /* clients that died, whose pins may be left */
     int32_t suspects;        /* frames */
     mpiox_server_lost lost[MPIOX_LOST];
-    int32_t lost_count, lost_rest; /* what is in it, and what is not */
+    int32_t lost_count, lost_rest; /* number of its entries, and of those without room */
 };
 
 /* An I/O thread's own memory. */
@@ -235,7 +236,7 @@ typedef struct mpiox_io {
     int32_t file;
     int32_t count;
     uint32_t frames[MPIOX_RUN_FRAMES];
-    uint32_t writes[MPIOX_RUN_FRAMES];         /* of each frame, before its dirty bytes were looked at */
+    uint32_t writes[MPIOX_RUN_FRAMES];         /* of each frame, before its dirty bytes were read */
     uint64_t flush_barriers[MPIOX_RUN_FRAMES]; /* the same: that waited for it */
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
@@ -318,11 +319,11 @@ void mpiox_server_want(mpiox_server *server, uint32_t frame, uint8_t wants);
 void mpiox_server_satisfy(mpiox_server *server, uint32_t frame, uint8_t wants);
 /* The calling thread works on the frame: it is in no queue any more. */
 void mpiox_server_take_up(mpiox_server *server, uint32_t frame);
-/* It no longer does; what is wanted still is queued. */
+/* It no longer does; the frame is queued again for what remains. */
 void mpiox_server_put_down(mpiox_server *server, uint32_t frame);
 /* With a scheduler: take its next batch out, which is to be read or written. Returns how many frames, in file order. */
 int32_t mpiox_server_take_batch(mpiox_server *server, uint32_t *frames, bool *write);
-/* One of them is not taken up: it waits again. */
+/* A frame of the batch is not carried out: it waits again. */
 void mpiox_server_order_again(mpiox_server *server, uint32_t frame);
 /* The next frame of a file that waits to be flushed, in file order from the file's position on, then from its start;
  * NO_FRAME: none. */
@@ -333,7 +334,7 @@ void mpiox_server_wake(mpiox_server *server); /* an I/O thread */
 void mpiox_server_begin_drain(mpiox_server *server, int32_t file);
 /* The cache cannot be read any more: ends the process as touching such a page does. Any thread. */
 _Noreturn void mpiox_server_tear(void);
-/* The same where it is in a file, and what was read from it since the last look may not be what was put there. */
+/* The same if the cache is a file, and bytes read from it since the last check may be wrong. */
 void mpiox_server_look_at_disk(const mpiox_server *server);
 
 #endif

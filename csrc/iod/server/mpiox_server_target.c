@@ -1,14 +1,14 @@
 /*
- * mpiox_server_target.c - which I/O server has a page.
+ * mpiox_server_target.c - the I/O server of a page.
  *
- * Problem.    A scheduler that serves one server at a time (twins) must call a server by the same name in all delegates
- *             and for all files.
- * Algorithm.  On Lustre the layout of a file names the object storage target of each stripe. It is read once, when the
- *             file is opened. Elsewhere the file's stripes are numbered modulo its servers.
- * Limits.     Without a layout that names targets (another file system, or a component of a composite layout that has
- *             no objects yet when the file is opened) server 0 is that of the file's first stripe: delegates agree on
- *             it within a file, but files that begin at different servers count them differently. Of a composite layout
- *             the component with the largest extent stands for the whole file.
+ * Problem.   A scheduler that serves one server at a time (twins) must use the same name for a server in all delegates
+ *            and for all files.
+ * Algorithm. On Lustre the layout of a file names the object storage target of each stripe. The delegate reads it once,
+ *            when it opens the file. On other file systems it numbers the file's stripes modulo its servers.
+ * Limits.    Without a layout that names targets (another file system, or a component of a composite layout without
+ *            objects at the open) server 0 is that of the file's first stripe: delegates agree on it within a file, but
+ *            files that begin at different servers count them differently. In a composite layout the component with the
+ *            largest extent stands for the whole file.
  */
 #include "mpiox_server_target.h"
 

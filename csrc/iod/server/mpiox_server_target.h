@@ -1,5 +1,5 @@
 /*
- * mpiox_server_target.h - which I/O server has a page, for a scheduler that chooses by servers (twins). Private to
+ * mpiox_server_target.h - the I/O server of a page, for a scheduler that chooses by servers (twins). Private to
  * csrc/iod/server.
  */
 #ifndef MPIOX_SERVER_TARGET_H
@@ -13,8 +13,8 @@ typedef struct mpiox_server_targets { /* of an open file */
     int32_t *index; /* [count] of the OST of each stripe, in turn */
 } mpiox_server_targets;
 
-/* What the file system says of a file that was just opened, if the scheduler wants to know. Blocking. Without memory:
- * nothing is known. Free with mpiox_server_targets_free(). */
+/* Query the file system about a file that was just opened, if the scheduler needs it. Blocking. Without memory the
+ * target is unknown. Free with mpiox_server_targets_free(). */
 void mpiox_server_targets_find(const char *scheduler, const mpiox_storage *storage, mpiox_server_targets *out);
 void mpiox_server_targets_free(mpiox_server_targets *targets);
 /* The server of a byte of the file: the OST index, or, where that is not known, the number of the byte's unit of

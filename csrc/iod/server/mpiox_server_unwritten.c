@@ -1,16 +1,16 @@
 /*
  * mpiox_server_unwritten.c - files that exist only as long as the job (mpiox_close=never).
  *
- * Problem.    A scratch file lives in the caches of the job's delegates alone. It must not take frames without end, for
- *             then nobody would get one any more, and nothing of it may be left behind.
- * Algorithm.  An empty file under its hidden name stands for it in the file system. Its dirty pages never leave the
- *             cache by themselves: syncs and closes do not ask for it, and a page that finds no room is refused. An
- *             eighth of the frames, one at least, is left to other files. When all clients have left its pages are
- *             discarded, and the empty file is removed by each delegate that is the first to come to it.
- *             What has to find the bytes in a file all the same (atomic mode, openings without delegates, a survivor of
- *             a dead delegate) finds them in the one that stands for it: flush barriers that drop pages write them.
- * Guarantee.  Whatever a client has been told is written can be read until the job ends, or a delegate and all who map
- *             its memory are killed.
+ * Problem.   A scratch file is only in the caches of the job's delegates. It must not use all frames, for then no other
+ *            file would get one, and it must leave no trace.
+ * Algorithm. In the file system an empty file under the hidden name stands for it. Its dirty pages never leave the
+ *            cache by themselves: syncs and closes do not request it, and a page that finds no room is refused. An
+ *            eighth of the frames, at least one, stays for other files. When all clients have left each delegate
+ *            discards the pages, and removes the empty file if it is still there.
+ *            Some accesses need the bytes in a file all the same (atomic mode, openings without delegates, a survivor
+ *            of a dead delegate). They find them in the empty file: flush barriers that drop pages write them there.
+ * Guarantee. Acknowledged bytes can be read until the job ends, or until a delegate and all processes that map its
+ *            memory are killed.
  */
 #include "mpiox_server_unwritten.h"
 
@@ -21,7 +21,7 @@
 
 enum { OTHERS = 8 }; /* part of the frames that is not for scratch files */
 
-/* Take a page out that nobody has written. */
+/* Drop a page without dirty bytes. */
 static bool make_room(mpiox_server *server, int32_t file)
 {
     uint32_t next;

@@ -45,8 +45,7 @@ enum { fresh_s = 1 };
 
 enum { look_pause_ms = 20, refused_pause_ms = 100 };
 
-static const double whole_s =
-    10; /* limit on a wait for a file that other ranks have open, or that the file system refuses */
+static const double whole_s = 10; /* limit on a wait for a file that other ranks have open, or that is refused */
 
 /* Find a file that other ranks have open, or a scratch file, at the delegates. *hidden: it has its staging name. A
  * closed file gets its own name before this returns, unless *why is an errno. */
