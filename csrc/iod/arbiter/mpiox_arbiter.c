@@ -26,8 +26,9 @@
 #endif
 
 enum { LOOK_MS = 100, PATH_BYTES = 1024, JOB_BYTES = 1024, DRAFT_TRIES = 8 };
-static const double beat_s = 1, silence_s = 5; /* of who has announced the job, until another one does */
-static const double patience_s = 10;           /* without a map, until that is said */
+/* seconds of silence of the announcing process until another one announces the job */
+static const double beat_s = 1, silence_s = 5;
+static const double patience_s = 10; /* seconds without a map, until that is reported */
 
 struct mpiox_arbiter {
     mpiox_arbiter_options options; /* its texts are ours */
@@ -39,17 +40,18 @@ struct mpiox_arbiter {
     int wake;   /* eventfd: the thread is to end */
     int notify; /* inotify, or -1 */
     int64_t generation;
-    struct stat seen; /* the map as it was looked at last */
+    struct stat seen; /* the map at the last check */
     bool looked;      /* there was one */
     bool reported_missing, reported_bad, reported_old, reported_foreign, reported_distrusted;
     bool foreign; /* the file of the job's name is another user's, or no file */
     double started, beaten;
-    bool announces;             /* this process has announced the job */
-    bool unannounced;           /* it could not say which generation it follows */
-    int64_t noticed_us;         /* from the map's time to this process's look at it, by their clocks; -1 = not known */
-    int64_t applied_us;         /* from that look until page ranges were where the map has them */
-    struct timespec other_time; /* another one has: the time of its file, */
-    double other_since;         /* and since when that stays */
+    bool announces;   /* this process has announced the job */
+    bool unannounced; /* it could not announce which generation it follows */
+    /* from the map's time to its detection by this process, by their clocks; -1 = not known */
+    int64_t noticed_us;
+    int64_t applied_us;         /* from the detection until page ranges were at their places in the map */
+    struct timespec other_time; /* another process has announced the job: the time of its file, */
+    double other_since;         /* and since when it is unchanged */
 };
 
 static void path_of(const mpiox_arbiter *arbiter, const char *format, char *path, size_t bytes)
@@ -127,7 +129,7 @@ static bool write_draft(const mpiox_arbiter *arbiter, char *draft, size_t bytes)
     return write_new(arbiter, draft, bytes, text, (size_t)(length + more));
 }
 
-/* Only if nobody has: EEXIST. Some file systems cannot rename so, and some have no links. */
+/* Rename only if no such file exists, else EEXIST. Some file systems cannot do that, and some have no links. */
 static bool put_first(const char *draft, const char *path)
 {
     if (syscall(SYS_renameat2, AT_FDCWD, draft, AT_FDCWD, path, RENAME_NOREPLACE) == 0)
@@ -145,7 +147,7 @@ static bool put_first(const char *draft, const char *path)
     return fd >= 0 && rename(draft, path) == 0;
 }
 
-/* Say what the job is. `new`: only if nobody has (EEXIST). */
+/* Announce the job. `new`: only if no process has (EEXIST). */
 static bool announce(mpiox_arbiter *arbiter, bool new)
 {
     char path[PATH_BYTES], draft[PATH_BYTES] = "";
@@ -162,14 +164,14 @@ static bool announce(mpiox_arbiter *arbiter, bool new)
     return done;
 }
 
-/* Something of the job's name that no process of the job has made: it is not the job's announcement, and what the map
- * says of that name is not meant for the job. */
+/* No process of the job has made this file of the job's name: it is not the job's announcement, and the map's line of
+ * that name does not apply to the job. */
 static bool is_foreign(const struct stat *status)
 {
     return !S_ISREG(status->st_mode) || status->st_uid != geteuid();
 }
 
-/* Look at the announcement of the job. False: there is none (errno), or it is foreign, which is reported once. */
+/* Check the announcement of the job. False: there is none (errno), or it is foreign, which is reported once. */
 static bool see_announcement(mpiox_arbiter *arbiter, const char *path, struct stat *status)
 {
     const bool there = lstat(path, status) == 0;
@@ -188,7 +190,7 @@ static bool see_announcement(mpiox_arbiter *arbiter, const char *path, struct st
     return there && !arbiter->foreign;
 }
 
-/* Somebody has announced the job. Does it still? */
+/* Another process has announced the job. Does it still? */
 static void listen_to_other(mpiox_arbiter *arbiter, const char *path)
 {
     struct stat status;
@@ -206,8 +208,8 @@ static void listen_to_other(mpiox_arbiter *arbiter, const char *path)
     }
 }
 
-/* This process has. A second name of the file, which somebody has made, would let it speak for other jobs: a new file
- * has none. */
+/* This process has announced the job. If another user gave the file a second name, it would announce other jobs: a new
+ * file has only one. */
 static void speak(mpiox_arbiter *arbiter, const char *path)
 {
     struct stat status;
@@ -222,7 +224,8 @@ static void speak(mpiox_arbiter *arbiter, const char *path)
     }
 }
 
-/* The job lives. Who was thought dead announces itself again; what a full file system did not take is said again. */
+/* The job lives. A process that the others thought dead announces the job again, and an announcement that found the
+ * disk full is repeated. */
 void mpiox_arbiter_beat(mpiox_arbiter *arbiter)
 {
     char path[PATH_BYTES];
@@ -247,7 +250,7 @@ static void report(const mpiox_arbiter *arbiter, bool *reported, const char *wha
     fprintf(stderr, "mpiio_ext: %s/map: %s; the I/O delegates stay as they are\n", arbiter->folder, what);
 }
 
-/* Whose map is believed: root's, this user's, and that of who owns the folder, the arbiter's user. */
+/* Only a map of root, of this user, or of the folder's owner, the arbiter's user, is accepted. */
 static const char *distrust(const mpiox_arbiter *arbiter, const struct stat *status)
 {
     struct stat folder;
@@ -336,7 +339,7 @@ static void look(mpiox_arbiter *arbiter)
         return;
     char *text = load(arbiter, path, &bytes, &reason);
     if (text == NULL && reason == NULL)
-        return; /* replaced meanwhile, or out of reach: again at the next look */
+        return; /* replaced meanwhile, or out of reach: repeat at the next check */
     arbiter->seen = now;
     arbiter->looked = true;
     if (text == NULL) {

@@ -44,7 +44,7 @@ typedef struct mpiox_arbiter_options {
 int mpiox_arbiter_start(const mpiox_arbiter_options *options, mpiox_arbiter **out, mpiox_error *error);
 /* Within apply(), now and then where that takes long: the job lives. NULL-safe; on the thread of the arbiter. */
 void mpiox_arbiter_beat(mpiox_arbiter *arbiter);
-/* End the thread, after what it is applying; the announcement is removed. Blocking, local. NULL-safe. */
+/* End the thread, after the map that it is applying; the announcement is removed. Blocking, local. NULL-safe. */
 void mpiox_arbiter_stop(mpiox_arbiter *arbiter);
 
 #endif

@@ -23,7 +23,7 @@ static bool next_line(reader *in)
     return true;
 }
 
-/* The line begins with the word and a blank: what follows is left. */
+/* The line begins with the word and a blank: skip them. */
 static bool take_word(reader *in, const char *word)
 {
     const size_t length = strlen(word);
@@ -35,7 +35,7 @@ static bool take_word(reader *in, const char *word)
     return true;
 }
 
-/* Digits at the beginning of what is left, at most `most`. */
+/* Take the digits at the beginning of the rest, at most `most`. */
 static bool take_number(reader *in, int64_t most, int64_t *out)
 {
     int64_t value = 0;

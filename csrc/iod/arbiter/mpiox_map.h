@@ -30,7 +30,7 @@ typedef struct mpiox_map {
     int16_t nodes[MPIOX_MAP_NODES]; /* [count], each once */
 } mpiox_map;
 
-/* What the map says of one job. MPIOX_OK; MPIOX_E_CORRUPT: *reason (static) says what is wrong, *out is untouched. */
+/* The map's line of one job. MPIOX_OK; MPIOX_E_CORRUPT: *reason (static) explains why, *out is unchanged. */
 int mpiox_map_parse(const char *text, size_t bytes, const char *job, mpiox_map *out, const char **reason);
 /* FNV-1a, 64 bits. */
 uint64_t mpiox_map_checksum(const char *text, size_t bytes);

@@ -1,10 +1,10 @@
 /*
- * mpiox_program.h - what the program is called, for its curve and weight.
+ * mpiox_program.h - the name of the program, for its curve and weight.
  *
  * Problem.   An interpreter is not the program: every program in Python would be "python3", with one curve for all.
- * Algorithm. The file name of the executable, argv[0]; where that is Python, of the script, or the module after -m,
- *            without ".py"; the module mpi4py is passed over, as it runs a script. mpiio_ext.common.programs has the
- *            same rule for command lines in logs.
+ * Algorithm. The name is the file name of the executable, argv[0]. If that is Python, it is the name of the script, or
+ *            the module after -m, without ".py"; the module mpi4py is skipped, since it runs a script.
+ *            mpiio_ext.common.programs has the same rule for command lines in logs.
  * Guarantee. Never empty; letters, digits and ._+- only, others become '_'.
  */
 #ifndef MPIOX_PROGRAM_H

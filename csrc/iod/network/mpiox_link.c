@@ -13,7 +13,7 @@
 
 enum { STACK_BYTES = 256 * 1024, BEAT_MS = 300, MIN_BEHIND_BYTES = 4096 };
 
-static const double vanished_s = 1.5; /* no acknowledgement for so long, of a beat that may be 0.3 s late */
+static const double vanished_s = 1.5; /* limit on the acknowledgement of a beat, which may be 0.3 s late */
 
 /* ---- heartbeat --------------------------------------------------------------------------------------------------- */
 

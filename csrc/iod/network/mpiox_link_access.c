@@ -17,7 +17,7 @@ enum {
 typedef struct transfer {
     mpiox_link *link;
     const mpiox_link_access *access;
-    mpiox_link_walk left; /* what has no part yet */
+    mpiox_link_walk left; /* positions without a part yet */
     mpiox_link_record record;
     bool own_views; /* each part is sent with a view of its own */
     int result;     /* the first that is not MPIOX_OK */
@@ -267,10 +267,10 @@ static void write_parts(transfer *t)
         if (sent - answered == UNDER_WAY)
             (void)await_part(t, &parts[answered++ % UNDER_WAY]);
     }
-    while (answered < sent) /* also when the link is dead by now: what has no answer has not arrived */
+    while (answered < sent) /* also if the link is dead by now: a part without an answer has not arrived */
         (void)await_part(t, &parts[answered++ % UNDER_WAY]);
     if (t->result != MPIOX_OK)
-        t->link->epoch++; /* the delegate refuses what was under way behind a failure, but not what comes now */
+        t->link->epoch++; /* the delegate refuses writes that were under way behind a failure, but no later ones */
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -293,7 +293,7 @@ static int ask_part(transfer *t, part *p)
     return code == MPIOX_OK ? MPIOX_OK : fail_with(t, code, NULL);
 }
 
-/* The next extent, or what is left of it. */
+/* The next extent, or its rest. */
 typedef struct unpacker {
     const mpiox_link_access *access;
     mpiox_link_walk walk;
@@ -394,7 +394,7 @@ static bool is_to_be_collected(transfer *t)
         t->access->length - p.bytes > MPIOX_LINK_MAX_SKIPS)
         return false;
     t->record.bytes = p.bytes;
-    t->record.position = t->access->position; /* what goes on behind it can be joined to it */
+    t->record.position = t->access->position; /* a write that continues it can be joined to it */
     t->record.length = t->access->length;
     return true;
 }

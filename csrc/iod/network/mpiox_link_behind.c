@@ -34,7 +34,7 @@ static void empty(mpiox_link_batch *batch)
     *batch = (mpiox_link_batch){.bytes = batch->bytes, .last = -1};
 }
 
-/* The answer to a batch that was sent. What goes wrong first is why the link is stuck. */
+/* Receive the answer to a batch. The first failure is the reason why the link is stuck. */
 static void await_batch(mpiox_link *link, mpiox_link_batch *batch)
 {
     mpiox_link_message answer;
@@ -166,7 +166,7 @@ int mpiox_link_behind_add(mpiox_link *link, const mpiox_link_record *record, mpi
     return MPIOX_OK;
 }
 
-/* ---- what was not delivered -------------------------------------------------------------------------------------- */
+/* ---- undelivered writes ------------------------------------------------------------------------------------------ */
 
 bool mpiox_link_behind_take(mpiox_link *link, mpiox_link_undelivered *out)
 {

@@ -50,8 +50,10 @@ typedef struct mpiox_link {
     pthread_mutex_t lock;
     pthread_cond_t next_ticket;
     uint64_t tickets, serving;
-    double request_began; /* seconds of the monotonic clock, or when bytes were seen to pass; 0: nobody has the link */
-    uint64_t seen_moves;  /* of the stream, under the lock */
+    /* seconds of the monotonic clock: the start of the request, or the last passing of bytes; 0: no thread uses the
+     * link */
+    double request_began;
+    uint64_t seen_moves; /* of the stream, under the lock */
 
     /* With the link acquired: */
     uint32_t number; /* of the last request that is answered */

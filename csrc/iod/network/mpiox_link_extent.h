@@ -1,16 +1,17 @@
 /*
  * mpiox_link_extent.h - an access, and the parts of it that belong to one delegate, in the order of the stream.
  *
- * Problem.   A client packs the bytes of an access that belong to a delegate, the delegate takes them out again. Both
- *            must agree on which they are, for views of any form, without sending or building lists of pieces.
- * Algorithm. Units of the file (offset / unit_bytes) belong to delegates by a table that repeats every `ranges` units.
- *            From a stream position the file offset follows, from it the unit and its owner; the stream position at
- *            which the owner changes follows from the offset of the next unit of another owner. Both directions are
- *            O(log of an irregular list) in a typemap, so that a step costs that per change of owner and not per piece.
- * Guarantee. Client and delegate use this one function, so they see the same bytes in the same order. Ranges that pass
- *            mpiox_link_check_range() are walked without overflow, and a walk ends: each step moves the position. One
- *            through pages of others only could still be endless (single bytes of a file of 2^60 bytes): it stops after
- *            MPIOX_LINK_MAX_SKIPS steps, and a caller that trusts the range continues.
+ * Problem.   A client packs the bytes of an access that belong to a delegate; the delegate unpacks them. Both must find
+ *            the same bytes, for views of any form, without sending or building lists of pieces.
+ * Algorithm. A table that repeats every `ranges` units assigns units of the file (offset / unit_bytes) to delegates.
+ *            The file offset follows from a stream position, and from the offset follow the unit and its owner. The
+ *            stream position at which the owner changes follows from the offset of the next unit of another owner. Both
+ *            directions are O(log of an irregular list) in a typemap, so that a step has this cost per change of owner
+ *            and not per piece.
+ * Guarantee. Client and delegate use this one function, so they find the same bytes in the same order. Ranges that pass
+ *            mpiox_link_check_range() are walked without overflow, and a walk ends: each step advances the position. A
+ *            walk through pages of other delegates only could take very long (single bytes of a file of 2^60 bytes): it
+ *            stops after MPIOX_LINK_MAX_SKIPS steps, and a caller that trusts the range continues.
  */
 #ifndef MPIOX_LINK_EXTENT_H
 #define MPIOX_LINK_EXTENT_H
@@ -60,8 +61,8 @@ int mpiox_link_check_filter(const mpiox_link_filter *filter);
 int mpiox_link_check_range(const mpiox_typemap *view, int64_t origin, int64_t position, int64_t length);
 
 /* The next extent, cut after max_bytes: stream bytes *position .. *position + *length - 1, all in units of the delegate
- * (of several neighbouring ones where they belong to it). False: there is none, or none in the next
- * MPIOX_LINK_MAX_SKIPS steps: then position < end, and with skips = 0 the walk goes on. */
+ * (several neighbouring units if it owns all of them). False: there is none, or none in the next MPIOX_LINK_MAX_SKIPS
+ * steps: then position < end, and with skips = 0 the walk continues. */
 bool mpiox_link_walk_next(mpiox_link_walk *walk, int64_t max_bytes, int64_t *position, int64_t *length);
 /* The stream position at which the view has passed the file offset `offset`; at most `end`. */
 int64_t mpiox_link_walk_reach(const mpiox_link_walk *walk, int64_t offset, int64_t end);

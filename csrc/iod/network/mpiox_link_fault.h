@@ -26,7 +26,7 @@ typedef struct mpiox_link_fault {
     int64_t short_bytes; /* INT64_MAX: any number */
 } mpiox_link_fault;
 
-/* What the environment says; nothing suffers where that is not understood. 0, or MPIOX_E_ARG with *error. */
+/* Parse the environment variable; a text with an error has no effect. 0, or MPIOX_E_ARG with *error. */
 int mpiox_link_fault_read(mpiox_link_fault *out, mpiox_error *error);
 
 #endif

@@ -1,13 +1,13 @@
 /*
  * mpiox_link_message.h - the wire format between a client and a delegate of another node.
  *
- * Form.      Every message is a head of 64 bytes and `bytes` bytes of body. Unless stated otherwise a request is
- *            answered by one message with its number, in order; a READ by one or more.
- *            Numbers are in the byte order of the machine: a peer of another order is refused by its magic.
- * Views.     A client's views, and the filters of the pages that belong to the delegate, are sent once under a small
- *            number that the client chooses, before the first request that names it.
- * Trust.     mpiox_link_check_*() accept only what the receiver can carry out without reading, writing or computing out
- *            of bounds. What they refuse ends the connection.
+ * Form.  Every message is a head of 64 bytes and `bytes` bytes of body. Unless stated otherwise a request is answered
+ *        by one message with its number, in order; a READ by one or more. Numbers are in the byte order of the machine:
+ *        the magic refuses a peer of another order.
+ * Views. A client's views, and the filters of the pages that belong to the delegate, are sent once under a small number
+ *        that the client chooses, before the first request that names it.
+ * Trust. mpiox_link_check_*() accept only requests that the receiver can carry out without reading, writing or
+ *        computing out of bounds. A refused one ends the connection.
  */
 #ifndef MPIOX_LINK_MESSAGE_H
 #define MPIOX_LINK_MESSAGE_H
@@ -35,10 +35,10 @@ enum mpiox_link_op {
     MPIOX_LINK_CALL,   /* body: mpiox_link_call_body. Answered by the same; MPIOX_OP_AHEAD_ONLY is not answered */
     MPIOX_LINK_VIEW,   /* arg[0] = its number, body: the blob. Not answered */
     MPIOX_LINK_FILTER, /* arg[0] = its number, body: mpiox_link_filter. Not answered */
-    /* arg[0] = epoch, body: records, each followed by its bytes and zeros up to a multiple of 8. Answered by arg[0] =
-     * number of the first record that was not carried out, and why: result, with a mpiox_error as body if that is
-     * negative. After a failure all writes of that epoch and older ones fail with MPIOX_LINK_REFUSED. arg[1] = 1: where
-     * all went well the result is an error of the file that nobody has taken yet, if there is one */
+    /* arg[0] = epoch, body: records, each followed by its bytes and zeros up to a multiple of 8. The answer has arg[0]
+     * = number of the first record that was not carried out, and the reason: result, with a mpiox_error as body if that
+     * is negative. After a failure all writes of that epoch and older ones fail with MPIOX_LINK_REFUSED. arg[1] = 1: if
+     * all were carried out the result is an error of the file that no call has taken yet, if there is one */
     MPIOX_LINK_WRITE,
     /* arg[0] = 1: beyond; body: one record, and up to MPIOX_OP_AHEAD page numbers. Answered by messages with arg[0] = 1
      * in the last one, body: the next bytes, or a mpiox_error where the result is negative */
@@ -65,7 +65,7 @@ typedef struct mpiox_link_record { /* an access, or a part of one */
     int32_t file;
     int16_t view, filter; /* numbers; view -1: contiguous */
     int64_t origin, position, length;
-    int64_t bytes; /* those of them that belong to the delegate; written: they follow */
+    int64_t bytes; /* those that belong to the delegate; in a write they follow */
 } mpiox_link_record;
 
 typedef struct mpiox_link_call_body { /* what of a mpiox_slot travels */
@@ -76,22 +76,23 @@ typedef struct mpiox_link_call_body { /* what of a mpiox_slot travels */
     uint8_t seal[32]; /* see mpiox_link_is_sealed_op(); otherwise zeros */
 } mpiox_link_call_body;
 
-/* The head of a request, before its body is looked at. 0 or MPIOX_E_CORRUPT. */
+/* Check the head of a request before its body. 0 or MPIOX_E_CORRUPT. */
 int mpiox_link_check_head(const mpiox_link_message *head);
 /* A control request that a client may make from afar. 0 or MPIOX_E_CORRUPT. */
 int mpiox_link_check_call(const mpiox_link_call_body *call);
 /* With the view (NULL: contiguous) and the filter that it names. 0 or MPIOX_E_CORRUPT. */
 int mpiox_link_check_record(const mpiox_link_record *record, const mpiox_typemap *view,
                             const mpiox_link_filter *filter);
-/* An opening, or naming a peer, is carried out only with the seal of the rank that asks: on its path, its flags and the
- * number of such calls of this connection before it, by the session's key. Is it such a call? Put it on one. */
+/* An opening, or naming a peer, is carried out only with the seal of the requesting rank: over its path, its flags and
+ * the number of such calls of this connection before it, by the session's key. The first function returns whether a
+ * call is of this kind, the second adds the seal. */
 bool mpiox_link_is_sealed_op(int32_t op);
 void mpiox_link_seal_call(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, mpiox_link_call_body *call);
-/* Is it on it? In a time that does not tell how far it is right. */
+/* Does the call have a valid seal? Compared in constant time. */
 bool mpiox_link_is_sealed(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number,
                           const mpiox_link_call_body *call);
 
-/* The secret of a peer is not seen on the wire: mask it before the seal, or unmask it. Other calls stay. */
+/* Mask the secret of a peer before the seal, so that it is not readable on the wire, or unmask it. Other calls stay. */
 void mpiox_link_mask_call(const uint8_t session[MPIOX_HANDSHAKE_KEY], uint64_t number, mpiox_link_call_body *call);
 
 /* Between slots and their form on the wire. A text that is not terminated is cut. */

@@ -13,7 +13,7 @@ void mpiox_link_stream_init(mpiox_link_stream *stream, int fd)
     stream->start = stream->end = 0;
     stream->moves = 0;
 #ifdef MPIOX_TESTING
-    (void)mpiox_link_fault_read(&stream->fault, NULL); /* who opens has checked it */
+    (void)mpiox_link_fault_read(&stream->fault, NULL); /* the opener has checked it */
 #endif
 }
 
@@ -170,7 +170,7 @@ static int64_t send_some(mpiox_link_stream *stream, struct iovec *iov, int iov_c
     return bytes;
 }
 
-/* So many bytes of it have been sent. */
+/* Remove bytes that have been sent. */
 static void advance(struct iovec *iov, int64_t sent)
 {
     for (; sent > 0; iov++) {

@@ -1,9 +1,8 @@
 /*
- * mpiox_link_stream.h - a connected stream socket: all or nothing, in as few system calls as possible.
+ * mpiox_link_stream.h - a connected stream socket: all bytes or none, in as few system calls as possible.
  *
- * A head and a small body that arrive together are received by one call, into the stream's own buffer; what is longer
- * than that buffer is received straight to its place. Nothing here raises a signal. A connection that has failed once
- * always fails.
+ * One call receives a head and a small body that arrive together, into the stream's own buffer; longer bodies are
+ * received straight to their place. No function raises a signal. A connection that has failed once always fails.
  */
 #ifndef MPIOX_LINK_STREAM_H
 #define MPIOX_LINK_STREAM_H
@@ -36,20 +35,20 @@ int mpiox_link_stream_skip(mpiox_link_stream *stream, int64_t bytes);
  * their use. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_look(mpiox_link_stream *stream, int64_t max, const char **at, int64_t *bytes);
 void mpiox_link_stream_take(mpiox_link_stream *stream, int64_t bytes);
-/* What has arrived, at most max bytes, without waiting and past the (empty) buffer. Bytes, 0: nothing is there now, or
- * MPIOX_E_UNSUPPORTED. */
+/* Bytes that have arrived, at most max, without waiting and past the (empty) buffer. Their number, 0: there are none
+ * now, or MPIOX_E_UNSUPPORTED. */
 int64_t mpiox_link_stream_poll(mpiox_link_stream *stream, void *to, int64_t max);
 /* Wait until there is something to receive, or room for sending. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_await(mpiox_link_stream *stream, bool room);
-/* Before the first part of a message is sent: what a fault delays. */
+/* Before the first part of a message is sent: apply a fault's delay. */
 #ifdef MPIOX_TESTING
 void mpiox_link_stream_pause(const mpiox_link_stream *stream);
 #else
 #define mpiox_link_stream_pause(stream) ((void)(stream))
 #endif
-/* Blocking: send all of it; iov is modified. more: something follows at once. 0 or MPIOX_E_UNSUPPORTED. */
+/* Blocking: send all bytes; iov is modified. more: another message follows at once. 0 or MPIOX_E_UNSUPPORTED. */
 int mpiox_link_stream_write(mpiox_link_stream *stream, struct iovec *iov, int count, bool more);
-/* The same, but give up when nothing moves for so many ms: iov then says what is left. 0 also in that case. */
+/* The same, but give up if no byte moves for so many ms: iov then contains the rest. 0 also in that case. */
 int mpiox_link_stream_write_within(mpiox_link_stream *stream, struct iovec *iov, int count, int ms);
 
 #endif

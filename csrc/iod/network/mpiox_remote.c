@@ -1,10 +1,10 @@
 /*
  * mpiox_remote.c - see mpiox_remote.h.
  *
- * The accepting thread polls connections before their admission (mpiox_rendezvous.h), and from time to time the
- * heartbeats: a thousand clients must not keep it busy. A connection for data gets a thread when it is admitted; a
- * connection of heartbeats stands for one for data, by its token, and takes it along when it breaks: so the delegate
- * finds out, too, that a client's host has vanished (keepalive, 15 s).
+ * The accepting thread polls connections before their admission (mpiox_rendezvous.h), and the heartbeats once a second:
+ * a thousand clients must not use all of its time. A connection for data gets a thread when it is admitted. A
+ * connection for heartbeats belongs to one for data, by its token, and ends it when it breaks: so the delegate, too,
+ * detects that a client's host has vanished (keepalive, 15 s).
  */
 #include "mpiox_remote.h"
 
@@ -22,7 +22,7 @@
 
 enum { LOOK_MS = 100, STACK_BYTES = 512 * 1024, OTHERS = 2 /* descriptors that are polled beside the heartbeats */ };
 
-static const double heartbeats_s = 1; /* between two looks at the heartbeats */
+static const double heartbeats_s = 1; /* between two checks of the heartbeats */
 
 typedef struct connection { /* of data, with a thread of its own */
     struct connection *next;
@@ -93,7 +93,7 @@ static int welcome(int fd, int result, int64_t token, int64_t page_bytes)
     return send(fd, &answer, sizeof answer, MSG_NOSIGNAL) == (ssize_t)sizeof answer ? MPIOX_OK : MPIOX_E_UNSUPPORTED;
 }
 
-/* This client is done, as a process of the node would say. */
+/* Detach this client from the ring, as a process of the node does itself. */
 static void detach(const mpiox_cache *cache, int client)
 {
     mpiox_slot *slot = mpiox_ring_take(cache);
@@ -148,7 +148,7 @@ static void add_connection(mpiox_remote *remote, int fd, const uint8_t session[M
     remote->connections = c;
 }
 
-/* Ends the connection of a token (0: all of them): its thread sees that at once. */
+/* Ends the connection of a token (0: all connections): its thread detects that at once. */
 static void cut(mpiox_remote *remote, int64_t token)
 {
     pthread_mutex_lock(&remote->lock);
@@ -221,8 +221,8 @@ static void admit(mpiox_remote *remote, const mpiox_rendezvous_peer *one)
     remote->heartbeats[remote->heartbeat_count++] = (heartbeat){.fd = one->fd, .token = one->token};
 }
 
-/* Beats are not answered: that the other host's kernel acknowledges them is what the client wants to know. False: the
- * connection is over. */
+/* Beats get no answer: the client only needs the acknowledgement of the other host's kernel. False: the connection is
+ * over. */
 static bool receive_beats(heartbeat *h)
 {
     mpiox_link_message beat;
@@ -270,7 +270,7 @@ static void poll_once(mpiox_remote *remote)
         (void)!read(remote->wake, &ignored, sizeof ignored);
     }
     const bool serving = mpiox_cache_is_serving(&remote->cache, true);
-    for (int32_t i = count; i-- > 0;) { /* from the end: the last one takes the place of one that goes */
+    for (int32_t i = count; i-- > 0;) { /* from the end: the last one moves to the place of one that is removed */
         if ((polled[OTHERS + i].revents != 0 && !receive_beats(&remote->heartbeats[i])) || !serving)
             remove_heartbeat(remote, i);
     }

@@ -4,15 +4,15 @@
  *   mpiox_remote.c         connections and heartbeats of admitted clients; starting and stopping
  *   mpiox_remote_serve.c   the requests of one connection, carried out on the cache
  *
- * Threads.   One accepts, admits and receives heartbeats, and never blocks, so that a busy delegate never seems dead.
- *            One thread per connection carries out the requests in their order; it is a client of the delegate like any
- *            other (mpiox_ring_join). All signals are blocked in all of them.
- * Memory.    Data wait in chunks that all connections take from one store, for as long as bytes that have arrived are
- *            being copied. The store has less than a hundredth of the cache's size (but one chunk of 8 KiB at least).
- *            What it does not hold stays in the network: back-pressure. Beside that a connection has about 16 KiB, and
- *            the views of its client (at most 8 of at most 64 KiB each).
- * Trust.     An admitted client (mpiox_rendezvous.h) is not trusted with memory: each number that it sends is checked
- *            before it is used.
+ * Threads. One thread accepts, admits and receives heartbeats, and never blocks, so that a busy delegate never seems
+ *          dead. One thread per connection carries out the requests in their order; it is a client of the delegate like
+ *          any other (mpiox_ring_join). All signals are blocked in all of them.
+ * Memory.  Data wait in chunks that all connections take from one store, only while bytes that have arrived are being
+ *          copied. The store has less than a hundredth of the cache's size (but at least one chunk of 8 KiB). Bytes for
+ *          which it has no room stay in the network: back-pressure. Besides, a connection has about 16 KiB, and the
+ *          views of its client (at most 8 of at most 64 KiB each).
+ * Trust.   An admitted client (mpiox_rendezvous.h) is not trusted with memory: each number that it sends is checked
+ *          before it is used.
  */
 #ifndef MPIOX_REMOTE_H
 #define MPIOX_REMOTE_H

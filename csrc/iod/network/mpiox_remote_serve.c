@@ -123,7 +123,7 @@ static mpiox_file_record *open_file(const remote_client *s, int64_t file)
 typedef struct record_work {
     mpiox_page_access access; /* of the next page */
     mpiox_link_walk walk;
-    int64_t position, length; /* what is left of the extent */
+    int64_t position, length; /* the rest of the extent */
     int64_t left;             /* bytes of the record that were not received, or not sent */
     bool beyond;
     int64_t ahead[MPIOX_OP_AHEAD];
@@ -148,7 +148,7 @@ static int start_record(remote_client *s, const mpiox_link_record *record, bool 
                                   .write = write,
                                   .view = view,
                                   .origin = record->origin,
-                                  .impatient = true}, /* whoever moves the range may need the same connection */
+                                  .impatient = true}, /* the range's mover may need the same connection */
                        .walk = {filter, view, record->origin, record->position, record->position + record->length, 0},
                        .left = record->bytes,
                        .error = {.code = MPIOX_OK, .rank = -1, .offset = -1, .length = -1}};
@@ -205,7 +205,7 @@ static int move_bytes(remote_client *s, record_work *w, char *memory, int64_t by
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* Bytes of a record that did not arrive with its head: what is there now, without waiting for more. */
+/* Receive bytes of a record that did not arrive with its head: those that have arrived, without waiting for more. */
 static int receive_chunk(remote_client *s, record_work *w)
 {
     if (mpiox_link_stream_await(&s->stream, false) != MPIOX_OK)
@@ -261,7 +261,7 @@ static int serve_record(remote_client *s, int64_t *left, record_work *w)
     return mpiox_link_stream_skip(&s->stream, padding) == MPIOX_OK ? MPIOX_OK : END;
 }
 
-/* A write that did well; but the file system has refused bytes of the file, and nobody knows that yet. */
+/* The write succeeded, but the file system has refused bytes of the file, and no call has reported it yet. */
 static void report_refused(const remote_client *s, record_work *w)
 {
     if (open_file(s, w->access.file) != NULL &&
@@ -308,7 +308,7 @@ static int fetch_bytes(remote_client *s, const mpiox_link_message *request, reco
     return MPIOX_OK;
 }
 
-/* What is left of a message whose receiver does not receive: from memory of its own. */
+/* Send the rest of a message from memory of its own: its receiver does not receive. */
 static int send_rest(remote_client *s, struct iovec *rest)
 {
     struct iovec again = *rest;

@@ -1,12 +1,12 @@
 /*
  * mpiox_remote_serve.h - the requests of one connection, carried out on the cache.
  *
- * Data.      What arrives with a head is deposited from the stream's buffer. More than that is received in chunks from
- *            a store that all connections share. A chunk is taken when bytes are there (or there is room to send them)
- *            and given back before waiting for more. When an answer does not move for half a second, what is left of it
- *            moves to memory of its own: a client that is stopped half way does not stop the others.
- * Trust.     A file is opened only with the seal of the rank that opens it, which is good once, on this connection.
- * Order.     One request after the other. A write that fails makes the later ones of its epoch fail too.
+ * Data.  Bytes that arrive with a head are deposited from the stream's buffer. Further bytes are received in chunks
+ *        from a store that all connections share. A connection takes a chunk when bytes have arrived (or can be sent),
+ *        and gives it back before it waits for more. If an answer does not move for half a second, its rest moves to
+ *        memory of its own: a client that is stopped half way does not stop the others.
+ * Trust. A file is opened only with the seal of the rank that opens it, which is valid once, on this connection.
+ * Order. One request after the other. A write that fails makes the later ones of its epoch fail, too.
  */
 #ifndef MPIOX_REMOTE_SERVE_H
 #define MPIOX_REMOTE_SERVE_H
@@ -30,11 +30,12 @@ typedef struct mpiox_remote_store { /* memory for data in flight */
 } mpiox_remote_store;
 
 void mpiox_remote_store_init(mpiox_remote_store *store, int64_t bytes); /* for all chunks together */
-void mpiox_remote_store_end(mpiox_remote_store *store);                 /* whoever waits for a chunk goes on without */
-void mpiox_remote_store_free(mpiox_remote_store *store);                /* all chunks have been given back */
+/* a thread that waits for a chunk continues without one */
+void mpiox_remote_store_end(mpiox_remote_store *store);
+void mpiox_remote_store_free(mpiox_remote_store *store); /* all chunks have been given back */
 
-/* Serve until the peer goes, breaks the format, or the delegate no longer serves. client: of the ring; session: the key
- * of the handshake. The socket stays open. 0 or MPIOX_E_NOMEM. */
+/* Serve until the peer leaves or breaks the format, or the delegate no longer serves. client: of the ring; session: the
+ * key of the handshake. The socket stays open. 0 or MPIOX_E_NOMEM. */
 int mpiox_remote_serve(const mpiox_cache *cache, mpiox_remote_store *store, int fd, int client,
                        const uint8_t session[MPIOX_HANDSHAKE_KEY]);
 

@@ -95,7 +95,7 @@ void mpiox_process_touch(const mpiox_cache *cache, bool (*leaving)(void))
     }
 }
 
-/* Its cache cannot be read. Where not even its state can, its process says when it is gone, which it will be soon. */
+/* Its cache cannot be read. If not even its state can, its process shows when it is gone, which will be soon. */
 static void await_end(mpiox_process *delegate)
 {
     const double until = mpiox_now() + torn_s;
@@ -128,7 +128,7 @@ void mpiox_process_report_removal(const char *path, int64_t bytes)
 void mpiox_process_report_left(const mpiox_cache *cache)
 {
     const mpiox_file_record *files = cache->header->files;
-    const int32_t both = MPIOX_FILE_DRAINING | MPIOX_FILE_COPIED; /* copies are written by who has them */
+    const int32_t both = MPIOX_FILE_DRAINING | MPIOX_FILE_COPIED; /* the delegates that have copies write them */
     char text[TEXT_BYTES], room[MPIOX_CACHE_PATH_BYTES];
     mpiox_error error;
 

@@ -1,7 +1,6 @@
 /*
- * mpiox_process.h - one delegate, as a process of the program sees it.
- *
- *   mpiox_process.c  a delegate's announcement after its start; attaching to it; is it serving?
+ * mpiox_process.h - one delegate, as a process of the program sees it: its announcement after its start; attaching to
+ * it; is it serving?
  */
 #ifndef MPIOX_PROCESS_H
 #define MPIOX_PROCESS_H
@@ -18,19 +17,19 @@ typedef struct mpiox_process {
     int client;            /* id by mpiox_ring_join() (local) */
     mpiox_link *link;      /* not local */
     int liveness;          /* not local: to its liveness service (mpiox_process_liveness.h), or -1 */
-    bool settled, lost;    /* it is gone; nobody could say that its pages are in the file */
+    bool settled, lost;    /* it is gone; it is unknown whether its pages are in the file */
     atomic_bool left;      /* not local: this process asks it nothing any more */
     bool reported;         /* not local: that a rank waits for it has been reported; only for the watcher */
     char host[64];
     int64_t pid;
-    mpiox_rendezvous_address lives_at; /* its liveness service; port 0: nobody answers */
+    mpiox_rendezvous_address lives_at; /* its liveness service; port 0: there is none */
 } mpiox_process;
 
-/* What a delegate says of itself when it has started. Plain data: it travels over MPI and through pipes. */
+/* What a delegate announces after its start. Plain data: it travels over MPI and through pipes. */
 typedef struct mpiox_announcement {
-    int32_t code; /* MPIOX_OK: it runs; else *error says why not */
+    int32_t code; /* MPIOX_OK: it runs; else *error explains why not */
     int32_t index, node;
-    int32_t listens; /* `link` is where it takes connections, `liveness` (port 0: nobody) where it can be asked after */
+    int32_t listens; /* `link`: the address for connections; `liveness`: that of its liveness service (port 0: none) */
     int64_t pid, page_bytes, cap_bytes;
     int64_t spawned_pid; /* the process that MPI spawned for it; 0: none */
     char host[64];
@@ -45,11 +44,11 @@ int mpiox_process_attach(mpiox_process *delegate, const mpiox_announcement *anno
                          mpiox_error *error);
 /* Give up what connects this process to a delegate elsewhere. */
 void mpiox_process_disconnect(mpiox_process *delegate);
-/* Undo mpiox_process_attach(): nothing of it may be in use; it may have failed, or not have been called on zeroed
- * memory. */
+/* Undo mpiox_process_attach(), which may have failed, or not have been called on zeroed memory. No part of *delegate
+ * may be in use. */
 void mpiox_process_detach(mpiox_process *delegate);
-/* Where it says so, touch the frames that are used first, so that this process does not wait for memory then; `leaving`
- * (may be NULL) ends it. Blocking, any thread. */
+/* If the cache is marked `early`, touch the frames that are used first, so that this process does not wait for memory
+ * then; `leaving` (may be NULL) ends it. Blocking, any thread. */
 void mpiox_process_touch(const mpiox_cache *cache, bool (*leaving)(void));
 /* A survivor has rescued it: a line for each closed file of which bytes could not be written. */
 void mpiox_process_report_left(const mpiox_cache *cache);

@@ -20,7 +20,7 @@
 
 extern char **environ;
 
-static const double ending_s = 10; /* so long a supervisor may take to end */
+static const double ending_s = 10; /* limit on a supervisor's end */
 
 int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error)
 {
@@ -40,8 +40,8 @@ int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error)
 
 /* ---- the parent -------------------------------------------------------------------------------------------------- */
 
-/* The executable with `theirs` as its descriptor 3, no signal blocked, in a session of its own: what a launcher or a
- * terminal sends to the program's process group does not reach it. */
+/* Execute mpiio-ext-delegate with `theirs` as its descriptor 3, no signal blocked, in a session of its own: signals
+ * from a launcher or a terminal to the program's process group do not reach it. */
 static int execute(const char *path, int theirs, pid_t *pid)
 {
     char *const arguments[] = {"mpiio-ext-delegate", "serve", NULL};
@@ -68,7 +68,7 @@ bool mpiox_process_child_has_ended(mpiox_process_child *process, int *status)
 {
     const pid_t pid = waitpid(process->pid, status, WNOHANG);
 
-    if (pid < 0 && errno == ECHILD) /* somebody else has collected it */
+    if (pid < 0 && errno == ECHILD) /* other code of the program has collected it */
         *status = 0;
     return pid == process->pid || (pid < 0 && errno == ECHILD);
 }

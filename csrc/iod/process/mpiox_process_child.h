@@ -26,7 +26,7 @@ typedef struct mpiox_process_child {
 
 /* Where the executable is: beside the library. 0, or MPIOX_E_UNSUPPORTED if it is not there. */
 int mpiox_process_executable(char *path, size_t bytes, mpiox_error *error);
-/* Blocking, `seconds` at most. Returns said->code; if that is not MPIOX_OK nothing is left running. */
+/* Blocking, `seconds` at most. Returns announced->code; if that is not MPIOX_OK no process remains. */
 int mpiox_process_child_start(const mpiox_process_orders *orders, double seconds, mpiox_process_child *out,
                               mpiox_announcement *announced);
 /* The verdict: go on and serve, or end. Local, does not wait. */

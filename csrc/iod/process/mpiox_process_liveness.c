@@ -12,7 +12,7 @@
 
 enum { PEERS = 1 << 16, OTHERS = 2 /* descriptors that are polled beside the peers */ };
 
-static const double silent_s = 5; /* a host that acknowledges nothing for so long is gone */
+static const double silent_s = 5; /* a host that acknowledges nothing for such a time is gone */
 static const char hello = 'H', question = 'Q', all_there = 'A', not_all = 'N';
 
 struct mpiox_liveness_peer {

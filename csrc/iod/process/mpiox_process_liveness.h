@@ -33,10 +33,11 @@ typedef struct mpiox_liveness { /* start from {0} */
 /* *address: where, and `secret`, which admits. 0 or MPIOX_E_IO. */
 int mpiox_liveness_open(const mpiox_rendezvous_place *place, const uint64_t *secret, mpiox_liveness *liveness,
                         mpiox_rendezvous_address *address, mpiox_error *error);
-/* Wait for peers and what they say, for so long at most, or until `also` (-1: none) can be read. Ten times a second, so
- * that unauthenticated peers keep their deadlines. liveness->asked: one of the peers does not reach the delegate. */
+/* Wait for peers and their words, for at most this time, or until `also` (-1: none) can be read. Call it ten times a
+ * second, so that unauthenticated peers keep their deadlines. liveness->asked: one of the peers does not reach the
+ * delegate. */
 void mpiox_liveness_step(mpiox_liveness *liveness, int also, int milliseconds);
-/* The pages are in the file (whole), or some cannot be written: tell those who have asked, and who will ask. */
+/* The pages are in the file (whole), or some cannot be written: answer present and later queries with that. */
 void mpiox_liveness_answer(mpiox_liveness *liveness, bool whole);
 void mpiox_liveness_close(mpiox_liveness *liveness);
 
@@ -44,7 +45,8 @@ void mpiox_liveness_close(mpiox_liveness *liveness);
 
 /* A descriptor in *fd. Blocking, `seconds` at most. 0 or MPIOX_E_IO. */
 int mpiox_liveness_connect(const mpiox_rendezvous_address *address, double seconds, int *fd, mpiox_error *error);
-/* Ask, and wait for the answer. False: pages could not be written, or who answers is gone, too. Blocking. */
+/* Send a query, and wait for the answer. False: pages could not be written, or the answering side is gone, too.
+ * Blocking. */
 bool mpiox_liveness_ask(int fd);
 
 #endif

@@ -1,4 +1,4 @@
-/* mpiox_process_orders.h - what a delegate is told before it starts. */
+/* mpiox_process_orders.h - the orders that a delegate gets before it starts. */
 #ifndef MPIOX_PROCESS_ORDERS_H
 #define MPIOX_PROCESS_ORDERS_H
 
@@ -6,7 +6,7 @@
 #include "mpiox_process_launcher_id.h"
 #include "mpiox_server.h"
 
-/* What a delegate needs to know to start. Plain data: it travels over MPI and through pipes. */
+/* The orders for a delegate. Plain data: it travels over MPI and through pipes. */
 typedef struct mpiox_process_orders {
     mpiox_server_options server; /* .delegate is the delegate's own index */
     int32_t node;

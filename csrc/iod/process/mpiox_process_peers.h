@@ -19,7 +19,7 @@ typedef struct mpiox_process_peers mpiox_process_peers;
 
 /* Of so many delegates none is known yet. NULL: no memory. */
 mpiox_process_peers *mpiox_process_peers_new(int32_t delegates);
-/* Both as mpiox_server_peers has them. MPIOX_OP_PEER: returns the answer's result. One that is known already stays. */
+/* See mpiox_server_peers. MPIOX_OP_PEER: returns the answer's result. A peer that is known already stays. */
 int mpiox_process_peers_name(void *peers, const mpiox_slot *slot);
 /* For how many seconds has it been gone? 0: it is there, or is not known to be gone. NULL-safe. */
 double mpiox_process_peers_gone_s(void *peers, int32_t delegate);

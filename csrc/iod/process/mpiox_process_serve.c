@@ -138,7 +138,7 @@ static int report_lost(const mpiox_server_lost *lost, int count)
     for (; named < count && is_of_the_same(lost, &lost[named]); named++) {
         const size_t used = strlen(text);
 
-        if (used > sizeof text - RANGE_BYTES) /* the next line goes on */
+        if (used > sizeof text - RANGE_BYTES) /* the next line continues */
             break;
 
         more += lost[named].more;

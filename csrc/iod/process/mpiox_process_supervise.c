@@ -25,11 +25,11 @@
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
 
-static const double orders_s = 60;   /* so long a supervisor waits for its orders */
+static const double orders_s = 60;   /* limit on a supervisor's wait for its orders */
 static const double verdict_s = 600; /* and for the verdict, should its parent hang */
-static const double stopping_s = 10; /* a delegate that is to end is killed after so long */
+static const double stopping_s = 10; /* a delegate that has not ended by then is killed */
 
-/* What the parent had open, the launcher's pipes for one, must not stay open here, /proc or not. */
+/* The parent's open descriptors, such as the launcher's pipes, must not stay open here, with or without /proc. */
 static void close_others(void)
 {
 #ifdef SYS_close_range
@@ -88,8 +88,8 @@ typedef struct server_process {
     int socket; /* to the supervisor */
 } server_process;
 
-/* What the supervisor says. 'G': everybody has attached. 'S', and the end of the stream before the first word: end.
- * Without its supervisor a delegate goes on. */
+/* The supervisor's words. 'G': all clients have attached. 'S', and the end of the stream before the first word: end. A
+ * delegate continues without its supervisor. */
 static void *obey(void *context)
 {
     server_process *s = context;
@@ -141,10 +141,10 @@ typedef struct supervisor {
     mpiox_liveness liveness;
     char folder[sizeof((mpiox_server_options){0}).cache_dirs];
     int32_t closed;                        /* in use of files[] */
-    char (*files)[MPIOX_CACHE_PATH_BYTES]; /* of a cache on a disk: closed, and not written when last looked at */
+    char (*files)[MPIOX_CACHE_PATH_BYTES]; /* of a cache on a disk: closed, and not written at the last check */
 } supervisor;
 
-/* When the cache cannot be read any more, it does not say what was in it. */
+/* A cache that cannot be read any more does not show its dirty bytes. */
 static void remember_files(supervisor *k)
 {
     const int32_t both = MPIOX_FILE_DRAINING | MPIOX_FILE_REPLICA;
@@ -206,7 +206,8 @@ static void map_memory(supervisor *k)
     }
 }
 
-/* False: what it held is not all in the files. Clients that ask meanwhile, and whoever else has connected, wait. */
+/* False: some of its bytes are not in the files. Clients that send a query meanwhile, and other new connections, wait.
+ */
 static bool rescue(supervisor *k, int status)
 {
     bool whole = false, first = false;
@@ -240,7 +241,7 @@ static void answer_clients(supervisor *k)
         mpiox_liveness_step(&k->liveness, -1, STEP_MS);
 }
 
-/* What the delegate says of itself, with what the supervisor adds. */
+/* The delegate's announcement, with the supervisor's additions. */
 static void announce(supervisor *k, const mpiox_process_orders *orders)
 {
     mpiox_announcement *announced = &k->announced;
@@ -292,7 +293,8 @@ static int supervise(supervisor *k, const mpiox_process_orders *orders)
         whole = WEXITSTATUS(status) == EXIT_FINE && (k->segment.base == NULL || !mpiox_cache_has_errors(&k->cache));
     else
         whole = rescue(k, status);
-    if (whole && (!WIFEXITED(status) || k->liveness.asked)) /* else its end says enough, also to who keeps copies */
+    /* else its end is answer enough, also for delegates with copies */
+    if (whole && (!WIFEXITED(status) || k->liveness.asked))
         answer_clients(k);
     mpiox_liveness_close(&k->liveness);
     return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FINE;

@@ -12,8 +12,8 @@
 #ifndef MPIOX_PROCESS_SUPERVISE_H
 #define MPIOX_PROCESS_SUPERVISE_H
 
-/* What `mpiio-ext-delegate serve` does: orders come and the announcement goes over descriptor MPIOX_PROCESS_SOCKET.
- * Returns the exit status. */
+/* Carry out `mpiio-ext-delegate serve`: orders and announcement go over descriptor MPIOX_PROCESS_SOCKET. Returns the
+ * exit status. */
 int mpiox_process_supervise(void);
 
 #endif

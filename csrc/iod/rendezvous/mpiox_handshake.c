@@ -10,7 +10,7 @@
 
 enum { CONNECTOR = 0, LISTENER = 1, LABEL_BYTES = 24 };
 
-/* Of what is hashed: nothing made for one purpose serves another. Zeros follow. */
+/* Prefixes of the hashed text: a hash for one purpose serves no other. Zeros follow. */
 static const char labels[][LABEL_BYTES] = {"mpiio_ext 1 connector", "mpiio_ext 1 listener"};
 static const char label_key[LABEL_BYTES] = "mpiio_ext 1 proofs", label_session[LABEL_BYTES] = "mpiio_ext 1 session",
                   label_seal[LABEL_BYTES] = "mpiio_ext 1 seal", label_secret[LABEL_BYTES] = "mpiio_ext 1 secret";

@@ -9,10 +9,10 @@
  *            the purpose, the address and port that the connector called, both nonces, and (the connector's) its token.
  *            The key is derived from the secret.
  * Guarantee. The secret is in no message. The connector sends only a nonce and its purpose before the listener has
- *            proven itself. A recorded message fits no other connection, nor the other direction, nor another purpose.
- *            One that is relayed from another address does not fit either. Proofs are compared in constant time. What
- *            follows on the connection is neither encrypted nor authenticated; only openings
- *            of files carry a seal, by a key of the session (docs/explanation/security.md).
+ *            proven itself. A recorded message fits no other connection, nor the other direction, nor another purpose,
+ *            and a message that is relayed from another address does not fit either. Proofs are compared in constant
+ *            time. Later bytes of the connection are neither encrypted nor authenticated; only openings of files carry
+ *            a seal, by a key of the session (docs/explanation/security.md).
  * Source.    Mutual authentication by keyed hashes, ISO/IEC 9798-4, section 6.2; BLAKE2: RFC 7693.
  *
  * Nothing here sends or receives. Local; each function may be called by any thread.
@@ -34,17 +34,17 @@ enum {
     MPIOX_HANDSHAKE_ANSWER = 40     /* of the connector's second one */
 };
 
-/* What a connection is for; a listener admits one or more of them. */
+/* The purpose of a connection; a listener admits one or more purposes. */
 enum mpiox_purpose {
     MPIOX_PURPOSE_DATA = 1,      /* a client's requests to a delegate: mpiox_link.h */
-    MPIOX_PURPOSE_HEARTBEAT = 2, /* of that client; token: which connection of data it stands for */
+    MPIOX_PURPOSE_HEARTBEAT = 2, /* of that client; token: its connection for data */
     MPIOX_PURPOSE_LIVENESS = 4,  /* a client asks what became of a delegate: mpiox_process_liveness.h */
     MPIOX_PURPOSE_CALL = 8       /* a spawned process calls rank 0; token: its number: mpiox_service_call.h */
 };
 
 typedef struct mpiox_handshake {
     uint8_t key[MPIOX_HANDSHAKE_KEY]; /* of the secret */
-    uint16_t purpose;                 /* the connector's; at the listener 0 until the hello has said it */
+    uint16_t purpose;                 /* the connector's; at the listener 0 until the hello has arrived */
     uint8_t end[18];                  /* address (IPv4: mapped) and port of the listener */
     uint8_t nonces[2][32];
 } mpiox_handshake;

@@ -155,7 +155,7 @@ static bool advance(attempts *a, int index)
 
 /* ---- all of them ------------------------------------------------------------------------------------------------- */
 
-/* The first attempt that proves itself; -1: none did. One who says nothing for ever keeps nobody from calling again the
+/* The first attempt that proves itself; -1: none did. A listener that never answers does not prevent another call of
  * one that has hung up. */
 static int race(attempts *a, double deadline)
 {
@@ -185,7 +185,7 @@ static int race(attempts *a, double deadline)
     }
 }
 
-/* What the listener says when it has admitted us. 0 or an errno; ECONNRESET: it has hung up. */
+/* Receive the listener's welcome after admission. 0 or an errno; ECONNRESET: it has hung up. */
 static int receive_welcome(int fd, mpiox_rendezvous_wish *wish, double deadline)
 {
     size_t filled = 0;

@@ -86,8 +86,7 @@ static int challenge(mpiox_rendezvous *a, peer *p)
     return MPIOX_OK;
 }
 
-/* What has arrived of a peer. True: it is one of ours and in *out; false: not yet, or it has been
- * dropped. */
+/* Process a peer's bytes. True: it is admitted and in *out; false: not yet, or it was dropped. */
 static bool receive(mpiox_rendezvous *a, peer *p, mpiox_rendezvous_peer *out)
 {
     for (;;) {
@@ -188,7 +187,7 @@ static void accept_some(mpiox_rendezvous *a)
             continue;
         if (fd < 0) {
             if (code != EAGAIN && code != EWOULDBLOCK && a->paused < now)
-                a->paused = now + pause_s; /* what comes back at once must not be tried at once */
+                a->paused = now + pause_s; /* an error that returns at once must not be retried at once */
             return;
         }
         if (p != NULL)

@@ -1,10 +1,10 @@
 /*
  * mpiox_rendezvous_socket.c - the listening socket, the addresses by which other hosts reach it, options of sockets.
  *
- * All interfaces that are up are offered, fast ones first: only an attempt shows which of them leads to a host. But not
- * the loopback, and not networks of containers and virtual machines, whose addresses exist on every host: bridges
- * (other than those with a network card, bond or VLAN in them) and interfaces with such names. Interfaces that are
- * named are offered in any case, and no others.
+ * All interfaces that are up are offered, fast ones first: only an attempt shows which of them leads to a host. The
+ * loopback is not offered, nor are networks of containers and virtual machines, whose addresses exist on every host:
+ * bridges (other than those with a network card, bond or VLAN in them) and interfaces with such names. If the user
+ * names interfaces, those are offered, and no others.
  */
 #include "mpiox_rendezvous.h"
 
@@ -30,7 +30,7 @@ typedef union any_address {
 
 /* ---- the addresses of this host ---------------------------------------------------------------------------------- */
 
-/* Mbit/s as the driver says, or 0. */
+/* Mbit/s by the driver, or 0. */
 static long speed_of(const char *interface)
 {
     char path[128];
@@ -105,7 +105,7 @@ static bool is_named(const char *list, const char *interface)
 bool mpiox_rendezvous_has_interface(const char *list)
 {
     struct if_nameindex *all = if_nameindex();
-    bool found = all == NULL; /* nobody knows */
+    bool found = all == NULL; /* not known */
 
     for (size_t k = 0; all != NULL && all[k].if_name != NULL && !found; k++)
         found = is_named(list, all[k].if_name);
@@ -230,7 +230,7 @@ int mpiox_rendezvous_bind(const mpiox_rendezvous_place *place, int *fd, mpiox_re
 
 static void set_option(int fd, int level, int name, int value)
 {
-    setsockopt(fd, level, name, &value, sizeof value); /* each of them is an improvement only */
+    setsockopt(fd, level, name, &value, sizeof value); /* each option is only an improvement */
 }
 
 bool mpiox_rendezvous_set_blocking(int fd)

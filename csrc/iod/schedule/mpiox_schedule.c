@@ -1,12 +1,13 @@
 /*
- * mpiox_schedule.c - the queue: what all policies have in common.
+ * mpiox_schedule.c - the queue: the common part of all policies.
  *
- * Algorithm.  A request that overlaps an older one, one of them writing, is kept from the policy until that is done:
- *             what a policy sees has no order that must be kept. It names the next request; the queue adds what
- *             continues it in the file, forwards and then backwards, as far as the policy and the limits of a batch
- *             allow. When the oldest request has waited for the patience, it is served when the policy serves nothing,
- *             and after every seven batches of the policy: not before all others, since under a load that keeps the
- *             queue longer than the patience every request is overdue, and each policy would serve in order of arrival.
+ * Algorithm. If a request overlaps an older one, and one of them writes, the policy does not see it until the older one
+ *            is done: the requests that a policy sees have no order to preserve. The policy names the next request. The
+ *            queue adds requests that continue it in the file, forwards and then backwards, as far as the policy and
+ *            the limits of a batch allow. If the oldest request has waited for the patience, it is served when the
+ *            policy serves nothing, and after every seven batches of the policy. It is not served before all others:
+ *            under a load that keeps the queue longer than the patience every request is overdue, and each policy would
+ *            serve in order of arrival.
  */
 #include "mpiox_schedule.h"
 
@@ -296,7 +297,7 @@ int32_t mpiox_schedule_next(mpiox_schedule *schedule, int64_t now, bool hurry, u
     return batch.count;
 }
 
-/* ---- looking ----------------------------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 const mpiox_schedule_request *mpiox_schedule_get(const mpiox_schedule *schedule, uint32_t id)
 {

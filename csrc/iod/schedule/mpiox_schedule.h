@@ -1,13 +1,13 @@
 /*
- * mpiox_schedule.h - in which order requests that wait for the file system are served.
+ * mpiox_schedule.h - the order in which requests to the file system are served.
  *
- * Problem.    Requests of many clients wait for one file system. Which is served next decides how large the requests
- *             are that reach it, how long each client waits, and which share of the file system it gets.
- * Form.       A queue of requests (file, byte range, direction, flow, target, time of arrival) with interchangeable
- *             policies behind one vtable. mpiox_schedule_next() takes out a batch: one request, and those that continue
- *             it in the file, so that the caller makes one request of them.
+ * Problem. Requests of many clients wait for one file system. The choice of the next one decides how large the requests
+ *          are that reach it, how long each client waits, and what share of the file system it gets.
+ * Form.    A queue of requests (file, byte range, direction, flow, target, time of arrival) with interchangeable
+ *          policies behind one vtable. mpiox_schedule_next() takes out a batch: one request, and those that continue it
+ *          in the file, so that the caller makes one request of them.
  *
- *   mpiox_schedule.c         the queue: what all policies have in common
+ *   mpiox_schedule.c         the queue: the common part of all policies
  *   mpiox_schedule_tree.c    requests by their place in the file: overlaps, neighbours
  *   mpiox_schedule_lane.c    requests that a policy keeps together: of a file, a flow, a target
  *   mpiox_schedule_POLICY.c  for each POLICY of mpiox_schedule_policies.h one file, with its source
@@ -28,7 +28,7 @@
 #include "mpiox_error.h"
 #include "mpiox_schedule_request.h"
 
-/* Name and source of a policy, NULL when there is none of that number. */
+/* Name and source of a policy, NULL if no policy has that number. */
 const char *mpiox_schedule_policy_name(int index);
 const char *mpiox_schedule_policy_source(int index);
 

@@ -1,19 +1,19 @@
 /*
  * mpiox_schedule_aioli.c - aIOLi: turns of files, in file order, with quanta that follow their use.
  *
- * Problem.    Interleaved streams of several files break each other's sequences, and requests of one stream come out of
- *             order.
- * Algorithm.  Files (reads and writes apart) have turns. In a turn the requests of the file are served in file order
- *             until its quantum is used up or the next one does not fit. The next turn is that of the file whose first
- *             request, in file order, has waited longest, if its own quantum, which doubles with each look, is its size
- *             or more. A turn that has used three quarters of its quantum or more, and left requests, doubles it; one
- *             that has used less halves it, between the quantum of the options and the size of a batch. When a file's
- *             first request lies behind the place where its last batch ended, by no more than a quantum, those between
- *             are likely to be on their way: the file waits for them, once for each such request, while others have
- *             their turns.
- * Source.     A. Lebre, G. Huard, Y. Denneulin and P. Sowa, "I/O Scheduling Service for Multi-Application Clusters",
- *             IEEE Cluster 2006; in AGIOS: F. Boito et al., 2016, which does not wait for a turn's last request to be
- *             done, nor does this. AGIOS grows a quantum only when one request was larger than it.
+ * Problem.   Interleaved streams of several files break each other's sequences, and requests of one stream arrive out
+ *            of order.
+ * Algorithm. Files (reads and writes apart) have turns. In a turn the requests of the file are served in file order
+ *            until its quantum is used up or the next one does not fit. The next turn goes to the file whose first
+ *            request, in file order, has waited longest, if the request's own quantum, which doubles with each visit,
+ *            is at least its size. A turn that has used three quarters of its quantum or more, and left requests,
+ *            doubles it; a turn that has used less halves it, between the quantum of the options and the size of a
+ *            batch. If a file's first request lies behind the end of its last batch, by no more than a quantum, the
+ *            requests between are likely to be on their way: the file waits for them, once for each such request, while
+ *            others have their turns.
+ * Source.    A. Lebre, G. Huard, Y. Denneulin and P. Sowa, "I/O Scheduling Service for Multi-Application Clusters",
+ *            IEEE Cluster 2006; in AGIOS: F. Boito et al., 2016, which does not wait for the end of a turn's last
+ *            request, nor does this. AGIOS grows a quantum only when one request was larger than it.
  */
 #include "mpiox_schedule_lane.h"
 #include "mpiox_schedule_policies.h"
@@ -49,7 +49,7 @@ static bool is_ahead(const mpiox_schedule *schedule, const mpiox_schedule_lane *
            head->what.offset - lane->end <= lane->quantum && lane->waited_for != head->number + 1;
 }
 
-/* The next request of the turn, if it fits into what is left of it; NONE. */
+/* The next request of the turn, if it fits into the rest of the quantum; NONE. */
 static uint32_t go_on(mpiox_schedule *schedule, const mpiox_schedule_lane *lane, bool hurry)
 {
     if (lane->used == 0 || lane->used >= lane->quantum || lane->ready.count == 0)
@@ -62,7 +62,7 @@ static uint32_t go_on(mpiox_schedule *schedule, const mpiox_schedule_lane *lane,
     return head;
 }
 
-/* A look at a file: its first request, if it may be served now. *ineligible: it is too large for its quantum so far. */
+/* Visit a file: its first request, if it may be served now. *ineligible: it is too large for its quantum so far. */
 static uint32_t look(mpiox_schedule *schedule, mpiox_schedule_lane *lane, int64_t now, bool hurry, bool *ineligible)
 {
     const uint32_t head = mpiox_schedule_lane_lowest(schedule, lane);
@@ -80,7 +80,7 @@ static uint32_t look(mpiox_schedule *schedule, mpiox_schedule_lane *lane, int64_
     return head;
 }
 
-/* One look at every file that does not wait. */
+/* Visit every file that does not wait once. */
 static uint32_t look_round(mpiox_schedule *schedule, int64_t now, bool hurry, int64_t *until, bool *ineligible)
 {
     uint32_t best = none;

@@ -10,7 +10,7 @@
 
 #include "mpiox_schedule_state.h"
 
-/* The quantum that a READY request has reached; 0: its lane has not been looked at since it came. */
+/* The quantum that a READY request has reached; 0: its lane has not been visited since its arrival. */
 static inline int64_t mpiox_schedule_eligible_quantum(const mpiox_schedule *schedule, const mpiox_schedule_entry *entry)
 {
     const uint64_t looks = schedule->lanes[entry->lane].passes - entry->passes;

@@ -1,10 +1,10 @@
 /*
  * mpiox_schedule_fifo.c - first in, first out.
  *
- * Algorithm.  The request that has waited longest. The next ones join it as long as each is the one that has waited
- *             longest then and continues the batch: that changes no order.
- * Source.     The request schedulers of I/O nodes begin with it: K. Ohta, D. Kimpe, J. Cope, K. Iskra, R. Ross and Y.
- *             Ishikawa, "Optimization Techniques at the I/O Forwarding Layer", IEEE Cluster 2010.
+ * Algorithm. The request that has waited longest is next. Each following one joins it as long as it is then the one
+ *            that has waited longest, and continues the batch: that changes no order.
+ * Source.    The request schedulers of I/O nodes begin with it: K. Ohta, D. Kimpe, J. Cope, K. Iskra, R. Ross and Y.
+ *            Ishikawa, "Optimization Techniques at the I/O Forwarding Layer", IEEE Cluster 2010.
  */
 #include "mpiox_schedule_policies.h"
 

@@ -1,13 +1,13 @@
 /*
  * mpiox_schedule_hbrr.c - handle-based round robin.
  *
- * Problem.    Requests of many files that come mixed shall reach the file system sorted and merged file by file, and no
- *             file shall keep the others from being served.
- * Algorithm.  Files take turns, reads and writes apart. In a turn requests of the file are served in file order, merged
- *             where they touch, until the quantum is used up or none is left. The first request of a turn is served
- *             even if it is larger than the quantum. The file that came first has the first turn.
- * Source.     HBRR of IOFSL: K. Ohta, D. Kimpe, J. Cope, K. Iskra, R. Ross and Y. Ishikawa, "Optimization Techniques at
- *             the I/O Forwarding Layer", IEEE Cluster 2010. The quantum there is a number of requests, here of bytes.
+ * Problem.   Mixed requests of many files should reach the file system sorted and merged file by file, and no file
+ *            should starve the others.
+ * Algorithm. Files take turns, reads and writes apart. In a turn requests of the file are served in file order, merged
+ *            if they touch, until the quantum is used up or none is left. The first request of a turn is served even if
+ *            it is larger than the quantum. The file whose request arrived first has the first turn.
+ * Source.    HBRR of IOFSL: K. Ohta, D. Kimpe, J. Cope, K. Iskra, R. Ross and Y. Ishikawa, "Optimization Techniques at
+ *            the I/O Forwarding Layer", IEEE Cluster 2010. The quantum there is a number of requests, here of bytes.
  */
 #include "mpiox_schedule_lane.h"
 #include "mpiox_schedule_policies.h"

@@ -1,9 +1,9 @@
 /*
  * mpiox_schedule_lane.c - READY requests in order of arrival: all of them, and those of each lane.
  *
- * Problem.    A policy chooses among files, flows or targets. Their number is not known, and comes and goes.
- * Algorithm.  Lanes in order of their first request, found by a hash table. When there are too many, one that is empty
- *             is taken for a new key; if there is none, keys share a lane, so that the choice is coarser, and no more.
+ * Problem.   A policy chooses among files, flows or targets. Their number is unknown, and changes.
+ * Algorithm. Lanes in order of their first request, found by a hash table. If there are too many, a new key gets an
+ *            empty lane; if no lane is empty, keys share one, which only makes the choice coarser.
  */
 #include "mpiox_schedule_lane.h"
 

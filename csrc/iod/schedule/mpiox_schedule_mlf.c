@@ -1,16 +1,16 @@
 /*
  * mpiox_schedule_mlf.c - multilevel feedback.
  *
- * Problem.    Small requests shall not wait behind large ones, large ones shall not starve, files shall take turns.
- * Algorithm.  Files take turns, reads and writes apart. With each turn the quantum of every request of the file
- *             doubles; the first one in file order whose quantum is its size or more is served, merged with those that
- *             continue it up to that quantum. So nothing larger than the quantum is served, in one piece or in many,
- *             before the first request of it has waited for the turns that its size takes.
- * Source.     MLF of aIOLi, which is that of CPU scheduling over files: A. Lebre, G. Huard, Y. Denneulin and P. Sowa,
- *             "I/O Scheduling Service for Multi-Application Clusters", IEEE Cluster 2006; in AGIOS: F. Boito et al.,
- *             2016. AGIOS sees to a file's reads first and takes its writes when no read is ready; here they take
- *             turns. AGIOS also waits for requests that it predicts and misses; that is not done here, nor is anything
- *             predicted: what has not come when the file has its turn is served in a later one.
+ * Problem.   Small requests should not wait behind large ones, large ones should not starve, files should take turns.
+ * Algorithm. Files take turns, reads and writes apart. With each turn the quantum of every request of the file doubles.
+ *            The first request in file order whose quantum is at least its size is served, merged with those that
+ *            continue it up to that quantum. So no request larger than the quantum is served, in one piece or in many,
+ *            before the first one of it has waited for the turns that its size takes.
+ * Source.    MLF of aIOLi, which applies that of CPU scheduling to files: A. Lebre, G. Huard, Y. Denneulin and P. Sowa,
+ *            "I/O Scheduling Service for Multi-Application Clusters", IEEE Cluster 2006; in AGIOS: F. Boito et al.,
+ *            2016. AGIOS serves a file's reads first and its writes when no read is ready; here they take turns. AGIOS
+ *            also predicts requests and waits for them; this policy does not: a request that arrives after its file's
+ *            turn is served in a later one.
  */
 #include "mpiox_schedule_lane.h"
 #include "mpiox_schedule_policies.h"

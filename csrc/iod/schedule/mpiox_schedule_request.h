@@ -17,16 +17,16 @@ typedef struct mpiox_schedule_options {
     int64_t capacity;        /* requests that wait or are being served, at most: 1 .. 2^30 */
     int64_t quantum;         /* bytes that a file or flow is served before another has its turn; > 0 */
     int64_t window_ns;       /* twins: time in which one target is served; aioli: time to wait for missing requests */
-    int64_t patience_ns;     /* a request that has waited so long is overdue, see mpiox_schedule.h; 0: never */
+    int64_t patience_ns;     /* the wait after which a request is overdue, see mpiox_schedule.h; 0: never */
     int64_t batch_bytes;     /* of a batch of several requests, at most; > 0 */
     int32_t batch_requests;  /* the same in requests; >= 1 */
     int32_t first_target;    /* twins: at which target to begin: not the same in all delegates */
-    int64_t clock_offset_ns; /* twins: what to add to a time to get one that is the same for all delegates; >= 0 */
+    int64_t clock_offset_ns; /* twins: the difference from a time to one that is the same for all delegates; >= 0 */
 } mpiox_schedule_options;
 
 typedef struct mpiox_schedule_request {
     int64_t file, offset, length; /* length > 0 */
-    int64_t flow;                 /* who is charged: wfq */
+    int64_t flow;                 /* the flow that is charged: wfq */
     int32_t weight;               /* of the flow, >= 1: wfq */
     int32_t target;               /* that has the bytes; -1: not known: twins */
     bool write;

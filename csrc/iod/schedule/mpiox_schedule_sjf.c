@@ -1,12 +1,13 @@
 /*
  * mpiox_schedule_sjf.c - shortest job first.
  *
- * Problem.    A job that wants little waits behind one that wants much.
- * Algorithm.  What waits of a file in one direction is a job. The next request is the first, in file order, of the job
- *             with the fewest bytes; of equal ones, that whose oldest request has waited longest. It is asked anew
- *             after each batch, so that a job that grows loses its place. Large jobs starve but for the patience.
- * Source.     SJF of AGIOS: F. Boito, R. Kassick, P. Navaux and Y. Denneulin, "Automatic I/O scheduling algorithm
- *             selection for parallel file systems", Concurrency and Computation: Practice and Experience 28 (8), 2016.
+ * Problem.   A job with few bytes waits behind one with many.
+ * Algorithm. A job is all waiting requests of a file in one direction. The next request is the first, in file order, of
+ *            the job with the fewest bytes; of equal jobs, of the one whose oldest request has waited longest. The job
+ *            is chosen anew after each batch, so that a job that grows loses its place. Large jobs starve but for the
+ *            patience.
+ * Source.    SJF of AGIOS: F. Boito, R. Kassick, P. Navaux and Y. Denneulin, "Automatic I/O scheduling algorithm
+ *            selection for parallel file systems", Concurrency and Computation: Practice and Experience 28 (8), 2016.
  */
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
 /*
- * mpiox_schedule_state.h - what the files of the request queue share. Private to csrc/iod/schedule.
+ * mpiox_schedule_state.h - the state that the files of the request queue share. Private to csrc/iod/schedule.
  *
- * A request is READY (a policy may take it), HELD (an older request that it overlaps is not done: no policy sees it) or
- * ACTIVE (being served). All three are in the tree; only READY ones are in lists: that of all, and that of their lane,
- * both in order of arrival. What belongs together for a policy is a lane.
+ * A request is READY (a policy may choose it), HELD (an older request that it overlaps is not done: no policy sees it)
+ * or ACTIVE (being served). All three are in the tree. Only READY ones are in two lists, that of all and that of their
+ * lane, both in order of arrival. A lane contains the requests that a policy keeps together.
  */
 #ifndef MPIOX_SCHEDULE_STATE_H
 #define MPIOX_SCHEDULE_STATE_H
@@ -50,7 +50,7 @@ typedef struct mpiox_schedule_lane {
     int64_t end;         /* aioli: where the last batch ended; -1: there was none */
     int64_t wait_until;  /* aioli: ns */
     uint64_t waited_for; /* aioli: number + 1 of the request with which it waited last; 0: none */
-    uint64_t passes;     /* mlf, aioli: how often it was looked at */
+    uint64_t passes;     /* mlf, aioli: number of visits */
     double finish;       /* wfq: of its last request */
 } mpiox_schedule_lane;
 
@@ -90,7 +90,7 @@ struct mpiox_schedule {
     mpiox_schedule_lane lanes[MPIOX_SCHEDULE_LANES];
     int32_t lane_of[2 * MPIOX_SCHEDULE_LANES]; /* by hash of the key: index + 1; 0: none */
     int32_t lane_count;
-    bool lanes_changed;                         /* since the policy looked: twins */
+    bool lanes_changed;                         /* since the last call of the policy: twins */
     int32_t turn;                               /* aioli, hbrr, mlf: lane whose turn it is, or was last */
     int32_t since_overdue;                      /* batches since an overdue request was served */
     int64_t allowance;                          /* bytes of the batch that is being made */

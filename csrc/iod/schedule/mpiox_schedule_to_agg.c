@@ -1,10 +1,11 @@
 /*
  * mpiox_schedule_to_agg.c - time order with aggregation.
  *
- * Algorithm.  The request that has waited longest, and with it whatever continues it in the file, however new that is.
- * Source.     TO-agg of the scheduling library AGIOS: F. Boito, R. Kassick, P. Navaux and Y. Denneulin, "Automatic I/O
- *             scheduling algorithm selection for parallel file systems", Concurrency and Computation: Practice and
- *             Experience 28 (8), 2016. There at most 16 requests are aggregated, here as many as a batch may hold.
+ * Algorithm. The request that has waited longest is next, together with all requests that continue it in the file,
+ *            however new these are.
+ * Source.    TO-agg of the scheduling library AGIOS: F. Boito, R. Kassick, P. Navaux and Y. Denneulin, "Automatic I/O
+ *            scheduling algorithm selection for parallel file systems", Concurrency and Computation: Practice and
+ *            Experience 28 (8), 2016. There at most 16 requests are aggregated, here as many as a batch may have.
  */
 #include "mpiox_schedule_policies.h"
 

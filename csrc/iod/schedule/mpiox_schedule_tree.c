@@ -1,12 +1,12 @@
 /*
  * mpiox_schedule_tree.c - requests by their place: file, direction, offset.
  *
- * Problem.    Which requests overlap this one, which continue it, which is the first of a file: for thousands of
+ * Problem.    Find the requests that overlap or continue a given one, and the first one of a file, among thousands of
  *             requests.
- * Algorithm.  A treap (mpiox_treap.h) ordered by (file, direction, offset, number). Each node knows how many READY
- *             requests are below it, so that those that are not are skipped at once, and which request below it reaches
- *             furthest, in the order (file, direction, end): an interval tree over all streams at once.
- * Guarantees. Logarithmic time, expected, and the number of overlaps that are found.
+ * Algorithm.  A treap (mpiox_treap.h) ordered by (file, direction, offset, number). Each node counts the READY requests
+ *             below it, so that a search skips the others at once, and knows which request below it reaches furthest,
+ *             in the order (file, direction, end): an interval tree over all streams at once.
+ * Guarantees. Logarithmic time, expected, plus the number of overlaps that are found.
  * Source.     T. Cormen et al., "Introduction to Algorithms", chapter on augmenting data structures (interval trees).
  */
 #include "mpiox_schedule_tree.h"
@@ -59,7 +59,7 @@ static uint32_t further(const mpiox_schedule *schedule, uint32_t one, uint32_t o
     return reaches(&schedule->entries[other], at->what.file, at->what.write, mpiox_entry_end(at)) ? other : one;
 }
 
-/* What a node knows of its subtree. */
+/* A node's facts about its subtree. */
 static void renew(void *owner, uint32_t node)
 {
     mpiox_schedule *schedule = owner;

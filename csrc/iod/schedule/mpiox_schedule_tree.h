@@ -19,10 +19,10 @@ uint32_t mpiox_schedule_tree_next(const mpiox_schedule *schedule, uint32_t entry
 uint32_t mpiox_schedule_tree_after(const mpiox_schedule *schedule, uint32_t entry);
 uint32_t mpiox_schedule_tree_before(const mpiox_schedule *schedule, uint32_t entry);
 
-/* Is there an older request than this one that it overlaps, and of which one writes? */
+/* Is there an older request that this one overlaps, and does one of the two write? */
 bool mpiox_schedule_tree_is_blocked(const mpiox_schedule *schedule, uint32_t entry);
-/* Call `found` with each HELD request that overlaps the range and must wait for such a one: any if it writes, otherwise
- * those that write. It may change the state, and no more. */
+/* Call `found` with each HELD request that overlaps the range and must wait for such a request: any if it writes,
+ * otherwise those that write. `found` may change the state only. */
 void mpiox_schedule_tree_held(mpiox_schedule *schedule, const mpiox_schedule_request *range,
                               void (*found)(mpiox_schedule *schedule, uint32_t entry));
 

@@ -4,15 +4,15 @@
  * Problem.    When all delegates access all targets at any time, each target meets all of them at once.
  * Algorithm.  Time is cut into windows, at the same moments for all delegates whose clocks agree. In window w delegate
  *             d serves only requests to target number (d + w) mod s of the s targets that it has met, numbered by
- *             rising ID; in order of arrival, merged where they touch. When none waits for that target, nothing is
- *             served until the window ends. A target that is met for the first time gets its turns from the next window
- *             on, so that no turn changes within a window. With `hurry` a window without requests is passed over.
- *             Windows of no length: in order of arrival.
+ *             rising ID; in order of arrival, merged if they touch. If no request waits for that target, none is served
+ *             until the window ends. A target that is met for the first time gets its turns from the next window on, so
+ *             that no turn changes within a window. With `hurry` a window without requests is skipped. With windows of
+ *             no length requests are served in order of arrival.
  * Guarantees. Delegates that have met the same targets, no more delegates than targets, are at different targets at any
- *             time, but for batches that last longer than their window, overdue requests and `hurry`. A delegate that
- *             meets only one target never waits. A target that was met keeps its turns.
+ *             time, except for batches that last longer than their window, overdue requests and `hurry`. A delegate
+ *             that meets only one target never waits. A target that was met keeps its turns.
  * Source.     J. Bez, F. Boito, L. Schnorr, P. Navaux and J.-F. Mehaut, "TWINS: Server Access Coordination in the I/O
- *             Forwarding Layer", Euromicro PDP 2017. There the targets are given; here they are found, since a delegate
+ *             Forwarding Layer", Euromicro PDP 2017. There the targets are given. Here a delegate finds them, since it
  *             may own pages on some targets of a file only, and would wait for the others in vain.
  */
 #include <stddef.h>
@@ -39,7 +39,7 @@ static int64_t divide_down(int64_t value, int64_t by)
     return value / by - (value % by < 0 ? 1 : 0);
 }
 
-/* The requests of the target whose turn it is, or in a hurry of the next one that has any; NULL: there are none. */
+/* The requests of the target whose turn it is, or with `hurry` of the next one that has any; NULL: there are none. */
 static const mpiox_entry_chain *find_turn(const mpiox_schedule *schedule, bool hurry)
 {
     const int64_t position = schedule->options.first_target + schedule->window;

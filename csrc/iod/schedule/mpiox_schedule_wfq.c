@@ -1,17 +1,18 @@
 /*
  * mpiox_schedule_wfq.c - weighted fair queueing.
  *
- * Problem.    Flows shall get shares of the file system by their weights, whatever their requests, and the others get
- *             what one does not use.
- * Algorithm.  Self-clocked fair queueing: a request gets the virtual time at which it would be finished, length /
- *             weight behind that of its flow's last one, or behind that of the request that was chosen last, if the
- *             flow had nothing that waited. The least of the flows' oldest requests is next. It is merged with others
- *             of its flow up to the quantum; that does not move the clock, which a flow with requests waiting would
- *             lose by.
- * Guarantees. Of two flows that always have requests waiting, the bytes served, each divided by the flow's weight,
+ * Problem.    Flows should get shares of the file system by their weights, whatever their requests, and the share that
+ *             one flow does not use should go to the others.
+ * Algorithm.  Self-clocked fair queueing: a request gets the virtual time at which it would be finished. That is length
+ *             / weight behind the time of its flow's last request, or behind that of the last chosen request, if the
+ *             flow had no waiting one. The flow whose oldest request has the least time is next. Its request is merged
+ *             with others of its flow up to the quantum; these do not advance the clock, by which a flow with waiting
+ *             requests would lose.
+ * Guarantees. For two flows that always have waiting requests, the bytes served, each divided by the flow's weight,
  *             differ in any interval by no more than the sum of one largest batch of each, divided likewise. So a
- *             request waits at most for what is before it in its own flow and, of each other flow, as many bytes as the
- *             weights say and one batch: no patience is needed, and it would take the weights away under a deep queue.
+ *             request waits at most for the requests before it in its own flow and, for each other flow, as many bytes
+ *             as the weights assign and one batch: no patience is needed, and under a deep queue it would override the
+ *             weights.
  * Source.     A. Demers, S. Keshav and S. Shenker, "Analysis and Simulation of a Fair Queueing Algorithm", SIGCOMM
  *             1989; S. Golestani, "A Self-Clocked Fair Queueing Scheme for Broadband Applications", INFOCOM 1994. (The
  *             WFQ of AGIOS visits queues in turn.)

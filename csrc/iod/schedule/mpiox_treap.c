@@ -12,7 +12,7 @@ static void renew(const mpiox_treap *treap, uint32_t element)
         treap->renew(treap->owner, element);
 }
 
-/* Cut a tree into what is before a place and the rest. */
+/* Cut a tree into the part before a place and the rest. */
 static void split(const mpiox_treap *treap, uint32_t tree, const void *place, uint32_t *less, uint32_t *rest)
 {
     if (tree == MPIOX_TREAP_NONE) {

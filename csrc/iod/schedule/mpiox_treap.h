@@ -19,7 +19,7 @@ typedef struct mpiox_treap_node {
     uint32_t priority;    /* random, set before the element is inserted */
 } mpiox_treap_node;
 
-typedef struct mpiox_treap { /* what the elements are */
+typedef struct mpiox_treap { /* an array of elements */
     void *owner;
     mpiox_treap_node *first; /* of element 0 */
     size_t stride;           /* bytes from one element to the next */

@@ -130,11 +130,12 @@ static int try_spawn(const mpiox_service_plan *plan, const char *hosts, mpiox_an
     if (code == MPIOX_OK)
         code = join(plan, announced, error);
     mpiox_service_spawn_release(&spawned, code == MPIOX_OK);
-    mpiox_topology_all(plan->topology, true); /* nobody spawns before rank 0 has seen their slots free again */
+    mpiox_topology_all(plan->topology, true); /* no rank spawns before rank 0 has found their slots free again */
     return code;
 }
 
-/* A folder that cannot hold a cache costs speed, not data: rank 0 says so, of the first delegate and how many more. */
+/* A folder without room for a cache costs speed, not data: rank 0 prints the first such delegate, and how many more
+ * there are. */
 static void report_folders(const mpiox_service_plan *plan, const mpiox_announcement *announced)
 {
     int32_t refused = 0, first = -1;
@@ -179,7 +180,7 @@ static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, co
              mpiox_error_text(error, NULL, text, (int64_t)sizeof text));
 }
 
-/* Room for what is said of the delegates and for the entries of this process; on all ranks or on none. */
+/* Memory for the announcements of the delegates and for the entries of this process; on all ranks or on none. */
 static mpiox_announcement *allocate(const mpiox_service_plan *plan, mpiox_error *error)
 {
     mpiox_announcement *announced = calloc((size_t)plan->count, sizeof *announced);
@@ -294,7 +295,7 @@ static void name_service(char *id, size_t bytes)
     snprintf(id, bytes, "%s.%ld.%lld", host, (long)getpid(), (long long)time(NULL) % 1000000);
 }
 
-/* The ranks learn rank 0's word and which of them share a node. Collective over comm; NULL: that is impossible. */
+/* Broadcast rank 0's choice, and find which ranks share a node. Collective over comm; NULL: that is impossible. */
 static mpiox_topology *meet(MPI_Comm comm, const mpiox_hints *hints, opening_word *word)
 {
     mpiox_topology *topology = NULL;
@@ -391,7 +392,7 @@ static bool compare_states(MPI_Comm comm, state mine, int *lowest, int *highest)
     return true;
 }
 
-/* MPI_COMM_WORLD can be used, and this process is not one that another has spawned. */
+/* MPI_COMM_WORLD can be used, and no other process has spawned this one. */
 static const char *why_impossible(void)
 {
     int begun = 0, ended = 0;
@@ -586,7 +587,7 @@ int mpiox_service_split(MPI_Comm comm, int delegates, MPI_Comm *mine)
 
 /* ---- the end ----------------------------------------------------------------------------------------------------- */
 
-/* Delegates of other nodes are asked nothing any more. Who just does has a second; then it goes on without. */
+/* Delegates of other nodes get no requests any more. A request under way has a second; then this continues. */
 static void leave_others(void)
 {
     const double until = mpiox_now() + 1;

@@ -2,17 +2,25 @@
  * mpiox_service.h - the delegates of a job, as a process of the program sees them: where they are, how they were
  * started.
  *
- *   mpiox_service.c         the service of this process; choosing a mode
- *   mpiox_service_plan.c    how many delegates, on which nodes, with which settings
- *   mpiox_service_join.c    becoming a client of all of them, and leaving
- *   mpiox_service_thread.c  threads of the program's own processes
- *   mpiox_process.c         one delegate: attaching; is it serving?
- *   mpiox_process_serve.c   what a delegate does from its start to its end
+ *   mpiox_service.c           the service of this process; choosing a mode
+ *   mpiox_service_plan.c      how many delegates, on which nodes, with which settings
+ *   mpiox_service_settings.c  the settings in force, and later hints
+ *   mpiox_service_join.c      becoming a client of all of them, and leaving
+ *   mpiox_service_patience.c  reports of long waits for a delegate
+ *   mpiox_service_starting.c  reports of long waits while delegates start
+ *   mpiox_service_thread.c    delegates in threads of the program's own processes
+ *   mpiox_service_split.c     delegates on ranks of the program's own launch
+ *   mpiox_service_spawn.c     delegates that MPI spawns
+ *   mpiox_service_check.c     whether this MPI can spawn
+ *   mpiox_service_call.c      connections of spawned processes to rank 0
+ *   mpiox_service_heap.c      the program's malloc after a spawn
+ *   mpiox_service_main.c      the program mpiio-ext-delegate
+ *   mpiox_service_totals.c    the delegates' counters, for the statistics of the run
  *
  * There is one service per job, over all ranks of MPI_COMM_WORLD, for all its files. It starts in MPI_Init when the
- * environment asks for delegates (every rank sees the same variables), otherwise at the first opening of a file by all
- * ranks with the hint. After that the MPI library is needed no more: clients of a delegate's node map its memory,
- * others connect to it (mpiox_link.h); spawned delegates disconnect from the program at once, so that neither side's
+ * environment requests delegates (every rank sees the same variables), otherwise at the first opening of a file by all
+ * ranks with the hint. After that it needs the MPI library no more: clients of a delegate's node map its memory, others
+ * connect to it (mpiox_link.h); spawned delegates disconnect from the program at once, so that neither side's
  * MPI_Finalize waits for the other.
  */
 #ifndef MPIOX_SERVICE_H
@@ -48,20 +56,20 @@ typedef struct mpiox_service {
 /* Delegates are asked for: by the hint, or where nothing sets it by the program, which has made its ranks delegates.
  * Local; the same on all ranks. */
 bool mpiox_service_wanted(const mpiox_hints *hints);
-/* Collective over comm, blocking, agreed by all ranks: the service of the job, started if need be. comm must hold all
- * ranks of MPI_COMM_WORLD unless the service is there already. hints: the same on all ranks. NULL: there are none, and
- * *reason (static or in the process's service, never NULL) says why. No step waits longer than hints->delegate_timeout;
- * nothing hangs; a service that could not be started is not tried again. */
+/* Collective over comm, blocking, agreed by all ranks: the service of the job, started if need be. comm must contain
+ * all ranks of MPI_COMM_WORLD unless the service exists already. hints: the same on all ranks. NULL: there are no
+ * delegates, and *reason (static or in the process's service, never NULL) explains why. No step waits longer than
+ * hints->delegate_timeout; nothing hangs; a service that could not be started is not tried again. */
 mpiox_service *mpiox_service_get(MPI_Comm comm, const mpiox_hints *hints, const char **reason);
 /* The service if it exists. Local, without a lock. */
 mpiox_service *mpiox_service_current(void);
-/* The same, after MPI_Finalize too: what this node's delegates have in memory can be seen, and they can be asked, until
- * they end; those of other nodes (delegate->left) cannot. Who asks then, or in a thread that MPI does not know of, does
- * so between the two calls. Local, without a lock. */
+/* The same, after MPI_Finalize too: until they end, the memory of this node's delegates is mapped, and they answer
+ * requests; those of other nodes (delegate->left) do not. Callers after MPI_Finalize, or in threads that MPI does not
+ * know, call it between these two functions. Local, without a lock. */
 mpiox_service *mpiox_service_last(void);
 void mpiox_service_begin_asking(void);
 void mpiox_service_end_asking(void);
-extern atomic_bool mpiox_service_was_there __attribute__((visibility("hidden"))); /* for a look at no cost */
+extern atomic_bool mpiox_service_was_there __attribute__((visibility("hidden"))); /* for a check at no cost */
 /* Why it was started so, or why there is none. Local. */
 const char *mpiox_service_reason(void);
 const char *mpiox_service_mode_name(mpiox_service_mode mode);

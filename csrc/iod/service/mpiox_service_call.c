@@ -11,7 +11,8 @@
 
 #include "mpiox_process_socket.h"
 
-static const double verdict_s = 600; /* so long a spawned process waits for the verdict; rank 0's end ends it before */
+/* limit on a spawned process's wait for the verdict; the end of rank 0 ends the wait before */
+static const double verdict_s = 600;
 
 enum { LOOK_MS = 100 };
 
@@ -86,7 +87,7 @@ int mpiox_service_call_orders(mpiox_service_call *call, const mpiox_process_orde
 
     if (!have_called(call, orders, until))
         return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ETIMEDOUT, -1, -1, "waiting for spawned delegates");
-    mpiox_rendezvous_close(call->rendezvous); /* nobody else may call, and nobody would be heard */
+    mpiox_rendezvous_close(call->rendezvous); /* no other process may call any more, and none would get an answer */
     call->rendezvous = NULL;
     until = mpiox_now() + seconds;
     for (int32_t i = 0; i < call->count; i++) {

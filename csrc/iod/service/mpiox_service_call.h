@@ -1,15 +1,16 @@
 /*
  * mpiox_service_call.h - rank 0 and the processes that MPI has spawned for it: orders, announcements, verdict.
  *
- * Problem.   Messages between a program and what it spawned are MPI's weakest part: with Open MPI 4.1 on a busy machine
- *            one in five handovers to three processes did not arrive (btl tcp), for which there is no time limit.
- * Algorithm. The spawned processes call rank 0 by TCP instead. Where they find it, and the secret that admits them,
- *            goes with the spawn: Open MPI puts it into their environment; where MPICH's Hydra offers nothing that
- *            others could not read, MPI sends it.
- *            Both prove that they know it (mpiox_handshake.h). The secret of each delegate, which admits its clients,
- *            is derived on both sides: no secret is sent over the connection.
- * Guarantee. Every wait for a call, orders or a verdict has a deadline, but not MPI's receive of where to call, under
- *            Hydra. Whatever else happens each side then comes to MPI_Comm_disconnect.
+ * Problem.   Messages between a program and its spawned processes are MPI's weakest part: with Open MPI 4.1 on a busy
+ *            machine one in five handovers to three processes did not arrive (btl tcp), and MPI has no time limit for
+ *            them.
+ * Algorithm. The spawned processes call rank 0 by TCP instead. The spawn transports rank 0's address, and the secret
+ *            that admits them: in their environment with Open MPI, by an MPI message with MPICH, whose Hydra offers
+ *            nothing that other users could not read.
+ *            Both sides prove that they know the secret (mpiox_handshake.h). From it both derive the secret of each
+ *            delegate, which admits its clients: no secret is sent over the connection.
+ * Guarantee. Every wait for a call, orders or a verdict has a deadline, except MPI's receive of rank 0's address under
+ *            Hydra. In any case each side then calls MPI_Comm_disconnect.
  */
 #ifndef MPIOX_SERVICE_CALL_H
 #define MPIOX_SERVICE_CALL_H
@@ -30,8 +31,8 @@ typedef struct mpiox_service_call { /* start from {0} */
     uint64_t (*secrets)[2]; /* [count], of the delegates */
 } mpiox_service_call;
 
-/* text: what the spawned processes need to know (MPIOX_SERVICE_CALL_TEXT bytes). 0, MPIOX_E_IO or MPIOX_E_NOMEM; the
- * call is to be closed in any case. */
+/* text: the message for the spawned processes (MPIOX_SERVICE_CALL_TEXT bytes). 0, MPIOX_E_IO or MPIOX_E_NOMEM; close
+ * the call in any case. */
 int mpiox_service_call_open(int32_t count, const mpiox_rendezvous_place *place, mpiox_service_call *call, char *text,
                             mpiox_error *error);
 /* All have called within `seconds` and have their orders; then all have answered within `seconds`. 0 or

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-/* Numbers of the release that runs, which need not be the one that this library was compiled with. */
+/* Numbers of the release that runs; this library may have been compiled with another one. */
 static int release(const char *name, int *major, int *minor)
 {
     char text[MPI_MAX_LIBRARY_VERSION_STRING + 1] = "";
@@ -42,8 +42,8 @@ mpiox_service_launcher mpiox_service_check_launcher(const char **reason)
 
 #else
 
-/* Is this process in another process-id namespace than its proxy? The socket between them says who made it: nobody,
- * seen from there. MPI_Comm_spawn of MPICH then ends with a segmentation fault. */
+/* Is this process in another process-id namespace than its proxy? Then the socket between them has no peer process,
+ * seen from here, and MPI_Comm_spawn of MPICH ends with a segmentation fault. */
 static bool apart_from_proxy(void)
 {
     const char *fd = getenv("PMI_FD");

@@ -62,7 +62,7 @@ static void leave_all(void)
         leave_one(&watcher.delegates[i]);
 }
 
-/* What a dead one of this node had not written is written by this process. */
+/* This process writes the pages of a dead delegate of its node. */
 static void rescue_all(void)
 {
     for (int32_t i = 0; i < watcher.count; i++) {
@@ -118,7 +118,7 @@ static void *watch(void *context)
         pthread_mutex_lock(&watcher.lock);
     }
     pthread_mutex_unlock(&watcher.lock);
-    rescue_all(); /* one that has died since, and its supervisor: this process may be the last that can */
+    rescue_all(); /* it has died since, and so has its supervisor: this process may be the last that can */
     leave_all();
     return NULL;
 }

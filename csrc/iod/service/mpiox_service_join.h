@@ -13,13 +13,13 @@
 #include "mpiox_process.h"
 #include "mpiox_service_patience.h"
 
-/* Attach to all delegates (entries are made from what they say) and start the watcher. `node`: of this process. Local;
- * connecting takes `seconds` at most. patience: reports of long waits. 0 or MPIOX_E_*, with *error; then nothing is
- * left. */
+/* Attach to all delegates (entries are made from their announcements) and start the watcher. `node`: of this process.
+ * Local; connecting takes `seconds` at most. patience: reports of long waits. 0 or MPIOX_E_*, with *error; then nothing
+ * remains. */
 int mpiox_service_join(mpiox_process *delegates, const mpiox_announcement *announced, int32_t count, int node,
                        double seconds, const mpiox_service_patience *patience, mpiox_error *error);
-/* The delegates may end now. What is mapped stays mapped, so that a file which is closed later still finds out that its
- * delegates have ended. Local; does nothing if this process has not joined. */
+/* The delegates may end now. Their memory stays mapped, so that a file that is closed later still detects their end.
+ * Local; does nothing if this process has not joined. */
 void mpiox_service_leave(void);
 
 #endif

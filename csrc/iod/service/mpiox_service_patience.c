@@ -45,7 +45,7 @@ void mpiox_service_patience_set(const mpiox_service_patience *patience)
     mpiox_cache_set_patience(&of_caches);
 }
 
-/* As mpiox_cache_wait_step(), which looks into the delegate's memory. */
+/* As mpiox_cache_wait_step(), which reads the delegate's memory. */
 static void step_elsewhere(const mpiox_process *delegate, mpiox_cache_wait *wait, int32_t op)
 {
     const double now = mpiox_now();

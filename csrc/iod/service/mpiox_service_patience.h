@@ -23,13 +23,13 @@ typedef struct mpiox_service_wait {
 
 /* From now on in this process; before threads use delegates. */
 void mpiox_service_patience_set(const mpiox_service_patience *patience);
-/* Of a delegate that is not local: say it when it is time. Called by one thread, again and again. */
+/* For a delegate that is not local: report the wait when it is due. One thread calls it, again and again. */
 void mpiox_service_patience_look(mpiox_process *delegate);
-/* Once more the delegate, local or not, has not done what is waited for (op: of mpiox_ring.h) on its file of this
- * number (-1: none), or of this path. Another delegate than before begins another wait. */
+/* The delegate, local or not, has once more not answered the request (op: of mpiox_ring.h) on its file of this number
+ * (-1: none), or of this path. For another delegate than before another wait begins. */
 void mpiox_service_patience_step(mpiox_service_wait *self, const mpiox_process *delegate, int32_t op, int32_t file,
                                  const char *path);
-/* It is over, or something has come of it. */
+/* The wait is over, or has made progress. */
 void mpiox_service_patience_end(mpiox_service_wait *self);
 
 #endif

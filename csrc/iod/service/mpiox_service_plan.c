@@ -34,7 +34,7 @@ int32_t mpiox_service_count(const char *text, int32_t ranks, int32_t nodes)
         count = (int64_t)value * nodes;
     else if (*end == '%')
         count = (int64_t)ranks * value / 100;
-    if (count > INT16_MAX) /* owner_of[] of a file holds them */
+    if (count > INT16_MAX) /* they are numbers in owner_of[] of a file */
         count = INT16_MAX;
     return count < 1 ? 1 : (int32_t)count;
 }
@@ -62,8 +62,8 @@ static bool one_host(const mpiox_topology *topology, const mpiox_hints *hints)
     return topology->n_nodes == 1 || (hints->ranks_per_node > 0 && mpiox_topology_world_on_one_node(0));
 }
 
-/* The memory of this host for each of its delegates: a cache that is larger could not be filled, and what has to be
- * kept of its frames alone may be more than there is. */
+/* The memory of this host for each of its delegates: a larger cache could not be filled, and the tables for its frames
+ * alone may need more than there is. */
 static int64_t share_of_memory(const mpiox_service_plan *plan, bool together)
 {
     const int64_t bytes = (int64_t)sysconf(_SC_PHYS_PAGES) * sysconf(_SC_PAGESIZE);

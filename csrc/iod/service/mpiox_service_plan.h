@@ -15,7 +15,7 @@
 typedef struct mpiox_service_plan {
     int32_t count;
     double seconds;              /* that a step may take */
-    int32_t report_s;            /* seconds of waiting after which a rank says so; 0: never */
+    int32_t report_s;            /* seconds of waiting after which a rank prints a line; 0: never */
     mpiox_process_orders orders; /* the same for all, but for .node and .server.delegate */
     mpiox_topology *topology;    /* borrowed */
 } mpiox_service_plan;
@@ -25,8 +25,8 @@ int32_t mpiox_service_count(const char *text, int32_t ranks, int32_t nodes);
 /* On every rank alike, by rank 0's hints; id: of the service, by rank 0. */
 void mpiox_service_plan_make(const mpiox_hints *hints, mpiox_topology *topology, const char *id,
                              mpiox_service_plan *out);
-/* Can it be started? A word of warning on standard error, if `tell`, where it is strange. False: it cannot, and *reason
- * (static) says why. Local; the same on all ranks. */
+/* Can the plan be started? With `print`, prints warnings on standard error about unusual settings. False: it cannot,
+ * and *reason (static) explains why. Local; the same on all ranks. */
 bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints *hints, bool print,
                               const char **reason);
 int32_t mpiox_service_plan_node(const mpiox_service_plan *plan, int32_t delegate);

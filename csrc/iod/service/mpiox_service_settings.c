@@ -6,7 +6,7 @@
 
 enum { VALUE_BYTES = 512 };
 
-/* What is settled when the service starts. The level, the bypass and write-behind are each file's own. */
+/* Hints that are settled when the service starts. The level, the bypass and write-behind are each file's own. */
 static const char *const settled[] = {"mpiox_delegates",          "mpiox_delegate_mode",    "mpiox_delegate_cache",
                                       "mpiox_delegate_cache_dir", "mpiox_delegate_page",    "mpiox_delegate_threads",
                                       "mpiox_delegate_prefetch",  "mpiox_delegate_hosts",   "mpiox_delegate_interface",
@@ -15,7 +15,8 @@ static const char *const settled[] = {"mpiox_delegates",          "mpiox_delegat
 
 enum { SETTLED = (int)(sizeof settled / sizeof settled[0]), FIRST_OF_ORDER = SETTLED - 4 /* the scheduler's */ };
 
-/* What mpiox_service_settings_to_info() says: PnetCDF opens a file again with the hints that are in force. */
+/* Does mpiox_service_settings_to_info() return this hint? PnetCDF opens a file again with the hints that are in force.
+ */
 static bool is_in_info(const mpiox_service *service, const mpiox_hints *hints, const char *name)
 {
     return (strcmp(name, "mpiox_delegate_page") == 0 && hints->delegate_page == service->page_bytes) ||

@@ -16,7 +16,7 @@
 
 /* Which hints of a file differ from those that the service was started with, as text. False: none. Local. */
 bool mpiox_service_settings_ignored(const mpiox_service *service, const mpiox_hints *hints, char *text, size_t bytes);
-/* Put the values in force of what is the service's into info. Local. */
+/* Put the service's values in force into info. Local. */
 void mpiox_service_settings_to_info(const mpiox_service *service, MPI_Info info);
 
 #endif

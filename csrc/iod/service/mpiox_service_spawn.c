@@ -14,7 +14,7 @@
 #include "mpiox_service_heap.h"
 #include "mpiox_service_starting.h"
 
-static const double leaving_s = 5; /* so long spawned processes may take to exit */
+static const double leaving_s = 5; /* limit on the exit of spawned processes */
 static const double call_s = 30;   /* and to reach rank 0 */
 
 enum { HOST_BYTES = 64, TAG_TEXT = 1 };
@@ -38,8 +38,8 @@ const char *mpiox_service_spawn_refusal(void)
 
 /* What rank 0 knows of the job's hosts. */
 typedef struct host_table {
-    char (*name)[HOST_BYTES];               /* [ranks] as gethostname() says */
-    char (*alias)[HOST_BYTES];              /* [ranks] as the launcher says */
+    char (*name)[HOST_BYTES];               /* [ranks] by gethostname() */
+    char (*alias)[HOST_BYTES];              /* [ranks] by the launcher */
     mpiox_process_launcher_id *launcher_id; /* [ranks] */
     int32_t *place; /* [ranks] of its host among the job's hosts, in the order of their lowest ranks */
     int32_t hosts, ranks;
@@ -149,7 +149,7 @@ static int find_target(const mpiox_service_plan *plan, const host_table *table, 
     out->rank = mpiox_service_plan_rank(plan, delegate, false);
     if (wanted[0] != '\0') {
         element(wanted, delegate, out->host);
-        if (by_place && out->host[0] == '+') /* of mpirun's own list, which may hold hosts without ranks */
+        if (by_place && out->host[0] == '+') /* of mpirun's own list, which may contain hosts without ranks */
             return MPIOX_OK;
         out->rank = rank_on(table, out->host);
     }
@@ -166,7 +166,7 @@ static int find_target(const mpiox_service_plan *plan, const host_table *table, 
     return MPIOX_OK;
 }
 
-/* A delegate is where it says it is. Rank 0. */
+/* The node of a delegate follows from the host that it announces. Rank 0. */
 static void place_delegate(const mpiox_service_plan *plan, const host_table *table, mpiox_announcement *announced)
 {
     const mpiox_topology *t = plan->topology;
@@ -403,7 +403,7 @@ void mpiox_service_spawn_release(mpiox_service_spawned *spawned, bool go)
     if (spawned->inter == MPI_COMM_NULL)
         return;
     mpiox_service_starting_for("MPI_Comm_disconnect from the spawned delegates has not returned");
-    PMPI_Comm_disconnect(&spawned->inter); /* to which each of them comes, whatever has happened */
+    PMPI_Comm_disconnect(&spawned->inter); /* which each of them calls, whatever has happened */
     mpiox_service_starting_for("the spawned delegates have not exited");
     await_spawned(spawned);
     mpiox_service_starting_for(NULL);
@@ -452,7 +452,7 @@ int mpiox_service_spawn_be_child(const char *library)
     MPI_Comm parent;
     int rank = 0;
 
-#ifdef MPIOX_ANY_MPI /* before anything of MPI's: Open MPI's MPI_COMM_NULL is an address to be looked up, too */
+#ifdef MPIOX_ANY_MPI /* before any MPI call: Open MPI's MPI_COMM_NULL is an address that the loader has to find, too */
     mpiox_any_mpi_open(library != NULL ? library : "");
 #else
     (void)library;

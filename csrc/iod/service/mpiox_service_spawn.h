@@ -24,11 +24,11 @@ typedef struct mpiox_service_spawned { /* start from {.inter = MPI_COMM_NULL} */
 
 /* Can rank 0's MPI library spawn here? NULL, or why not. Local. */
 const char *mpiox_service_spawn_refusal(void);
-/* said[]: of all delegates, on every rank. hosts: the hint. Collective over plan->topology. 0 or MPIOX_E_*, the same on
- * all ranks, with *error. */
+/* announced[]: of all delegates, on every rank. hosts: the hint. Collective over plan->topology. 0 or MPIOX_E_*, the
+ * same on all ranks, with *error. */
 int mpiox_service_spawn_start(const mpiox_service_plan *plan, const char *hosts, mpiox_announcement *announced,
                               mpiox_service_spawned *out, mpiox_error *error);
-/* The verdict: they serve, or end. Rank 0 tells them; local on the others. */
+/* The verdict: they serve, or end. Rank 0 sends it to them; local on the others. */
 void mpiox_service_spawn_release(mpiox_service_spawned *spawned, bool go);
 
 /* The other side, in a spawned process: what `mpiio-ext-delegate` does. Returns the exit status. */

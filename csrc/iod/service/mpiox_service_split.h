@@ -14,7 +14,7 @@
 
 /* out[i]: the rank that serves as delegate i; all different. 0, or MPIOX_E_ARG: no rank would be left. Local. */
 int mpiox_service_split_ranks(const mpiox_service_plan *plan, int32_t *out);
-/* On a rank that serves: start delegate `index`. Local. Returns said->code. */
+/* On a rank that serves: start delegate `index`. Local. Returns announced->code. */
 int mpiox_service_split_start(const mpiox_service_plan *plan, int32_t index, mpiox_announcement *announced);
 /* There: serve until all clients have left, letting MPI make progress; or end at once. Blocking. */
 void mpiox_service_split_serve(bool go);

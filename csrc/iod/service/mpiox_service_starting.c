@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static const double look_s = 0.25, step_s = 1; /* step_s: more between two looks was no wait: the process was stopped */
+/* step_s: a longer time between two checks was no wait: the process was stopped */
+static const double look_s = 0.25, step_s = 1;
 
 /* Of this process, which starts delegates once. */
 static struct starting {

@@ -13,7 +13,7 @@
 
 /* A start begins. Local. */
 void mpiox_service_starting_begin(const mpiox_service_patience *patience);
-/* What this rank waits for from now on: static text; NULL: other ranks. */
+/* From now on this rank waits for this: static text; NULL: other ranks. */
 void mpiox_service_starting_for(const char *what);
 /* It has ended, one way or another. Local. */
 void mpiox_service_starting_end(void);

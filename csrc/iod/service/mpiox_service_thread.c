@@ -17,16 +17,16 @@ typedef struct hosted { /* a delegate that lives in this process */
     mpiox_process_instance instance;
     mpiox_announcement announced;
     mpiox_futex stage;
-    pthread_t liveness_thread; /* if said.listens */
+    pthread_t liveness_thread; /* if announced.listens */
     mpiox_liveness liveness;
-    bool whole;       /* all that it held is in the files; valid when it has ENDED */
+    bool whole;       /* all its bytes are in the files; valid when it has ENDED */
     atomic_bool over; /* liveness, too */
 } hosted;
 
 static hosted *own;
 static int32_t own_count;
 
-/* Answers clients that do not reach the delegate: has it end, and says when its pages are written. */
+/* Answers clients that do not reach the delegate: ends the delegate, and answers when its pages are written. */
 static void *liveness(void *context)
 {
     hosted *h = context;

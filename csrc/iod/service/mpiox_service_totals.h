@@ -1,10 +1,11 @@
 /*
- * mpiox_service_totals.h - what the delegates of the job have counted, for the statistics of the run.
+ * mpiox_service_totals.h - the counters of the job's delegates, for the statistics of the run.
  *
- * Problem.   A delegate counts in its own memory, which only the processes of its node see; the statistics of the run
- *            are printed by one rank.
- * Algorithm. Every process writes down what it sees, a row of numbers per delegate, zeros for those of other nodes.
- *            Counters only grow: the largest value that any process has seen is the newest. Then the rows are summed.
+ * Problem.   A delegate counts in its own memory, which only the processes of its node map; one rank prints the
+ *            statistics of the run.
+ * Algorithm. Every process copies the counters that it can read: a row of numbers per delegate, zeros for those of
+ *            other nodes. Counters only grow, so the largest value of any process is the newest. Then the rows are
+ *            summed.
  */
 #ifndef MPIOX_SERVICE_TOTALS_H
 #define MPIOX_SERVICE_TOTALS_H
