@@ -32,7 +32,7 @@ typedef struct frame_sums {
 } frame_sums;
 
 enum {
-    FRAMES_LOOKED_AT = 1 << 20, /* of a larger cache every n-th frame is looked at */
+    FRAMES_LOOKED_AT = 1 << 20, /* of a larger cache every n-th frame is read */
     FLUSH_SIZES = 48
 };
 
@@ -48,7 +48,7 @@ enum { COUNTERS = (int)(sizeof counters / sizeof counters[0]) };
 
 /* ---- opening ----------------------------------------------------------------------------------------------------- */
 
-/* A name may lead to anything, and opening a device can do something: it is looked at before. */
+/* Check the name before the open: it may lead to anything, and opening a device can have effects. */
 static int open_regular(const char *path, struct stat *status)
 {
     if (stat(path, status) != 0 || !S_ISREG(status->st_mode))
@@ -98,7 +98,7 @@ void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates)
     free(delegates);
 }
 
-/* Only who has it open can shorten it, so that it is still found by its name then. */
+/* Only a process that has it open can shorten it, so that it is still found by its name then. */
 static bool is_shortened(const mpiio_ext_delegates *delegates)
 {
     struct stat status;

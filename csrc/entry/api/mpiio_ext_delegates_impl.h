@@ -11,10 +11,10 @@
 
 struct mpiio_ext_delegates {
     mpiox_cache cache;
-    void *base;    /* NULL: somebody else's mapping, which stays */
+    void *base;    /* NULL: another owner's mapping, which stays */
     int64_t bytes; /* mapped */
     dev_t device; /* of the file whose name follows: no descriptor is kept, since by it the memory would be found, by */
-    ino_t inode;  /* others who look for delegates, after its delegate has gone */
+    ino_t inode;  /* other processes that search for delegates, after its delegate has gone */
     char path[];
 };
 

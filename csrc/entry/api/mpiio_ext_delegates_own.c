@@ -1,6 +1,4 @@
-/*
- * mpiio_ext_delegates_own.c - looking into the memory of this job's own delegates, which its ranks have mapped already.
- */
+/* mpiio_ext_delegates_own.c - reading the memory of this job's own delegates, which its ranks have mapped already. */
 #include "mpiio_ext_delegates_impl.h"
 
 #include <stdlib.h>

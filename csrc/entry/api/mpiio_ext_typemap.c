@@ -1,8 +1,8 @@
 /*
  * mpiio_ext_typemap.c - typemaps for programs and for Python.
  *
- * mpiio_ext_typemap is mpiox_typemap under its public name. What is only passed on is generated (generate.py); here is
- * what takes something apart or puts it together.
+ * mpiio_ext_typemap is mpiox_typemap under its public name. Functions that only pass their arguments on are generated
+ * (generate.py); this file has those that convert them.
  */
 #include <mpi.h>
 #include <string.h>

@@ -45,23 +45,22 @@ const char *mpiio_ext_partition_description(int index);
 const char *mpiio_ext_partition_choose(const char *lock, int coherent, int64_t start, int64_t end, int64_t stripe_size,
                                        int32_t servers, int32_t aggregators, const char **reason);
 
-/* All that "auto" decides, for a coming access to [start, end) (start == end: none yet). aggregators: as many as
- * there may be; nodes: that they may lie on, 0: all of them are aggregators; nics: network cards of each of these, 0:
- * not known. write: 1 or 0. What hints ask for:
- * method (NULL: open), window_bytes and aggregators_asked (0: open), stripe_size_io (0: no, 1: yes, 2: open). What the
- * file's collectives before have left: held, their method (NULL: there were none), and held_bytes of the region that
- * were written under it. The
- * decision: numbers[0] aggregators, [1] of them after the method's own adjustment, [2] bytes of a window, [3]
- * bytes of alignment, [4] 1: no request larger than a stripe; texts[0] the method, texts[1] where its rule comes
- * from; reason, with room for reason_bytes, one line that explains. 0 or MPIOX_E_ARG (-2). */
+/* All decisions of "auto", for a coming access to [start, end) (start == end: none yet). aggregators: their largest
+ * number; nodes: that they may lie on, 0: all of them are aggregators; nics: network cards of each of these, 0: not
+ * known. write: 1 or 0. Requests of hints: method (NULL: open), window_bytes and aggregators_asked (0: open),
+ * stripe_size_io (0: no, 1: yes, 2: open). The state left by the file's earlier collectives: held, their method (NULL:
+ * there were none), and held_bytes of the region that were written under it. The decision: numbers[0] aggregators, [1]
+ * of them after the method's own adjustment, [2] bytes of a window, [3] bytes of alignment, [4] 1: no request larger
+ * than a stripe; texts[0] the method, texts[1] the source of its rule; reason, with room for reason_bytes, one line
+ * that explains. 0 or MPIOX_E_ARG (-2). */
 int mpiio_ext_partition_decide(const char *lock, int coherent, int stripe_known, int64_t start, int64_t end,
                                int64_t stripe_size, int32_t servers, int32_t aggregators, int32_t nodes, int32_t nics,
                                int write, const char *method, int64_t window_bytes, int32_t aggregators_asked,
                                int stripe_size_io, const char *held, int64_t held_bytes, int64_t *numbers,
                                const char **texts, char *reason, int64_t reason_bytes);
-/* The rules of "auto", in the order in which they are tried: their number; then of rule `index` what it decides
- * ("aggregators", "window", "method", "again", ...), when it holds, what it takes, why, and its source. The first
- * three are written to text, one a line. 0 or MPIOX_E_ARG (-2). */
+/* The rules of "auto", in the order in which they are tried: their number; then for rule `index` its topic
+ * ("aggregators", "window", "method", "again", ...), condition, choice, reason, and source. The first three are written
+ * to text, one a line. 0 or MPIOX_E_ARG (-2). */
 int mpiio_ext_partition_rule_count(void);
 int mpiio_ext_partition_rule(int index, char *text, int64_t text_bytes, const char **reason, const char **source);
 
@@ -77,7 +76,7 @@ int32_t mpiio_ext_plan_aggregators_used(const mpiio_ext_plan *plan);
 int64_t mpiio_ext_plan_sets(const mpiio_ext_plan *plan, int32_t aggregator, int64_t *sets, int64_t max_sets);
 /* The whole plan at once. Number of stripe sets of all domains; then all of them in the order of the aggregators, four
  * numbers each as above: those of aggregator a are rows first[a] up to, not including, first[a + 1]. sets has room for
- * the number told, first for aggregators + 1. */
+ * the returned number, first for aggregators + 1. */
 int64_t mpiio_ext_plan_set_count(const mpiio_ext_plan *plan);
 void mpiio_ext_plan_flat(const mpiio_ext_plan *plan, int64_t *sets, int64_t *first);
 /* For each aggregator: bytes of its domain, clipped to the region, and the number of different servers that they lie
@@ -99,7 +98,7 @@ int64_t mpiio_ext_plan_window(const mpiio_ext_plan *plan, int32_t aggregator, in
 
 /* ---- layouts of files ---- */
 
-/* All that a file system tells of how a file lies on its servers, with the source of each fact
+/* All facts of a file system about the layout of a file on its servers, with the source of each fact
  * (docs/reference/layout.md). */
 typedef struct mpiio_ext_layout mpiio_ext_layout;
 
@@ -108,25 +107,25 @@ int mpiio_ext_layout_fact_count(void);
 const char *mpiio_ext_layout_fact_name(int index);
 const char *mpiio_ext_layout_fact_unit(int index);
 const char *mpiio_ext_layout_fact_meaning(int index);
-/* Ask for a file, or for a folder: what new files in it get. Hints override what is found; 0 (start_iodevice: -1) where
- * there is none, and a striping_factor of -1 (all servers) overrides nothing. Blocking, as it may ask servers; not for
- * every open. 0, MPIOX_E_NOMEM (-1), or MPIOX_E_IO (-3) with the reason in *sys_errno (EINVAL: neither a file nor a
- * folder). Free with mpiio_ext_layout_free() (NULL-safe). */
+/* Query a file, or a folder: the layout of new files in it. Hints override facts; 0 (start_iodevice: -1) means no hint,
+ * and a striping_factor of -1 (all servers) overrides nothing. Blocking, as it may query servers; not for every open.
+ * 0, MPIOX_E_NOMEM (-1), or MPIOX_E_IO (-3) with the reason in *sys_errno (EINVAL: neither a file nor a folder). Free
+ * with mpiio_ext_layout_free() (NULL-safe). */
 int mpiio_ext_layout_inspect(const char *path, int64_t striping_unit, int32_t striping_factor, int32_t start_iodevice,
                              mpiio_ext_layout **layout, int *sys_errno);
 void mpiio_ext_layout_free(mpiio_ext_layout *layout);
 int mpiio_ext_layout_is_folder(const mpiio_ext_layout *layout);
-/* A fact as text (sizes in bytes, "true" and "false") and who said so; NULL: not known. */
+/* A fact as text (sizes in bytes, "true" and "false") and its source; NULL: not known. */
 const char *mpiio_ext_layout_value(const mpiio_ext_layout *layout, int index);
 const char *mpiio_ext_layout_source(const mpiio_ext_layout *layout, int index);
-/* Parts of the file that are striped each in its own way (Lustre: components). Seven numbers of part `index`: start,
- * end (bytes, half open; INT64_MAX: no end), stripe size (0: not said), stripe count (0: not said, -1: all), different
- * servers (0: not said), mirror, targets that are named. Texts: pattern (0), flags (1), pool (2), "" where there is
+/* Parts of the file with a striping of their own (Lustre: components). Seven numbers of part `index`: start, end
+ * (bytes, half open; INT64_MAX: no end), stripe size (0: not known), stripe count (0: not known, -1: all), different
+ * servers (0: not known), mirror, number of named targets. Texts: pattern (0), flags (1), pool (2), "" if there is
  * none. 0 or MPIOX_E_ARG (-2); NULL. */
 int mpiio_ext_layout_component_count(const mpiio_ext_layout *layout);
 int mpiio_ext_layout_component(const mpiio_ext_layout *layout, int index, int64_t *numbers);
 const char *mpiio_ext_layout_component_text(const mpiio_ext_layout *layout, int index, int which);
-/* Name of the target that has stripe `stripe` of part `index`, e.g. an OST's number; NULL: not told. */
+/* Name of the target that has stripe `stripe` of part `index`, e.g. an OST's number; NULL: not known. */
 const char *mpiio_ext_layout_target(const mpiio_ext_layout *layout, int index, int stripe);
 
 /* ---- hints ---- */
@@ -194,7 +193,7 @@ int64_t mpiio_ext_calls(int index);
 /* ---- delegates ---- */
 
 /* The memory of a running I/O delegate, mapped for reading: a delegate shares it with the ranks of its node, and any
- * process of the same user may look into it (docs/reference/delegates.md). */
+ * process of the same user may read it (docs/reference/delegates.md). */
 typedef struct mpiio_ext_delegates mpiio_ext_delegates;
 
 /* Map the memory behind a path, as a rule /proc/PID/fd/N. 0, or MPIOX_E_IO (-3): it cannot be opened; MPIOX_E_CORRUPT
@@ -205,15 +204,14 @@ void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates);
 /* The same of a delegate of this process's own job, or MPIOX_E_ARG (-2): there is no such delegate; MPIOX_E_UNSUPPORTED
  * (-5): it is on another node. To be closed before MPI_Finalize. */
 int mpiio_ext_delegates_own(int delegate, mpiio_ext_delegates **delegates);
-/* What it says now, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
+/* Its present state, as one JSON object into text; returns the bytes that the text has, as snprintf does, or
  * MPIOX_E_CORRUPT (-6): the memory has been shortened. Each number is read whole; they are not of one moment. */
 int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char *text, int64_t text_bytes);
-/* A delegate's cache on a disk that was left behind when all processes had been killed, or could not be written: bring
- * what it still holds to the files, and remove it when nothing is left. What others have written to a file since is not
- * written over, unless `force`; folders: where more caches of its job are (a list with ';'), or NULL. text: of which
- * files it could not, as a JSON list of {"path", "errno", "changed", "whole",
- * "why"}. Bytes brought to the files, or below 0: it
- * is another user's, is in use (-5), is of before a restart of this node (-8), or is no cache. */
+/* Recover a delegate's cache on a disk that stayed when all processes had been killed, or that could not be written:
+ * write its remaining bytes to the files, and remove it when all are written. Later foreign writes to a file are not
+ * overwritten, unless `force`; folders: where more caches of its job are (a list with ';'), or NULL. text: the files
+ * that it could not write, as a JSON list of {"path", "errno", "changed", "whole", "why"}. Number of bytes written, or
+ * below 0: it is another user's, is in use (-5), is of before a restart of this node (-8), or is no cache. */
 int64_t mpiio_ext_delegates_recover(const char *path, const char *folders, int force, char *text, int64_t text_bytes);
 /* Number of the counters in "counters"; name, unit and meaning of counter `index`, or NULL when there is none. */
 int mpiio_ext_delegates_counter_count(void);
@@ -243,8 +241,8 @@ int mpiio_ext_group_is_serving(int index);
 /* Turn ranks of a communicator (as a rule MPI_COMM_WORLD) into delegates: these serve in this call until the others
  * have begun MPI_Finalize, and then return with MPI_COMM_NULL in *mine; the others return at once, with a communicator
  * of their own, which the program uses in place of MPI_COMM_WORLD. comm, mine: addresses of MPI_Comm. Collective, with
- * the same number on all ranks; before any file is opened. When delegates cannot be started *mine has all ranks, and a
- * line on stderr says why. 0, MPIOX_E_ARG (-2): no rank would be left, or there are delegates already;
+ * the same number on all ranks; before any file is opened. If delegates cannot be started *mine has all ranks, and a
+ * line on stderr gives the reason. 0, MPIOX_E_ARG (-2): no rank would be left, or there are delegates already;
  * MPIOX_E_UNSUPPORTED (-5): not in a spawned process, nor before MPI_Init; MPIOX_E_MPI (-4). */
 int mpiio_ext_group_split(const void *comm, int delegates, void *mine);
 
@@ -279,7 +277,7 @@ int64_t mpiio_ext_typemap_position(const mpiio_ext_typemap *typemap, int64_t off
 /* Number of pieces of the stream bytes [lo, hi); the first max_pieces of them are stored (0: arrays may be NULL). */
 int64_t mpiio_ext_typemap_pieces(const mpiio_ext_typemap *typemap, int64_t lo, int64_t hi, int64_t max_pieces,
                                  int64_t *offsets, int64_t *lengths);
-/* Number of strided runs in which a cursor yields [lo, hi): what a copy costs besides its bytes. */
+/* Number of strided runs in which a cursor yields [lo, hi): the cost of a copy besides its bytes. */
 int64_t mpiio_ext_typemap_runs(const mpiio_ext_typemap *typemap, int64_t lo, int64_t hi);
 /* Copy the stream bytes [lo, hi) out of memory (offset 0 is at `memory`) to `packed`, or back. No checks of bounds. */
 void mpiio_ext_typemap_pack(const mpiio_ext_typemap *typemap, const void *memory, int64_t lo, int64_t hi, void *packed);
@@ -319,7 +317,7 @@ void mpiio_ext_schedule_free(mpiio_ext_schedule *schedule);
 int mpiio_ext_schedule_add(mpiio_ext_schedule *schedule, const int64_t *request, int64_t now, uint32_t *id);
 /* The next batch: how many requests, their ids in file order. 0: ask again at *until (INT64_MAX: after a change). */
 int32_t mpiio_ext_schedule_next(mpiio_ext_schedule *schedule, int64_t now, int hurry, uint32_t *ids, int64_t *until);
-/* A request that was taken out is served; one that waits is not wanted any more. MPIOX_E_ARG: it is not so. */
+/* A request that was taken out is served; a waiting one is cancelled. MPIOX_E_ARG: it is not in that state. */
 int mpiio_ext_schedule_done(mpiio_ext_schedule *schedule, uint32_t id);
 int mpiio_ext_schedule_cancel(mpiio_ext_schedule *schedule, uint32_t id);
 int64_t mpiio_ext_schedule_depth(const mpiio_ext_schedule *schedule); /* requests that wait */
@@ -329,7 +327,7 @@ int64_t mpiio_ext_schedule_counter(const mpiio_ext_schedule *schedule, int index
 
 /* cffi: end */
 
-/* What the executable mpiio-ext-delegate does, which the library starts. Returns the exit status. */
+/* The main function of the executable mpiio-ext-delegate, which the library starts. Returns the exit status. */
 int mpiio_ext_delegate_main(int argc, char **argv);
 
 #ifdef __cplusplus

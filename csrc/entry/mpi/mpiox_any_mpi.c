@@ -20,7 +20,7 @@ static const char *const names[MPIOX_ANY_NAMES] = MPIOX_ANY_TEXTS;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static void *library;     /* kept open */
 static const char *given; /* by mpiox_any_mpi_open() */
-static atomic_bool fits;  /* the library that was found first is of this build's ABI, or of one that cannot be told */
+static atomic_bool fits;  /* the first library that was found is of this build's ABI, or of an unknown one */
 
 /* ---- the MPI library of this process ----------------------------------------------------------------------------- */
 
@@ -29,7 +29,7 @@ typedef struct candidates {
     int count;
 } candidates;
 
-/* Names only: the loader's lock is held here. */
+/* Names only: the loader is locked here. */
 static int collect(struct dl_phdr_info *info, size_t size, void *out)
 {
     candidates *found = out;
@@ -70,7 +70,8 @@ static void *loaded(void)
     return handle;
 }
 
-/* Where a process starts without any: the library that it was told, else that of the linker's search path. */
+/* For a process that starts without an MPI library: the one that it was given, else that of the linker's search path.
+ */
 static void *brought(void)
 {
     static const char *const known[] = MPIOX_ANY_LIBRARIES;
@@ -120,7 +121,7 @@ const char *mpiox_any_mpi_library(void)
     return function != NULL && dladdr(function, &info) != 0 ? info.dli_fname : NULL;
 }
 
-/* ---- what is not there ------------------------------------------------------------------------------------------- */
+/* ---- missing functions ------------------------------------------------------------------------------------------- */
 
 /* Called with any arguments: their caller takes them away. */
 static int unsupported(void)
@@ -145,7 +146,7 @@ bool mpiox_any_mpi_has(int index)
     void *found = atomic_load_explicit(&mpiox_any_mpi_found[index], memory_order_acquire);
 
     if (found == NULL && (found = find(index)) == NULL && mpiox_any_mpi_library() != NULL)
-        found = (void *)unsupported; /* whoever has asked need not be told again */
+        found = (void *)unsupported; /* a caller that has checked before needs no report */
     if (found != NULL)
         keep(index, found);
     return found != NULL && found != (void *)unsupported;

@@ -15,7 +15,7 @@
 #include "mpiox_nonblocking.h"
 #include "mpiox_wait.h"
 
-/* Before the PMPI call: complete what is done, collect the errors; inspect: the requests stay as they are. */
+/* Before the PMPI call: complete finished accesses, collect the errors; inspect: the requests stay as they are. */
 static void begin(bool inspect)
 {
     mpiox_nonblocking_complete_finished();

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Defined in libmpi. Weak, so that an Open MPI without Fortran can be used too. A Fortran program may hold its own copy
- * of the common block; the dynamic linker then binds every library, this one included, to that copy. */
+/* Defined in libmpi. Weak, so that an Open MPI without Fortran can be used too. A Fortran program may contain its own
+ * copy of the common block; the dynamic linker then binds every library, this one included, to that copy. */
 #ifndef MPIOX_ANY_MPI
 extern MPI_Fint mpi_fortran_bottom_ __attribute__((weak));
 extern MPI_Fint mpi_fortran_status_ignore_ __attribute__((weak));

@@ -17,7 +17,7 @@ char *mpiox_fortran_string(const char *text, int length);
 /* Copy a C string into a Fortran one of `length` characters, padded with blanks, cut when too long. */
 void mpiox_fortran_pad(const char *text, char *target, int length);
 bool mpiox_fortran_status_ignored(const MPI_Fint *status);
-/* C handles of `count` Fortran ones; NULL when memory is exhausted. _back stores what became of them and frees them. */
+/* C handles of `count` Fortran ones; NULL when memory is exhausted. _back stores their new values and frees them. */
 MPI_Request *mpiox_fortran_requests(const MPI_Fint *requests, MPI_Fint count);
 void mpiox_fortran_requests_back(MPI_Request *handles, MPI_Fint *requests, MPI_Fint count);
 /* The same for statuses; MPI_STATUSES_IGNORE when the program ignores them, or when memory is exhausted. */

@@ -57,7 +57,7 @@ typedef struct mpiox_handle {
     mpiox_collective *collective; /* NULL as `file` is */
     mpiox_forwarded *forwarded;   /* NULL: accesses do not go through delegates... */
     const mpiox_opener *opener; /* the MPI library gets no access: whose the file is; NULL: it does (mpiox_opener.h) */
-    void *opened_as;            /* rank 0: what that opener has of it; else NULL */
+    void *opened_as;            /* rank 0: that opener's state of the file; else NULL */
     const char *why_no_delegates; /* ...for this reason (static text); NULL: none were asked for */
     bool path_unknown;            /* which file the MPI library has opened: mpiox_mpi_path.h */
     const char *why_native;       /* ...for this reason (static text); NULL: no particular one */
@@ -65,7 +65,8 @@ typedef struct mpiox_handle {
     bool reports_alone;    /* then: this rank reports on the file, without the others */
     bool all_ours;         /* the library carries out every access (see shares_views); the same on all ranks */
     bool view_handed_over; /* the MPI library has the view in force; always, unless all_ours */
-    MPI_Datatype etype, filetype; /* of the view in force: themselves if predefined, else held (mpiox_mpi_view.c) */
+    /* of the view in force: themselves if predefined, else kept types (mpiox_mpi_view.c) */
+    MPI_Datatype etype, filetype;
     MPI_Offset displacement;
     bool native_view;    /* the view's data representation is "native"; the same on all ranks */
     bool has_view;       /* managed, `file` has this rank's view, and etype_bytes > 0 */
@@ -83,8 +84,8 @@ typedef struct mpiox_handle {
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;
     mpiox_live_counters *live; /* NULL until the file is in the table */
-    bool recorded;             /* somebody asks where the time of the run goes; the same on all ranks */
-    bool timed;                /* statistics of the file or of the run are wanted; what follows is for them alone */
+    bool recorded;             /* a tracer records where the time of the run goes; the same on all ranks */
+    bool timed;                /* statistics of the file or of the run are requested; the following is for them alone */
     atomic_int_least64_t spent_ns[MPIOX_SPENT]; /* inside calls */
     double opened;                              /* mpiox_stats_now() */
     int64_t waits;                              /* mpiox_stats_waits() at the opening */
@@ -129,7 +130,7 @@ static inline void mpiox_handle_note_end(mpiox_handle *handle, bool write, doubl
         continue;
 }
 
-/* An access of so many bytes has ended, for those who look at the process. NULL-safe. */
+/* Count an access of so many bytes that has ended, for the page that other processes read. NULL-safe. */
 static inline void mpiox_handle_count(mpiox_handle *handle, bool write, int64_t bytes)
 {
     if (handle)

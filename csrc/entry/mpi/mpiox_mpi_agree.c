@@ -84,8 +84,8 @@ static void decide(mpiox_opening *o, mpiox_mpi_agreed *out, MPI_Info info, char 
                                access(filename, F_OK) == 0); /* see mpiox_mpi_path_opened() */
 }
 
-/* Told at once, or twice when the text is long. A rank without memory for it, or for the object, lets its MPI
- * library work with the program's own info: that is local, hence no reason to stay behind. */
+/* One broadcast, or two if the text is long. A rank without memory for it, or for the object, lets its MPI library work
+ * with the program's own info: that is local, hence no reason to stay behind. */
 static int bring(const mpiox_opening *o, mpiox_mpi_agreed *out, char **text, MPI_Info info, MPI_Info *merged)
 {
     int result = mpiox_topology_bcast(o->comm, out, (int64_t)sizeof *out);
@@ -96,7 +96,7 @@ static int bring(const mpiox_opening *o, mpiox_mpi_agreed *out, char **text, MPI
         if (*text != NULL)
             result = mpiox_topology_bcast(o->comm, *text, out->text_bytes);
         else
-            PMPI_Abort(o->comm, 1); /* nowhere to receive what the others wait to see received */
+            PMPI_Abort(o->comm, 1); /* no memory for a message that the others wait for */
     }
     if (result == MPI_SUCCESS && out->text_bytes > 0 &&
         mpiox_hints_apply(out->text_bytes > MPIOX_AGREED_TEXT ? *text : out->text, info, merged) != MPIOX_OK)
@@ -126,8 +126,8 @@ int mpiox_mpi_agree(mpiox_opening *opening, mpiox_mpi_agreed *agreed, MPI_Info i
     return MPI_SUCCESS;
 }
 
-/* What is made for this opening, by this library or by the MPI library, is what it is. What MPI_MODE_DELETE_ON_CLOSE
- * has opened cannot be let go again: the MPI library would delete it. */
+/* A file that was created for this opening cannot change. A file that was opened with MPI_MODE_DELETE_ON_CLOSE cannot
+ * be closed and opened again: the MPI library would delete it. */
 static bool may_change(const mpiox_decision *decision, int amode)
 {
     return decision->recheck && !decision->made && !decision->hidden &&

@@ -1,7 +1,7 @@
 /*
  * mpiox_mpi_close.c - MPI_File_close of managed files.
  *
- * What ranks have written is in the file first, or with delegates that write it behind the close; then the file's
+ * First all bytes of the ranks are in the file, or with delegates that write them behind the close; then the file's
  * statistics are printed, and this library's own path to the file is closed. The MPI library closes the file last, and
  * every rank returns the first error.
  */
@@ -23,14 +23,14 @@ static int make_whole(mpiox_handle *handle, mpiox_topology *topology, bool fine,
     return mpiox_topology_agree_error(topology, error);
 }
 
-/* Of such a file: no rank has been told that something it wrote has not come to it. Collective. */
+/* For such a file: has no rank got an error that bytes that it wrote are not in it? Collective. */
 static bool all_came(const mpiox_handle *handle, mpiox_topology *topology)
 {
     return handle->opener == NULL || handle->amode & MPI_MODE_RDONLY ||
            mpiox_topology_all(topology, !atomic_load(&handle->file->damaged));
 }
 
-/* What delegates have of it is in the file, or written behind the close. 0, or *error. */
+/* Write the delegates' bytes to the file, or leave them to be written behind the close. 0, or *error. */
 static int detach(mpiox_handle *handle, mpiox_error *error)
 {
     const double begun = mpiox_handle_now(handle);
@@ -83,5 +83,5 @@ int mpiox_mpi_close(MPI_File *fh)
     const int result = PMPI_File_close(fh);
 
     mpiox_topology_release(topology); /* not before all ranks have come here: another thread may take it at once */
-    return deferred != MPI_SUCCESS ? deferred : result; /* ours names the bytes, and is told only once */
+    return deferred != MPI_SUCCESS ? deferred : result; /* ours names the bytes, and is returned only once */
 }

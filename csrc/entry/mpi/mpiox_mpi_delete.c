@@ -21,7 +21,7 @@ static int delete_named(const char *filename, MPI_Info info)
     return error.code == MPIOX_OK ? MPI_SUCCESS : mpiox_mpi_error_raise(MPI_FILE_NULL, path, &error);
 }
 
-/* What delegates have of it is not written any more. */
+/* The delegates discard their bytes of it. */
 int mpiox_mpi_delete(const char *filename, MPI_Info info)
 {
     char room[PATH_MAX];

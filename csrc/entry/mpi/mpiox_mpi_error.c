@@ -78,8 +78,8 @@ static int class_of(const mpiox_error *error)
     }
 }
 
-/* Own texts, the same under each MPI library: MPICH tells under the standard ABI what other classes are. For a class of
- * the MPI library's own errors it is asked all the same. */
+/* Own texts, the same under each MPI library: under the standard ABI MPICH returns those of other classes. For a class
+ * of the MPI library's own errors its text is queried all the same. */
 static const char *text_of_class(int error_class, char room[MPI_MAX_ERROR_STRING])
 {
     static const struct {
@@ -136,9 +136,9 @@ static int code_of_class(int error_class)
     return entry->codes[entry->next];
 }
 
-/* Whether a code has the class, and tells the text when it has been given it. MPICH 4.0 makes codes of predefined
- * classes without the bit by which it knows added ones, and tells for them a text of its own that is wrong; with that
- * bit they have another class. */
+/* Does a code have the class, and does it return the text that was added? MPICH 4.0 makes codes of predefined classes
+ * without the bit by which it recognises added ones, and returns a wrong text of its own for them; with that bit they
+ * have another class. */
 static bool takes_text(int code, int error_class, const char *text)
 {
     char stored[MPI_MAX_ERROR_STRING] = "";

@@ -22,7 +22,7 @@
 #define MPIOX_ERR_SPLIT MPI_ERR_IO
 #endif
 
-/* Describe an erroneous call of the program: its MPI error class (or a code of the MPI library) and what is wrong. */
+/* Describe an erroneous call of the program: its MPI error class (or a code of the MPI library) and the mistake. */
 void mpiox_mpi_problem(mpiox_error *error, int error_class, const char *what);
 
 /* Make a code with the error's class and a text of its own. */

@@ -55,13 +55,13 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
         PMPI_Info_set(*info_used, "mpiox_close", "written");
     mpiox_opener_to_info(handle->opener, *info_used, handle->opener != NULL ? handle->file->layout.servers : 0,
                          handle->opener != NULL ? handle->file->layout.stripe_size : 0);
-    if (handle->file != NULL) { /* what the library's own choices came to */
+    if (handle->file != NULL) { /* the results of the library's own choices */
         mpiox_hints_put_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
         mpiox_hints_put_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
         set_aggregators(*info_used, handle->collective);
         if (handle->file->layout.stripe_known) /* PnetCDF aligns its arrays to it */
             mpiox_hints_put_number(*info_used, "striping_unit", handle->file->layout.stripe_size);
-        if (handle->file->layout.stripe_count > 0) /* a number that nobody has said is none to tell */
+        if (handle->file->layout.stripe_count > 0) /* a number from no source is left out */
             mpiox_hints_put_number(*info_used, "striping_factor", handle->file->layout.servers);
     }
     return result;

@@ -1,15 +1,15 @@
 /*
  * mpiox_mpi_open.c - MPI_File_open.
  *
- * Rule of every function here: the MPI library does its own call first and reports its own errors; then we follow.
- * Where following is collective, the ranks first agree that all of them will, so that no rank waits for another. What
- * is not plain about a file, its openers do (mpiox_opener.h). In this order (open_as_seen(), open_agreed()):
+ * Rule of every function here: the MPI library does its own call first and reports its own errors; then this library
+ * follows. If following is collective, the ranks first agree that all of them will, so that no rank waits for another.
+ * The openers deal with files that are not plain (mpiox_opener.h). In this order (open_as_seen(), open_agreed()):
  *
- *   agree       rank 0 decides, also for its openers, and tells the others (mpiox_mpi_agree.h)
+ *   agree       rank 0 decides, also for its openers, and broadcasts the decision (mpiox_mpi_agree.h)
  *   may_open    no rank has found an error, and all have the same arguments
  *   library     the MPI library opens the file
- *   attach      this library opens it for itself, with its collectives and delegates; the file may have changed since
- *               rank 0 saw it: then all begins again
+ *   attach      this library opens it for itself, with its collectives and delegates; if the file has changed since
+ *               rank 0's decision, the opening begins again
  *   keep        the openers keep the file, which gets its own name, or abandon it
  *   finish      the file comes into the table of handles
  */
@@ -122,7 +122,7 @@ static void attach_delegates(try *t)
     mpiox_past_mpi_note_opened(t->handle);
 }
 
-/* What the statistics are summed by, on all ranks or on none: without it the file has none. */
+/* Set up the sum of the statistics, on all ranks or on none: without it the file has none. */
 static void attach_statistics(mpiox_handle *handle, MPI_Comm comm, bool all_opened)
 {
     if (mpiox_handle_is_managed(handle)) { /* on all ranks */
@@ -222,7 +222,7 @@ static void close_opened(MPI_Comm comm, MPI_File *fh)
     *fh = MPI_FILE_NULL;
 }
 
-/* It is not opened, on any rank: it was not to be, as *error says; or what was opened is let go. Collective. */
+/* No rank opens the file, for the reason *error; if it was opened, it is closed again. Collective. */
 static int refuse(try *t, const mpiox_error *error)
 {
     const char *path = t->handle != NULL ? t->handle->path : mpiox_mpi_path(t->opening.filename);
@@ -242,8 +242,8 @@ static int refuse_found(const char *filename, mpiox_error error, MPI_File *fh)
     return mpiox_mpi_error_raise(MPI_FILE_NULL, mpiox_mpi_path(filename), &error);
 }
 
-/* It is open, past delegates that cannot write what they have of it, or without a name of its own. Where only some
- * ranks have it, it stays open there. Collective. */
+/* The file is open, but delegates cannot write their bytes of it, or it has no name of its own. If only some ranks have
+ * it, it stays open there. Collective. */
 static int refuse_opened(MPI_Comm comm, const char *filename, bool kept, const mpiox_error *error, MPI_File *fh)
 {
     if (!all_true(comm, *fh != MPI_FILE_NULL))
@@ -266,7 +266,7 @@ static int refuse_partly(mpiox_handle *handle, const char *filename, MPI_File *f
     return refuse_found(filename, error, fh);
 }
 
-/* What was opened is let go, so that it can be opened again. Collective. */
+/* Close the file again, so that it can be opened anew. Collective. */
 static int let_go(try *t)
 {
     mpiox_opener_abandon(&t->opening);
@@ -316,7 +316,8 @@ static int open_by_library(try *t, MPI_Info info)
     return result;
 }
 
-/* All ranks are to keep it. False: nobody does, as *error says; else finish() ends with *error, if there is one. */
+/* All ranks are to keep the file. False: none does, for the reason *error; else finish() ends with *error, if there is
+ * one. */
 static bool keep(try *t, mpiox_error *error)
 {
     mpiox_opening *o = &t->opening;
@@ -332,7 +333,7 @@ static bool keep(try *t, mpiox_error *error)
     return false;
 }
 
-/* All ranks keep it, those that have it, or refuse it by the same *error. result: the MPI library's. */
+/* All ranks that have the file keep it, or all refuse it with the same *error. result: the MPI library's. */
 static int finish(try *t, const mpiox_error *error, int result)
 {
     const mpiox_opening *o = &t->opening;

@@ -1,9 +1,9 @@
 /*
  * mpiox_mpi_openers.c - the plain opener, and the order of all.
  *
- * A name that a file has until it is written comes first, since what gets it may be a container; the plain opener makes
- * what no other has made. Delegates come last: they decide nothing before the file is open, and are the first to report
- * what they cannot do, before the file has its own name. See mpiox_opener.h.
+ * The opener of hidden names comes first, since a container may get one; the plain opener creates the files that no
+ * other opener has created. The opener of delegates comes last: it decides nothing before the file is open. It is the
+ * first to report which hints are not in force, before the file has its own name. See mpiox_opener.h.
  */
 #include <unistd.h>
 

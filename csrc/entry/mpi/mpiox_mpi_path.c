@@ -1,6 +1,4 @@
-/*
- * mpiox_mpi_path.c - see mpiox_mpi_path.h. Only known prefixes are taken for some: a ':' is legal in file names.
- */
+/* mpiox_mpi_path.c - see mpiox_mpi_path.h. Only known prefixes count as such: a ':' is legal in file names. */
 #include "mpiox_mpi_path.h"
 
 #include <errno.h>

@@ -1,6 +1,4 @@
-/*
- * mpiox_mpi_path.h - file names as ROMIO and OMPIO take them: an optional file-system prefix, then a path.
- */
+/* mpiox_mpi_path.h - file names in the form of ROMIO and OMPIO: an optional file-system prefix, then a path. */
 #ifndef MPIOX_MPI_PATH_H
 #define MPIOX_MPI_PATH_H
 
@@ -10,8 +8,8 @@
 /* The path behind a known prefix ("ufs:", "lustre:"...), or the name itself. Points into filename. */
 const char *mpiox_mpi_path(const char *filename);
 /* After the MPI library has opened the file: the path of that file. NULL: not known. ROMIO cuts a prefix off, OMPIO
- * keeps it in the name ("ufs:a" is a file of that name); where only one of both files is there, it is that one. Where
- * both are, a guess would write to a file that the program has not named. Blocking (two calls of stat), local. */
+ * keeps it in the name ("ufs:a" is a file of that name); if only one of both files exists, it is that one. If both
+ * exist, a guess would write to a file that the program has not named. Blocking (two calls of stat), local. */
 const char *mpiox_mpi_path_opened(const char *filename);
 /* False: the prefix names a file system that POSIX calls do not reach. */
 bool mpiox_mpi_path_is_posix(const char *filename);

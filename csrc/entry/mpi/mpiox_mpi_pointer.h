@@ -9,7 +9,7 @@
 
 #include "mpiox_handle.h"
 
-/* Held around a get and the set that belongs to it, and around seek_native. */
+/* Lock it around a get and the set that belongs to it, and around seek_native. */
 void mpiox_mpi_pointer_lock(mpiox_handle *handle);
 void mpiox_mpi_pointer_unlock(mpiox_handle *handle);
 /* Returns an MPI code: the MPI library may have the pointer. */

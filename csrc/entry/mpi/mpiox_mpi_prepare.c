@@ -1,9 +1,9 @@
 /*
  * mpiox_mpi_prepare.c - checks, memory descriptions, file positions, statuses. See mpiox_mpi_prepare.h.
  *
- * Error classes follow the MPI library the program runs on (tried with Open MPI 4.1 and MPICH 5). Bad counts, types and
+ * Error classes follow the MPI library of the program (tested with Open MPI 4.1 and MPICH 5). Bad counts, types and
  * buffers have their own classes. A transfer that is no whole number of etypes is MPI_ERR_IO to MPICH and allowed by
- * Open MPI. The individual file pointer moves by what was asked for, also where a read met the end of the file, as MPI
+ * Open MPI. The individual file pointer moves by the requested bytes, even if a read met the end of the file, as MPI
  * defines it. Both libraries do so, but MPICH on a single rank stops at the end of the file.
  */
 #include "mpiox_mpi_prepare.h"
@@ -53,7 +53,7 @@ static bool pack_some(bool unpack, char *user, MPI_Count n, MPI_Datatype type, c
 }
 
 /* Move all elements between the program's memory and the packed copy, in steps that MPI_Pack can count. False: it
- * refuses. What a read does not reach must come back unchanged, so a copy is always packed first. */
+ * refuses. Memory that a read does not reach must come back unchanged, so a copy is always packed first. */
 static bool pack(mpiox_prepared *p, bool unpack)
 {
     MPI_Count size = 0, lb = 0, extent = 0;
@@ -171,8 +171,8 @@ static bool place(const mpiox_handle *handle, MPI_Offset offset, mpiox_request *
     return request->local_error.code == MPIOX_OK;
 }
 
-/* At the individual file pointer, which moves on. Under its lock from the look to the move, so that two threads never
- * get the same place. */
+/* Use and advance the individual file pointer, in one critical section, so that two threads never get the same place.
+ */
 static void place_at_pointer(mpiox_handle *handle, mpiox_prepared *out)
 {
     MPI_Offset offset = 0;

@@ -1,7 +1,4 @@
-/*
- * mpiox_mpi_prepare.h - from the arguments of a data access to what the library understands (mpiox_request), and back
- * to a status.
- */
+/* mpiox_mpi_prepare.h - from the arguments of a data access to a mpiox_request, and back to a status. */
 #ifndef MPIOX_MPI_PREPARE_H
 #define MPIOX_MPI_PREPARE_H
 
@@ -17,7 +14,7 @@ typedef struct mpiox_mpi_call {
     MPI_Datatype datatype;
 } mpiox_mpi_call;
 
-/* What a data access needs from its start to its end. */
+/* The state of a data access from its start to its end. */
 typedef struct mpiox_prepared {
     mpiox_request request;
     mpiox_typemap *memory;   /* owned */
@@ -29,11 +26,11 @@ typedef struct mpiox_prepared {
     MPI_Offset pointer_to;   /* ...to here, in etypes; both -1: it was not */
 } mpiox_prepared;
 
-/* Check the arguments, describe the memory, find the position; moves the individual file pointer by what is asked
- * for. Problems are left in request.local_error: MPIOX_E_UNSUPPORTED means that only the MPI library can do this.
- * Memory of a type that cannot be described (nested beyond our depth) passes through a packed copy. Local. */
+/* Check the arguments, describe the memory, find the position; moves the individual file pointer by the requested
+ * bytes. Problems are left in request.local_error: MPIOX_E_UNSUPPORTED means that only the MPI library can carry out
+ * the call. Memory of a type that cannot be described (nested too deeply) passes through a packed copy. Local. */
 void mpiox_mpi_prepare(mpiox_handle *handle, const mpiox_mpi_call *call, mpiox_prepared *out);
-/* The access did not take place: the individual file pointer goes back, unless somebody has moved it since. */
+/* The access did not take place: move the individual file pointer back, unless another call has moved it since. */
 void mpiox_mpi_prepare_undo(mpiox_handle *handle, const mpiox_prepared *prepared);
 /* The data has arrived: put it where the program wants it (packed reads only). In a thread that may call MPI. */
 void mpiox_mpi_prepare_finish(mpiox_prepared *prepared);

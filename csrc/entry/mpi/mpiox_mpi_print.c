@@ -84,5 +84,5 @@ void mpiox_mpi_print(const mpiox_stats *stats, const mpiox_stats_subject *subjec
     if (!about->repeats)
         put(stats, about, texts, full ? 2 : 1, "", NULL);
     else if (full)
-        put(stats, about, texts + 1, 1, "", NULL); /* what the delegates counted */
+        put(stats, about, texts + 1, 1, "", NULL); /* the delegates' counters */
 }

@@ -1,7 +1,7 @@
 /*
  * mpiox_mpi_print.h - statistics as text: on standard error a line, or the line and a table, by the level of the hint;
- * in the file of MPIOX_STATS_FILE a line of JSON, appended in one write. The page of a run has them in a file of its
- * own (MPIOX_REPORT_STATS), and the user, who may want none, where he wants them. All are local.
+ * in the file of MPIOX_STATS_FILE a line of JSON, appended in one write. The page of a run reads them from a file of
+ * its own (MPIOX_REPORT_STATS), independently of the user's settings. All functions are local.
  */
 #ifndef MPIOX_MPI_PRINT_H
 #define MPIOX_MPI_PRINT_H
@@ -16,7 +16,7 @@ typedef struct mpiox_mpi_hints { /* the hints of one file that are not defaults 
     int count;
 } mpiox_mpi_hints;
 
-void mpiox_mpi_hint_texts(const mpiox_hints *hints, mpiox_mpi_hints *out); /* with who has set each */
+void mpiox_mpi_hint_texts(const mpiox_hints *hints, mpiox_mpi_hints *out); /* with the source of each */
 void mpiox_mpi_print(const mpiox_stats *stats, const mpiox_stats_subject *subject, mpiox_stats_level level);
 
 #endif

@@ -81,7 +81,7 @@ int mpiox_mpi_reduce_stats(mpiox_stats *stats, const mpiox_handle *handle, int r
     return code;
 }
 
-/* One reduction; a minimum is a maximum of what is negative. */
+/* One reduction; a minimum is the maximum of the negative values. */
 int mpiox_mpi_reduce_span(mpiox_handle *handle, mpiox_stats_span *out)
 {
     enum { OPENED, CLOSED, FIRST, LAST = FIRST + 2, UNKNOWN = LAST + 2, VALUES = UNKNOWN + 2 };
@@ -106,7 +106,7 @@ int mpiox_mpi_reduce_span(mpiox_handle *handle, mpiox_stats_span *out)
     return result;
 }
 
-/* Two reductions. A minimum is a maximum of what is negative. */
+/* Two reductions. A minimum is the maximum of the negative values. */
 int mpiox_mpi_reduce_paying(const mpiox_handle *handle, mpiox_stats *stats)
 {
     enum { LAST, FIRST = LAST + 2, WAITS = FIRST + 2, MOST, NEAR = 0, TIME = NEAR + 2, RANKS = TIME + 2, SUMS };
@@ -152,7 +152,7 @@ void mpiox_mpi_slowest_alone(const mpiox_stats *stats, const mpiox_handle *handl
     unpack_slowest(values, out);
 }
 
-/* What the delegates counted, as rows of numbers of all that this process sees; NULL: there are none, or no memory. */
+/* The counters of all delegates that this process can read, as rows of numbers; NULL: there are none, or no memory. */
 static int64_t *see_delegates(const mpiox_service *service)
 {
     const size_t width = (size_t)mpiox_service_totals_width();

@@ -15,11 +15,10 @@ int mpiox_mpi_reduce_stats(mpiox_stats *stats, const mpiox_handle *handle, int r
 void mpiox_mpi_slowest_alone(const mpiox_stats *stats, const mpiox_handle *handle, mpiox_stats_slowest *out);
 /* When the file was in use on any rank, s. Collective over handle->comm unless handle->reports_alone. */
 int mpiox_mpi_reduce_span(mpiox_handle *handle, mpiox_stats_span *out);
-/* Says in stats->delegation whether delegates would have paid. Collective over handle->comm. */
+/* Write to stats->delegation whether delegates would have paid. Collective over handle->comm. */
 int mpiox_mpi_reduce_paying(const mpiox_handle *handle, mpiox_stats *stats);
 
-/* What the delegates of all ranks have counted. Collective over MPI_COMM_WORLD. False: there are none, or not for all
- * ranks. */
+/* The counters of all ranks' delegates. Collective over MPI_COMM_WORLD. False: there are none, or not for all ranks. */
 bool mpiox_mpi_reduce_delegates(int rank, mpiox_stats_delegates *out);
 bool mpiox_mpi_own_delegates(mpiox_stats_delegates *out); /* those that this process sees; local */
 

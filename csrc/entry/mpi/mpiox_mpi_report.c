@@ -1,13 +1,12 @@
 /*
  * mpiox_mpi_report.c - statistics of a file at its close and of the run at MPI_Finalize.
  *
- * If a file's hints request statistics, they are summed over its ranks (on a duplicate of its communicator) and printed
- * by its rank
- * 0. The run's totals are summed over MPI_COMM_WORLD if all its ranks have opened a file together. Then all have the
- *    library, and rank 0 of that file has sent the others its MPIOX_STATS, which may differ between ranks. Otherwise
- *    each process sums up the files that it has reported on. A file's report has the hints in force and their sources.
- *    The run's report has the counts of the delegates; a run of one file does not
- * repeat the file's text.
+ * If a file's hints request statistics, they are summed over its ranks (on a duplicate of its communicator), and its
+ * rank 0 prints them. If all ranks of MPI_COMM_WORLD have opened a file together, the run's totals are summed over
+ * MPI_COMM_WORLD: then all ranks have the library, and rank 0 of that file has sent the others its MPIOX_STATS, which
+ * may differ between ranks. Otherwise each process sums up the files that it has reported on. A file's report has the
+ * hints in force and their sources. The run's report has the counts of the delegates; a run of one file does not repeat
+ * the file's text.
  */
 #include "mpiox_mpi_report.h"
 
@@ -25,9 +24,9 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static mpiox_stats run;      /* files closed so far, this process */
 static mpiox_stats reported; /* all ranks of the files on which this process has reported */
-static int reported_ranks;   /* most ranks of any of them; 0: there is none */
+static int reported_ranks;   /* most ranks of a reported file; 0: there is none */
 static bool agreed, wanted;
-static int64_t closed_files, reported_files; /* by this process; on how many of them it has reported */
+static int64_t closed_files, reported_files; /* by this process; number of those that it has reported on */
 static int64_t unreported_files;             /* closed ones without a report */
 
 static void describe_delegation(const mpiox_handle *handle, mpiox_stats *out)
@@ -151,7 +150,7 @@ static void count_open(mpiox_handle *handle, void *context)
     ++*(int64_t *)context;
 }
 
-/* Of this process: files on which it has reported, and those on which nobody has or will. */
+/* Of this process: files that it has reported on, and those without a report now or later. */
 static void count_files(int64_t files[2])
 {
     files[0] = reported_files;
@@ -159,7 +158,8 @@ static void count_files(int64_t files[2])
     mpiox_handle_each(count_open, &files[1]);
 }
 
-/* A program without files says so, once: the library was there. `mpiio-ext run` says it by itself. */
+/* A program without files reports that once, which shows that the library was loaded. `mpiio-ext run` reports it by
+ * itself. */
 static void report_alone(int rank)
 {
     const bool without_files = closed_files == 0 && rank == 0;

@@ -50,7 +50,7 @@ static bool find_folder(const char *path, struct stat *out)
     return mpiox_mpi_path_folder(path, folder) && stat(folder, out) == 0;
 }
 
-/* Do both lead to one file, or to one that is not there yet? */
+/* Do both lead to one file, or to one place without a file? */
 static bool lead_to_one(const char *a, const char *b, const struct stat *folder_b)
 {
     const char *name_a = strrchr(a, '/'), *name_b = strrchr(b, '/');
@@ -95,7 +95,7 @@ bool mpiox_mpi_same_has_descriptors(void)
     return mpiox_storage_has_room(BESIDE);
 }
 
-/* One rank alone waits for nobody: the MPI library says whether it can open the file. */
+/* A single rank does not wait for others: the MPI library reports whether it can open the file. */
 int mpiox_mpi_same_agree(MPI_Comm comm, int differs, mpiox_error *error)
 {
     enum { DIFFERS, LACKS, VALUES };

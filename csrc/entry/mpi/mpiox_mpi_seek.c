@@ -1,9 +1,9 @@
 /*
- * mpiox_mpi_seek.c - moving and reading the file pointers, as their MPI namesakes.
+ * mpiox_mpi_seek.c - moving and reading the file pointers, like their MPI namesakes.
  *
- * Seeking is local where the target is known without the MPI library. It is not local from the end of a view that the
- * MPI library also has. Nor is it to a bad target, which the MPI library is to refuse in its own way where it has the
- * view.
+ * Seeking is local if the target is known without the MPI library. It is not local from the end of a view that the MPI
+ * library also has, nor to a bad target if the MPI library has the view: the MPI library refuses such a target in its
+ * own way.
  */
 #include "mpiox_handlers.h"
 #include "mpiox_mpi_error.h"

@@ -59,8 +59,8 @@ static int change_size(MPI_File fh, const mpiox_handle *handle, MPI_Offset size,
     return MPI_SUCCESS;
 }
 
-/* Everything that was written before is in the file when its size changes, and nothing of it is cached afterwards. No
- * rank is inside an access meanwhile: the call is collective. */
+/* Write all bytes to the file before its size changes, and drop all pages. No rank is inside an access meanwhile: the
+ * call is collective. */
 int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
@@ -72,14 +72,14 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     mpiox_nonblocking_drain(handle);
     if (refused(handle, size, "set_size", &wrong))
         return wrong;
-    /* The pages of what is never written stay, but for those beyond. */
+    /* The pages of a scratch file stay, except those beyond. */
     if (handle->forwarded != NULL && !mpiox_forwarded_is_unwritten(handle->forwarded))
         mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
     const int result = change_size(fh, handle, size, &own);
     if (handle->forwarded != NULL &&
         mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS && own.code == MPIOX_OK))
         mpiox_forwarded_cut(handle->forwarded, size);
-    if (error.code != MPIOX_OK && (own.code != MPIOX_OK || result != MPI_SUCCESS)) /* the call tells of another one */
+    if (error.code != MPIOX_OK && (own.code != MPIOX_OK || result != MPI_SUCCESS)) /* the call reports another one */
         mpiox_forwarded_note_error(handle->forwarded, &error);
     if (own.code != MPIOX_OK)
         return mpiox_mpi_raise(handle, &own);
@@ -88,8 +88,8 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
 }
 
-/* What is never written needs no space in the file system. Its bytes beyond a new size are discarded: no rank looks
- * before all have come, and what one has found beyond stays. */
+/* A scratch file needs no space in the file system. Its bytes beyond a new size are discarded: no rank queries the size
+ * before all have arrived, and bytes that a rank finds beyond it stay. */
 static int lengthen(MPI_File fh, const mpiox_handle *handle, MPI_Offset size)
 {
     mpiox_topology *topology = handle->file->topology;

@@ -23,7 +23,7 @@ int mpiox_mpi_set_atomicity(MPI_File fh, int flag)
         mpiox_file_set_atomicity(handle->file, flag != 0);
         return error.code != MPIOX_OK ? mpiox_mpi_raise(handle, &error) : result;
     }
-    if (error.code != MPIOX_OK) /* lost bytes, which the call does not tell of */
+    if (error.code != MPIOX_OK) /* lost bytes, which the call does not report */
         mpiox_forwarded_note_error(handle->forwarded, &error);
     return result != MPI_SUCCESS ? result
                                  : mpiox_mpi_raise_problem(handle, MPI_ERR_ARG, "set_atomicity (ranks differ)");
@@ -50,5 +50,5 @@ int mpiox_mpi_sync(MPI_File fh)
     mpiox_handle_spent(handle, MPIOX_SPENT_SYNC, begun);
     if (handle != NULL && handle->opened_as != NULL && !failed)
         handle->opener->synced(handle->opened_as);
-    return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is told only once */
+    return failed ? mpiox_mpi_raise(handle, &error) : result; /* ours names the bytes, and is returned only once */
 }

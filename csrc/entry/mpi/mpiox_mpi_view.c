@@ -17,10 +17,9 @@
 
 /* ---- datatypes that outlive the program's handles ---------------------------------------------------------------- */
 
-/* A predefined type is itself; any other is held by a struct of no elements of it: MPI keeps what a type is made of for
- * as long as that type lives, and gives it back (keep). A copy of a long list would take Open MPI longer than this
- * library takes to describe it. Not a duplicate: that would run the program's attribute callbacks. MPI_DATATYPE_NULL:
- * there is none. */
+/* Keep a predefined type as it is; keep any other by a struct of none of its elements: MPI keeps the parts of a type
+ * for as long as that type lives, and returns them. Open MPI would take longer to copy a long list than this library to
+ * describe it. Not a duplicate: that would run the program's attribute callbacks. MPI_DATATYPE_NULL: there is none. */
 static MPI_Datatype hold(MPI_Datatype type)
 {
     const int none = 0;
@@ -32,7 +31,7 @@ static MPI_Datatype hold(MPI_Datatype type)
     return PMPI_Type_create_struct(1, &none, &at, &type, &holder) == MPI_SUCCESS ? holder : MPI_DATATYPE_NULL;
 }
 
-/* What is held, committed, the caller's to free unless it is predefined. MPI_DATATYPE_NULL: MPI does not give it. */
+/* The kept type, committed, the caller's to free unless it is predefined. MPI_DATATYPE_NULL: MPI does not return it. */
 static MPI_Datatype keep(MPI_Datatype holder)
 {
     mpiox_contents contents;

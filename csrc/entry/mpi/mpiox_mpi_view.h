@@ -10,7 +10,7 @@
 
 #include "mpiox_handle.h"
 
-/* After the open: MPI's initial view. all_ours: as mpiox_topology_takes_all() says. */
+/* After the open: MPI's initial view. all_ours: see mpiox_topology_takes_all(). */
 void mpiox_mpi_view_begin(mpiox_handle *handle);
 /* A native call follows: the MPI library gets the view in force, unless it has it. Collective, blocking. */
 void mpiox_mpi_view_hand_over(mpiox_handle *handle);

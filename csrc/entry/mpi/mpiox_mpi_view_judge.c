@@ -18,8 +18,8 @@ enum { EMPTY_ETYPE_IS_REFUSED = 1 };
 
 /* ---- data representations ---------------------------------------------------------------------------------------- */
 
-/* A number for a data representation, from 0 on: the same for what every MPI library takes for the same. Which there
- * are is for the MPI library to say, which says the same on all ranks. */
+/* A number for a data representation, from 0 on: the same for names that every MPI library takes for the same. The MPI
+ * library decides which ones exist, alike on all ranks. */
 static int number_of(const char *datarep)
 {
     static const char *const known[][2] = {
@@ -36,8 +36,8 @@ static int number_of(const char *datarep)
 
 /* ---- types ------------------------------------------------------------------------------------------------------- */
 
-/* What MPI forbids of the order of a type's pieces, as ROMIO says it (check_type() in adio/common/ad_set_view.c); NULL:
- * nothing, or the type cannot be described. */
+/* An order of a type's pieces that MPI forbids, in ROMIO's words (check_type() in adio/common/ad_set_view.c); NULL: it
+ * is allowed, or the type cannot be described. */
 static const char *wrong_order(const mpiox_handle *handle, MPI_Datatype type)
 {
     const bool writable = (handle->amode & (MPI_MODE_WRONLY | MPI_MODE_RDWR)) != 0;
@@ -61,7 +61,7 @@ bool mpiox_mpi_view_bad_etype(const mpiox_handle *handle, MPI_Datatype etype)
     return !mpiox_contents_is_predefined(etype) && wrong_order(handle, etype) != NULL;
 }
 
-/* What is wrong with an etype or a file type, with its MPI error class; NULL: nothing that is known. */
+/* The mistake in an etype or a file type, with its MPI error class; NULL: none is known. */
 static const char *wrong_type(const mpiox_handle *handle, MPI_Datatype type, int *error_class)
 {
     *error_class = MPI_ERR_TYPE;

@@ -252,7 +252,7 @@ static operation *create(mpiox_handle *handle, const mpiox_prepared *prepared, b
     return o;
 }
 
-/* Undo create(); the caller keeps what was prepared. */
+/* Undo create(); the caller keeps the prepared access. */
 static void destroy(operation *o)
 {
     MPI_Request request = o->request;

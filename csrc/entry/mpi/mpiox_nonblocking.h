@@ -34,10 +34,10 @@ bool mpiox_nonblocking_run_here(MPI_Request request);
 /* For a caller that tests: the worker starts the access now, if it is still queued. */
 void mpiox_nonblocking_start_queued(MPI_Request request);
 
-/* Both MPI libraries pass an error that a query function returns to the error handler of MPI_COMM_WORLD. Between
- * begin and end the query functions collect errors instead, for mpiox_nonblocking_error_of(). Pairs nest; the
- * outermost end discards what was not asked for. inspect: the requests stay as they are (MPI_Request_get_status), and
- * errors are not collected. */
+/* Both MPI libraries pass an error that a query function returns to the error handler of MPI_COMM_WORLD. Between begin
+ * and end the query functions collect errors instead, for mpiox_nonblocking_error_of(). Pairs nest; the outermost end
+ * discards errors that were not fetched. inspect: the requests stay as they are (MPI_Request_get_status), and errors
+ * are not collected. */
 void mpiox_nonblocking_errors_begin(bool inspect);
 void mpiox_nonblocking_errors_end(bool inspect);
 /* Call the file's error handler for the error collected for this request. The code; MPI_SUCCESS: there is none. */

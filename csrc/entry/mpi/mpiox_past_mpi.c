@@ -20,7 +20,7 @@
 
 enum { MOST_LINKS = 40, PAUSE_MS = 20 };
 
-static const double others_s = 10; /* so long one waits for delegates that cannot be asked */
+static const double others_s = 10; /* limit on a wait for delegates that get no requests any more */
 
 /* ---- files that have had their name before ----------------------------------------------------------------------- */
 

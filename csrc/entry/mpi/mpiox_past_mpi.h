@@ -1,16 +1,16 @@
 /*
  * mpiox_past_mpi.h - calls past MPI for a file of the program that delegates still write.
  *
- * Problem.   Until delegates have written a file behind its close it has a hidden name, or bytes that only delegates
- *            have. rename(), stat() or fopen() of its own name would not find it, or find an older one.
+ * Problem.   Until delegates have written a file behind its close it has a hidden name, or only delegates have some of
+ *            its bytes. rename(), stat() or fopen() of its own name would not find it, or find an older one.
  * Algorithm. libmpiio_ext_posix.so wraps such calls, and queries this file: this library hands it the table below when
- *            it is loaded. Memory shows whether delegates may have such files. A stat() of the name shows the rest: a
- *            file that had been there before is known by its inode, in the memory of the node's delegates or among
- *            those that this process has closed; where there is none, the hidden name that belongs to the path, or to
- *            where its link leads, may be there: for each rank of the job, whichever rank opened the file. Then
- *            delegates get a request to write it at full speed, and the call waits for that.
- * Guarantee. Where there are no delegates: one load. A call that cannot wait continues immediately. A child made by
- *            fork() never waits.
+ *            it is loaded. Memory shows whether delegates may have such files. A stat() of the name shows the rest. An
+ *            older file is found by its inode, in the memory of the node's delegates or among those that this process
+ *            has closed. If there is no file, one with the hidden name of the path, or of the target of its link, may
+ *            exist: every rank of the job finds it, whichever rank opened the file. Then delegates get a request to
+ *            write it at full speed, and the call waits for that.
+ * Guarantee. Without delegates: one load. A call that cannot wait continues immediately. A child made by fork() never
+ *            waits.
  * Limits.    After MPI_Finalize delegates of other nodes get no requests: the call waits ten seconds for them.
  */
 #ifndef MPIOX_PAST_MPI_H
@@ -25,7 +25,7 @@
 typedef enum mpiox_past_mpi_kind {
     MPIOX_PAST_MPI_NAMED,  /* it has its own name, but not yet all bytes */
     MPIOX_PAST_MPI_HIDDEN, /* it has another name yet */
-    MPIOX_PAST_MPI_BELOW   /* a folder, which may hold such files */
+    MPIOX_PAST_MPI_BELOW   /* a folder, which may contain such files */
 } mpiox_past_mpi_kind;
 
 typedef struct mpiox_past_mpi_file { /* that is still written */
@@ -34,14 +34,14 @@ typedef struct mpiox_past_mpi_file { /* that is still written */
     char path[PATH_MAX]; /* by its own name */
 } mpiox_past_mpi_file;
 
-/* What this library knows of such files. Its functions may be called in any thread, and change errno. */
+/* This library's functions for such files. They may be called in any thread, and change errno. */
 typedef struct mpiox_past_mpi {
     const char *begin, *end;      /* addresses of this library */
-    const atomic_bool *delegates; /* there are delegates, or there were: for a look at no cost */
+    const atomic_bool *delegates; /* there are delegates, or there were: for a check at no cost */
     /* May the job have files that are still written? Local, cheap. */
     bool (*any)(void);
-    /* Is it one of them, or, `below`, a folder? known: what stat() of it has found, inode 0: nothing; NULL: nobody has
-     * looked. Local, without a lock. */
+    /* Is it such a file, or, `below`, a folder? known: the result of a stat() of it, inode 0: it found nothing; NULL:
+     * there was no stat(). Local, without a lock. */
     bool (*find)(int folder, const char *path, const struct stat *known, bool below, mpiox_past_mpi_file *out);
     /* It is whole when this returns, or each file in the folder is. Slow. */
     void (*await)(const mpiox_past_mpi_file *file);
@@ -56,8 +56,8 @@ typedef bool mpiox_past_mpi_hook(const mpiox_past_mpi *library);
 #define MPIOX_PAST_MPI_HOOK "mpiio_ext_posix_begin"
 
 struct mpiox_handle;
-/* A file was opened. One line of rank 0 of the job says if it is still written after its close, and nobody waits.
- * Local. */
+/* After a file was opened: if it is still written after its close, and no call waits for it, rank 0 of the job prints
+ * one line. Local. */
 void mpiox_past_mpi_note_opened(const struct mpiox_handle *handle);
 /* This process closes it, and may leave it to be written. Local. */
 void mpiox_past_mpi_note_closed(const struct mpiox_handle *handle);

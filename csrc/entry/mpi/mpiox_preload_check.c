@@ -14,18 +14,18 @@
 
 enum { TEXT_BYTES = 1 << 18, ANCESTORS = 8, CHUNK = 256, UNKNOWN = -1 };
 
-/* What a launcher tells its ranks: the variables that are the same in all ranks of a job and differ between two jobs,
- * and the one that holds the rank in MPI_COMM_WORLD. Hydra names no job: its ranks descend from one proxy. */
+/* The variables of a launcher: those that are the same in all ranks of a job and differ between two jobs, and the one
+ * that contains the rank in MPI_COMM_WORLD. Hydra names no job: its ranks descend from one proxy. */
 static const struct launcher {
     const char *rank, *same[3];
     const char *local_size; /* how many ranks are on this node; need not be set */
-    const char *ancestor;   /* NULL: the variables say enough */
+    const char *ancestor;   /* NULL: the variables are enough */
 } launchers[] = {
     {"PMIX_RANK", {"PMIX_NAMESPACE", NULL}, "OMPI_COMM_WORLD_LOCAL_SIZE", NULL},
     {"PMI_RANK", {"PMI_SIZE", "PMI_SPAWNED", NULL}, "MPI_LOCALNRANKS", "hydra_pmi_proxy"},
 };
 
-typedef struct local_rank { /* what was found of a rank of this node */
+typedef struct local_rank { /* the state of a rank of this node */
     int rank;
     bool has_library, has_mpi;
 } local_rank;
@@ -121,7 +121,7 @@ static const char *own_name(void)
     return slash != NULL ? slash + 1 : info.dli_fname;
 }
 
-/* Does the text of an environment say that the process was started with this library? */
+/* Does the text of an environment show that the process was started with this library? */
 static bool is_preloaded(const char *text, size_t bytes)
 {
     const char *preload = variable(text, bytes, "LD_PRELOAD"), *name = own_name();
@@ -130,8 +130,8 @@ static bool is_preloaded(const char *text, size_t bytes)
     return found != NULL && (found == preload || found[-1] == '/') && strchr(": ", found[strlen(name)]) != NULL;
 }
 
-/* The rank of a process in this job, or UNKNOWN. `proxy`: this process's own ancestor. *preloaded: its environment says
- * that it has the library, which takes a tenth of the time of looking for it in its memory. */
+/* The rank of a process in this job, or UNKNOWN. `proxy`: this process's own ancestor. *preloaded: its environment
+ * shows that it has the library, which takes a tenth of the time of a search in its memory. */
 static int rank_of(int pid, const struct launcher *launcher, int proxy, bool *preloaded)
 {
     static char text[TEXT_BYTES]; /* under the lock */
@@ -150,8 +150,8 @@ static int rank_of(int pid, const struct launcher *launcher, int proxy, bool *pr
     return atoi(rank);
 }
 
-/* A line of /proc/PID/maps ends with the path of what is mapped: this library, under whatever name it was loaded? The
- * tracer and the library for calls past MPI alone are not it. */
+/* A line of /proc/PID/maps ends with the path of the mapped file: is it this library, under whatever name it was
+ * loaded? The tracer and the library for calls past MPI alone do not count. */
 static bool is_own_name(const char *end_of_line)
 {
     const char *name = own_name();
@@ -160,7 +160,7 @@ static bool is_own_name(const char *end_of_line)
            (strncmp(end_of_line, "libmpiio_ext", 12) == 0 && end_of_line[12] != '_');
 }
 
-/* Which of the two libraries a process has mapped. Their files' names tell: libmpi.so.40, libmpich.so.12, ... */
+/* Which of the two libraries a process has mapped. Their files' names show it: libmpi.so.40, libmpich.so.12, ... */
 static void look_at_maps(int pid, local_rank *out)
 {
     char path[64], *line = NULL;
@@ -273,7 +273,7 @@ static void look_with(const struct launcher *launcher)
     free(pids);
 }
 
-/* Once, by the first launcher whose variables fit what MPI says. */
+/* Once, by the first launcher whose variables fit the results of MPI. */
 static void look(void)
 {
     int rank = 0;

@@ -1,8 +1,8 @@
 /*
  * mpiox_tools.c - see mpiox_tools.h.
  *
- * Algorithm. Every wrapped name is looked up as the program's calls are, in the order in which libraries were loaded.
- *            What is found elsewhere belongs to a tool. One that wraps MPI_File_open and yet lets the open arrive here
+ * Algorithm. Every wrapped name is looked up like the program's calls, in the order in which libraries were loaded. A
+ *            definition elsewhere belongs to a tool. If a tool wraps MPI_File_open and yet the open arrives here, it
  *            calls the next library's functions rather than PMPI, so its other wrappers do that, too.
  */
 #include "mpiox_tools.h"
@@ -20,8 +20,8 @@ static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const char *hidden_file_function;
 static bool hidden_waits;
 
-/* Where the object that defines the name is loaded; NULL when there is none. A program that takes a function's address
- * may hold an undefined symbol of that name, which is a reference to the definition. */
+/* The address at which the object that defines the name is loaded; NULL if no object does. A program that takes a
+ * function's address may have an undefined symbol of that name, which is a reference to the definition. */
 static const void *object_of(const char *name)
 {
     const ElfW(Sym) *symbol = NULL;

@@ -9,7 +9,8 @@
 
 #include <stdbool.h>
 
-/* Does a function on files not reach this library? Found out once; then whoever preloads it must learn of it, once. */
+/* Does a function on files not reach this library? Determined once; then the user, who has preloaded the tool, must
+ * learn of it, once. */
 bool mpiox_tools_hide_files(void);
 bool mpiox_tools_hide_waits(void); /* the same of MPI_Wait, MPI_Test and their kin */
 

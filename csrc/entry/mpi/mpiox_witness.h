@@ -3,9 +3,9 @@
  *
  * Problem.   A run without statistics looks the same whether the program makes no MPI-IO call, is static, or uses
  *            another MPI. Only `mpiio-ext run` outlasts such a program, and only the library sees the calls.
- * Algorithm. `run` has a socket of Linux's abstract names for each kind of call that may reach the library, and passes
- *            the name on in MPIOX_STATS_WITNESS. The library sends one byte to it without waiting: a full queue is a
- *            sign, too. Nothing is written to any file system.
+ * Algorithm. `run` has a socket with a Linux abstract name for each kind of call that may reach the library, and passes
+ *            the name in MPIOX_STATS_WITNESS. The library sends one byte to it without waiting: a full queue is a sign,
+ *            too. Nothing is written to any file system.
  * Promise.   One system call at MPI_Init and at the first opening of a file; none without the variable.
  */
 #ifndef MPIOX_WITNESS_H
@@ -15,7 +15,7 @@
 
 typedef enum mpiox_witnessed { MPIOX_WITNESSED_INIT, MPIOX_WITNESSED_FILE, MPIOX_WITNESSED } mpiox_witnessed;
 
-void mpiox_witness_report(mpiox_witnessed what); /* once for each of them; any thread */
+void mpiox_witness_report(mpiox_witnessed what); /* once for each kind; any thread */
 bool mpiox_witness_is_there(void);
 
 #endif

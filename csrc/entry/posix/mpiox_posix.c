@@ -1,16 +1,15 @@
 /*
- * mpiox_posix.c - functions of the C library that take a file's name, in front of it: they wait first where delegates
- *                 still write the file (mpiox_posix_wait.h), and leave the rest to the next function of that name.
+ * mpiox_posix.c - functions of the C library that take a file's name, in front of it: if delegates still write the file
+ * (mpiox_posix_wait.h) they wait first, then call the next function of that name.
  *
- * Problem.   Few programs need them, so they are a library of their own, which knows nothing of MPI: one for all MPI
- *            libraries.
- * Algorithm. Where it is preloaded, or linked before the C library, the program and the libraries that it loads
- *            (netCDF, HDF5, Fortran's and Python's) find these. Loaded later, by a program's import, it is not in
- *            front, and these do nothing.
+ * Problem.   Few programs need them, so they are a library of their own, without MPI: one for all MPI libraries.
+ * Algorithm. If it is preloaded, or linked before the C library, the program and the libraries that it loads (netCDF,
+ *            HDF5, Fortran's and Python's) find these functions. If it is loaded later, by a program's import, it is
+ *            not in front, and these do nothing.
  * Guarantee. Nothing is allocated, locked or resolved but the next function, at its first call; so they may be called
  *            before constructors have run, in signal handlers, children and threads.
- * Limits.    Not here: what lists folders, glob() of wildcards, too, mkdir() and its kin, readlink(), exec() and the
- *            names that other programs are given, system calls that a program makes itself.
+ * Limits.    Not here: functions that list folders, including glob() of wildcards, mkdir() and its kin, readlink(),
+ *            exec() and the names that other programs get, system calls that a program makes itself.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -82,8 +81,8 @@ __attribute__((cold, noinline)) static void *find(_Atomic(void *) *found, const 
         type_of_##name *next = next_##name();                                                                          \
         return next != NULL ? next arguments : (errno = ENOSYS, -1);                                                   \
     }
-/* A function that only looks, which a C library may have, or an older one. What it finds says whether to wait, and to
- * look again; where it finds nothing, the file may just have got its name. */
+/* A function that only queries; a C library may have it, or an older one. Its result shows whether to wait, and to
+ * query again; if it finds nothing, the file may just have got its name. */
 #define LOOK(name, parameters, folder, path, call)                                                                     \
     NEXT(int, name, parameters)                                                                                        \
     extern int name parameters;                                                                                        \
@@ -173,7 +172,7 @@ ONE(int, -1, unlink, (const char *path), (path), AT_FDCWD, path)
 ONE(int, -1, unlinkat, (int folder, const char *path, int flags), (folder, path, flags), folder, path)
 ONE(int, -1, remove, (const char *path), (path), AT_FDCWD, path)
 
-/* ---- what is known of them --------------------------------------------------------------------------------------- */
+/* ---- queries ----------------------------------------------------------------------------------------------------- */
 
 #define STATS(suffix)                                                                                                  \
     STAT(stat##suffix, (const char *restrict path, struct stat##suffix *restrict out), (path, out), AT_FDCWD, path,    \

@@ -3,17 +3,16 @@
  *
  * Problem.   A file that is written behind its close has its own name only for MPI until it is complete. PnetCDF, and
  *            netCDF with the classic formats, find its format by open() and read(), and remove an old file by unlink().
- *            Of a file that is stored as several they would read the index.
- * Algorithm. These functions bear PnetCDF's names: where the linker finds this library before PnetCDF, it finds them
- *            first. Rank 0, the only rank that accesses it, waits until the file is complete. Then PnetCDF's own
- *            function does its work: the next of that name, or, where PnetCDF was loaded out of the linker's sight
- *            (modules of Python), that of the caller's libraries. It finds the format of a container by a copy of their
+ *            If a file is stored as several, they would read the index.
+ * Algorithm. These functions have PnetCDF's names: if the linker finds this library before PnetCDF, it finds them
+ *            first. Rank 0, the only rank that accesses the file, waits until it is complete. Then PnetCDF's own
+ *            function does its work: the next of that name, or, if PnetCDF was loaded out of the linker's sight
+ *            (modules of Python), that of the caller's libraries. It finds the format of a container from a copy of its
  *            first bytes.
- * Needs.     The declarations of PnetCDF from 1.9 on, which are written out here. Handles of MPI are ints or pointers,
- *            and passed on as they come. If this library is in front of the C library, mpiox_posix.c lets these calls
- *            wait.
- * Limits.    PnetCDF that is part of the program does not come by; of one that is called by addresses that were looked
- *            up in it (ctypes) only its own question for the format does.
+ * Needs.     The declarations of PnetCDF from 1.9 on, which are repeated here. Handles of MPI are ints or pointers, and
+ *            are passed unchanged. If this library is in front of the C library, mpiox_posix.c lets these calls wait.
+ * Limits.    A PnetCDF that is part of the program does not call these functions. If its functions are called by
+ *            addresses that were looked up in it (ctypes), only its own query for the format does.
  */
 #include <dlfcn.h>
 #include <stdio.h>

@@ -25,8 +25,8 @@ static bool is_own(const mpiox_past_mpi *library, const void *caller)
 #define RETURNS {0x68, 0x11, 0x80, 0xd2, 0x01, 0, 0, 0xd4} /* mov x8, #139; svc #0 */
 #endif
 
-/* Is the call made by libmpiio_ext.so, by what that has called, or in a handler of a signal? Whoever a handler has
- * interrupted may hold any lock, that of malloc() too. Tens of microseconds, no lock. */
+/* Is the call made by libmpiio_ext.so, by a function that it has called, or in a signal handler? The interrupted code
+ * may own any lock, including that of malloc(). Tens of microseconds, no lock. */
 static bool must_not_wait(const mpiox_past_mpi *library)
 {
     void *callers[FRAMES];

@@ -4,12 +4,12 @@
  * Algorithm. libmpiio_ext.so passes its knowledge of such files (mpiox_past_mpi.h). Calls that only read facts are made
  *            twice: the first result shows whether it is such a file, the second follows the wait. Other calls are made
  *            after the wait. Before a call waits, the stack shows its caller.
- * Guarantee. Without libmpiio_ext.so, or delegates: two loads. errno is kept. A call of that library, or of the MPI
- *            library for it, in any thread, never waits. Nor does a signal handler: the interrupted code may have a
- *            lock that the wait needs.
- * Limits.    Nor does an error handler of the program that libmpiio_ext.so has called. Handlers of signals are known on
- *            x86-64 and aarch64. Elsewhere a handler waits like any caller, and hangs if it has interrupted the owner
- *            of a lock, say that of malloc(): it must not access staged files.
+ * Guarantee. Without libmpiio_ext.so, or delegates: two loads. errno stays. A call of that library, or of the MPI
+ *            library for it, in any thread, never waits. Nor does a signal handler: the interrupted code may own a lock
+ *            that the wait needs.
+ * Limits.    Nor does an error handler of the program that libmpiio_ext.so has called. Handlers of signals are
+ *            recognised on x86-64 and aarch64. Elsewhere a handler waits like any caller, and hangs if it has
+ *            interrupted the owner of a lock, say that of malloc(): it must not access staged files.
  */
 #ifndef MPIOX_POSIX_WAIT_H
 #define MPIOX_POSIX_WAIT_H
@@ -21,7 +21,7 @@
 /* What libmpiio_ext.so has handed over, or NULL. */
 extern _Atomic(const mpiox_past_mpi *) mpiox_posix_library __attribute__((visibility("hidden")));
 
-/* May a call from that address have to wait? Memory alone says so. */
+/* May a call from that address have to wait? Read from memory alone. */
 bool mpiox_posix_may_of(const void *caller, const char *path);
 static inline bool mpiox_posix_may(const void *caller, const char *path)
 {
@@ -33,8 +33,8 @@ static inline bool mpiox_posix_may(const void *caller, const char *path)
         0);
 }
 
-/* If it may: the file, or, `below`, each file in the folder of this name, is whole when this returns. known: what
- * stat() of it has found, inode 0: nothing; or NULL. False: there was nothing to wait for. */
+/* If it may: wait until the file, or, `below`, each file in the folder of this name, is complete. known: the result of
+ * stat() of it, inode 0: it found nothing; or NULL. False: there was nothing to wait for. */
 bool mpiox_posix_wait_for(int folder, const char *path, const struct stat *known, bool below);
 static inline void mpiox_posix_wait(const void *caller, int folder, const char *path, bool below)
 {

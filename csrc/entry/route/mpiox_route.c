@@ -128,8 +128,8 @@ void mpiox_route_wait(const mpiox_route *route)
         mpiox_topology_wait_steps(route->file->topology);
 }
 
-/* Every rank accesses its own part through the delegates. What it writes must be there before the next collective of
- * another rank: it is not collected. */
+/* Every rank accesses its own part through the delegates. Its bytes must be there before the next collective of another
+ * rank: the write is not collected. */
 static int collective_through_delegates(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
     mpiox_topology *topology = route->file->topology;
@@ -164,7 +164,7 @@ static int choose(const mpiox_route *route, const mpiox_request *request, mpiox_
     mpiox_error error = {.code = MPIOX_OK};
 
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
-    if (route->forwarded->collects && way != MPIOX_COLLECTIVE_TWO_PHASE) /* what is collected comes before it */
+    if (route->forwarded->collects && way != MPIOX_COLLECTIVE_TWO_PHASE) /* collected writes come before it */
         mpiox_forwarded_drain(route->forwarded, &error);
     if (error.code != MPIOX_OK) /* of bytes of an earlier call */
         mpiox_forwarded_note_error(route->forwarded, &error);

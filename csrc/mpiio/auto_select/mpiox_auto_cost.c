@@ -1,14 +1,14 @@
 /*
- * mpiox_auto_cost.c - how long a collective takes under a method, estimated.
+ * mpiox_auto_cost.c - an estimate of the time of a collective under a method.
  *
- * Problem.    Which method is best depends on how evenly the windows of a round lie on the servers, and on the waits
- *             for locks. A model of locking computes them, but takes as long as the access itself.
- * Algorithm.  The rounds without locks are counted (mpiox_auto_rounds.h), and the waits for locks are added in closed
- *             form. Contiguous domains wait once for each server and once where two domains meet. Parts of a stripe
- *             wait for each other's data. Domains of stripes wait where other owners have been since, or where a chunk
- *             ends; with tokens also once a round for an owner's write, and for the one manager.
- * Guarantee.  Pure. Not a bound: docs/explanation/file-domains.md says how far it is from the lock model.
- * Source.     The model of mpiio_ext.partitioning.locks.
+ * Problem.   Which method is best depends on how evenly the windows of a round lie on the servers, and on the waits for
+ *            locks. A model of locking computes them, but takes as long as the access itself.
+ * Algorithm. The rounds without locks are counted (mpiox_auto_rounds.h), and the waits for locks are added in closed
+ *            form. Contiguous domains wait once for each server and once at each border between two domains. Parts of a
+ *            stripe wait for each other's data. Domains of stripes wait for earlier owners of a lock, or at the end of
+ *            a chunk; with tokens also once a round for an owner's write, and for the one manager.
+ * Guarantee. Pure. Not a bound: docs/explanation/file-domains.md shows how far it is from the lock model.
+ * Source.    The model of mpiio_ext.partitioning.locks.
  */
 #include "mpiox_auto_cost.h"
 
@@ -202,7 +202,7 @@ double mpiox_auto_cost_of_change(const mpiox_auto_cost_case *c, const mpiox_part
     const mpiox_auto_system *system = c->system;
     const int64_t used = held->adjust != NULL ? held->adjust(g) : g->aggregators;
     const int64_t stripes = mpiox_auto_stripes(g);
-    const int64_t writers = stripes < g->servers ? stripes : g->servers; /* servers that take what is written */
+    const int64_t writers = stripes < g->servers ? stripes : g->servers; /* servers that get the written bytes */
     int64_t holders = used < stripes ? used : stripes; /* that one server, or the token manager, has to call back */
     if (system->server_locks && !mpiox_auto_is_contiguous(held, g)) {
         const int64_t share = used / mpiox_auto_common_divisor(used, g->servers); /* as s mod A and s mod S meet */

@@ -30,8 +30,8 @@ bool mpiox_auto_is_contiguous(const mpiox_partition_method *method, const mpiox_
 int mpiox_auto_cost(const mpiox_auto_cost_case *c, const mpiox_partition_method *method, bool stripe_size_io,
                     double *seconds);
 
-/* Seconds until those who hold locks and pages under another method have given them back, `unwritten` bytes of the
- * region first being written. An upper bound: pages may have been written long ago. */
+/* Seconds until the owners of locks and pages under another method have given them back, including the writing of
+ * `unwritten` bytes of the region. An upper bound: pages may have been written long ago. */
 double mpiox_auto_cost_of_change(const mpiox_auto_cost_case *c, const mpiox_partition_method *held, int64_t unwritten);
 
 #endif

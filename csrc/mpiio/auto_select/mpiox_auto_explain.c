@@ -1,11 +1,11 @@
 /*
  * mpiox_auto_explain.c - a decision of `auto` as one line.
  *
- * Problem.    Who reads why a method was taken has to see the numbers that it was taken for, and what it was compared
- *             with; not what holds for other file systems.
- * Algorithm.  "method: aggregators for servers, stripe, window; reason (source); times". What is not known or was not
- *             looked for is left out.
- * Guarantee.  No line feeds; ends in a zero within the buffer. Pure.
+ * Problem.   A user who reads why a method was chosen needs the numbers of that decision, and the alternatives; not the
+ *            facts of other file systems.
+ * Algorithm. "method: aggregators for servers, stripe, window; reason (source); times". Unknown or unneeded parts are
+ *            left out.
+ * Guarantee. No line feeds; ends in a zero within the buffer. Pure.
  */
 #include <inttypes.h>
 #include <stddef.h>

@@ -1,15 +1,15 @@
 /*
- * mpiox_auto_rounds.c - a few rounds, counted request by request; the others are like them.
+ * mpiox_auto_rounds.c - a few rounds, counted request by request, stand for all.
  *
- * Problem.    How long a round takes depends on how evenly its windows lie on the servers: a matter of divisors and of
- *             where regions begin, for which formulas err by factors.
- * Algorithm.  The windows of a round are those that the planner has. Each adds its requests to the servers that it goes
- *             to, as differences on the circle of servers: O(1) a request, however many stripes it spans. A server
- *             begins when the first of its requests has left its aggregator, and is busy for the sum of them; a round
- *             ends with the last server, or with the last aggregator's link. From one round to the next all windows
- *             move on alike, so only the place of the load moves: the first round, a few in the middle and the last two
- *             are counted. Windows that cut stripes are counted until they have gone through one.
- * Guarantee.  Without locks within 10 % of the lock model in 97 of 100 geometries.
+ * Problem.   The time of a round depends on how evenly its windows lie on the servers: on divisors and on the starts of
+ *            regions, for which formulas err by factors.
+ * Algorithm. The windows of a round are those of the planner. Each window adds its requests to its servers, as
+ *            differences on the circle of servers: O(1) a request, however many stripes it spans. A server begins when
+ *            the first of its requests has left its aggregator, and is busy for the sum of them; a round ends with the
+ *            last server, or with the last aggregator's link. From one round to the next all windows advance alike, so
+ *            only the place of the load changes: the first round, a few in the middle and the last two are counted.
+ *            Windows that cut stripes are counted until they have passed through one.
+ * Guarantee. Without locks within 10 % of the lock model in 97 of 100 geometries.
  */
 #include "mpiox_auto_rounds.h"
 
@@ -54,7 +54,7 @@ static void add(tally *t, int64_t stripe, int64_t n, double load, int64_t meet)
     t->meet[end] -= meet;
 }
 
-/* What a server has to do for `stripes` stripes of one request, or of as many requests. */
+/* The work of a server for `stripes` stripes of one request, or of as many requests. */
 static double of_stripes(const tally *t, int64_t stripes)
 {
     const int64_t size = t->c->geometry->stripe_size;
@@ -109,7 +109,7 @@ static void add_windows(tally *t, int64_t round)
     }
 }
 
-/* Seconds of a round. Of windows of one request the place shows when a server's part of it has left. */
+/* Seconds of a round. For windows of one request the place shows when a server's part of it has left. */
 static double time_of(tally *t, int64_t round, int64_t *most_meet)
 {
     const mpiox_auto_system *system = t->c->system;

@@ -1,5 +1,5 @@
 /*
- * mpiox_auto_rounds.h - how long the rounds of a collective take under a method without waits for locks.
+ * mpiox_auto_rounds.h - the time of a collective's rounds under a method, without waits for locks.
  *
  * Pure: no MPI, no I/O, no clock; the same numbers, the same time, on every rank. It allocates.
  */
@@ -13,7 +13,7 @@
 
 typedef struct mpiox_auto_cost_case {
     const mpiox_geometry *geometry;  /* of a region that is not empty */
-    const mpiox_auto_system *system; /* who locks, and how fast all is */
+    const mpiox_auto_system *system; /* the lock protocol, and all speeds */
     int64_t window_bytes;
     bool write;
 } mpiox_auto_cost_case;

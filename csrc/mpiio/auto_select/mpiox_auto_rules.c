@@ -1,13 +1,13 @@
 /*
- * mpiox_auto_rules.c - the rules of `auto`, as data: when, what, why, and where that comes from.
+ * mpiox_auto_rules.c - the rules of `auto`, as data: condition, choice, reason and source.
  *
- * Problem.    The best method depends on how locks are granted, and on how aggregators, servers and stripes match: none
- *             is best everywhere ([SDCI], [SC08] in mpiox_partition.h).
- * Algorithm.  A table, read from above: the first matching rule of a topic counts. docs/reference/rules.md prints it, a
- *             test compares.
- * Sources.    CephFS: its documentation of file layouts. Gao: Gao, Liao and others on subfiling, ICPP 2009. MPICH
- *             7531: that report in its issue tracker. SDCI: the project's page, text and Figure 2. SC08: Liao and
- *             Choudhary. model: the lock model of mpiio_ext.partitioning.locks. measured: docs/reference/rules.md.
+ * Problem.   The best method depends on the lock protocol, and on how aggregators, servers and stripes match: no method
+ *            is best everywhere ([SDCI], [SC08] in mpiox_partition.h).
+ * Algorithm. A table, read from the top: the first matching rule of a topic counts. docs/reference/rules.md prints it,
+ *            a test compares.
+ * Sources.   CephFS: its documentation of file layouts. Gao: Gao, Liao and others on subfiling, ICPP 2009. MPICH 7531:
+ *            that report in its issue tracker. SDCI: the project's page, text and Figure 2. SC08: Liao and Choudhary.
+ *            model: the lock model of mpiio_ext.partitioning.locks. measured: docs/reference/rules.md.
  */
 #include "mpiox_auto_rules.h"
 

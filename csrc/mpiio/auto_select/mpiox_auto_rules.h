@@ -13,7 +13,7 @@
 #include "mpiox_auto_systems.h"
 #include "mpiox_partition.h"
 
-typedef enum mpiox_auto_topic { /* what a rule decides, in the order in which it is decided */
+typedef enum mpiox_auto_topic { /* the topics of rules, in the order in which they are decided */
                                 MPIOX_TOPIC_AGGREGATORS = 0,
                                 MPIOX_TOPIC_WINDOW,
                                 MPIOX_TOPIC_METHOD,
@@ -64,7 +64,7 @@ typedef enum mpiox_auto_question {
 #define MPIOX_AUTO_CASE(name, question, text) MPIOX_CASE_##name,
 typedef enum mpiox_auto_case { MPIOX_AUTO_CASES(MPIOX_AUTO_CASE) MPIOX_CASES } mpiox_auto_case;
 
-/* What a rule of another topic than "method" takes. */
+/* The choice of a rule whose topic is not "method". */
 typedef enum mpiox_auto_take {
     MPIOX_TAKE_TWO_A_NODE,
     MPIOX_TAKE_NICS,
@@ -92,14 +92,14 @@ typedef struct mpiox_auto_rule {
     const mpiox_auto_system *system; /* "estimate": whose speeds; NULL: nothing is estimated */
 } mpiox_auto_rule;
 
-/* The first rule of a topic that holds for the cases; the last rule of a topic always does. */
+/* The first rule of a topic that matches the cases; the last rule of a topic always does. */
 const mpiox_auto_rule *mpiox_auto_rule_find(mpiox_auto_topic topic, uint32_t cases);
 
 /* The text of a case; static. */
 const char *mpiox_auto_case_text(mpiox_auto_case which);
 
-/* The rules as text, for documentation and tests: what a rule decides ("method"...), when it holds, what it takes, why,
- * and its source. The first rule of a topic that holds counts. MPIOX_E_ARG: no such rule. */
+/* The rules as text, for documentation and tests: topic ("method"...), condition, choice, reason, and source. The first
+ * matching rule of a topic counts. MPIOX_E_ARG: no such rule. */
 typedef struct mpiox_auto_rule_text {
     char topic[32], when[192], takes[384];
     const char *reason, *source; /* static */

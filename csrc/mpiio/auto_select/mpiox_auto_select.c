@@ -1,15 +1,15 @@
 /*
  * mpiox_auto_select.c - from facts to a decision, by the rules of mpiox_auto_rules.c.
  *
- * Problem.    Four things have to be decided: how many aggregators, how large their windows, which file domains, and
- *             whether a request may span stripes. The first two are settled when a file is opened, the others for each
- *             collective.
- * Algorithm.  The facts answer the questions of the rules; each topic takes its first rule that applies, in an order in
- *             which a decision only needs those before it. Values of hints are never decided. Method and requests of a
- *             collective are decided together, by the lowest estimate (mpiox_auto_cost.h). The lock model itself is not
- *             run: docs/explanation/file-domains.md says what that would bring, and what it costs.
- * Guarantee.  Pure: the same facts, the same decision, on every rank.
- *             A region and the same one further on, by as much as everything repeats after, are decided alike.
+ * Problem.   There are four decisions: the number of aggregators, the size of their windows, the file domains, and
+ *            whether a request may span stripes. The first two are settled when a file is opened, the others for each
+ *            collective.
+ * Algorithm. The facts answer the questions of the rules; for each topic the first matching rule counts. The order of
+ *            the topics is such that a decision needs only earlier ones. Values of hints are never decided. Method and
+ *            requests of a collective are decided together, by the lowest estimate (mpiox_auto_cost.h). The lock model
+ *            itself is not run: docs/explanation/file-domains.md shows its gain and its cost.
+ * Guarantee. Pure: the same facts, the same decision, on every rank. Two equal regions whose distance is a multiple of
+ *            the period after which all facts repeat are decided alike.
  */
 #include <stddef.h>
 
@@ -22,7 +22,7 @@
 /* One in so many aggregators may idle for the sake of a number that matches the servers. */
 #define IDLE_TOLERATED 8
 
-/* What is clearly faster takes at most this share of the other's time. */
+/* A method is clearly faster if it takes at most this share of the other's time. */
 #define CLEARLY 0.95
 
 /* With more servers and aggregators than these an estimate would take milliseconds: the rules alone decide. */
@@ -176,7 +176,7 @@ typedef struct candidate {
     const mpiox_partition_method *method;
     bool stripe_size_io;
     bool keep;   /* the rules' way, which the others are compared with */
-    double time; /* seconds, with what a change of owners costs */
+    double time; /* seconds, including the cost of a change of owners */
 } candidate;
 
 typedef struct choice { /* of a collective's file domains and requests */
@@ -191,8 +191,8 @@ typedef struct choice { /* of a collective's file domains and requests */
     int n;
 } choice;
 
-/* May this method be taken, and does it differ from those that may? Parts of a block belong to several clients' caches,
- * which must not be where nobody locks. */
+/* May this method be chosen, and does it differ from the other candidates? Parts of a block belong to several clients'
+ * caches, which is wrong without locks. */
 static bool is_open(const choice *c, const mpiox_partition_method *method)
 {
     const mpiox_geometry *g = &c->geometry;
@@ -205,8 +205,8 @@ static bool is_open(const choice *c, const mpiox_partition_method *method)
     return method != &mpiox_partition_even || c->facts->layout.lock != MPIOX_LOCK_NONE;
 }
 
-/* May requests of one stripe each be worth it? Contiguous ones that are written, where a window goes to some server
- * more than once, so that its stripes there are one request of several. */
+/* May requests of one stripe each pay? Only contiguous writes with a window that has several stripes on one server,
+ * which would be one request. */
 static bool stripes_are_open(const choice *c, const mpiox_partition_method *method)
 {
     return c->comparable && c->facts->stripe_size_io == MPIOX_AUTO_OPEN && c->requests->take == MPIOX_TAKE_STRIPES &&
@@ -245,9 +245,9 @@ static int estimate(choice *c)
     return rc;
 }
 
-/* The fastest candidate; but whole blocks unless they are clearly slower than that; but the rule's method, with whole
- * requests or else of one stripe each, unless it is clearly slower than these: what is slightly slower by a model of
- * another machine may well be faster here. */
+/* The fastest candidate. But whole blocks are preferred unless they are clearly slower, and the rule's method, with
+ * whole requests or else of one stripe each, unless it is clearly slower than these: a small difference in a model of
+ * another machine may be reversed here. */
 static const candidate *best_of(const choice *c)
 {
     const candidate *best = &c->candidates[0], *blocks = NULL;
@@ -268,8 +268,8 @@ static const candidate *best_of(const choice *c)
     return best;
 }
 
-/* What the best one is compared with: what the rules say, or else the fastest other method of those whose times have
- * one origin; NULL: there is none. */
+/* The alternative to the best one: that of the rules, or else the fastest other method whose time has the same origin;
+ * NULL: there is none. */
 static const candidate *other_of(const choice *c, const candidate *best)
 {
     const candidate *other = NULL;
@@ -305,7 +305,7 @@ static void take(const choice *c, const candidate *best, mpiox_auto_decision *ou
     out->source = out->instead_of == NULL ? c->again->source : c->estimate->source;
 }
 
-/* Domains and requests of a collective: the rules' method, or one that is found clearly faster. */
+/* Domains and requests of a collective: the rules' method, or a clearly faster one. */
 static int choose(const mpiox_auto_facts *facts, const mpiox_geometry *geometry, uint32_t cases,
                   mpiox_auto_decision *out)
 {

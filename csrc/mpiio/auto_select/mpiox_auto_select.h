@@ -1,8 +1,9 @@
 /*
- * mpiox_auto_select.h - what `auto` decides: aggregators and window of a file, domains and requests of a collective.
+ * mpiox_auto_select.h - the decisions of `auto`: aggregators and window of a file, domains and requests of a
+ * collective.
  *
- * Facts in, decision out: pure functions over one table of rules (mpiox_auto_rules.c), so that all ranks that have
- * the same facts decide alike. No MPI, no I/O, no clock, local. Sizes are bytes.
+ * Facts in, decision out: pure functions over one table of rules (mpiox_auto_rules.c), so that all ranks that have the
+ * same facts decide alike. No MPI, no I/O, no clock, local. Sizes are bytes.
  */
 #ifndef MPIOX_AUTO_SELECT_H
 #define MPIOX_AUTO_SELECT_H
@@ -10,14 +11,14 @@
 #include "mpiox_layout.h"
 #include "mpiox_partition.h"
 
-/* What a hint requests, or leaves open. The values are those of mpiox_switch. */
+/* The request of a hint, or that it leaves the choice open. The values are those of mpiox_switch. */
 typedef enum mpiox_auto_wish { MPIOX_AUTO_NO = 0, MPIOX_AUTO_YES, MPIOX_AUTO_OPEN } mpiox_auto_wish;
 
 typedef struct mpiox_auto_facts {
     mpiox_layout layout;
     int64_t start, end; /* half-open access region; start == end: none yet, a file is being opened */
     bool write;         /* false: the access reads */
-    /* What the file's collectives have left, see mpiox_auto_held. */
+    /* The state that the file's collectives have left, see mpiox_auto_held. */
     const mpiox_partition_method *held; /* NULL: nothing */
     int64_t held_bytes;                 /* of the access, written under it */
     int32_t aggregators;                /* as many as there may be; with nodes == 0 as many as there are */
@@ -37,33 +38,34 @@ typedef struct mpiox_auto_decision {
     int64_t window_bytes;                     /* of one collective buffer */
     int64_t alignment_bytes;                  /* no file domain begins inside such a unit: the stripe size, or 1 */
     bool stripe_size_io;                      /* no request larger than a stripe or across a stripe's end */
-    const mpiox_partition_method *instead_of; /* what the rules say, where another one is found faster; else NULL */
+    const mpiox_partition_method *instead_of; /* the rules' method, if another one is faster; else NULL */
     bool instead_of_held;                     /* ... it is that of the collectives before */
     const char *reason;                       /* of the method; static text */
     const char *source;                       /* where the rule comes from; static text */
     /* to explain it */
-    double time;                         /* of the method, seconds, estimated; 0: none was looked for */
+    double time;                         /* of the method, seconds, estimated; 0: not estimated */
     const mpiox_partition_method *other; /* instead_of, or the fastest of the others; NULL: there was none */
-    double other_time;                   /* with what a change of owners costs, if there were other ones */
+    double other_time;                   /* including the cost of a change of owners, if the owners were other ones */
     bool changes;                        /* ... there were */
     mpiox_layout layout;
     const char *locks; /* whose they are; static text */
 } mpiox_auto_decision;
 
-/* Whose locks and cached pages a file handle's collectives have left. Zero-filled: nobody's. It depends on what is the
- * same on all ranks only: the regions and methods of collectives with file domains, not what a rank does alone. */
+/* The owners of the locks and cached pages that a file handle's collectives have left. Zero-filled: none. It depends
+ * only on values that are the same on all ranks: the regions and methods of collectives with file domains, not the
+ * accesses of one rank alone. */
 typedef struct mpiox_auto_held {
     const mpiox_partition_method *method; /* of the last one */
-    int64_t start, end;                   /* hull of what was written since that is the method; start == end: nothing */
+    int64_t start, end;                   /* hull of the bytes written since that is the method; start == end: none */
 } mpiox_auto_held;
 
 /* A collective accesses the region of the facts in this way. */
 void mpiox_auto_hold(mpiox_auto_held *held, const mpiox_auto_facts *facts, const mpiox_partition_method *method);
-/* Tell the facts, whose region is set, what is held. */
+/* Add the state to the facts, whose region is set. */
 void mpiox_auto_set_held(const mpiox_auto_held *held, mpiox_auto_facts *facts);
 
-/* Decide. MPIOX_E_ARG: the facts are no geometry that a planner takes, or no window; MPIOX_E_NOMEM. Where
- * methods are compared it takes as long as planning a few rounds by each of them does. */
+/* Decide. MPIOX_E_ARG: the facts are no geometry that a planner accepts, or no window; MPIOX_E_NOMEM. If methods are
+ * compared it takes as long as planning a few rounds by each of them. */
 int mpiox_auto_decide(const mpiox_auto_facts *facts, mpiox_auto_decision *out);
 
 #define MPIOX_AUTO_KEPT 4
@@ -75,11 +77,11 @@ typedef struct mpiox_auto_memory {
     int32_t n, oldest;
 } mpiox_auto_memory;
 
-/* The same as mpiox_auto_decide(), looked up where it was decided a short while ago. */
+/* The same as mpiox_auto_decide(), from a memory of recent decisions. */
 int mpiox_auto_decide_again(mpiox_auto_memory *memory, const mpiox_auto_facts *facts, mpiox_auto_decision *out);
 
-/* One line for the statistics: the method, aggregators, servers, stripe and window; the reason and its source; how long
- * that takes and the best other method, if that was looked for. Cut off at text_bytes, which is 1 or more. */
+/* One line for the statistics: the method, aggregators, servers, stripe and window; the reason and its source; its
+ * estimated time and the best other method, if that was estimated. Cut off at text_bytes, which is 1 or more. */
 void mpiox_auto_explain(const mpiox_auto_decision *decision, char *text, int64_t text_bytes);
 
 #endif

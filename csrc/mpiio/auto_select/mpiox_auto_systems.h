@@ -10,12 +10,13 @@
 #include <stdbool.h>
 
 typedef struct mpiox_auto_system { /* times in seconds, rates in bytes a second of one server or aggregator */
-    bool server_locks, tokens;     /* who grants locks: each server, or a manager of tokens; neither: nobody */
-    double round_trip;             /* of a small message */
-    double lock;                   /* to handle one lock request, at the server or token manager */
-    double request;                /* of a server for one request on the wire, besides the data */
-    double server, aggregator;     /* rates */
-    double wire;                   /* bytes of the largest request */
+    /* the grantor of locks: each server, or a manager of tokens; neither: there are no locks */
+    bool server_locks, tokens;
+    double round_trip;         /* of a small message */
+    double lock;               /* to handle one lock request, at the server or token manager */
+    double request;            /* of a server for one request on the wire, besides the data */
+    double server, aggregator; /* rates */
+    double wire;               /* bytes of the largest request */
 } mpiox_auto_system;
 
 extern const mpiox_auto_system mpiox_auto_lustre, mpiox_auto_unlocked, mpiox_auto_gpfs;

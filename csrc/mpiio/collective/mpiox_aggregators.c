@@ -41,9 +41,9 @@ bool mpiox_aggregators_are_local(const mpiox_file *file)
     return mpiox_topology_one_node(file->topology) || !*file->hints.cb_config_list;
 }
 
-/* How many aggregators each node may carry. Without a list all ranks of each, which every rank knows; what a list says
- * of other nodes is not known here: collective, where there are several. `all` is NULL without memory; no rank leaves
- * the others waiting. */
+/* The number of aggregators that each node may have. Without a list it is the number of its ranks, which every rank
+ * knows; a list's numbers for other nodes are not known here: collective, if there are several. `all` is NULL without
+ * memory; no rank leaves the others waiting. */
 static int gather_capacities(const mpiox_buffers *b, int *all)
 {
     mpiox_topology *topology = b->file->topology;

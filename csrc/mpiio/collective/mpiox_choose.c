@@ -1,24 +1,22 @@
 /*
  * mpiox_choose.c - direct or two-phase, and over which file domains.
  *
- * Rule. Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait. On a
- * coherent local file system that is so when the pieces are large, or one a rank and not tiny. It is so when they are
- * read and not small, or when so little is written that the rounds do not come to overlap. It is so anywhere when the
- * accesses are so sparse that windows would mostly contain unrequested bytes. Nodes that share a local file system are
- * containers of one machine: only tiny pieces are worth their network. On a file system that is shared by several nodes
- * large pieces go direct only when ranks do not interleave. Then clients meet in a stripe at the ends of their ranges
- * at most (its locks keep that right; without locks such files stay native, see file/mpiox_file_open.c). Subfiles on
- * servers without client locks take pieces of all clients side by side, also those that interleave: an exchange would
- * send each byte twice over a client's link. A method named by hint always means two-phase. The thresholds:
- * docs/reference/rules.md; the statistics have the decision and its reason. Every rank computes the same answer from
- * the reduction, the hints and rank 0's layout.
- *
- * Ahead. A rank whose own pieces are such that all would go direct if they were like them accesses them before the
- *        ranks agree, and reports this: if all have, the call needs only one agreement. Whatever the others bring, the
- *        same bytes reach the same places; at worst they are moved twice. After a two-phase call no rank goes ahead in
- *        the next one, nor where an error is expensive: reads of a file system that nodes share, which many ranks may
- *        want the
- * same bytes of.
+ * Rule.  Direct (every rank moves its own pieces, no exchange) wins where an exchange only adds a copy or a wait. On a
+ *        coherent local file system that is so if the pieces are large, or if each rank has one that is not tiny; if
+ *        they are read and not small; or if so little is written that rounds do not overlap. On any file system it is
+ *        so if the accesses are so sparse that windows would mostly contain unrequested bytes. Nodes that share a local
+ *        file system are containers of one machine: their network pays for tiny pieces only. On a file system that is
+ *        shared by several nodes large pieces go direct only if ranks do not interleave. Then clients meet in a stripe
+ *        only at the ends of their ranges (its locks keep that right; without locks such files stay native, see
+ *        file/mpiox_file_open.c). Subfiles on servers without client locks accept interleaved pieces of all clients
+ *        side by side: an exchange would send each byte twice over a client's link. A method named by hint always means
+ *        two-phase. The thresholds: docs/reference/rules.md; the statistics have the decision and its reason. Every
+ *        rank computes the same answer from the reduction, the hints and rank 0's layout.
+ * Ahead. If all ranks had pieces like this rank's, all might go direct. Then the rank accesses them before the ranks
+ *        agree, and reports this: if all have, the call needs only one agreement. Whatever the others bring, the same
+ *        bytes reach the same places; at worst they are moved twice. No rank goes ahead in the call after a two-phase
+ *        one, nor where an error is expensive: reads of a file system that nodes share, in which many ranks may read
+ *        the same bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,7 +41,7 @@ enum {
     SPARSE_SPACING_BYTES = 4096
 };
 
-/* Of the file ranges of ranks: those that hold the accesses, or that of one rank with its wide gaps. */
+/* The file ranges of ranks: those of their accesses, or that of one rank with its wide gaps. */
 static int64_t range_bytes(const mpiox_reduction *s)
 {
     int64_t bytes = 0;
@@ -63,8 +61,8 @@ static bool is_short(const mpiox_call *call, int64_t piece)
             (piece >= FEW_PIECE_BYTES && s->pieces <= FEW_PIECES * b->file->topology->size));
 }
 
-/* The same where the ranks lie on several nodes that share a local file system: containers of one machine. What an
- * exchange moves goes through their network, so that it is worth its while for tiny pieces only. */
+/* The same for ranks on several nodes that share a local file system: containers of one machine. An exchange uses their
+ * network, which pays for tiny pieces only. */
 static const char *nodes_reason(bool write, int32_t flags, int64_t piece)
 {
     if ((flags & MPIOX_CONTRIBUTION_LIST) && (!write || piece < NODES_LISTED_BYTES))
@@ -130,8 +128,8 @@ static bool direct_wins(const mpiox_call *call, const char **reason)
     return false;
 }
 
-/* Direct or not without a look at the pieces, and why; NULL: the pieces decide. `flags` are those of a contribution or
- * of a reduction. */
+/* Direct or not, whatever the pieces, and why; NULL: the pieces decide. `flags` are those of a contribution or of a
+ * reduction. */
 static const char *settled(const mpiox_collective *collective, bool write, int32_t flags, bool *direct)
 {
     const mpiox_file *file = collective->buffers.file;
@@ -164,7 +162,7 @@ bool mpiox_choose_direct(const mpiox_collective *collective, const mpiox_call *c
     return direct;
 }
 
-/* As direct_wins(), of pieces of one rank: what holds for the pieces of each holds for those of all. */
+/* As direct_wins(), for pieces of one rank: if it is true for each rank's pieces, it is for all. */
 static bool own_pieces_win(const mpiox_file *file, bool write, const mpiox_contribution *mine)
 {
     const int64_t piece = mine->length / mine->pieces;
@@ -197,7 +195,7 @@ static int64_t coverage_granule(const mpiox_call *call)
 {
     const mpiox_buffers *b = call->b;
     int64_t granule = mpiox_common_divisor(call->reduction.granule, b->window_bytes);
-    for (int32_t i = 0; i < call->reduction.n_occupied; i++) { /* ends of what is laid out in a buffer */
+    for (int32_t i = 0; i < call->reduction.n_occupied; i++) { /* end offsets of the arrays in a buffer */
         granule = mpiox_common_divisor(granule, call->reduction.occupied[i].first);
         granule = mpiox_common_divisor(granule, call->reduction.occupied[i].last);
     }
@@ -226,7 +224,7 @@ static int grow_scratch(mpiox_buffers *b)
     return MPIOX_OK;
 }
 
-/* What the hints say of `auto`'s decisions. */
+/* The hints' values for `auto`'s decisions. */
 static mpiox_auto_facts facts_of(const mpiox_buffers *b)
 {
     _Static_assert((int)MPIOX_AUTO_NO == MPIOX_OFF && (int)MPIOX_AUTO_YES == MPIOX_ON &&

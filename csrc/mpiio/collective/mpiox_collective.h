@@ -2,17 +2,17 @@
  * mpiox_collective.h - collective read and write of a file: two-phase over file domains, or straight to the file.
  *
  *   mpiox_collective_call.c  the order of the steps of a call
- *   mpiox_contribution.c     what this rank brings to a call
- *   mpiox_reduction.c        what all ranks together bring: agreement before the rounds and after them
+ *   mpiox_contribution.c     one rank's part of a call
+ *   mpiox_reduction.c        all ranks' parts together: agreement before the rounds and after them
  *   mpiox_choose.c           direct or two-phase, and over which file domains: measured rules
  *   mpiox_aggregators.c      the choice of aggregators
  *   mpiox_owners.c           the aggregator of each file domain
- *   mpiox_rounds_used.c      the rounds that have something to do
+ *   mpiox_rounds_used.c      the rounds that have work to do
  *   mpiox_rounds.c           the rounds of a two-phase call
  *
  * Inside a node every rank copies its pieces straight between its own memory and the aggregators' collective buffers
- * (buffers/); what lies on other nodes is the transport's (transport/). Everything here is collective over the file's
- * communicator and blocking, unless it says local.
+ * (buffers/); the transport (transport/) moves pieces to and from other nodes. Everything here is collective over the
+ * file's communicator and blocking, unless it is marked local.
  */
 #ifndef MPIOX_COLLECTIVE_H
 #define MPIOX_COLLECTIVE_H
@@ -24,9 +24,9 @@
 
 typedef struct mpiox_collective mpiox_collective;
 
-/* Of a file that is being opened, whose layout is not sure yet: what the ranks have to agree on (as
- * mpiox_file_companion has it), and in *out what mpiox_collective_create() goes on with; NULL without memory, which the
- * values say. Local; false, on every rank: it would not be, and nothing was done. */
+/* For a file that is being opened, whose layout is not certain yet: fill in the values that the ranks have to agree on
+ * (see mpiox_file_companion), and *out for mpiox_collective_create(); NULL without memory, which the values show.
+ * Local. False, on every rank: finding the values is collective here, so that nothing was done. */
 bool mpiox_collective_prepare(mpiox_file *file, mpiox_collective **out, int values[MPIOX_FILE_COMPANION_VALUES]);
 /* For a file that was just opened, which must outlive it. `prepared` (taken; may be NULL) and `agreed`: of
  * mpiox_collective_prepare(), and the lowest of all ranks' values; agreed NULL, on all ranks: it was in vain, or not
@@ -40,9 +40,9 @@ void mpiox_collective_free(mpiox_collective *collective); /* local; NULL-safe */
 /* Collective data access. Returns outcome->error.code. MPIOX_E_UNSUPPORTED (agreed by all ranks, nothing done): the
  * caller hands the call to PMPI. */
 int mpiox_collective_access(mpiox_collective *collective, const mpiox_request *request, mpiox_outcome *outcome);
-/* The same from a thread of this library while the program goes on: between the calls of all ranks nothing else may
- * be under way on this file. Only where mpiox_topology_background() says so. What only PMPI could do is an error
- * here. */
+/* The same from a thread of this library while the program continues: between the calls of all ranks no other call on
+ * this file may be under way. Only if mpiox_topology_background() permits it. An operation that only PMPI could do is
+ * an error here. */
 int mpiox_collective_access_background(mpiox_collective *collective, const mpiox_request *request,
                                        mpiox_outcome *outcome);
 

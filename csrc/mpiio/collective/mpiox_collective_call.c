@@ -42,7 +42,7 @@ static void limit_servers(mpiox_file *file)
         file->layout.servers = SERVERS_MAX;
 }
 
-/* Who the aggregators are, how large their buffers, and what brings pieces to them. */
+/* Choose the aggregators, the size of their buffers, and the transport. */
 static int set_up(mpiox_collective *collective)
 {
     mpiox_buffers *b = &collective->buffers;
@@ -90,7 +90,7 @@ static void release(mpiox_collective *collective)
     free(collective->owners_nodes);
 }
 
-/* One that is not attached to its memory; the ranks have to agree on its code and on whether the memory is there. */
+/* Create an object without its memory; the ranks have to agree on its code and on whether the memory exists. */
 static mpiox_collective *make(mpiox_file *file, int values[MPIOX_FILE_COMPANION_VALUES])
 {
     mpiox_collective *collective = calloc(1, sizeof *collective);
@@ -180,7 +180,7 @@ static int64_t access_own(const mpiox_call *call, const mpiox_request *request, 
     return done;
 }
 
-/* Before the ranks agree, where that can do no harm; an error is part of what this rank brings. */
+/* Access before the ranks agree, if that is harmless; an error is part of this rank's contribution. */
 static void go_ahead(mpiox_collective *collective, mpiox_call *call, const mpiox_request *request)
 {
     const int rank = call->b->file->topology->rank;
@@ -286,7 +286,7 @@ static void report_event(const mpiox_call *call, bool direct, int64_t begun, con
                     direct ? 0LL : (long long)call->exchange_round, (long long)outcome->bytes, outcome->error.code);
 }
 
-/* Everything up to the agreement on the way. True: go on; false: the call is over, and *code says how. */
+/* All steps up to the agreement on the way. True: continue; false: the call is over, and *code is its result. */
 static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const mpiox_request *request,
                            mpiox_outcome *outcome, int *code)
 {
@@ -306,7 +306,7 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const
     go_ahead(collective, call, request);
     mpiox_reduction_agree(collective, call);
     file->new_view = false;
-    /* Whatever becomes of this call: the next one will not say so. */
+    /* Whatever the result of this call: the next one will not report it. */
     if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW)
         collective->transport->ops->forget(collective->transport);
     mpiox_parts_on(before);
@@ -322,7 +322,7 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const
     return call->reduction.bytes > 0;
 }
 
-/* The reduction says how ranks that have not gone ahead access the file. Direct: an error ends a rank's part. */
+/* The reduction decides how ranks that have not gone ahead access the file. Direct: an error ends a rank's part. */
 static void access_rest(mpiox_collective *collective, mpiox_call *call, const mpiox_request *request, bool direct)
 {
     mpiox_error error = {.code = MPIOX_OK};
@@ -361,7 +361,7 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
     mpiox_device_has(&shifted, begun, &shifted.device);
     if (!agree_to_begin(collective, &call, request, outcome, &code)) {
-        if (code == MPIOX_OK) /* nobody accesses anything */
+        if (code == MPIOX_OK) /* no rank accesses anything */
             count_call(&call, 0, false, begun, &before);
         return code;
     }

@@ -17,7 +17,7 @@ struct mpiox_collective {
     /* [n_nodes] scratch of the rank that closes the contributions; NULL on ranks that never do */
     mpiox_reduction *reductions;
     int *order;                                /* [n_aggregators] aggregators as chosen first; NULL until needed */
-    mpiox_node_access *owners_nodes;           /* [n_nodes] what the present order was made for; NULL: none yet */
+    mpiox_node_access *owners_nodes;           /* [n_nodes] the input of the present order; NULL: none yet */
     const mpiox_partition_method *owners_plan; /* and the method */
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
     bool exchanged[2];                         /* the last read, the last write was two-phase */

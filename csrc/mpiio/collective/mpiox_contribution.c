@@ -1,8 +1,8 @@
 /*
- * mpiox_contribution.c - what one rank brings to a collective: its range, its error, and, when it is new, its view.
+ * mpiox_contribution.c - one rank's part of a collective: its range, its error, and, if it is new, its view.
  *
  * A rank that cannot take part reports this here and still takes every step, without data. Few pieces with wide gaps
- * between them are several spans, so that no window in a gap is passed, or read.
+ * between them are several spans, so that windows in a gap are skipped, and not read.
  */
 #include <errno.h>
 
@@ -31,7 +31,7 @@ static void add_run(mpiox_contribution *c, const mpiox_run *run)
     }
     for (int64_t i = 0; i < run->count && i < MPIOX_SPANS_MAX; i++)
         add_to_spans(c, begin + i * run->stride, begin + i * run->stride + run->length);
-    if (run->count > MPIOX_SPANS_MAX) /* there is no span left: the last one holds the others */
+    if (run->count > MPIOX_SPANS_MAX) /* no span is free: the last one contains the others */
         add_to_spans(c, begin + spread, begin + spread + run->length);
 }
 

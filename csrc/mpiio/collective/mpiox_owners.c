@@ -1,18 +1,17 @@
 /*
- * mpiox_owners.c - which aggregator has which file domain, where the method leaves that open.
+ * mpiox_owners.c - the aggregator of each file domain, if the method leaves it open.
  *
- * Problem.   Between nodes bytes cross for nothing when a domain's aggregator is on another node than the ranks that
- *            access it, as with blocks of an array.
- * Algorithm. What a node accesses of a domain is estimated: its bytes are spread evenly over its range. Domain after
- *            domain goes to the node that accesses most of it and has an aggregator left; the one that would have it
- *            anyway has precedence among equals. Of cyclic domains what counts is the part of the region that they are
- *            dealt over: the sub-region of a group. Where all nodes' ranges span nearly all of the region (pieces in
- *            turn) there is no choice. Every rank computes the same, from what the nodes bring; a call like the one
- *            before keeps its order.
- *            Nodes in the order of their ranges, with the furthest end so far, give the few whose ranges can meet a
- *            domain: with ten thousand nodes and twice as many domains, not each with each.
- * Guarantee. As many domains on every node as without. Work in proportion to n log n of the nodes, and to the pairs of
- *            domain and node between the first and the last range that meet. Local.
+ * Problem.   Between nodes bytes cross the network needlessly if a domain's aggregator is on another node than the
+ *            ranks that access it, as with blocks of an array.
+ * Algorithm. A node's bytes in a domain are estimated: they are spread evenly over the node's range. Domain after
+ *            domain goes to the node that accesses most of it and has an aggregator left; among equals the default node
+ *            has precedence. A cyclic domain counts with the part of the region that it covers: the sub-region of a
+ *            group. If all nodes' ranges span nearly all of the region (interleaved pieces) there is no choice. Every
+ *            rank computes the same from the nodes' contributions; a call like the one before keeps its order.
+ *            The nodes are sorted by the ranks' ranges, with the furthest end so far. So a search finds the few whose
+ *            ranges can meet a domain: with ten thousand nodes and twice as many domains not every pair is compared.
+ * Guarantee. Every node has as many domains as in the default order. Work in proportion to n log n of the nodes, and to
+ *            the pairs of domain and node between the first and the last range that meet. Local.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -103,14 +102,14 @@ static int first_beyond(const placing *p, int64_t offset)
     return low;
 }
 
-/* The node for a domain that `usual` has by default; of those that access equally much else the lowest. */
+/* The node for a domain whose default is `usual`; among others that access equally much the lowest. */
 static int choose(placing *p, int domain, int usual)
 {
     const mpiox_interval of = span(p, domain);
     const bool keeps = p->left[usual] > 0;
     int best = usual;
     double most = keeps ? accesses(p, of, usual) : 0;
-    if (!keeps) { /* the lowest, if none accesses anything of it */
+    if (!keeps) { /* the lowest, if none accesses the domain */
         while (p->left[p->any] == 0)
             p->any++;
         best = p->any;
@@ -126,7 +125,7 @@ static int choose(placing *p, int domain, int usual)
     return best;
 }
 
-/* b->aggregators in a new order; next[n]: in `order`, from which on to look for an aggregator of node n. */
+/* b->aggregators in a new order; next[n]: where in `order` the search for an aggregator of node n begins. */
 static void place(placing *p, mpiox_buffers *b, const int *order, int *next)
 {
     const int *node_of = b->file->topology->node_of;

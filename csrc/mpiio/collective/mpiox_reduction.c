@@ -1,13 +1,13 @@
 /*
- * mpiox_reduction.c - what all ranks together bring to a collective, and how it ended.
+ * mpiox_reduction.c - all ranks' parts of a collective together, and its outcome.
  *
  * Problem.   Before the rounds all ranks need the aggregate access region and must know of each other's errors; after
  *            them no rank may leave before all know the outcome.
- * Algorithm. Two barriers of the topology. Their serial part reduces the contributions of the node, brings the
- *            reductions of all nodes together and reduces those in node order, everywhere alike; after the rounds the
- *            same with the first error. Where every rank has gone ahead (mpiox_choose.c) the first barrier is both;
- *            after such a call the next one begins with the few numbers that show whether all have again, and takes the
- *            rest only if they have not.
+ * Algorithm. Two barriers of the topology. In their serial part a node's contributions are reduced, then the reductions
+ *            of all nodes are gathered and reduced in node order, everywhere alike. After the rounds the same is done
+ *            with the first error. If every rank has gone ahead (mpiox_choose.c) the first barrier is both. The call
+ *            after such a one begins with the few numbers that show whether all ranks have gone ahead again, and
+ *            gathers the rest only if they have not.
  * Guarantee. Every rank returns with the same reduction and the same error; a rank with a local error takes part.
  */
 #include <stddef.h>
@@ -185,10 +185,10 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
         b->state->views_disjoint = -1;
     if (!s->interleaved || !(s->flags & MPIOX_CONTRIBUTION_WRITE) || mpiox_reduction_is_filled(s))
         return;
-    s->disjoint = (s->flags & MPIOX_CONTRIBUTION_WAITS) && views_disjoint(b); /* nobody asks where all went ahead */
+    s->disjoint = (s->flags & MPIOX_CONTRIBUTION_WAITS) && views_disjoint(b); /* not needed if all went ahead */
 }
 
-/* Leaders: all nodes' reductions, as far as they say something: mostly a seventh. */
+/* Leaders: the used part of all nodes' reductions: mostly a seventh. */
 static bool gather(mpiox_topology *topology, const mpiox_reduction *s, mpiox_reduction *all)
 {
     enum { FEW = 4 }; /* intervals */
@@ -226,11 +226,11 @@ static void combine_nodes(mpiox_collective *collective, mpiox_reduction *s)
         s->disjoint = 0;
 }
 
-/* What tells that every rank has gone ahead, as numbers whose lowest counts. */
+/* Numbers whose lowest values show that every rank has gone ahead. */
 enum { START, END, BYTES, NEW_VIEW, NOT_SO, NUMBERS };
 _Static_assert((int)NUMBERS <= (int)MPIOX_TOPOLOGY_NODE_VALUES, "they are agreed on at once");
 
-/* Has every rank of every node gone ahead, and without an error? Then *s holds what is needed of such a call: the
+/* Has every rank of every node gone ahead, and without an error? Then *s has the facts that such a call needs: the
  * region, whether there were any bytes, whether a view is new. */
 static bool all_ahead(mpiox_buffers *b, mpiox_reduction *s)
 {

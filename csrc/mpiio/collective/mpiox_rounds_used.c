@@ -1,13 +1,13 @@
 /*
- * mpiox_rounds_used.c - the rounds of a two-phase call in which some window holds bytes that a rank accesses.
+ * mpiox_rounds_used.c - the rounds of a two-phase call in which some window has bytes that a rank accesses.
  *
- * Problem.   The rounds are as many as the region has windows. Where ranks access a few places far from each other (a
+ * Problem.   The region has one round for each of its windows. If ranks access a few places far from each other (a
  *            header at the front, data at 2^50) nearly all windows are empty, and passing them takes longer than the
  *            I/O: half a minute for 2^30 of them.
- * Algorithm. The reduction has a few intervals that hold all accesses, the same on every rank, one of each rank at
- *            first. The plan contains which windows of a set of stripes an interval can meet; these, merged, are the
- *            rounds that are run. A window may hold nothing all the same (an interval that lies between its stripes):
- *            it is passed as before.
+ * Algorithm. The reduction has a few intervals that contain all accesses, the same on every rank, one for each rank at
+ *            first. The plan knows which windows of a set of stripes an interval can meet; these, merged, are the
+ *            rounds that are run. A window may be empty all the same (an interval that lies between its stripes): it is
+ *            passed.
  * Guarantee. Every rank runs the same rounds, and no window with data is left out.
  */
 #include <stdlib.h>

@@ -31,7 +31,7 @@ typedef struct mpiox_file {
     mpiox_layout layout;    /* rank 0's, the same on every rank */
     char *path, *real_path; /* as given; absolute, where it is not or there are several nodes (may be NULL) */
     bool container;         /* path is the index of a file that is stored as several (mpiox_storage_container.h) */
-    atomic_bool damaged;    /* this rank has been told that bytes it wrote have not come to the file */
+    atomic_bool damaged;    /* this rank has got the error that bytes that it wrote are not in the file */
     int amode;
     int64_t append_at; /* where it ended when it was opened with MPI_MODE_APPEND; the same on every rank */
     uint64_t nonce;    /* of this opening, the same on every rank: names a hidden file */
@@ -44,7 +44,7 @@ typedef struct mpiox_file {
     int64_t tile_extent;      /* of a file type whose tiles overlap: view then describes one tile; else 0 */
     bool atomic;              /* MPI's atomic mode; the same on every rank */
     bool refreshes;  /* nodes' caches are brought into line here (mpiox_file_coherence.c); the same on every rank */
-    int64_t settled; /* write requests up to the last flush of this descriptor; -1: somebody else's */
+    int64_t settled; /* write requests up to the last flush of this descriptor; -1: those of another one */
 
     mpiox_storage *pointer_file;  /* shared file pointer of several nodes; NULL before its first use */
     pthread_mutex_t threads_lock; /* of this process, where a file lock excludes only processes */
@@ -71,32 +71,33 @@ typedef struct mpiox_file_choice {
     uint64_t nonce;
     int32_t foreground; /* set by the caller: nonblocking accesses are the MPI library's */
     int32_t container;  /* set by the caller: the file is stored as several */
-    int32_t recheck;    /* set by the caller: it was there already, and may have changed since: see `changed` below */
-    uint64_t device;    /* set by the caller: what rank 0 has made for this opening, as rank 0 sees it; */
+    int32_t recheck;    /* set by the caller: it existed already, and may have changed since: see `changed` below */
+    uint64_t device;    /* set by the caller: the file that rank 0 has created for this opening, as rank 0 sees it; */
     uint64_t inode;     /* 0: nothing */
-    uint64_t id;        /* set by the caller: of the one that is stored as several */
-    int32_t striped;    /* set by the caller: the file was made with the hints' striping, and what it got counts */
+    uint64_t id;        /* set by the caller: of the file that is stored as several */
+    int32_t striped;    /* set by the caller: the file was created with the hints' striping, and its real one counts */
 } mpiox_file_choice;
 
-/* What else the ranks have to agree on when a file is opened, so that they meet once for both. */
+/* Further values on which the ranks agree when a file is opened, so that they meet once for both. */
 enum { MPIOX_FILE_COMPANION_VALUES = 2 };
 typedef struct mpiox_file_companion {
-    /* Local. The file has the layout that the last one of these ranks had, which it is likely to have, too. False, on
-     * every rank: it has to be agreed on later. */
+    /* Local. The file has the layout of these ranks' last file, which probably is its own. False, on every rank: the
+     * ranks have to agree on the values later. */
     bool (*prepare)(mpiox_file *file, void *context, int values[MPIOX_FILE_COMPANION_VALUES]);
     void *context;
-    bool changed; /* out, the same on every rank: all have opened it, but not all what `choice` says; no file then */
-    bool agreed;  /* out, the same on every rank: that is its layout, and values[] are the lowest of all ranks */
+    /* out, the same on every rank: all have opened a file, but not all the one of `choice`; no object then */
+    bool changed;
+    bool agreed; /* out, the same on every rank: the layout was right, and values[] are the lowest of all ranks */
     int values[MPIOX_FILE_COMPANION_VALUES];
 } mpiox_file_companion;
 
 /* Rank 0 only, local. mpiox_file_open() must follow on all ranks. */
 mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints);
-/* Open a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an
- * intracommunicator). amode: MPI_MODE_*; path NULL: no memory for it. Collective, blocking, agreed: either every
- * rank gets a file, or every rank gets MPIOX_E_UNSUPPORTED (the file stays with the MPI library) and *out == NULL;
- * *why_not then says why (static text), or is NULL for no particular reason. *all_opened: opened is true on every
- * rank. companion->prepare() is called where there was a file before, which may be on no rank that cannot follow. */
+/* Open a file that PMPI_File_open has just opened, or failed to open (opened == false), on comm (an intracommunicator).
+ * amode: MPI_MODE_*; path NULL: no memory for it. Collective, blocking, agreed: either every rank gets an object, or
+ * every rank gets MPIOX_E_UNSUPPORTED (the file stays with the MPI library) and *out == NULL; *why_not then explains
+ * why (static text), or is NULL for no particular reason. *all_opened: opened is true on every rank. Each rank that can
+ * take part calls companion->prepare() if these ranks have opened a file before. */
 int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, int amode,
                     const mpiox_hints *hints, bool opened, mpiox_file_companion *companion, bool *all_opened,
                     mpiox_file **out, const char **why_not);
@@ -104,31 +105,31 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
  * file system reports at close are agreed by all ranks, except on a local file system of one node, which has none to
  * report. Collective, blocking; NULL-safe; 0 or MPIOX_E_IO. */
 int mpiox_file_close(mpiox_file *file, mpiox_error *error);
-/* End the job with a message: for where the other ranks wait for what this one cannot do, so that the only other
- * end is a hang. Local; does not return. */
+/* End the job with a message, if the other ranks wait for something that this one cannot do, so that the job would hang
+ * otherwise. Local; does not return. */
 void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what);
 /* The same for a rank that has waited for others for as long as mpiox_wait_limit allows; context: the mpiox_file. */
 void mpiox_file_end_of_waiting(void *context, const char *what, int64_t number, double seconds);
 /* Why there is no shared memory, from the code that all ranks have; static text. */
 const char *mpiox_file_memory_reason(int code);
-/* Bring what this library wrote to stable storage; the same *error on all ranks. Collective, blocking; 0 or
- * MPIOX_E_IO. */
+/* Bring this library's writes to stable storage; the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO.
+ */
 int mpiox_file_sync(mpiox_file *file, mpiox_error *error);
 /* Give it that size. The same `bytes` >= 0 and the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO. */
 int mpiox_file_set_size(mpiox_file *file, int64_t bytes, mpiox_error *error);
-/* Have the file system set aside space for the first `bytes` bytes and grow the file to at least that size; what is
- * written stays. The same `bytes` >= 0 and the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO. */
+/* Have the file system reserve space for the first `bytes` bytes and grow the file to at least that size; written bytes
+ * stay. The same `bytes` >= 0 and the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO. */
 int mpiox_file_preallocate(mpiox_file *file, int64_t bytes, mpiox_error *error);
 
 /* ---- caches that nothing keeps coherent (mpiox_file_coherence.c) --------------------------------------------------
  *
  * All of them do nothing, and return 0, unless file->refreshes. 0 or MPIOX_E_IO; *error is set in any case. */
 
-/* What this rank has written is at the server. Local, blocking. */
+/* Send this rank's writes to the server. Local, blocking. */
 int mpiox_file_settle(mpiox_file *file, mpiox_error *error);
 /* The MPI library writes by a descriptor of its own: the next mpiox_file_settle() counts that as this rank's. Local. */
 void mpiox_file_unsettle(mpiox_file *file);
-/* What was at the server before is seen by all ranks. Collective, blocking; the same *error on all ranks. */
+/* Make all ranks see the bytes that the server had before. Collective, blocking; the same *error on all ranks. */
 int mpiox_file_refresh(mpiox_file *file, mpiox_error *error);
 /* Both, where several nodes have the file and any rank has written. Collective, blocking; the same *error likewise. */
 int mpiox_file_make_coherent(mpiox_file *file, mpiox_error *error);

@@ -1,8 +1,8 @@
 /*
  * mpiox_file_open.c - opening and closing a file on all of its ranks or on none.
  *
- * Every rank opens the file by itself; rank 0 also asks the file system for the layout. Then the ranks agree: a rank
- * that cannot follow takes part in every agreement, and all of them leave the file to the MPI library.
+ * Every rank opens the file by itself; rank 0 also queries the file system for the layout. Then the ranks agree: a rank
+ * that cannot take part still takes part in every agreement, and all of them leave the file to the MPI library.
  */
 #include "mpiox_file.h"
 
@@ -69,8 +69,8 @@ static bool is_incoherent(const mpiox_file *file)
            !(mpiox_topology_one_node(topology) && mpiox_topology_world_on_one_node(topology->ranks_per_node));
 }
 
-/* Then the MPI library has the file, unless the caches can be brought into line and that was tried, or is asked for.
- * Sieved writes, which put back what a cache may have had, are out of the question. */
+/* Leave the file to the MPI library, unless the caches can be made coherent and that was tried, or is requested. Not
+ * for sieved writes, which put back bytes that a cache may have had. */
 static bool can_be_ours(mpiox_file *file)
 {
     if (!is_incoherent(file))
@@ -81,7 +81,7 @@ static bool can_be_ours(mpiox_file *file)
 }
 
 #ifdef MPIOX_TESTING
-/* Tests of what is decided for other file systems: MPIOX_LOCKS=server says that this one locked like Lustre. */
+/* For tests of other file systems' decisions: MPIOX_LOCKS=server makes this one count as one with Lustre's locks. */
 static void pretend_locks(mpiox_layout *layout)
 {
     const char *name = mpiox_testing_variable("MPIOX_LOCKS");
@@ -114,8 +114,8 @@ static void lay_out_container(const mpiox_storage *storage, mpiox_layout *layout
     layout->start = -1;
 }
 
-/* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by
- * what it sees itself: a file server's own disk is NFS to the others. */
+/* This rank's own path to the file. The layout in force will be rank 0's, but every rank judges the file system by its
+ * own view: a file server's own disk is NFS to the others. */
 static int open_here(mpiox_file *file, const char *path, const mpiox_file_choice *choice, bool *changed)
 {
     const bool striped = choice->striped != 0;
@@ -169,7 +169,7 @@ mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints)
     return choice;
 }
 
-/* What the ranks agree on, in this order; how far they have come with OPENED. */
+/* The values on which the ranks agree, in this order; OPENED is their progress. */
 enum { NOT_OPENED, OPENED_CHANGED, OPENED_FINE };
 enum { CODE, OPENED, COHERENT, AS_BEFORE, COMPANION, AGREED = COMPANION + MPIOX_FILE_COMPANION_VALUES };
 
@@ -181,7 +181,7 @@ static bool same_layout(const mpiox_layout *a, const mpiox_layout *b)
            a->container == b->container;
 }
 
-/* What follows from the layout, by that of the file before: rank 0 alone knows yet what this file's is. */
+/* Values that depend on the layout, from that of the file before: only rank 0 knows this file's yet. */
 static void prepare_companion(mpiox_file *file, mpiox_file_companion *companion, int values[AGREED])
 {
     const mpiox_topology *topology = file->topology;
@@ -233,8 +233,8 @@ static int open_everywhere(mpiox_file *file, mpiox_topology *topology, const cha
     return MPIOX_OK;
 }
 
-/* The file pointers of a file that is opened to be appended to stand at its end, as rank 0 has found it: others look
- * when the first may have written already. */
+/* The file pointers of a file that is opened with MPI_MODE_APPEND begin at its end, as rank 0 found it: when other
+ * ranks query it, the first may already have written. */
 static int start_at_end(mpiox_file *file)
 {
     mpiox_error error = {.code = MPIOX_OK};
@@ -262,7 +262,7 @@ static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *c
     file->container = choice->container != 0;
     topology->foreground = choice->foreground != 0;
     topology->limit = (mpiox_wait_limit){hints->wait_limit, mpiox_file_end_of_waiting, file};
-    file->new_view = true; /* what is known of the last file's views on this topology does not hold */
+    file->new_view = true; /* the facts of the last file's views on this topology are void */
     mpiox_shared_pointer_clear_next(file);
     return file;
 }
@@ -279,7 +279,7 @@ const char *mpiox_file_memory_reason(int code)
     }
 }
 
-/* The MPI library has the file, unless it is an index: that is nobody's data. */
+/* Leave the file to the MPI library, unless it is an index, which contains no data of the program. */
 static int look_only(MPI_Comm comm, const mpiox_file_choice *choice, const char *path, bool opened,
                      mpiox_file_companion *companion, bool *all_opened)
 {
@@ -362,8 +362,8 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error)
     if (mpiox_storage_close(file->storage) != MPIOX_OK)
         mpiox_error_set(error, MPIOX_E_IO, errno, -1, -1, "close");
     file->storage = NULL;
-    /* A local file system has nothing to report at close; with several nodes nobody may still use the shared
-     * pointer, and a container is whole once all have closed them. */
+    /* A local file system has nothing to report at close; with several nodes a rank may still use the shared pointer,
+     * and a container is complete only when all have closed it. */
     if (file->container || !file->layout.coherent || !mpiox_topology_one_node(file->topology))
         mpiox_topology_agree_error(file->topology, error);
     const int code = error->code;

@@ -1,14 +1,14 @@
 /*
  * mpiox_file_view.c - the view of an open file: setting it, and stream positions in it.
  *
- * Problem.   MPI asks that a file type's displacements never go down, but tiles of it may overlap when its extent is
- *            smaller than what it spans (HDF5 makes such types for chunked datasets and accesses one tile). Positions
- *            in such a stream are not ordered by file offset, which collectives rely on.
- * Algorithm. Of a type whose tiles overlap, a description is kept whose tiles lie apart, together with the true extent.
- *            An access within one tile is shifted to the first one: the displacement moves by whole tiles. An access
- *            across tiles goes straight to the file, tile by tile (mpiox_independent_access). A type that overlaps
- *            within a tile, which MPI allows where the file is only read, is kept as it is; all its accesses go
- *            straight to the file (mpiox_overlap.h).
+ * Problem.   MPI requires that a file type's displacements never go down, but its tiles may overlap if its extent is
+ *            smaller than its span (HDF5 makes such types for chunked datasets and accesses one tile). Positions in
+ *            such a stream are not ordered by file offset, on which collectives rely.
+ * Algorithm. For a type whose tiles overlap, the library stores a description whose tiles lie apart, together with the
+ *            true extent. An access within one tile is shifted to the first one: the displacement moves by whole tiles.
+ *            An access across tiles goes straight to the file, tile by tile (mpiox_independent_access). A type that
+ *            overlaps within a tile, which MPI allows for a file that is only read, is stored as it is; all its
+ *            accesses go straight to the file (mpiox_overlap.h).
  */
 #include "mpiox_file.h"
 
@@ -67,7 +67,7 @@ bool mpiox_file_agree_view(mpiox_file *file, bool usable, bool *any)
     return code == MPIOX_OK && values[0];
 }
 
-/* The pointer of the old view is the one that was in use before. */
+/* The pointer of the old view is the one that was used before. */
 void mpiox_file_keep_view(mpiox_file *file)
 {
     if (mpiox_topology_takes_all(file->topology))
@@ -154,7 +154,7 @@ int64_t mpiox_file_data_before(const mpiox_file *file, int64_t byte)
     }
     if (!file->tile_extent)
         return mpiox_typemap_position(file->view, at);
-    tiles = at / file->tile_extent; /* tiles that begin before it, and what lies before it in the last of them */
+    tiles = at / file->tile_extent; /* tiles that begin before it, and the part of the last one before it */
     const int64_t size = mpiox_typemap_size(file->view),
                   rest = mpiox_typemap_position(file->view, at - tiles * file->tile_extent);
     return tiles * size + (rest < size ? rest : size);

@@ -1,12 +1,13 @@
 /*
  * mpiox_overlap.h - reading through a view whose pieces overlap.
  *
- * Problem.   MPI allows such a view where the file is open for reading alone (MPI-4.1, section 14.3). Positions in its
- *            stream are not ordered by file offset: what a range of the file holds cannot be looked up.
- * Algorithm. The pieces are followed in the order of the stream. A window is as many as lie in a range of the file of
- *            bounded length, which is read once; the pieces are copied out of it, the same bytes several times.
- * Guarantee. The bytes are those of the stream; the cost is a few nanoseconds a piece, also of those that are passed
- *            over. Local; no MPI.
+ * Problem.   MPI allows such a view if the file is open for reading only (MPI-4.1, section 14.3). Positions in its
+ *            stream are not ordered by file offset: the stream bytes of a range of the file cannot be looked up.
+ * Algorithm. The pieces are followed in the order of the stream. A window has as many consecutive pieces as lie in a
+ *            range of the file of bounded length. The range is read once; the pieces are copied out of it, the same
+ *            bytes several times.
+ * Guarantee. The bytes are those of the stream; the cost is a few nanoseconds a piece, including skipped ones. Local;
+ *            no MPI.
  */
 #ifndef MPIOX_OVERLAP_H
 #define MPIOX_OVERLAP_H

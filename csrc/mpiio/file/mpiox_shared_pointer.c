@@ -64,7 +64,7 @@ static int open_hidden(mpiox_file *file, mpiox_error *error)
     return code;
 }
 
-/* Add `change`, or with set == true store it; *old is what was there. Under the lock of the pointer's 8 bytes. */
+/* Add `change`, or with set == true store it; *old is the previous value. Under the lock of the pointer's 8 bytes. */
 static int update_locked(mpiox_file *file, bool set, int64_t change, int64_t *old, mpiox_error *error)
 {
     const int64_t at = 8 * (file->topology->views & 1);
@@ -75,7 +75,7 @@ static int update_locked(mpiox_file *file, bool set, int64_t change, int64_t *ol
     if (code == MPIOX_OK)
         code = mpiox_storage_read(file->pointer_file, &value, 8, at, &done, error);
     if (code != MPIOX_OK || done < 8)
-        value = 0; /* nobody has moved it yet */
+        value = 0; /* no rank has moved it yet */
     *old = value;
     value = set ? change : value + change;
     if (code == MPIOX_OK && (set || change != 0))
@@ -101,7 +101,7 @@ void mpiox_shared_pointer_free(mpiox_file *file)
         return;
     char *path = hidden_path(file);
     if (path)
-        unlink(path); /* whoever comes first; the others find nothing */
+        unlink(path); /* the first rank removes it; the others find nothing */
     free(path);
     mpiox_storage_close(file->pointer_file);
     file->pointer_file = NULL;

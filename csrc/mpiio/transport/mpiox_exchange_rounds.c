@@ -7,7 +7,7 @@
 #include "mpiox_message_entries.h"
 #include "mpiox_message_sends.h"
 
-/* ---- who sends to whom ------------------------------------------------------------------------------------------- */
+/* ---- senders and receivers --------------------------------------------------------------------------------------- */
 
 bool mpiox_exchange_rounds_due(const mpiox_call *call, int aggregator, mpiox_interval range, int64_t *first,
                                int64_t *last)
@@ -162,7 +162,7 @@ mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t n
         mpiox_destination_buffer *destination = mpiox_messages_destination(m, number, share->aggregator);
         share->destination_bytes = atomic_load(&destination->bytes);
         if (mpiox_messages_channel(m, share->aggregator) == m->base.b->file->topology->node_rank)
-            /* what the exchange rounds before have told; all have counted this one */
+            /* as the exchange rounds before have announced; all have counted this one */
             atomic_store(&destination->sooner, 0);
         base += share->destination_bytes + (int64_t)sizeof(mpiox_message_entry); /* the end of it */
     }
@@ -170,13 +170,13 @@ mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t n
     round->n_steps = base > 0 ? (base - (int64_t)sizeof(mpiox_message_entry)) / m->step_bytes + 1 : 0;
     m->next_step += round->n_steps;
     m->n_laid = number + 1;
-    count_next(m); /* nobody is at work any more on the exchange round that had these destination buffers before */
+    count_next(m); /* no rank works any more on the exchange round that had these destination buffers before */
     return round;
 }
 
 /* ---- packing ----------------------------------------------------------------------------------------------------- */
 
-/* A step holds bytes [at, at + bytes) of its half for the destination buffer. */
+/* A step has bytes [at, at + bytes) of its half for the destination buffer. */
 static void note(mpiox_messages *m, mpiox_destination_buffer *destination, int64_t step, int64_t at, int64_t bytes)
 {
     raise_to(&destination->before[step & 1], m->half_bytes - at);
@@ -200,7 +200,7 @@ static void pack_chunks(mpiox_messages *m, const mpiox_exchange_round *round, co
         }
 }
 
-/* Does the step hold chunks of the destination buffer, and is the end among them? False where nothing is sent in this
+/* Does the step have chunks of the destination buffer, and is the end among them? False if the node sends none in this
  * exchange round. */
 static bool is_in_step(const mpiox_messages *m, const mpiox_exchange_round *round, const mpiox_exchange_share *share,
                        int64_t step, bool *end)
@@ -229,8 +229,8 @@ void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *r
     }
 }
 
-/* In which round the channel's node sends again. The next two exchange rounds have been counted by all ranks, what
- * comes after them is known as far as each rank has looked. */
+/* The round in which the channel's node sends again. All ranks have counted the next two exchange rounds; later ones
+ * are known as far as each rank has looked ahead. */
 static int64_t next_message(const mpiox_messages *m, int64_t number, const mpiox_exchange_share *share)
 {
     const mpiox_due *due = &m->due[share->due];

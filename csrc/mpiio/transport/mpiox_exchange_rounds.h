@@ -35,8 +35,8 @@ mpiox_exchange_round *mpiox_exchange_rounds_lay_out(mpiox_messages *m, int64_t n
 /* This rank's chunks of a step of the exchange round into its half of the pool, and the ends of its channels'
  * destination buffers. */
 void mpiox_exchange_rounds_pack(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step);
-/* The destination buffers whose channel this rank is, with what the node has packed of each in the step: `send` gets
- * it. Waits until all ranks of the node have packed the step. */
+/* Call `send` for the destination buffers whose channel this rank is, with the bytes that the node has packed for each
+ * in the step. Waits until all ranks of the node have packed the step. */
 void mpiox_exchange_rounds_send(mpiox_messages *m, const mpiox_exchange_round *round, int64_t number, int64_t step,
                                 void (*send)(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes,
                                              int64_t length));

@@ -8,7 +8,7 @@
 
 /* ---- the chunks of a window ------------------------------------------------------------------------------------ */
 
-/* Divides every offset and length of what a chunk holds of an extent: its ends and the chunk's may cut pieces. */
+/* Divides every offset and length of a chunk's part of an extent: its ends and the chunk's may cut pieces. */
 static int64_t granule_in(const mpiox_messages *m, mpiox_extent extent)
 {
     const int64_t ends = mpiox_common_divisor(extent.offset, extent.length);
@@ -27,7 +27,7 @@ void mpiox_chunks_begin(const mpiox_messages *m, mpiox_chunks *chunks, int aggre
     chunks->n = mpiox_window_extents(m->call, aggregator, round, m->base.b->extents[0]);
 }
 
-/* What is accessed of an extent, from *from to *to. */
+/* The accessed part of an extent, from *from to *to. */
 static bool overlap(const mpiox_messages *m, mpiox_extent extent, int64_t *from, int64_t *to)
 {
     const mpiox_call *call = m->call;
@@ -115,7 +115,7 @@ void mpiox_entry_take(const mpiox_messages *m, const char *bytes)
 
 /* ---- at the aggregator ------------------------------------------------------------------------------------------- */
 
-/* Where the extent of the window that holds [first, last) lies in its collective buffer; -1: no extent does. */
+/* The place of the window's extent that contains [first, last) in its collective buffer; -1: no extent does. */
 static int64_t find_extent(const mpiox_inbox *inbox, int64_t first, int64_t last, mpiox_extent *extent)
 {
     int64_t low = 0, high = inbox->n_extents;

@@ -93,7 +93,7 @@ static bool entry_at(const char *message, int64_t bytes, int64_t at, bool with_d
            (!with_data || entry->length <= bytes - at - (int64_t)sizeof *entry - entry->run_bytes);
 }
 
-/* A node has sent all of this exchange round, and says when it sends again. */
+/* A node has sent all bytes of this exchange round, and announces when it sends again. */
 static void take_end(mpiox_messages *m, const mpiox_message_entry *entry)
 {
     mpiox_inbox *inbox = &m->inbox;
@@ -184,7 +184,7 @@ static void answer_message(mpiox_messages *m)
 
 /* ---- receiving --------------------------------------------------------------------------------------------------- */
 
-/* Free what has gone. */
+/* Free messages that have been sent. */
 static void reap_replies(mpiox_messages *m)
 {
     mpiox_inbox *inbox = &m->inbox;
@@ -193,7 +193,7 @@ static void reap_replies(mpiox_messages *m)
         int done = 0;
         if (PMPI_Test(&reply->request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
             mpiox_messages_fail(m, MPIOX_E_MPI, reply->length, "answering another node");
-            done = 1; /* nothing more can be learnt of it */
+            done = 1; /* its state cannot be queried any more */
         }
         if (!done) {
             link = &reply->next;

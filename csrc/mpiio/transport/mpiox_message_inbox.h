@@ -1,12 +1,13 @@
 /*
- * mpiox_message_inbox.h - an aggregator's part: what other nodes send for its windows.
+ * mpiox_message_inbox.h - an aggregator receives the messages of other nodes for its windows.
  *
  * Problem.   An aggregator must not buffer more than a message, however many nodes send, and must not wait for nodes
- *            that have nothing.
+ *            that send nothing.
  * Algorithm. It counts the nodes that are due in an exchange round, and receives one message at a time, in the order of
- *            arrival, until each has sent its end. Messages are sent in synchronous mode: what is not received takes no
- *            memory here beyond the window's bytes, and the sender waits two steps later. Reads answer every message by
- *            one of the same layout, its entries saying how much of them lies before the end of the file.
+ *            arrival, until each has sent its end. Messages are sent in synchronous mode: until it receives a message,
+ *            the aggregator needs no memory for it beyond the window's bytes, and the sender waits two steps later. In
+ *            a read it answers every message by one of the same layout, whose entries show how many of their bytes lie
+ *            before the end of the file.
  */
 #ifndef MPIOX_MESSAGE_INBOX_H
 #define MPIOX_MESSAGE_INBOX_H

@@ -51,7 +51,7 @@ bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
         MPI_Request *request = &sends->requests[sends->n - 1];
         if (*request != MPI_REQUEST_NULL && PMPI_Test(request, &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
             mpiox_messages_fail(m, MPIOX_E_MPI, -1, "exchanging messages with another node");
-            done = 1; /* nothing more can be learnt of it */
+            done = 1; /* its state cannot be queried any more */
         }
         if (!done)
             return false;

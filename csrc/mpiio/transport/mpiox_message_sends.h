@@ -15,7 +15,7 @@ bool mpiox_sends_test(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word);
 void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word);
 
 void mpiox_messages_fail(mpiox_messages *m, int code, int64_t bytes, const char *what);
-/* Message tags: of what is written, of requests to read, of replies to them. */
+/* Message tags: of written data, of requests to read, of replies to them. */
 int mpiox_messages_tag_data(int64_t number);
 int mpiox_messages_tag_reply(int64_t number);
 /* Wait until the word has reached `target`; as which part of the time that counts. */

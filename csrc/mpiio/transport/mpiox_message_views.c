@@ -1,13 +1,13 @@
 /*
  * mpiox_message_views.c - the views that every node knows, so that messages need not list pieces.
  *
- * Problem.   A view of a regular pattern is some hundred bytes, whatever its pieces; one of a mesh is as large as its
- *            list, and with thousands of ranks no node has room for all of those.
+ * Problem.   A view of a regular pattern is some hundred bytes, whatever its pieces; a view of a mesh is as large as
+ *            its list, and with thousands of ranks no node has room for all lists.
  * Algorithm. After a view has changed the leaders exchange the views of their ranks, if they are small enough for a
- *            contribution and for the node's share of the store. Views that differ in where they begin only are one.
- *            They are checked once and lie in the memory of the node, used where they lie. A view that is not there is
- *            no error: that rank's entries list their pieces.
- * Guarantee. All nodes hold the same views. At most MPIOX_STORE_BYTES, and 16 bytes a rank.
+ *            contribution and for the node's share of the store. Views that differ only in their starts are one. They
+ *            are checked once, stored in the memory of the node, and used there. A missing view is no error: that
+ *            rank's entries list their pieces.
+ * Guarantee. All nodes store the same views. At most MPIOX_STORE_BYTES, and 16 bytes a rank.
  */
 #include "mpiox_message_views.h"
 
@@ -18,7 +18,7 @@
 
 enum { SHARE_BYTES = 4 * 1024 * 1024, SHARE_LEAST = 4096, SLOTS = 8192, BLOCK_BYTES = 2048 };
 
-typedef struct packed_view { /* of one rank, in what a node tells */
+typedef struct packed_view { /* of one rank, in a node's message */
     int64_t at;              /* in the node's views; MPIOX_VIEW_UNKNOWN, MPIOX_VIEW_EMPTY */
     int64_t displacement;
 } packed_view;
@@ -64,7 +64,7 @@ static int64_t add_view(view_set *set, const char *blob, int64_t bytes)
     return set->slots[slot] - 1;
 }
 
-/* ---- what a node tells ------------------------------------------------------------------------------------------- */
+/* ---- a node's message -------------------------------------------------------------------------------------------- */
 
 static packed_view pack(const mpiox_contribution *contribution, view_set *set)
 {
@@ -104,7 +104,7 @@ static char *pack_node(const mpiox_messages *m, int64_t *bytes)
     return all;
 }
 
-/* ---- what all nodes tell ----------------------------------------------------------------------------------------- */
+/* ---- all nodes' messages ----------------------------------------------------------------------------------------- */
 
 static void unpack_node(mpiox_messages *m, int node, const char *packed, int64_t bytes, view_set *set)
 {
@@ -133,12 +133,12 @@ static void unpack_node(mpiox_messages *m, int node, const char *packed, int64_t
     }
 }
 
-typedef struct block { /* what most nodes have to tell, so that one operation is enough */
+typedef struct block { /* the size of most nodes' messages, so that one operation is enough */
     int64_t bytes;
     char first[BLOCK_BYTES - sizeof(int64_t)];
 } block;
 
-/* Leaders: what all nodes tell, one behind the other, by blocks alone where all fit into them. */
+/* Leaders: all nodes' messages, one behind the other, in blocks only if all of them fit into these. */
 static void exchange(mpiox_messages *m, const char *mine, int64_t *sizes, const block *blocks, char *all)
 {
     const mpiox_topology *topology = m->base.b->file->topology;

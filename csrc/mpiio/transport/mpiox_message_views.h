@@ -6,8 +6,7 @@
 
 enum { MPIOX_STORE_BYTES = 1024 * 1024, MPIOX_VIEW_UNKNOWN = -1, MPIOX_VIEW_EMPTY = -2 };
 
-/* Make the node's store hold the present views of all ranks, from the contributions. Collective over the file,
- * blocking. */
+/* Store the present views of all ranks on this node, from the contributions. Collective over the file, blocking. */
 void mpiox_message_views_renew(mpiox_messages *m);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * mpiox_message_wait.h - what a rank does while it waits in a collective of several nodes: it receives what its
- * windows are sent, learns which of its messages have gone, loads windows, and lets MPI make progress.
+ * mpiox_message_wait.h - the work of a rank while it waits in a collective of several nodes: it receives messages for
+ * its windows, tests which of its own have been sent, loads windows, and lets MPI make progress.
  */
 #ifndef MPIOX_MESSAGE_WAIT_H
 #define MPIOX_MESSAGE_WAIT_H

@@ -1,13 +1,13 @@
 /*
  * mpiox_messages.h - the state of the transport between nodes; private to this folder. See mpiox_transport_messages.c.
  *
- *   exchange round      a round that is worked on; the same on all nodes
- *   destination buffer  what the ranks of a node bring in one exchange round for one aggregator of another node: a
+ *   exchange round      a round with work to do; the same on all nodes
+ *   destination buffer  the bytes of a node's ranks in one exchange round for one aggregator of another node: a
  *                       sequence of entries (counted, never one piece of memory)
- *   share               a destination buffer as one rank of the node sees it
+ *   share               one rank's part of a destination buffer
  *   chunk               an entry with its data: never cut
  *   step                as many chunks of an exchange round as fit one half of the node's pool
- *   channel             the rank of a node whose messages an aggregator's destination buffers are
+ *   channel             the rank of a node that sends the messages of an aggregator's destination buffers
  */
 #ifndef MPIOX_MESSAGES_H
 #define MPIOX_MESSAGES_H
@@ -21,7 +21,7 @@ enum {
     MPIOX_COUNTED_AHEAD = 2    /* exchange rounds */
 };
 
-/* Who or what an entry is of, where it is not a rank whose view all nodes know. */
+/* The owner or kind of an entry, if it is not a rank whose view all nodes know. */
 enum {
     MPIOX_ENTRY_END = -1,    /* nothing more of this node in this exchange round */
     MPIOX_ENTRY_RUNS = -2,   /* its pieces are listed (mpiox_typemap_runs.h) */
@@ -29,7 +29,7 @@ enum {
     MPIOX_ENTRY_FAILED = -4  /* its data could not be copied from a GPU; writes only */
 };
 
-/* Followed by run_bytes bytes of runs, then, where it carries data, by `length` bytes of it, padded to 8. */
+/* Followed by run_bytes bytes of runs, then, if it carries data, by `length` bytes of data, padded to 8. */
 typedef struct mpiox_message_entry {
     int32_t rank, run_bytes;
     int64_t position; /* in the rank's view; MPIOX_ENTRY_RUNS and MPIOX_ENTRY_EXTENT: file offset of the first byte */
@@ -80,7 +80,7 @@ typedef struct mpiox_due {
     int aggregator;
     int64_t first, last;
     int64_t counted;   /* the last exchange round that it has a destination buffer in; -1: none yet */
-    int64_t announced; /* its channel: the round of the next message, as the aggregator was told */
+    int64_t announced; /* its channel: the round of the next message, as the aggregator knows it */
 } mpiox_due;
 
 typedef struct mpiox_reply { /* of an aggregator, under way */
@@ -118,9 +118,9 @@ typedef struct mpiox_sends { /* messages of a step under way, or replies that ar
 typedef struct mpiox_messages {
     mpiox_transport base;
     mpiox_call *call; /* in progress */
-    mpiox_idle idle;  /* what a rank does while it waits (mpiox_message_wait.h) */
+    mpiox_idle idle;  /* the work of a rank while it waits (mpiox_message_wait.h) */
     int64_t chunk_data, half_bytes, step_bytes;
-    mpiox_exchange *exchange;               /* in shared memory, as what follows */
+    mpiox_exchange *exchange;               /* in shared memory, like the following */
     mpiox_destination_buffer *destinations; /* [MPIOX_EXCHANGE_ROUNDS][n_aggregators] */
     mpiox_known_view *known;                /* [size] */
     char *store, *halves;
@@ -135,7 +135,7 @@ typedef struct mpiox_messages {
     int64_t n_issued; /* reads: steps asked for */
     mpiox_sends sends[2], receives[2];
     mpiox_inbox inbox;
-    bool views_spread; /* the store holds the present views of all ranks; the same on every rank */
+    bool views_spread; /* the store has the present views of all ranks; the same on every rank */
 } mpiox_messages;
 
 static inline int64_t mpiox_entry_padded(int64_t length)

@@ -1,9 +1,9 @@
 /*
- * mpiox_messages_read.c - a round that reads: ask, answer, take. See mpiox_transport_messages.c.
+ * mpiox_messages_read.c - a round that reads: request, reply, copy out. See mpiox_transport_messages.c.
  *
- * A step is asked for before the one before it has come, where the node's ranks are ready: its windows are loaded and
- * its pieces collected meanwhile. The reply to a destination buffer takes the place of its chunks in the pool; what is
- * sent are their entries alone, one behind the other.
+ * If the node's ranks are ready, they request a step before the one before it has arrived: meanwhile the aggregators
+ * load its windows and collect its pieces. The reply to a destination buffer goes to the place of its chunks in the
+ * pool; the request consists of their entries alone, one behind the other.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -33,7 +33,7 @@ static int64_t compact(const char *bytes, int64_t length, char *out, bool *end)
     return used;
 }
 
-/* One of this rank's channels: receive what the node asks for in this step where its entries lie, and ask. */
+/* One of this rank's channels: begin to receive the step's bytes at the place of its entries, and send the request. */
 static void ask_destination(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes, int64_t length)
 {
     mpiox_buffers *b = m->base.b;
@@ -100,7 +100,7 @@ static void ask(mpiox_messages *m, bool wait)
     mpiox_sends_test(m, &m->receives[half], &exchange->arrived[half]);
 }
 
-/* This rank's part of what has come in a step. */
+/* Copy this rank's part of a step that has arrived. */
 static void take(mpiox_messages *m, const mpiox_exchange_round *round, int64_t step)
 {
     const int64_t begin = (step - round->first_step) * m->step_bytes;

@@ -7,8 +7,8 @@
 #include "mpiox_message_sends.h"
 #include "mpiox_parts.h"
 
-/* What the node has packed for an aggregator in this step, as one message. Synchronous: an aggregator that falls behind
- * stops those who send to it. */
+/* Send the node's packed bytes for an aggregator in this step, as one message. Synchronous: an aggregator that falls
+ * behind stops its senders. */
 static void send_destination(mpiox_messages *m, int64_t number, int64_t step, int to, char *bytes, int64_t length)
 {
     mpiox_buffers *b = m->base.b;

@@ -30,21 +30,21 @@ typedef struct mpiox_transport_ops {
     /* A collective begins, b->nodes is known: fresh state in shared memory. One rank of the node, while the others
      * wait. */
     void (*reset)(mpiox_transport *transport);
-    /* After the reduction: learn what the rounds will need of other ranks. May raise call->participants and
+    /* After the reduction: get the facts of other ranks that the rounds will need. May raise call->participants and
      * call->reduction.disjoint. Collective over the file, blocking; errors go to mpiox_buffers_fail(). */
     void (*begin)(mpiox_transport *transport, mpiox_call *call);
-    /* The file domains, whose they are and the rounds are known. May set call->held. 0 or MPIOX_E_NOMEM. Local. */
+    /* The file domains, their owners and the rounds are known. May set call->held. 0 or MPIOX_E_NOMEM. Local. */
     int (*start)(mpiox_transport *transport, mpiox_call *call);
-    /* Write: after this rank's part of the local windows of call->round, bring pieces to the windows of other nodes
-     * and place theirs in the windows of this one. Collective over the file, blocking. A node that has failed goes
-     * on delivering. */
+    /* Write: after this rank's part of the local windows of call->round, send pieces to the windows of other nodes and
+     * place theirs in the windows of this one. Collective over the file, blocking. A node that has failed continues to
+     * deliver. */
     void (*deliver)(mpiox_transport *transport, mpiox_call *call);
     /* Read: the other way round. */
     void (*fetch)(mpiox_transport *transport, mpiox_call *call);
-    /* The rounds are over: what this rank has sent has gone. Blocking. */
+    /* The rounds are over: wait until this rank's messages have been received. Blocking. */
     void (*finish)(mpiox_transport *transport, mpiox_call *call);
-    /* What begin() has learnt no longer holds: a rank has a new view, or a collective has failed and it may not
-     * have got through. Local, on all ranks. */
+    /* Forget the facts of begin(): a rank has a new view, or a collective has failed and may not have finished. Local,
+     * on all ranks. */
     void (*forget)(mpiox_transport *transport);
 } mpiox_transport_ops;
 

@@ -1,23 +1,23 @@
 /*
- * mpiox_transport_messages.c - the transport between nodes: what it keeps, and the order of its steps.
+ * mpiox_transport_messages.c - the transport between nodes: its state, and the order of its steps.
  *
- * Problem.   Pieces whose aggregator lies on another node must travel there with few, large messages, in bounded
- *            memory, and without a rank that does the work of its node.
- * Algorithm. Write: every rank packs its pieces into the node's pool, those for one aggregator side by side. One rank
- *            of the node for every aggregator (its channel, so that all ranks send) sends them as one message. The
- *            aggregator places them in its collective buffer. Read: the same with entries that carry no data; the
- *            aggregator answers each message, and the node's ranks take their pieces from the answer. Where ranks of a
- *            node read the same, the node asks for it once (`whole`): when they read at least as much in sum as their
- *            ranges span. Entries: mpiox_message_entries.h. Who sends, and where in the pool: mpiox_exchange_rounds.h.
+ * Problem.   Pieces whose aggregator is on another node must travel there in few, large messages, in bounded memory,
+ *            and without one rank that does the work of its node.
+ * Algorithm. Write: every rank packs its pieces into the node's pool, those for one aggregator side by side. For every
+ *            aggregator one rank of the node (its channel, so that all ranks send) sends them as one message. The
+ *            aggregator places them in its collective buffer. Read: the same with entries without data; the aggregator
+ *            answers each message, and the node's ranks copy their pieces from the answer. If ranks of a node read the
+ *            same bytes, the node requests them once (`whole`): when the sum of their bytes is at least the span of
+ *            their ranges. Entries: mpiox_message_entries.h. Senders and places in the pool: mpiox_exchange_rounds.h.
  *            Aggregators: mpiox_message_inbox.h.
- * Waiting.   Any wait in here receives and answers meanwhile (mpiox_message_wait.h). A rank in exchange round t waits
- *            for others that are in t or before, and in t only for what they do before they wait themselves: there is
- *            no circle.
- * Errors.    A node that has failed goes on sending: its ranks' data is as good as before, and the others write only
- *            what they were sent.
+ * Waiting.   A rank that waits receives and answers meanwhile (mpiox_message_wait.h). A rank in exchange round t waits
+ *            only for others that are in t or before, and in t only for work that they do before they wait themselves:
+ *            there is no circle.
+ * Errors.    A node that has failed continues to send: its ranks' data is as good as before, and the others write only
+ *            data that they have received.
  * Memory.    A node: two halves of the pool, each the buffers of the busiest node's aggregators and a half window; the
  *            store of views; 64 bytes an aggregator and exchange round in memory, 16 a rank. An aggregator: one
- *            message, and answers up to as much. Only pages that are used take memory.
+ *            message, and answers of at most that size. Only used pages need memory.
  * Source.    Two-level aggregation: Kang, Lee, Lee, Agrawal, Choudhary, Liao, "Improving all-to-many personalized
  *            communication in two-phase I/O", SC20.
  */
@@ -122,8 +122,8 @@ static mpiox_transport *create(mpiox_buffers *b)
 
 /* ---- a call ------------------------------------------------------------------------------------------------------ */
 
-/* Reads: do the node's ranks read at least as many bytes as their ranges span? Then some are read twice or none is left
- * out, and extents are shorter than lists of them. */
+/* Reads: do the node's ranks read at least as many bytes as their ranges span? Then they read some bytes twice, or
+ * leave none out, and extents are shorter than lists of pieces. */
 static bool asks_for_extents(const mpiox_buffers *b)
 {
     const mpiox_topology *topology = b->file->topology;

@@ -1,6 +1,6 @@
 /*
  * mpiox_transport_shm.c - all ranks share one node: every rank reaches every collective buffer itself, so that a round
- * is over when its own windows are.
+ * ends with its own windows.
  */
 #include <stdlib.h>
 
