@@ -1,12 +1,11 @@
 /*
- * mpiox_other_abi.h - under a program of another MPI ABI than that which this library was built for.
+ * mpiox_other_abi.h - a program of another MPI ABI than the one that this library was built for.
  *
  * Problem.    `mpiio-ext run -- ./job.sh` sees a script, not the program behind it, and guesses; MPIIO_EXT_ABI may be
- *             wrong. Handles are numbers in one ABI and addresses in another: whatever is called would crash or write
- *             what it should not.
+ *             wrong. Handles are numbers in one ABI and addresses in another: any call would crash or write wrong data.
  * Algorithm.  The loader runs a function of this library before main(), when the program's MPI library is mapped. If
- *             that is of another ABI, and this library is one of a wheel's that LD_PRELOAD names, LD_PRELOAD is set to
- *             the wheel's library for that ABI, and the process executes its program anew. Where that cannot be, it
+ *             that is of another ABI, and LD_PRELOAD names this library as one of a wheel's, the process sets
+ *             LD_PRELOAD to the wheel's library for that ABI, and executes its program anew. If that is impossible, it
  *             ends with a line on stderr. If the program opens the MPI library itself (mpi4py), this library checks it
  *             when it first finds a function in it; then the process can only end. The tracer does the same.
  * Guarantees. No MPI function of another ABI is called. A library of unknown ABI counts as one that fits. The process

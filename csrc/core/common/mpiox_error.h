@@ -24,7 +24,8 @@ enum {
     MPIOX_E_DEVICE = -9       /* a copy from or to the memory of a GPU failed */
 };
 
-/* What failed and where. Plain data: it is copied through shared memory and over MPI, so it holds no pointers. */
+/* The operation that failed, and its place. Plain data: it is copied through shared memory and over MPI, so it has no
+ * pointers. */
 typedef struct mpiox_error {
     int32_t code;      /* MPIOX_OK or MPIOX_E_* */
     int32_t sys_errno; /* errno of the failed system call, or 0 */
@@ -35,7 +36,7 @@ typedef struct mpiox_error {
     int64_t past_last; /* others > 0: one past the last byte of all of them, in the file */
     int32_t others;    /* further requests that failed: this is the one at the lowest offset */
     int32_t delegate;  /* index + 1 of the I/O delegate that saw it, or 0 */
-    char what[96];     /* the operation, e.g. "pwrite"; make lint looks that every text of ours fits */
+    char what[96];     /* the operation, e.g. "pwrite"; make lint checks that each of our texts fits */
 } mpiox_error;
 
 /* A short English name for a MPIOX_E_* code; never NULL. */
@@ -51,7 +52,8 @@ static inline void mpiox_error_clear(mpiox_error *error)
 int mpiox_error_set(mpiox_error *error, int code, int sys_errno, int64_t offset, int64_t length, const char *what);
 
 /* Write one line "rank R: WHAT failed at offset O, length L: strerror (errno N); ADVICE" into text; returns text. It
- * begins with "I/O delegate D" where one has seen it, and tells the number of others and how far they go. */
+ * begins with "I/O delegate D" if one has met the error, and ends with the number of other errors and the end of the
+ * last one. */
 char *mpiox_error_text(const mpiox_error *error, const char *path, char *text, int64_t text_bytes);
 
 #endif

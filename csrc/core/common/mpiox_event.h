@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-/* The tracer's function, and that which tells what it stands in front of; NULL where there is none. */
+/* The tracer's function, and the one that returns the function behind a wrapper; NULL if there is none. */
 typedef void mpiox_event_hook(const char *name, const char *file, int64_t offset, int64_t size, int64_t start_ns,
                               int64_t duration_ns, const char *details);
 extern mpiox_event_hook *mpiox_event_to;
@@ -25,10 +25,10 @@ static inline int64_t mpiox_event_begin(void)
     return mpiox_event_to != 0 ? mpiox_event_clock() : 0;
 }
 
-/* Tell it; offset, size: -1 where there is none. The format makes members of a JSON object: "\"name\":%d,..." */
+/* End an event; offset, size: -1 if there is none. The format makes members of a JSON object: "\"name\":%d,..." */
 void mpiox_event_end(const char *name, const char *file, int64_t offset, int64_t size, int64_t begun,
                      const char *format, ...) __attribute__((format(printf, 6, 7)));
-/* What a tracer calls in place of the function of that name; NULL: there is no tracer, or nothing behind it. */
+/* The function of that name that a tracer calls; NULL: there is no tracer, or no function behind it. */
 void *mpiox_event_behind_tracer(const char *name);
 
 #endif

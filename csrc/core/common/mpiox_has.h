@@ -1,8 +1,8 @@
 /*
  * mpiox_has.h - MPIOX_HAS(name): does the MPI library have this function, which mpi.h declares?
  *
- * A library that was built against one MPI has all that its mpi.h declares. One that serves every MPI of an ABI asks
- * that of the process (csrc/entry/mpi/mpiox_any_mpi.h, which is included first; its names define the macro).
+ * A library that was built against one MPI has all functions that its mpi.h declares. A library for every MPI of an ABI
+ * queries the process (csrc/entry/mpi/mpiox_any_mpi.h, which is included first; its names define the macro).
  */
 #ifndef MPIOX_HAS_H
 #define MPIOX_HAS_H

@@ -1,14 +1,13 @@
 /*
- * mpiox_parts.h - into which parts the time of a call falls: which of it is the library, the network, other ranks, the
- * file system.
+ * mpiox_parts.h - the parts of a call's time: library, network, other ranks, file system.
  *
- *   const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
- *   ...
- *   mpiox_parts_on(before);
+ *    const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
+ *    ...
+ *    mpiox_parts_on(before);
  *
  * Problem.   A rank that waits for others also serves their requests and receives their messages, so that a clock
  *            around the wait would count this time twice.
- * Algorithm. A thread is in one part at any time; the clock is read where that changes, and the time since the last
+ * Algorithm. A thread is in one part at any time. When the part changes the clock is read, and the time since the last
  *            change goes to the part before. The tracer of PIONEER, if it is in the process, records waits and
  *            messages.
  * Guarantee. Parts do not overlap, and add up to the time between the first change and the last one.
@@ -34,7 +33,7 @@ typedef struct mpiox_parts {
 
 /* From now on the calling thread is in this part. Returns the one before, for the caller to set again. */
 mpiox_part mpiox_parts_on(mpiox_part part);
-/* What the calling thread has spent in each until its last change. */
+/* The calling thread's time in each part until its last change. */
 const mpiox_parts *mpiox_parts_so_far(void);
 /* Is there a tracer that records waits? */
 bool mpiox_parts_are_recorded(void);

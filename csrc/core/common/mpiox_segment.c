@@ -157,7 +157,8 @@ static void drop(int fd, const mpiox_segment_address *address)
     remove_name(address);
 }
 
-/* What was made, or why nothing was: `otherwise` says what a failure is that is not want of room. */
+/* Fill in the new segment, or the reason why there is none: `otherwise` is the code of a failure that is not lack of
+ * room. */
 static int hand_over(int fd, int otherwise, const char *what, int64_t bytes, const mpiox_segment_address *address,
                      mpiox_segment *out, mpiox_error *error)
 {
@@ -199,8 +200,8 @@ static bool is_the_creators(const struct stat *status, const mpiox_segment_addre
            (int64_t)status->st_size == address->bytes + (int64_t)sizeof address->mark;
 }
 
-/* A name may lead to anything: it is looked at before it is opened, since opening a device can do something, and what
- * was opened is looked at again. The mark tells apart files of different kernels that have the same numbers. */
+/* Check the name before the open, since it may lead to anything and opening a device can have effects, and check the
+ * file again after the open. The mark distinguishes files of different kernels that have the same numbers. */
 static int open_the_creators(const mpiox_segment_address *address)
 {
     struct stat status;

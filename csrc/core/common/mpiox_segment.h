@@ -1,17 +1,17 @@
 /*
  * mpiox_segment.h - anonymous memory shared by the processes of one node.
  *
- * Problem.   Processes of a node must find the same memory, and nobody else's. A descriptor's number means another file
- *            in another process-id namespace, a name means another file under other mounts; a page that cannot be had
- *            when it is first touched ends the process with SIGBUS.
+ * Problem.   Processes of a node must find the same memory, and no other. A descriptor's number means another file in
+ *            another process-id namespace, a name means another file under other mounts. If the kernel has no memory
+ *            for a page at its first touch, SIGBUS ends the process.
  * Algorithm. The creator makes a memfd; the others open it through /proc/<pid>/fd/<fd>. It has no name in any file
- *            system, so that nothing is left behind when processes are killed, and it is not bound by the size of
- *            /dev/shm. Where that does not lead to the creator's memory, a file in /dev/shm or TMPDIR takes its place,
- *            unlinked by mpiox_segment_seal(). Before it is mapped, device, inode, size and a random mark behind the
- *            shared bytes are compared with the creator's.
+ *            system, so that nothing remains when processes are killed, and the size of /dev/shm does not limit it. If
+ *            that path does not lead to the creator's memory, a file in /dev/shm or TMPDIR takes its place, unlinked by
+ *            mpiox_segment_seal(). Before it is mapped, device, inode, size and a random mark behind the shared bytes
+ *            are compared with the creator's.
  *            Memory may also be a file in a folder that the user names, on a disk of the node. It has no name there, or
- *            for no longer than it takes to make it, unless what is in it is to outlive its processes. It is found
- *            through the creator's descriptor, too.
+ *            only during its creation, unless its contents have to outlive its processes. The others find it through
+ *            the creator's descriptor, too.
  * Guarantee. Pages of a file are reserved when it is made. Pages of a memfd appear at the first touch, in the memory of
  *            the process that touches them; they are reserved, too, if the kernel refuses uncommitted pages.
  */
@@ -34,7 +34,8 @@ enum { MPIOX_SEGMENT_NAME = 256 };
 
 typedef enum mpiox_segment_kind { MPIOX_SEGMENT_MEMFD, MPIOX_SEGMENT_FILE, MPIOX_SEGMENT_KINDS } mpiox_segment_kind;
 
-/* What the others need to attach, and to know that they have the creator's memory. Plain data: it is sent over MPI. */
+/* The facts with which the others attach, and check that it is the creator's memory. Plain data: it is sent over MPI.
+ */
 typedef struct mpiox_segment_address {
     char name[MPIOX_SEGMENT_NAME];
     uint64_t device, inode;
@@ -57,19 +58,20 @@ int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *ou
 bool mpiox_segment_touch(void *start, int64_t bytes);
 /* Creator, after everyone has attached: drops the descriptor and any file name. */
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address);
-/* The same without the descriptor: as long as the creator holds it, others can look into the memory (/proc/PID/fd). */
+/* The same without the descriptor: as long as the creator has it open, other processes can read the memory
+ * (/proc/PID/fd). */
 void mpiox_segment_hide(const mpiox_segment *segment, mpiox_segment_address *address);
 /* NULL-safe; unmaps, and closes what an attached one holds. */
 void mpiox_segment_free(mpiox_segment *segment);
 /* A file: has the kernel failed to write pages of it to its disk since it was opened? It drops such pages when it needs
- * memory, and what is read then is not what was put there. Which pages is not known. Told once for each descriptor;
- * fd -1: false. Does not wait. */
+ * memory, and reads then return other bytes. Which pages is not known. Reported once for each descriptor; fd -1: false.
+ * Does not wait. */
 bool mpiox_segment_has_failed(int fd);
 
 /* vm.overcommit_memory = 2: a page that exceeds the limit when it is touched is a SIGBUS, also of a memfd. Otherwise a
  * memfd runs out of pages only with the machine, or the control group, out of memory. */
 bool mpiox_segment_strict_commitment(void);
-/* May a file be so long? The kernel ends a process that goes beyond ulimit -f by a signal, memfds not excepted. */
+/* May a file have this size? The kernel ends a process that exceeds ulimit -f by a signal, even with a memfd. */
 bool mpiox_segment_allows(int64_t bytes);
 
 #endif

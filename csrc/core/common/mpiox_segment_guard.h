@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What private memory holds: zeros, but for a range of ones, and a word. */
+/* The contents of private memory: zeros, but for a range of ones, and a word. */
 typedef struct mpiox_segment_empty {
     const void *ones;
     int64_t ones_bytes;

@@ -1,9 +1,9 @@
 /*
- * mpiox_testing.h - what the environment breaks or deceives this library with, for tests.
+ * mpiox_testing.h - environment variables that make this library fail, or deceive it, for tests.
  *
  * Only a library that is built with MPIOX_TESTING reads such variables (MPIOX_FAULT, MPIOX_NETWORK_FAULT, MPIOX_LOCKS,
- * MPIOX_NICS): a checkout's own, and the C tests. In production a variable can only be left over or meant badly: what a
- * wheel or a source distribution installs has nothing of it (tests/mpi/test_shipped.py). The files that differ are
+ * MPIOX_NICS): a checkout's own, and the C tests. In production such a variable can only be a leftover or an attack: an
+ * installed wheel or source distribution has no such code (tests/mpi/test_shipped.py). The files that differ are
  * MPIOX_HOOKED_SOURCES in sources.cmake.
  */
 #ifndef MPIOX_TESTING_H

@@ -1,7 +1,7 @@
 /*
- * mpiox_text.h - texts put together in memory of the caller's.
+ * mpiox_text.h - texts put together in memory of the caller's; environment variables and paths.
  *
- * Like snprintf over many calls: what does not fit is counted and not stored, so that a first run without memory
+ * Like snprintf over many calls: bytes without room are counted and not stored, so that a first run without memory
  * returns the size needed. The text ends with a NUL as soon as there is room for one.
  */
 #ifndef MPIOX_TEXT_H

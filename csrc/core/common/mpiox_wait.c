@@ -157,8 +157,8 @@ static void nap(double waited_s)
         prctl(PR_SET_TIMERSLACK, slack);
 }
 
-/* Who yields to others is behind all of them for a time slice, and what he waits for may have come long before. Where
- * that has happened a moment ago the process sleeps at once, and is woken in time. */
+/* A thread that yields runs after all others, a time slice each, and the event may have come long before. If that has
+ * happened a moment ago the process sleeps at once, and is woken in time. */
 void mpiox_wait_backoff(mpiox_backoff *backoff)
 {
     static const double yielding_s = 200e-6, long_s = 50e-6, moment_s = 0.1;

@@ -1,13 +1,13 @@
 /*
  * mpiox_wait.h - waiting on a 32-bit word in shared memory. Local and blocking; nothing here fails or allocates.
  *
- * Problem.   Ranks may outnumber cores, so spinning starves the rank that is waited for; a rank that sleeps must still
- *            let the MPI library make progress, because MPI promises it to a caller of a blocking routine.
+ * Problem.   Ranks may outnumber cores, so a spinning rank starves the one that it waits for; a rank that sleeps must
+ *            still let the MPI library make progress, because MPI promises it to a caller of a blocking routine.
  * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
  *            steps (it makes MPI progress and does useful work). A waker uses mpiox_futex_set() or mpiox_futex_add().
- * Limit.     A peer that is gone (a link that is cut, a process that hangs) never wakes anybody. A thread can have a
- *            limit on a single wait; what happens then is the caller's business. Only time in which this process polls
- *            counts: one that was stopped, by a scheduler or a debugger, has not waited.
+ * Limit.     A lost peer (a cut link, a process that hangs) never wakes a waiter. A thread can have a limit on a single
+ *            wait, after which it calls a function of the caller. Only time in which this process polls counts: one
+ *            that was stopped, by a scheduler or a debugger, has not waited.
  * Promise.   No lost wake-up (the futex compares the word); no sleep is longer than 1 ms without running the callback.
  * Source.    U. Drepper, "Futexes are tricky", 2011, section 4; futex(2).
  */
@@ -79,8 +79,8 @@ typedef struct mpiox_wait_limit {
 /* From now on mpiox_wait_while(), mpiox_wait_reach() and mpiox_wait_backoff() have this limit in the calling thread;
  * NULL: none. Borrowed. Returns the one before, for the caller to set again when it is done. */
 const mpiox_wait_limit *mpiox_wait_set_limit(const mpiox_wait_limit *limit);
-/* What the calling thread waits for from now on, to be told should the limit be reached: static text and a number that
- * belongs behind it (-1: none). NULL: other ranks, no more is known. */
+/* From now on the calling thread waits for this, which is reported if it reaches the limit: static text and a number
+ * that belongs behind it (-1: none). NULL: other ranks, or unknown. */
 void mpiox_wait_for(const char *what, int64_t number);
 
 /* Seconds of the monotonic clock. */

@@ -8,7 +8,7 @@
 
 static const double unclaimed_s = 2e-3; /* older tasks are taken for ones that no thread is about to wait for */
 static const double poll_s = 5e-3;      /* between two polls of a shared worker */
-static const double linger_s = 10e-3;   /* polling ends so long after the last submission: then the worker sleeps */
+static const double linger_s = 10e-3;   /* time after the last submission at which polling ends and the worker sleeps */
 
 typedef struct running { /* a task that a thread is in, on that thread's stack */
     struct running *next;

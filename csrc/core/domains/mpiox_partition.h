@@ -93,14 +93,14 @@ void mpiox_plan_free(mpiox_plan *plan); /* NULL-safe */
  * windows are not numbered. Windows follow the order of the sets and ascend inside a set. O(1) look-up per set, or
  * O(log sets) once prepared. window_bytes: 1 .. MPIOX_PARTITION_MAX_OFFSET. Negative results are MPIOX_E_*. */
 int64_t mpiox_plan_windows(const mpiox_plan *plan, int aggregator, int64_t window_bytes); /* number of windows */
-/* Extents of window `index`, clipped to the region, ascending, neighbours merged; returns their number (0 when there
- * are not that many windows), or MPIOX_E_FULL when more than max, MPIOX_E_ARG for index < 0 or no such aggregator.
- * mpiox_plan_window_extents_max() says how large max must be at most. */
+/* Extents of window `index`, clipped to the region, ascending, neighbours merged; returns their number (0 if there are
+ * fewer windows), or MPIOX_E_FULL when more than max, MPIOX_E_ARG for index < 0 or no such aggregator.
+ * mpiox_plan_window_extents_max() returns the largest max that is needed. */
 int64_t mpiox_plan_window(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t index,
                           mpiox_extent *extents, int64_t max);
 int64_t mpiox_plan_window_extents_max(const mpiox_plan *plan, int64_t window_bytes);
-/* Windows [*first, *last) of the domain that can hold bytes of [from, to) in its set number `set`: none that does is
- * left out. Returns 1, or 0 when there are none. O(1) once prepared. */
+/* Windows [*first, *last) of the domain that include all windows with bytes of [from, to) in its set number `set`.
+ * Returns 1, or 0 if there are none. O(1) once prepared. */
 int mpiox_plan_windows_between(const mpiox_plan *plan, int aggregator, int64_t window_bytes, int64_t set, int64_t from,
                                int64_t to, int64_t *first, int64_t *last);
 /* Optional: number the windows of every set once, for plans whose domains have many sets (transpose over many servers).

@@ -1,12 +1,12 @@
 /*
  * mpiox_plan_arrays.c - a whole plan as flat arrays: sets, bytes and servers of every aggregator.
  *
- * Problem.    Who studies a plan of 10^5 aggregators cannot ask for one aggregator after the other.
- * Algorithm.  The sets lie in one array already; bytes are sums over the sets, less what the region clips. The stripes
- *             of one set go round the servers in steps of stride / stripe_size, so they lie on
- *             min(count, S / gcd(S, step)) servers; step 1 for a contiguous set. The servers of a domain of several
- *             sets are marked with the aggregator's number, so that none is counted twice.
- * Guarantee.  Time O(sets), and O(servers) memory where a domain has several sets.
+ * Problem.   A study of a plan of 10^5 aggregators cannot query one aggregator after the other.
+ * Algorithm. The sets lie in one array already; bytes are sums over the sets, less the bytes that the region clips. The
+ *            stripes of one set go round the servers in steps of stride / stripe_size, so they lie on min(count, S /
+ *            gcd(S, step)) servers; step 1 for a contiguous set. The servers of a domain of several sets are marked
+ *            with the aggregator's number, so that none is counted twice.
+ * Guarantee. Time O(sets), and O(servers) memory if a domain has several sets.
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /*
- * mpiox_plan_build.h - what a partition method may use to build its plan. Private to csrc/core/domains.
+ * mpiox_plan_build.h - the functions with which a partition method builds its plan. Private to csrc/core/domains.
  *
  * A method reserves room for its sets once, then adds sets aggregator by aggregator, each in the order in which it is
  * processed. All arithmetic here stays inside int64_t for geometries within the limits of mpiox_partition.h.

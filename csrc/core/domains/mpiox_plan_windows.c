@@ -1,11 +1,11 @@
 /*
- * mpiox_plan_windows.c - the rounds in which an aggregator works off its domain.
+ * mpiox_plan_windows.c - the rounds in which an aggregator passes through its domain.
  *
- * Every rank looks up in every round where every aggregator works, so a look-up is arithmetic on one set: windows are
+ * In every round every rank looks up the window of every aggregator, so a look-up is arithmetic on one set: windows are
  * never listed. Clipping to the region can only empty windows at the two ends of a set (sets touch the region with
- * every piece), and only where stripes are cut into several windows; their number is subtracted from both ends.
- * A domain of many sets (transpose over many servers) would be scanned set by set; mpiox_plan_prepare() numbers the
- * windows of all sets once, and a look-up then bisects.
+ * every piece), and only if stripes are cut into several windows; their number is subtracted from both ends. A domain
+ * of many sets (transpose over many servers) would be scanned set by set; mpiox_plan_prepare() numbers the windows of
+ * all sets once, and a look-up then bisects.
  */
 #include <stdlib.h>
 

@@ -1,17 +1,16 @@
 /*
- * mpiox_hints.h - every hint: its name, type, default, meaning, and where the value in force came from.
+ * mpiox_hints.h - every hint: its name, type, default, meaning, and the source of the value in force.
  *
- * One registry (mpiox_hints_spec) is read by MPI_File_open, MPI_File_get_info, `mpiio-ext hints` and
- * docs/reference/hints.md.
- * Sources, weakest first. Built-in default (MPIOX_STATS and MPIOX_RANKS_PER_NODE set two of them). What the site has
- * set for the MPI libraries (/etc/romio-hints, the parameters of the Open MPI installation). Site file
- * (MPIOX_SITE_FILE, default /etc/mpiio_ext.conf). Then the user's parameters of Open MPI, ROMIO_HINTS, the program's
- * MPI_Info, MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE, MPIOX_HINTS. On which side of MPI_Info the sources of other libraries
- * are is as in those. Unknown names and bad values are ignored, as MPI says, AND reported once per process with the
+ * MPI_File_open, MPI_File_get_info, `mpiio-ext hints` and docs/reference/hints.md read one registry (mpiox_hints_spec).
+ * Sources, weakest first. Built-in default (MPIOX_STATS and MPIOX_RANKS_PER_NODE set two of them). The site's settings
+ * for the MPI libraries (/etc/romio-hints, the parameters of the Open MPI installation). Site file (MPIOX_SITE_FILE,
+ * default /etc/mpiio_ext.conf). Then the user's parameters of Open MPI, ROMIO_HINTS, the program's MPI_Info,
+ * MPICH_MPIIO_HINTS, MPIOX_HINTS_FILE, MPIOX_HINTS. The sources of another library are on the same side of MPI_Info as
+ * in that library. Unknown names and bad values are ignored, as MPI requires, AND reported once per process with the
  * nearest valid name.
  *
- * romio_cb_write / romio_cb_read = disable mean what they mean to ROMIO: collectives of that direction are carried out
- * as independent accesses, without exchange.
+ * romio_cb_write / romio_cb_read = disable mean the same as in ROMIO: collectives of that direction are carried out as
+ * independent accesses, without exchange.
  */
 #ifndef MPIOX_HINTS_H
 #define MPIOX_HINTS_H
@@ -106,7 +105,7 @@ typedef struct mpiox_hints {
     int32_t ranks_per_node;          /* mpiox_ranks_per_node: pretend nodes of n ranks; 0 = the real ones */
     int32_t wait_limit;              /* mpiox_wait_limit: seconds of one wait in a collective; 0 = any time */
     bool coverage_map;               /* mpiox_coverage_map: always mark what is written instead of proving it (tests) */
-    mpiox_stats_level stats;         /* mpiox_stats: what is told at close (MPIOX_STATS sets the default) */
+    mpiox_stats_level stats;         /* mpiox_stats: the report at close (MPIOX_STATS sets the default) */
     mpiox_backend storage;           /* mpiox_storage: how requests reach the file system */
     int32_t io_uring_depth;          /* mpiox_io_uring_depth: requests in flight at most, 1.. */
     bool direct_read, direct_write;  /* ROMIO's names: whole blocks go past the page cache */
@@ -128,10 +127,12 @@ typedef struct mpiox_hints {
     int64_t delegate_page;        /* mpiox_delegate_page: bytes; 0 = the stripe size, in bounds */
     int32_t delegate_threads;     /* mpiox_delegate_threads: I/O threads of each delegate */
     int32_t delegate_prefetch;    /* mpiox_delegate_prefetch: pages read ahead at most; 0 = off */
-    int64_t delegate_bypass; /* mpiox_delegate_bypass: whole pages of runs so long go straight to the file; 0 = never */
+    /* mpiox_delegate_bypass: least length of a run whose whole pages go straight to the file; 0 = never */
+    int64_t delegate_bypass;
     int64_t delegate_write_behind; /* mpiox_delegate_write_behind: bytes of a buffer for small writes to other nodes */
     int32_t delegate_timeout;      /* mpiox_delegate_timeout: seconds that a step of starting them may take */
-    int32_t delegate_report;       /* mpiox_delegate_report: seconds a rank waits for one before it says so; 0: never */
+    /* mpiox_delegate_report: seconds that a rank waits for one before it prints a line; 0: never */
+    int32_t delegate_report;
     mpiox_delegate_order delegate_scheduler; /* mpiox_delegate_scheduler: which request is served next */
     int64_t delegate_quantum;                /* mpiox_delegate_quantum: bytes of a turn of a file or flow */
     int32_t delegate_time_slice;             /* mpiox_delegate_time_slice: microseconds */
@@ -148,7 +149,7 @@ typedef struct mpiox_hints {
     char arbiter_name[64];       /* mpiox_arbiter_name: of the program, for its curve; "" = its executable's */
     char subfiles[32];           /* mpiox_subfiles: "0" none, "8", "per_node=1", "per_server" */
     int64_t subfile_unit;        /* mpiox_subfile_unit: bytes; 0 = the stripe size */
-    bool collective_only;        /* romio_no_indep_rw: the program makes no independent access, it says */
+    bool collective_only;        /* romio_no_indep_rw: the program promises no independent access */
     uint8_t source[64];          /* mpiox_hint_source by registry index */
 } mpiox_hints;
 

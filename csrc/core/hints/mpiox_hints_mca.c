@@ -19,7 +19,7 @@ typedef enum kind_of_file { OF_SITE, OF_USER, TUNED } kind_of_file;
 
 /* How a value becomes one. */
 typedef enum kind {
-    ABOVE_ZERO, /* a number; 0 and less: Open MPI chooses, hence nobody set the hint */
+    ABOVE_ZERO, /* a number; 0 and less: Open MPI chooses, hence no user has set the hint */
     WHEN_FALSE, /* false: disable; true is what both do by themselves */
     INDIVIDUAL, /* "individual": disable */
     SELECTION   /* no hint: which component of the framework io is used */

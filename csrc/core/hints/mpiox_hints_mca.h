@@ -1,11 +1,11 @@
 /*
  * mpiox_hints_mca.h - Open MPI's parameters for OMPIO as hints. Internal to csrc/core/hints.
  *
- * Problem.    Users of Open MPI tune OMPIO by `mpirun --mca NAME VALUE`, by the variables OMPI_MCA_NAME (which is what
- *             mpirun makes of the former) and by files. OMPIO itself takes its parameters for the defaults of the hints
- *             of MPI_Info.
- * Algorithm.  Every parameter that has a counterpart is looked up where Open MPI looks: its files, the environment, the
- *             file that overrides both (opal/mca/base/mca_base_var.c). The values in force become hints.
+ * Problem.   Users of Open MPI tune OMPIO by `mpirun --mca NAME VALUE`, by the variables OMPI_MCA_NAME (to which mpirun
+ *            converts the former) and by files. For OMPIO itself its parameters are the defaults of the hints of
+ *            MPI_Info.
+ * Algorithm. Every parameter that has a counterpart is searched for in Open MPI's places: its files, the environment,
+ *            the file that overrides both (opal/mca/base/mca_base_var.c). The values in force become hints.
  */
 #ifndef MPIOX_HINTS_MCA_H
 #define MPIOX_HINTS_MCA_H

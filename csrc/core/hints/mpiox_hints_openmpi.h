@@ -1,6 +1,4 @@
-/*
- * mpiox_hints_openmpi.h - where the Open MPI in this process has its files of parameters. Private to csrc/core/hints.
- */
+/* mpiox_hints_openmpi.h - the folder of parameter files of the Open MPI in this process. Private to csrc/core/hints. */
 #ifndef MPIOX_HINTS_OPENMPI_H
 #define MPIOX_HINTS_OPENMPI_H
 

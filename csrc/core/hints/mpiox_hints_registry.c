@@ -27,7 +27,7 @@ typedef mpiox_hint_word choice;
 
 static const choice switch_words[] = {
     {"enable", MPIOX_ON}, {"disable", MPIOX_OFF}, {"automatic", MPIOX_AUTO}, {NULL, 0}};
-/* What was once a flag still is one. */
+/* This hint was a flag in earlier releases: the words of a flag are still valid. */
 static const choice stripe_size_io_words[] = {{"enable", MPIOX_ON},
                                               {"disable", MPIOX_OFF},
                                               {"automatic", MPIOX_AUTO},

@@ -33,7 +33,7 @@ enum { VALUE_BYTES = 1024, LINE_BYTES = 1024 };
 typedef struct scan {   /* context of one pass over the sources */
     mpiox_hints *hints; /* values to overwrite */
     FILE **collected;   /* where to put those of sources but MPI_Info, NULL: nowhere; made for the first one */
-    char **text;        /* what *collected writes into */
+    char **text;        /* the memory that *collected writes into */
     size_t *text_bytes;
     mpiox_hint_source source;
     mpiox_hint_source collective_only; /* which has set romio_no_indep_rw last */
@@ -139,7 +139,7 @@ static void canonical(const char *name, const char *value, char *text, int64_t t
     }
 }
 
-/* A name in a source of another library that is none of ours, and does not look like a misspelt one. */
+/* Is this name from another library's source none of ours, and not a misspelt one of ours? */
 static bool is_theirs(mpiox_hint_source source, const char *name)
 {
     return (source == MPIOX_HINT_ROMIO_SITE || source == MPIOX_HINT_ROMIO || source == MPIOX_HINT_CRAY) &&
@@ -183,7 +183,7 @@ static void collect(const char *name, const char *value, bool weak, scan *pass)
     fprintf(*pass->collected, "%c%s=%s\n", weak ? 'w' : 's', name, text);
 }
 
-/* A size above the most that the hint can be is in force as that: one line says so. */
+/* A size above the hint's limit is in force as the limit: report that in one line. */
 static void report_clamped(int index, const char *value, const char *where, scan *pass)
 {
     const mpiox_hint_spec *spec = mpiox_hints_spec(index);
@@ -279,7 +279,7 @@ static void scan_romio(FILE *stream, bool by_site, scan *pass)
     fclose(stream);
 }
 
-/* What is weaker than MPI_Info. */
+/* The sources that are weaker than MPI_Info. */
 static void scan_weak(const char *path, scan *pass)
 {
     const char *file = mpiox_text_variable("MPIOX_SITE_FILE");
@@ -370,7 +370,7 @@ static void scan_info(MPI_Info info, scan *pass)
     }
 }
 
-/* romio_no_indep_rw=true turns collective buffering on, whichever source says what of it: as ROMIO does. */
+/* romio_no_indep_rw=true turns collective buffering on, from whichever sources both hints come: as in ROMIO. */
 static void force_collectives(scan *pass)
 {
     static const char *const forced[] = {"romio_cb_read", "romio_cb_write"};

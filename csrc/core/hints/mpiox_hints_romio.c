@@ -75,7 +75,7 @@ static void scan_line(romio_scan *s, char *line)
     s->visit(name, value, where, s->context);
 }
 
-/* What ROMIO would read of the file: whole lines of its first bytes, up to a null character. */
+/* The part of the file that ROMIO would read: whole lines of its first bytes, up to a null character. */
 static void read_text(const romio_scan *s, FILE *stream, char *text)
 {
     char message[MESSAGE_BYTES];

@@ -18,7 +18,7 @@
 
 enum { TOKEN_BYTES = 1024 };
 
-/* What the variables of the two libraries differ in. */
+/* The differences between the variables of the two libraries. */
 typedef struct dialect {
     const char *variable;
     char quote;
@@ -138,7 +138,7 @@ static void complain(mpiox_hints_report report, void *context, const char *where
     report(message, context);
 }
 
-/* Whoever reads one variable's text. */
+/* The state of a scan of one variable's text. */
 typedef struct reader {
     const dialect *dialect;
     const char *path;

@@ -1,5 +1,5 @@
 /*
- * mpiox_layout.h - how the file system lays a file out: stripe size, servers, lock protocol.
+ * mpiox_layout.h - the layout of a file on its file system: stripe size, servers, lock protocol.
  *
  * Sources, strongest first: hints (striping_unit, striping_factor), the file's own layout (Lustre: the lustre.lov
  * extended attribute, plain and composite; CephFS: ceph.file.layout; BeeGFS: its ioctl), the file system's block size.
@@ -46,11 +46,12 @@ typedef enum mpiox_lock_protocol {
 typedef struct mpiox_layout {
     mpiox_fs fs;
     mpiox_lock_protocol lock;
-    int64_t stripe_size;  /* bytes, > 0 */
-    int32_t servers;      /* I/O servers that the stripes go round, >= 1: stripe i is on the same one as i + servers, if
+    int64_t stripe_size; /* bytes, > 0 */
+    int32_t servers;     /* I/O servers that the stripes go round, >= 1: stripe i is on the same one as i + servers, if
                            * not `hashed` */
-    bool hashed;          /* `servers` objects lie side by side, but a hash says on which servers, and other ones follow
-                           * when they are full: nobody can tell which server a stripe is on (CephFS) */
+    /* `servers` objects lie side by side, but a hash chooses their servers, and other ones follow when they are full:
+     * the server of a stripe is unknown (CephFS) */
+    bool hashed;
     bool stripe_known;    /* false: stripe_size is only the default for this file system */
     bool coherent;        /* all processes of all nodes that can see the file see one page cache (a local fs) */
     bool refreshable;     /* not coherent, but mpiox_storage_refresh() was tried there: GlusterFS, ceph-fuse, MooseFS */
@@ -71,8 +72,8 @@ void mpiox_layout_detect(int fd, int64_t striping_unit, int32_t striping_factor,
 /* Family, lock protocol and coherence from a statfs(2) f_type; sets stripe_size and servers to their defaults. Pure. */
 void mpiox_layout_from_magic(uint64_t f_type, mpiox_layout *out);
 
-/* Of an open descriptor: stripe size and targets, as far as the file system tells. Returns how many; 0: not known. One
- * or two blocking system calls; errno is kept. */
+/* Of an open descriptor: stripe size and targets, as far as the file system reports them. Returns their number; 0: not
+ * known. One or two blocking system calls; errno stays. */
 int32_t mpiox_layout_targets(int fd, int64_t *stripe_size, int32_t most, int32_t *targets);
 
 /* Names of a family and of a protocol; never NULL. */

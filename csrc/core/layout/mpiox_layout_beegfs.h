@@ -30,8 +30,8 @@ typedef struct mpiox_beegfs_target2 { /* since release 6 */
 typedef struct mpiox_beegfs_file { /* a new file in the folder that the descriptor is of */
     const char *name;
     unsigned mode;
-    unsigned targets;     /* 0: as the folder says */
-    unsigned chunk_bytes; /* a power of two, at least 64 KiB; 0: as the folder says */
+    unsigned targets;     /* 0: the folder's */
+    unsigned chunk_bytes; /* a power of two, at least 64 KiB; 0: the folder's */
 } mpiox_beegfs_file;
 
 #define MPIOX_BEEGFS_GET_STRIPES _IOR('f', 25, mpiox_beegfs_stripes)

@@ -3,7 +3,7 @@
  *
  * A file is cut into stripe units, which go round stripe_count objects until each has object_size bytes; then the next
  * stripe_count objects follow. Objects are spread over the OSDs by a hash, so that the layout does not name servers:
- * how many objects the stripes of one set go over is all that is known. object_size has to be a multiple of
+ * only the number of objects over which the stripes of one set go is known. object_size has to be a multiple of
  * stripe_unit.
  */
 #include "mpiox_layout_ceph.h"

@@ -55,7 +55,7 @@ static mpiox_layout_made create_lustre(int folder, const char *name, const mpiox
     return made;
 }
 
-/* What the new file has, with the wish laid over it: the object size has to be a multiple of the stripe unit. */
+/* The new file's layout, overridden by the request: the object size has to be a multiple of the stripe unit. */
 static bool set_ceph(int fd, const mpiox_layout_wish *wish)
 {
     char text[TEXT_BYTES];

@@ -1,6 +1,4 @@
-/*
- * mpiox_layout_create.h - making a file with the striping that a program wishes, where the file system lets it.
- */
+/* mpiox_layout_create.h - creating a file with the striping that a program requests, if the file system permits it. */
 #ifndef MPIOX_LAYOUT_CREATE_H
 #define MPIOX_LAYOUT_CREATE_H
 

@@ -1,18 +1,18 @@
 /*
- * mpiox_layout_detect.c - which file system a descriptor lives on, and how that file system stripes and locks the file.
+ * mpiox_layout_detect.c - the file system of a descriptor, and how it stripes and locks the file.
  *
  * The family comes from statfs(2): one table row for each magic number, with the lock protocol and whether one page
- * cache serves all processes that can see the file. The stripe size comes from the strongest source that knows it: the
+ * cache serves all processes that can see the file. The stripe size comes from the strongest source that has it: the
  * hint, the layout of the file (Lustre, CephFS, BeeGFS), the block size of GPFS (its lock granularity), and otherwise a
  * default that is only good for alignment. A descriptor that cannot be inspected is treated as an unknown remote file
  * system: no coherence. For local file systems the library calls only statfs(2) and fstat(2).
  *
- * Overstriping (Lustre: more stripes than targets) puts several objects of a file on one server. Where they come in
- * turns, the server of stripe i is that of i + servers, and `servers` are the different ones; where they do not, each
- * object counts as a server of its own, which is what its locks are.
+ * Overstriping (Lustre: more stripes than targets) puts several objects of a file on one server. If the servers come in
+ * turns, the server of stripe i is that of i + servers, and `servers` is the number of different ones. If they do not,
+ * each object counts as a server of its own, which is right for its locks.
  *
- * CephFS puts stripe_count objects side by side and each on servers that a hash chooses: the servers of that many
- * requests work in parallel, but which they are is unknown. ceph-fuse is recognized by its attribute.
+ * CephFS puts stripe_count objects side by side, each on servers that a hash chooses: the servers of that many requests
+ * work in parallel, but it is unknown which they are. ceph-fuse is recognized by its attribute.
  */
 #include "mpiox_layout.h"
 
@@ -190,8 +190,8 @@ static void detect_stripes(int fd, mpiox_layout *out)
     }
 }
 
-/* A GlusterFS volume whose files are cut in shards: its client keeps the files' sizes and parts for itself, whatever is
- * done to its caches (features/shard), and refuses the name .shard at the mount point, for which others look. */
+/* Is it a GlusterFS volume whose files are cut in shards? Its client caches the files' sizes and parts, even if its
+ * other caches are dropped (features/shard), and refuses the name .shard at the mount point to other callers. */
 static bool is_sharded(int fd)
 {
     char path[PATH_MAX], link[40];

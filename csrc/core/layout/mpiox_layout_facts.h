@@ -2,8 +2,8 @@
  * mpiox_layout_facts.h - the full description of a file's layout: facts with their sources, components, targets.
  *
  * Each fact is a text with its source; a fact without a source is absent, never guessed. Numbers are decimal, sizes in
- * bytes, yes/no facts "true" and "false". A description lives on the heap: create, fill, read, free. When memory runs
- * out while it is filled, `incomplete` is set and what did not fit is missing.
+ * bytes, yes/no facts "true" and "false". A description lives on the heap: create, fill, read, free. If memory runs out
+ * while it is filled, `incomplete` is set and the rest is missing.
  */
 #ifndef MPIOX_LAYOUT_FACTS_H
 #define MPIOX_LAYOUT_FACTS_H
@@ -45,9 +45,9 @@ typedef struct mpiox_fact_text {
 
 typedef struct mpiox_layout_component { /* a part of the file that is striped in its own way */
     int64_t start, end;                 /* bytes of the file, half open; INT64_MAX: without end */
-    int64_t stripe_size;                /* bytes; 0: not said */
-    int32_t stripe_count;               /* 0: not said; -1: all servers */
-    int32_t servers;                    /* different targets; 0: not said */
+    int64_t stripe_size;                /* bytes; 0: not known */
+    int32_t stripe_count;               /* 0: not known; -1: all servers */
+    int32_t servers;                    /* different targets; 0: not known */
     int32_t mirror;
     int32_t first_target, targets; /* range in the description's targets, in the order of the stripes */
     char pattern[64], flags[96], pool[64];
@@ -58,7 +58,7 @@ typedef struct mpiox_layout_facts {
     mpiox_layout_component *components;
     char **targets; /* names: an OST's index, "host:brick", a BeeGFS target's number */
     int32_t n_components, n_targets;
-    bool is_folder; /* what new files in it get */
+    bool is_folder; /* the layout of new files in it */
     bool incomplete;
 } mpiox_layout_facts;
 
@@ -75,7 +75,7 @@ void mpiox_layout_facts_free(mpiox_layout_facts *facts);
 __attribute__((format(printf, 4, 5))) void mpiox_facts_set(mpiox_layout_facts *facts, mpiox_fact fact,
                                                            const char *source, const char *format, ...);
 void mpiox_facts_set_number(mpiox_layout_facts *facts, mpiox_fact fact, const char *source, int64_t value);
-/* A stripe size that is only a default says why it is no more than that. */
+/* Add to a default stripe size why it is only a default. */
 void mpiox_facts_default_because(mpiox_layout_facts *facts, const char *reason);
 bool mpiox_facts_has(const mpiox_layout_facts *facts, mpiox_fact fact);
 /* Forget components and targets. */

@@ -1,10 +1,10 @@
 /*
  * mpiox_layout_find_mount.c - see mpiox_layout_find_mount.h.
  *
- * Problem.   statfs(2) says "FUSE" for a dozen file systems, and several of them answer no attribute of their own.
- * Algorithm. The kernel's number of the descriptor's mount (fdinfo, "mnt_id"), looked up in mountinfo: right also where
+ * Problem.   statfs(2) returns "FUSE" for a dozen file systems, and several of them have no attribute of their own.
+ * Algorithm. The kernel's number of the descriptor's mount (fdinfo, "mnt_id"), looked up in mountinfo: right also if
  *            mounts lie over each other, and without walking paths.
- * Guarantee. Nothing is asked of the file system itself. What cannot be read leaves the texts empty.
+ * Guarantee. The file system itself gets no request. Texts that cannot be read stay empty.
  */
 #include "mpiox_layout_find_mount.h"
 

@@ -1,6 +1,6 @@
 /*
- * mpiox_layout_gluster.h - where GlusterFS keeps a file and how its volume is made, from two texts that every client
- * can read: the virtual attribute glusterfs.pathinfo and the volume file under .meta. Pure but for
+ * mpiox_layout_gluster.h - the place of a file on GlusterFS and the structure of its volume, from two texts that every
+ * client can read: the virtual attribute glusterfs.pathinfo and the volume file under .meta. Pure but for
  * mpiox_layout_gluster_brick_of(); fuzzed.
  */
 #ifndef MPIOX_LAYOUT_GLUSTER_H

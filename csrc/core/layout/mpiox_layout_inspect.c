@@ -1,10 +1,10 @@
 /*
  * mpiox_layout_inspect.c - all known facts of a file's layout, with their sources.
  *
- * Algorithm.  From weak sources to strong ones, each replacing what it knows better. statfs(2) gives the family, its
- *             lock protocol and coherence; the mount table what kind of FUSE file system it is; stat(2) a preferred
- *             size. Then the file system itself is queried (mpiox_layout_probe.h). Hints come last, and override.
- * Guarantee.  A fact is present only if a source has it; defaults are called "default".
+ * Algorithm. From weak sources to strong ones, each replacing facts of earlier ones. statfs(2) gives the family, its
+ *            lock protocol and coherence; the mount table the kind of a FUSE file system; stat(2) a preferred size.
+ *            Then the file system itself is queried (mpiox_layout_probe.h). Hints come last, and override.
+ * Guarantee. A fact is present only if a source has it; defaults are called "default".
  */
 #include "mpiox_layout_inspect.h"
 
@@ -72,7 +72,7 @@ static void add_mount(const mpiox_layout_mount *mount, mpiox_layout_facts *facts
         mpiox_facts_set(facts, MPIOX_FACT_MOUNT_SOURCE, source, "%s", mount->source);
 }
 
-/* What the family alone decides; the table is the library's (mpiox_layout_detect.c). */
+/* Facts that depend on the family alone; the table is the library's (mpiox_layout_detect.c). */
 static void add_family(const mpiox_layout *layout, mpiox_layout_facts *facts)
 {
     static const char source[] = "statfs f_type";
@@ -88,7 +88,7 @@ static mpiox_layout_probe *find_probe(mpiox_fs family, const mpiox_layout_mount 
         if (strcmp(kinds[i].type, type) != 0)
             continue;
         mpiox_facts_set(facts, MPIOX_FACT_FILE_SYSTEM, "/proc/self/mountinfo", "%s", kinds[i].name);
-        /* What the kernel says of the descriptor is stronger than a name in a table. */
+        /* The kernel's facts of the descriptor are stronger than a name in a table. */
         if ((int)family >= FAMILIES || families[family].probe == NULL)
             return kinds[i].probe;
     }
@@ -168,7 +168,7 @@ int mpiox_layout_inspect_path(const char *path, const mpiox_layout_wish *wish, m
     }
     int fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
     const bool is_closed = fd < 0 && (errno == EACCES || errno == EPERM);
-    if (is_closed) /* what the file system says without the file's data */
+    if (is_closed) /* facts of the file system without the file's data */
         fd = open(path, O_PATH | O_CLOEXEC);
     if (fd < 0)
         return MPIOX_E_IO;

@@ -1,6 +1,6 @@
 /*
  * mpiox_layout_inspect.h - all known facts of a file's layout, with their sources. For people and tools: many system
- * calls, some to servers. What an open file needs is mpiox_layout_detect().
+ * calls, some to servers. mpiox_layout_detect() returns the facts that an open file needs.
  */
 #ifndef MPIOX_LAYOUT_INSPECT_H
 #define MPIOX_LAYOUT_INSPECT_H
@@ -18,8 +18,8 @@ typedef struct mpiox_layout_wish { /* hints; 0, start_device < 0: not given; str
 /* Of a descriptor that is open for reading (a file, or a folder: what new files in it get). wish may be NULL. 0 and a
  * description, which is to be freed; MPIOX_E_NOMEM; MPIOX_E_IO: the descriptor cannot be asked (errno). Blocking. */
 int mpiox_layout_inspect(int fd, const mpiox_layout_wish *wish, mpiox_layout_facts **out);
-/* The same of a path. What may not be read tells its file system, and the source of its default says so. MPIOX_E_IO
- * with errno: it cannot be reached, or (EINVAL) is neither a file nor a folder. */
+/* The same for a path. If the file may not be read, only facts of its file system are known, and the source of its
+ * default explains why. MPIOX_E_IO with errno: it cannot be reached, or (EINVAL) is neither a file nor a folder. */
 int mpiox_layout_inspect_path(const char *path, const mpiox_layout_wish *wish, mpiox_layout_facts **out);
 
 #endif

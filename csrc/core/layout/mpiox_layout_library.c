@@ -1,7 +1,7 @@
 /*
- * mpiox_layout_library.c - functions of libraries that are opened when they are there, see the header.
+ * mpiox_layout_library.c - functions of libraries that are opened if they are installed, see the header.
  *
- * A program that is linked with the library has its function already; that one counts, so that there is one of a kind.
+ * If the program is linked with the library it has the function already; that one is used, so that there is only one.
  */
 #include "mpiox_layout_library.h"
 

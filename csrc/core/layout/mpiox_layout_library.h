@@ -1,6 +1,4 @@
-/*
- * mpiox_layout_library.h - functions of libraries that are opened when they are there.
- */
+/* mpiox_layout_library.h - functions of libraries that are opened if they are installed. */
 #ifndef MPIOX_LAYOUT_LIBRARY_H
 #define MPIOX_LAYOUT_LIBRARY_H
 

@@ -60,8 +60,8 @@ static uint64_t read_le(bytes b, uint64_t offset, unsigned width)
     return value;
 }
 
-/* What is not yet told of the first target, is in the head: of a template and of a component without objects. The same
- * field counts changes, once there are objects or none will come (data on the metadata server, released). */
+/* A template, or a component without objects, has its first target in the head. The same field counts changes, once
+ * there are objects or if there will be none (data on the metadata server, released). */
 static int32_t first_of_head(bytes b, const mpiox_lustre_component *c)
 {
     const uint64_t first = read_le(b, 30, 2);
@@ -107,8 +107,9 @@ static int read_plain(bytes b, mpiox_lustre_component *out)
     return read_objects(b, header, out);
 }
 
-/* A component that a write has not reached yet: room for objects is none, and how much there is tells the number that
- * "all" and "the default" in its head stand for. One that has been reached says nothing by its head. */
+/* A component that no write has reached yet: it has room for objects, or none, and the size of that room shows the
+ * number for which "all" and "the default" in its head stand. The head of a component that a write has reached does not
+ * show it. */
 static void settle_objects(bytes plain, mpiox_lustre_component *c)
 {
     const uint64_t header = read_le(plain, 0, 4) == LOV_MAGIC_V3 ? LOV_V3_BYTES : LOV_V1_BYTES;
@@ -226,7 +227,7 @@ int32_t mpiox_lustre_distinct(const mpiox_lustre_component *component)
     return distinct;
 }
 
-/* Does it say where data is? */
+/* Does it contain the place of data? */
 static bool counts(const mpiox_lustre_component *c)
 {
     uint32_t known = MPIOX_LUSTRE_RAID0 | MPIOX_LUSTRE_OVERSTRIPED | MPIOX_LUSTRE_COMPRESSED | MPIOX_LUSTRE_HOLE |

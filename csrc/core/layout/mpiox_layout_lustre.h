@@ -60,21 +60,21 @@ int mpiox_lustre_get(const void *value, int64_t value_bytes, int32_t index, mpio
 int32_t mpiox_lustre_target(const mpiox_lustre_component *component, int32_t stripe);
 /* How many different targets the objects of a component have; 0: not known (none, or damaged). */
 int32_t mpiox_lustre_distinct(const mpiox_lustre_component *component);
-/* Mirrors of the file; 1 unless it is a composite layout that says otherwise. */
+/* Mirrors of the file; 1 unless a composite layout has another number. */
 int32_t mpiox_lustre_mirrors(const void *value, int64_t value_bytes);
 
 /* The targets of its stripes in turn. How many; 0: not known, a damaged index, or more than `most`. */
 int32_t mpiox_lustre_targets(const mpiox_lustre_component *component, int32_t most, int32_t *targets);
 
-/* What counts for a file of file_bytes: the component that covers most of it and says where data is; of file_bytes 0,
- * or if there is none there, the one with the largest extent; the first of equals, which is the first mirror. Stale,
- * foreign and metadata-server components and templates without numbers are passed over. MPIOX_E_CORRUPT: there is
- * none. */
+/* The component that counts for a file of file_bytes: the one that covers most of it and contains the place of data;
+ * for file_bytes 0, or if no data is there, the one with the largest extent; the first of equals, which is the first
+ * mirror. Stale, foreign and metadata-server components and templates without numbers are skipped. MPIOX_E_CORRUPT:
+ * there is none. */
 int mpiox_lustre_choose(const void *value, int64_t value_bytes, int64_t file_bytes, mpiox_lustre_component *out);
 
-/* How long the value is that liblustreapi has written to the start of a block of zeros, where it puts the file's name
- * first: what its heads say. A folder's plain one ends with its head, and so does one over whose first object's place
- * nothing has been written. MPIOX_E_CORRUPT: no layout. */
+/* The length of the value that liblustreapi has written to the start of a block of zeros, in which the file's name
+ * comes first: computed from its heads. A folder's plain one ends with its head, and so does one without bytes at its
+ * first object's place. MPIOX_E_CORRUPT: no layout. */
 int64_t mpiox_lustre_length(const void *block, int64_t block_bytes, const char *name, bool is_folder);
 
 /* The value that asks for a striping when a file is made: into 32 bytes. stripe_size 0, stripe_count 0: the default of

@@ -26,8 +26,8 @@ typedef struct mpiox_layout_nfs {
 
 /* The number of the mount in a text of /proc/self/fdinfo/FD, -1: none. */
 int64_t mpiox_layout_parse_fdinfo(const void *text, int64_t text_bytes);
-/* The mount of that number in a text of /proc/self/mountinfo. MPIOX_E_ARG: there is none that can be read;
- * *out is undefined then. */
+/* The mount of that number in a text of /proc/self/mountinfo. MPIOX_E_ARG: there is no readable one; *out is undefined
+ * then. */
 int mpiox_layout_parse_mountinfo(const void *text, int64_t text_bytes, int64_t mount, mpiox_layout_mount *out);
 /* The NFS mount at `point`, the last of that name, in a text of /proc/self/mountstats. MPIOX_E_ARG: there is none. */
 int mpiox_layout_parse_mountstats(const void *text, int64_t text_bytes, const char *point, mpiox_layout_nfs *out);

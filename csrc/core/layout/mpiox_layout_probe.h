@@ -1,9 +1,9 @@
 /*
  * mpiox_layout_probe.h - querying one kind of file system for facts of a file: one source file for each kind.
  *
- * A probe adds facts with their source to a description and leaves alone what it cannot learn. It never fails. Blocking
- * system calls on a descriptor that is open for reading or writing (of a folder: reading); errno is not kept. Optional
- * vendor libraries are opened at run time (mpiox_layout_library.c), none is needed to build.
+ * A probe adds facts with their source to a description and does not touch facts that it cannot query. It never fails.
+ * Blocking system calls on a descriptor that is open for reading or writing (of a folder: reading); errno changes.
+ * Optional vendor libraries are opened at run time (mpiox_layout_library.c), none is needed to build.
  */
 #ifndef MPIOX_LAYOUT_PROBE_H
 #define MPIOX_LAYOUT_PROBE_H

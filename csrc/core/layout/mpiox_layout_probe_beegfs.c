@@ -7,7 +7,7 @@
 
 #include "mpiox_layout_beegfs.h"
 
-enum { MOST_TARGETS = 4096 }; /* what is listed; a file has a few */
+enum { MOST_TARGETS = 4096 }; /* at most so many are listed; a file has a few */
 
 static const char *pattern_name(unsigned pattern)
 {

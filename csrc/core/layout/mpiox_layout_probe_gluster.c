@@ -21,7 +21,7 @@
 #define VOLFILE ".meta/graphs/active/volfile"
 #define TEXT_BYTES 65536
 #define VOLFILE_BYTES (1 << 22) /* a volume of thousands of bricks */
-#define EC_FRAGMENT 512         /* what a brick of a disperse set has of each block (ec-method.h) */
+#define EC_FRAGMENT 512         /* a brick's bytes of each block of a disperse set (ec-method.h) */
 
 static void add_brick(const char *host, const char *brick, void *context)
 {

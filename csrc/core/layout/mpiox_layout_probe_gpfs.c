@@ -2,9 +2,9 @@
  * mpiox_layout_probe_gpfs.c - GPFS (Spectrum Scale): the block size, and by gpfs_fcntl() pool and replicas.
  *
  * GPFS goes round all disks of a storage pool block by block, and its byte-range tokens are negotiated in whole blocks;
- * st_blksize is the block size of the file's pool. Which disks there are, no ordinary process learns.
- * gpfs_fcntl() of libgpfs (gpfs_fcntl.h, "GPFS programming interfaces") takes a head and inquiries behind it; the
- * structures below are laid out as that header's.
+ * st_blksize is the block size of the file's pool. An ordinary process cannot query the disks. gpfs_fcntl() of libgpfs
+ * (gpfs_fcntl.h, "GPFS programming interfaces") takes a head and inquiries behind it; the structures below are laid out
+ * as in that header.
  */
 #include "mpiox_layout_probe.h"
 

@@ -1,10 +1,10 @@
 /*
  * mpiox_layout_probe_lustre.c - Lustre: the file's layout from lustre.lov, else from liblustreapi.
  *
- * The attribute is readable for everybody who may read the file. Where it is not (an old client, a policy) and
- * liblustreapi is there, llapi_file_get_stripe(3) asks the metadata server through the folder. Its answer has the same
- * format, in a larger buffer; only the format has its length, and the zeros behind it would be objects on target 0. A
- * folder has the layout of new files, if it has been given one.
+ * Everybody who may read the file can read the attribute. If it cannot be read (an old client, a policy) and
+ * liblustreapi is installed, llapi_file_get_stripe(3) queries the metadata server through the folder. Its answer has
+ * the same format, in a larger buffer; only the format has its length, and the zeros behind it would be objects on
+ * target 0. A folder has the layout of new files, if the user has set one.
  */
 #include "mpiox_layout_probe.h"
 
@@ -77,7 +77,7 @@ static void add_component(const mpiox_lustre_component *c, mpiox_layout_facts *f
         mpiox_facts_add_target(facts, "%d", mpiox_lustre_target(c, i));
 }
 
-/* Of the component that counts for the whole file; of a template without numbers, what it says. */
+/* The facts of the component that counts for the whole file; of a template without numbers, those that it has. */
 static void add_chosen(const mpiox_lustre_component *c, const char *source, mpiox_layout_facts *facts)
 {
     char pattern[64];

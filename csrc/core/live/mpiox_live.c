@@ -1,9 +1,9 @@
 /*
  * mpiox_live.c - see mpiox_live.h.
  *
- * A process without a page adds everything to one entry of its own memory, so that accesses need not ask whether there
- * is a page. The descriptor is never closed, nor used once the page is mapped: a program that closes descriptors which
- * are not its own can take the page from its readers, and no more.
+ * A process without a page adds everything to one entry of its own memory, so that accesses need not check for a page.
+ * The descriptor is never closed, nor used once the page is mapped: a program that closes descriptors which are not its
+ * own can only take the page from its readers.
  */
 #include "mpiox_live.h"
 
@@ -171,7 +171,7 @@ static void put_path(char *field, const char *path)
 
     if (length < MPIOX_LIVE_PATH)
         memcpy(field, path, length + 1);
-    else /* which file it is, its end tells */
+    else /* its end shows which file it is */
         snprintf(field, MPIOX_LIVE_PATH, "...%s", path + length - (MPIOX_LIVE_PATH - 4));
 }
 

@@ -1,19 +1,20 @@
 /*
- * mpiox_live.h - a page of each rank that other processes may read: its identity, and what it has read and written so
- * far.
+ * mpiox_live.h - a page of each rank that other processes may read: its identity, and the bytes that it has read and
+ * written so far.
  *
- * Problem.   A user wants to see what a running job does, without an option at its start, without asking the ranks,
- *            which may be stuck, and without slowing them down.
- * Algorithm. Each process that calls MPI_Init makes a memfd and leaves it open; `mpiio-ext top` finds it among the
- *            descriptors in /proc/PID/fd and maps it for reading, as it does with the memory of delegates. The page has
- *            a head, and an entry for each open file. An access adds to two numbers of its file's entry; a file that is
- *            closed adds them to those of the head and frees its entry. During this update `change` is odd; a reader
- *            that finds it odd, or changed afterwards, reads again.
- * Guarantees. An access costs two atomic additions. Neither it nor opening or closing a file makes a system call more.
- *            The page has no name, so that nothing is left behind however a process ends; its size is sealed,
- *            so that a reader's mapping stays whole. Only processes of the same user, and root, can open it. Without
- *            memfd or memory, or with MPIOX_LIVE=0, the process counts in private memory.
- * Layout.    mpiio_ext/top/pages.py reads the page: what changes here changes there, and MPIOX_LIVE_VERSION with it.
+ * Problem.    A user wants to see the activity of a running job, without an option at its start, without requests to
+ *             the ranks, which may be stuck, and without slowing them down.
+ * Algorithm.  Each process that calls MPI_Init makes a memfd and leaves it open; `mpiio-ext top` finds it among the
+ *             descriptors in /proc/PID/fd and maps it for reading, as it does with the memory of delegates. The page
+ *             has a head, and an entry for each open file. An access adds to two numbers of its file's entry; a file
+ *             that is closed adds them to those of the head and frees its entry. During this update `change` is odd; a
+ *             reader that finds it odd, or changed afterwards, reads again.
+ * Guarantees. An access costs two atomic additions, and no access, open or close makes an additional system call. The
+ *             page has no name, so that nothing remains however a process ends; its size is sealed, so that a reader's
+ *             mapping stays valid. Only processes of the same user, and root, can open it. Without memfd or memory, or
+ *             with MPIOX_LIVE=0, the process counts in private memory.
+ * Layout.     mpiio_ext/top/pages.py reads the page: a change here needs the same change there, and a new
+ *             MPIOX_LIVE_VERSION.
  */
 #ifndef MPIOX_LIVE_H
 #define MPIOX_LIVE_H
@@ -35,7 +36,7 @@ enum {
 
 enum { MPIOX_LIVE_RUNNING = 1, MPIOX_LIVE_FINALIZED = 2 };
 
-/* What accesses add to; raised by any thread of the process. */
+/* The counters of accesses; any thread of the process raises them. */
 typedef struct mpiox_live_counters {
     atomic_int_least64_t bytes[2], calls[2]; /* reads, writes */
 } mpiox_live_counters;
@@ -61,7 +62,7 @@ typedef struct mpiox_live_page {
     mpiox_live_counters rest;                       /* of closed files and of those without an entry */
     char host[64], program[64];
     char scheduler_job[64]; /* "": none */
-    char world[128];        /* what the launcher calls the job that MPI_COMM_WORLD is; "": it has no name */
+    char world[128];        /* the launcher's name for the job of MPI_COMM_WORLD; "": it has none */
     char command[512];
     char service[64];  /* of the delegates; "": none */
     char arbiter[256]; /* folder of the arbiter that it follows; "": none */

@@ -1,10 +1,10 @@
 /*
- * mpiox_stats.h - what the library did: counters per file and rank, summed at close, and totals per process.
+ * mpiox_stats.h - statistics of the library: counters per file and rank, summed at close, and totals per process.
  *
  * Times are summed over ranks; the table shows them per rank.
  * One X-macro list is the only place that names the counters: C struct, text, JSON and the Python dataclass follow it.
- * Updated only by the rank that owns the file handle (no atomics); what several threads of it count is taken over from
- * structs of atomics when it is asked for. Times in seconds, sizes in bytes.
+ * Only the rank that owns the file handle updates them (no atomics); counts of several threads are copied from structs
+ * of atomics when the statistics are read. Times in seconds, sizes in bytes.
  */
 #ifndef MPIOX_STATS_H
 #define MPIOX_STATS_H
@@ -15,8 +15,8 @@
 
 #include "mpiox_stats_identity.h"
 
-/* X(name, unit, over_ranks, meaning). over_ranks says how the values of several ranks become one: SUM, or MAX for what
- * all ranks count together (one collective is one call, however many ranks take part). */
+/* X(name, unit, over_ranks, meaning). over_ranks: how the values of several ranks become one: SUM, or MAX for counts of
+ * all ranks together (one collective is one call, however many ranks take part). */
 #define MPIOX_STATS_COUNTERS(X)                                                                                        \
     X(collective_writes, "calls", MAX, "collective writes carried out by this library")                                \
     X(collective_reads, "calls", MAX, "collective reads carried out by this library")                                  \
@@ -116,8 +116,8 @@ typedef struct mpiox_stats_delegated { /* the same of one file, raised by any th
     atomic_int_least64_t nanoseconds, flush_barrier_nanoseconds; /* delegated_s, flush_barrier_s */
 } mpiox_stats_delegated;
 
-/* Say how a collective is carried out: in `partition`, unless method is NULL, in `reason` and in what is known of its
- * direction. Texts that do not fit are cut off. */
+/* Set how a collective is carried out: `partition`, unless method is NULL, `reason` and the fields of its direction.
+ * Texts that do not fit are cut off. */
 void mpiox_stats_set_method(mpiox_stats *stats, bool write, const char *method, bool stripe_size_io,
                             const char *reason);
 
@@ -139,7 +139,7 @@ typedef struct mpiox_stats_number {
 
 enum { MPIOX_STATS_DELEGATE_NUMBERS = 48 };
 
-typedef struct mpiox_stats_delegates { /* what the delegates of a run counted themselves, summed over them */
+typedef struct mpiox_stats_delegates { /* the delegates' own counts in a run, summed over them */
     int delegates, known;              /* all of them; those whose numbers are in the sums */
     int died;                          /* those of which some rank has found that */
     int count;                         /* numbers in use */
@@ -152,13 +152,13 @@ typedef struct mpiox_stats_span { /* when a file was in use, over all ranks; sec
     double first[2], last[2]; /* reads, writes: begin of the first one, end of the last one */
 } mpiox_stats_span;
 
-typedef struct mpiox_stats_slowest { /* what sums over ranks hide */
+typedef struct mpiox_stats_slowest { /* facts that sums over ranks hide */
     double write_s, read_s;          /* the longest time of a rank: write_s + sync_s, and read_s */
     int rank;                        /* that has the most time of its own (mpiox_stats_own_s) */
     double own_s;
 } mpiox_stats_slowest;
 
-typedef struct mpiox_stats_subject { /* what the numbers are about */
+typedef struct mpiox_stats_subject { /* the subject of the numbers */
     const char *path;                /* of the file; NULL: the run */
     int ranks;
     const mpiox_stats_hint *hints; /* of the file */
@@ -168,7 +168,7 @@ typedef struct mpiox_stats_subject { /* what the numbers are about */
     const mpiox_stats_span *span;           /* of the file; for JSON */
     const mpiox_stats_slowest *slowest;     /* NULL: not known */
     int64_t files;                          /* of the run; 0: not known */
-    bool repeats; /* the numbers of the run are those of its only file, which have been told */
+    bool repeats; /* the numbers of the run are those of its only file, which has been reported */
 } mpiox_stats_subject;
 
 /* One JSON object (no newline) into text; returns the length it needs, as snprintf. */

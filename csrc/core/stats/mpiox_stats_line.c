@@ -1,6 +1,5 @@
 /*
- * mpiox_stats_line.c - statistics of a file in one line: what was moved how fast, how long it took, which rank was
- * slowest.
+ * mpiox_stats_line.c - statistics of a file in one line: bytes, speed, time, and the slowest rank.
  *
  * Speeds are all ranks' bytes by the longest time of a rank inside the calls; calls that flush bytes to the file count
  * with the writes. Ranks wait for the slowest inside collectives, so that their times hide it: that rank is found by
@@ -82,7 +81,7 @@ static void put_times(mpiox_text *out, const mpiox_stats *stats, const mpiox_sta
     mpiox_text_put(out, " without waiting");
 }
 
-/* Of a file without data: what a reader would look for next. */
+/* For a file without data: the next thing that a reader would check. */
 static const char *why_nothing(const mpiox_stats *stats)
 {
     if (stats->native_calls > 0)

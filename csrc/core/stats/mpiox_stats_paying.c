@@ -14,9 +14,10 @@ enum {
     DELEGATES = 2
 };
 
-static const double least_wait_s = 10e-6;                         /* of an access; less is no request to a server */
-static const double delegated_call_s = 2e-6, copied_s = 1e-9;     /* of an access and of a byte through a delegate */
-static const double close_s = 5e-3;                               /* until all delegates have said that it is done */
+static const double least_wait_s = 10e-6;                     /* of an access; less is no request to a server */
+static const double delegated_call_s = 2e-6, copied_s = 1e-9; /* of an access and of a byte through a delegate */
+/* until all delegates have answered that it is done */
+static const double close_s = 5e-3;
 static const double slowest_byte_s = 1e-8, fastest_byte_s = 1e-9; /* of a large request: 1 MiB in 10 ms, in 1 ms */
 static const double least_gain = 1.5;
 

@@ -1,10 +1,10 @@
 /*
  * mpiox_fault.c - the back end that fails on purpose (rules: mpiox_fault.h).
  *
- * It stands between the transfer loops of mpiox_storage_transfer.c and a real back end, so what is tested is the code
- * that production runs: a short transfer really moves its first bytes, a failed call moves none. In a list every piece
- * is a call (the rules would otherwise count what happens to be merged), and the pieces that no rule is about go to the
- * inner back end together, as in production.
+ * It stands between the transfer loops of mpiox_storage_transfer.c and a real back end, so a test runs the code of
+ * production: a short transfer really moves its first bytes, a failed call moves none. In a list every piece is a call
+ * (otherwise the rules would count calls after merging). Pieces without a rule go to the inner back end together, as in
+ * production.
  */
 #include "mpiox_fault.h"
 
@@ -95,7 +95,7 @@ static void discard_state(fault_state *state)
     free(state);
 }
 
-/* The inner handle is closed whatever the rules say: a test of an error must not leak. */
+/* The inner handle is closed in any case: a test of an error must not leak. */
 static int fault_close(mpiox_storage *storage)
 {
     fault_state *state = storage->state;

@@ -26,7 +26,7 @@
 
 #include "mpiox_storage.h"
 
-/* Open path, as the options say, through the rules. 0 or MPIOX_E_IO, MPIOX_E_ARG (bad rule), MPIOX_E_NOMEM. */
+/* Open path by the options, through the rules. 0 or MPIOX_E_IO, MPIOX_E_ARG (bad rule), MPIOX_E_NOMEM. */
 int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, const mpiox_storage_options *options,
                      mpiox_storage **out, mpiox_error *error);
 

@@ -1,7 +1,7 @@
 /*
- * mpiox_fault_rules.c - reading the rules of MPIOX_FAULT and deciding what happens to a call.
+ * mpiox_fault_rules.c - reading the rules of MPIOX_FAULT and choosing the one for a call.
  *
- * The language is described in mpiox_fault.h. Everything unknown is an error with the offending text in it.
+ * mpiox_fault.h describes the language. Everything unknown is an error that contains the offending text.
  */
 #include "mpiox_fault_rules.h"
 

@@ -41,7 +41,7 @@ typedef struct mpiox_fault_action {
 int mpiox_fault_rules_parse(const char *text, mpiox_fault_rules *rules, char *message, int64_t message_bytes);
 /* Drop the rules that are not about this rank and file. */
 void mpiox_fault_rules_select(mpiox_fault_rules *rules, const char *path, int rank);
-/* Count one call and say what shall happen to it. */
+/* Count one call and return its fate. */
 mpiox_fault_action mpiox_fault_rules_apply(mpiox_fault_rules *rules, mpiox_fault_op op);
 
 #endif

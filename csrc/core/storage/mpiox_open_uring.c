@@ -1,9 +1,9 @@
 /*
- * mpiox_open_uring.c - liburing opened at run time, for builds that must not ask for it (CMake: MPIOX_ANY_MPI).
+ * mpiox_open_uring.c - liburing opened at run time, for builds that must not need it (CMake: MPIOX_ANY_MPI).
  *
  * Problem.    A wheel serves machines with and without liburing.so.2, which the dynamic linker would demand.
- * Algorithm.  The four functions that liburing.h leaves to the library are defined here, hidden, and pass the call on
- *             to those of the library, opened at the first io_uring_queue_init().
+ * Algorithm.  The four functions that liburing.h leaves to the library are defined here, hidden, and call those of the
+ *             library, opened at the first io_uring_queue_init().
  * Guarantees. Without the library io_uring_queue_init() returns -ENOSYS, as on a kernel without io_uring; the others
  *             are only called for a ring that it has made.
  */

@@ -146,7 +146,7 @@ int mpiox_storage_read_list(mpiox_storage *storage, const mpiox_storage_piece *p
 enum { MPIOX_STORAGE_LIST_PIECES = 256 };
 typedef struct mpiox_storage_list {
     mpiox_storage *storage; /* borrowed */
-    mpiox_error *error;     /* of the caller, who has set its code to MPIOX_OK */
+    mpiox_error *error;     /* of the caller, which has set its code to MPIOX_OK */
     bool write;
     int64_t moved; /* bytes in list order that lie before a write's error or a read's end of the file */
     int64_t count;
@@ -154,8 +154,8 @@ typedef struct mpiox_storage_list {
 } mpiox_storage_list;
 
 void mpiox_storage_list_begin(mpiox_storage_list *list, mpiox_storage *storage, bool write, mpiox_error *error);
-/* `base` is only read from by a write. False after an error (*error says which) or at the end of the file: then nothing
- * may be added any more. */
+/* A write only reads `base`. False after an error (see *error) or at the end of the file: then no piece may be added
+ * any more. */
 bool mpiox_storage_list_add(mpiox_storage_list *list, void *base, int64_t length, int64_t offset);
 /* Move what has not been moved yet. False as above. */
 bool mpiox_storage_list_finish(mpiox_storage_list *list);

@@ -1,11 +1,11 @@
 /*
  * mpiox_storage_container.h - a file whose bytes lie in other files: its interface to the rest of the library.
  *
- * Problem.   A file that is stored as several is opened, written behind its close, brought to its end and deleted as
- *            any other, by processes that do not know how it is stored.
- * Algorithm. The name of such a file, a container, leads to its index. One table of functions says what an index is,
- *            opens the file behind it, and does what concerns all of its parts. There is one such table in a build:
- *            that of a folder beside this one, or one that opens no container (csrc/core/without).
+ * Problem.   Processes that do not know how a file is stored open it, write it behind its close, complete it and delete
+ *            it like any other, even if it is stored as several files.
+ * Algorithm. The name of such a file, a container, leads to its index. One table of functions recognises an index,
+ *            opens the file behind it, and carries out operations on all of its parts. There is one such table in a
+ *            build: that of a folder beside this one, or one that opens no container (csrc/core/without).
  * Guarantee. A file that is no container costs its opener one system call, unless it is small. Local, blocking.
  */
 #ifndef MPIOX_STORAGE_CONTAINER_H
@@ -35,23 +35,23 @@ typedef struct mpiox_storage_containers {
     /* Others see that a delegate has bytes of the file, until it closes it. Any thread; nothing is done for what
      * is no container. */
     void (*mark_written)(mpiox_storage *storage);
-    /* Its first part, by which it is known: a path to it, unless NULL, and what that is. 0, EILSEQ (no index), or the
-     * errno for which it cannot be told. */
+    /* Its first part, which identifies it: the path, unless NULL, and the status. 0, EILSEQ (no index), or the errno of
+     * a failed query. */
     int (*first)(const char *path, char first[PATH_MAX], struct stat *status);
-    /* What this host has written to the parts comes to stable storage. 0 or an errno. */
+    /* Bring this host's writes to the parts to stable storage. 0 or an errno. */
     int (*sync)(const char *path);
     /* All of the file is in its parts: it gets its own name, `name` or a path to it, in one step, and its index at
      * `hidden` goes. 0; EAGAIN: somebody has it open for writing, or does this just now; EEXIST: something else has
      * that name; ENOENT: there is no such index any more; or an errno. */
     int (*publish)(const char *hidden, const char *name);
-    /* Delete the file, its index, then the parts, unless another index in the folder has them; or *error: somebody has
-     * had it open for a second (blocks meanwhile), say. False: the name alone is to go, by the caller, for it is no
-     * index, a symbolic link, or one of several names of an index. */
+    /* Delete the file, its index, then the parts, unless another index in the folder has them; or *error, for example
+     * that another process has had it open for a second (blocks meanwhile). False: the caller is to remove the name
+     * alone, for it is no index, a symbolic link, or one of several names of an index. */
     bool (*delete)(const char *path, mpiox_error *error);
-    /* The same of one that nobody has open, and of which nobody looks for another index. 0, EILSEQ or an errno. */
+    /* The same for a file that no process has open, without a search for another index. 0, EILSEQ or an errno. */
     int (*remove)(const char *path);
-    /* A file in memory that begins as the container does, for who looks past MPI for its format. Its descriptor, to be
-     * closed; -1: it is none, or cannot be read. */
+    /* A file in memory with the first bytes of the container, for callers past MPI that read its format. Its
+     * descriptor, to be closed; -1: it is none, or cannot be read. */
     int (*beginning)(const char *path);
     const char *exists_already; /* why its close waits for delegates where the file was there before */
     const char *open_elsewhere; /* why an open is refused where publish() has found it open for writing */

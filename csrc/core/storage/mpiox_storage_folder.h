@@ -1,5 +1,5 @@
 /*
- * mpiox_storage_folder.h - the folder of a file, which somebody may rename while the file is open.
+ * mpiox_storage_folder.h - the folder of a file, which may be renamed while the file is open.
  *
  * A descriptor of the folder leads to it by any name.
  */

@@ -36,10 +36,10 @@ int mpiox_storage_cut(const struct iovec *iov, int iov_count, int64_t limit, str
 /* open(2), never creating or truncating, closed on exec, repeated on EINTR. The descriptor or -errno. */
 int mpiox_storage_descriptor(const char *path, int flags);
 
-/* An open handle as the options say, behind MPIOX_FAULT, whose descriptor stays open. */
+/* An open handle by the options, behind MPIOX_FAULT, whose descriptor stays open. */
 int mpiox_storage_open_stack(const char *path, int flags, int rank, const mpiox_storage_options *options,
                              mpiox_storage **out, mpiox_error *error);
-/* An open handle as the options say, without MPIOX_FAULT. */
+/* An open handle by the options, without MPIOX_FAULT. */
 int mpiox_storage_open_plain(const char *path, int flags, int rank, const mpiox_storage_options *options,
                              mpiox_storage **out, mpiox_error *error);
 int mpiox_storage_open_posix(const char *path, int flags, mpiox_storage **out, mpiox_error *error);

@@ -18,13 +18,12 @@ int mpiox_storage_lock(mpiox_storage *storage, bool exclusive, int64_t offset, i
 /* Release the lock on that range. Never fails. */
 void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length);
 
-/* Locks of their own kind, on bytes behind all data: who has a container open. SHARED, of
- * who writes, and READS wait for who is to remove the file; ALONE gives a shared one up, and takes it for this process
- * alone if nobody else has one. BEHIND, on a byte of its own, keeps nobody from that: a delegate has the file. REMOVE
- * takes those of SHARED and READS, if nobody has one. CHANGE waits: this process alone replaces the index, until
- * CHANGED; NAME, the same, does not wait. LOOK asks whether another descriptor has SHARED or BEHIND, OTHERS whether it
- * has SHARED. Given back by closing the descriptor. 0, EAGAIN (somebody has it), or the errno of a file system without
- * locks. */
+/* Locks of a container's openers, on bytes behind all data. A writer has SHARED, a reader READS; both wait for a
+ * process that removes the file. ALONE unlocks a shared one, and locks it exclusively if no other process has one.
+ * BEHIND, on a byte of its own, does not prevent that: a delegate has the file. REMOVE locks the bytes of SHARED and
+ * READS, if no process has one. CHANGE waits: this process alone replaces the index, until CHANGED; NAME, the same,
+ * does not wait. LOOK tests whether another descriptor has SHARED or BEHIND, OTHERS whether it has SHARED. Closing the
+ * descriptor unlocks all. 0, EAGAIN (another process has it), or the errno of a file system without locks. */
 typedef enum mpiox_storage_guarding {
     MPIOX_GUARD_SHARED,
     MPIOX_GUARD_READS,

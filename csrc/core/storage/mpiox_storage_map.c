@@ -2,8 +2,8 @@
  * mpiox_storage_map.c - updating many small runs of a file through its page cache.
  *
  * Problem.    A window with thousands of small holes needs thousands of pwrite calls, or a read-modify-write that also
- *             rewrites bytes nobody wrote.
- * Algorithm.  Map the range shared and let the caller store exactly the bytes that were written.
+ *             rewrites bytes which no rank wrote.
+ * Algorithm.  Map the range shared and let the caller store exactly the written bytes.
  * Guarantees. Only on file systems whose page cache is the file (tmpfs, ext, XFS) and only inside the file's present
  *             size, which the caller has extended by a pwrite. The space is reserved beforehand, so that a full disk is
  *             an error here and no signal later; the caller then writes by requests, which report the error.

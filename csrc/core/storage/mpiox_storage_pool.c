@@ -32,7 +32,7 @@ struct mpiox_storage_pooled {
     int flags;
     atomic_int pins; /* < 0: there is no descriptor */
     bool only_writes;
-    int other;     /* somebody else's descriptor of the file in this process, this handle's alone; -1: not looked for */
+    int other;     /* another owner's descriptor of the file in this process, this handle's alone; -1: no search yet */
     bool stays;    /* there is none: this one is not closed */
     int sys_errno; /* that a close() has met */
     dev_t device;
@@ -47,8 +47,8 @@ static pthread_cond_t unpinned; /* made with the first handle */
 static pooled *all;
 static atomic_int open_count; /* of them that have a descriptor */
 static atomic_uint_least64_t uses;
-static bool scarce;             /* the last time that somebody looked, the limit was near */
-static atomic_int capacity;     /* how many of them may have one, as of the last time that somebody looked */
+static bool scarce;             /* at the last check the limit was near */
+static atomic_int capacity;     /* how many of them may have one, at the last check */
 static atomic_int waiting;      /* threads that want one */
 static atomic_int reserve = -1; /* so that one of them can always be opened again, whatever the program has taken */
 
@@ -58,8 +58,8 @@ static int64_t limit(void)
     return getrlimit(RLIMIT_NOFILE, &r) == 0 && r.rlim_cur < INT32_MAX ? (int64_t)r.rlim_cur : INT32_MAX;
 }
 
-/* The limit changes when a program says so, hardly ever: asking for it is a system call, which accesses do not make.
- * Whatever opens a file does. */
+/* The limit changes only when a program sets it, hardly ever: querying it is a system call, which accesses do not make.
+ * Openings do. */
 static int look(void)
 {
     const int64_t share = limit() / SHARE;

@@ -22,12 +22,12 @@
 
 #include "mpiox_storage.h"
 
-/* An open handle of `path`: from now on its descriptor may be closed while nobody uses it. flags: as it was opened
- * with. only_writes: it may come back as one that cannot read. Without memory for that it keeps it. */
+/* An open handle of `path`: from now on its descriptor may be closed while it is unused. flags: those of its opening.
+ * only_writes: it may come back as one that cannot read. Without memory for that the descriptor stays open. */
 void mpiox_storage_pool_add(mpiox_storage *storage, const char *path, int flags, bool only_writes);
 /* It is about to be closed; its descriptor may be -1 then. What closing has met before: 0 or an errno. */
 int mpiox_storage_pool_remove(mpiox_storage *storage);
-/* What closing its descriptor has met, since this was asked last: what is written behind may be refused then. 0 or an
+/* The error of closing its descriptor since the last call: the file system may refuse cached writes then. 0 or an
  * errno. */
 int mpiox_storage_pool_error(mpiox_storage *storage);
 /* open(2) of a further handle's descriptor, for which another one is closed if need be. The descriptor or -errno. */

@@ -1,5 +1,5 @@
 /*
- * mpiox_storage_posix.c - the back end that everybody uses: pread, pwrite and their vector forms on one descriptor.
+ * mpiox_storage_posix.c - the default back end: pread, pwrite and their vector forms on one descriptor.
  *
  * Offsets are explicit, so the descriptor's file position is never used and threads cannot disturb each other, on one
  * handle or on several.

@@ -31,7 +31,7 @@ void mpiox_storage_read_exactly(mpiox_storage *storage)
     mpiox_error error;
     storage->exact = true;
     if (mpiox_storage_pin(storage, &error) != MPIOX_OK)
-        return; /* whoever opens it again does the rest */
+        return; /* the next opener does the rest */
     posix_fadvise(storage->fd, 0, 0, POSIX_FADV_RANDOM);
     mpiox_storage_unpin(storage);
 }

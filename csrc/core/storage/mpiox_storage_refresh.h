@@ -1,14 +1,12 @@
-/*
- * mpiox_storage_refresh.h - seeing what other clients have written, where nothing keeps the clients' caches coherent.
- */
+/* mpiox_storage_refresh.h - reading other clients' writes if no protocol makes the clients' caches coherent. */
 #ifndef MPIOX_STORAGE_REFRESH_H
 #define MPIOX_STORAGE_REFRESH_H
 
 #include "mpiox_storage.h"
 
-/* What this machine's client has cached of the file is brought to its server and dropped: what other clients have
- * brought there before is seen from now on, the size included. Local, blocking; takes a few round trips to the server.
- * 0 or MPIOX_E_IO. Nothing to do without a descriptor. */
+/* Send this machine's cached writes of the file to its server and drop the cache: reads then see other clients' earlier
+ * writes, including the size. Local, blocking; takes a few round trips to the server. 0 or MPIOX_E_IO. Nothing to do
+ * without a descriptor. */
 int mpiox_storage_refresh(mpiox_storage *storage, mpiox_error *error);
 
 /* From now on the kernel reads for this handle what is asked for and no more: pages that are being read ahead are not

@@ -61,8 +61,8 @@ static int write_parts(int fd, int count)
     return written == count ? 0 : written < 0 ? errno : EIO;
 }
 
-/* Hold what lies beside a file while it gets its name. Who has it may have been stopped, or be on a host that is gone:
- * 0, or EAGAIN after ten seconds. Without locks it is not held. */
+/* Lock the file of parts while the file gets its name. Its owner may have been stopped, or be on a lost host: 0, or
+ * EAGAIN after ten seconds. Without a file system's locks it is not locked. */
 static int hold(int parts)
 {
     int code = 0;
@@ -71,9 +71,9 @@ static int hold(int parts)
     return code == EAGAIN ? code : 0;
 }
 
-/* What lies beside an earlier file of this name, which is gone. Whoever has just given that one its own name takes it
- * away himself, and holds it until then: he is waited for, else he would take away what is made here. Other users'
- * processes are not. */
+/* Remove the file of parts of an earlier file of this name, which is gone. A process that has just given that file its
+ * own name has it locked and removes it itself: wait for it, else it would remove the new one. Not for other users'
+ * processes. */
 static void forget_earlier(const char *staging)
 {
     struct stat status;
@@ -146,7 +146,7 @@ static bool lies_beside(const char *staging, int parts, bool absent)
     return lstat(path, &named) != 0 ? absent : is_it(&named, (uint64_t)own.st_dev, (uint64_t)own.st_ino);
 }
 
-/* What lay beside the file, which is open as `parts`; not what lies beside another one by now. */
+/* Remove the file of parts that is open as `parts`; not one of another file of this name. */
 static void forget_left(const char *staging, int parts)
 {
     if (lies_beside(staging, parts, false))
@@ -191,8 +191,8 @@ static int anybody_has(int parts)
     return count < 0 ? -errno : memchr(marks, '-', (size_t)count) != NULL;
 }
 
-/* A file that was made when this one had been deleted: what lies beside it is that file's. (It is made first.) Not one
- * of which that cannot be told. */
+/* Another file may have been created after this one was deleted: the file of parts is that file's. (It is created
+ * first.) Not if that is unknown. */
 static bool is_of_another(const char *staging, uint64_t device, uint64_t inode)
 {
     struct stat status;
@@ -206,7 +206,8 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
 {
     const int fd = open_parts(staging, O_RDWR);
     *renamed = false;
-    if (fd < 0) /* without it nobody knows who else has bytes of the file, if that is still there by this name */
+    /* without it it is unknown which other processes have bytes of the file, if that still exists by this name */
+    if (fd < 0)
         return errno != ENOENT ? errno : mpiox_storage_staging_has_name(staging, device, inode) ? ENODATA : 0;
     if (is_of_another(staging, device, inode)) {
         close(fd);
@@ -302,7 +303,7 @@ static int look_for_writers(const char *index)
     return code;
 }
 
-/* 0: as far as locks tell, nobody has it. */
+/* 0: by the locks no process has it. */
 static int look_for_owners(const char *staging)
 {
     const int fd = open_parts(staging, O_RDWR);
@@ -313,8 +314,8 @@ static int look_for_owners(const char *staging)
     return code != 0 ? code : look_for_writers(staging);
 }
 
-/* What lies beside it goes first: without it nobody takes the file for a leftover. Who is killed between is followed by
- * who comes next. */
+/* Remove the file of parts first: without it no process takes the file for a leftover. If this process is killed in
+ * between, the next one continues. */
 int mpiox_storage_staging_set_aside(const char *staging, char *aside, size_t bytes)
 {
     char parts[PATH_MAX], other[PATH_MAX];
@@ -350,7 +351,7 @@ void mpiox_storage_staging_find(const char *staging, uint64_t device, uint64_t i
     }
 }
 
-/* ---- what is said ------------------------------------------------------------------------------------------------ */
+/* ---- messages ---------------------------------------------------------------------------------------------------- */
 
 const char *mpiox_storage_staging_shown(const char *path, char *room, size_t bytes)
 {

@@ -114,8 +114,8 @@ static int reap(batch *b)
     return reaped;
 }
 
-/* The kernel refuses to take submissions: wait for those it took, and give the ring up. What it never took stays in the
- * queue of a ring that nobody submits from again, NOT_STARTED. */
+/* The kernel refuses submissions: wait for those that it accepted, and give the ring up. The others stay in the queue
+ * of a ring that gets no submissions any more, NOT_STARTED. */
 static void give_up(batch *b)
 {
     const struct timespec pause = {.tv_nsec = 100000};

@@ -50,9 +50,9 @@ typedef struct subfiles_state {
     _Atomic int32_t open_count;
     int32_t hand;
     int sys_errno;           /* of a close that was in between */
-    int guard;               /* says that this process, a delegate, has the file; -1: it does not */
+    int guard;               /* its lock shows that this process, a delegate, has the file; -1: it does not */
     int folder;              /* of the index, which may be renamed; -1: it is found by its name */
-    _Atomic int32_t longest; /* had the logical file's last byte when somebody looked */
+    _Atomic int32_t longest; /* had the logical file's last byte at the last check */
     member files[];
 } subfiles_state;
 
@@ -151,7 +151,7 @@ static int acquire(mpiox_storage *storage, int32_t number, bool write, mpiox_sto
     return code;
 }
 
-/* What was written has not been synced by a sync that came before its end. */
+/* Bytes were written that no sync has brought to stable storage, unless it began later. */
 static void release(mpiox_storage *storage, int32_t number, bool wrote)
 {
     subfiles_state *state = storage->state;
@@ -209,7 +209,7 @@ static int64_t hole_bytes(mpiox_storage *storage, mpiox_subfiles_spot place, int
     const int64_t own = bytes_of(storage, place.subfile), end = end_by(storage, state->longest);
     int64_t size = end;
     int code = 0;
-    if (own < 0 || own > place.offset) /* more has come to it, or the end is what a layer below says it is */
+    if (own < 0 || own > place.offset) /* it has grown meanwhile, or a layer below reports an end */
         return own < 0 ? own : 0;
     if (end < 0 || end < offset + wanted)
         code = subfiles_size(storage, &size);
@@ -290,7 +290,7 @@ static void gather(const subfiles_state *state, mpiox_storage_call *calls, int c
     }
 }
 
-/* What ends in a hole, or was not begun, is left to single transfers. False: one has failed. */
+/* Pieces that end in a hole, or were not begun, are left to single transfers. False: one has failed. */
 static bool settle(bool write, const together *t, mpiox_storage_call *calls)
 {
     bool fine = true;
@@ -338,7 +338,7 @@ static int subfiles_sync(mpiox_storage *storage)
         mpiox_storage *inner;
         if (!state->files[i].written)
             continue;
-        state->files[i].written = false; /* before: who writes meanwhile says so at its end */
+        state->files[i].written = false; /* before: a concurrent writer marks it at its end */
         const int opened = acquire(storage, i, false, &inner);
         if (opened == 0) {
             mpiox_storage_sync(inner, &error);

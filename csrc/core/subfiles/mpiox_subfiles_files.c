@@ -1,9 +1,9 @@
 /*
- * mpiox_subfiles_files.c - index and subfiles in the file system: made, replaced, removed. See
+ * mpiox_subfiles_files.c - index and subfiles in the file system: created, replaced, removed. See
  * mpiox_subfiles_files.h.
  *
- * A file is there once its index is: subfiles are made first, under an ID that nothing has, and the index is put into
- * its place without replacing anything. What is new is made exclusively and through no link.
+ * A file exists when its index does: subfiles are created first, under an unused ID, and then the index gets its name,
+ * without replacing another file. New files are created exclusively and through no link.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -129,8 +129,8 @@ bool mpiox_subfiles_is_open_index(const char *path, int fd)
     return starts_like_index(fd) || (errno == EBADF && mpiox_subfiles_is_index(path));
 }
 
-/* Who has renamed index and folder has not changed the text: the folder that is called after the index counts where it
- * has the first subfile. 0 or ENOMEM. */
+/* The user may have renamed index and folder without changing the text: the folder that is called after the index
+ * counts if it has the first subfile. 0 or ENOMEM. */
 static int follow_folder(mpiox_subfiles *subfiles)
 {
     const char *name = mpiox_text_base_name(subfiles->index), *first = mpiox_text_base_name(subfiles->names[0]);
@@ -206,7 +206,7 @@ int mpiox_subfiles_check(const mpiox_subfiles *subfiles, int32_t *bad)
     return 0;
 }
 
-/* Do two paths lead to different files, both there? Of one that is just being replaced two looks may find two: they are
+/* Do two paths lead to two existing, different files? While a file is being replaced two checks may find two: they are
  * repeated. A file that is open keeps its number from being another's meanwhile. */
 static bool are_two(const char *path, const char *index)
 {
@@ -273,9 +273,9 @@ static int write_new(const char *path, const char *text, const struct stat *like
     return code;
 }
 
-/* To `path`, with the permissions of the one before, if there is one. `made`: nothing has that name, and what has come
- * to be meanwhile is not replaced. `alone`: nobody else does this for the file. Its other name is the same each time
- * then, so that what somebody has left who was killed goes with it. */
+/* Write the index to `path`, with the permissions of the one before, if there is one. `made`: no file has that name,
+ * and a file that appears meanwhile is not replaced. `alone`: only this process does this for the file. Its temporary
+ * name is the same each time then, so that the file of a killed process is replaced, too. */
 static int put_index(const mpiox_subfiles *subfiles, const char *path, bool made, bool alone)
 {
     const char *name = mpiox_text_base_name(path);
@@ -395,8 +395,8 @@ static int make_subfile(const mpiox_subfiles *subfiles, int32_t number, const mp
     }
 }
 
-/* The first one has the guard before there is another, so that nobody takes them for left ones. EEXIST: something has
- * the name of one, or has removed the first. */
+/* The first one is locked before there is another, so that no process takes them for leftovers. EEXIST: a file has the
+ * name of one, or another process has removed the first. */
 static int make_subfiles(const mpiox_subfiles *subfiles, const mpiox_subfiles_places *places, int *guard)
 {
     for (int32_t i = 0; i < subfiles->count; i++) {
@@ -499,7 +499,7 @@ int mpiox_subfiles_create(const char *path, const char *name, int32_t count, int
     return code;
 }
 
-/* What the index says now, whoever has replaced it meanwhile. */
+/* Read the index again: another process may have replaced it meanwhile. */
 static int read_again(mpiox_subfiles *subfiles)
 {
     mpiox_subfiles now;
@@ -514,7 +514,7 @@ static int read_again(mpiox_subfiles *subfiles)
     return code;
 }
 
-/* One at a time, where there are locks: *locked. 0 or an errno: what the index says now. */
+/* One process at a time, if there are locks: *locked. 0 or an errno; the index is read again. */
 static int begin_change(mpiox_subfiles *subfiles, int guard, bool *locked)
 {
     *locked = guard >= 0 && mpiox_storage_guard(guard, MPIOX_GUARD_CHANGE) == 0;
@@ -553,7 +553,7 @@ void mpiox_subfiles_emptied(mpiox_subfiles *subfiles, int guard, bool *torn)
     }
     if (code == 0 && alone)
         *torn = false;
-    (void)end_change(guard, code); /* who could not say it leaves the file unfinished */
+    (void)end_change(guard, code); /* a process that could not write it leaves the file unfinished */
 }
 
 /* The size that the subfiles have together; each then gets its share of it, on stable storage if `stable`. */
@@ -663,7 +663,7 @@ bool mpiox_subfiles_is_of(const char *path, uint64_t id)
     return is;
 }
 
-/* Nobody else writes the file, or does this. */
+/* No other process writes the file, or does this. */
 static int publish(mpiox_subfiles *subfiles, const char *path, bool locked)
 {
     struct stat status;
@@ -675,7 +675,7 @@ static int publish(mpiox_subfiles *subfiles, const char *path, bool locked)
     } else if (code == 0) {
         code = EEXIST;
     }
-    if (code == EEXIST && mpiox_subfiles_is_of(path, subfiles->id)) /* by somebody who was killed then */
+    if (code == EEXIST && mpiox_subfiles_is_of(path, subfiles->id)) /* by a process that was killed then */
         code = 0;
     if (code == ENOENT) /* a subfile is missing */
         code = ESTALE;

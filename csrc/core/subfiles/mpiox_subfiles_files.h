@@ -15,7 +15,7 @@
 /* As is() and is_open() of mpiox_storage_container. */
 bool mpiox_subfiles_is_index(const char *path);
 bool mpiox_subfiles_is_open_index(const char *path, int fd);
-/* EBADMSG: it is no good index, and *why says so; EILSEQ: no index at all. Subfiles are in the folder that the index
+/* EBADMSG: it is a bad index, for the reason *why; EILSEQ: no index at all. Subfiles are in the folder that the index
  * names, or in the one called after it, if that has the first one: both may have been renamed. */
 int mpiox_subfiles_read(const char *path, mpiox_subfiles *out, const char **why);
 /* Where a file system places each file by its name: may a new subfile, open as `fd`, stay where it is? Else it gets
@@ -39,19 +39,19 @@ bool mpiox_subfiles_folder(const mpiox_subfiles *subfiles, char *path, int64_t b
 /* Are all subfiles there, and of a whole file with their sizes? *bad: the one that is not (ENOENT, or EBADMSG where its
  * size is wrong). */
 int mpiox_subfiles_check(const mpiox_subfiles *subfiles, int32_t *bad);
-/* Say to others that this process has the file open (SHARED, READS, BEHIND), until the descriptor that is returned is
- * closed; -1 with errno: there are no locks. Waits while somebody makes the file whole, or removes it. */
+/* Lock the file for this process as open (SHARED, READS, BEHIND), until the descriptor that is returned is closed; -1
+ * with errno: there are no locks. Waits while a process sets the state `whole`, or removes the file. */
 int mpiox_subfiles_guard(const mpiox_subfiles *subfiles, mpiox_storage_guarding how);
 /* Has the file whose guard that is still its subfiles? Else it was removed, or made one file, before. */
 bool mpiox_subfiles_is_current(const mpiox_subfiles *subfiles, int guard);
-/* This process, which has a guard, writes the file from now on. *torn: a program before has not closed it, and nobody
- * has it open: then the index stays as it is. */
+/* This process, which has a guard, writes the file from now on. *torn: an earlier program has not closed it, and no
+ * process has it open: then the index stays as it is. */
 int mpiox_subfiles_begin(mpiox_subfiles *subfiles, int guard, bool *torn);
 /* This process has emptied it: what others have not closed counts no more, unless they have it open. *torn: as above,
  * and false then. */
 void mpiox_subfiles_emptied(mpiox_subfiles *subfiles, int guard, bool *torn);
-/* It writes no more, and what it wrote has come to the subfiles; not for one that was torn. The last one makes the file
- * whole: subfiles->size says so. `stable`: it was synced, and what this changes is. */
+/* It writes no more, and its bytes are in the subfiles; not for a torn file. The last writer sets the state `whole`,
+ * with the size of subfiles->size. `stable`: the bytes were synced, and so is this change. */
 int mpiox_subfiles_end(mpiox_subfiles *subfiles, int guard, bool stable);
 /* Is there a good index of the file with this number? */
 bool mpiox_subfiles_is_of(const char *path, uint64_t id);
@@ -75,8 +75,8 @@ int mpiox_subfiles_delete(const char *path);
 /* As the functions of these names of mpiox_storage_container. */
 int mpiox_subfiles_first(const char *path, char first[PATH_MAX], struct stat *status);
 int mpiox_subfiles_sync(const char *path);
-/* The subfiles come to stable storage, get their shares of the size, and an index that says so gets the file's own
- * name. Then the index at `hidden` is removed. */
+/* Bring the subfiles to stable storage, give them their shares of the size, and give an index with the state `whole`
+ * the file's own name. Then remove the index at `hidden`. */
 int mpiox_subfiles_publish(const char *hidden, const char *name);
 /* It gets its own name as it is, being written. */
 int mpiox_subfiles_reveal(mpiox_subfiles *subfiles, const char *name);

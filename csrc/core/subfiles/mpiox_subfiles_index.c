@@ -1,9 +1,8 @@
 /*
- * mpiox_subfiles_index.c - the text of an index, read and written; where bytes lie. See
- * mpiox_subfiles_index.h.
+ * mpiox_subfiles_index.c - the text of an index, read and written; the places of bytes. See mpiox_subfiles_index.h.
  *
- * The text is strict: each line in its place, numbers in decimal without leading zeros, a checksum over all of it. What
- * a person has edited is refused, with the reason.
+ * The text is strict: each line in its place, numbers in decimal without leading zeros, a checksum over all of it. An
+ * index that a person has edited is refused, with the reason.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -59,7 +58,7 @@ static uint32_t checksum(const char *text, size_t bytes)
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
 
 typedef struct reader {
-    char *at, *end; /* what is left */
+    char *at, *end; /* the rest */
     const char *why;
 } reader;
 
@@ -257,7 +256,7 @@ void mpiox_subfiles_free(mpiox_subfiles *subfiles)
 
 /* ---- writing ----------------------------------------------------------------------------------------------------- */
 
-/* What is special in a line of the index as %XX. */
+/* Write special characters in a line of the index as %XX. */
 static void print_name(FILE *to, const char *name)
 {
     for (; *name != '\0'; name++) {

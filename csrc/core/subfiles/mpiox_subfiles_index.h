@@ -1,18 +1,18 @@
 /*
- * mpiox_subfiles_index.h - one logical file that is stored as several: its index, where bytes lie. Pure.
+ * mpiox_subfiles_index.h - one logical file that is stored as several: its index, the places of its bytes. Pure.
  *
- * Problem.    On many file systems one shared file is the limit, however its bytes are dealt to the processes: its
- *             locks, its server, its inode are shared.
- * Algorithm.  Unit u of the logical file lies in subfile u mod count, at offset (u div count) * unit: the static-cyclic
- *             file domain, so that an aggregator of a domain has subfiles of its own. A small text file, the index, has
- *             the logical name; it has the unit and count, the place of the subfiles, and the command that merges them.
- *             It is replaced as a whole, never changed: `writing`, with the number of programs that have the file open
- *             for writing if there are several, and `whole` once all of them have closed it. A process that has it open
- *             has a shared lock on a byte of the first subfile, far behind all data.
- * Guarantee.  The state of a file that a killed job was writing stays `writing`, even if other programs close it. A
- *             complete one has subfiles of exactly their shares, so that a missing, short or too long one is detected.
- *             Subfiles are called ID.NUMBER or ID.NUMBER.TAG, after the random ID of the index. An index that names
- *             other files is refused, and nothing of theirs is touched.
+ * Problem.   On many file systems one shared file is the limit, whatever the file domains: its locks, its server, its
+ *            inode are shared.
+ * Algorithm. Unit u of the logical file lies in subfile u mod count, at offset (u div count) * unit: the static-cyclic
+ *            file domain, so that an aggregator of a domain has subfiles of its own. A small text file, the index, has
+ *            the logical name; it contains the unit and count, the place of the subfiles, and the command that merges
+ *            them. It is replaced as a whole, never changed: `writing`, with the number of programs that have the file
+ *            open for writing if there are several, and `whole` once all of them have closed it. A process that has it
+ *            open has a shared lock on a byte of the first subfile, far behind all data.
+ * Guarantee. The state of a file that a killed job was writing stays `writing`, even if other programs close it. A
+ *            complete one has subfiles of exactly their shares, so that a missing, short or too long one is detected.
+ *            Subfiles are called ID.NUMBER or ID.NUMBER.TAG, after the random ID of the index. An index that names
+ *            other files is refused, and those files are not touched.
  */
 #ifndef MPIOX_SUBFILES_INDEX_H
 #define MPIOX_SUBFILES_INDEX_H
@@ -53,11 +53,11 @@ int64_t mpiox_subfiles_reach(int64_t unit, int32_t count, int32_t subfile, int64
 
 /* ---- the index (mpiox_subfiles_index.c) ------------------------------------------------------------------ */
 
-/* Read a text of `bytes` bytes, which is taken over (free) in any case. 0, MPIOX_E_NOMEM, or MPIOX_E_ARG: *why says
- * what is wrong with it (static text). */
+/* Read a text of `bytes` bytes, which it frees in any case. 0, MPIOX_E_NOMEM, or MPIOX_E_ARG: *why is the mistake
+ * (static text). */
 int mpiox_subfiles_parse(char *text, int64_t bytes, mpiox_subfiles *out, const char **why);
 /* The text of an index for a file of that base name; free it. NULL: no memory. */
 char *mpiox_subfiles_format(const mpiox_subfiles *subfiles, const char *name);
-void mpiox_subfiles_free(mpiox_subfiles *subfiles); /* what it holds; NULL-safe */
+void mpiox_subfiles_free(mpiox_subfiles *subfiles); /* its contents; NULL-safe */
 
 #endif

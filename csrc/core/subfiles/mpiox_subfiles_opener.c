@@ -1,19 +1,19 @@
 /*
- * mpiox_subfiles_opener.c - files that are stored as several, from their opening to their close.
+ * mpiox_subfiles_opener.c - the opener of files that are stored as several, from their opening to their close.
  *
- * Problem.   The name that a program opens is an index. The MPI library, which opens what it is told to, must never
- *            take that for the data, and who is killed must not leave a file that looks whole.
- * Algorithm. Rank 0 looks before the file is opened, and every rank at what it has opened: if it has become an index,
- *            another one, or none, all of them close it and begin again, ten times at most. A new file for which the
- *            hint asks is made as subfiles; one that is there is what its index says, whatever the hints. Before a rank
- *            writes, the index says `writing`; rank 0 makes it whole once all ranks have closed it, unless a job before
- *            has left it unfinished. The MPI library opens the index for reading alone, and gets no access: what this
- *            library cannot carry out is an error.
- *            The index of a file that delegates write behind its close has a staging name (csrc/iod/staged). It
- *            says `writing`, until the last of them, or rank 0 at its close, gives the file its own name, as a whole
- *            one. Should the close fail it gets its own name at once, and is not whole.
+ * Problem.   The name that a program opens is an index. The MPI library, which opens the name that it gets, must never
+ *            take the index for the data, and a killed process must not leave a file that looks complete.
+ * Algorithm. Rank 0 checks the file before it is opened, and every rank checks the file that it has opened. If it has
+ *            become an index, another one, or none, all ranks close it and begin again, ten times at most. If the hint
+ *            requests it a new file is created as subfiles; an existing file is what its index describes, whatever the
+ *            hints. Before a rank writes, the index gets the state `writing`. Rank 0 sets it to `whole` once all ranks
+ *            have closed the file, unless an earlier job has left it unfinished. The MPI library opens the index for
+ *            reading only, and gets no access: an operation that this library cannot carry out is an error.
+ *            If delegates write a file behind its close, its index has a staging name (csrc/iod/staged) and the state
+ *            `writing`, until the last delegate, or rank 0 at its close, gives the file its own name and the state
+ *            `whole`. If the close fails the file gets its own name at once, and is not `whole`.
  * Guarantee. Every rank opens the file in the same way, or gets the same error. A damaged index, or a subfile that is
- *            missing or has not its size, is an error of the opening, which says so.
+ *            missing or has the wrong size, is an error of the opening, which names it.
  */
 
 #include <errno.h>
@@ -87,7 +87,7 @@ typedef struct target {
 
 /* Where new files of a folder can lie. */
 typedef struct servers {
-    int32_t servers; /* of all new files, as far as the file system tells; else < 1 */
+    int32_t servers; /* of all new files, as far as the file system reports it; else < 1 */
     int32_t targets; /* > 1: each file lies on one of them, by its name */
     int32_t known;   /* of them: */
     target *target;  /* [targets]; NULL: names do not matter */
@@ -185,7 +185,7 @@ static int create(const mpiox_opening *o, int nodes, writer *out)
     return code;
 }
 
-/* What says which delegates have bytes left lies beside an index with a staging name. */
+/* An index with a staging name has a file of parts beside it, which shows which delegates have bytes left. */
 static int create_staged(const mpiox_opening *o, writer *out)
 {
     const int code = mpiox_storage_staging_create(o->name, true, o->decision->parts);
@@ -205,7 +205,7 @@ static void fail(mpiox_opening *o, int sys_errno, const char *what)
     mpiox_error_set(&o->decision->error, MPIOX_E_IO, sys_errno, -1, -1, what);
 }
 
-/* What the errno of a file that could not be made means. */
+/* The meaning of the errno of a file that could not be created. */
 static const char *why_not_made(int code)
 {
     return code == ENAMETOOLONG ? too_long
@@ -242,7 +242,7 @@ static bool writes(int amode)
     return (amode & MPI_MODE_RDONLY) == 0;
 }
 
-/* A mode that MPI allows; what is wrong with another, the MPI library says. */
+/* Is it a mode that MPI allows? The MPI library reports errors of others. */
 static bool is_good(int amode)
 {
     const int access_mode = amode & (MPI_MODE_RDONLY | MPI_MODE_WRONLY | MPI_MODE_RDWR);
@@ -272,7 +272,7 @@ static bool is_unused(const writer *writer)
     return writer->guard >= 0 && mpiox_storage_guard(writer->guard, MPIOX_GUARD_LOOK) == 0;
 }
 
-/* Of a file that delegates write the index says so already. */
+/* Delegates write the file: its index has the state already. */
 static int begin(writer *writer)
 {
     int code = 0;
@@ -313,7 +313,8 @@ static bool is_usable(mpiox_opening *o, const mpiox_subfiles *index)
     return o->decision->error.code == MPIOX_OK;
 }
 
-/* The index is good, and is taken over. False: while this looked, somebody has removed the file, or made it one. */
+/* Open the file of a good index. False: meanwhile another process has removed the file, or replaced it by another kind.
+ */
 static bool open_index(mpiox_opening *o, mpiox_subfiles *index, void **state)
 {
     writer *w = calloc(1, sizeof *w);
@@ -343,7 +344,7 @@ static bool open_index(mpiox_opening *o, mpiox_subfiles *index, void **state)
     return true;
 }
 
-/* False: look again. */
+/* False: check again. */
 static bool examine(mpiox_opening *o, const char *path, void **state)
 {
     mpiox_subfiles index;
@@ -370,7 +371,8 @@ static bool examine(mpiox_opening *o, const char *path, void **state)
 /* Of how many nodes is not known yet. */
 enum { NODES_LATER = 0 };
 
-/* The file at `path`, if there is one, or a new one. False: look again. *late: not before the nodes are counted. */
+/* Open the file at `path`, if there is one, or create it. False: check again. *late: not before the nodes are counted.
+ */
 static bool find_or_make(mpiox_opening *o, const char *path, int nodes, bool *late, void **state)
 {
     const bool is_to_be_made = o->decision->parts > 0;
@@ -609,7 +611,7 @@ static int close_file(void *state, int amode, bool fine, mpiox_error *error)
                                        deletes ? "deleting a file of subfiles" : "close (the index of subfiles)");
 }
 
-/* What was made by a staging name has gone by that. */
+/* The container that was created under a staging name is removed under that name. */
 static void abandon(mpiox_opening *o, void **state)
 {
     const bool made = *state != NULL && o->decision->made && !o->decision->hidden;

@@ -1,8 +1,7 @@
 /*
- * mpiox_subfiles_past.c - files of subfiles that are emptied past MPI, or deleted. See
- * mpiox_subfiles_files.h.
+ * mpiox_subfiles_past.c - files of subfiles that are emptied past MPI, or deleted. See mpiox_subfiles_files.h.
  *
- * The index of subfiles is searched for among all files of the folder: it may have been renamed or copied.
+ * All files of the folder are searched for the index of subfiles: it may have been renamed or copied.
  */
 #include <dirent.h>
 #include <errno.h>

@@ -1,19 +1,19 @@
 /*
- * mpiox_topology.h - which ranks of a file share a node, and what they do together there.
+ * mpiox_topology.h - the nodes of a file's ranks, and the operations of a node's ranks together.
  *
  * A topology is made for a group of ranks once and then reused: opening a second file on the same group costs nothing
  * here. Rank 0 chooses the topology, so that all ranks use the same one even when several threads open files. Beside
  * the maps of ranks and nodes it owns
  *   - a small shared page per node for barriers, agreements and the shared file pointer (mpiox_topology_page.c),
- *   - one shared segment per node, which the collective buffers of the file in use lie in,
- *   - where the group spans several nodes, communicators of this library. Those of one node need none: communicators
- *     are scarce (MPICH has 2048 in all), and each that this library held, the program could not have.
+ *   - one shared segment per node, which contains the collective buffers of the file in use,
+ *   - if the group spans several nodes, communicators of this library. The ranks of one node need none: communicators
+ *     are scarce (MPICH has 2048 in all), and the program could not have those that this library uses.
  *
  * A process keeps the topologies that it used last, for the next file of the same group (mpiox_topology_keep.c).
  * MPIOX_RANKS_PER_NODE (hint mpiox_ranks_per_node) splits a node into pretended ones for tests.
  *
- * Every function takes the number of nodes into account, so that callers need not: between nodes the leader (rank 0 of
- * each node) talks to the other leaders while the ranks of its node wait.
+ * Every function deals with any number of nodes, so that callers need not: between nodes the leader (rank 0 of each
+ * node) communicates with the other leaders while the ranks of its node wait.
  */
 #ifndef MPIOX_TOPOLOGY_H
 #define MPIOX_TOPOLOGY_H
@@ -58,13 +58,13 @@ typedef struct mpiox_topology {
     uint64_t agreements;       /* of the leaders on lowest values, so far; the same on every leader */
     mpiox_segment segment;     /* collective buffers; empty until mpiox_topology_segment() */
     bool segment_placed;       /* its pages have been touched by those who use them most */
-    uint64_t segment_layout;   /* what the segment was laid out for */
+    uint64_t segment_layout;   /* the layout number of the segment */
     uint64_t id;
     uint64_t last_used; /* on this rank: counts uses of all topologies */
     bool temporary;     /* goes with the file that it was made for; the same on every rank */
     bool in_use;
     uint32_t views; /* views of all its files, opening included, counted on: selects the shared file pointer in use */
-    unsigned char file_before[MPIOX_TOPOLOGY_BEFORE_BYTES]; /* what its last file was like; the same on every rank */
+    unsigned char file_before[MPIOX_TOPOLOGY_BEFORE_BYTES]; /* facts of its last file; the same on every rank */
     bool knows_file_before;
     struct mpiox_topology *next;
 } mpiox_topology;
@@ -88,20 +88,20 @@ typedef struct mpiox_topology_choice {
 mpiox_topology_choice mpiox_topology_choose(MPI_Comm comm, int ranks_per_node);
 /* Follow rank 0's choice, on every rank. Local unless it is fresh; then collective over comm and blocking. 0,
  * MPIOX_E_FULL (no room for shared memory), MPIOX_E_UNSUPPORTED (ranks of a node do not see the memory of each other),
- * MPIOX_E_NOMEM or MPIOX_E_MPI (no communicator left, say), the same on all ranks. */
+ * MPIOX_E_NOMEM or MPIOX_E_MPI (for example, no communicator left), the same on all ranks. */
 int mpiox_topology_join(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topology **out);
-/* Make topology->comm where there is none yet. Collective over comm, which has the same ranks, blocking. 0 or
- * MPIOX_E_MPI (no communicator left, say), the same on all ranks. */
+/* Make topology->comm if there is none yet. Collective over comm, which has the same ranks, blocking. 0 or MPIOX_E_MPI
+ * (for example, no communicator left), the same on all ranks. */
 int mpiox_topology_own_comm(mpiox_topology *topology, MPI_Comm comm);
 /* A communicator of the same ranks for this library alone, which returns its errors. Collective over comm, blocking. 0,
  * or MPIOX_E_MPI and *out == MPI_COMM_NULL; not agreed. */
 int mpiox_topology_copy_comm(MPI_Comm comm, MPI_Comm *out);
 /* Each rank releases once every rank is done with the topology. Local; NULL-safe. */
 void mpiox_topology_release(mpiox_topology *topology);
-/* Collective over the node, blocking: make topology->segment `bytes` bytes laid out as `layout` says (any number
- * that differs when the layout does). The present segment stays, with what is in it, if it was made for the same
- * layout; otherwise a new, zero-filled one takes its place, so that no byte of an old layout is read as something
- * else. Codes as of mpiox_topology_join(), the same on all ranks. */
+/* Collective over the node, blocking: make topology->segment `bytes` bytes with the layout number `layout` (any number
+ * that differs when the layout does). The present segment stays, with its contents, if it was made for the same layout;
+ * otherwise a new, zero-filled one takes its place, so that no byte of an old layout is misread. Codes as of
+ * mpiox_topology_join(), the same on all ranks. */
 int mpiox_topology_segment(mpiox_topology *topology, int64_t bytes, uint64_t layout, mpiox_error *error);
 /* Is the present segment the one that mpiox_topology_segment() would be asked for? Local, the same on all ranks of the
  * node. */
@@ -126,8 +126,7 @@ static inline bool mpiox_topology_one_node(const mpiox_topology *topology)
 {
     return topology->n_nodes == 1;
 }
-/* Is it known that all ranks of MPI_COMM_WORLD are on one node, as the hint has it? False where nothing says so.
- * Local. */
+/* Is it known that all ranks of MPI_COMM_WORLD are on one node, by the hint? False if it is unknown. Local. */
 bool mpiox_topology_world_on_one_node(int ranks_per_node);
 
 /* ---- collectives of this library (mpiox_topology_page.c) ------------------------------------------------------------
@@ -151,7 +150,7 @@ void mpiox_topology_barrier(mpiox_topology *topology, void (*serial)(void *conte
  * ranks; at most MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0, or MPIOX_E_MPI and both are as before; the same on
  * all ranks of a node. */
 int mpiox_topology_min(mpiox_topology *topology, int n, int *values, void *note, int64_t bytes);
-/* True if every rank says so. */
+/* True if it is true on every rank. */
 bool mpiox_topology_all(mpiox_topology *topology, bool mine);
 /* True if every rank brings the same value and the same word. */
 bool mpiox_topology_same(mpiox_topology *topology, int64_t value, int word);
@@ -166,15 +165,15 @@ int mpiox_topology_sums(mpiox_topology *topology, const int64_t mine[MPIOX_TOPOL
 int mpiox_topology_agree_error(mpiox_topology *topology, mpiox_error *error);
 /* The same; meanwhile each of the n < MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings. */
 int mpiox_topology_agree(mpiox_topology *topology, mpiox_error *error, int n, int *values);
-/* Steps that overlap, where mpiox_topology_one_node(): a rank ends its part of a step without waiting, and waits before
- * its next one until every rank has ended as many as it has. Local; _wait_steps() blocks, any thread that may call MPI
- * or was told not to. */
+/* Steps that overlap, if mpiox_topology_one_node(): a rank ends its part of a step without waiting, and waits before
+ * its next one until every rank has ended as many. Local; _wait_steps() blocks, in any thread that may call MPI, or
+ * with a wait that does not call it. */
 void mpiox_topology_end_step(mpiox_topology *topology);
 void mpiox_topology_wait_steps(mpiox_topology *topology);
 /* Only inside the `serial` function of a barrier, on the rank that runs it; false: MPI failed. The leaders: all[i] =
- * what that of node i brings, `bytes` bytes each (up to 16 nodes: a message from each to each); each of
- * n <= MPIOX_TOPOLOGY_NODE_VALUES values becomes the lowest that any brings; *error becomes that of `node`'s on each
- * leader that calls this, after the same agreement on who has one: none waits for a leader that does not know. */
+ * the data of node i, `bytes` bytes each (up to 16 nodes: a message from each to each); each of n <=
+ * MPIOX_TOPOLOGY_NODE_VALUES values becomes the lowest of all nodes; *error becomes that of `node` on each leader that
+ * calls this, after the same agreement on which node has one: none waits for a leader that does not know. */
 bool mpiox_topology_gather_nodes(mpiox_topology *topology, const void *mine, size_t bytes, void *all);
 bool mpiox_topology_lowest_of_nodes(mpiox_topology *topology, int n, int64_t *values);
 bool mpiox_topology_spread_error(mpiox_topology *topology, int node, mpiox_error *error);
@@ -206,10 +205,10 @@ int mpiox_topology_finish(int code, MPI_Request *request);
 /* ---- inside this folder ------------------------------------------------------------------------------------------ */
 
 int64_t mpiox_topology_page_bytes(int node_size);
-/* Rank 0's bytes reach every rank of a topology of one node; see mpiox_topology_bcast(). False, on a rank other than 0:
- * rank 0 has given the topology up, and tells its choices in another way. */
+/* Broadcast rank 0's bytes to every rank of a topology of one node; see mpiox_topology_bcast(). False, on a rank other
+ * than 0: rank 0 has given the topology up, and sends its choices in another way. */
 bool mpiox_topology_publish(mpiox_topology *topology, void *data, int64_t bytes);
-/* One node, not in use. Rank 0: give it up, if every rank has read what was told; whether it has. */
+/* One node, not in use. Rank 0: give it up, if every rank has read all messages; returns whether it has. */
 bool mpiox_topology_page_give_up(mpiox_topology *topology);
 /* Other ranks: has rank 0 given it up? May it, please? Rank 0: would another rank like it to? */
 bool mpiox_topology_page_given_up(const mpiox_topology *topology);

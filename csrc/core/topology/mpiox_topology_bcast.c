@@ -7,7 +7,7 @@ int mpiox_topology_bcast(MPI_Comm comm, void *data, int64_t bytes)
     mpiox_topology *t;
     int size = 1;
     PMPI_Comm_size(comm, &size);
-    if (size == 1) /* it waits for nobody */
+    if (size == 1) /* it does not wait */
         return MPI_SUCCESS;
     while (bytes <= MPIOX_TOPOLOGY_TEXT_BYTES && (t = mpiox_topology_of(comm)) != NULL) {
         if (mpiox_topology_publish(t, data, bytes))

@@ -44,7 +44,7 @@ static _Thread_local struct {
 
 /* ---- groups ------------------------------------------------------------------------------------------------------ */
 
-typedef struct wanted { /* what a topology is looked for by */
+typedef struct wanted { /* the key of a search for a topology */
     MPI_Group group;
     int size, ranks_per_node;
 } wanted;
@@ -132,7 +132,7 @@ void mpiox_topology_free(mpiox_topology *t)
     destroy(t);
 }
 
-/* Take those that nobody uses, in their order. Under the lock. */
+/* Collect unused topologies, in their order. Under the lock. */
 static mpiox_topology *take_idle(void)
 {
     mpiox_topology *idle = NULL, **end = &idle;

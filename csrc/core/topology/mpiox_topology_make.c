@@ -1,12 +1,12 @@
 /*
  * mpiox_topology_make.c - making the topology of a group; see mpiox_topology.h.
  *
- * Problem.   Where ranks outnumber cores every collective of the MPI library takes milliseconds, and opening a file
- *            waits for all that is done here. Communicators are scarce.
+ * Problem.   If ranks outnumber cores every collective of the MPI library takes milliseconds, and the opening of a file
+ *            waits for all collectives here. Communicators are scarce.
  * Algorithm. Rank 0's choice contains the place of a page for the group. A rank that can attach to it shares a node
  *            with rank 0. One reduction, which also exchanges all other facts, shows whether all can: then the group is
- *            on one node. Otherwise the ranks find out from the MPI library which of them share a node, and every node
- *            makes a page of its own.
+ *            on one node. Otherwise the ranks query the MPI library which of them share a node, and every node makes a
+ *            page of its own.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -156,7 +156,7 @@ static int map_ranks(mpiox_topology *t, int *all)
 
 /* ---- making one -------------------------------------------------------------------------------------------------- */
 
-/* What every rank brings to the one reduction that all groups need; the lowest counts. */
+/* Each rank's values in the one reduction that all groups need; the lowest counts. */
 enum { CODE, ATTACHED, ROOM, ROOM_WITH_COMMS, COMMS, THREADS, NO_THREADS, NICS, VALUES };
 
 /* NULL: no memory. */
@@ -190,7 +190,7 @@ static bool attach_page(mpiox_topology *t, const mpiox_topology_choice *choice)
     return choice->page.bytes > 0 && mpiox_segment_attach(&choice->page, &t->page_segment, &error) == MPIOX_OK;
 }
 
-/* One rank shares with nobody. */
+/* A single rank shares with no other. */
 static int make_alone(mpiox_topology *t)
 {
     enum { LINE = 64 }; /* as the page is aligned */
@@ -273,7 +273,7 @@ static int make(MPI_Comm comm, const mpiox_topology_choice *choice, mpiox_topolo
     int length = 0, least[VALUES];
     mpiox_topology *t = new_topology(comm, choice);
     int code = meet(comm, t, choice, least);
-    if (!t) /* then code says so, on every rank */
+    if (!t) /* then code is an error, on every rank */
         return code != MPIOX_OK ? code : MPIOX_E_NOMEM;
     if (code == MPIOX_OK && t->size == 1)
         code = make_alone(t);

@@ -1,12 +1,12 @@
 /*
- * mpiox_topology_nics.c - how many cards of a fast network this host has.
+ * mpiox_topology_nics.c - the number of cards of a fast network in this host.
  *
  * Problem.   On nodes with several cards one aggregator uses one of them. MPI has no call for cards, and a library that
  *            has one (hwloc) is not on every machine.
  * Algorithm. Linux lists them in sysfs: /sys/class/cxi (Slingshot) has one entry a card. /sys/class/infiniband
  *            (InfiniBand, RoCE, Omni-Path, EFA) has one a card, with the state of each port's link. If there are cards
  *            of the first kind, those of the second serve other purposes.
- * Guarantee. Reads, and waits for, nothing but sysfs. Ethernet without RDMA counts as nothing known.
+ * Guarantee. Reads, and waits for, nothing but sysfs. Ethernet without RDMA counts as unknown.
  */
 #include <dirent.h>
 #include <limits.h>

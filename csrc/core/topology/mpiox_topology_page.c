@@ -1,12 +1,12 @@
 /*
- * mpiox_topology_page.c - how the ranks of a topology agree: a page of shared memory per node.
+ * mpiox_topology_page.c - agreements of a topology's ranks: a page of shared memory per node.
  *
- * Problem.   Opening a file and every collective take agreements. Where ranks outnumber cores an MPI library that spins
+ * Problem.   Opening a file and every collective need agreements. If ranks outnumber cores an MPI library that spins
  *            takes milliseconds for each, because the late rank does not get the core.
  * Algorithm. A generation-counting barrier in shared memory; one rank works on the page while the others sleep
  *            (mpiox_wait.h). With one node the last to arrive does so (no wake-up on the way); with several the leader,
- *            since it talks to the other leaders. Agreements are barriers whose serial part reduces what the ranks left
- *            in the page.
+ *            since it communicates with the other leaders. Agreements are barriers whose serial part reduces the values
+ *            that the ranks have put into the page.
  * Guarantee. A rank reads a result before it arrives at the next barrier, and results change only when all have
  *            arrived: one set of words is enough.
  *            Only rank 0 gives a page up, by its last message there, and only after the others have read all earlier
@@ -26,7 +26,7 @@ enum { LINE = 64, FEW_NODES = 16, TAG_VALUES = 0, TAG_ERROR = 1, TAG_LOWEST = 2 
 
 typedef struct rank_values { /* of one rank; its own cache line */
     _Alignas(LINE) int values[MPIOX_TOPOLOGY_VALUES];
-    int64_t sums[MPIOX_TOPOLOGY_SUMS];   /* what it brings to mpiox_topology_sums()... */
+    int64_t sums[MPIOX_TOPOLOGY_SUMS];   /* its values for mpiox_topology_sums()... */
     int64_t before[MPIOX_TOPOLOGY_SUMS]; /* ...and what that of the lower ranks comes to */
 } rank_values;
 
@@ -116,7 +116,7 @@ void mpiox_topology_end_step(mpiox_topology *t)
     mpiox_futex_add(&t->page->steps);
 }
 
-/* Nobody ends a step before all have ended the one before, so that the sum says how many each has ended. */
+/* No rank ends a step before all have ended the one before, so that the sum shows how many each has ended. */
 void mpiox_topology_wait_steps(mpiox_topology *t)
 {
     const uint32_t all = atomic_load(&t->steps) * (uint32_t)t->size;
@@ -131,8 +131,8 @@ void mpiox_topology_wait_steps(mpiox_topology *t)
 
 /* ---- between nodes ----------------------------------------------------------------------------------------------- */
 
-/* Few nodes: one message from each to each, and nobody waits for what another has to receive first: on its way it may
- * be asleep, or wait for a core. */
+/* Few nodes: one message from each to each, so that no leader waits for a message that another has to receive first:
+ * that one may be asleep, or wait for a core. */
 static bool gather_few(mpiox_topology *t, const void *mine, size_t bytes, void *all)
 {
     MPI_Request requests[2 * FEW_NODES];
@@ -191,8 +191,8 @@ bool mpiox_topology_lowest_of_nodes(mpiox_topology *t, int n, int64_t *values)
     return mpiox_topology_finish(code, &request) == MPIOX_OK;
 }
 
-/* Messages of their own, not an operation of all leaders: one that MPI failed for when they agreed does not know of it,
- * and nobody waits for that one. What it was told nevertheless lies there until it is told again. */
+/* Messages of their own, not an operation of all leaders: a leader for which MPI failed in the agreement does not know
+ * of it, and no leader waits for that one. A message to it stays unread until the next one. */
 bool mpiox_topology_spread_error(mpiox_topology *t, int node, mpiox_error *error)
 {
     struct {
@@ -225,7 +225,7 @@ typedef struct lowest {
     int64_t note_bytes; /* 0: none */
 } lowest;
 
-/* What a leader tells each other one; the note is node 0's. */
+/* A leader's message to each other one; the note is node 0's. */
 typedef struct lowest_values {
     uint64_t agreement;
     int values[MPIOX_TOPOLOGY_VALUES];
@@ -314,7 +314,7 @@ int mpiox_topology_min(mpiox_topology *t, int n, int *values, void *note, int64_
     lowest mine = {t, note ? bytes : 0};
     mpiox_topology_barrier(t, reduce_values, &mine);
     const int code = page->code;
-    if (code != MPIOX_OK) /* what lies in the page may be anything */
+    if (code != MPIOX_OK) /* the page may contain anything */
         return code;
     memcpy(values, page->lowest, sizeof *values * (size_t)n);
     if (note)
@@ -483,7 +483,7 @@ bool mpiox_topology_publish(mpiox_topology *t, void *data, int64_t bytes)
 
 /* ---- giving it up ------------------------------------------------------------------------------------------------ */
 
-/* The last thing that is told: who waits for rank 0's next choice here must not wait for ever. */
+/* The last message: a rank that waits here for rank 0's next choice must not wait for ever. */
 bool mpiox_topology_page_give_up(mpiox_topology *t)
 {
     mpiox_topology_page *page = t->page;

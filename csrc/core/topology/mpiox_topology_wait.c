@@ -10,8 +10,8 @@ void mpiox_topology_forbid_mpi(bool forbid)
     no_mpi = forbid;
 }
 
-/* Looks for a message with a tag that hardly any program uses, the highest that MPI promises: where one is found,
- * libraries do nothing else. On a communicator that is always there, since a topology may have none. */
+/* Probe for a message with a tag that hardly any program uses, the highest that MPI promises: if libraries find one,
+ * they do nothing else. On a communicator that always exists, since a topology may have none. */
 bool mpiox_topology_progress(void *context)
 {
     enum { HIGHEST_TAG = 32767 };
@@ -22,7 +22,7 @@ bool mpiox_topology_progress(void *context)
     return false;
 }
 
-/* One by one, not by MPI_Testall: whose failure ended it says only a status each. */
+/* One by one, not by MPI_Testall, which reports only by status which request has failed. */
 int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *), void *context)
 {
     const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
@@ -31,7 +31,7 @@ int mpiox_topology_wait(int n, MPI_Request *requests, bool (*work)(void *), void
     for (int i = 0; i < n;) {
         int done = 0;
         if (requests[i] != MPI_REQUEST_NULL && PMPI_Test(&requests[i], &done, MPI_STATUS_IGNORE) != MPI_SUCCESS) {
-            requests[i] = MPI_REQUEST_NULL; /* nothing more can be learnt of it */
+            requests[i] = MPI_REQUEST_NULL; /* its state cannot be queried any more */
             code = MPIOX_E_MPI;
         }
         if (requests[i] == MPI_REQUEST_NULL) {

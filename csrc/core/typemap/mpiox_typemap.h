@@ -1,19 +1,19 @@
 /*
- * mpiox_typemap.h - what an MPI datatype describes, as a compact tree.
+ * mpiox_typemap.h - the bytes of an MPI datatype, as a compact tree.
  *
- * Problem.  A file view of 30 million 8-byte pieces is regular. Listing its pieces costs more than moving its bytes.
- * Form.     A description is an immutable tree in ONE relocatable allocation (indices, no pointers), so that it can be
- *           copied into shared memory or sent as it is. Node kinds: block, loop, struct, list (irregular, sorted arrays
- *           with prefix sums). Building normalises: neighbours are merged, loops of contiguous children become blocks,
- *           lists with a constant stride and length become loops.
- * Stream.   The data bytes of a description, in type-map order, are numbered 0 .. size-1; the description is tiled
- *           without end at its extent, so stream position p lies in tile p / size. "Position" always means a stream
- *           position, "offset" always an address relative to the caller's origin. All are int64_t bytes.
- * Promise.  Local, no MPI after construction. Start-up of every operation is O(depth) (plus a binary search per list),
- *           stepping is O(1) per strided run, memory is O(description), never O(pieces). No operation after
- *           construction allocates.
- * Source.   The tree follows the idea of dataloops (Ross, Miller, Gropp:
- *           "Implementing fast and reusable datatype processing", EuroPVM/MPI 2003).
+ * Problem. A file view of 30 million 8-byte pieces is regular. Listing its pieces costs more than moving its bytes.
+ * Form.    A description is an immutable tree in ONE relocatable allocation (indices, no pointers), so that it can be
+ *          copied into shared memory or sent as it is. Node kinds: block, loop, struct, list (irregular, sorted arrays
+ *          with prefix sums). Building normalises: neighbours are merged, loops of contiguous children become blocks,
+ *          lists with a constant stride and length become loops.
+ * Stream.  The data bytes of a description, in type-map order, are numbered 0 .. size-1; the description is tiled
+ *          without end at its extent, so stream position p lies in tile p / size. "Position" always means a stream
+ *          position, "offset" always an address relative to the caller's origin. All are int64_t bytes.
+ * Promise. Local, no MPI after construction. Start-up of every operation is O(depth) (plus a binary search per list),
+ *          stepping is O(1) per strided run, memory is O(description), never O(pieces). No operation after construction
+ *          allocates.
+ * Source.  The tree follows the idea of dataloops (Ross, Miller, Gropp: "Implementing fast and reusable datatype
+ *          processing", EuroPVM/MPI 2003).
  */
 #ifndef MPIOX_TYPEMAP_H
 #define MPIOX_TYPEMAP_H

@@ -60,7 +60,7 @@ int mpiox_typemap_subarray(int ndims, const int64_t *sizes, const int64_t *subsi
     return code;
 }
 
-/* What one process holds of a dimension: `blocks` whole blocks, `period` apart, from `start` on; then `rest` items. */
+/* One process's part of a dimension: `blocks` whole blocks, `period` apart, from `start` on; then `rest` items. */
 typedef struct share {
     int64_t start;
     int64_t block;

@@ -35,7 +35,7 @@ static bool place(bounds *b, int64_t count, int64_t stride, int64_t displacement
     return true;
 }
 
-/* Export and free the tree, whatever `code` says. */
+/* Export the tree if `code` is MPIOX_OK, and free it in any case. */
 static int finish(int code, mpiox_tree *tree, const bounds *b, mpiox_typemap **out)
 {
     int64_t extent = 0;

@@ -29,7 +29,7 @@ typedef struct mpiox_contents {
 int mpiox_contents_envelope(MPI_Datatype datatype, mpiox_contents *contents);
 /* Named types and those of MPI_Type_create_f90_*: handles that are never freed. */
 bool mpiox_contents_are_predefined(const mpiox_contents *contents);
-/* The same, asked of a datatype; false when MPI does not tell. */
+/* The same for a datatype; false if MPI does not return it. */
 bool mpiox_contents_is_predefined(MPI_Datatype datatype);
 
 /* All of it: 0, MPIOX_E_MPI or MPIOX_E_NOMEM; nothing to free then. Local. */

@@ -145,7 +145,7 @@ void mpiox_cursor_next_leaf(mpiox_cursor *cursor)
 }
 
 /* Cut a run out of `count` blocks at address, `stride` apart, the first entered at *inside. Returns the data bytes;
- * *blocks says how many blocks are finished by it. */
+ * *blocks is the number of blocks that it finishes. */
 static inline int64_t cut_run(int64_t address, int64_t length, int64_t stride, int64_t count, int64_t max_bytes,
                               int64_t *inside, int64_t *blocks, mpiox_run *run)
 {

@@ -19,7 +19,7 @@
 
 #include "mpiox_typemap_impl.h"
 
-/* What the pass finds out about the items that it keeps. Displacements are relative to the first one. */
+/* The results of the pass for the items that it keeps. Displacements are relative to the first one. */
 typedef struct survey {
     int64_t kept;
     int64_t origin;

@@ -12,7 +12,7 @@
 typedef struct mpiox_typemap_order {
     bool reaches_back; /* has bytes before its origin */
     bool descends;     /* a piece begins before the one before it does */
-    bool overlaps;     /* a piece begins before the one before it ends; told only where nothing descends */
+    bool overlaps;     /* a piece begins before the one before it ends; only set if none descends */
 } mpiox_typemap_order;
 
 /* At once for monotonic descriptions; else one pass over the runs of one element, up to the first that descends. */

@@ -24,7 +24,7 @@ typedef struct writer {
     int64_t end, length; /* of the last run */
     int64_t n;           /* pieces since the last run of several */
     int64_t looks;       /* in vain since the last repetition; LOOKS_MAX: no more */
-    int64_t next;        /* piece to look for again: the further on, the more looks were in vain */
+    int64_t next;        /* piece at which the search begins again: the further on, the more searches were in vain */
     int64_t repeated;    /* the last pieces, which are those `distance` before; 0: nothing is being repeated */
     int64_t distance;
     int64_t spared; /* their bytes, were they written out */
