@@ -3,21 +3,21 @@
  *
  * Problem.    Direct I/O saves copying data that is not read again through the page cache, but needs aligned offsets,
  *             lengths and memory, which requests of MPI programs do not have. The usual remedy, reading the blocks at
- *             both ends to write them back, destroys what a neighbouring rank writes into them meanwhile.
- * Algorithm.  Two descriptors of one file. Of a request, the blocks that it covers whole go through the O_DIRECT one,
- *             straight from aligned memory or by way of an aligned buffer of bounded size; what is left before and
- *             behind them goes through the page cache. Each of these is one short transfer; the loop that finishes
- *             short transfers makes the rest. A file system that refuses direct I/O, at open or by EINVAL at a
- *             transfer, gets the page cache from then on, and rank 0 reports this once.
- * Guarantees. A block is a multiple of the page and of the file system's alignment, so that no page holds bytes of both
- *             ways: what the kernel flushes and drops around a direct transfer is never a neighbour's half of a page.
- *             Only covered blocks are written, so that the file never ends behind the last byte written.
- *             Direct writes are always blocking calls, never requests in flight. Local file systems keep buffered
- *             writers of the same file away during a blocking direct write, from the first flush to the last drop of
- *             cached pages. During an asynchronous one they do not: a large folio that is made dirty in between would
- *             keep old data. Direct reads have no such window and may be in flight together.
+ *             both ends to write them back, destroys bytes that a neighbouring rank writes into them meanwhile.
+ * Algorithm.  Two descriptors of one file. The blocks that a request covers completely go through the O_DIRECT one,
+ *             straight from aligned memory or by way of an aligned buffer of bounded size; the bytes before and behind
+ *             them go through the page cache. Each of these is one short transfer; the loop that finishes short
+ *             transfers makes the rest. A file system that refuses direct I/O, at open or by EINVAL at a transfer, gets
+ *             the page cache from then on, and rank 0 reports this once.
+ * Guarantees. A block is a multiple of the page and of the file system's alignment, so that no page has bytes of both
+ *             ways: the kernel flushes and drops pages around a direct transfer, but never a neighbour's half of a
+ *             page. Only covered blocks are written, so that the file never ends behind the last byte written.
+ *             Direct writes are always blocking calls, never requests in flight. During a blocking direct write, from
+ *             the first flush to the last drop of cached pages, local file systems keep buffered writers of the same
+ *             file out. During an asynchronous one they do not: a large folio that is made dirty in between would keep
+ *             old data. Direct reads have no such window and may be in flight together.
  *             Memory that may change under a write (`changing`) is copied first: file systems and devices with
- *             checksums compute them of the caller's memory, and a byte that is stored meanwhile makes a block that
+ *             checksums compute them from the caller's memory, and a byte that is stored meanwhile makes a block that
  *             cannot be read any more, or a write that fails.
  * Source.     open(2), section O_DIRECT; statx(2), STATX_DIOALIGN; mm/filemap.c of Linux, kiocb_invalidate_pages().
  */

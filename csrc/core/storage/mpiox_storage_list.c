@@ -2,16 +2,16 @@
  * mpiox_storage_list.c - many pieces of a file in one call.
  *
  * Problem.    A window with holes, or a noncontiguous independent access, is a list of (memory, file) pieces. One
- *             request each costs a system call each; and a back end that keeps several requests in flight must see them
+ *             request each costs a system call each; and a back end with several requests in flight needs all of them
  *             together.
  * Algorithm.  The list is taken in batches of bounded size (on the stack, so that lists of any length need no memory).
  *             In a batch, pieces that follow each other in list and file become one vector call. A back end with `many`
- *             carries the calls out in any order; then they are settled in the order of the list: what came back short,
- *             or was not started, is finished by blocking calls, and the first call that failed ends the transfer.
- *             Without `many` the same settling does all the work, one call after another.
- * Guarantees. The order of settling is what makes the error that of the first piece in the list which did not arrive,
- *             with every back end. When it is reported nothing is in flight, because `many` returns only then. No bytes
- *             are written but those of the pieces: there is no read-modify-write.
+ *             carries the calls out in any order. Then they are settled in the order of the list: blocking calls finish
+ *             those that came back short or were not started, and the first call that failed ends the transfer. Without
+ *             `many` the same settling does all the work, one call after another.
+ * Guarantees. Because of the order of settling the error is that of the first piece in the list that did not arrive,
+ *             with every back end. When it is reported no request is in flight, because `many` returns only then. No
+ *             bytes are written but those of the pieces: there is no read-modify-write.
  */
 #include <errno.h>
 #include <stddef.h>

@@ -1,21 +1,21 @@
 /*
  * mpiox_storage_pool.h - few descriptors for many open files.
  *
- * Problem.    The MPI library has a descriptor for every open file, and this library needs another one: a program would
- *             reach the limit (ulimit -n) at half as many files.
- * Algorithm.  A process has a sixteenth of the limit open, and almost none near the limit; it closes the least recently
- *             used descriptor, and opens it again at its next use. A handle is pinned while its descriptor is in use or
- *             has a lock. Opening again must succeed even if the file has been renamed, removed or replaced, its
- *             permissions, the process's privileges or its root have changed. So a descriptor is closed only if another
- *             one in this process, such as the MPI library's, has the file open: it can always be duplicated, and while
- *             it is open no other file can get the device and inode by which the file is known. The duplicate is the
- *             last resort, because it shares flags and locks with the original; before it the name is tried, and the
- *             name in /proc/self/fd, if they lead to the file.
- * Guarantee.  The process has at most a sixteenth of the limit (at least 4) more descriptors than the program would
- *             have by itself, and 3 when it is near the limit, beside those pinned at once. Handles with a back end
- *             before posix (direct I/O, fault injection), files that nothing else in the process has open (an I/O
- *             delegate's, the hidden file of a shared pointer), and files that are not regular always have their
- *             descriptors open.
+ * Problem.   The MPI library has a descriptor for every open file, and this library needs another one: a program would
+ *            reach the limit (ulimit -n) at half as many files.
+ * Algorithm. A process has a sixteenth of the limit open, and almost none near the limit; it closes the least recently
+ *            used descriptor, and opens it again at its next use. A handle is pinned while its descriptor is in use or
+ *            has a lock. Opening again must succeed even if the file has been renamed, removed or replaced, or its
+ *            permissions, the process's privileges or its root have changed. So a descriptor is closed only if another
+ *            one in this process, such as the MPI library's, has the file open: it can always be duplicated, and while
+ *            it is open no other file can get the same device and inode. The duplicate is the last resort, because it
+ *            shares flags and locks with the original; before it the name is tried, and the name in /proc/self/fd, if
+ *            they lead to the file.
+ * Guarantee. The process has at most a sixteenth of the limit (at least 4) more descriptors than the program would have
+ *            by itself, and 3 when it is near the limit, beside those pinned at once. Some handles always have their
+ *            descriptors open: those with a back end before posix (direct I/O, fault injection), those of files that no
+ *            other part of the process has open (an I/O delegate's, the hidden file of a shared pointer), and those of
+ *            files that are not regular.
  */
 #ifndef MPIOX_STORAGE_POOL_H
 #define MPIOX_STORAGE_POOL_H

@@ -3,18 +3,18 @@
  *
  * Problem.   A client of NFS or of a FUSE file system caches pages, sizes and times of a file, in the kernel and (FUSE)
  *            in a process of its own. There is no call that drops them all.
- * Algorithm. What each layer takes as a reason to ask its server again, one after the other:
- *              fsync      what was written here is brought to the server; GlusterFS' md-cache takes the server's
- *                         answer for the file's new size and times
- *              fallocate  of a byte that stays where it is, without changing the size: GlusterFS' quick-read drops the
- *                         content of a small file, which it otherwise takes for good for a second, and FUSE drops
+ * Algorithm. One call after the other, each of which makes one layer query its server again:
+ *              fsync      sends this client's writes to the server; GlusterFS' md-cache takes the server's answer for the
+ *                         file's new size and times
+ *              fallocate  of a byte that stays at its place, without changing the size: GlusterFS' quick-read drops the
+ *                         content of a small file, which it otherwise uses without a query for a second, and FUSE drops
  *                         size and times. Needs a handle open for writing; may set the file's time of change
- *              lock       NFS drops what it has cached when a lock is granted (nfs(5), "Using file locks with NFS").
- *                         Its byte lies behind all data, and the lock is shared where the handle can be read
- *              fadvise    the kernel drops the clean pages, which after the fsync are all but those that are just
- *                         being read: hence no reading ahead, which goes on when the call that began it is over
+ *              lock       NFS drops its cached pages when a lock is granted (nfs(5), "Using file locks with NFS").
+ *                         Its byte lies behind all data, and the lock is shared if the handle can be read
+ *              fadvise    the kernel drops the clean pages; after the fsync these are all but those that are just
+ *                         being read: hence this call stops reading ahead, which continues after it
  *              statx      AT_STATX_FORCE_SYNC: size and times from the server
- *            What a file system does not know is passed over: only the fsync can fail.
+ *            Calls that a file system does not know are skipped: only the fsync can fail.
  */
 #include "mpiox_storage_refresh.h"
 

@@ -1,13 +1,13 @@
 /*
- * mpiox_storage_transfer.c - whole transfers made of single system calls, whatever the back end.
+ * mpiox_storage_transfer.c - whole transfers made of single system calls, on any back end.
  *
- * Problem.    A system call may move fewer bytes than asked for, be interrupted, take at most IOV_MAX vectors and at
- *             most MAX_RW_COUNT bytes. Callers want all bytes, or an error that names the missing ones.
- * Algorithm.  A position (vector, bytes of it already done) advances over the caller's vectors, which are never copied
- *             or changed: a vector that is partly done, or larger than one call may be, is finished by calls of its
- *             own; otherwise as many whole vectors go into one call as its limits allow.
- * Guarantee.  Bytes are moved in order, so after an error everything before error->offset has arrived. A write that
- *             moves nothing and has no error would loop endlessly: it is reported as ENOSPC, as most tools do.
+ * Problem.   A system call may move fewer bytes than requested, be interrupted, take at most IOV_MAX vectors and at
+ *            most MAX_RW_COUNT bytes. Callers need all bytes, or an error that names the missing ones.
+ * Algorithm. A position (vector, bytes of it already done) advances over the caller's vectors, which are never copied
+ *            or changed. A vector that is partly done, or larger than one call may be, is finished by calls of its own;
+ *            otherwise as many whole vectors go into one call as its limits allow.
+ * Guarantee. Bytes are moved in order, so after an error everything before error->offset has arrived. A write that
+ *            moves nothing and has no error would loop endlessly: it is reported as ENOSPC, as most tools do.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,23 +1,23 @@
 /*
  * mpiox_storage_uring.c - the posix back end with lists of requests in flight together, by io_uring.
  *
- * Problem.    A list of small pieces by pread and pwrite is a system call each and, where the device is needed, a wait.
+ * Problem.    A list of small pieces by pread and pwrite is a system call each and, if the device is needed, a wait.
  * Algorithm.  The calls of a batch enter the submission queue in order, at most `depth` of them in flight. One system
  *             call submits the new ones and waits for half of those in flight (for all of them at the end), so that the
  *             queue neither runs dry nor is refilled one by one. Single requests stay pread and pwrite, large ones too:
  *             cutting direct ones into parts in flight together gained nothing (measured), and to the page cache they
  *             are copies.
- * Automatic.  What the page cache has room for, or holds, is moved faster by plain calls, one at a time, than by a ring
- *             (measured: by a factor of 3 to 10 on tmpfs); what must come from a device, faster by a ring (by 4). So
- *             writes do not use the ring. A read is tried by preadv2(RWF_NOWAIT), which copies what is cached and fails
- *             at once otherwise (Linux then starts to read ahead); only what is not cached goes to the ring, as direct
- *             reads do. The ring is made when the first read needs it. Where the file system does not support
+ * Automatic.  Plain calls, one at a time, are faster than a ring for bytes that are in the page cache, or have room
+ *             there (measured: by a factor of 3 to 10 on tmpfs); a ring is faster for bytes that must come from a
+ *             device (by 4). So writes do not use the ring. A read is tried by preadv2(RWF_NOWAIT), which copies cached
+ *             bytes and fails at once otherwise (Linux then starts to read ahead); only uncached bytes go to the ring,
+ *             as direct reads do. The ring is made when the first read needs it. If the file system does not support
  *             RWF_NOWAIT (tmpfs, network file systems) everything stays with plain calls.
- * Guarantees. Nothing is in flight when a batch returns, failed or not. After a failure nothing more is submitted. What
- *             the kernel would not start (EAGAIN), was interrupted or came back short is left to the caller's blocking
- *             calls, so that errors and ends of files are those of pread and pwrite. Batches of several threads take
- *             turns (one lock per ring). When the ring itself fails, what is in flight is awaited, the ring is given up
- *             and the handle goes on as posix.
+ * Guarantees. No request is in flight when a batch returns, failed or not. After a failure no more are submitted.
+ *             Requests that the kernel would not start (EAGAIN), that were interrupted or came back short are left to
+ *             the caller's blocking calls, so that errors and ends of files are those of pread and pwrite. Batches of
+ *             several threads take turns (one lock per ring). If the ring itself fails, requests in flight are awaited,
+ *             the ring is given up and the handle continues as posix.
  * Source.     J. Axboe, "Efficient IO with io_uring"; io_uring_enter(2); liburing 2.3.
  */
 #include <errno.h>

@@ -1,16 +1,16 @@
 /*
  * mpiox_subfiles.c - the back end that distributes one logical file over several.
  *
- * Problem.    A request of the logical file is one of a subfile, or of several; a subfile may end before the logical
- *             file does, and a process has a limited number of descriptors.
- * Algorithm.  A transfer moves up to the end of its unit, by the back end of that subfile; the loop that finishes short
- *             transfers makes the rest. Of a list, the calls that lie in one unit go to their subfile together. Each
- *             subfile is a handle of its own (posix, ring, direct, fault), opened at its first use. While the
- *             subfiles of all files have a quarter of the process's descriptors, the file that has most of them closes
- *             one, but not its first, which carries the locks. What is read behind the end of a subfile is a hole if
- *             the logical file goes on: the subfile that had the last byte at the previous check is checked first. The
- *             folder of the index has a descriptor, so that after its renaming subfiles can still be opened.
- * Guarantee.  A subfile that is not accessed is not opened, but for the first. One access in a unit is one call.
+ * Problem.   A request of the logical file is one of a subfile, or of several; a subfile may end before the logical
+ *            file does, and a process has a limited number of descriptors.
+ * Algorithm. A transfer moves up to the end of its unit, by the back end of that subfile; the loop that finishes short
+ *            transfers makes the rest. In a list, the calls within one unit go to their subfile together. Each subfile
+ *            is a handle of its own (posix, ring, direct, fault), opened at its first use. If the subfiles of all files
+ *            have a quarter of the process's descriptors, the file that has most of them closes one, but not its first,
+ *            which carries the locks. A read behind the end of a subfile is a hole if the logical file continues; to
+ *            find its end, the subfile that had the last byte at the previous check is checked first. The folder of the
+ *            index has a descriptor, so that after its renaming subfiles can still be opened.
+ * Guarantee. A subfile that is not accessed is not opened, but for the first. One access in a unit is one call.
  */
 #include <errno.h>
 #include <fcntl.h>

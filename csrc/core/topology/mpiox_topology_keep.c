@@ -1,15 +1,15 @@
 /*
- * mpiox_topology_keep.c - the topologies of this process, in use and kept for the next file; see mpiox_topology.h.
+ * mpiox_topology_keep.c - the topologies of this process, in use and stored for the next file; see mpiox_topology.h.
  *
- * Problem.   Making a topology takes collectives, so one is kept when its file is closed. A program that opens files on
+ * Problem.   Making a topology takes collectives, so one stays when its file is closed. A program that opens files on
  *            thousands of groups must not collect thousands of them. But rank 0 of the group chooses a topology for
  *            all, so no other rank may drop one, and the ranks of a group never meet in order to drop.
- * Algorithm. A topology without communicators is given up by its rank 0, on its own, when it has more than KEPT idle
- *            ones: those that were not used for longest go. Rank 0 writes this into their page, which the other ranks
- *            read when they next make a topology. A rank that has too many, whose rank 0 is another rank, requests
- *            their end in the same way. If none can be given up yet, a new one lives for one file only; so does one
- *            with communicators when there are KEPT of these, because their end is collective in MPI.
- * Guarantee. At most MOST without communicators and KEPT with them are kept, beside those of open files.
+ * Algorithm. Rank 0 of a topology without communicators gives it up, on its own, when it has more than KEPT idle ones:
+ *            the least recently used ones go. Rank 0 writes this into their page, which the other ranks read when they
+ *            next make a topology. A rank that has too many, whose rank 0 is another rank, requests their end in the
+ *            same way. If none can be given up yet, a new one lives for one file only. So does one with communicators
+ *            when there are KEPT of these, because their end is collective in MPI.
+ * Guarantee. At most MOST without communicators and KEPT with them stay, beside those of open files.
  */
 #include <limits.h>
 #include <pthread.h>

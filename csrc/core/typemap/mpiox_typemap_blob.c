@@ -1,7 +1,7 @@
 /*
  * mpiox_typemap_blob.c - between trees, descriptions and bytes.
  *
- * Problem.    Descriptions travel to other processes. What arrives must not be able to crash or hang us.
+ * Problem.    Descriptions travel to other processes. A received one must not be able to crash or hang this process.
  * Algorithm.  A description is its own serialized form (indices, no pointers). To validate one, import it as a tree
  *             with range checks on indices and counts only, let the normalising constructors recompute and check every
  *             derived number, export the tree, and demand that the result equals the input bit by bit. One code path

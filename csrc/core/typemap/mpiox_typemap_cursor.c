@@ -1,11 +1,11 @@
 /*
  * mpiox_typemap_cursor.c - from a description to strided runs.
  *
- * Problem.    The copy loops want long runs of equal blocks; the description is a tree that is tiled without end.
- * Algorithm.  A cursor keeps the path from the tiling to a leaf (block, loop of blocks, list of blocks), one level of
+ * Problem.    The copy loops need long runs of equal blocks; the description is a tree that is tiled without end.
+ * Algorithm.  A cursor stores the path from the tiling to a leaf (block, loop of blocks, list of blocks), one level of
  *             four words each: node, index, address, tile within a list item. The innermost loop, which is the tiling
  *             itself when a tile is one block, is yielded as one run. When a leaf is used up the deepest level that has
- *             copies left steps on and the path below it is rebuilt, which is O(1) amortised.
+ *             copies left advances and the path below it is rebuilt, which is O(1) amortised.
  * Guarantees. Start-up is O(depth) plus a binary search per struct or list; no allocation; addresses wrap rather than
  *             overflow.
  */

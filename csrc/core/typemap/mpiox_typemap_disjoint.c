@@ -5,11 +5,11 @@
  * Algorithm.  A typemap is a union of boxes {o + i1*s1 + i2*s2 + ... + [0, L)}, one per path from the root to a block.
  *             Two boxes are compared in a common mixed-radix grid, whose weights are the strides of both. Every address
  *             has one expansion in digits (greedy division). A box becomes an interval per digit, and boxes with
- *             disjoint intervals for any digit are disjoint. Where a box crosses a digit's range its interval becomes
- *             the whole range and the carry widens the next digit, which can only lose proofs. Endless tilings are
- *             compared modulo the common divisor of their extents. The grid may be anchored anywhere: origins and first
- *             bytes are tried. What the grid does not decide is merged, piece by piece, if that takes few steps.
- * Guarantees. True is a proof; false says nothing. Work is bounded by a constant.
+ *             disjoint intervals for any digit are disjoint. If a box crosses a digit's range its interval becomes the
+ *             whole range and the carry widens the next digit, which can only lose proofs. Endless tilings are compared
+ *             modulo the common divisor of their extents. The grid may be anchored anywhere: origins and first bytes
+ *             are tried. Pairs that the grid does not decide are merged, piece by piece, if that takes few steps.
+ * Guarantees. True is a proof; false proves nothing. Work is bounded by a constant.
  */
 #include "mpiox_typemap_impl.h"
 

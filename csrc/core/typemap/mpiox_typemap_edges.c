@@ -1,18 +1,18 @@
 /*
- * mpiox_typemap_edges.c - a number that says, summed over all ranks, whether their pieces fill a region exactly once.
+ * mpiox_typemap_edges.c - a number whose sum over all ranks shows whether their pieces fill a region exactly once.
  *
- * Problem.    A window whose every byte is written by exactly one rank needs no map of what is covered. For regular
+ * Problem.    If exactly one rank writes every byte of a window, the window needs no map of covered bytes. For regular
  *             descriptions that is proven from their strides (mpiox_typemap_disjoint.c). Irregular lists of many ranks
- *             would have to be brought together and merged.
+ *             would have to be gathered and merged.
  * Algorithm.  Every address has a number H(address) that looks random. A part's edges are the sum of H(end) - H(start)
- *             over its pieces, modulo 2^64. Let c(x) be how many pieces hold byte x. The sum over all ranks is that
- *             of H over all places where c changes, weighted by the change. It equals H(end) - H(start) of the region
- *             when c is 1 inside and 0 outside, since then all others cancel out. Any other c leaves a sum of
- *             numbers H with weights that are not all 0, which is the same by chance only: once in 2^64 for an H
- *             that knows nothing of the pieces. (Fingerprints of multisets: Clarke, Devadas, van Dijk, Gassend, Suh,
+ *             over its pieces, modulo 2^64. Let c(x) be the number of pieces that contain byte x. The sum over all
+ *             ranks is that of H over all places where c changes, weighted by the change. It equals H(end) - H(start)
+ *             of the region when c is 1 inside and 0 outside, since then all others cancel out. Any other c leaves a
+ *             sum of numbers H with weights that are not all 0, which is the same by chance only: once in 2^64 for an H
+ *             that is independent of the pieces. (Fingerprints of multisets: Clarke, Devadas, van Dijk, Gassend, Suh,
  *             "Incremental Multiset Hash Functions and Their Application to Memory Integrity Checking", ASIACRYPT
  *             2003.)
- * Guarantees. Exact where pieces do fill the region. One pass over the pieces, a few nanoseconds each; no memory.
+ * Guarantees. Exact if the pieces do fill the region. One pass over the pieces, a few nanoseconds each; no memory.
  */
 #include "mpiox_typemap_edges.h"
 

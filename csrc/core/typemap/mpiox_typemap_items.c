@@ -2,13 +2,13 @@
  * mpiox_typemap_items.c - long lists of contiguous items, in one pass and one piece of memory.
  *
  * Problem.    A climate model flushes hundreds of variables as one indexed type of a million pieces, a new type each
- *             time. Passing it from array to array takes longer than moving its data: new memory costs more than what
- *             is computed in it.
+ *             time. Passing it from array to array takes longer than moving its data: new memory costs more than the
+ *             computation.
  * Algorithm.  The caller writes displacements and lengths into the memory that the description will occupy, where MPI
- *             can write them itself. Displacements are where they stay. Lengths (of half the size) are at the end of
- *             the place for prefix sums, which grow over them from the front. One pass drops empty items, merges items
- *             that continue the one before, sums up, and finds bounds, order and granule. Lists that turn out to be one
- *             block, or evenly spaced, become that.
+ *             can write them itself. Displacements are at their final place. Lengths (of half the size) are at the end
+ *             of the place for prefix sums, which grow over them from the front. One pass drops empty items, merges
+ *             items that continue the one before, sums up, and finds bounds, order and granule. Lists that turn out to
+ *             be one block, or evenly spaced, become that.
  * Guarantees. The result is bit by bit that of the general constructors (mpiox_typemap_tree.c), by which descriptions
  *             from elsewhere are checked. Every sum is checked.
  */

@@ -1,8 +1,8 @@
 /*
- * mpiox_typemap_order.h - in which order the pieces of one element lie, as MPI asks of etypes and file types.
+ * mpiox_typemap_order.h - the order of the pieces of one element, as MPI requires it of etypes and file types.
  *
- * MPI-4.1, section 14.3 (File Views): their displacements are not negative and do not descend; where the file is open
- * for writing they must not overlap either. Local; no MPI.
+ * MPI-4.1, section 14.3 (File Views): their displacements are not negative and do not descend; if the file is open for
+ * writing they must not overlap either. Local; no MPI.
  */
 #ifndef MPIOX_TYPEMAP_ORDER_H
 #define MPIOX_TYPEMAP_ORDER_H

@@ -1,5 +1,5 @@
 /*
- * mpiox_typemap_query.c - what a description is, and seeking in both directions.
+ * mpiox_typemap_query.c - facts of a description, and seeking in both directions.
  *
  * Seeking walks one path from the root: O(depth), plus a binary search per struct or list of unequal items. Position ->
  * offset divides by sizes; offset -> position divides by strides, which is meaningful for monotonic descriptions only

@@ -1,9 +1,9 @@
 /*
  * mpiox_typemap_runs.c - see mpiox_typemap_runs.h.
  *
- * Repetitions are found as the pieces come. Two in a row that were there before, by a small hash table, begin one. It
- * goes on as long as the pieces are those that came so many before, as in LZ77. While it does, a piece costs one
- * comparison. Writing finds the same ones as measuring did.
+ * Repetitions are found as the pieces arrive. A small hash table finds earlier pieces. If two pieces in a row equal two
+ * earlier ones, a repetition begins. It continues as long as each piece equals the one at the same distance before it,
+ * as in LZ77; each piece then costs one comparison. Writing finds the same repetitions as measuring.
  * Source: Ziv and Lempel, "A universal algorithm for sequential data compression", 1977.
  */
 #include "mpiox_typemap_runs.h"

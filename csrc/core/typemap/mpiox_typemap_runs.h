@@ -1,14 +1,15 @@
 /*
- * mpiox_typemap_runs.h - the pieces of a part of a view as bytes: what travels instead of a view that is too large to
+ * mpiox_typemap_runs.h - the pieces of a part of a view as bytes: they travel in place of a view that is too large to
  * be known on every node (irregular lists).
  *
- * Form. Strided runs, ascending. Of each a number of 7-bit groups, low ones first (LEB128): gap << 2 | 2 if it is as
- *       long as the one before | 1 if there are several. Then its length, unless it is as long; count and stride, if
- *       there are several. All in units of a granule that divides every offset and length; the gap counts from the end
- *       of the run before, for the first one from the first byte of the part. 1 byte for a piece of an unordered mesh
- *       whose pieces are equal. A count of 1 says that pieces are repeated, as those of a grid are for each level and
- *       variable: how many pieces back they begin, and how many there are, which may be more. A run of several is not
- *       repeated, nor what is before it.
+ * Form. Strided runs, ascending. Each run is a number of 7-bit groups, low ones first (LEB128): gap << 2 | 2 if it is
+ *       as long as the one before | 1 if it has several pieces. Then its length, unless it is as long; count and
+ *       stride, if it has several pieces. All numbers are in units of a granule that divides every offset and length.
+ *       The gap counts from the end of the run before; that of the first run from the first byte of the part. A piece
+ *       of an unordered mesh whose pieces are equal needs 1 byte.
+ *       A count of 1 marks a repetition of earlier pieces, as those of a grid are repeated for each level and variable:
+ *       how many pieces back it begins, and its number of pieces, which may be larger. A repetition never includes a
+ *       run of several pieces, nor reaches back beyond one.
  * Local, no allocation.
  */
 #ifndef MPIOX_TYPEMAP_RUNS_H

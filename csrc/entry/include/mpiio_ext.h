@@ -143,13 +143,13 @@ const char *mpiio_ext_hint_description(int index);
 int mpiio_ext_hint_check(const char *name, const char *value, char *message, int64_t message_bytes);
 /* The value of one of our hints in its standard form ("64k" -> "65536") into text. MPIOX_E_ARG if not allowed. */
 int mpiio_ext_hint_canonical(const char *name, const char *value, char *text, int64_t text_bytes);
-/* What would be in force for a file of that name (NULL: of any name) opened now without MPI_Info. Values and sources
- * ("default", "/etc/romio-hints", "openmpi-mca-params.conf", "site file", "Open MPI parameter", "ROMIO_HINTS",
+/* The hints that would be in force for a file of that name (NULL: of any name) opened now without MPI_Info. Values and
+ * sources ("default", "/etc/romio-hints", "openmpi-mca-params.conf", "site file", "Open MPI parameter", "ROMIO_HINTS",
  * "MPI_Info", "MPICH_MPIIO_HINTS", "MPIOX_HINTS_FILE", "MPIOX_HINTS"; weakest first) by hint index; problems found in
  * files and variables, one a line. NULL when memory is exhausted; free with mpiio_ext_hints_free() (NULL-safe). */
 typedef struct mpiio_ext_hints mpiio_ext_hints;
 mpiio_ext_hints *mpiio_ext_hints_resolve(const char *path);
-/* What is in force for an open file, given the address of its MPI_File; NULL when the file is not known. */
+/* The hints in force for an open file, given the address of its MPI_File; NULL when the file is not known. */
 mpiio_ext_hints *mpiio_ext_hints_of(const void *file);
 const char *mpiio_ext_hints_value(const mpiio_ext_hints *hints, int index);
 const char *mpiio_ext_hints_source(const mpiio_ext_hints *hints, int index);
@@ -248,8 +248,8 @@ int mpiio_ext_group_split(const void *comm, int delegates, void *mine);
 
 /* ---- typemaps ---- */
 
-/* What a datatype, tiled without end at its extent, means in bytes: immutable, reference counted, free of MPI once
- * made. The data bytes in type-map order form the stream, numbered by positions from 0 on
+/* The bytes of a datatype that is tiled without end at its extent: immutable, reference counted, free of MPI once made.
+ * The data bytes in type-map order form the stream, numbered by positions from 0 on
  * (csrc/core/typemap/mpiox_typemap.h). */
 typedef struct mpiio_ext_typemap mpiio_ext_typemap;
 

@@ -4,11 +4,11 @@
  *
  * Problem.    Programs of one MPI ABI load libraries of many names (libmpi.so.12, libmpich.so.12, libmpi_gnu.so.12), in
  *             which some functions are missing. mpi4py opens its library out of the linker's sight (RTLD_LOCAL). Tools
- *             of this package use the library where there is no MPI at all. A library that is linked to one of them can
- *             serve only that one.
+ *             of this package use the library without any MPI. A library that is linked to one MPI library can serve
+ *             only that one.
  * Algorithm.  Every name of the MPI library in the sources is a macro that reads a table (mpiox_any_mpi_names.h,
- *             generated). An entry is looked up at its first use: where the program would find it, else in a library
- *             libmpi* that is in the process.
+ *             generated). At the first use of an entry the function is looked up like the program's calls, then in a
+ *             library libmpi* that is in the process.
  * Guarantees. No MPI library is opened while one is in the process. A function that is missing there prints one line on
  *             stderr and returns MPI_ERR_UNSUPPORTED_OPERATION; MPIOX_HAS(name) checks beforehand.
  */

@@ -39,7 +39,7 @@ enum { TRIES = 10 }; /* of opening a file that changes all the time */
 
 /* One try of a rank to open the file. */
 typedef struct try {
-    mpiox_opening opening; /* what its openers know; its arguments are rank 0's, where the file is taken over */
+    mpiox_opening opening; /* the openers' state; its arguments are rank 0's, if this library carries out accesses */
     mpiox_mpi_agreed agreed;
     MPI_File *fh;
     mpiox_handle *handle; /* NULL: not opened yet, or no memory */

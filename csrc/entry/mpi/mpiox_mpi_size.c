@@ -33,8 +33,8 @@ int mpiox_mpi_get_size(MPI_File fh, MPI_Offset *size)
     return MPI_SUCCESS;
 }
 
-/* What MPI forbids of a call that changes the size, asked before anything is done: MPI libraries find out on some ranks
- * only, while the others wait for them (OMPIO). The same on all ranks. Collective. */
+/* Check for a size that MPI forbids, before any step: MPI libraries detect it on some ranks only, while the others wait
+ * for them (OMPIO). The same on all ranks. Collective. */
 static bool refused(const mpiox_handle *handle, MPI_Offset size, const char *call, int *result)
 {
     char what[sizeof((mpiox_error *)NULL)->what];

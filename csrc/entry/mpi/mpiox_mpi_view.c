@@ -99,7 +99,7 @@ static bool reaches_back(const mpiox_typemap *filetype)
     return mpiox_typemap_size(filetype) > 0 && mpiox_typemap_true_lb(filetype) < 0;
 }
 
-/* What MPI asks of a view, and what we need of one. False: it is wrong, or the MPI library's. */
+/* Check MPI's conditions of a view, and this library's. False: it is wrong, or the MPI library's. */
 static bool examine(const mpiox_handle *handle, MPI_Offset disp, MPI_Datatype etype, MPI_Datatype filetype, bool native,
                     new_view *out)
 {

@@ -51,7 +51,7 @@ typedef struct mpiox_past_mpi {
     int (*beginning)(const char *filename);
 } mpiox_past_mpi;
 
-/* What libmpiio_ext_posix.so has for it: keep the table. True: calls of the program come by. */
+/* A table for libmpiio_ext_posix.so, which stores it. True: calls of the program pass through that library. */
 typedef bool mpiox_past_mpi_hook(const mpiox_past_mpi *library);
 #define MPIOX_PAST_MPI_HOOK "mpiio_ext_posix_begin"
 

@@ -18,7 +18,7 @@
 
 #include "mpiox_past_mpi.h"
 
-/* What libmpiio_ext.so has handed over, or NULL. */
+/* The table of libmpiio_ext.so, or NULL. */
 extern _Atomic(const mpiox_past_mpi *) mpiox_posix_library __attribute__((visibility("hidden")));
 
 /* May a call from that address have to wait? Read from memory alone. */

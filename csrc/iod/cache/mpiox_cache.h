@@ -79,7 +79,8 @@ enum mpiox_cache_state { /* of the delegate, in header.state */
                          MPIOX_CACHE_ENDED, /* ended as it should: everything is flushed; clients go to the file */
                          /* it died; a survivor is flushing: clients wait (mpiox_cache_rescue) */
                          MPIOX_CACHE_DEAD,
-                         MPIOX_CACHE_RESCUED /* what could be rescued is in the file; clients go to the file */
+                         /* all bytes that could be rescued are in the file; clients access the file */
+                         MPIOX_CACHE_RESCUED
 };
 
 enum mpiox_frame_flags {
@@ -206,7 +207,8 @@ typedef struct mpiox_cache_counters {
     atomic_int_least64_t flush_size_log2[48]; /* write requests of [2^k, 2^(k+1)) bytes */
 } mpiox_cache_counters;
 
-/* What every access counts, apart from the rest and in several places: clients that write one cache line take turns. */
+/* The counters that every access raises, apart from the rest and in several places: clients that write one cache line
+ * take turns. */
 typedef struct mpiox_cache_shard {
     atomic_int_least64_t writes, reads, bytes_written, bytes_read, misses, prefetch_used;
     int64_t spare[2];
@@ -222,7 +224,7 @@ typedef struct mpiox_life { /* of a thread of the delegate */
 typedef struct mpiox_waiter { /* a client that has waited for more than a second: mpiox_cache_waiting.h */
     _Atomic int64_t pid;      /* 0: none; -1: being filled in */
     _Atomic int32_t rank;     /* of the program, -1: not known (a connection of another node) */
-    _Atomic int32_t op, file; /* what for: enum mpiox_op, or below 0; file -1: none */
+    _Atomic int32_t op, file; /* the request or event: enum mpiox_op, or below 0; file -1: none */
     _Atomic int64_t page;     /* -1: none */
     _Atomic int64_t since_us; /* microseconds of CLOCK_REALTIME */
 } mpiox_waiter;
@@ -337,7 +339,7 @@ int64_t mpiox_cache_rescue(const mpiox_cache *cache);
  * all_are_gone: the processes of the job's other nodes, too, so that copies of their pages are written. If the caches
  * of the family show a later foreign write, the file is not written, unless `force`: its error is MPIOX_CACHE_CHANGED.
  */
-#define MPIOX_CACHE_RESCUE "rescue: " /* what errors of a survivor begin with */
+#define MPIOX_CACHE_RESCUE "rescue: " /* the first word of a survivor's errors */
 #define MPIOX_CACHE_CHANGED MPIOX_CACHE_RESCUE "written since by others"
 struct mpiox_cache_family;
 int64_t mpiox_cache_recover(const mpiox_cache *cache, bool all_are_gone, bool force,

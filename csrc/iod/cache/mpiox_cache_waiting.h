@@ -18,7 +18,7 @@ enum { /* waits that are not for the answer to a request (enum mpiox_op, above 0
        MPIOX_WAITS_FOR_SLOT = -1,
        MPIOX_WAITS_FOR_FRAME = -2,  /* a page on which the delegate works */
        MPIOX_WAITS_FOR_NAME = -3,   /* that of a file that was closed */
-       MPIOX_WAITS_FOR_EARLIER = -4 /* what an earlier job has left */
+       MPIOX_WAITS_FOR_EARLIER = -4 /* the leftovers of an earlier job */
 };
 
 typedef struct mpiox_cache_wait { /* start from {0} */

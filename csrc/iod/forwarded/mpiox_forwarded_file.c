@@ -334,7 +334,7 @@ void mpiox_forwarded_mark_failed(mpiox_forwarded *forwarded, int32_t owner)
     if (!atomic_exchange(&forwarded->lost[owner], true)) {
         const bool restored = mpiox_replica_restore(forwarded, owner);
 
-        if (restored && delegate->local) /* what could not be rescued is there, too */
+        if (restored && delegate->local) /* bytes that could not be rescued are there, too */
             mpiox_cache_mend_errors(&delegate->cache, forwarded->index[owner], 0, INT64_MAX);
         if (!restored && delegate->lost && forwarded->file->hints.delegate_ack != MPIOX_ACK_DISK)
             atomic_store(&forwarded->traces[owner].lost, true);

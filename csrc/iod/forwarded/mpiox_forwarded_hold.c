@@ -28,7 +28,7 @@
 #include "mpiox_service_patience.h"
 #include "mpiox_storage_staging.h"
 
-/* What one delegate has of the file. */
+/* The state of the file at one delegate. */
 typedef struct hold_part {
     int32_t index;    /* of the record; -1: it has none */
     int32_t op, file; /* of the call on the file that is under way: */
@@ -248,7 +248,7 @@ static int ask_until(mpiox_forwarded_hold *hold, const char *path, int how, doub
     return result;
 }
 
-/* What delegate i has copies of, of what another one, which is dead, had of the file. False: it cannot be written. */
+/* Have delegate i write its copies of a dead delegate's bytes of the file. False: they cannot be written. */
 static bool restore_at(const mpiox_service *service, int32_t i, int32_t dead, const char *path)
 {
     mpiox_service_wait wait = {.delegate = NULL};

@@ -169,7 +169,7 @@ int mpiox_forwarded_refresh(mpiox_forwarded *forwarded, mpiox_error *error);
 
 /* ---- mpiox_forwarded_errors.c ------------------------------------------------------------------------------------ */
 
-/* What went wrong at this rank's share of the delegates in one flush barrier; start from {.path = of the file}. */
+/* The errors of this rank's share of the delegates in one flush barrier; start from {.path = of the file}. */
 typedef struct mpiox_forwarded_late {
     const char *path;
     int64_t count;       /* ranges that could not be written */

@@ -68,7 +68,7 @@ typedef struct mpiox_link_record { /* an access, or a part of one */
     int64_t bytes; /* those that belong to the delegate; in a write they follow */
 } mpiox_link_record;
 
-typedef struct mpiox_link_call_body { /* what of a mpiox_slot travels */
+typedef struct mpiox_link_call_body { /* the fields of a mpiox_slot that travel */
     int32_t op, file, result, text_bytes;
     int64_t page, arg[4], ahead[MPIOX_OP_AHEAD];
     mpiox_error error;

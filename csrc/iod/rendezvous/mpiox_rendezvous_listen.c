@@ -223,7 +223,7 @@ bool mpiox_rendezvous_next(mpiox_rendezvous *a, mpiox_rendezvous_peer *out)
         if (events[i].data.fd == LISTENER)
             knocks = true;
         else if (a->peers[events[i].data.fd].fd >= 0 && receive(a, &a->peers[events[i].data.fd], out))
-            return true; /* what else there is stays in the set */
+            return true; /* other events stay in the set */
     }
     if (knocks)
         accept_some(a);

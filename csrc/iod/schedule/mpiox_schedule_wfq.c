@@ -6,8 +6,8 @@
  * Algorithm.  Self-clocked fair queueing: a request gets the virtual time at which it would be finished. That is length
  *             / weight behind the time of its flow's last request, or behind that of the last chosen request, if the
  *             flow had no waiting one. The flow whose oldest request has the least time is next. Its request is merged
- *             with others of its flow up to the quantum; these do not advance the clock, by which a flow with waiting
- *             requests would lose.
+ *             with others of its flow up to the quantum. These others do not advance the clock: otherwise flows with
+ *             waiting requests would lose.
  * Guarantees. For two flows that always have waiting requests, the bytes served, each divided by the flow's weight,
  *             differ in any interval by no more than the sum of one largest batch of each, divided likewise. So a
  *             request waits at most for the requests before it in its own flow and, for each other flow, as many bytes

@@ -236,7 +236,7 @@ static uint32_t free_frame(mpiox_server *server)
     return server->lists[MPIOX_FREE].last;
 }
 
-/* What may be written so that frames are in reserve. */
+/* The kinds of pages that may be written so that frames are in reserve. */
 static int ahead_of_need(const mpiox_server *server)
 {
     return server->patience > 0 ? WRITE_COMPLETE : WRITE_ANY;

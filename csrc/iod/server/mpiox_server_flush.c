@@ -36,7 +36,7 @@ static void count_request(mpiox_server *server, int64_t bytes)
     MPIOX_COUNT(server, flush_size_log2[63 - __builtin_clzll((unsigned long long)bytes)], 1);
 }
 
-/* What storage makes of the list: pieces that follow each other are one request. */
+/* The calls that storage makes of the list: pieces that follow each other are one request. */
 static void count_requests(mpiox_server *server, const mpiox_storage *storage, const mpiox_storage_piece *pieces,
                            int64_t count)
 {

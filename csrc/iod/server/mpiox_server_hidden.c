@@ -16,7 +16,7 @@ const char *mpiox_server_place(const mpiox_server *server, int32_t file, char ro
                : path;
 }
 
-/* The container is incomplete from now on; the state that its close writes tells when it is complete. */
+/* The container is incomplete from now on; the state that its close writes shows when it is complete. */
 static bool begin(mpiox_server *server, int32_t number)
 {
     mpiox_storage *storage = server->files[number].storage;

@@ -18,7 +18,7 @@ void mpiox_server_serve_waiting(mpiox_server *server, uint32_t frame);
 void mpiox_server_fail_waiting(mpiox_server *server, uint32_t frame, const mpiox_error *error);
 /* Frames may have become free or clean: serve the requests that wait for one, in their order. */
 void mpiox_server_serve_parked(mpiox_server *server);
-/* Who owns the page? MPIOX_FRAME_HIT: this delegate; MPIOX_FRAME_MOVED: another; MPIOX_FRAME_MISS: it is moving. */
+/* The owner of the page: MPIOX_FRAME_HIT: this delegate; MPIOX_FRAME_MOVED: another; MPIOX_FRAME_MISS: it is moving. */
 int mpiox_server_look_at_owner(const mpiox_server *server, int32_t file, int64_t page);
 
 #endif

@@ -152,8 +152,8 @@ static int create_segment(mpiox_server *server, mpiox_error *refused, mpiox_erro
     return code == MPIOX_OK ? code : mpiox_error_set(error, code, 0, -1, geometry->cap_bytes, "formatting a cache");
 }
 
-/* What takes the times of the schedule to the time of day, which delegates on different nodes share as far as their
- * clocks are kept together; it is not followed when it is set, so that time does not go back. */
+/* The difference from the schedule's times to the time of day, which delegates on different nodes share as far as their
+ * clocks agree. It is computed once, so that setting the clock does not move times back. */
 static int64_t clock_offset(void)
 {
     const int64_t offset = mpiox_wall_ns() - (int64_t)(mpiox_now() * 1e9);

@@ -63,7 +63,7 @@ typedef struct mpiox_requests { /* slots, first in first out, singly linked by n
     int32_t count;
 } mpiox_requests;
 
-typedef struct mpiox_frame_info { /* what only the delegate knows about a frame */
+typedef struct mpiox_frame_info { /* the delegate's own state of a frame */
     struct {
         uint32_t previous, next;
     } links[MPIOX_LINKS];
@@ -150,7 +150,7 @@ typedef struct mpiox_flush_barrier {
     int64_t first, end; /* pages */
     int64_t cut;        /* discard from this byte on; -1: no discarding */
     bool stable, drop, closing;
-    bool keeps;                                /* what cannot be written stays dirty, and fails the barrier */
+    bool keeps;                                /* bytes that cannot be written stay dirty, and fail the barrier */
     int64_t pending;                           /* frames */
     mpiox_slot *slot;                          /* to be answered, or NULL */
     mpiox_futex *done;                         /* to be set, or NULL */
@@ -241,7 +241,7 @@ typedef struct mpiox_io {
     uint8_t outcome[MPIOX_RUN_FRAMES];
     mpiox_storage_piece pieces[MPIOX_RUN_FRAMES];
     int64_t names; /* of a file that was closed, before it was written; -1: not known */
-    bool behind;   /* what fails stays dirty, and its error is: */
+    bool behind;   /* pages that cannot be written stay dirty, and their error is: */
     int failed;    /* the errno, 0: none; of a piece that was at: */
     int64_t failed_at;
     mpiox_error error; /* of neighbouring failed pieces, not added to the file yet */

@@ -156,7 +156,7 @@ static void report_folders(const mpiox_service_plan *plan, const mpiox_announcem
     fprintf(stderr, " is in memory, %lld bytes\n", (long long)announced[first].cap_bytes);
 }
 
-/* What try_mode() and the split have in common: the service as it is now, or why there is none. */
+/* The common end of try_mode() and the split: the service as it is now, or why there is none. */
 static void conclude(const mpiox_service_plan *plan, mpiox_service_mode mode, const mpiox_announcement *announced,
                      const mpiox_error *error)
 {
@@ -210,7 +210,7 @@ static int try_mode(const mpiox_service_plan *plan, const mpiox_hints *hints, mp
 
 /* ---- all modes --------------------------------------------------------------------------------------------------- */
 
-typedef struct opening_word { /* what rank 0 sends the others */
+typedef struct opening_word { /* rank 0's message to the others */
     mpiox_topology_choice choice;
     char id[64];
 } opening_word;

@@ -36,7 +36,7 @@ const char *mpiox_service_spawn_refusal(void)
 
 /* ---- hosts ------------------------------------------------------------------------------------------------------- */
 
-/* What rank 0 knows of the job's hosts. */
+/* Rank 0's facts of the job's hosts. */
 typedef struct host_table {
     char (*name)[HOST_BYTES];               /* [ranks] by gethostname() */
     char (*alias)[HOST_BYTES];              /* [ranks] by the launcher */
@@ -414,7 +414,7 @@ void mpiox_service_spawn_release(mpiox_service_spawned *spawned, bool go)
 
 /* ---- a spawned process ------------------------------------------------------------------------------------------- */
 
-/* What rank 0 has sent with the spawn, or after it. */
+/* Rank 0's message, sent with the spawn or after it. */
 static void receive_text(MPI_Comm parent, char *text)
 {
     const char *place = getenv(MPIOX_SERVICE_CALL_VARIABLE);

@@ -30,9 +30,9 @@
 #include "mpiox_storage_folder.h"
 #include "mpiox_storage_staging.h"
 
-/* What rank 0 has of an opening. */
+/* Rank 0's state of an opening. */
 typedef struct staged {
-    mpiox_forwarded_hold *hold; /* what delegates have of the file, or NULL */
+    mpiox_forwarded_hold *hold; /* the delegates' hold of the file, or NULL */
     double patience;            /* seconds that it waits while the file system refuses its bytes */
     int guard;  /* > 0: a descriptor whose lock shows that the file is being created, until the delegates lock it */
     int folder; /* > 0: of the folder in which it was made */
@@ -447,7 +447,7 @@ static int end(mpiox_opening *o, staged *s, bool opened, mpiox_error *error)
     const bool made = decision->hidden && decision->made;
 
     mpiox_error_clear(error);
-    if (s != NULL && decision->unnamed != 0 && opened) /* else the MPI library says why */
+    if (s != NULL && decision->unnamed != 0 && opened) /* else the MPI library reports why */
         report_unnamed(o->name, decision->unnamed);
     if (s != NULL && s->hold != NULL && opened && !o->through)
         flush(s->hold, s->patience, error);

@@ -67,8 +67,8 @@ static void take(const interval *file, double from, double *exclusive, double *s
     state[file->row] = MPIOX_CRITICAL_PATH_CRITICAL;
 }
 
-/* The sweep over sorted intervals. Every interval is looked at once: those that have started are represented by the one
- * of them that ends last. */
+/* The sweep over sorted intervals. It visits every interval once: of those that have started only the one that ends
+ * last matters. */
 static void sweep(const interval *all, int64_t n, double *exclusive, double *since, int8_t *state)
 {
     int64_t next = 0;

@@ -1,17 +1,16 @@
 /*
- * mpiox_critical_path.h - which files of a job are critical, and for how long each of them is by itself what the job
- * waits for.
+ * mpiox_critical_path.h - the critical files of a job, and the exclusive time of each: the time in which the job waits
+ * for that file alone.
  *
  * Problem.   A job accesses many files at overlapping times, with pauses between. Its critical path is the time in
  *            which at least one file is accessed. Its critical files are the smallest set of files whose times cover
- *            the critical path. The exclusive time of a critical file is the part of the path that is laid to its
- *            account.
+ *            the critical path. The exclusive time of a critical file is its share of the path.
  * Algorithm. IOMiner's sweep line. A path begins with the file that starts first. When the current file ends, the line
  *            continues with that file, among those that have started (at that very time included), which ends last. If
  *            none of them ends later, the path has ended, and the next one begins with the next start. Ties: of files
- *            that end at the same time the one that started first, then the one that stands first in the input; of
- *            files that start a path at the same time the one that ends last. The paper's heap leaves the choice open;
- *            the farthest end makes the set minimal, as for every cover of a line by intervals.
+ *            that end at the same time the one that started first, then the first in the input; of files that start a
+ *            path at the same time the one that ends last. The paper's heap leaves the choice open; the farthest end
+ *            makes the set minimal, as for every cover of a line by intervals.
  * Guarantee. The same input gives the same answer on every machine, and in every order of the input if no two intervals
  *            of a group are equal. O(n log m) for n intervals in groups of m; O(n) where groups are sorted by start.
  * Source.    Wang et al., "IOMiner", Section II-D, Figure 3, Algorithm 2.

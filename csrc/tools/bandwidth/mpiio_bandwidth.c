@@ -73,7 +73,7 @@ typedef struct pattern {
 static int rank, size;
 static wire network;
 
-/* What one rank finds: ends the whole job. MPICH's mpiexec kills its proxies at once and may lose what they have
+/* An error of one rank ends the whole job. MPICH's mpiexec kills its proxies at once and may lose output that they have
  * not passed on yet, so they get a moment. */
 static _Noreturn void fail(const char *what)
 {
@@ -106,7 +106,8 @@ static void check(int code, const char *what)
 
 /* ---- patterns ---------------------------------------------------------------------------------------------------- */
 
-/* Among how many the blocks are dealt, in turn or at random; with gaps, to one more, whose blocks nobody takes. */
+/* The number of ranks to which the blocks are dealt, in turn or at random; with gaps one more, whose blocks no rank
+ * accesses. */
 static int turns(const options *o)
 {
     return size + (strcmp(o->pattern, "gaps") == 0 || strcmp(o->pattern, "random_gaps") == 0);
@@ -277,9 +278,9 @@ static double now(void)
     return (double)time.tv_sec + 1e-9 * (double)time.tv_nsec;
 }
 
-/* Seconds from the first rank's begin to the last rank's end. With more ranks than processors some begin when
- * others have ended, and no rank's own time would say how long it took. On hosts without a common clock: the slowest
- * rank's own time, which is too short for whoever does not wait for the others. */
+/* Seconds from the first rank's begin to the last rank's end. With more ranks than processors some begin when others
+ * have ended, so that no rank's own time is the duration. On hosts without a common clock: the slowest rank's own time,
+ * which is too short if ranks do not wait for each other. */
 static double span(double begun)
 {
     const double ended = now();
@@ -446,7 +447,7 @@ static times access_mpi(const options *o, pattern *p, unsigned char *buffer, boo
     calls c = {.o = o, .p = p, .buffer = buffer, .write = write};
     const bool flush = climate_is(o->pattern);
     times took;
-    if (flush) { /* every flush has a type of its own, which nobody has seen before */
+    if (flush) { /* every flush has a type of its own, which no library has seen before */
         free_types(p);
         make_pattern(o, p);
     }
@@ -552,7 +553,7 @@ static void repeat(const options *o, pattern *p, unsigned char *buffer, int repe
     memory m;
     if (rank == 0)
         unlink(o->file);
-    MPI_Barrier(MPI_COMM_WORLD); /* nobody opens the old file */
+    MPI_Barrier(MPI_COMM_WORLD); /* no rank opens the old file */
     each_piece(o, p, fill_piece, buffer);
     if (!memory_begin(&m, o->memory, rank))
         fail("cannot start a thread");

@@ -1,6 +1,6 @@
 /*
- * mpiio_bandwidth_climate.c - what a climate model flushes at once: hundreds of 2-D and 3-D variables on an irregular
- * grid.
+ * mpiio_bandwidth_climate.c - the data that a climate model flushes at once: hundreds of 2-D and 3-D variables on an
+ * irregular grid.
  *
  * The numbers are those of the E3SM I/O benchmark (github.com/Parallel-NetCDF/E3SM-IO, docs/variables.md): partitioned
  * variables per decomposition map, levels, and types. Vertical levels are the slowest dimension of its cases F

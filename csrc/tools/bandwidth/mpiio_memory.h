@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 /* Resident memory of this process by kind. RESIDENT is the kernel's high-water mark, which is exact; the peaks of the
- * others are the largest values seen by a thread that looks at them often, and only where there is one. */
+ * others are the largest values that a thread reads at short intervals, and only if there is such a thread. */
 enum { RESIDENT, PRIVATE, SHARED, FILES, KINDS };
 
 static const char *const status_lines[KINDS] = {"VmHWM:", "RssAnon:", "RssShmem:", "RssFile:"};
@@ -98,7 +98,7 @@ static void memory_end(memory *m, int64_t growth[KINDS])
     }
 }
 
-/* What may be allocated from now on; false: it cannot be limited. */
+/* Limit later allocations; false: they cannot be limited. */
 static bool limit_memory(int64_t bytes)
 {
     int64_t now;

@@ -1,10 +1,11 @@
 /*
- * mpiio_wire.h - of mpiio_bandwidth.c: what the hosts send over the network, and what they must.
+ * mpiio_wire.h - of mpiio_bandwidth.c: the bytes that the hosts send over the network, and the bytes that have to cross
+ * it.
  *
- * Sent.      The kernel's counters of the network devices, of the process's own network namespace, but for the loopback
- *            device. Headers and acknowledgements are in them. One rank of each host asks.
- * Must.      In two-phase I/O a byte crosses when its rank and the aggregator that owns it lie on different hosts. Two
- *            placements of the owners are computed from the pieces that all ranks access:
+ * Sent. The kernel's counters of the network devices, of the process's own network namespace, without the loopback
+ *       device. They include headers and acknowledgements. One rank of each host reads them.
+ * Must. In two-phase I/O a byte crosses when its rank and the aggregator that owns it lie on different hosts. Two
+ *       placements of the owners are computed from the pieces that all ranks access:
  *              even    the region in equal contiguous parts, one for each host: file domains of most MPI libraries
  *              least   each unit of 1 MiB of the file with the host that has most of its bytes: no placement of whole
  *                      collective buffers (of the default size) sends less
@@ -30,7 +31,7 @@ typedef struct wire {
     MPI_Comm comm;   /* they */
 } wire;
 
-/* What tells one clock from another: the start of the kernel, and the namespace that shifts its clocks. */
+/* The identity of a clock: the start of the kernel, and the namespace that shifts its clocks. */
 static void wire_clock_name(char name[WIRE_CLOCK_NAME])
 {
     FILE *boot = fopen("/proc/sys/kernel/random/boot_id", "r");
@@ -42,7 +43,7 @@ static void wire_clock_name(char name[WIRE_CLOCK_NAME])
         fclose(boot);
 }
 
-/* Collective. Where nothing tells the clock, only ranks of one host share it. */
+/* Collective. If the clock has no identity, only ranks of one host share it. */
 static bool wire_find_clock(const wire *w)
 {
     char mine[WIRE_CLOCK_NAME], first[WIRE_CLOCK_NAME];

@@ -1,25 +1,25 @@
 /*
  * mpiio_ext_engine.h - the generation engine: carries out the operations of one rank, with their slack times.
  *
- * Problem.   A workload path is to become real I/O, by any number of processes, in the order and at the pace of the
+ * Problem.   Any number of processes have to make real I/O from a workload path, in the order and at the pace of the
  *            path (He, Du, Narasimhamurthy, "PIONEER", section V-E).
  * Algorithm. Python has made a plan of the path for this rank: names, offsets and communicators are its own already.
- *            One pass: sleep for the slack time, make the call, note when it was made, how long it took and what it
- *            returned. A sleep ends late, by 50 us of the kernel's timer slack and by the way back onto a core. The
- *            first is switched off for the calling thread. The second is measured before the first call, and every
- *            sleep ends that much earlier. What is left is spun for, or yielded where ranks share cores. Before a rank
- *            changes what others use, all ranks meet. The calls are the public ones (MPI_File_*, open, fopen ...), so
- *            that whatever is put under a program is under this one as well: the extension, a tracer, Darshan.
- * Data.      Byte k of what is written is (place + k) modulo 251 plus 1: a file shows whether its bytes are where they
- *            belong, and two ranks that write the same place through plain views write the same.
- * Guarantee. A plan with an index that is out of its range is refused on all ranks before anything is done; its rank
- *            gets the number of the row. A rank goes through its whole plan: a call that fails is noted, and what needs
- *            its handle, or a handle of another kind, is left out. A collective whose data would be too much is made
- *            without data, since the other ranks wait for it. As many nonblocking calls are in flight as the plan has,
- *            each read with memory of its own. What is still open at the end and belongs to this rank alone is closed.
+ *            One pass: sleep for the slack time, make the call, record its start, duration and result. A sleep ends
+ *            late, by 50 us of the kernel's timer slack and by the way back onto a core. The first is switched off for
+ *            the calling thread. The second is measured before the first call, and every sleep ends that much earlier.
+ *            The rest is spun for, or yielded if ranks share cores. Before a rank changes anything that others use, all
+ *            ranks meet. The calls are the public ones (MPI_File_*, open, fopen ...), so that every library under a
+ *            program is under this one as well: the extension, a tracer, Darshan.
+ * Data.      Byte k of written data is (place + k) modulo 251 plus 1: a file shows whether its bytes are at their
+ *            places, and two ranks that write the same place through plain views write the same.
+ * Guarantee. A plan with an index that is out of its range is refused on all ranks before the first call; its rank gets
+ *            the number of the row. A rank goes through its whole plan: it records a failed call, and leaves out calls
+ *            that need its handle, or a handle of another kind. A collective with too much data is made without data,
+ *            since the other ranks wait for it. As many nonblocking calls are in flight as the plan has, each read with
+ *            memory of its own. Handles that are still open at the end and belong to this rank alone are closed.
  *
- * A library of its own, libmpiio_ext_engine.so, which Python loads after the MPI library. What stands between the
- * markers is read by cffi.
+ * A library of its own, libmpiio_ext_engine.so, which Python loads after the MPI library. cffi reads the part between
+ * the markers.
  */
 #ifndef MPIIO_EXT_ENGINE_H
 #define MPIIO_EXT_ENGINE_H
@@ -43,7 +43,7 @@ typedef struct mpiio_ext_engine_plan {
                                        that it goes to; -1: none */
     const int32_t *view;            /* of MPI_File_set_view: Fortran handle of the file type, whose etype is a byte */
     const int64_t *offset, *size;   /* bytes; offset -1: at the file pointer; of a view its displacement */
-    const int64_t *place; /* of writes: what its bytes are counted from, so that they tell where they belong */
+    const int64_t *place; /* of writes: the origin from which its bytes are counted, so that they show their place */
     const int64_t *slack; /* ns before the call */
     const int32_t *meets; /* how often all ranks meet before the call, while its slack time goes on */
     int32_t meets_after;  /* the same behind the last call */
@@ -72,8 +72,8 @@ typedef struct mpiio_ext_engine_plan {
 
 /* Operations that the engine can make: name of number `index`, NULL behind the last one. */
 const char *mpiio_ext_engine_name(int index);
-/* Carry the plan out; mpiio_ext_engine_end has to follow. Blocking, collective over `everybody`. 0; else nothing was
- * done, on no rank: -1: a rank has no memory; -2: a rank's plan is wrong, `wrong` says whether it is this one's. */
+/* Carry the plan out; mpiio_ext_engine_end has to follow. Blocking, collective over `everybody`. 0; else no rank has
+ * made a call: -1: a rank has no memory; -2: a rank's plan is wrong, this one's if `wrong` is set. */
 int mpiio_ext_engine_run(mpiio_ext_engine_plan *plan);
 /* Close what the plan has left open, and free what the run has taken. Local; calls that are no calls of the path. */
 void mpiio_ext_engine_end(mpiio_ext_engine_plan *plan);

@@ -52,8 +52,8 @@ static void sleep_until(int64_t until)
         continue;
 }
 
-/* Until `ns` have passed since `from`: asleep, but for the last plan->spun_ns. These are spun for where a core is free;
- * else whoever wants to run is let before, but for less than that takes: 0.1 us would become 10. */
+/* Wait until `ns` have passed since `from`: asleep, but for the last plan->spun_ns. These are spun for if a core is
+ * free; else the thread yields, but not for less time than a yield takes: 0.1 us would become 10. */
 static void pause_for(const mpiio_ext_engine_plan *plan, int64_t from, int64_t ns)
 {
     const int64_t until = ns < INT64_MAX - from ? from + ns : INT64_MAX;
@@ -131,7 +131,7 @@ static bool prepare(mpiox_engine *e, const mpiox_engine_operation *const *operat
     return prepare_requests(e, operations);
 }
 
-/* What nobody has closed: a file of all ranks cannot be closed by one of them, and is left to MPI_Finalize. */
+/* Close handles that the plan leaves open: one rank cannot close a file of all ranks, which is left to MPI_Finalize. */
 static void close_slot(mpiox_engine_slot *slot)
 {
     if (slot->is_open && slot->stream != NULL)
@@ -180,7 +180,7 @@ static bool has(const mpiox_engine *e, int32_t number, mpiox_engine_handle kind)
                                  : slot->stream != NULL || slot->folder != NULL || slot->fd >= 0;
 }
 
-/* What a call needs depends on how others have ended: the plan itself is right. */
+/* A call may need a handle that an earlier call did not return: the plan itself is right. */
 static bool can_be_made(const mpiox_engine *e, const mpiox_engine_operation *operation, int64_t i)
 {
     const mpiio_ext_engine_plan *plan = e->plan;
@@ -218,7 +218,7 @@ static bool is_mpiio(const mpiox_engine_operation *operation)
     return strncmp(operation->name, "MPI_", 4) == 0;
 }
 
-/* Why a call has failed: errno, or the class of MPI's error. A call that does not say why has EIO. */
+/* Why a call has failed: errno, or the class of MPI's error. A call without a reason has EIO. */
 static int32_t reason_of(const mpiox_engine_operation *operation, int64_t result)
 {
     int class = MPI_ERR_OTHER;
@@ -288,7 +288,7 @@ static void carry_out(mpiox_engine *e, const mpiox_engine_operation *const *oper
 {
     mpiio_ext_engine_plan *plan = e->plan;
     stand(plan, 0, IN_MEETING);
-    meet(plan, 1); /* ranks have taken unequal times to get here: they begin together, as the path's slack times say */
+    meet(plan, 1); /* ranks have needed unequal times until here: they begin together, as in the path's slack times */
     const int64_t begun = now();
     int64_t last = begun; /* end of the call before */
     for (int64_t i = 0; i < plan->count; i++) {
@@ -321,7 +321,7 @@ static bool is_index_or_none(int64_t number, int64_t count)
     return number == -1 || is_index(number, count);
 }
 
-/* What is wrong with row i, NULL: nothing. */
+/* The mistake in row i, NULL: none. */
 static const char *wrong_with(const mpiio_ext_engine_plan *plan, const mpiox_engine_operation *operation, int64_t i)
 {
     if (operation == NULL)
@@ -343,9 +343,10 @@ static const char *wrong_with(const mpiio_ext_engine_plan *plan, const mpiox_eng
     return plan->meets[i] < 0 ? "ranks meet a negative number of times" : NULL;
 }
 
-/* Row of the plan with something that the engine must not use: an index that is out of its range, a negative size. Of a
- * plan without one the engine reads and writes within its arrays and buffers, whatever the calls return. -1: there is
- * none; *why: what is wrong. What depends on how calls end is looked at before each (can_be_made). */
+/* The first row of the plan with a value that the engine must not use: an index that is out of its range, a negative
+ * size. With a plan without such a row the engine reads and writes within its arrays and buffers, whatever the calls
+ * return. -1: there is none; *why: the mistake. Conditions that depend on the results of calls are checked before each
+ * call (can_be_made). */
 static int64_t wrong_row(const mpiio_ext_engine_plan *plan, const mpiox_engine_operation *const *operations,
                          const char **why)
 {
@@ -358,7 +359,7 @@ static int64_t wrong_row(const mpiio_ext_engine_plan *plan, const mpiox_engine_o
     return -1;
 }
 
-/* What this rank cannot do, none does. Collective. */
+/* If one rank cannot do it, none does. Collective. */
 static int agreed(const mpiio_ext_engine_plan *plan, int own)
 {
     int all = own;
@@ -366,7 +367,7 @@ static int agreed(const mpiio_ext_engine_plan *plan, int own)
     return all;
 }
 
-/* Go through the plan as exactly as the kernel lets sleeps end: 50 us late unless it is told not to. */
+/* Go through the plan as exactly as the kernel lets sleeps end: 50 us late unless its timer slack is switched off. */
 static void carry_out_in_time(mpiox_engine *e, const mpiox_engine_operation *const *operations)
 {
     mpiio_ext_engine_plan *plan = e->plan;

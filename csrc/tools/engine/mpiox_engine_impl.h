@@ -29,7 +29,7 @@ typedef struct mpiox_engine_slot {
     bool is_open, alone; /* alone: opened by this rank for itself */
 } mpiox_engine_slot;
 
-/* What is mapped. It may last longer than its handle. */
+/* A mapping. It may last longer than its handle. */
 typedef struct mpiox_engine_mapping {
     void *at; /* NULL: nothing */
     size_t bytes;
@@ -48,15 +48,15 @@ typedef struct mpiox_engine {
     mpiox_engine_slot *slots;
     mpiox_engine_request *requests;
     mpiox_engine_mapping *mappings;
-    char *data, *sink; /* what is written, of any place, and where to what is read goes */
+    char *data, *sink; /* the data of writes, of any place, and the buffer of reads */
     int64_t room;      /* bytes of the longest call */
     bool muted;        /* the call takes part in a collective, without data */
 } mpiox_engine;
 
-/* Row i of the plan. Returns what the call returned; *failed if it says so. */
+/* Carry out row i of the plan. Returns the call's result; *failed is set if the call failed. */
 typedef int64_t mpiox_engine_call(mpiox_engine *engine, int64_t i, bool *failed);
 
-/* What a call works on. What a descriptor is wanted for works on that of a stream as well. */
+/* The object of a call. A call on a descriptor may also use that of a stream. */
 typedef enum mpiox_engine_handle { DESCRIPTOR, STREAM, FOLDER, FILE_OF_MPI } mpiox_engine_handle;
 
 typedef struct mpiox_engine_operation {
@@ -88,7 +88,7 @@ static inline const char *mpiox_engine_second_of(const mpiox_engine *engine, int
     return engine->plan->paths[engine->plan->second[i]];
 }
 
-/* What row i writes. */
+/* The data of row i's write. */
 static inline char *mpiox_engine_data_of(const mpiox_engine *engine, int64_t i)
 {
     const int64_t place = engine->plan->place[i];

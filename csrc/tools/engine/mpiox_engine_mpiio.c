@@ -1,8 +1,8 @@
 /*
  * mpiox_engine_mpiio.c - MPI-IO calls of the engine. Data is bytes; offsets count bytes of the view's data stream.
  *
- * A view has the etype MPI_BYTE, so that offsets have the path's meaning, whatever etype the program had. What is too
- * long for a count of MPI-3 moves as one element of a datatype.
+ * A view has the etype MPI_BYTE, so that offsets have the path's meaning, whatever etype the program had. Data too long
+ * for a count of MPI-3 moves as one element of a datatype.
  */
 #include <limits.h>
 
@@ -12,7 +12,7 @@ enum { CHUNK = 1 << 20 };
 
 #define CALL(name) static int64_t call_##name(mpiox_engine *e, int64_t i, bool *failed)
 
-/* What a call moves. */
+/* The data of a call. */
 typedef struct message {
     MPI_Datatype type;
     int count;
@@ -58,7 +58,7 @@ static int64_t done(int result, message moved, bool *failed)
 
 /* ---- requests ---------------------------------------------------------------------------------------------------- */
 
-/* The place of a request for row i; a call that nobody has waited for gives its place up. */
+/* The place of a request for row i; a call without a wait gives its place up. */
 static mpiox_engine_request *start_of(mpiox_engine *e, int64_t i)
 {
     mpiox_engine_request *at = &e->requests[e->plan->request[i]];
@@ -88,7 +88,7 @@ CALL(open)
     return checked(result, failed);
 }
 
-/* What nobody has waited for is, first: MPI demands it. */
+/* First wait for requests without a wait: MPI demands it. */
 CALL(close)
 {
     mpiox_engine_slot *slot = mpiox_engine_slot_of(e, i);

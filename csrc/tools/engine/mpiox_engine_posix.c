@@ -280,7 +280,7 @@ CALL(link)
     return checked(result, failed);
 }
 
-/* What follows must be able to open it, and to go into a folder: nobody looks, as that would be a call more. */
+/* Later calls must be able to open the file, and to use the folder: there is no check, which would be one more call. */
 CALL(chmod)
 {
     return perhaps(chmod(mpiox_engine_path_of(e, i), FOLDER_MODE), failed);

@@ -1,13 +1,14 @@
 /*
  * mpiox_lock_model_cache.c - data that a write has left in its client's cache and that is not on the servers yet.
  *
- * Problem. A write returns as soon as its data is in the client's cache. What is there is written behind, and only when
- * the cache has no room must a write wait for it. Lustre limits what a client has for one server (max_dirty_mb of each
- * OSC), GPFS what it has for all of them (its share of the page pool). Algorithm. For each limit a list of writes in
- * the order in which they were made: bytes up to its end, and when it was on the server. Room is there when as many of
- * the oldest ones as have to are. Space is freed in the order of writes. A write larger than the limit waits for all
- * before it, and its aggregator until it is on the server itself. Lists are circular, so that one number for each
- * client and server finds both ends. Entries are reused.
+ * Problem.   A write returns as soon as its data is in the client's cache, which is written behind. A write waits only
+ *            if the cache has no room. Lustre limits a client's cached data for each server (max_dirty_mb of each OSC).
+ *            GPFS limits a client's cached data for all servers together (its share of the page pool).
+ * Algorithm. For each limit a list of writes in the order in which they were made: bytes up to its end, and the time at
+ *            which it is on the server. There is room when enough of the oldest ones are on the server. Space is freed
+ *            in the order of writes. A write larger than the limit waits for all before it, and its aggregator until it
+ *            is on the server itself. Lists are circular, so that one number for each client and server finds both
+ *            ends. Entries are reused.
  */
 #include <stdlib.h>
 

@@ -1,15 +1,16 @@
 /*
  * mpiox_lock_model_server.c - server-managed extent locks, as Lustre's servers grant them.
  *
- * A request that no lock of its aggregator covers is enqueued at the object's server. Locks of others that overlap the
- * range it requires are called back: their holders write what they have, and cancel the whole lock. The new lock is the
- * largest range around the required one that is free of other aggregators' locks and of what the other requests of the
- * step require here: those are outstanding at the same time, waiting or in use. A range that overlaps the required one
- * does not limit it (both cannot be had), and the first request at an object without locks is granted at once: all.
- * With many owners a lock grows less: not downwards with more than 4 of them, upwards by 32 MiB with more than 32.
- * A lock that is called back is answered when all that its holder wrote under it is on the server, also what a cache
- * still had; in its own step a write counts with its transfer alone.
- * An aggregator's own locks never limit it; those that the new one reaches become one with it.
+ * A request that no lock of its aggregator covers is enqueued at the object's server. The server revokes other owners'
+ * locks that overlap the required range: these write their data, and cancel the whole lock. The new lock is the largest
+ * range around the required one that is free of other aggregators' locks and of the ranges that the step's other
+ * requests require here: those are outstanding at the same time, waiting or in use. A range that overlaps the required
+ * one does not limit it (both cannot be granted), and the first request at an object without locks gets all of it at
+ * once. With many owners a lock grows less: not downwards with more than 4 of them, upwards by 32 MiB with more than
+ * 32.
+ * A lock is returned when all data that its owner wrote under it is on the server, including cached data; in its own
+ * step a write counts with its transfer alone.
+ * An aggregator's own locks never limit it; the new lock merges with those that it reaches.
  * Source: Lustre, lustre/ldlm/ldlm_extent.c (policies "granted" and "waiting").
  */
 #include <stdlib.h>
@@ -233,7 +234,7 @@ void mpiox_lock_model_server_read(locks_state *state, int32_t server)
     }
 }
 
-/* What an aggregator has written under a lock that is still its own; it may have been called back in the step. */
+/* An aggregator's writes under a lock that it still owns; it may have been revoked in the step. */
 void mpiox_lock_model_server_stored(locks_state *state)
 {
     for (int32_t i = 0; i < state->n_touched; i++) {

@@ -17,7 +17,7 @@ typedef struct locks_request { /* one file-system request of a step */
     double stored;         /* when all its data is on the servers */
 } locks_request;
 
-typedef struct locks_piece { /* what a request accesses on one server: contiguous there */
+typedef struct locks_piece { /* a request's bytes on one server: contiguous there */
     int64_t from, to;        /* bytes of the server's object */
     int64_t request;         /* index in the step */
     int64_t next;            /* the next piece of the step on this server, or -1 */
@@ -48,8 +48,7 @@ typedef struct locks_range { /* the units that a piece needs */
     bool matched;
 } locks_range;
 
-typedef struct locks_shared { /* units that are not covered whole by one access: who was there
-(mpiox_lock_model_static.c) */
+typedef struct locks_shared { /* units that no single access covers: their aggregators (mpiox_lock_model_static.c) */
     struct locks_shared_entry *entries;
     int64_t n, capacity; /* capacity: 0 or a power of two */
 } locks_shared;

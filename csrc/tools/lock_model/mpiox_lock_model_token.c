@@ -1,13 +1,13 @@
 /*
  * mpiox_lock_model_token.c - byte-range tokens of a file, as GPFS clients negotiate them.
  *
- * A request that no token of its aggregator covers asks the token manager for the range that it requires and for the
- * one it desires, from there to the end of file. The manager names those whose tokens overlap the required range, and
- * the client asks each for a part. A holder that is at work below the requested offset gives up everything from that
- * offset on. One that is above gives up everything below the place where it is. It keeps the rest. (Where it is: the
+ * A request that no token of its aggregator covers asks the token manager for the required range and for the desired
+ * one, from there to the end of file. The manager names the owners of tokens that overlap the required range, and the
+ * client requests a part from each. An owner that works below the requested offset gives up everything from that offset
+ * on. An owner that works above it gives up everything below its own position, and keeps the rest. (Its position: the
  * start of its request in this step, or the end of its last one.) Then the client gets as much of the desired range as
- * no token of others lies in. The first gets the whole file. Only a holder that gives up what it may have written has
- * to write it first. Readers share: each asks once.
+ * no other token covers. The first gets the whole file. Only an owner that gives up a range in which it may have
+ * written has to write it first. Readers share: each asks once.
  * Source: Schmuck and Haskin, "GPFS: A Shared-Disk File System for Large Computing Clusters", FAST '02, section 3.2.
  */
 #include <stddef.h>
@@ -154,7 +154,7 @@ int mpiox_lock_model_token_step(locks_state *state)
     return MPIOX_OK;
 }
 
-/* What an aggregator has written under a token that it still has; the unit may have been given up in the step. */
+/* An aggregator's writes under a token that it still has; the unit may have been given up in the step. */
 void mpiox_lock_model_token_stored(locks_state *state)
 {
     const mpiox_lockset *set = &state->sets[0];

@@ -1,9 +1,9 @@
 /*
- * mpiox_lockset.c - the three levels: the set holds groups, a group holds blocks, a block holds locks.
+ * mpiox_lockset.c - the three levels: the set has groups, a group has blocks, a block has locks.
  *
- * No level has an empty node, so that a search never looks aside: erasing the last lock of a block frees the block, and
- * so on. A full node is cut in two halves. When the new thing goes behind all others, only that moves to a new node, so
- * that sets which grow at their end (tokens of a file that is written forwards) are packed.
+ * No level has an empty node, so that a search never has to check a neighbour: erasing the last lock of a block frees
+ * the block, and so on. A full node is cut in two halves. If the new entry goes behind all others, only that moves to a
+ * new node, so that sets which grow at their end (tokens of a file that is written forwards) are packed.
  */
 #include <stdlib.h>
 #include <string.h>

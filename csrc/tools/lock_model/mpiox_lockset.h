@@ -1,10 +1,11 @@
 /*
  * mpiox_lockset.h - the granted locks of one object (or of one file): disjoint ranges in order, found and changed fast.
  *
- * Problem: 16,384 aggregators may hold 10^7 locks, thousands of them on one object or all of them in one token space,
- * and every request searches, takes some out and puts one in. Algorithm: a tree of three fixed levels, the last of them
- * blocks of up to MPIOX_LOCKSET_BLOCK locks; a step costs three binary searches and moves at most one block.
- * Positions are lock units, half-open [start, end). Locks of a set never overlap: that is the caller's duty. No MPI.
+ * Problem.   16,384 aggregators may own 10^7 locks, thousands of them on one object or all of them in one token space,
+ *            and every request searches, removes some and inserts one.
+ * Algorithm. A tree of three fixed levels, the last of them blocks of up to MPIOX_LOCKSET_BLOCK locks; a step costs
+ *            three binary searches and moves at most one block. Positions are lock units, half-open [start, end). Locks
+ *            of a set never overlap: that is the caller's duty. No MPI.
  */
 #ifndef MPIOX_LOCKSET_H
 #define MPIOX_LOCKSET_H

@@ -1,15 +1,17 @@
 /*
- * mpiox_diff.h - which elements of two sequences correspond: the smallest set of insertions and deletions.
+ * mpiox_diff.h - the correspondence of two sequences: the smallest set of insertions and deletions.
  *
- * Problem.   The operations of the root process and of a child process are nearly the same, in the same order. What one
- *            of them does alone is to be found (He, Du, Narasimhamurthy, "PIONEER", section V-B, which uses diff), for
- *            millions of operations, in memory that grows with their number and not with that of the differences.
+ * Problem.   The operations of the root process and of a child process are nearly the same, in the same order. The
+ *            operations of one of them alone have to be found (He, Du, Narasimhamurthy, "PIONEER", section V-B, which
+ *            uses diff), for millions of operations, in memory that grows with their number and not with that of the
+ *            differences.
  * Algorithm. Elements that do not occur in the other sequence cannot correspond to anything and are put aside; so are a
- *            common beginning and end. If one of what is left is a subsequence of the other it is found by going along
- *            both once. Otherwise the middle of a shortest path is found from both ends at once, and the two halves
- *            are done in the same way. Where the middle is further than `effort` differences from both ends, the path
- *            that has come furthest by then is taken to go through it.
- * Guarantee. The same input gives the same answer. It is the smallest one if *minimal says so: always without a limit.
+ *            common beginning and end. If one of the remaining sequences is a subsequence of the other, one pass along
+ *            both finds it. Otherwise the middle of a shortest path is found from both ends at once, and the two halves
+ *            are done in the same way. If the middle is further than `effort` differences from both ends, it is taken
+ *            from the path that has come furthest by then.
+ * Guarantee. The same input gives the same answer. *minimal reports whether it is the smallest one: always without a
+ *            limit.
  * Source.    E. W. Myers, "An O(ND) difference algorithm and its variations", Algorithmica 1, 1986: section 4b.
  */
 #ifndef MPIOX_DIFF_H

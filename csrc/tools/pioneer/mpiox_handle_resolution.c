@@ -237,8 +237,8 @@ static mpiox_description *put_new(mpiox_handle_resolver *s, uint8_t space, int64
     return NULL;
 }
 
-/* What goes through the descriptor of a stream belongs to the stream: streams of C++ are opened and closed by the C
- * library and move their data themselves. */
+/* A call on the descriptor of a stream belongs to the stream: the C library opens and closes streams of C++, which move
+ * their data themselves. */
 static bool put_descriptor(mpiox_handle_resolver *s, mpiox_description *is, int64_t descriptor)
 {
     if (descriptor == MPIOX_UNKNOWN || descriptor < 0)
@@ -313,7 +313,7 @@ static bool open_pair(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t 
     return true;
 }
 
-/* The open whose handle was not told, if there is one only, has this one. */
+/* If there is only one open without a handle, it has this one. */
 static bool bind(mpiox_handle_resolver *s, int64_t handle)
 {
     mpiox_description *is = NULL;
@@ -397,7 +397,7 @@ static void use_mapping(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_
         mpiox_handles_take_out(&s->handles, at);
 }
 
-/* What the row does to its handle. */
+/* The row's effect on its handle. */
 static bool act(mpiox_handle_resolver *s, const mpiox_rows *rows, int64_t i, mpiox_named_handle *at,
                 const mpiox_extra *extra)
 {
@@ -481,7 +481,7 @@ static bool is_no_io(const mpiox_rows *rows, int64_t i, const mpiox_description 
     return is != NULL ? is->object : rows->handle[i] >= -1 && rows->handle[i] < STANDARD_STREAMS;
 }
 
-/* A descriptor that nobody has opened and that the MPI library uses: from its launcher. */
+/* A descriptor without an open that the MPI library uses: from its launcher. */
 static bool is_inherited(const mpiox_rows *rows, int64_t i, bool inside)
 {
     return inside && rows->layer[i] == MPIOX_TRACE_POSIX && rows->named[i] < 0 && rows->handle[i] >= STANDARD_STREAMS &&
@@ -535,8 +535,8 @@ static bool lies_within(const mpiox_handle_resolver *s, const mpiox_rows *rows, 
            end <= last;
 }
 
-/* What the row itself tells of its place, where nothing is known of its handle: an access has the tracer's offset, as
- * all of Darshan DXT have; a seek has where it has led to, which lseek returns; a view has a displacement instead. */
+/* The place in the row itself, if its handle is unknown: an access has the tracer's offset, as all of Darshan DXT have;
+ * a seek has its target, which lseek returns; a view has a displacement instead. */
 static int64_t place_in_row(const mpiox_rows *rows, int64_t i)
 {
     if (rows->step[i] == MPIOX_STEP_VIEW)

@@ -28,7 +28,7 @@
 
 #include "mpiox_handle_resolution_extra.h"
 
-enum mpiox_step { /* what a row does to handles */
+enum mpiox_step { /* a row's effect on handles */
                   MPIOX_STEP_NONE = 0,
                   MPIOX_STEP_OPEN, /* `result` is the handle, negative: it failed */
                   MPIOX_STEP_CLOSE,

@@ -1,5 +1,5 @@
 /*
- * mpiox_handle_resolution_handles.h - what the handles of a rank stand for: descriptors, streams, files of MPI,
+ * mpiox_handle_resolution_handles.h - the objects behind the handles of a rank: descriptors, streams, files of MPI,
  * requests.
  *
  * Algorithm. Open addressing in a table whose room is a power of two; duplicates of a handle share one description.
@@ -14,15 +14,16 @@
 /* Kinds of handles: the layers' own (enum mpiox_trace_layer), and these. */
 enum { MPIOX_SPACE_ADDRESS = 8, MPIOX_SPACE_REQUEST, MPIOX_SPACE_MAPPING };
 
-/* What a handle stands for. Duplicates share it. */
+/* The object of a handle. Duplicates share it. */
 typedef struct mpiox_description {
     int32_t file;     /* -1: not known */
     int32_t handles;  /* that stand for it */
     int64_t position; /* bytes, MPIOX_UNKNOWN */
     int64_t etype;
-    int64_t session;     /* number of its open, MPIOX_UNKNOWN: nobody has opened it */
-    int64_t bound;       /* of a file of MPI that was opened without its handle being told: the handle; of a stream its
-                            descriptor, which it closes; MPIOX_UNKNOWN */
+    int64_t session; /* number of its open, MPIOX_UNKNOWN: there was none */
+    /* of a file of MPI that was opened without a known handle: the handle; of a stream its descriptor, which it closes;
+     * MPIOX_UNKNOWN */
+    int64_t bound;
     bool appends, owned; /* owned: opened inside of MPI-IO */
     bool object;         /* no file: a pipe, a socket */
     bool unbound;        /* its handle is not known yet */

@@ -342,8 +342,8 @@ static mpiox_rawtrace_span name_of(const mpiox_rawtrace_names *files, int32_t nu
     return (mpiox_rawtrace_span){files->bytes + files->offsets[number], files->bytes + files->offsets[number + 1]};
 }
 
-/* Put the parts of a name behind `out`, without empty ones and "."; ".." takes one away where it is the first part of a
- * name behind `floor` bytes of a folder: the kernel tells folders without links, so that this is what it means. */
+/* Put the parts of a name behind `out`, without empty ones and "."; ".." removes one if it is the first part of a name
+ * behind `floor` bytes of a folder: the kernel returns folders without links, so that this is its meaning. */
 static void put_parts(mpiox_rawtrace_buffer *out, const char *p, const char *end, int64_t floor)
 {
     bool above = floor > 0;
@@ -380,8 +380,8 @@ static void join_name(mpiox_rawtrace_calls *calls, mpiox_rawtrace_span folder, c
         mpiox_rawtrace_buffer_put(out, ".", 1);
 }
 
-/* The directory that the name in calls->text is below; start NULL: not known. An empty name has only the one that is
- * told: it stands for that. */
+/* The directory of the name in calls->text; start NULL: not known. An empty name has only an explicit one, for which it
+ * stands. */
 static mpiox_rawtrace_span directory_of(const filling *f)
 {
     const bool here = !f->given && f->calls->folder > 0 && f->calls->text.used > 0;
@@ -403,7 +403,7 @@ static bool take_name(filling *f, mpiox_rawtrace_span argument, const char **beh
     return true;
 }
 
-/* What strace -y tells that a descriptor stands for: the name of a file, or else pipe:[1234], socket... */
+/* The object of a descriptor in the output of strace -y: the name of a file, or else pipe:[1234], socket... */
 static void set_target(filling *f, mpiox_rawtrace_span target)
 {
     if (*target.start != '/') {
@@ -497,7 +497,7 @@ static void set_handle(filling *f, mpiox_rawtrace_span argument)
         set_target(f, inside);
 }
 
-/* The variable that a handle is in: its address, or [ HANDLE ] where the tracer has looked. */
+/* The variable of a handle: its address, or [ HANDLE ] if the tracer has read it. */
 static void set_variable(filling *f, mpiox_rawtrace_span argument)
 {
     const char *p = argument.start, *end = argument.end;

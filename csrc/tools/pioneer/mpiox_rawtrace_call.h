@@ -1,20 +1,20 @@
 /*
- * mpiox_rawtrace_call.h - what the arguments of a call mean: from their text to the columns of a row.
+ * mpiox_rawtrace_call.h - the meaning of the arguments of a call: from their text to the columns of a row.
  *
- * Problem.   Tracers print arguments by position or by name; which is the offset depends on the function.
- * Algorithm. The reader describes functions by signatures, one word an argument ("handle,-,size,offset"); the words
- *            that are columns fill them, "-" is left out, every other word is a key of the JSON object `extra`.
- *            Functions without signature keep the text of their arguments there.
- * Guarantee. Nothing is guessed: an argument that is no number leaves its column null and is kept in `extra`.
+ * Problem.   Tracers print arguments by position or by name; which one is the offset depends on the function.
+ * Algorithm. The reader describes functions by signatures, one word an argument ("handle,-,size,offset"). Words that
+ *            are columns fill them, "-" is left out, every other word is a key of the JSON object `extra`. For
+ *            functions without signature `extra` has the text of their arguments.
+ * Guarantee. Nothing is guessed: an argument that is no number leaves its column null and is stored in `extra`.
  *
- * Names.     A relative name is joined to its directory: that of openat, else the working folder of the call's thread,
- *            which strace -y prints beside AT_FDCWD and for a new descriptor, and which chdir changes. So one file has
- *            one name, whatever call it is an argument of. Before the folder is known names stay relative.
+ * Names.     A relative name is joined to its directory: that of openat, else the working folder of the call's thread.
+ *            strace -y prints the latter beside AT_FDCWD and for a new descriptor, and chdir changes it. So one file
+ *            has one name, whatever call it is an argument of. Before the folder is known names stay relative.
  *
  * Words: file, file2 (the other name of a call with two, a key of `extra`), to_dir (the folder of that one), handle,
- * handle_address (the variable of a handle), size, offset, unit (size is a product). count (as unit, and kept),
- * datatype (as unit if the handle has it, and kept), etype (kept, with its size), iov (size is the sum of iov_len), dir
- * (of openat), "..." (all that follow). "=handle" at the end: the function returns a new handle.
+ * handle_address (the variable of a handle), size, offset, unit (size is a product). count (as unit, and stored),
+ * datatype (as unit if the handle has it, and stored), etype (stored, with its size), iov (size is the sum of iov_len),
+ * dir (of openat), "..." (all further arguments). "=handle" at the end: the function returns a new handle.
  */
 #ifndef MPIOX_RAWTRACE_CALL_H
 #define MPIOX_RAWTRACE_CALL_H
@@ -72,7 +72,7 @@ typedef struct mpiox_rawtrace_calls {
     int64_t constant_count;
     mpiox_rawtrace_buffer extra, text, joined; /* scratch */
     bool any_case;                             /* names are those of calls, whatever their case: "Fread" */
-    int32_t folder; /* working folder of the thread in hand: number of its name + 1, 0: not known; a call may tell it */
+    int32_t folder; /* working folder of the present thread: number of its name + 1, 0: not known; a call may show it */
 } mpiox_rawtrace_calls;
 
 /* An argument, or a result. */
@@ -97,8 +97,8 @@ const mpiox_rawtrace_function *mpiox_rawtrace_calls_find(mpiox_rawtrace_calls *c
 int mpiox_rawtrace_calls_fill(mpiox_rawtrace_calls *calls, const mpiox_rawtrace_function *function,
                               mpiox_rawtrace_names *files, mpiox_rawtrace_row *row, const char *p, const char *end);
 
-/* The call that a row is of has ended without an error, and its new descriptor stands for the file [p, end): its name
- * where the row's is relative or cut; it tells the working folder, too. MPIOX_E_NOMEM. */
+/* The row's call has ended without an error, and its new descriptor belongs to the file [p, end): its name if the row's
+ * is relative or cut; it shows the working folder, too. MPIOX_E_NOMEM. */
 int mpiox_rawtrace_calls_opened(mpiox_rawtrace_calls *calls, mpiox_rawtrace_names *files, mpiox_rawtrace_row *row,
                                 const char *p, const char *end);
 

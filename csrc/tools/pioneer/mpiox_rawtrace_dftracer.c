@@ -162,7 +162,7 @@ static span *member_of(event *event, span key)
     }
 }
 
-/* Read the members of args at p. Returns what is behind them, NULL: they have to be looked at as a value. */
+/* Read the members of args at p. Returns the place behind them, NULL: they have to be read as a value. */
 static const char *parse_args(const char *p, const char *end, event *event)
 {
     int more = 1;
@@ -217,7 +217,7 @@ static bool integer(span text, int64_t *value)
 
 /* ---- metadata -------------------------------------------------------------------------------------------------- */
 
-/* Number of a hash as it is written; its file is -1 until the table tells. */
+/* Number of a hash as it is written; its file is -1 until its table entry. */
 static int32_t hash_number(mpiox_rawtrace_dftracer *state, span hash)
 {
     const int32_t before = state->hashes.count;
@@ -256,7 +256,7 @@ static bool entry_of(span args, span *name, span *value)
     return more == 0 && name->start != NULL && value->start != NULL;
 }
 
-/* `tables_only`: a first look, in which the first entry of a hash counts. */
+/* `tables_only`: a first pass, in which the first entry of a hash counts. */
 static int add_file(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
                     const event *event, bool tables_only)
 {
@@ -304,7 +304,7 @@ static void set_size(mpiox_rawtrace_row *row, int64_t value)
         row->size = product;
 }
 
-/* What a member of args is; MEMBER_OTHER: a key of extra. Those from MEMBER_RESULT on are columns of numbers. */
+/* The kind of a member of args; MEMBER_OTHER: a key of extra. Those from MEMBER_RESULT on are columns of numbers. */
 enum member_kind {
     MEMBER_OTHER,
     MEMBER_NUMBER, /* a key of extra that has a number, perhaps quoted */
@@ -483,7 +483,7 @@ static int set_args(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls,
     return code != MPIOX_OK ? code : more == 0 ? MPIOX_OK : MPIOX_E_CORRUPT;
 }
 
-/* Of vectors the result alone tells how many bytes they have moved. */
+/* For vectors only the result is the number of bytes moved. */
 static void set_size_of_vector(const mpiox_rawtrace_function *function, mpiox_rawtrace_row *row)
 {
     for (int i = 0; i < function->words && row->size == MPIOX_RAWTRACE_NULL && row->result >= 0; i++) {
@@ -503,8 +503,8 @@ static int layer_of(const event *event)
                                                                                   : -1;
 }
 
-/* The layer of a call: that of its category, but a function of streams is one in whatever category it stands, and one
- * of descriptors likewise; else it would be an operation of its file that nobody knows. */
+/* The layer of a call: that of its category. But a function of streams belongs to their layer in any category, and so
+ * does one of descriptors; else it would be an unknown operation of its file. */
 static int layer_of_call(int layer, const mpiox_rawtrace_function *function)
 {
     const bool file = layer == MPIOX_LAYER_POSIX || layer == MPIOX_LAYER_STDIO;
@@ -540,7 +540,7 @@ static int call_event(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *call
                                  .file = -1,
                                  .depth = -1,
                                  .layer = layer};
-    calls->any_case = true; /* the category tells that it is a call */
+    calls->any_case = true; /* the category shows that it is a call */
     const mpiox_rawtrace_function *function = mpiox_rawtrace_calls_find(calls, &rows->operations, event->name.start,
                                                                         event->name.end - event->name.start);
 
@@ -582,8 +582,8 @@ static int phase_of(span phase)
     return is(phase, "C") || is(phase, "2") ? PHASE_COUNTER : is(phase, "A") || is(phase, "3") ? PHASE_AGGREGATED : 0;
 }
 
-/* Whether a line may be metadata: all others are no matter for the first look. By the h of "ph", which is rarer than
- * what stands around it: memchr() is several times as fast as memmem(). */
+/* May a line be metadata? The first pass skips all others. It searches for the h of "ph", which is rarer than its
+ * neighbours: memchr() is several times as fast as memmem(). */
 static bool may_be_metadata(span line)
 {
     const char *h = line.start;

@@ -36,7 +36,7 @@ typedef struct mpiox_rawtrace_dftracer {
 
 void mpiox_rawtrace_dftracer_free(mpiox_rawtrace_dftracer *state);
 
-/* One line without its end; tables_only: look at metadata alone. MPIOX_E_NOMEM. */
+/* One line without its end; tables_only: read metadata alone. MPIOX_E_NOMEM. */
 int mpiox_rawtrace_dftracer_line(mpiox_rawtrace_dftracer *state, mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows,
                                  const char *p, const char *end, bool tables_only);
 

@@ -6,15 +6,15 @@
  * Problem.   Arguments are printed by position, separated by blanks; a file stands in place of its descriptor, "0-2"
  *            (the third file of rank 0) in place of an MPI file. LEVEL counts all recorded calls around one, of HDF5
  *            and of the application too, and is 0 everywhere with RECORDER_LOG_LEVEL=0.
- * Algorithm. Times are read digit by digit: their nanoseconds are exact, where a double has 53 bits. Arguments get
- *            their meaning from the signatures of mpiox_rawtrace_call.h. A text where a handle belongs is a file in
- *            calls of POSIX and stdio; its number, and that of an MPI file, is the handle, so that positions are known.
- *            What MPI opens and what the application opens by one name are two handles. Calls come by their beginning,
- *            those inside of one behind it: the depth counts the MPI calls of the levels below. It is not known where
- *            the call around is missing, and where a call of level 0 lies in time within an MPI call of level 0.
+ * Algorithm. Times are read digit by digit: their nanoseconds are exact, where a double has 53 bits. The signatures of
+ *            mpiox_rawtrace_call.h give arguments their meaning. If a handle is a text, it is a file in calls of POSIX
+ *            and stdio; its number, and that of an MPI file, is the handle, so that positions are known. If MPI and the
+ *            application open one name, these are two handles. Calls are sorted by their beginning, inner calls behind
+ *            outer ones: the depth counts the MPI calls of the levels below. The depth is unknown if the outer call is
+ *            missing, or if a call of level 0 lies in time within an MPI call of level 0.
  * Guarantee. Every record is a row, a problem, or counted as one of another layer (HDF5, netCDF, ADIOS, the
- *            application's own). More arguments than the signature has are kept in `extra`, all of them: a name with
- *            blanks has moved the others.
+ *            application's own). If there are more arguments than the signature has, all of them are stored in `extra`:
+ *            a name with blanks has moved the others.
  */
 #ifndef MPIOX_RAWTRACE_RECORDER_H
 #define MPIOX_RAWTRACE_RECORDER_H

@@ -1,14 +1,14 @@
 /*
- * mpiox_rawtrace_rows.h - the rows that a parser makes, handed out in the order in which the calls began.
+ * mpiox_rawtrace_rows.h - the rows of a parser, handed out in the order in which the calls began.
  *
- * Problem.   A call that another thread interrupts in the text, or that has calls inside, is complete only lines later;
- *            rows are wanted by their beginning, and memory must not grow with the file.
+ * Problem.   A call that another thread interrupts in the text, or that contains calls, is complete only lines later;
+ *            readers need rows by their beginning, and memory must not grow with the file.
  * Algorithm. A ring of rows in the order of their beginnings. A row is put in when its call begins and marked when the
- *            call is complete; rows leave at the head while that is so. When MPIOX_RAWTRACE_HELD rows wait behind an
- *            incomplete one, it is set aside and follows when it is complete.
- *            A trace that has calls by their end is nearly in order: what is handed out together is sorted (insertion
- *            sort; qsort where that is too far to go).
- * Guarantee. Every row leaves once. A call of which no end is found leaves without duration and result.
+ *            call is complete; complete rows leave at the head. If MPIOX_RAWTRACE_HELD rows wait behind an incomplete
+ *            one, it is set aside and follows when it is complete.
+ *            A trace that has calls by their end is nearly in order: the rows of one batch are sorted (insertion sort;
+ *            qsort if they are far apart).
+ * Guarantee. Every row leaves once. A call without an end leaves without duration and result.
  */
 #ifndef MPIOX_RAWTRACE_ROWS_H
 #define MPIOX_RAWTRACE_ROWS_H

@@ -203,7 +203,7 @@ static const char *clock_time(const char *p, const char *end, int64_t hours, int
     return p;
 }
 
-/* What a time on a line means: the time since the origin of the trace. */
+/* Convert a line's time to the time since the origin of the trace. */
 static bool place_time(mpiox_rawtrace_text *text, int form, int64_t ns, int64_t *timestamp)
 {
     if (text->time_form == MPIOX_RAWTRACE_TIME_UNKNOWN)
@@ -283,13 +283,13 @@ static const char *parse_head(mpiox_rawtrace_text *text, const char *p, const ch
 
 /* ---- the call -------------------------------------------------------------------------------------------------- */
 
-/* What stands on a line. `bracket`: the call goes on (unfinished) or never returns. */
+/* The parts of a line. `bracket`: the call continues (unfinished) or never returns. */
 typedef struct call {
     const char *name, *arguments, *arguments_end, *tail;
     int64_t name_bytes;
     bool unfinished, no_return;
     int depth;   /* brackets that are open where it is cut */
-    bool ragged; /* where one argument ends cannot be told */
+    bool ragged; /* the end of an argument is unknown */
 } call;
 
 static bool has(const char *p, const char *end, const char *text)
@@ -486,8 +486,8 @@ static int complete(mpiox_rawtrace_calls *calls, mpiox_rawtrace_rows *rows, int6
     return calls->extra.failed ? MPIOX_E_NOMEM : code;
 }
 
-/* What a thread has made, a thread or a process, works for the MPI call that its maker is in, and begins in its folder.
- * arguments: of the call that has made it, `depth` MPI calls deep. */
+/* A new thread or process works for the MPI call that its maker is in, and begins in its folder. arguments: of the call
+ * that made it, `depth` MPI calls deep. */
 static int inherit(mpiox_rawtrace_text *text, int32_t maker, mpiox_rawtrace_span arguments, int32_t depth,
                    int64_t child)
 {

@@ -47,7 +47,7 @@ typedef struct mpiox_rawtrace_text {
     int32_t *places; /* of threads, by hashed id: number + 1 */
     int32_t thread_count, thread_capacity, place_count;
     int time_form;
-    bool has_zeros;          /* a piece that was fed has zero bytes: lines have to be looked at */
+    bool has_zeros;          /* a piece that was fed has zero bytes: check each line */
     int64_t day_ns, last_ns; /* days that have passed; time of the line before */
 } mpiox_rawtrace_text;
 

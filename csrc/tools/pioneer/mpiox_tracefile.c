@@ -72,7 +72,7 @@ static int64_t predicted_result(const mpiox_tracefile_last *last, int64_t size)
     return last->result_is_size ? size : last->result;
 }
 
-/* What the next record of this layer is predicted from. */
+/* The base of the prediction of this layer's next record. */
 static void remember(mpiox_tracefile_state *state, const mpiox_tracefile_record *record)
 {
     mpiox_tracefile_last *last = &state->last[record->layer];

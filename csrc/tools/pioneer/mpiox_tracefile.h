@@ -64,7 +64,7 @@ enum {
     MPIOX_TRACEFILE_FIRST = 8
 };
 
-/* What of a record is stated: flags in its second byte, the numbers in this order. Then: extras, if any, as their
+/* The stated parts of a record: flags in its second byte, the numbers in this order. Then: extras, if any, as their
  * number and for each its key (1 byte) and signed value. */
 enum {
     MPIOX_TRACEFILE_HAS_THREAD = 1,    /* thread, depth; else as of the record before */
@@ -144,7 +144,7 @@ typedef struct mpiox_tracefile_block {
     uint32_t magic, used; /* bytes with this head; 0: not finished */
     uint64_t checksum;    /* of the bytes behind it */
     uint64_t first;       /* records before this block */
-    int64_t time;         /* what the first start counts from, ns */
+    int64_t time;         /* the origin of the first start, ns */
 } mpiox_tracefile_block;
 
 typedef struct mpiox_tracefile_extra {

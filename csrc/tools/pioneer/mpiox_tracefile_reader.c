@@ -3,11 +3,10 @@
  *
  * Problem.   A record is written when its call ends, behind those of the calls made inside of it; rows come in the
  *            order of the starts.
- * Algorithm. A beginning takes a row, which the record fills later. A batch ends where no call is open, so that
- *            sorting within a batch is enough; one that grows too long is ended all the same. A block whose checksum is
+ * Algorithm. A beginning takes a row, which the record fills later. A batch ends where no call is open, so that sorting
+ *            within a batch is enough; a batch that grows too long is ended all the same. A block whose checksum is
  *            wrong, or that cannot be parsed, is left out; the next one has the number of its records.
- *            Calls in which a process has ended are rows too: what was begun and has no record, and what stands in a
- *            slot.
+ *            Calls in which a process has ended are rows too: a beginning without record, and the contents of a slot.
  */
 #include "mpiox_tracefile_reader.h"
 
@@ -56,10 +55,10 @@ struct mpiox_tracefile_reader {
     int32_t *offsets;
     int64_t columns_room, n_given;
     int64_t records, lost, unread; /* unread: bytes that are there */
-    bool unresolved;               /* a block was left out and nothing has told yet how many records it had */
+    bool unresolved;               /* a block was left out, and its number of records is not known yet */
     under_way slots[MPIOX_TRACEFILE_SLOTS];
     int n_slots;
-    bool ended;  /* what is unfinished has its rows */
+    bool ended;  /* unfinished calls have their rows */
     bool broken; /* since then what is open may have ended */
     int n_problems;
     mpiox_tracefile_problem problems[MPIOX_TRACEFILE_PROBLEMS];
@@ -463,7 +462,7 @@ static void put_unfinished(mpiox_tracefile_reader *r)
 
 /* ---- blocks ------------------------------------------------------------------------------------------------------ */
 
-/* What is wrong with a block of which `there` bytes are in the file; NULL: nothing. *used: its bytes. */
+/* The mistake in a block of which `there` bytes are in the file; NULL: none. *used: its bytes. */
 static const char *check_block(const mpiox_tracefile_block *block, int64_t there, bool last, int64_t *used)
 {
     if (there < (int64_t)sizeof *block || block->magic != MPIOX_TRACEFILE_BLOCK_MAGIC)

@@ -2,14 +2,15 @@
  * mpiox_recording.c - see mpiox_recording.h.
  *
  * Problem.   A user's questions about a run (where the time went, which files, which sizes) need a few KiB a file; a
- *            trace of it takes some bytes for each of billions of calls.
+ *            trace of it needs some bytes for each of billions of calls.
  * Algorithm. The counters are those of Darshan's runtime, by the table of pioneer/darshan/meanings.py. Those of POSIX
- *            and stdio grow with each call, wherever it was made, those of MPI-IO with what the program itself calls.
- *            Where there is MPI they grow from the end of MPI_Init to the beginning of MPI_Finalize. A file that has no
- *            room for its own record is counted in that of the others.
- *            Programs mostly do what they did before: where the counters of an access are is remembered by file,
- *            direction and size, so that the next one needs no search.
- * Guarantee. The same numbers as pioneer/darshan/records.py makes of a trace. Memory does not depend on the calls.
+ *            and stdio grow with each call, wherever it was made, those of MPI-IO with the program's own calls. Under
+ *            MPI they grow from the end of MPI_Init to the beginning of MPI_Finalize. A file without room for its own
+ *            record is counted in the record of the others.
+ *            Programs mostly repeat themselves: the place of an access's counters is remembered by file, direction and
+ *            size, so that the next one needs no search.
+ * Guarantee. The same numbers as pioneer/darshan/records.py makes of a trace. Memory does not depend on the number of
+ *            calls.
  */
 #include "mpiox_recording.h"
 
@@ -262,7 +263,7 @@ static inline void count_access(mpiox_recording_record *r, int module, int way, 
         follows(r, way, offset, size);
 }
 
-/* ---- what only the details of a call tell ------------------------------------------------------------------------ */
+/* ---- facts from the details of a call ---------------------------------------------------------------------------- */
 
 static int64_t detail(const mpiox_tracefile_record *call, int key)
 {
@@ -636,7 +637,7 @@ void mpiox_recording_add_view(int64_t file, const char *text)
 
 /* ---- calls in progress ------------------------------------------------------------------------------------------- */
 
-/* What a reader knows a file by: by its number, once the recording has its name. */
+/* A reader finds a file by its number, once the recording has its name. */
 static int32_t known_name(mpiox_recording_header *page, int64_t file)
 {
     int32_t number = 0;

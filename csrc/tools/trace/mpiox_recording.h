@@ -27,7 +27,7 @@ bool mpiox_recording_leave_out(const mpiox_tracefile_left_out *left_out);
 /* Under mpiox_trace_lock(): within the call of MPI-IO that this thread is in, the library has waited for other ranks,
  * or exchanged messages. */
 void mpiox_recording_add_part(bool waiting, int64_t start, int64_t end);
-/* Under mpiox_trace_lock(): whether a view of a file is to be told, and what it is. */
+/* Under mpiox_trace_lock(): whether a view of a file has to be described, and its description. */
 bool mpiox_recording_wants_view(int64_t file);
 void mpiox_recording_add_view(int64_t file, const char *text);
 /* Without the lock: this thread begins a call, has ended it; `operation`: its name where it is one of MPI, else NULL.
@@ -40,7 +40,7 @@ void mpiox_recording_in_own(void);
 /* Under mpiox_trace_lock(): MPI_Finalize begins; nothing is counted from now on. */
 void mpiox_recording_stop(int64_t now);
 
-/* Where this thread says which call it is in; NULL: nowhere. */
+/* Where this thread records its present call; NULL: nowhere. */
 static inline mpiox_recording_doing *mpiox_recording_doing_of(int64_t thread, int64_t depth)
 {
     mpiox_recording_header *page = atomic_load_explicit(&mpiox_recording_page, memory_order_relaxed);

@@ -1,13 +1,13 @@
 /*
  * mpiox_recording_file.c - see mpiox_recording_file.h.
  *
- * Problem.   However long a run, and however many its processes and files, what is recorded on a node may take 64 MiB;
+ * Problem.   However long a run, and however many its processes and files, its recordings on a node may take 64 MiB;
  *            and a store into a mapping without disk space kills.
  * Algorithm. A process has its share of the node, by the launcher's number of ranks. The file is mapped as a whole;
  *            disk space is taken in steps, before it is written to. Each step is charged to an account of the node, a
  *            word in a small mapped file beside the recordings.
- * Guarantee. The files of a node together take what the account allows. Without more room the recording continues in
- *            its present space.
+ * Guarantee. The files of a node together take the account's bytes at most. Without more room the recording continues
+ *            in its present space.
  */
 #include "mpiox_recording_file.h"
 
@@ -57,7 +57,7 @@ static int64_t number_of(const char *text, int64_t otherwise)
     return text != NULL && end != text && value >= 0 ? (int64_t)value : otherwise;
 }
 
-/* Ranks of the program on this node, as launchers tell; 1: none does. */
+/* Ranks of the program on this node, from the launchers' variables; 1: unknown. */
 static int64_t local_ranks(void)
 {
     static const char *const variables[] = {"OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS", "PMI_LOCAL_SIZE",
@@ -99,7 +99,7 @@ static bool charge(int64_t bytes)
     return false;
 }
 
-/* The first process of the node that has no room says so for all. */
+/* The first process of the node without room reports it for all. */
 static void refuse(void)
 {
     if (account == NULL)
@@ -166,8 +166,9 @@ void mpiox_recording_measure(int which)
 static pid_t watched; /* this process, where it is watched */
 
 /* A socket of the process that watches the run on this host, if there is one: it is closed when this process dies, in
- * which Linux begins with the descriptors of the highest numbers. So the watcher learns that before a launcher does, by
- * its own connection to the rank, and can end the others. The program may close the descriptor: nobody uses it. */
+ * which Linux begins with the descriptors of the highest numbers. So the watcher learns of it before a launcher does,
+ * which has a connection of its own to the rank, and can end the others. The program may close the descriptor: no code
+ * uses it. */
 static void let_watch(void)
 {
     uint64_t sum = UINT64_C(0xcbf29ce484222325); /* FNV-1a */
@@ -180,7 +181,7 @@ static void let_watch(void)
         watched = getpid();
 }
 
-/* Who watches the folder learns that a rank fails, before a launcher can end the others. */
+/* A process that watches the folder detects that a rank fails, before a launcher can end the others. */
 static void call_attention(void)
 {
     if (here->rank >= 0)
@@ -200,7 +201,7 @@ void mpiox_recording_note_exit(int status)
     mpiox_trace_unlock();
 }
 
-/* The launcher may be gone at once, and with it the terminal of whoever watches: so that is let speak first. */
+/* The launcher may end at once, and with it the watcher's terminal: so the watcher prints first. */
 void mpiox_recording_note_abort(int code, int64_t now)
 {
     bool watches = false;

@@ -1,7 +1,7 @@
 /*
- * mpiox_recording_file.h - the file that the recording of this process is in.
+ * mpiox_recording_file.h - the file of this process's recording.
  *
- * All functions but mpiox_recording_tell_...(): under mpiox_trace_lock().
+ * All functions but mpiox_recording_note_exit() and _abort(): under mpiox_trace_lock().
  */
 #ifndef MPIOX_RECORDING_FILE_H
 #define MPIOX_RECORDING_FILE_H
@@ -32,11 +32,12 @@ bool mpiox_recording_ready(int64_t now);
 void *mpiox_recording_take(int kind, uint64_t bytes, uint64_t spare);
 void mpiox_recording_publish(void);
 void mpiox_recording_restart(int64_t now);       /* give up what was recorded so far */
-void mpiox_recording_rank(void);                 /* it is known from now on: the file's name says it */
+void mpiox_recording_rank(void);                 /* the rank is known from now on: the file's name contains it */
 void mpiox_recording_end(int state, bool again); /* `again`: what follows begins another file */
 void mpiox_recording_mark(int state);
-void mpiox_recording_measure(int which);    /* what the machine gave it until the start (0), and until the end (1) */
-void mpiox_recording_note_exit(int status); /* the process is about to end */
+/* the machine's resources that it got until the start (0), and until the end (1) */
+void mpiox_recording_measure(int which);
+void mpiox_recording_note_exit(int status);             /* the process is about to end */
 void mpiox_recording_note_abort(int code, int64_t now); /* it calls MPI_Abort */
 void mpiox_recording_forget(void);                      /* in the child of a fork: the file is the parent's */
 

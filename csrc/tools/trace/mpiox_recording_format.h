@@ -1,12 +1,12 @@
 /*
- * mpiox_recording_format.h - the recording of one process: what the recorder writes and pioneer/darshan/recordings.py
- * reads.
+ * mpiox_recording_format.h - the format of one process's recording: the recorder writes it,
+ * pioneer/darshan/recordings.py reads it.
  *
- * Problem.   A trace grows with the calls. A recording must not, must survive the death of its process at any moment,
- *            and show what is missing.
- * Layout.    A header, then items one behind the other, each with its kind and its bytes (a multiple of 8), up to
- *            `used`. An item is complete before `used` includes it; what it counts grows in place. Moments are
- *            CLOCK_MONOTONIC in ns; 0: there is none. Arrays of two: reads, writes.
+ * Problem. A trace grows with the calls. A recording must not, must survive the death of its process at any moment, and
+ *          show what is missing.
+ * Layout.  A header, then items one behind the other, each with its kind and its bytes (a multiple of 8), up to `used`.
+ *          An item is complete before `used` includes it; its counters grow in place. Moments are CLOCK_MONOTONIC in
+ *          ns; 0: there is none. Arrays of two: reads, writes.
  */
 #ifndef MPIOX_RECORDING_FORMAT_H
 #define MPIOX_RECORDING_FORMAT_H
@@ -26,12 +26,12 @@ enum {
     MPIOX_RECORDING_MORE = 28, /* further ones */
     MPIOX_RECORDING_BUCKETS = 10,
     MPIOX_RECORDING_ALIGNED = 17,    /* places by the power of two that divides them: below 2^9, 2^9 ... from 2^24 on */
-    MPIOX_RECORDING_FIRST_POWER = 9, /* the least one that is told apart */
-    MPIOX_RECORDING_VIEWS = 8,       /* of a file: further ones are not looked at */
+    MPIOX_RECORDING_FIRST_POWER = 9, /* the least one that is distinguished */
+    MPIOX_RECORDING_VIEWS = 8,       /* of a file: further ones are not counted */
     MPIOX_RECORDING_VIEW_BYTES = 320,
     MPIOX_RECORDING_BINS = 200,            /* as Darshan's heat maps have at most */
     MPIOX_RECORDING_FIRST_BIN = 100000000, /* ns */
-    MPIOX_RECORDING_THREADS = 4,           /* whose calls in progress are told: those that made the first calls */
+    MPIOX_RECORDING_THREADS = 4,           /* whose calls in progress are recorded: those that made the first calls */
     MPIOX_RECORDING_LEVELS = 2,            /* of these: the call itself, one on a file inside of an MPI-IO call */
     MPIOX_RECORDING_OPERATION_BYTES = 32,
     MPIOX_RECORDING_OPENED_BYTES = 400
@@ -42,9 +42,9 @@ enum { MPIOX_RECORDING_RUNNING, MPIOX_RECORDING_CLOSED, MPIOX_RECORDING_EXECUTED
 
 enum { MPIOX_RECORDING_POSIX, MPIOX_RECORDING_MPIIO, MPIOX_RECORDING_STDIO, MPIOX_RECORDING_MODULES };
 
-/* Classes of time: of calls on files; and of calls of MPI-IO what is left of them without those. Where the library
- * carries a call out it tells when it waits for other ranks and when it exchanges messages with other nodes, and the
- * rest is its own; where the MPI library does, nothing is told apart. */
+/* Classes of time: calls on files; and calls of MPI-IO without those. If the library carries a call out it reports when
+ * it waits for other ranks and when it exchanges messages with other nodes, and the rest is its own; if the MPI library
+ * does, the parts are unknown. */
 enum {
     MPIOX_RECORDING_READ,
     MPIOX_RECORDING_WRITE,
@@ -67,16 +67,16 @@ enum {
     MPIOX_RECORDING_LANE,
     MPIOX_RECORDING_SEGMENTS,
     MPIOX_RECORDING_STEPS,
-    MPIOX_RECORDING_NOTHING, /* what was given up for a larger item */
+    MPIOX_RECORDING_NOTHING, /* bytes given up for a larger item */
     MPIOX_RECORDING_VIEW
 };
 
-/* A call that a thread is in: of a process that was killed there nothing else tells of it. */
+/* A call that a thread is in: the only trace of it if the process was killed there. */
 typedef struct mpiox_recording_doing {
     int64_t start, part_start;
     int32_t name;  /* number of a name; 0: none; -1: `opened` has it */
     int32_t class; /* of time, and 1 added: written last; 0: there is no call */
-    int32_t part;  /* what the library does within the call since part_start: a class and 1; 0: not told */
+    int32_t part;  /* the library's part of the call since part_start: a class and 1; 0: not known */
     int32_t own;   /* the library carries the call out */
 } mpiox_recording_doing;
 
@@ -90,17 +90,17 @@ typedef struct mpiox_recording_header {
     int32_t rank, ranks;     /* -1, 0: not known */
     uint64_t others;         /* files without a record of their own */
     uint64_t unkept;         /* accesses without a segment */
-    int64_t bin_ns, step_ns; /* width of a bin; what is not told apart within a step */
+    int64_t bin_ns, step_ns; /* width of a bin; time that is not distinguished within a step */
     char host[256], command[2048];
     char counts[MPIOX_RECORDING_MODULES][256]; /* names of `counts` of the module's records, with spaces between */
-    uint32_t exited;                           /* the process has said that it ends, and with which status */
+    uint32_t exited;                           /* the process has reported its end, with this status */
     int32_t exit_status;
     /* At `started`, and at MPI_Finalize or the end: ns of CPU time of the process, ns in which its first thread waited
-     * for a CPU (0: Linux does not tell), and how often the process had to leave one. */
+     * for a CPU (0: Linux does not count them), and how often the process had to leave one. */
     int64_t cpu[2], queued[2], switches[2];
-    int64_t left, aborted; /* `exited` was said; MPI_Abort was called */
+    int64_t left, aborted; /* the end was reported; MPI_Abort was called */
     int32_t abort_code;
-    uint32_t heard; /* by who watches the run: it has said so on the terminal */
+    uint32_t heard; /* set by the process that watches the run: it has printed the line on the terminal */
     mpiox_recording_doing doing[MPIOX_RECORDING_THREADS][MPIOX_RECORDING_LEVELS];
     char operation[MPIOX_RECORDING_THREADS][MPIOX_RECORDING_OPERATION_BYTES]; /* name of the outermost call of MPI */
     char opened[MPIOX_RECORDING_OPENED_BYTES]; /* the end of the name of a file that has no other record yet */
@@ -124,7 +124,7 @@ typedef struct mpiox_recording_view {
     char text[]; /* ended by 0 */
 } mpiox_recording_view;
 
-/* What was done to a file by way of a module. */
+/* The calls on a file by one module. */
 typedef struct mpiox_recording_record {
     mpiox_recording_item item;
     uint32_t module, name;       /* number of the name */
@@ -136,12 +136,12 @@ typedef struct mpiox_recording_record {
     int64_t aligned[MPIOX_RECORDING_ALIGNED];
     int64_t first[4], last[4]; /* moments: begins and ends of opens, reads, writes, closes */
     int64_t busy[3];           /* ns in reads, in writes, in calls on metadata */
-    /* Of MPI-IO: ns in which ranks wait for others, as the library tells, in calls that move bytes and in other ones;
+    /* Of MPI-IO: ns in which ranks wait for others, as the library reports, in calls that move bytes and in other ones;
      * and ns in calls on files that are in no record. */
     int64_t waited[2], unrecorded;
     int64_t longest[2], longest_size[2];
     int64_t value[2][MPIOX_RECORDING_FEW], often[2][MPIOX_RECORDING_FEW];
-    /* what the next call is compared with */
+    /* the base of comparison for the next call */
     int64_t last_byte[2], busy_until[3], last_kind;
 } mpiox_recording_record;
 

@@ -3,9 +3,9 @@
  *
  * Problem.   A job of a week has its hours, and one of a second its milliseconds, in the same few KiB.
  * Algorithm. Bins: when the run outlasts them, pairs are added up and the width doubles. Steps: a call that follows its
- *            class's last step closely lengthens it; when there are too many steps, what counts as close doubles, and
- *            steps are joined. Accesses are kept one by one while they have room, which is half of the recording.
- * Guarantee. Sums over bins and over steps are exact, whatever was joined. Steps are in the order of their starts.
+ *            class's last step closely lengthens it; when there are too many steps, the limit of "closely" doubles, and
+ *            steps are joined. Accesses are stored one by one while they have room, which is half of the recording.
+ * Guarantee. Sums over bins and over steps are exact, even after joining. Steps are in the order of their starts.
  */
 #include "mpiox_recording_time.h"
 
@@ -17,7 +17,7 @@ enum {
     BINS = MPIOX_RECORDING_BINS,
     CLASSES = MPIOX_RECORDING_CLASSES,
     FIRST_STEP_NS = 1000000,
-    LONG = 8, /* a step of one file lasts so many times what is not told apart */
+    LONG = 8, /* a step of one file lasts at most this multiple of the time that is not distinguished */
     FIRST_STEPS = 32,
     MOST_BYTES = 4 << 20, /* of a recording, of which the following are parts; a larger one has more files */
     STEPS_SHARE = 8,

@@ -1,5 +1,5 @@
 /*
- * mpiox_recording_time.h - when things were done: bins of equal width, steps, and accesses as they were.
+ * mpiox_recording_time.h - the times of calls: bins of equal width, steps, and single accesses.
  *
  * Under mpiox_trace_lock(), once there is a recording.
  */
@@ -17,8 +17,8 @@ void mpiox_recording_time_renew(void);
  * of a lane of bytes (-1: of none). */
 void mpiox_recording_time_add(int class, uint32_t name, int64_t start, int64_t end, int64_t busy, int lane,
                               int64_t bytes);
-/* What the next read or write adds to, its bin and its step, where it lies within from and until and begins at most
- * `close` after the step; until 0: that has to be found. */
+/* The bin and the step of the next read or write, if it lies within from and until and begins at most `close` after the
+ * step; until 0: they have to be found. */
 typedef struct mpiox_recording_going {
     int64_t from, until, close;
     int64_t *time, *bytes;

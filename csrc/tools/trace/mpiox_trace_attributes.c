@@ -1,6 +1,6 @@
 /*
- * mpiox_trace_attributes.c - calls on what is known of a file: owners, modes, times, locks, advice, extended
- * attributes, its file system; and temporary files, whose names are known when they are there.
+ * mpiox_trace_attributes.c - calls on facts of a file: owners, modes, times, locks, advice, extended attributes, its
+ * file system; and temporary files, whose names are known after their creation.
  *
  * They move no data, but servers of metadata answer them: the paper's Table I counts fcntl and statfs.
  */
@@ -35,7 +35,7 @@ static bool started(mpiox_tracefile_record *call, int operation, int folder, con
     return true;
 }
 
-/* ---- one number to say at most ----------------------------------------------------------------------------------- */
+/* ---- calls with at most one number ------------------------------------------------------------------------------- */
 
 #define ON_NAME(type, name, parameters, arguments, folder, key, value)                                                 \
     RECORDED(type, name, parameters, arguments, started(&call, OP_##name, folder, path), NO, NO, key, value)
@@ -139,7 +139,7 @@ static int made(int fd, const char *path, int flags, int64_t begun)
     mpiox_tracefile_record call;
 
     if (fd >= 0 && mpiox_trace_self.inside == 0)
-        mpiox_trace_descriptor_close(fd); /* what it was for before is over */
+        mpiox_trace_descriptor_close(fd); /* its earlier use is over */
     if (fd >= 0 && begun >= 0 && started(&call, OP_mkstemp, AT_FDCWD, path)) {
         call.start = begun;
         mpiox_trace_stop(&call);

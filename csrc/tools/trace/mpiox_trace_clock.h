@@ -1,13 +1,12 @@
 /*
  * mpiox_trace_clock.h - the time of CLOCK_MONOTONIC.
  *
- * Problem.   Two readings of the clock are half of what recording a call costs: the C library's waits for every load
- *            before it, reads its parameters from a page of the kernel, and is called through two tables.
- * Algorithm. Where the kernel itself takes the time from the processor's counter, that is read here, and turned into ns
- *            by a straight line through the last two moments at which both were read. A line holds for 8 ms at most;
+ * Problem.   Two readings of the clock are half of the cost of recording a call: the C library's clock waits for every
+ *            earlier load, reads its parameters from a page of the kernel, and is called through two tables.
+ * Algorithm. If the kernel itself takes the time from the processor's counter, that is read here, and converted to ns
+ *            by a straight line through the last two moments at which both were read. A line is used for 8 ms at most;
  *            then the clock is read again. The line has a sequence number, for which no thread waits: a thread that
- *            finds it odd, or changed, reads the clock. Elsewhere (another counter, another processor) the clock is
- *            always read.
+ *            finds it odd, or changed, reads the clock. With another counter or processor the clock is always read.
  * Guarantee. The time is that of clock_gettime() within some tens of ns. The times of a thread never go back.
  */
 #ifndef MPIOX_TRACE_CLOCK_H

@@ -1,8 +1,8 @@
 /*
  * mpiox_trace_core.c - see mpiox_trace_core.h.
  *
- * Algorithm. A record is made on the stack of the call, and written under the lock. What it names for the first time, a
- *            file or an operation, is defined in the trace file before it. A recording has counters instead.
+ * Algorithm. A record is made on the stack of the call, and written under the lock. A file or operation that it names
+ *            for the first time is defined in the trace file before it. A recording has counters instead.
  */
 #include "mpiox_trace_core.h"
 
@@ -242,7 +242,7 @@ __attribute__((cold, noinline)) static void note_new(const mpiox_tracefile_recor
         mpiox_trace_file_note(call);
 }
 
-/* Say what this thread is doing: at the cost of a few stores, unless something has to be defined first. */
+/* Record this thread's present call: at the cost of a few stores, unless a name has to be defined first. */
 static inline void note(const mpiox_tracefile_record *call)
 {
     if (mpiox_recording_wanted)
@@ -448,7 +448,7 @@ static void cancel(int64_t thread, int64_t depth)
     mpiox_trace_unlock();
 }
 
-/* A handler of signals may have a stack of its own, whose addresses say nothing. */
+/* A signal handler may have a stack of its own, whose addresses are not comparable. */
 static bool is_on_other_stack(void)
 {
     stack_t stack;

@@ -59,7 +59,7 @@ MPIOX_TRACE_EXPORT void mpiox_trace_part(const char *part, int64_t start_ns, int
     }
 }
 
-/* The tracer's clock: what is told to it and what it records itself are then in one order. */
+/* The tracer's clock: events that are reported to it and its own records are then in one order. */
 MPIOX_TRACE_EXPORT int64_t mpiox_trace_time(void);
 
 MPIOX_TRACE_EXPORT int64_t mpiox_trace_time(void)
@@ -77,8 +77,8 @@ MPIOX_TRACE_EXPORT void *mpiox_trace_behind(const char *name)
     return mpiox_trace_next(&found, name);
 }
 
-/* Do not record what this thread does from now on, or (-1) record it again; calls may be nested. A program that carries
- * out a trace says so of its own preparations. */
+/* Do not record this thread's calls from now on, or (-1) record them again; calls may be nested. A program that carries
+ * out a trace calls it for its own preparations. */
 MPIOX_TRACE_EXPORT void mpiox_trace_hold(int more);
 
 MPIOX_TRACE_EXPORT void mpiox_trace_hold(int more)

@@ -1,12 +1,12 @@
 /*
  * mpiox_trace_file.c - writing the trace file of this process.
  *
- * Problem.   What was recorded must be there when the process is killed, and no system call is affordable per record.
+ * Problem.   Records must survive the death of the process, and no system call is affordable per record.
  * Algorithm. The file grows by windows of 1 MiB, whose disk space is taken before they are mapped, so that a full disk
  *            is an error of a system call rather than a deadly signal. Items are written into the mapping; then
  *            `committed` of the mapped header is stored with release order. The kernel keeps mapped pages of a process
- *            that dies. No descriptor stays open in between: programs close ones that are not their own. A block that
- *            the next item does not fit into is finished with its checksum.
+ *            that dies. No descriptor stays open in between: programs close ones that are not their own. If the next
+ *            item does not fit into a block, the block is finished with its checksum.
  * Guarantee. A reader finds whole items below `committed`, at every moment. A trace that can grow no further reports
  *            this once, and stays valid.
  */

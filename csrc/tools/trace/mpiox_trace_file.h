@@ -12,7 +12,7 @@
 
 #include "mpiox_tracefile.h"
 
-/* What writing a record takes, side by side: after each system call it has to be fetched anew. */
+/* The state for writing a record, side by side: after each system call it has to be fetched anew. */
 typedef struct mpiox_trace_writer {
     _Alignas(64) uint8_t *at, *block_end;  /* where the next item goes, and may go to */
     _Atomic uint64_t *committed;           /* of the header, mapped */
@@ -25,7 +25,7 @@ typedef struct mpiox_trace_writer {
 
 extern mpiox_trace_writer mpiox_trace_file;
 
-/* A file to write to, made when there is none yet. False: there cannot be one; that has been said on stderr. */
+/* A file to write to, created if there is none yet. False: there cannot be one; that has been reported on stderr. */
 bool mpiox_trace_file_ready(void);
 /* Append. False: the file is full for good. */
 bool mpiox_trace_file_record(const mpiox_tracefile_record *record);
@@ -34,10 +34,10 @@ bool mpiox_trace_file_cancel(int64_t thread);
 bool mpiox_trace_file_text(int64_t number, const char *text);
 bool mpiox_trace_file_operation(int operation, int layer, const char *name);
 void mpiox_trace_file_select(bool selected); /* by names that the user gave, before there is a file */
-/* What of files of the system was left out so far; false: there is no file yet. */
+/* Record the calls on system files that were left out so far; false: there is no file yet. */
 bool mpiox_trace_file_leave_out(const mpiox_tracefile_left_out *left_out, const char *name);
-void mpiox_trace_file_rank(void); /* it is known from now on: the file's name says it */
-/* Say how it ended, cut the file to what it holds. `again`: what follows begins another file. */
+void mpiox_trace_file_rank(void); /* the rank is known from now on: the file's name contains it */
+/* Record how the process ended, and cut the file to its contents. `again`: later records begin another file. */
 void mpiox_trace_file_end(int state, bool again);
 void mpiox_trace_file_mark(int state); /* change the state alone: MPIOX_TRACEFILE_EXECUTED, _RUNNING */
 void mpiox_trace_file_forget(void);    /* in the child of a fork: the file is the parent's */
@@ -54,7 +54,7 @@ static inline bool mpiox_trace_file_has_room(void)
     return mpiox_trace_file.block_end - mpiox_trace_file.at >= MPIOX_TRACEFILE_ITEM_MAX;
 }
 
-/* What is written is part of the file from now on. */
+/* Written bytes are part of the file from now on. */
 static inline void mpiox_trace_file_commit(void)
 {
     atomic_store_explicit(mpiox_trace_file.committed,

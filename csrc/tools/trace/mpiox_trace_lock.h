@@ -1,11 +1,11 @@
 /*
- * mpiox_trace_lock.h - what a thread is doing, and the one lock of the tracer.
+ * mpiox_trace_lock.h - the state of a thread, and the one lock of the tracer.
  *
  * Problem.   Threads, signal handlers and the tracer's own calls must not disturb each other, at the cost of some tens
  *            of nanoseconds a call.
- * Algorithm. A word in memory: a thread that finds it taken yields. A process of one thread leaves it alone. A thread
- *            notes that it is inside the tracer before it takes the lock; calls it makes then, or a signal handler in
- *            it, are not recorded.
+ * Algorithm. A word in memory: a thread that finds it locked yields. A process of one thread does not use it. A thread
+ *            notes that it is inside the tracer before it locks; calls that it makes then, or a signal handler in it,
+ *            are not recorded.
  */
 #ifndef MPIOX_TRACE_LOCK_H
 #define MPIOX_TRACE_LOCK_H
@@ -21,13 +21,13 @@ typedef struct mpiox_trace_thread {
     int inside;   /* of the tracer itself */
     int depth;    /* MPI calls that are being made */
     int number;   /* from 1 on; 0: none yet */
-    int64_t time; /* the last one that the thread was told, ns */
-    /* Of the outermost call of MPI that is being made: ns in calls on files, and those of them that are in no record;
-     * ns of which the library has told, and those of them in which it waited for other ranks; and whether the library
-     * carries it out. */
+    int64_t time; /* the last one that the thread has read, ns */
+    /* For the outermost call of MPI under way: ns in calls on files, and those of them that are in no record; ns that
+     * the library has reported, and those of them in which it waited for other ranks; and whether the library carries
+     * it out. */
     int64_t in_files, unrecorded, reported, waited;
     int own;
-    struct mpiox_recording_doing *doing; /* where it says which call it is in; NULL: nowhere, or not known yet */
+    struct mpiox_recording_doing *doing; /* where it records its present call; NULL: nowhere, or not known yet */
     int frames;                          /* of them, those whose place on the stack is known: the innermost ones */
     uintptr_t frame[MPIOX_TRACE_FRAMES];
 } mpiox_trace_thread;

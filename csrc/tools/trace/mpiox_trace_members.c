@@ -1,8 +1,8 @@
 /*
  * mpiox_trace_members.c - see mpiox_trace_members.h.
  *
- * Algorithm. Greedy: what ascends by the step of its first two numbers is one range, of at least two numbers where the
- *            step is 1 and of three where it is larger. A communicator of consecutive ranks, or of every k-th, is one.
+ * Algorithm. Greedy: numbers that ascend by the step of the first two are one range, of at least two numbers if the
+ *            step is 1 and of three if it is larger. A communicator of consecutive ranks, or of every k-th, is one.
  */
 #include "mpiox_trace_members.h"
 

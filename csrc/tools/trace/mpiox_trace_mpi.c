@@ -2,8 +2,8 @@
  * mpiox_trace_mpi.c - see mpiox_trace_mpi.h; and MPI_Init and MPI_Finalize.
  *
  * Problem.   A nonblocking access ends in any of eight functions, which programs mostly call for messages.
- * Algorithm. What has been started is in a list. A wait or test that has one of them among its requests is a call in
- *            which accesses may be made; when it returns, every one that has changed its handle is complete.
+ * Algorithm. A list has all accesses that have been started. A wait or test with one of them among its requests is a
+ *            call in which accesses may be made; when it returns, every access that has changed its handle is complete.
  */
 #include "mpiox_trace_mpi.h"
 
@@ -43,8 +43,8 @@ BEHIND(int, PMPI_Type_get_name, (MPI_Datatype, char *, int *))
 /* ---- who we are -------------------------------------------------------------------------------------------------- */
 
 #ifdef OPEN_MPI
-/* A program may hold a copy of the object, which then is the one that counts: so the global scope comes first. Looking
- * it up takes longer than most calls do: once. */
+/* A program may contain a copy of the object, which then is the one that counts: so the global scope comes first. The
+ * look-up takes longer than most calls do: once. */
 static void *object_of(_Atomic(void *) *found, const char *name)
 {
     void *object = atomic_load_explicit(found, memory_order_acquire);
@@ -221,7 +221,7 @@ static bool ranks_of(MPI_Comm comm, int size, int *ranks)
     return known;
 }
 
-/* Who a communicator consists of, as member "members" of the JSON object. */
+/* The ranks of a communicator, as member "members" of the JSON object. */
 static void add_members(mpiox_tracefile_record *call, MPI_Comm comm, int size)
 {
     static const char head[] = "\"members\":\"";

@@ -1,8 +1,8 @@
 /*
- * mpiox_trace_mpi.h - what the generated MPI entry points record (csrc/tools/trace/generate.py).
+ * mpiox_trace_mpi.h - the records of the generated MPI entry points (csrc/tools/trace/generate.py).
  *
  * The tracer is linked to no MPI library: it must not bring one into programs that have another one, or none. Functions
- * of the MPI library are looked up when they are needed.
+ * of the MPI library are looked up at their first use.
  */
 #ifndef MPIOX_TRACE_MPI_H
 #define MPIOX_TRACE_MPI_H
@@ -48,7 +48,7 @@ void mpiox_trace_mpi_request(mpiox_tracefile_record *call, MPI_Request request, 
 bool mpiox_trace_mpi_wait(mpiox_trace_waiting *waiting, int operation, int count, const MPI_Request *requests);
 /* A record for each that is complete. */
 void mpiox_trace_mpi_waited(mpiox_trace_waiting *waiting, int result);
-/* Of a call that looks and completes nothing: a record where it has found something. */
+/* For a call that queries and completes nothing: a record if it has found something. */
 void mpiox_trace_mpi_looked(mpiox_trace_waiting *waiting, int result, bool found);
 
 #endif

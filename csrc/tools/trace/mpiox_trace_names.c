@@ -14,7 +14,7 @@
 #include "mpiox_trace_system_files.h"
 
 enum { CHUNK_BYTES = 1 << 18, FIRST_SLOTS = 1024, PATTERN_BYTES = 8192, SYSTEM_BYTES = 1 << 16 };
-enum { OF_NOBODY, OF_PROGRAM, OF_SYSTEM }; /* whose file it is; nobody has asked yet */
+enum { OF_NOBODY, OF_PROGRAM, OF_SYSTEM }; /* the owner of the file; not queried yet */
 
 typedef struct name {
     uint64_t hash;
@@ -296,7 +296,7 @@ int32_t mpiox_trace_names_file(const char *path)
     if (skip_these != NULL && matches(skip_these, path))
         return -1;
     if (only_these != NULL ? !matches(only_these, path) : !keep_system && path[0] != '/')
-        return -1; /* a name without a slash is a socket or a pipe, by what /proc says of it */
+        return -1; /* a name without a slash is a socket or a pipe, in the form of /proc */
     if (only_these == NULL && is_system(path))
         return number_of_system(path, hash);
     number = mpiox_trace_names_number(path);

@@ -19,7 +19,7 @@ void mpiox_trace_names_select(const char *only, const char *skip);
 /* Names take so many bytes; further ones all are `others`, a text that stays. */
 void mpiox_trace_names_bound(int64_t bytes, const char *others);
 int32_t mpiox_trace_names_others(void); /* its number; 0: there is no bound */
-/* What a recording notes of a name, all 0 at first; NULL: there is no such name. Of a trace, or of recordings. */
+/* A recording's notes for a name, all 0 at first; NULL: there is no such name. Of a trace, or of recordings. */
 uint32_t *mpiox_trace_names_records(int32_t number, int32_t generation);
 /* Number of a text, from 1 on. 0: no memory. */
 int32_t mpiox_trace_names_number(const char *text);

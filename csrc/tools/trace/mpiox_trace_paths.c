@@ -2,9 +2,9 @@
  * mpiox_trace_paths.c - calls on names: stat, access, unlink, rename, folders.
  *
  * Problem.   Python searches for its modules in the folders of its path, thousands of times.
- * Algorithm. In a process that has Python a stat that finds a folder, and reading a folder, is not recorded unless that
- *            is asked for, and no reading of a link, by which it finds itself. What is done to files, and folders
- *            that are made, renamed, removed, always is.
+ * Algorithm. In a process with Python some calls are recorded only if the user requests it: a stat that finds a folder,
+ *            reading a folder, and reading a link, by which Python finds itself. Calls on files, and calls that make,
+ *            rename or remove folders, always are.
  *
  * C libraries before 2.33 offer stat and its kin as __xstat; both are here.
  */
@@ -184,7 +184,7 @@ TWO_NAMES(renameat, (int from_folder, const char *from, int to_folder, const cha
           (from_folder, from, to_folder, to), from_folder, from, to_folder, to)
 TWO_NAMES(link, (const char *from, const char *to), (from, to), AT_FDCWD, from, AT_FDCWD, to)
 
-/* What a link leads to is a text, which counts from the link's folder, and need not be there. */
+/* The target of a link is a text relative to the link's folder, and need not exist. */
 WRAP(int, symlink, (const char *target, const char *path))
 {
     mpiox_tracefile_record call;

@@ -6,7 +6,7 @@
 
 /* Record a Python program's reads of folders, too. */
 void mpiox_trace_paths_keep_folders(bool keep);
-/* Whether folders that are looked at, and links that are read, are left out: in a process that has Python. */
+/* Are queries of folders, and readings of links, left out: in a process with Python? */
 bool mpiox_trace_paths_leaves_folders(void);
 
 #endif

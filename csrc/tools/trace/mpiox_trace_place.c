@@ -73,7 +73,7 @@ void mpiox_trace_place_rename(const char *suffix)
     memcpy(here->path, before, sizeof before);
 }
 
-/* What a shell takes as it stands, in any locale. */
+/* Characters that a shell does not interpret, in any locale. */
 static bool is_plain(const char *word)
 {
     static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_@%+=:,./-";
@@ -115,6 +115,6 @@ void mpiox_trace_place_command(char *text, int bytes)
     for (int i = 0; i < length; i += (int)strlen(words + i) + 1)
         if (i + (int)strlen(words + i) >= (int)sizeof words - 1 || !append_word(words + i, text, bytes, &used)) {
             snprintf(text + used, (size_t)(bytes - used), "%s", used > 0 ? " \xe2\x80\xa6" : "\xe2\x80\xa6");
-            return; /* what follows is not shown */
+            return; /* the rest is not shown */
         }
 }

@@ -1,5 +1,5 @@
 /*
- * mpiox_trace_place.h - where the file of this process lies: its folder, and its name by rank, host and number.
+ * mpiox_trace_place.h - the place of this process's file: its folder, and its name by rank, host and number.
  *
  * Under mpiox_trace_lock().
  */
@@ -30,7 +30,7 @@ void mpiox_trace_place_rename(const char *suffix);
 /* The arguments of this process as a shell takes them, ended by 0; "…" is for those without room or with control
  * characters. */
 void mpiox_trace_place_command(char *text, int bytes);
-/* Say on stderr that nothing is written from now on. */
+/* Report on stderr that nothing is written from now on. */
 void mpiox_trace_place_stop(const char *why);
 
 #endif

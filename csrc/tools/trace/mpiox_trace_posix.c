@@ -1,8 +1,8 @@
 /*
  * mpiox_trace_posix.c - calls on descriptors: open, close, transfers, positions.
  *
- * Only descriptors whose opening was recorded are looked at: sockets, pipes, the standard streams and the system's
- * files pass at the cost of one look-up. On 64-bit Linux the 64 variants are the same functions.
+ * Only descriptors whose opening was recorded count: sockets, pipes, the standard streams and the system's files pass
+ * at the cost of one look-up. On 64-bit Linux the 64 variants are the same functions.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -40,7 +40,7 @@ static int opened(mpiox_tracefile_record *call, int fd, int32_t file, int flags,
     return fd;
 }
 
-/* What the descriptor was for before is over, however it was closed. */
+/* The earlier use of the descriptor is over, however it was closed. */
 static int unseen(int fd)
 {
     if (fd >= 0 && mpiox_trace_self.inside == 0)

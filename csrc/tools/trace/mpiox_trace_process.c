@@ -1,5 +1,6 @@
 /*
- * mpiox_trace_process.c - the life of a traced process: its start, its end, and what it turns into.
+ * mpiox_trace_process.c - the life of a traced process: its start, its end, its children, and the programs that it
+ * executes.
  *
  * Problem.   A process ends by exit(), by _exit() or by another program in its place, and has children.
  * Algorithm. The trace file is closed when the process ends by exit(). A child has a file of its own, from its first

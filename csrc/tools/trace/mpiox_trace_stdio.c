@@ -1,10 +1,10 @@
 /*
  * mpiox_trace_stdio.c - streams of the C library.
  *
- * Problem.   A stream's transfers to its file happen inside the C library, unseen; what the program asks for is seen
- *            here. Single characters and formatted input are many small functions, some of them macros.
- * Algorithm. Opening, closing, positions, blocks, lines and formatted output are recorded. Where a transfer began
- *            follows from the stream's own position behind it, so what is not recorded in between does no harm.
+ * Problem.   A stream's transfers to its file happen inside the C library, unseen; the tracer sees the program's
+ *            requests here. Single characters and formatted input are many small functions, some of them macros.
+ * Algorithm. Opening, closing, positions, blocks, lines and formatted output are recorded. The start of a transfer
+ *            follows from the stream's own position behind it, so unrecorded calls in between do no harm.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -1,4 +1,7 @@
-/* mpiox_trace_streams.c - see mpiox_trace_streams.h. Fields of FILE are the GNU C library's; elsewhere it is asked. */
+/*
+ * mpiox_trace_streams.c - see mpiox_trace_streams.h. Fields of FILE are the GNU C library's; elsewhere the library is
+ * queried.
+ */
 #include "mpiox_trace_streams.h"
 
 #include <stdatomic.h>
@@ -10,7 +13,7 @@
 enum { STREAMS = 8, OWNERS = 1024, SHARED = -1 };
 enum { APPENDING = 0x1000, PUTTING = 0x800 }; /* of _flags */
 
-/* What this thread knows of one stream. */
+/* This thread's state of one stream. */
 typedef struct known {
     const FILE *stream;
     const char *base, *at; /* of its buffer: where it begins, and is filled to */
@@ -95,10 +98,10 @@ void mpiox_trace_stream_begin(FILE *stream)
 
     k->holds = mine && k->is_valid && k->stream == stream && writes(stream) && k->base == base_of(stream) &&
                k->at == filled_to(stream);
-    k->is_valid = false; /* but for calls that tell where it stands then */
+    k->is_valid = false; /* except for calls that return its position then */
 }
 
-/* Nobody has come between since the call began. */
+/* No other caller has used the stream since the call began. */
 static bool is_quiet(const FILE *stream)
 {
     return atomic_load(owner_of(stream)) == mpiox_trace_self.number && !atomic_load(&shared);

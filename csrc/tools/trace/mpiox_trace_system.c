@@ -98,7 +98,7 @@ void mpiox_trace_close(int fd)
     quiet(SYS_close, fd, 0, 0, 0, 0, 0, NULL);
 }
 
-/* Whether a file may be so long: the kernel would end the process that goes on (SIGXFSZ). */
+/* May a file have this size? The kernel would end a process that exceeds the limit (SIGXFSZ). */
 static bool allowed(int64_t bytes)
 {
     struct rlimit limit;

@@ -27,8 +27,8 @@ typedef struct text {
     bool whole;
 } text;
 
-/* What made a type. `numbers` and `places` are what MPI returns as integers and as addresses of a type that was made
- * without large counts; where it was made with them, the same numbers are put into the same order. */
+/* The constructor of a type. `numbers` and `places` are the integers and the addresses that MPI returns for a type that
+ * was made without large counts; those of a type with large counts are put into the same order. */
 typedef struct contents {
     int combiner;
     int64_t n_integers, n_addresses, n_counts, n_types;

@@ -26,7 +26,7 @@
 #define FRONT(type, name, parameters) MPIOX_TRACE_EXPORT type name parameters
 #define NEXT(name) next_##name()
 
-/* A call with one number to say at most (key, or -1 for none), recorded where `starts` is true and has started it. */
+/* A call with at most one number (key, or -1 for none), recorded if `starts` is true and has started it. */
 #define RECORDED(type, name, parameters, arguments, starts, at, bytes, key, value)                                     \
     WRAP(type, name, parameters)                                                                                       \
     {                                                                                                                  \
