@@ -1,5 +1,5 @@
-# The C sources, by who loads them. A new file of csrc has its line here (`make lint` says so), and nowhere else. What is
-# generated is listed in cmake/generated.cmake.
+# The C sources, by the library or program that contains them. A new file of csrc has its line here (`make lint` checks
+# it), and nowhere else. cmake/generated.cmake lists generated files.
 
 # datatypes as strided descriptions, and the copy loops
 set(MPIOX_TYPEMAP_SOURCES

@@ -66,7 +66,7 @@ if(MPIOX_BUILD_BINDING OR MPIOX_WHEEL_PARTS)
 endif()
 
 # generate(STAMP NAMES... DEPENDS FILES...): a rule that makes these files from those. A file whose text is unchanged keeps
-# its time, so that nothing is compiled again; the stamp's says when the rule has run.
+# its time, so that nothing is compiled again; the stamp's time is that of the rule.
 function(generate stamp)
     cmake_parse_arguments(PARSE_ARGV 1 arg "" "" DEPENDS)
     list(TRANSFORM arg_UNPARSED_ARGUMENTS PREPEND ${MPIOX_GENERATED}/ OUTPUT_VARIABLE paths)

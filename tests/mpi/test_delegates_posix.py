@@ -261,5 +261,5 @@ def test_scratch_files_that_are_looked_for(tmp_path: pathlib.Path, name: str) ->
     code = FRAME.format(textwrap.dedent(SERIAL[name]))
     launch = python_run(["-c", code, tmp_path / "file"], 2, env=hints("never"), preload=True, timeout_s=120)
     assert launch.stdout.split() == [str(2.0 * sum(range(10000)))], launch.describe()
-    assert f"{tmp_path}/file: a scratch file (mpiox_close=never) is looked for past MPI" in launch.stderr
+    assert f"{tmp_path}/file: a scratch file (mpiox_close=never) is needed past MPI" in launch.stderr
     assert {path.name for path in tmp_path.iterdir()} == {"file"}

@@ -1,6 +1,4 @@
-/*
- * mpiox_hints_report.h - how the readers of hints report what they ignore.
- */
+/* mpiox_hints_report.h - reports of the readers of hints about ignored lines. */
 #ifndef MPIOX_HINTS_REPORT_H
 #define MPIOX_HINTS_REPORT_H
 

@@ -16,8 +16,8 @@
  * subtraction so that no sum can wrap.
  *
  * A composite layout has no one stripe size. File domains are cut where most of the file lies, so the component that
- * covers most of its bytes counts. Of an empty file, which may become of any size, it is the one with the largest
- * extent (usually the last, open-ended one). Of equals the first, which is the first mirror.
+ * covers most of its bytes counts. For an empty file, which may get any size, it is the one with the largest extent
+ * (usually the last, open-ended one). Among equal components the first one counts: that of the first mirror.
  */
 #include "mpiox_layout_lustre.h"
 

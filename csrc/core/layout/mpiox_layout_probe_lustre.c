@@ -3,8 +3,8 @@
  *
  * Everybody who may read the file can read the attribute. If it cannot be read (an old client, a policy) and
  * liblustreapi is installed, llapi_file_get_stripe(3) queries the metadata server through the folder. Its answer has
- * the same format, in a larger buffer; only the format has its length, and the zeros behind it would be objects on
- * target 0. A folder has the layout of new files, if the user has set one.
+ * the same format, in a larger buffer of zeros. The format itself contains the length of the answer: beyond it the
+ * zeros would be objects on target 0. A folder has the layout of new files, if the user has set one.
  */
 #include "mpiox_layout_probe.h"
 

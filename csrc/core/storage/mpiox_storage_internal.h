@@ -1,6 +1,4 @@
-/*
- * mpiox_storage_internal.h - what the back ends share, those of other folders, too.
- */
+/* mpiox_storage_internal.h - shared by the back ends, including those of other folders. */
 #ifndef MPIOX_STORAGE_INTERNAL_H
 #define MPIOX_STORAGE_INTERNAL_H
 

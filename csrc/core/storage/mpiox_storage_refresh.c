@@ -4,8 +4,8 @@
  * Problem.   A client of NFS or of a FUSE file system caches pages, sizes and times of a file, in the kernel and (FUSE)
  *            in a process of its own. There is no call that drops them all.
  * Algorithm. One call after the other, each of which makes one layer query its server again:
- *              fsync      sends this client's writes to the server; GlusterFS' md-cache takes the server's answer for the
- *                         file's new size and times
+ *              fsync      sends this client's writes to the server; GlusterFS' md-cache takes the server's answer for
+ *                         the file's new size and times
  *              fallocate  of a byte that stays at its place, without changing the size: GlusterFS' quick-read drops the
  *                         content of a small file, which it otherwise uses without a query for a second, and FUSE drops
  *                         size and times. Needs a handle open for writing; may set the file's time of change

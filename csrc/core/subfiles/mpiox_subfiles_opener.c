@@ -294,7 +294,7 @@ static void fail_of_subfile(mpiox_opening *o, const mpiox_subfiles *index, int32
     else
         snprintf(what, sizeof what, "open (subfile %d %s)", bad,
                  code == ENOENT    ? "is missing"
-                 : code == EBADMSG ? "has another size than its index says"
+                 : code == EBADMSG ? "has another size than in its index"
                  : code == EACCES  ? "cannot be reached: chmod its folder"
                                    : "cannot be used");
     fail(o, code == EBADMSG ? EIO : code, what);

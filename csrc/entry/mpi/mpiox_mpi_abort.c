@@ -1,16 +1,16 @@
 /*
  * mpiox_mpi_abort.c - MPI_Abort with bytes in the delegates.
  *
- * Problem.   Delegates that are threads of ranks die with them, and with them every byte that a write has returned for
- *            and that is not in its file yet. (Those of other modes outlive the ranks and flush, but the
- *            job may have ended before they have.)
- * Algorithm. Before the MPI library ends the job the aborting rank has every delegate flush the files that it has open:
- *            the others' threads still run then. A thread does this, and the rank waits for it for a limited time: the
- *            cause of the abort may have killed the delegate, too.
- * Guarantee. The job ends, ABORT_S seconds later at most; not where the handler of a signal calls MPI_Abort that has
- *            interrupted malloc(), which starting a thread needs. One line reports unflushed bytes. Writes that other
- *            ranks collect for another node (mpiox_delegate_write_behind), and files that this rank does not have open,
- *            are not flushed; nor is anything when a rank dies without MPI_Abort.
+ * Problem.   Delegates that are threads of ranks die with them, and with them every byte of a completed write that is
+ *            not in its file yet. (Delegates of other modes outlive the ranks and flush, but the job may end before
+ *            they have.)
+ * Algorithm. Before the MPI library ends the job the aborting rank has every delegate flush its open files: the others'
+ *            threads still run then. A thread does this, and the rank waits for it for a limited time: the cause of the
+ *            abort may have killed the delegate, too.
+ * Guarantee. The job ends, ABORT_S seconds later at most, with one exception: a signal handler that has interrupted
+ *            malloc() calls MPI_Abort, since starting a thread needs malloc(). One line reports unflushed bytes. Writes
+ *            that other ranks collect for another node (mpiox_delegate_write_behind), and files that this rank does not
+ *            have open, are not flushed; nor is any byte when a rank dies without MPI_Abort.
  */
 #include <errno.h>
 #include <pthread.h>

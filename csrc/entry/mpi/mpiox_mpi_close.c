@@ -1,9 +1,9 @@
 /*
  * mpiox_mpi_close.c - MPI_File_close of managed files.
  *
- * First all bytes of the ranks are in the file, or with delegates that write them behind the close; then the file's
- * statistics are printed, and this library's own path to the file is closed. The MPI library closes the file last, and
- * every rank returns the first error.
+ * First all ranks' bytes are written to the file, or left to delegates that write them behind the close. Then rank 0
+ * prints the file's statistics, and this library closes its own path to the file. The MPI library closes the file last,
+ * and every rank returns the first error.
  */
 #include "mpiox_handlers.h"
 

@@ -9,7 +9,7 @@
  *            that the wait needs.
  * Limits.    Nor does an error handler of the program that libmpiio_ext.so has called. Handlers of signals are
  *            recognised on x86-64 and aarch64. Elsewhere a handler waits like any caller, and hangs if it has
- *            interrupted the owner of a lock, say that of malloc(): it must not access staged files.
+ *            interrupted the owner of a lock, such as that of malloc(): it must not access staged files.
  */
 #ifndef MPIOX_POSIX_WAIT_H
 #define MPIOX_POSIX_WAIT_H

@@ -42,7 +42,7 @@ typedef struct mpiox_schedule_request {
     X(reordered, "requests", "requests that were served before older ones")                                            \
     X(overdue, "requests", "requests that were served because they had waited for the patience")                       \
     X(held, "requests", "requests that had to wait for an older one that they overlap")                                \
-    X(windows, "waits", "times that nothing was served though requests waited, as the policy says")                    \
+    X(windows, "waits", "times that nothing was served though requests waited, by the policy")                         \
     X(waited_ns, "ns", "time of those")                                                                                \
     X(depth_max, "requests", "most requests that waited at once")
 

@@ -1,7 +1,7 @@
 /*
  * mpiox_server_state.c - lists of frames, queues of requests, and the work that waits for the I/O threads.
  *
- * Frames that wait to be flushed are kept per file in a tree by page, so that a thread finds the next one in file order
+ * Each file has a tree by page of the frames that wait to be flushed, so that a thread finds the next one in file order
  * in logarithmic time, however many there are (mpiox_treap.h).
  */
 #include "mpiox_server_state.h"

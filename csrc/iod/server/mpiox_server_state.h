@@ -1,14 +1,14 @@
 /*
- * mpiox_server_state.h - what the files of a delegate share. Private to csrc/iod/server.
+ * mpiox_server_state.h - the state that the files of a delegate share. Private to csrc/iod/server.
  *
- * One lock protects everything here. It is held for bookkeeping only, never during a file-system call or a wait for
- * clients. A thread that moves bytes of a frame marks it busy first, so that nobody else works on it, and leaves the
- * lock. Others add to what is wanted of the frame meanwhile; mpiox_server_put_down() queues it again for that.
+ * One lock protects everything here. It is locked for bookkeeping only, never during a file-system call or a wait for
+ * clients. A thread that moves bytes of a frame marks it busy first, so that no other works on it, and unlocks. Others
+ * may request more work on the frame meanwhile; mpiox_server_put_down() queues it again for that.
  *
  *   Residence  every frame is in one list: free, recent, frequent, ahead, reusable or leaving (mpiox_server_pages.c)
- *   Work       a frame of which something is wanted, and that is not busy, is in the tree of its file (flush, drop,
- *              cut) or in a queue (fill), or both
- *   Barriers   a flush barrier counts the frames that it waits for; a frame knows by bits which wait for it
+ *   Work       a frame that needs work and is not busy is in the tree of its file (flush, drop, cut) or in a queue
+ *              (fill), or in both
+ *   Barriers   a flush barrier counts the frames that it waits for; a frame has bits for the barriers that wait for it
  */
 #ifndef MPIOX_SERVER_STATE_H
 #define MPIOX_SERVER_STATE_H

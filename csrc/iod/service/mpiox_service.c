@@ -499,7 +499,7 @@ static int32_t index_of(const int32_t *ranks, int32_t count, int32_t rank)
     return -1;
 }
 
-/* Returns whether this rank serves; own.mode says whether there are delegates. */
+/* Returns whether this rank serves; own.mode shows whether there are delegates. */
 static bool split_on(mpiox_topology *topology, const mpiox_hints *hints)
 {
     mpiox_service_plan plan;

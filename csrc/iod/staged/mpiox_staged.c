@@ -70,7 +70,7 @@ static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, int 
 /* Refuse an open; the delegates keep their bytes of the file. */
 static int refuse(mpiox_error *error, int code)
 {
-    const char *what = "open (what I/O delegates have of it cannot be written, and stays with them)";
+    const char *what = "open (I/O delegates cannot write the rest of it, which stays with them)";
 
     if (code == EBUSY)
         what = "open (another job writes a file of this name: `mpiio-ext delegates wait`)";
@@ -124,7 +124,7 @@ static bool end_scratch(mpiox_service *service, const char *path)
 
     if (whole)
         fprintf(stderr,
-                "mpiio_ext: %s: a scratch file (mpiox_close=never) is looked for past MPI: it is written, and stays\n",
+                "mpiio_ext: %s: a scratch file (mpiox_close=never) is needed past MPI: it is written, and stays\n",
                 path);
     return whole;
 }

@@ -1,4 +1,6 @@
-/* mpiox_message_sends.h - messages under way, their tags, and failures of the transport. Local unless it says so. */
+/*
+ * mpiox_message_sends.h - messages under way, their tags, and failures of the transport. Local unless marked otherwise.
+ */
 #ifndef MPIOX_MESSAGE_SENDS_H
 #define MPIOX_MESSAGE_SENDS_H
 

@@ -1,6 +1,4 @@
-/*
- * mpiox_lock_model_state.h - what the parts of the lock model share. Private to csrc/tools/lock_model.
- */
+/* mpiox_lock_model_state.h - the state that the parts of the lock model share. Private to csrc/tools/lock_model. */
 #ifndef MPIOX_LOCK_MODEL_STATE_H
 #define MPIOX_LOCK_MODEL_STATE_H
 

@@ -16,7 +16,7 @@
  *            lines would replace 170.
  *            Categories and names of functions are read in any case of letters ("Fread"); a function of streams belongs
  *            to their layer whatever its category.
- * Guarantee. An event of a call is a row or a problem: so is one whose result, handle, size or offset is no number.
+ * Guarantee. An event of a call is a row or a problem, even if its result, handle, size or offset is no number.
  *            Events of applications are counted by category; other metadata are handed on as notes. Names that
  *            DFTracer writes unescaped are read where that is possible.
  */

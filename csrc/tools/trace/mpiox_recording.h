@@ -1,6 +1,4 @@
-/*
- * mpiox_recording.h - calls as counters: what a recording has in place of the calls themselves.
- */
+/* mpiox_recording.h - calls as counters: the contents of a recording, in place of the calls themselves. */
 #ifndef MPIOX_RECORDING_H
 #define MPIOX_RECORDING_H
 

@@ -7,7 +7,7 @@
  *   mpiox_trace_start(&call, OP_read, MPIOX_TRACEFILE_POSIX, file);
  *   result = NEXT(read)(...);
  *   mpiox_trace_stop(&call);               the clock
- *   call.offset = ...;                     what there is to say
+ *   call.offset = ...;                     facts of the call
  *   mpiox_trace_commit(&call, result);
  *
  * _start_on also passes what the call is made on: a descriptor or a stream. A call that has been started and is not to

@@ -123,7 +123,7 @@ static void forks(follower *self)
     CHECK(becomes("applied 2\n"));
 }
 
-/* Nothing can be written: the map is followed all the same, and said to be when there is room again. */
+/* The folder is full: the job follows the map all the same, and announces it when there is room again. */
 static void full_disk(follower *self)
 {
     struct rlimit limits, none;

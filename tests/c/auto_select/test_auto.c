@@ -85,7 +85,7 @@ static void test_decisions(int rounds)
     }
 }
 
-/* Where a hash places stripes, methods are not told apart by servers; where it does not, some decisions differ. */
+/* If a hash places stripes, methods do not differ by servers; if it does not, some decisions differ. */
 static void test_hashed(int rounds)
 {
     int differ = 0;

@@ -122,7 +122,7 @@ static void check_rounds(int aggregator)
         CHECK(meets(aggregator, first, from, to) && meets(aggregator, last - 1, from, to));
 }
 
-/* A rank that accesses all of [first, last) has something in just the rounds that it is told. */
+/* A rank that accesses all of [first, last) has bytes in exactly the rounds that the function returns. */
 static void check_after(int aggregator)
 {
     if (buffers.plan->domains[aggregator].n_sets != 1)

@@ -301,8 +301,8 @@ static void client_died(const char *path, uint64_t seed)
     compare_and_free();
 }
 
-/* A client that stops in the middle of its write until the others have waited long enough: its bytes are not in what
- * was rescued, and it must be told so. */
+/* A client that stops in the middle of its write until the others have waited long enough: its bytes are not among
+ * the rescued ones, and its write must return that. */
 static char *stopping; /* memory that cannot be read yet */
 static pid_t stopped_delegate;
 

@@ -150,7 +150,7 @@ static void committed(mpiox_segment_kind kind)
     mpiox_segment_free(&segment);
 }
 
-/* A file that is cut: what can be read is, the rest is private memory, and who asks is told. */
+/* A file that is cut: readable bytes stay, the rest is private memory, and the query reports it. */
 static void torn(const char *folder)
 {
     enum { PAGE = 4096 };

@@ -1,4 +1,4 @@
-/* test_wait.c - a limit on waiting: what ends a wait, what does not count, and what is said about it. */
+/* test_wait.c - a limit on waiting: what ends a wait, what does not count, and what is reported. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>

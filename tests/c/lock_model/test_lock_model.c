@@ -179,7 +179,7 @@ static void test_bad_arguments(void)
     CHECK_EQUAL(mpiox_lock_model_simulate(even, &far, &good, &twice, &outcome), MPIOX_E_ARG);
 }
 
-/* A run that is told to stop does; one that is not tells how far it is. */
+/* A run stops when `stop` is set; another one reports its progress. */
 static void test_stop(void)
 {
     mpiox_lock_model_counts counts[2];

@@ -1,8 +1,8 @@
 /*
- * error_codes.c - codes of errors under an MPI library that forgets the texts which it is given (MPICH 4.0 does).
+ * error_codes.c - codes of errors under an MPI library that does not store the texts of added codes (as MPICH 4.0).
  *
  * The two calls of PMPI here take the place of the MPI library's, whatever library that is: in turn they do as it does,
- * tell another text for an added code, and tell another class, as MPICH 4.0 for a code with the bit of added ones.
+ * return another text for an added code, and return another class, as MPICH 4.0 for a code with the bit of added ones.
  */
 #include <errno.h>
 #include <mpi.h>

@@ -93,7 +93,7 @@ static void *write_until_gone(void *context)
     return NULL;
 }
 
-/* mpiox_server_stop() while clients are writing: they are told that it is gone, and what they wrote is in the file. */
+/* mpiox_server_stop() while clients are writing: they get an error, and their bytes are in the file. */
 static void stop_amid(void)
 {
     static char found[50 * PAGE];

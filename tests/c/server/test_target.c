@@ -41,7 +41,7 @@ int main(void)
     const mpiox_storage storage = {.fd = 3}, other = {.fd = -1};
     mpiox_server_targets targets;
 
-    mpiox_server_targets_find("twins", &storage, &targets); /* hints may have said units of another size */
+    mpiox_server_targets_find("twins", &storage, &targets); /* hints may have set units of another size */
     CHECK_EQUAL(targets.count, 3);
     CHECK_EQUAL(mpiox_server_target_of(&targets, 0, 4 * KIB, 7), 9);
     CHECK_EQUAL(mpiox_server_target_of(&targets, 64 * KIB - 1, 4 * KIB, 7), 9);

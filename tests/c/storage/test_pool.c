@@ -345,7 +345,7 @@ int close(int fd)
     return -1;
 }
 
-/* What a server has refused when the descriptor was closed is told by the next sync, or else by the end. */
+/* The next sync, or else the end, returns the error of a server that refused bytes when the descriptor was closed. */
 static void test_close_errors(void)
 {
     mpiox_error error = {.code = MPIOX_OK};

@@ -562,7 +562,7 @@ static void test_fallback(const char *wish)
     static const struct back_end automatic = {"auto", {.kind = MPIOX_STORAGE_AUTO}};
     if (strcmp(wish, "refused") == 0)
         refuse_rings();
-    for (int i = 0; i < 3; i++) { /* said once only: the caller looks at standard error */
+    for (int i = 0; i < 3; i++) { /* printed once only: the caller checks standard error */
         mpiox_storage *storage = open_empty();
         CHECK(strcmp(storage->backend->name, "posix") == 0);
         check_against_model(storage, 3);

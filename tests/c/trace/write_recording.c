@@ -1,9 +1,9 @@
 /*
- * write_recording.c - a recording of calls that are told by lines on standard input, at any times.
+ * write_recording.c - a recording of calls that lines on standard input describe, at any times.
  *
  * PROGRAM FOLDER [PRINT]: F NAME (files have numbers from 1 on); C OPERATION START DURATION DEPTH FILE OFFSET SIZE
  * RESULT COUNT MODE FILE2 COMM_SIZE HINTS OFFSET2 (a negative number: none); ENTER OPERATION START DEPTH FILE and LEAVE
- * DEPTH, of a call that is told of while it lasts; PART WAITING START END (0: it lasts); END STATE; KILL; ABORT CODE
+ * DEPTH, of a call that is recorded while it lasts; PART WAITING START END (0: it lasts); END STATE; KILL; ABORT CODE
  * TIME; RANK RANK RANKS. PRINT: offsets of the fields of a record instead.
  */
 #include <inttypes.h>
