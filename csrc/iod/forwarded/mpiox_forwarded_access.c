@@ -615,9 +615,9 @@ static int access_all(access_t *a, int64_t *done)
     return code;
 }
 
-/* The file system has refused bytes of this file, of whichever access: this one is told, though its own are where they
- * should be, and the error stays until a sync or close tells it to all ranks. */
-static int tell_refused(access_t *a, int32_t owner)
+/* The file system has refused bytes of this file, perhaps of another access: this access returns the error, though its
+ * own bytes are in place, and the error stays until a sync or close returns it on all ranks. */
+static int report_refused(access_t *a, int32_t owner)
 {
     mpiox_process *delegate = mpiox_forwarded_owner(a->forwarded, owner);
 
@@ -650,7 +650,7 @@ static int make_stable(access_t *a)
         } else if (code != MPIOX_OK) {
             *a->error = slot.error;
         } else {
-            code = tell_refused(a, i);
+            code = report_refused(a, i);
         }
     }
     if (code == MPIOX_OK && again)
@@ -683,7 +683,7 @@ static int access_tile(mpiox_forwarded *forwarded, const mpiox_request *request,
     if (code == MPIOX_OK && request->write && mpiox_forwarded_level(forwarded) == MPIOX_ACK_DISK)
         code = make_stable(&a);
     if (code == MPIOX_OK && a.refuser > 0)
-        code = tell_refused(&a, a.refuser - 1);
+        code = report_refused(&a, a.refuser - 1);
     /* Large reads go past the cache, for which pages would come in vain: the file system reads ahead for them. */
     if (code == MPIOX_OK && !request->write && !has_long_runs(&a, forwarded->file->hints.delegate_bypass))
         mpiox_forwarded_read_ahead(forwarded, origin, request->position, request->length);
