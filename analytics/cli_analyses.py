@@ -171,7 +171,7 @@ def methods(
     parquet: Path | None = None,
     figure: Path | None = None,
 ) -> None:
-    """Compare methods of the bench by what was measured, and say why one was slower.
+    """Compare methods of the bench by their measurements, and print why one was slower.
 
     \b
       mpiio-ext analyze methods --results bench-results/2026-01-02T03-04-05 --slower even --faster group_cyclic

@@ -157,7 +157,7 @@ def _told_apart() -> Iterator[None]:
     "--site",
     type=_PATH,
     metavar="FILE",
-    help="Facts of the site: results of the bench are joined with what its sources say of their time.",
+    help="Facts of the site: its sources' data of the same time are joined with results of the bench.",
 )
 @click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
 @row_options
@@ -165,8 +165,8 @@ def climate(**options: Any) -> None:
     """Watch histories of jobs: since when performance changed, and what moved with it.
 
     TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz, HDF5), or results of the bench: a
-    results.json, or a folder of them such as the archive of a suite. Several are one; a run that several have counts
-    once, as the last of them has it.
+    results.json, or a folder of them such as the archive of a suite. Several tables or folders count as one; a run that
+    several of them contain counts once, with the values of the last.
 
     \b
       mpiio-ext analyze climate year.csv.gz --published -o climate.html

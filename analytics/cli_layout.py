@@ -70,9 +70,9 @@ def place(
     only_show: bool,
     **output: Any,
 ) -> None:
-    """Lay the tables of a store on storage targets, by ranges of jobs, and say what lies where.
+    """Lay the tables of a store on storage targets, by ranges of jobs, and list which table is on which target.
 
-    `init` does it by itself where the set-up has a placement. What a target has already stays.
+    `init` does it by itself where the set-up has a placement. Files that a target has already stay there.
 
     \b
       mpiio-ext analyze place --target /ost1/me --target /ost2/me --subtables 4
@@ -125,9 +125,9 @@ def interference(
     top: int,
     **output: Any,
 ) -> None:
-    """Say how much of their OSTs' traffic files had for themselves, and which met most of others'.
+    """Show each file's share of its OSTs' traffic, and the files whose OSTs had the most traffic of others.
 
-    Needs LMT in the store. A file's bytes are taken as spread evenly over its OSTs and over the time of its use.
+    Needs LMT in the store. The bytes of a file count as spread evenly over its OSTs and over the time of its use.
     """
     if areas is not None:
         raise click.UsageError("--areas: interference names no applications; --anonymous leaves IDs and files out")

@@ -29,7 +29,7 @@ _SHOWN_PROBLEMS = 10
 
 @click.group(context_settings=HELP)
 def connector() -> None:
-    """Look at monitoring sources: GPFS, Lustre, Slurm, topology, Prometheus and others.
+    """Inspect monitoring sources: GPFS, Lustre, Slurm, topology, Prometheus and others.
 
     \b
       mpiio-ext analyze connector list
@@ -214,9 +214,10 @@ def show(
     csv: Path | None,
     parquet: Path | None,
 ) -> None:
-    """Show what a file has, and what of it cannot be read.
+    """Show what a file contains, and which parts cannot be read.
 
-    Without --table: a summary of all tables; with it, its rows, which --json, --csv and --parquet have all of.
+    Without --table it prints a summary of all tables; with it, the first rows of that table. --json, --csv and
+    --parquet write all rows.
     """
     from mpiio_ext.analytics.errors import AnalyticsError
 
@@ -241,7 +242,7 @@ def show(
 @click.argument("output", type=click.Path(path_type=Path, dir_okay=False))
 @_reading_options
 def convert(file: Path, output: Path, source: str | None, time_zone: str | None, strict: bool) -> None:
-    """Write what a file has as JSON, which `show` reads again; compressed where OUTPUT ends in .gz."""
+    """Write the contents of a file as JSON, which `show` reads again; compressed if OUTPUT ends in .gz."""
     records = _read(file, source, time_zone)
     records.save(output)
     echo(f"{output}: {amount_text(output.stat().st_size)}", err=True)
@@ -265,7 +266,7 @@ def convert(file: Path, output: Path, source: str | None, time_zone: str | None,
     help="Print the JSON Schema of a site, and leave.",
 )
 def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) -> None:
-    """Check a site.json, and say what is in it; mistakes are reported with their place as a JSON pointer."""
+    """Check a site.json, and list its contents; mistakes are reported with their place as a JSON pointer."""
     from mpiio_ext.analytics.site import load_document, load_site
     from mpiio_ext.analytics.sitetokio import from_pytokio as converted
 

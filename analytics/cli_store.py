@@ -55,7 +55,8 @@ def _reasons(logs: pa.Table, *, paths: bool = True) -> list[str]:
 def init(setup: Path, start: str | None, end: str | None) -> None:
     """Convert the logs of the days from START to END, both included, into the store of SETUP.
 
-    Days are written 2018-01-31. Without them all logs are converted. What the store has already is not converted again.
+    Days are written 2018-01-31. Without them all logs are converted. Logs that the store has already are not converted
+    again.
     """
     with miner_of(setup) as miner:
         with warnings.catch_warnings():

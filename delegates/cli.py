@@ -297,8 +297,8 @@ def _two_looks(group: str | None, interval_s: float) -> tuple[Observation, ...]:
 #: Subcommand -> (module, attribute, help line).
 _COMMANDS = {
     "status": (__name__, "status", "Show what the I/O delegates of your running programs on this host do."),
-    "wait": ("mpiio_ext.delegates.cli_draining", "wait", "Wait until files that were closed before are all written."),
-    "recover": ("mpiio_ext.delegates.cli_draining", "recover", "Write what killed delegates have left on a disk."),
+    "wait": ("mpiio_ext.delegates.cli_draining", "wait", "Wait until delegates have written all closed files."),
+    "recover": ("mpiio_ext.delegates.cli_draining", "recover", "Write the bytes that killed delegates left on a disk."),
     "arbiter": ("mpiio_ext.delegates.arbiter.command", "arbiter", "Give the jobs of a machine their I/O nodes."),
     "arbitrate": ("mpiio_ext.delegates.arbitration.cli", "arbitrate", "Decide which job gets how many I/O nodes."),
 }
@@ -315,7 +315,7 @@ def delegates() -> None:
     type=Duration(zero=True),
     default="1s",
     show_default=True,
-    help="Time between two looks; rates are those of the last interval. 0: one look, rates since the start.",
+    help="Time between two readings; rates are those of the last interval. 0: one reading, rates since the start.",
 )
 @click.option(
     "--job-group", "group", metavar="GLOB", help="Only the jobs whose group has such a name; it is in the heading."
@@ -325,7 +325,7 @@ def delegates() -> None:
 def status(interval: float, group: str | None, once: bool, as_json: bool) -> None:
     """Show what the I/O delegates of your running programs on this host do.
 
-    Press Ctrl-C to end. The programs are neither asked nor slowed down: their delegates' memory is looked at.
+    Press Ctrl-C to end. The command reads the delegates' shared memory, and does not slow the programs down.
     Meaning of columns and numbers: `mpiio-ext help reference/delegates`.
     """
     from mpiio_ext.delegates import _status

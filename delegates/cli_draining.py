@@ -271,10 +271,10 @@ def _answer(failed: dict[Path, str], as_json: bool) -> None:
 def wait(files: tuple[Path, ...], patience: float, timeout: float | None, as_json: bool) -> None:
     """Wait until files that programs of this host have closed before are all written.
 
-    A folder stands for the files below it that delegates write, or have left there. Without FILES: everything that your
-    delegates on this host write behind a close, or have left in the folders of mpiox_delegate_cache_dir when they were
-    killed. The exit status is 1 when a file cannot be written, is not there, or is not whole in time; then it is named,
-    with where its bytes are.
+    A folder stands for the files below it that delegates still write, or left there. Without FILES the command waits
+    for all files that your delegates on this host drain, and for those that killed delegates left in the folders of
+    mpiox_delegate_cache_dir. The exit status is 1 if a file cannot be written, does not exist, or is not complete in
+    time: standard error names the file and the place of its bytes.
     """
     from mpiio_ext.delegates._status import Watch
 
@@ -381,9 +381,9 @@ def _caches(folder: Path) -> list[Path]:
 def recover(folders: tuple[Path, ...], force: bool, as_json: bool) -> None:
     """Write to their files what delegates that were killed have left in a folder of mpiox_delegate_cache_dir.
 
-    Caches of delegates that run are left alone. The exit status is 1 when a file could not be written: it is named, and
-    its cache stays for another trial. So it is where others have written the file since, and where a closed file is not
-    whole, since another I/O delegate of its job had bytes of it.
+    Caches of running delegates stay untouched. The exit status is 1 if a file could not be written: standard error
+    names it, and its cache stays for another attempt. The status is also 1 if another program has written the file
+    since, or if a closed file is not complete because another I/O delegate of its job had some of its bytes.
     """
     caches, waiting, unwritten = list[dict[str, object]](), dict[Path, str](), dict[object, _Kept]()
     for cache in (cache for folder in folders for cache in _caches(folder)):

@@ -35,7 +35,7 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_STATS": Variable(meaning="print statistics when a file is closed: 1, line, full or json"),
     "MPIOX_STATS_FILE": Variable(meaning="a file that gets statistics as lines of JSON"),
     "MPIOX_REPORT": Variable(meaning="`mpiio-ext run` makes a page about the run: --report"),
-    "MPIOX_LIVE": Variable(meaning="0: `mpiio-ext top` sees nothing of this process"),
+    "MPIOX_LIVE": Variable(meaning="0: `mpiio-ext top` does not show this process"),
     "MPIOX_RANKS_PER_NODE": Variable(meaning="default of the hint mpiox_ranks_per_node"),
     "MPIOX_TRACE_DIR": Variable(meaning="folder of a trace"),
     "MPIOX_TRACE_ONLY": Variable(meaning="globs, one a line: record calls on these files alone"),
@@ -45,12 +45,12 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_TRACE_MODE": Variable(meaning="recording: counters of bounded size in place of a trace"),
     "MPIOX_RECORDING_BYTES": Variable(meaning="bytes that the recording of a process may take"),
     "MPIOX_RECORDING_NODE_BYTES": Variable(meaning="bytes that all recordings of a node may take; 0: any"),
-    "MPIOX_TRACE_CLOCK": Variable(meaning="system: ask the system for every time of a trace"),
+    "MPIOX_TRACE_CLOCK": Variable(meaning="system: query the kernel for every time of a trace"),
     "MPIIO_EXT_ABI": Variable(meaning="openmpi, mpich or mpiabi: the library of a wheel that is tried first"),
     "MPIIO_EXT_PNETCDF": Variable(meaning="libpnetcdf.so for the bench"),
     "MPIOX_STATS_WITNESS": _own("receiver of the sign that calls reach the library"),
-    "MPIOX_REPORT_STATS": _own("where the statistics for the page of a run go, as lines of JSON"),
-    "MPIOX_DELEGATE_STARTER": _own("how a delegate finds those that have spawned it"),
+    "MPIOX_REPORT_STATS": _own("target of the statistics for the page of a run, as lines of JSON"),
+    "MPIOX_DELEGATE_STARTER": _own("address at which a delegate finds the ranks that spawned it"),
 }
 
 

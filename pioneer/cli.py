@@ -59,17 +59,19 @@ def _say(line: str) -> None:
     required=True,
     metavar="FILE",
     callback=named_after(FORMS_OF_PATHS),
-    help="Where the workload path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).",
+    help="Target of the workload path: .parquet, .json, or .txt (as `show` prints it, to be read only).",
 )
-@click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
+@click.option("--format", "name", metavar="NAME", help="Format of the trace.  [default: detected]")
 @click.option(
     "--each-rank",
     is_flag=True,
-    help="Keep what each rank has done, in place of what each subgroup does: "
+    help="Write the operations of each rank in place of those of each subgroup: "
     "carried out by as many ranks, every rank makes its own accesses. At most 63 ranks.",
 )
-@click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
-@click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
+@click.option("--only", multiple=True, metavar="GLOB", help="Use only operations on files that match; may be repeated.")
+@click.option(
+    "--skip", multiple=True, metavar="GLOB", help="Leave out operations on files that match; may be repeated."
+)
 def path(
     trace: tuple[str, ...], output: str, name: str | None, each_rank: bool, only: tuple[str, ...], skip: tuple[str, ...]
 ) -> None:
@@ -109,9 +111,9 @@ def path(
 @pioneer.command(context_settings=HELP, short_help="Characterize a path: an editable profile.")
 @click.argument("workload_path", metavar="PATH", type=Existing(dir_okay=False))
 @output_option(
-    required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES), help="Where the profile is put: .json."
+    required=True, metavar="FILE", callback=named_after(FORMS_OF_PROFILES), help="Target of the profile: .json."
 )
-@click.option("--plain", is_flag=True, help="Without the shapes of the path: to be edited by hand.")
+@click.option("--plain", is_flag=True, help="Leave out the shapes of the path, for an edit by hand.")
 def profile(workload_path: str, output: str, plain: bool) -> None:
     """Characterize a workload PATH: open sessions, gaps, sizes, offsets, slack times by file class."""
     from mpiio_ext.pioneer.profile import characterize
@@ -149,25 +151,26 @@ def _load_source(name: str) -> WorkloadPath | Profile:
     required=True,
     metavar="FILE",
     callback=named_after(FORMS_OF_PATHS),
-    help="Where the synthetic path is put: .parquet, .json, or .txt (as `show` prints it, to be read only).",
+    help="Target of the synthetic path: .parquet, .json, or .txt (as `show` prints it, to be read only).",
 )
 @click.option(
     "--mode",
     type=click.Choice(["faithful", "quota", "sampled", "tuned"]),
     default="sampled",
     show_default=True,
-    help="faithful: the path itself; quota: what can change places is shuffled; sampled: "
+    help="faithful: the path itself; quota: operations that may change places are shuffled; sampled: "
     "drawn by Algorithm 1; tuned: the same, multiplied.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The same gives the same path.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Equal seeds give equal paths.")
 @multiply_option
 def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[str, float]) -> None:
     """Make a synthetic workload path of a PATH or a PROFILE.
 
-    A profile gives what its path would give as long as its classes are as they were counted. Once they are edited, or
-    the part "shapes" is not there, all characteristics are drawn independently.
+    An unedited PROFILE gives the same path as its PATH. If only slack times, sizes, offsets or numbers of files or
+    opens were edited, the structure stays; a line says so. After any other edit, or without the part "shapes", all
+    characteristics are drawn independently.
 
-    The status is 1 where hard dependencies do not hold that hold in PATH.
+    The exit status is 1 if the result violates more hard dependencies than PATH does.
     """
     from mpiio_ext.common.documents import DocumentError
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -202,7 +205,7 @@ def _edited_words(profile: Profile) -> str:
         return f"it has no shapes: {alone}"
     names = sorted(f"{owner}/{name}" for owner, name in edited(profile) or ())
     if keeps_shapes(profile):
-        return f"{', '.join(names)} edited; the structure is kept"
+        return f"{', '.join(names)} edited; the structure stays"
     other = [name for name in names if name.rpartition("/")[2] not in FOLLOWED] or ["its classes"]
     return f"{', '.join(other)} edited, which makes another structure: {alone}"
 
@@ -215,7 +218,7 @@ def _edited_words(profile: Profile) -> str:
 def fidelity(paths: tuple[str, ...], seeds: int, as_json: bool, output: Path | None) -> None:
     """Show how close synthetic paths come to each workload PATH: all modes, the worst of many seeds, and controls.
 
-    The status is 1 where a mode passes a limit, or a control passes none.
+    The exit status is 1 if a mode passes a limit, or a control passes none.
     """
     from mpiio_ext.pioneer.fidelity import fidelity as measure
     from mpiio_ext.pioneer.fidelity import to_json, to_markdown
@@ -271,7 +274,7 @@ def _check_path(name: str, *, as_json: bool = False) -> int:
     if len(wrong) < len(found):
         echo(
             f"{name}: {len(nobody):,} open sessions have no open in the path, as in traces without opens: "
-            "a replay makes it up where they move data"
+            "a replay adds one if they move data"
         )
     for line in (*refused[:_SHOWN], *more):
         echo(f"{name}: {line}")
@@ -282,13 +285,13 @@ def _check_path(name: str, *, as_json: bool = False) -> int:
     return 1 if wrong or refused else 0
 
 
-@pioneer.command(context_settings=HELP, short_help="What is wrong with a path or a profile.")
+@pioneer.command(context_settings=HELP, short_help="Check a path or a profile.")
 @click.argument("document", metavar="PATH|PROFILE", type=Existing(dir_okay=False))
-@json_option("Print as JSON what is wrong with a path; of a profile, that it is fine.")
+@json_option("Print the violations of a path as JSON; for a profile, whether it is valid.")
 def check(document: str, as_json: bool) -> None:
-    """Show what is wrong with a PROFILE, and where; or prove the hard dependencies of a workload PATH.
+    """Check a PROFILE and show each mistake with its place; or prove the hard dependencies of a workload PATH.
 
-    The status is 1 where something is wrong.
+    The exit status is 1 if something is wrong.
     """
     from mpiio_ext.common.documents import DocumentError
     from mpiio_ext.pioneer.profile.document import load

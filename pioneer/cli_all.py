@@ -88,7 +88,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
     default=1.0,
     show_default=True,
     metavar="X",
-    help="Slack times are multiplied by it; other than 1 the metrics of time are not judged.",
+    help="Factor of the slack times; if it is not 1, the metrics of time are not judged.",
 )
 @click.option("--spin", "spin_s", type=Duration(zero=True), metavar="TIME", help="As of `pioneer replay`.")
 @click.option(
@@ -102,9 +102,11 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
     type=Duration(),
     help="End the replay after this time.  [default: 10 times its planned time, and 10 minutes]",
 )
-@click.option("--format", "reader", metavar="NAME", help="Format of the trace; else it is found out.")
-@click.option("--only", multiple=True, metavar="GLOB", help="Take operations on files that match; may be repeated.")
-@click.option("--skip", multiple=True, metavar="GLOB", help="Leave out those on files that match; may be repeated.")
+@click.option("--format", "reader", metavar="NAME", help="Format of the trace.  [default: detected]")
+@click.option("--only", multiple=True, metavar="GLOB", help="Use only operations on files that match; may be repeated.")
+@click.option(
+    "--skip", multiple=True, metavar="GLOB", help="Leave out operations on files that match; may be repeated."
+)
 @click.option("--each-rank", is_flag=True, help="Each rank is a subgroup of the path: its own offsets, its own views.")
 @click.option("--replace", is_flag=True, help="Remove the results of an earlier run in DIR first.")
 def everything(
@@ -133,9 +135,9 @@ def everything(
       mpiio-ext pioneer all trace/ -n 16 -o result
       mpiio-ext pioneer all trace/ -o result --mode sampled --seed 3 --time-scale 0
 
-    Exit status: 0 all limits hold, 1 one is passed, 2 a step has failed. Where ranks do what one path cannot tell (at
-    random offsets for one) that is known before the replay, whatever its number of ranks: the status is 1, and a line
-    says so; --each-rank keeps what every rank has done.
+    Exit status: 0 all limits hold, 1 one is passed, 2 a step has failed. If one path cannot describe the ranks'
+    operations (random offsets, for one), a line says so before the replay and the exit status is 1, whatever the number
+    of ranks; --each-rank then writes the operations of every rank.
     """  # noqa: D301  (click wants the backspace character itself)
     from mpiio_ext.pioneer.pipeline import Pipeline, not_in_path
     from mpiio_ext.pioneer.synthesis import Scale

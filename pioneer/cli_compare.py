@@ -57,19 +57,21 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> lis
     metavar="N",
     help="Bins of the series over time.",
 )
-@click.option("--below", metavar="FOLDER", help="Of SYNTHETIC, a trace, only operations on files below FOLDER.")
+@click.option(
+    "--below", metavar="FOLDER", help="Use only those operations of SYNTHETIC, a trace, whose files are below FOLDER."
+)
 @click.option(
     "--replayed",
     is_flag=True,
-    help="SYNTHETIC is the trace of a replay of ORIGINAL: what the engine leaves "
-    "out, and what so many ranks cannot do, is not compared.",
+    help="SYNTHETIC is the trace of a replay of ORIGINAL: operations that the engine leaves out, or that so many "
+    "ranks cannot do, are not compared.",
 )
 @click.option(
     "--time-scale",
     type=click.FloatRange(min=0),
     default=1.0,
     metavar="X",
-    help="Pace at which SYNTHETIC was carried out; other than 1 the metrics of time are not judged.",
+    help="Pace at which SYNTHETIC was carried out; if it is not 1, the metrics of time are not judged.",
 )
 def compare(
     original: Path,

@@ -229,21 +229,22 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     default=1.0,
     show_default=True,
     metavar="X",
-    help="Slack times are multiplied by it; 0: as fast as can be.",
+    help="Factor of the slack times; 0: as fast as possible.",
 )
 @click.option(
     "--spin",
     "spin_s",
     type=Duration(zero=True),
     metavar="TIME",
-    help="End of each slack time that is spun for, as 40us; 0: none.  [default: as much as sleeps are late "
+    help="Part at the end of each slack time in which the rank spins, such as 40us; 0: none.  [default: as much as "
+    "sleeps are late "
     "here, measured; next to none where ranks share cores]",
 )
 @click.option(
     "--most-bytes",
     type=Size(),
     metavar="SIZE",
-    help="What a rank may write, preallocate, and make of files that are read.",
+    help="Most bytes that a rank may write, preallocate, and create in files that it reads.",
 )
 @click.option(
     "--stuck-after",
@@ -253,17 +254,17 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     show_default=True,
     help="A rank without progress for this time reports its place; 0: never.",
 )
-@click.option("--existing", is_flag=True, help="FOLDER may have files that no replay has made; they may be lost.")
-@click.option("--extension", is_flag=True, help="Put the extension under it, as mpiio-ext run does.")
+@click.option("--existing", is_flag=True, help="Use FOLDER even if it has files that no replay made; they may be lost.")
+@click.option("--extension", is_flag=True, help="Put the extension under the replay, as mpiio-ext run does.")
 @click.option(
     "-H",
     "--hint",
     multiple=True,
     metavar="[GLOB:]NAME=VALUE",
     shell_complete=complete_hint,
-    help="The same, with a hint.",
+    help="Like --extension, with a hint.",
 )
-@click.option("--hints-file", metavar="FILE", help="The same, with the hints of FILE.")
+@click.option("--hints-file", metavar="FILE", help="Like --extension, with the hints of FILE.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and exit.")
 @click.option("--orders", is_flag=True, hidden=True)  # of a tuner: mpiio_ext.pioneer.orders
 def replay(
@@ -282,9 +283,9 @@ def replay(
 ) -> None:
     """Carry out a workload PATH below FOLDER, by as many ranks as there are.
 
-    FOLDER is made where it is missing; without it the folder is that of PATH's name with ".replay" behind it. Nothing
-    outside of it is touched. A folder with files in it is taken only if an earlier replay has made it. The exit status
-    is 3 where calls have failed that had not failed in the trace.
+    FOLDER is created if it is missing; its default is PATH's name with ".replay" behind it. Nothing outside FOLDER is
+    touched. A folder with files in it is used only if an earlier replay made it. The exit status is 3 if calls failed
+    that had not failed in the trace.
 
     \b
       mpirun -n 8 mpiio-ext pioneer replay path.parquet /scratch/me/replay

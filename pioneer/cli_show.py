@@ -50,8 +50,8 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
     "--file", "file", default="", metavar="TEXT", help="Files with TEXT in their names, or like a pattern with * and ?."
 )
 @click.option("--rank", type=click.IntRange(min=0), metavar="R", help="What rank R makes, with its names of files.")
-@click.option("--head", type=click.IntRange(min=0), metavar="N", help="Of these the first N operations.")
-@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Of these the last N operations.")
+@click.option("--head", type=click.IntRange(min=0), metavar="N", help="Print only the first N of these operations.")
+@click.option("--tail", type=click.IntRange(min=0), metavar="N", help="Print only the last N of these operations.")
 @click.option(
     "--fold",
     is_flag=True,
@@ -75,7 +75,7 @@ def show(
 ) -> None:
     """Print a workload PATH as text: one line for each group, file, session and operation.
 
-    The first word of a line says what it is about: path, group, file, session, op.
+    The first word of a line names its kind: path, group, file, session, op.
 
     \b
       mpiio-ext pioneer show run.parquet --fold

@@ -21,9 +21,9 @@ _EVERY_S = 15.0
     required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where the time line is put, run.pftrace; with .gz at its end packed.",
+    help="Target of the time line, such as run.pftrace; a name that ends in .gz is compressed.",
 )
-@click.option("--format", "name", metavar="NAME", help="Format of the trace; else it is found out.")
+@click.option("--format", "name", metavar="NAME", help="Format of the trace.  [default: detected]")
 def timeline(trace: tuple[Path, ...], output: Path, name: str | None) -> None:
     """Make a time line of a TRACE, which https://ui.perfetto.dev and chrome://tracing open.
 

@@ -30,7 +30,7 @@ def named_after(forms: dict[str, str]) -> Callable[[click.Context, click.Paramet
             return value
         known = ", ".join(f"{extension} ({form})" for extension, form in forms.items())
         what = f"has the extension {found}" if found else "has no extension"
-        raise click.BadParameter(f"{value!r} {what}, by which the form is told; there are: {known}")
+        raise click.BadParameter(f"{value!r} {what}, which selects the form; there are: {known}")
 
     return check
 

@@ -167,12 +167,11 @@ def not_in_path(differences: Mapping[str, float], ranks: int) -> str:
     what = (
         "repeat it with --each-rank"
         if ranks <= MOST_GROUPS
-        else (f"trace at most {MOST_GROUPS} ranks and take --each-rank")
+        else (f"trace at most {MOST_GROUPS} ranks and use --each-rank")
     )
     return (
-        f"ranks of this program access places that follow from no rule, so one path does not stand for all of "
-        f"them ({values} of the bytes differ, limit {limit:g}): {what}, which keeps what every rank "
-        "has done"
+        "no rule gives the places that ranks of this program access, so one path does not describe all ranks "
+        f"({values} of the bytes differ, limit {limit:g}): {what}, which writes the operations of every rank"
     )
 
 
@@ -400,7 +399,7 @@ class Pipeline:
         traces = list(self._at("run/trace").glob("*.mpioxtrace"))
         if found is None or len(traces) < self.ranks:
             raise StepError(
-                f"{' '.join(command)}\nsays nothing of its calls, or has left {len(traces)} traces of "
+                f"{' '.join(command)}\nprints no counts of its calls, or has left {len(traces)} traces of "
                 f"{self.ranks} ranks; its output:\n{text[-_TAIL:].strip()}"
             )
         numbers = {

@@ -431,7 +431,7 @@ def groups_of(tables: dict[int, pa.Table], *, each_rank: bool = False) -> list[t
     """
     if each_rank:
         if len(tables) > MOST_GROUPS:
-            raise ValueError(f"--each-rank: the trace has {len(tables)} ranks; a path tells {MOST_GROUPS} apart")
+            raise ValueError(f"--each-rank: the trace has {len(tables)} ranks; a path can separate {MOST_GROUPS}")
         return [(rank,) for rank in sorted(tables)]
     words: dict[str, int] = {}
     operations = {}

@@ -122,7 +122,7 @@ def _steps(lmt: Tuples, direction: str) -> tuple[ir.Table, int, int, int, int]:
 
 
 def _twice(rows: int) -> AnalyticsError:
-    return AnalyticsError(f"lmt holds {rows} rows more than its OSTs have steps: some are there twice")
+    return AnalyticsError(f"lmt holds {rows} rows more than its OSTs have steps: some occur twice")
 
 
 class _Grid:

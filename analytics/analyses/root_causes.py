@@ -272,7 +272,7 @@ def _caption(rows: Sequence[Mapping[str, Any]], able: Mapping[str, int], limits:
             words.append(f"The figure shows {_MOST_LINES} of them, evenly spaced.")
     shown = [name for name in _AXES if any(row[name] is not None for row in rows)]
     if any(row[name] is None for row in rows for name in shown):
-        words.append("Dotted lines pass an axis on which the log of the job tells nothing.")
+        words.append("A dotted line passes an axis for which the job's log has no value.")
     return " ".join(words)
 
 

@@ -50,7 +50,7 @@ _COMMANDS = {
     "weights",
     multiple=True,
     metavar="PROGRAM=NUMBER",
-    help="mckp: what a MB/s of this program counts [1]. May be given several times.",
+    help="mckp: weight of a MB/s of this program [1]. May be given several times.",
 )
 @click.option("--compute-nodes", type=int, help="static: of the machine [those of the jobs].")
 @click.option("--most", type=int, help="I/O nodes that one job gets at most [as many as there are].")
@@ -63,7 +63,7 @@ _COMMANDS = {
     "--user-share",
     type=float,
     help="Part of the I/O nodes, 0 to 1, that the jobs of one user have at most "
-    "while others want them [the same for all users].",
+    "while jobs of others request them [the same for all users].",
 )
 @click.option("--jobs-per-user", type=int, help="Jobs of one user that count [256].")
 @click.option(
@@ -88,13 +88,13 @@ _COMMANDS = {
     "--set",
     "only_set",
     is_flag=True,
-    help="Change the settings of a running arbiter, or of the next one where none runs, and leave.",
+    help="Change the settings of the running arbiter, or of the next one if none runs, and end.",
 )
 @click.option(
     "--status", is_flag=True, help="Print as JSON whether an arbiter serves, its settings, map and jobs, and exit."
 )
 @click.option(
-    "--interval", type=Duration(least=0.001), default="50ms", show_default=True, help="Time between two looks."
+    "--interval", type=Duration(least=0.001), default="50ms", show_default=True, help="Time between two checks."
 )
 @click.pass_context
 def arbiter(
@@ -108,9 +108,10 @@ def arbiter(
     interval: float,
     **given: Any,
 ) -> None:
-    """Give the jobs of a machine I/O nodes, and others when jobs come and go.
+    """Give the jobs of a machine I/O nodes, and assign them anew when jobs start and end.
 
-    Serves until it is interrupted. Jobs go on with what they have when it ends, and follow it again when it is back.
+    It runs until you interrupt it. Jobs then continue with the I/O nodes that they have, and follow the arbiter again
+    once it is back.
     """
     if ctx.invoked_subcommand is not None:
         return

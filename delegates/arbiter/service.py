@@ -181,7 +181,7 @@ class Arbiter:
             with contextlib.suppress(OSError):  # another user's, perhaps
                 (self._folder / "jobs" / job.job).unlink()
         self._lines.tell(
-            (job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a word") for job in dead
+            (job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a sign of life") for job in dead
         )
 
     def _counted(self, found: Sequence[Announcement], refused: dict[str, Refusal]) -> list[Announcement]:

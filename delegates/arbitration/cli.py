@@ -188,7 +188,7 @@ def queue(
 @arbitrate.command()
 @click.option("--jobs", "table", type=_PATH, metavar="FILE", help="Table of jobs, as of `solve`.")
 @click.option("--store", type=_PATH, metavar="FILE", help="Curves of the jobs without bandwidth, as of `solve`.")
-@click.option("--forge", type=_Paths(), help="FORGE's tables: the six applications of Section 5.2, estimated of them.")
+@click.option("--forge", type=_Paths(), help="FORGE's tables, for estimates of the six applications of Section 5.2.")
 @click.option(
     "--policy",
     "policies",
@@ -272,7 +272,7 @@ _OF_MCKP = {
     help="Only numbers that divide a job's compute nodes: in the paper each of them has one I/O node.",
 )
 @click.option("--direct/--no-direct", default=True, show_default=True, help="Jobs may do without I/O nodes.")
-@click.option("--weight", "weights", multiple=True, metavar="JOB=NUMBER", help="MCKP: what a MB/s of this job counts.")
+@click.option("--weight", "weights", multiple=True, metavar="JOB=NUMBER", help="MCKP: weight of a MB/s of this job.")
 @click.option("--floor", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="MCKP: fairness floor.")
 @click.option("--confidence", type=float, help="MCKP: lower bounds of this confidence instead of means.")
 @click.option(
@@ -381,7 +381,7 @@ def curves(
     as_json: bool,
     **sources: Any,
 ) -> None:
-    """Make curves of measurements or logs, show and keep them."""
+    """Make curves from measurements or logs, show and store them."""
     from mpiio_ext.delegates.arbitration import draw, gather
     from mpiio_ext.delegates.arbitration.store import Store, plain
 
@@ -429,7 +429,7 @@ def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any])
     if not given and kept is not None:
         found = {name: kept.load(name) for name in kept.names()}
         if not found:
-            raise click.UsageError(f"{kept.path}: no curve is kept there")
+            raise click.UsageError(f"{kept.path}: no curve is stored there")
         return found, []
     if given[0] in ("--forge", "--bench"):
         return gather.measured(sources["forge"], sources["bench"]), []

@@ -193,7 +193,7 @@ class Store:
             in_force = kept[-1].original
             earlier = [each for each in kept if each.original < in_force]
             if not earlier:
-                raise CurveError(f"{self.path}: curve {name!r} has no version before {in_force} that is kept")
+                raise CurveError(f"{self.path}: curve {name!r} has no version before {in_force} that is stored")
             found = max(earlier, key=lambda each: each.original)
             _append(kept, found.source, found.points, found.original)
             self._replace(document)

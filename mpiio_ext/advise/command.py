@@ -244,7 +244,8 @@ def _had(check: _Check, metric: Metric) -> list[str]:
     promised = "" if check.promised_s is None else f", {check.promised_s:.4g} s in place of {before}"
     return [
         f"promised for the program: {check.promised:.3g} times as fast{promised}",
-        f"had by the program: {found.gain:.3g} times as fast ({found.confidence:.0%} confidence: {found.low:.3g} to "
+        f"measured for the program: {found.gain:.3g} times as fast ({found.confidence:.0%} confidence: "
+        f"{found.low:.3g} to "
         f"{found.high:.3g}; {found.pairs} pairs of runs in random order; {after} in place of {before})",
     ]
 
@@ -334,7 +335,7 @@ def _work(asked: _Asked, path: WorkloadPath, costs: Costs, budget_s: float) -> t
     left_away = [] if found.pauses else ["the pauses between the calls"]
     left_away += [] if found.share == 1 else [f"all but the first {found.share:.1%} of the data accesses"]
     echo(
-        f"it holds {found.candidates} settings, and {found.pairs} pairs of runs for a decision at "
+        f"it is enough for {found.candidates} settings, and for {found.pairs} pairs of runs for a decision at "
         f"{found.confidence:.3g} confidence" + "".join(f"; without {one}" for one in left_away)
     )
     return (path if found.share == 1 else shortened(path, found.share)), found
@@ -476,17 +477,22 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
     default=1.0,
     show_default=True,
     metavar="X",
-    help="What the program computes between its calls, times X; 0: its I/O alone, which takes less time.",
+    help="Scale of the program's pauses between its calls; 0: its I/O alone, which takes less time.",
 )
 @output_option(default="advised.hints", show_default=True, metavar="FILE", help="Hints file to write.")
 @click.option(
     "--scratch",
     metavar="FOLDER",
     type=Existing(file_okay=False, writable=True),
-    help="Where the path is carried out.  [default: beside the main file]",
+    help="Folder in which the path is carried out.  [default: beside the main file]",
 )
-@click.option("--check", is_flag=True, help="Then run the program natively and with the hints: what gain had it?")
-@click.option("--pairs", type=click.IntRange(min=1), metavar="N", help="Of the check.  [default: as few as prove it]")
+@click.option("--check", is_flag=True, help="Then run the program natively and with the hints, and measure the gain.")
+@click.option(
+    "--pairs",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Pairs of runs of the check.  [default: as few as prove it]",
+)
 @click.option("--metric-regex", "pattern", metavar="REGEX", help="Check by a bandwidth in the program's output.")
 @click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
 @click.option("--before", metavar="CMD", help="Shell command before each run of the program: delete its files.")
@@ -495,7 +501,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 @click.option(
     "--confidence",
     type=click.FloatRange(0.5, 0.9999),
-    help="Of the decision.  [default: 0.95; less, but not below 0.75, if the budget allows no more]",
+    help="Confidence of the decision.  [default: 0.95; less, but not below 0.75, if the budget allows no more]",
 )
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
@@ -517,15 +523,15 @@ def advise(
     seed: int,
     command: tuple[str, ...],
 ) -> None:
-    """Run PROGRAM once, find hints for what it has done, and write them to a hints file.
+    """Run PROGRAM once, find hints for its I/O, and write them to a hints file.
 
     \b
       mpiio-ext advise -- mpirun -n 4 ./app
       mpiio-ext advise --check --budget 2m -o app.hints -- mpirun -n 4 ./app
 
-    The run is traced; its I/O is then carried out by itself, in a folder beside the program's files, under many
+    The run is traced; its I/O is then replayed without the program, in a folder beside the program's files, under many
     settings. The hints are written when they beat the MPI library alone. With --check PROGRAM runs again, natively and
-    with the hints, which shows the gain that it has beside the one that was promised.
+    with the hints, and the command prints the measured gain beside the promised one.
     """  # noqa: D301  (click wants the backspace character itself)
     metric = metric_of("elapsed", pattern, lower_is_better)
     with said(ValueError, OSError, status=FAILED):

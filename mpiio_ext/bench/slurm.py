@@ -109,7 +109,7 @@ def batch_script(job: Job) -> str:
         '    echo "$0: $path: no such folder" >&2',
         "    exit 2",
         "fi",
-        "# What the job prints is kept in the archive, too.",
+        "# The archive has the output of the job, too.",
         'mkdir -p "$archive"',
         f'exec >"$archive/{job.short}-${{SLURM_JOB_ID:-$$}}.log" 2>&1',
         "",

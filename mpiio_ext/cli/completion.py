@@ -20,7 +20,7 @@ _VARIABLE = "_MPIIO_EXT_COMPLETE"
 @click.command(context_settings=HELP)
 @click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
 def completion(shell: str) -> None:
-    """Print what makes a shell complete the words of mpiio-ext: its commands, their options, hints and files.
+    """Print a script with which a shell completes the words of mpiio-ext: its commands, their options, hints and files.
 
     \b
       eval "$(mpiio-ext completion bash)"           # in ~/.bashrc; bash 4.4 or newer

@@ -119,7 +119,7 @@ def _of_job(wish: _Wish, job: Job, family: str, program: Mapping[str, Any]) -> l
 def doctor(
     path: str, as_json: bool, timeout_s: float, no_write: bool, no_spawn: bool, command: tuple[str, ...]
 ) -> None:
-    """Examine whether the library works here, and under PROGRAM, and say what to do where it does not.
+    """Check whether the library works here, and under PROGRAM, and print what to do if it does not.
 
     PROGRAM is not run. Under a launcher the ranks are compared, and rank 0 prints:
 

@@ -219,9 +219,11 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
     help="Print statistics at close: a line for each file, with every number (full: the default) or as "
     "JSON; or append them to FILE as JSON lines. May be given twice.",
 )
-@click.option("--darshan", metavar="FILE", help="Write what was called as a Darshan log, which Darshan's tools read.")
+@click.option(
+    "--darshan", metavar="FILE", help="Write the recorded calls as a Darshan log, which Darshan's tools read."
+)
 @click.option("--darshan-dxt", is_flag=True, help="With --darshan: every access, too (modules DXT_POSIX, DXT_MPIIO).")
-@click.option("--timeline", metavar="FILE", help="Write what was called as a time line for https://ui.perfetto.dev.")
+@click.option("--timeline", metavar="FILE", help="Write the recorded calls as a time line for https://ui.perfetto.dev.")
 @click.option(
     "--report",
     metavar="FILE.html",
@@ -259,9 +261,10 @@ def run(
       mpirun -n 4 mpiio-ext run -H mpiox_partition=group_cyclic -- ./app
       mpiio-ext run -H '*.h5:cb_nodes=8' --stats -- mpirun -n 4 ./app
 
-    Where a hint given here, in MPIOX_HINTS or in a file asks for staged closes, calls past MPI wait for the files, too.
+    If a hint given here, in MPIOX_HINTS or in a file requests staged closes, calls past MPI wait for the files, too.
 
-    Exit status: that of PROGRAM; 2 what was given cannot be used, 126 PROGRAM cannot be executed, 127 there is none.
+    Exit status: that of PROGRAM; 2 an argument, hint or file cannot be used, 126 PROGRAM cannot be executed, 127 there
+    is none.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
 

@@ -16,11 +16,11 @@ from mpiio_ext.common.options import Existing
     type=click.Path(path_type=Path), metavar="FILE.html", default=Path("io.html"), show_default=True, help="The page."
 )
 def report(source: Path, output: Path) -> None:
-    """Make the page of a run from the folder that it has left: of one that was killed with all its processes.
+    """Make the page of a run that was killed with all its processes, from the folder of its recordings.
 
-    RUNDIR is the folder `.NAME.*.run` beside the page NAME of `mpiio-ext run --report NAME`, which is gone when the
-    page was made. A Darshan log of any program will do, too. The folder stays. Pages
-    of the bench: `mpiio-ext bench report`.
+    RUNDIR is the folder `.NAME.*.run` beside the page NAME of `mpiio-ext run --report NAME`, which `run` removes once
+    the page is made. RUNDIR may also be a Darshan log of any program. This command does not remove it. For pages of the
+    bench use `mpiio-ext bench report`.
 
     \b
       mpiio-ext report .io.html.3f2a90cc17d04e6b.run -o io.html

@@ -93,7 +93,8 @@ def trace(
 
     A GLOB is compared with the absolute name of a file; * stands for slashes, too. Calls of MPI are always recorded.
 
-    Exit status: that of PROGRAM; 2 what was given cannot be used, 126 PROGRAM cannot be executed, 127 there is none.
+    Exit status: that of PROGRAM; 2 an argument, hint or file cannot be used, 126 PROGRAM cannot be executed, 127 there
+    is none.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
     from mpiio_ext._load import get_tracer

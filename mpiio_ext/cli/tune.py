@@ -152,8 +152,8 @@ def tune(
       mpiio-ext tune --hints-file mine.hints --metric-regex '([0-9.]+) MB/s' -- mpirun -n 4 ./app
       mpiio-ext tune --kernel pioneer:run.parquet --scratch /scratch/me -- mpirun -n 4
 
-    A setting is kept only if it wins against the program as it is in pairs of runs made for that purpose; otherwise
-    nothing is written. PROGRAM has to do the same work in every run.
+    A setting is written only if it beats the unchanged program in pairs of runs made for that purpose. PROGRAM has to
+    do the same work in every run.
     """  # noqa: D301  (click wants the backspace character itself)
     _check_merges(subfiles, unmerged, pattern)
     fresh = None

@@ -164,4 +164,4 @@ def _line(*, init: bool, place: str, command: Sequence[str]) -> str:
         )
     else:
         said = "no MPI call reached the library: a static program, another MPI library, or no MPI at all?"
-    return f"mpiio-ext: no statistics{place}: {said} mpiio-ext doctor -- {program} tells"
+    return f"mpiio-ext: no statistics{place}: {said} mpiio-ext doctor -- {program} finds the reason"

@@ -303,7 +303,7 @@ def _of_sets(sets: Sequence[ResultSet], level: int) -> list[Section]:
             title="Ratios to native",
             sentences=[
                 "Bandwidth over that of the MPI library alone in the same repetition: median, and behind it "
-                "smallest–largest. ▲ faster, ≈ within the noise, ▼ slower, · measured too few times to say."
+                "smallest–largest. ▲ faster, ≈ within the noise, ▼ slower, · measured too few times to judge."
             ],
             facts=words.notes((row for item in sets for row in item.rows), _MARKS),
             grids=[_ratios(item, item.name if several else "") for item in sets],
@@ -369,7 +369,7 @@ def _slower(comparison: Comparison) -> list[Finding]:
 
 
 def _baseline(comparison: Comparison, limit: float | None) -> Section:
-    below = f" Rows whose whole range lies below {limit} are marked ✖." if limit is not None else ""
+    below = f" ✖ marks rows whose whole range is below {limit}." if limit is not None else ""
     drift = comparison.native_drift
     counts = [
         f"{SYMBOLS[word]} {count:,} {word}"

@@ -29,8 +29,8 @@ _COLUMNS = ("kind of access", "row", "bandwidth over native [×]", "smallest", "
 _LOOKS = {"faster": Look("series0", "", "o"), "slower": Look("series1", "", "o")}
 _OTHER = Look("neutral", "", "o")
 _CAPTION = (
-    "A dot for each row, filled where it is faster, a ring where it is slower, grey where noise or too few repetitions "
-    "forbid to say. The line is 1; beside the names stand the medians of the judged rows."
+    "Each row is a dot: filled if it is faster, a ring if slower, grey if noise or too few repetitions forbid a "
+    "judgement. The line is at 1; the numbers beside the names are medians of the judged rows."
 )
 _UNJUDGED = "A dot for each row. The line is 1; beside the names stand the medians of the rows."
 
@@ -42,7 +42,7 @@ def _finding(rows: Sequence[Measured]) -> str:
     """Return what the picture shows: how many rows are faster and slower."""
     found = [verdict.judge(row.ratio) for row in rows]
     faster, slower, unjudged = (found.count(word) for word in ("faster", "slower", "not judged"))
-    rest = f", {unjudged:,} measured too few times to say" if unjudged else ""
+    rest = f", {unjudged:,} measured too few times to judge" if unjudged else ""
     return f"{faster:,} of {len(rows):,} rows faster than native, {slower:,} slower{rest}"
 
 

@@ -25,28 +25,29 @@ _COMMANDS = {
     "merge": (__name__, "merge", "Make one plain file of a file that is stored as several."),
     "check": (__name__, "check", "Check whether files are complete: index, subfiles, lengths."),
     "rm": (__name__, "rm", "Remove files that are stored as several."),
-    "mount": (__name__, "mount", "Show such files as one each, to every program, read-only."),
+    "mount": (__name__, "mount", "Show each such file as one file to every program, read-only."),
 }
 
 
 @click.group("subfiles", cls=LazyGroup, subcommands=_COMMANDS, context_settings=HELP)
 def main() -> None:
-    """Files that the hint mpiox_subfiles has stored as several: one index, and a folder NAME.subfiles.
+    """Handle files that the hint mpiox_subfiles stores as several: an index, and a folder NAME.subfiles.
 
-    Programs under the library open the index as the file that it stands for. All others need one of these commands.
+    Programs under the library open the index like the file that it stands for. All other programs need one of these
+    commands.
     """
 
 
 @click.command(context_settings=HELP)
 @click.argument("file", type=click.Path(path_type=Path), metavar="FILE")
 @output_option(type=click.Path(path_type=Path), metavar="OUT", help="The plain file.  [default: FILE.merged]")
-@click.option("--in-place", is_flag=True, help="FILE itself becomes that; needs the space of both meanwhile.")
-@click.option("--unfinished", is_flag=True, help="Take what is there of a file that no program has closed.")
+@click.option("--in-place", is_flag=True, help="FILE itself becomes the plain file; needs the space of both meanwhile.")
+@click.option("--unfinished", is_flag=True, help="Merge the bytes of a file that its program did not close.")
 def merge(file: Path, output: Path | None, in_place: bool, unfinished: bool) -> None:
     """Make one plain file of the subfiles of FILE, an index.
 
-    Blocks are shared where the file system can (Btrfs, XFS), which takes no space and moments; else bytes are copied
-    within the system. Holes stay. The bytes go to a hidden file first: OUT is there whole or not at all.
+    If the file system can share blocks (Btrfs, XFS), the merge takes moments and no space; otherwise the kernel copies
+    the bytes. Holes stay. The bytes go to a hidden file first: OUT exists complete or not at all.
     """
     from mpiio_ext.subfiles import merge as work
 
@@ -54,7 +55,7 @@ def merge(file: Path, output: Path | None, in_place: bool, unfinished: bool) -> 
         raise click.UsageError("--output and --in-place exclude each other")
     if in_place and unfinished:
         raise click.UsageError(
-            "--in-place removes the subfiles, of which --unfinished may take a part: give -o OUT, "
+            "--in-place removes all subfiles, and --unfinished may merge a part of their bytes: give -o OUT, "
             "examine OUT, then `mpiio-ext subfiles rm FILE`"
         )
     target = None if in_place else output or file.with_name(f"{file.name}.merged")
@@ -68,7 +69,7 @@ def merge(file: Path, output: Path | None, in_place: bool, unfinished: bool) -> 
         done = work.merge(file, target, unfinished=unfinished, advance=begin)
     echo(f"{target or file}: {done.size:,} B ({done.method})")
     if done.stored.size is None:
-        tell(f"{file}: was not closed: what no rank had written by then is missing, or zeros")
+        tell(f"{file}: was not closed: bytes that no rank had written are missing, or zeros")
     if in_place:
         _report_foreign(done.stored, ", and stays")
 
@@ -95,10 +96,10 @@ def _as_dict(stored: Stored, lengths: list[int], wrong: list[Finding]) -> dict[s
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE...")
 @json_option("Print JSON: a list with one object for each file; sizes are in bytes.")
 def check(files: tuple[Path, ...], as_json: bool) -> None:
-    """Examine whether FILEs are whole: checksum and state of the index; missing, short, too long, foreign subfiles.
+    """Check whether FILEs are complete: checksum and state of the index; missing, short, too long, foreign subfiles.
 
-    The exit status is 1 where one is not whole, and 2 where one is no index, or a damaged one. Foreign files in the
-    folder of a file that is whole are reported, and no failure.
+    The exit status is 1 if one is not complete, and 2 if one is no index, or a damaged one. Foreign files in the folder
+    of a complete file are reported, but are no failure.
     """
     from mpiio_ext.subfiles.stored import find, problems
 
@@ -133,8 +134,8 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
 def rm(files: tuple[Path, ...]) -> None:
     """Remove FILEs that are stored as several: subfiles, their folder, and the index.
 
-    What is no index is refused, a link, and what a program has open. All FILEs are tried; the exit status is 1 where
-    some could not be removed, 2 where none could.
+    The command refuses a link, a file that is no index, and a file that a program has open. It tries all FILEs; the
+    exit status is 1 if it could not remove some, 2 if it could remove none.
     """
     from mpiio_ext.subfiles.remove import remove
 
@@ -167,11 +168,11 @@ def _report_foreign(stored: Stored, more: str = "") -> None:
 @click.argument("mountpoint", type=Existing(path_type=Path, file_okay=False), metavar="MOUNTPOINT")
 @click.option("--foreground", is_flag=True, help="Stay until it is unmounted, or Ctrl-C.")
 def mount(folder: Path, mountpoint: Path, foreground: bool) -> None:
-    """Show FOLDER at MOUNTPOINT: each file that is stored as several as one file, all else as it is.
+    """Show FOLDER at MOUNTPOINT: each file stored as several as one file, all else unchanged.
 
-    It is read-only. It ends with ``fusermount3 -u MOUNTPOINT``, or ``umount``. A file that is not whole cannot be
-    opened (EIO); standard error, with --foreground, and the system's log say why. It needs FUSE (/dev/fuse, libfuse)
-    and the extra: pip install 'mpiio_ext[mount]'.
+    The mount is read-only. ``fusermount3 -u MOUNTPOINT`` or ``umount`` ends it. A file that is not complete cannot be
+    opened (EIO); standard error (with --foreground) and the system's log name the reason. The command needs FUSE
+    (/dev/fuse, libfuse) and the extra: pip install 'mpiio_ext[mount]'.
     """
     from mpiio_ext.subfiles import mount as work
 

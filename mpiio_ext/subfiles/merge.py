@@ -92,8 +92,8 @@ def _find(path: Path) -> Stored:
         if not folder.is_dir():
             raise
         raise NoIndexError(
-            f"{error}. If a merge in place was killed, the file is whole, and {folder} is left of it: "
-            f"see that the file is right, then rm -r {folder}"
+            f"{error}. If a merge in place was killed, the file is complete, and the merge left {folder}: check the "
+            f"file, then rm -r {folder}"
         ) from error
 
 

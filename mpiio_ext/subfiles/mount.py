@@ -172,7 +172,7 @@ def mount(path: Path, mountpoint: Path, *, foreground: bool) -> None:
     """
     root = path.resolve()
     if mountpoint.resolve() == root or root in mountpoint.resolve().parents:
-        raise ArgumentError(f"{mountpoint}: is in the folder that is to be shown; take one elsewhere")
+        raise ArgumentError(f"{mountpoint}: is inside the folder that it would show; choose a folder elsewhere")
     try:
         mfusepy.FUSE(
             Shown(root),

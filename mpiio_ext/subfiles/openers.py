@@ -75,7 +75,7 @@ def state_words(stored: Stored) -> str:
         return "is being written: a program has it open"
     return (
         "is not whole: the index says 'state writing', so its program ended before it closed the file, or "
-        "runs on another host. To take what is there: mpiio-ext subfiles merge --unfinished"
+        "runs on another host. To merge the bytes that are there: mpiio-ext subfiles merge --unfinished"
     )
 
 

@@ -44,7 +44,7 @@ def _put_json(follower: Follower, interval_s: float) -> None:
     type=Duration(least=_LEAST_S),
     default="1s",
     show_default=True,
-    help="Time between two looks; rates are those of the last interval.",
+    help="Time between two readings; rates are those of the last interval.",
 )
 @click.option("--once", is_flag=True, help="Print once and end, as where the output is no terminal.")
 @json_option("Print one JSON object and end.")
@@ -52,12 +52,12 @@ def top(job: str | None, interval: float, once: bool, as_json: bool) -> None:
     """Show what your running MPI programs do: ranks, files, bandwidth, delegates.
 
     JOB is the process ID of mpirun, the scheduler's number, the process of a rank, or a word of the command: the
-    program, the script or an argument, with its folder or without (a glob). Several jobs that have the word are listed.
-    Without it all your jobs on this node are listed, or the only one is shown.
+    program, the script or an argument, with its folder or without (a glob). If several jobs match, they are listed.
+    Without JOB all your jobs on this node are listed; a single one is shown.
 
-    It ends with JOB, whose last numbers stay, or at Ctrl-C. Exit status 1: there is no such job.
+    The command ends with JOB, whose last numbers stay on the screen, or at Ctrl-C. Exit status 1: there is no such job.
 
-    The programs need no option and are not asked: what they have counted is read. Other nodes: run it there.
+    The programs need no option: the command reads their counters in shared memory. For another node run it there.
     """
     if interval > _MOST_S:
         raise click.BadParameter(f"more than {_MOST_S:,.0f} s", param_hint="--interval")

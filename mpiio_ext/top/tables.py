@@ -119,7 +119,7 @@ def _file_table(watched: Watched) -> Table:
     rows = tuple((file.path, str(file.ranks), *_moved(file.total, file.rates)) for file in files_of(ranks))
     beyond = sum(rank.page.unlisted for rank in ranks)
     more = f"; {beyond} openings that their ranks' pages have no room for are not listed" if beyond else ""
-    title = "Open files" if watched.job.ended_unix_s is None else "Files that were open at the last look"
+    title = "Open files" if watched.job.ended_unix_s is None else "Files that were open at the last reading"
     return Table(
         title=f"{title}{more}",
         columns=("file", "ranks", *_MOVED),
@@ -194,13 +194,13 @@ def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
             found.append("The job's delegates are not on this node.")
         if job.first.ranks > len(job.ranks):
             found.append(
-                f"{job.first.ranks - len(job.ranks)} ranks are not seen: on other nodes (run this there, "
+                f"{job.first.ranks - len(job.ranks)} ranks are not shown: they are on other nodes (run this there, "
                 "too), ended, or without the library."
             )
         gone = [str(rank.page.rank) for rank in job.ranks if rank.state == "gone"]
         if gone:
             found.append(
-                f"Gone, and MPI_Finalize was not seen: rank{'s' * (len(gone) > 1)} {', '.join(gone[:20])}"
+                f"Ended without MPI_Finalize: rank{'s' * (len(gone) > 1)} {', '.join(gone[:20])}"
                 + (" …" if len(gone) > 20 else "")
             )
     return tuple(found)

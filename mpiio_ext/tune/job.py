@@ -252,7 +252,7 @@ def _write_hints(result: Result, job: Job, subject: Subject, output: Path) -> No
     hintsfile.write(output, text)
     echo(f"written: {output}; use it with: mpiio-ext run --hints-file {output} -- ...")
     if os.environ.get("MPIOX_HINTS") and not job.about:  # of the user: mpiio-ext advise sets them itself
-        echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: leave them away")
+        echo("  it includes the hints of MPIOX_HINTS and -H, which are stronger than a file: remove them")
 
 
 def _write_page(result: Result, subject: Subject, file: Path) -> None:

@@ -45,8 +45,8 @@ def matching(outcome: Outcome, glob: str) -> tuple[FileUse, ...]:
         what = (
             "the program ran under the extension, but opened and closed no file through MPI-IO"
             if outcome.ranks
-            else "the extension saw nothing of the program: is it a dynamically linked program of this MPI library, "
-            "and does it reach MPI_Finalize?"
+            else "no call of the program reached the extension: is it a dynamically linked program of this MPI "
+            "library, and does it reach MPI_Finalize?"
         )
         raise TuneError(f"nothing to tune: {what}")
     found = tuple(

@@ -146,7 +146,7 @@ def _advice(result: Result, subject: Subject) -> list[str]:
         return []
     return [
         f"note: data access is {share:.0%} of the elapsed time, so that gains there hardly show: --metric io or "
-        "--metric-regex would see them"
+        "--metric-regex would measure them"
     ]
 
 
@@ -182,7 +182,7 @@ def lines(result: Result, subject: Subject) -> list[str]:
     title = "nothing wins" if result.verdict == "nothing" else "no decision"
     text.append(f"{title}: {result.reason}")
     if result.candidate is not None:
-        text.append(f"  best candidate, not kept: {result.candidate}")
+        text.append(f"  best candidate, not written: {result.candidate}")
     if result.evidence is not None:
         text.append(f"  it was {gain_words(result.evidence)}")
     text += [f"  {line}" for line in _merges(result, subject)]

@@ -417,7 +417,7 @@ class Tuner:
         if candidate is None or candidate == BASELINE:
             return "unconfirmed", "no setting was faster than the program as it is so far", None
         if lost := self._known[candidate].lost:
-            return "nothing", f"the best setting did not stand the confirmation: {lost}", None
+            return "nothing", f"the best setting did not pass the confirmation: {lost}", None
         if len(self._pairs) < self._least_pairs:
             text = f"only {len(self._pairs)} of at least {self._least_pairs} pairs of runs that a decision needs"
             return "unconfirmed", text, None

@@ -93,7 +93,7 @@ def check_requests(requests: int) -> None:
     took = next(f"{took_s / unit_s:,.0f} {unit}" for unit_s, unit in _LONG if took_s >= unit_s)
     raise ArgumentError(
         f"that is about {requests:.2g} data requests, {took} or more of one core: take a smaller region, fewer "
-        f"collectives, aggregators or methods, or larger stripes; or ask for it with --force (Ctrl-C ends it)"
+        f"collectives, aggregators or methods, or larger stripes; or force it with --force (Ctrl-C ends it)"
     )
 
 

@@ -96,7 +96,7 @@ def _table(outcomes: Sequence[Outcome], without: Sequence[str] = ()) -> Table:
     fastest: dict[int, float] = {}
     for o in outcomes:
         fastest[o.geometry.aggregators] = min(o.time_s, fastest.get(o.geometry.aggregators, o.time_s))
-    caption = "A: aggregators, of which the method uses some. *: fastest, or within 1 % of it.\n"
+    caption = "A: aggregators; the method uses some or all of them. *: fastest, or within 1 % of it.\n"
     if without:
         caption += f"Left out, for the terminal is narrow: {', '.join(' '.join(name.split()) for name in without)}.\n"
     caption += "Latencies and bandwidths: --json."
@@ -174,7 +174,9 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     help="Compare stripe-size I/O too: with aligned alone, with all, not at all; yes: nothing else.",
 )
 @click.option("--operation", type=click.Choice(["write", "read"]), default="write", help="What the collectives do.")
-@click.option("--collectives", type=click.IntRange(1), default=1, help="One behind the other in the file.")
+@click.option(
+    "--collectives", type=click.IntRange(1), default=1, help="Number of collectives, one behind the other in the file."
+)
 @click.option(
     "--granularity",
     "granularity_bytes",
@@ -192,7 +194,12 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     type=_SIZE,
     help="Bytes of a client's cache for one server; 0: no such limit.",
 )
-@click.option("--dirty-per-client", "dirty_client_bytes", type=_SIZE, help="Bytes of it for all; both 0: no cache.")
+@click.option(
+    "--dirty-per-client",
+    "dirty_client_bytes",
+    type=_SIZE,
+    help="Bytes of a client's cache for all servers; both 0: no cache.",
+)
 @click.option("--commit", "commit_s", type=_TIME, help="A server's time to answer what it has written, as 10ms; 0.")
 @click.option("--round-trip", "round_trip_s", type=_TIME, help="A small message and its answer, as 20us, 0.1ms.")
 @click.option("--enqueue", "enqueue_s", type=_TIME, help="A client's time to send one lock request.")
@@ -213,14 +220,14 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     "--server-bandwidth",
     "server_bandwidth_bytes_s",
     type=Bandwidth(),
-    help="Of one server in bytes per second, as 250MB, 1.5GiB/s.",
+    help="Bandwidth of one server in bytes per second, as 250MB, 1.5GiB/s.",
 )
-@click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=Bandwidth(), help="Of one aggregator.")
-@click.option("--without-locks", is_flag=True, help="The same latencies and bandwidths without locks.")
-@click.option("--force", is_flag=True, help="Also what takes hours or years; Ctrl-C ends it.")
+@click.option("--client-bandwidth", "client_bandwidth_bytes_s", type=Bandwidth(), help="Bandwidth of one aggregator.")
+@click.option("--without-locks", is_flag=True, help="Predict the same latencies and bandwidths without locks.")
+@click.option("--force", is_flag=True, help="Compute it even if that takes hours or years; Ctrl-C ends it.")
 @json_option("Print the numbers as JSON, and no table.")
 @json_file_option()
-@click.option("--per-server", is_flag=True, help="In JSON also every count, and sizes of requests, by server.")
+@click.option("--per-server", is_flag=True, help="Add every count, and sizes of requests, by server to the JSON.")
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), help="Draw them (.svg, .png, .pdf).")
 def locks(
     fs: str,
@@ -246,9 +253,9 @@ def locks(
     """Predict what partition methods cost under a file system's locks.
 
     Counts lock requests, conflicts and revocations, and predicts a time, for each method and number of aggregators.
-    Nothing is read or written but the files that are asked for. A series a,b,...,z goes on by the ratio b / a where
-    that is whole and reaches z, otherwise by the difference. Times, bandwidths and limits of the file system that are
-    not given are those of `mpiio-ext help explanation/locks`, which has the model and what they rest on; --json names
+    No file is read or written except those that the options name. A series a,b,...,z continues by the ratio b / a if
+    that is an integer and reaches z, otherwise by the difference. The defaults of the file system's times, bandwidths
+    and limits are those of `mpiio-ext help explanation/locks`, which explains the model and their origin; --json lists
     them all.
 
     \b

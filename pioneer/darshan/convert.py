@@ -315,7 +315,7 @@ def convert(
         )
     if refused := recordings.refused(traces):
         who = count_text(refused, "process has", "processes have")
-        run.lacks.append(f"{who} no recording: those of the same node had no more room")
+        run.lacks.append(f"{who} no recording: the area of the node was full")
     if lost := processes - len(run.ranks):
         run.lacks.append(f"{lost:,} of {count_text(processes, 'rank has', 'ranks have')} no trace")
     regions, names, total = _modules(run, layouts, processes if heads[0].rank >= 0 else 0)

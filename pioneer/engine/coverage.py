@@ -39,7 +39,7 @@ BY_DESCRIPTOR = "a folder is read through a descriptor"
 NAMELESS = "the path names no file for it"
 ONE_NAME = 'the path has no second name for it ("file2" in extra)'
 #: Of what the engine itself leaves out.
-NOT_OPEN = "its file is not open then: its open has failed, it is closed, or open in another way"
+NOT_OPEN = "its file is not open then: its open failed, it was closed, or it is open in another mode"
 _NO_OPEN = "its file is not opened in the path"
 _UNKNOWN = "the engine does not know it"
 _NO_TARGET = "the file that it copies to is not open in the path"

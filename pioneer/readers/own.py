@@ -216,7 +216,9 @@ def _rows(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
             raise MemoryError(f"{path}: no memory to read the trace")
         _note(trace, source)
         if source.loss.truncated:
-            source.loss.add(source.lines, "truncated: the process ended without a word, or no space was left", count=0)
+            source.loss.add(
+                source.lines, "truncated: the process did not complete the file, or no space was left", count=0
+            )
         if source.loss.missing_bytes:
             source.loss.truncated = True
             there = path.stat().st_size

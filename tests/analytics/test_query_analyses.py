@@ -114,7 +114,7 @@ def test_interference_refuses_what_it_cannot_tell_apart(tmp_path: Any) -> None:
     for number, (rows, reason) in enumerate(
         [
             (lmt(False) + [{**row, "file_system": "home"} for row in lmt(False)], "holds 2 file systems"),
-            (lmt(False) + lmt(False)[:1], "some are there twice"),
+            (lmt(False) + lmt(False)[:1], "some occur twice"),
         ]
     ):
         (tmp_path / str(number)).mkdir()

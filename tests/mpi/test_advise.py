@@ -74,8 +74,8 @@ def test_hints_from_one_run(tmp_path: pathlib.Path) -> None:
     if won:
         text = (tmp_path / "advised.hints").read_text()
         assert text.startswith("# promised: the calls of the path take "), text
-        assert "# had by the program: " in text
-        assert "had by the program: " in launch.stderr
+        assert "# measured for the program: " in text
+        assert "measured for the program: " in launch.stderr
         again = command(tmp_path, "run", "--hints-file", "advised.hints", "--", *program)
         assert again.returncode == 0, again.describe()
 

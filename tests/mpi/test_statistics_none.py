@@ -60,7 +60,7 @@ def test_a_static_program(static: str, form: str) -> None:
     words = [*commands([static])[form][6:-1], static] if form == "outside" else [static]
     shown = " ".join(words) if len(" ".join(words)) <= 100 else words[0]
     assert line.startswith(NO_MPI + "a static program, ")
-    assert line.endswith(f" mpiio-ext doctor -- {shown} tells")
+    assert line.endswith(f" mpiio-ext doctor -- {shown} finds the reason")
 
 
 @pytest.mark.parametrize("form", ["outside", "inside", "alone"])
@@ -71,7 +71,7 @@ def test_a_program_that_opens_no_file(form: str) -> None:
 
 def test_the_line_is_one_whatever_the_words() -> None:
     (line,) = lines(done(commands([sys.executable, "-c", "pass\n" * 3])["alone"]))
-    assert line.endswith(f" mpiio-ext doctor -- {sys.executable} tells")
+    assert line.endswith(f" mpiio-ext doctor -- {sys.executable} finds the reason")
 
 
 @pytest.mark.parametrize("form", ["outside", "inside"])

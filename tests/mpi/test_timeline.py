@@ -121,7 +121,7 @@ def test_a_killed_rank(extension: str, tmp_path: pathlib.Path) -> None:
     of_killed = [event for event in open_ends if found.groups[event["pid"]] == "rank 1"]
     assert [event["name"] for event in of_killed] == ["open"], done.describe()
     assert of_killed[0]["args"]["details"]["unfinished"] == 1
-    assert re.search(r"run\.pftrace: rank 0 and 2 others: truncated: the process ended without a word", done.stderr)
+    assert re.search(r"run\.pftrace: rank 0 and 2 others: truncated: the process did not complete", done.stderr)
     writes = [event for event in found.of_trace() if event["name"].removesuffix("_c") == "MPI_File_write_at"]
     assert len(writes) == 4 and all(event["ph"] == "X" for event in writes)
 

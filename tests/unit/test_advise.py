@@ -107,5 +107,5 @@ def test_what_is_told(tmp_path: pathlib.Path) -> None:
     found = evidence.evidence([2.0] * 6, [1.0, 1.1, 0.9, 1.0, 1.05, 0.95])
     lines = _had(_Check(evidence=found, promised_s=1.6, promised=1.25), Elapsed())
     assert lines[0] == "promised for the program: 1.25 times as fast, 1.6 s in place of 2.000 s"
-    assert lines[1].startswith("had by the program: 2 times as fast (95% confidence: ")
+    assert lines[1].startswith("measured for the program: 2 times as fast (95% confidence: ")
     assert lines[1].endswith("6 pairs of runs in random order; 1.000 s in place of 2.000 s)")

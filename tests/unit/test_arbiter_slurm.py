@@ -256,7 +256,8 @@ def test_a_list_becomes_files(tmp_path: pathlib.Path) -> None:
     connector.sync(tmp_path, SHORT, whole=False)
     assert states()["1204"] == "SUSPENDED"
     assert {*connector.sync(tmp_path, SHORT)[0]} == {
-        f"{name}: is not in the list any more; its own word decides whether it has ended" for name in ("1204", "1300")
+        f"{name}: is not in the list any more; its own announcement decides whether it has ended"
+        for name in ("1204", "1300")
     }
     assert states()["1204"] == states()["1300"] == "UNLISTED"
     connector.sync(tmp_path, FORMAT)

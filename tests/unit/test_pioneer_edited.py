@@ -166,7 +166,7 @@ def test_the_command_says_what_was_edited(tmp_path: pathlib.Path) -> None:
     words = ["pioneer", "synthesize", str(tmp_path / "profile.json"), "-o", str(tmp_path / "out.parquet")]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
-    assert "shared/size edited; the structure is kept" in result.output
+    assert "shared/size edited; the structure stays" in result.output
     after(lambda classes: twice(classes["shared"]["duration"]), tmp_path)
     result = CliRunner().invoke(main, words)
     assert "shared/duration edited, which makes another structure: all characteristics are drawn" in result.output

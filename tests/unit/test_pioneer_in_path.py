@@ -70,7 +70,7 @@ def test_random_offsets_are_not_unless_each_rank_is_kept() -> None:
     said = not_in_path(found, RANKS)
     assert said.count("\n") == 0
     assert f"shared files {found['shared']:.2f} of the bytes differ, limit 0.02" in said
-    assert said.endswith("repeat it with --each-rank, which keeps what every rank has done")
+    assert said.endswith("repeat it with --each-rank, which writes the operations of every rank")
     assert differences_in_path(path_of(random, INFO, each_rank=True), random) == {"private": 0.0, "shared": 0.0}
 
 

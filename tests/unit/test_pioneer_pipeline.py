@@ -71,7 +71,9 @@ def test_a_replay_that_fails_is_named_and_leaves_nothing_that_looks_whole(
 
 
 def test_a_launcher_that_does_nothing_is_no_replay(tmp_path: pathlib.Path, launcher: Fake) -> None:
-    with pytest.raises(StepError, match=r"(?s)replay: .*says nothing of its calls, or has left \d traces of 3 ranks"):
+    with pytest.raises(
+        StepError, match=r"(?s)replay: .*prints no counts of its calls, or has left \d traces of 3 ranks"
+    ):
         pipeline(tmp_path, launcher("pass")).run()
 
 

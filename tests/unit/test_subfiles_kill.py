@@ -97,7 +97,7 @@ def end(folder: pathlib.Path, work: str, data: bytes) -> None:
         assert done.exit_code == 0, done.output
     if work == "merge in place" and (folder / "f.subfiles").exists():
         done = command(*words)
-        words_left = f"see that the file is right, then rm -r {folder}/f.subfiles"
+        words_left = f"check the file, then rm -r {folder}/f.subfiles"
         assert done.exit_code == 2 and words_left in done.stderr, done.output
         shutil.rmtree(folder / "f.subfiles")
     judge_all(folder, work, data)

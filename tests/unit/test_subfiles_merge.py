@@ -241,7 +241,7 @@ def test_a_file_that_is_not_whole(tmp_path: pathlib.Path) -> None:
     assert "mpiio-ext subfiles merge --unfinished" in done.stderr
     assert command("check", tmp_path / "f").exit_code == 1
     done = command("merge", tmp_path / "f", "--unfinished", "--in-place")
-    assert done.exit_code == 2 and "--in-place removes the subfiles" in done.stderr and "-o OUT" in done.stderr
+    assert done.exit_code == 2 and "--in-place removes all subfiles" in done.stderr and "-o OUT" in done.stderr
     done = command("merge", tmp_path / "f", "--unfinished")
     assert done.exit_code == 0 and "was not closed" in done.stderr
     assert (tmp_path / "f.merged").read_bytes() == content(runs, 230)

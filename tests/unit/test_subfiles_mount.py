@@ -158,8 +158,8 @@ def test_in_the_foreground(folder: pathlib.Path, tmp_path: pathlib.Path) -> None
 def test_what_cannot_be_mounted(folder: pathlib.Path, tmp_path: pathlib.Path) -> None:
     for path, at, words in (
         (folder / "plain", tmp_path, "Directory"),
-        (folder, folder / "deep", "is in the folder that is to be shown"),
-        (folder, folder, "is in the folder that is to be shown"),
+        (folder, folder / "deep", "is inside the folder that it would show"),
+        (folder, folder, "is inside the folder that it would show"),
     ):
         done = command("mount", path, at)
         assert done.exit_code == 2 and words in done.stderr, done.output

@@ -101,7 +101,7 @@ def test_a_merge_in_place_that_cannot_end(folder: pathlib.Path, stubborn: set[st
     words = "is one plain file now, and whole; its subfiles could not be removed, Operation not permitted: rm -r "
     assert done.exit_code == 2 and f"mpiio-ext: {folder}/f: {words}{folder}/f.subfiles\n" in done.stderr, done.output
     done = command("merge", "--in-place", folder / "f")
-    assert done.exit_code == 2 and f"see that the file is right, then rm -r {folder}/f.subfiles" in done.stderr
+    assert done.exit_code == 2 and f"check the file, then rm -r {folder}/f.subfiles" in done.stderr
     assert (folder / "f").read_bytes() == b"x" * 600 and len(list((folder / "f.subfiles").iterdir())) == 3
 
 

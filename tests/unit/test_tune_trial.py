@@ -242,7 +242,7 @@ class TestCommand:
 
     def test_a_program_without_mpi(self) -> None:
         status, output = failing("--budget", "20s", "--", "true")
-        assert status == 1 and output.count("\n") == 1 and "the extension saw nothing of the program" in output
+        assert status == 1 and output.count("\n") == 1 and "no call of the program reached the extension" in output
 
     @pytest.mark.parametrize(
         ("words", "text"),

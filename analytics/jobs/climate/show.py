@@ -37,7 +37,7 @@ _MOST_MOVED = 4
 _MOST_QUIET, _MOST_CHANGES = 10, 24
 #: Slow jobs of the last days, in the text.
 _MOST_OUTLIERS = 8
-_LONGER = "†: counted over the job's time, so that a job has more of it for being slow."
+_LONGER = "†: counted over the job's time, so a slower job has more."
 
 
 def _day(time: float, zone: datetime.tzinfo) -> str:

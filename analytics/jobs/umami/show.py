@@ -17,8 +17,8 @@ from mpiio_ext.common.printing import under_heads
 _CAPTION = (
     "Left: each job of the history, by its start; the star is this job. Right: the distribution of the other jobs: box "
     "from the first to the third quartile with the median, whiskers at the 5th and the 95th percentile; dashed: this "
-    "job. The colour tells its quarter, from red (worst) to blue (best); of what is good when small, small values are "
-    "blue. Triangles at the edge: jobs far outside. No line goes through more than seven usual intervals without a job."
+    "job. The colour shows its quarter, from red (worst) to blue (best); if small values are good, they are blue. "
+    "Triangles at the edge: jobs far outside. No line goes through more than seven usual intervals without a job."
 )
 
 

@@ -92,8 +92,9 @@ def watch(folder: Path, interval: float, once: bool, words: str | None, source: 
       sacct --allusers --allocations --parsable2 --format=JobIDRaw,JobName,State,NNodes,NTasks,AllocCPUS |
         mpiio-ext delegates arbiter slurm-watch --dir /scratch/arbiter --input - --part
 
-    The first line of a list names its columns: no --noheader (-n). A job ends by a state of Slurm's, as COMPLETED;
-    one that two lists in a row do not name is only no longer expected, and keeps its I/O nodes while it lives.
+    The first line of a list names its columns: no --noheader (-n). A job ends when Slurm gives it an end state, such as
+    COMPLETED. A job that two lists in a row do not name is no longer expected, but has its I/O nodes for as long as it
+    runs.
 
     Exit status with --once and --input: 0 done, 2 there is no list of jobs, or the folder cannot be written.
     """  # noqa: D301  (click wants the backspace character itself)

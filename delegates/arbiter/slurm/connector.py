@@ -85,7 +85,7 @@ def _without(folder: Path, known: Mapping[str, SlurmJob], *, whole: bool) -> lis
                 (folder / scheduled.FOLDER / job.id).unlink(missing_ok=True)
         elif job.id in before and age_s >= GRACE_S:
             scheduled.write(folder, replace(job, state="UNLISTED"))
-            changed.append(f"{job.id}: is not in the list any more; its own word decides whether it has ended")
+            changed.append(f"{job.id}: is not in the list any more; its own announcement decides whether it has ended")
     missing = {job.id for job in known.values() if job.phase not in ("ended", "unlisted")}
     if whole and missing != before:
         _set_missing(folder, missing)

@@ -75,7 +75,13 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
     show_default="the newest below --archive",
     help="Folder of the results; where it holds results of the bench, their report shows this run too.",
 )
-@click.option("--archive", type=_FOLDER, default="bench-results", metavar="FOLDER", help="Where the newest are sought.")
+@click.option(
+    "--archive",
+    type=_FOLDER,
+    default="bench-results",
+    metavar="FOLDER",
+    help="Folder in which the newest results are searched.",
+)
 @click.option(
     "--path",
     type=_FOLDER,
@@ -87,16 +93,16 @@ def _run(into: Path, path: Path, setting: dict[str, Any], policies: tuple[str, .
 @click.option(
     "--policy", "policies", type=PolicyType(), multiple=True, default=("static", "mckp"), help="May be repeated."
 )
-@click.option("--ranks", type=click.IntRange(1), default=2, help="Of each of the two jobs.")
-@click.option("--io-nodes", type=click.IntRange(1, 240), default=4, help="In the pool: delegates of each job.")
+@click.option("--ranks", type=click.IntRange(1), default=2, help="Ranks of each of the two jobs.")
 @click.option(
-    "--together", "seconds", type=Duration(least=0.5), default="4s", help="That both jobs write at the same time."
+    "--io-nodes", type=click.IntRange(1, 240), default=4, help="I/O nodes in the pool: delegates of each job."
 )
+@click.option("--together", "seconds", type=Duration(least=0.5), default="4s", help="Time in which both jobs write.")
 @click.option(
     "--lead",
     type=Duration(zero=True),
     default="1.5s",
-    help="Time that one of them writes alone, before and after that.",
+    help="Time in which one job writes alone, before and after that.",
 )
 @click.option(
     "--delegate-mode",

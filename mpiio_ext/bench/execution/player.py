@@ -332,8 +332,7 @@ class Player:
         except Exception as error:
             self._first_error = self._first_error or error
             self._last_words.prepare(
-                f"{self._doing}: {error}{_space(self._folder)} (rank {self._comm.rank}; the "
-                "other ranks do not come back)"
+                f"{self._doing}: {error}{_space(self._folder)} (rank {self._comm.rank}; the other ranks do not return)"
             )
         self._times[kind] += time.perf_counter() - begin
 

@@ -93,10 +93,10 @@ class _Asked:
     multiple=True,
     required=True,
     metavar="WORDS|FILE.json",
-    help="What is measured, see below; may be repeated.",
+    help="Patterns to measure, see below; may be repeated.",
 )
 @click.option(
-    "--size", type=Size(), default="64MiB", metavar="SIZE", help="Of all ranks together, if the pattern has none."
+    "--size", type=Size(), default="64MiB", metavar="SIZE", help="Total size of all ranks, if the pattern has none."
 )
 @click.option(
     "--stonewall",
@@ -143,7 +143,7 @@ class _Asked:
 @click.option(
     "-H", "--hint", type=HintType(), multiple=True, metavar="NAME=VALUE", help="Hint for every file; may be repeated."
 )
-@click.option("--sync", is_flag=True, show_default=False, help="Bring the data to stable storage inside the time.")
+@click.option("--sync", is_flag=True, show_default=False, help="Write the data to stable storage inside the time.")
 @click.option("--verify/--no-verify", default=True, help="Compare every byte, outside the time.")
 @click.option("--page/--no-page", "report", default=True, help="Draw the curves and make index.html.")
 @click.option(
@@ -155,8 +155,8 @@ class _Asked:
 def command(**values: Any) -> Options:
     """Measure access patterns with different numbers of I/O delegates, and write bandwidth curves for arbitration.
 
-    The largest number of delegates is started once, and each file is served by as many of them as are its turn. Run it
-    under mpirun; ranks may outnumber processors.
+    The largest number of delegates is started once; each measurement uses as many of them as its point of the curve
+    needs. Run it under mpirun; ranks may outnumber processors.
     """
     asked = _Asked(values["size"], values["stonewall"])
     hints = dict(values["hint"])
