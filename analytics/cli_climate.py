@@ -29,7 +29,7 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
-    """Return the rows of tables and of results of the bench together; what could not be read is told on stderr.
+    """Return the rows of tables and of results of the bench together; standard error lists the rest.
 
     And, where there is more than one table, the rows that were left out because another one has them too.
     """

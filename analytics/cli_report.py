@@ -53,7 +53,7 @@ def report(setup: Path, anonymous: bool, areas: Path | None, output: Path, title
 
 
 def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
-    """Write the report of the bench with a section that says why methods were slower, and tell where.
+    """Write the report of the bench with a section on why methods were slower, and print its place.
 
     Without `output` it takes the place of the page that the bench has put beside its results.
     """
@@ -259,7 +259,7 @@ def _disks(
 def _converted(
     files: Sequence[Path], anonymous: bool
 ) -> tuple[list[tuple[Path, dict[str, pa.Table]]], list[str], bool]:
-    """Return the tables of each log; those that cannot be read, which stderr tells; whether any is cut or damaged.
+    """Return the tables of each log, the unreadable logs (standard error names them), and whether any is damaged.
 
     An error if none can be read.
     """

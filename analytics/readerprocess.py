@@ -21,7 +21,7 @@ _MODULE = "mpiio_ext.analytics.reader"
 _HDF5, _IN_FRONT = b"\x89HDF\r\n\x1a\n", (0, 512, 1024, 2048, 4096)
 #: Endings of their names, as site facts have them.
 _ENDINGS = ('.hdf5"', '.h5"', '.h5lmt"')
-#: Seconds that the process has for its end after it was told.
+#: Seconds that the process has to end after the request to do so.
 _END_S = 5.0
 
 

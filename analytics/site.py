@@ -179,8 +179,8 @@ class StripeDefault:
     Attributes
     ----------
     stripe_size : in bytes
-    stripe_count : -1 is all OSTs: files are not told apart by their count then
-    stripe_offset : first OST, of the paper's system -1 (any); None: files are not told apart by it
+    stripe_count : -1 is all OSTs: then their count does not separate files
+    stripe_offset : first OST, of the paper's system -1 (any); None: it does not separate files
     """
 
     __pydantic_config__ = CLOSED

@@ -119,7 +119,7 @@ class DelegateStatus:
     pages, pages_used, pages_dirty, pages_prefetched : of the cache: room for, in use, with bytes that are not in the
         file yet, read ahead and not used yet.
     dirty_bytes : bytes that are not in the file yet.
-    counters : totals since its start by name; `counters` of this module tells what they mean.
+    counters : totals since its start by name; `counters` of this module gives their meanings.
     flush_size_log2 : element k counts the file-system write requests of 2^k to 2^(k+1)-1 bytes; 48 elements.
     files : the open ones.
     waiting : processes that have waited for it for more than a second.

@@ -34,7 +34,7 @@ myst_heading_anchors = 4  # [text](page.md#heading) as the hosts of repositories
 myst_enable_extensions = ["attrs_block", "deflist"]
 # Of the blocks without a language, drawings of boxes and outputs: what Pygments would guess is worse than nothing.
 highlight_language = "none"
-# Changes are told under the same headings for every version; a page may begin below a heading of level 1.
+# Changes are listed under the same headings for every version; a page may begin below a heading of level 1.
 suppress_warnings = ["myst.header"]
 
 default_role = "code"  # what stands between single backticks in docstrings and comments

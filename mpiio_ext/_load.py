@@ -63,7 +63,7 @@ def _in_process() -> str | None:
 
 
 def select(command: Sequence[str]) -> str:
-    """Choose the library for a command, which `get_library`, `get_tracer` and `family` then tell of.
+    """Choose the library for a command, which `get_library`, `get_tracer` and `family` then return.
 
     Parameters
     ----------

@@ -55,7 +55,7 @@ def read(path: str | Path) -> Elf:
 def listed(path: str | Path, linker: str = "") -> list[str] | None:
     """Return the libraries that glibc's dynamic linker loads for a program or a library, by name, its own ones first.
 
-    None: the linker cannot tell, as of a script, a static executable, a program of another C library or machine, or
+    None: the linker cannot find out, as of a script, a static executable, a program of another C library or machine, or
     one that lacks a library. The linker is executed, and nothing else of the program: one that the program itself
     names (`linker`) is trusted as the program is.
 

@@ -1,7 +1,7 @@
 """Hints: their registry, the values in force, and a checked way to write them down.
 
 The registry is the C library's (``csrc/core/hints``), so a hint exists here exactly when ``MPI_File_open`` knows it.
-What a hint means, and which source wins, is told in ``docs/howto/hints.md``.
+``docs/howto/hints.md`` explains the meaning of hints, and which source overrides which.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ FORWARDED = ("MPICH_MPIIO_HINTS", "MPICH_MPIIO_HINTS_DISPLAY", "PNETCDF_HINTS", 
 TRACER = "libmpiio_ext_trace.so"
 #: Hints for which calls past MPI have to wait for a file, or to look into it.
 _PAST_MPI = re.compile(r'mpiox_close[\s="#]+(staged|never)|mpiox_subfiles[\s="#]', re.IGNORECASE)
-#: In which launchers tell a process its rank.
+#: In which launchers pass a process its rank.
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
@@ -88,8 +88,8 @@ def launched_rank(environment: Mapping[str, str]) -> int:
 def job_name(environment: Mapping[str, str], processes: Path = Path("/proc")) -> str:
     """Return what the launcher calls the job that this process is a rank of; "" where it has no name.
 
-    Hydra gives its ranks no name of the job. Its proxies, one on each host, which start them, are all told where the
-    launcher listens: host and port, which no other job of that host has at the same time.
+    Hydra gives its ranks no name of the job. Its proxies, one on each host, which start them, all get the address at
+    which the launcher listens: host and port, which no other job of that host has at the same time.
     """
     names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
     found = " ".join(environment.get(name, "") for name in names).strip()

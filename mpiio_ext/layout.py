@@ -219,7 +219,7 @@ def inspect(
 
     Parameters
     ----------
-    path : a file or a folder. One that may not be read tells its file system, and no layout of its own.
+    path : a file or a folder. For a file that may not be read, only its file system is known.
     striping_unit_bytes, striping_factor, start_iodevice : as if the hints of that name were given: they override.
         A `striping_factor` of 0 or -1 (all servers, for a file that is made) overrides nothing.
 

@@ -237,7 +237,7 @@ _SHOWN = 20  # violations
 def _check_path(name: str, *, as_json: bool = False) -> int:
     """Show which hard dependencies of a path do not hold, and what a replay would refuse; the status.
 
-    Operations on a file whose open the trace does not tell are told apart: a replay opens it.
+    Operations on a file whose open the trace lacks are counted separately: a replay opens it.
     """
     from mpiio_ext.pioneer.engine.refused import refusals
     from mpiio_ext.pioneer.engine.unmade import unmade

@@ -3,7 +3,7 @@
 Problem.   From a trace to a workload that was carried out and compared with it are six steps with a file each. A person
            wants one command, to see what it is at, and to find out which step went wrong.
 Steps.     sanitize   sanitized.parquet: the trace's rows with files, offsets, masks
-           path       path.parquet: the generic workload path; what ranks do that it does not stand for is told
+           path       path.parquet: the generic workload path; operations of ranks that it does not contain are reported
            profile    profile.json: its characteristics, with fits and shapes
            synthesize synthetic.parquet: the synthetic path
            replay     run/: files/, what the ranks wrote; trace/, what the tracer saw of it; replay.log, replay.json
@@ -152,7 +152,7 @@ def _nobody(text: str) -> None:
 
 
 def not_in_path(differences: Mapping[str, float], ranks: int) -> str:
-    """Return what to do where ranks do what their path cannot tell, one line; empty where they do not.
+    """Return the advice if ranks do what their path cannot describe, one line; empty if they do not.
 
     Parameters
     ----------

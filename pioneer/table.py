@@ -68,7 +68,7 @@ SCHEMA = pa.schema(
         pa.field("thread", pa.int32(), nullable=False),
         # one of LAYERS
         pa.field("layer", _TEXT, nullable=False),
-        # MPI-IO calls that this one was made inside of; 0: made by the application; null: the trace does not tell
+        # MPI-IO calls that this one was made inside of; 0: made by the application; null: the trace does not show it
         pa.field("depth", pa.int16()),
         # what it returned
         pa.field("result", pa.int64()),
@@ -104,7 +104,7 @@ class Loss:
     ----------
     skipped : lines or records that are in no row and should be.
     truncated : the source ends in the middle of a record, or lacks its end.
-    unread_bytes : bytes of the source's file that were not understood and left out, as far as the format tells.
+    unread_bytes : bytes of the source's file that were not understood and left out, as far as the format shows.
     missing_bytes : bytes that the file should have, and has not; 0 if the format does not have it.
     problems : the first `MOST` of them.
     """
@@ -199,7 +199,7 @@ class TraceInfo:
     ----------
     format : name of the reader.
     clock : one of CLOCKS.
-    ranks : number of ranks of the program, as far as the trace tells; 0: it does not.
+    ranks : number of ranks of the program, as far as the trace shows; 0: unknown.
     sources : files that were read.
     lacks : what the format does not record, for people.
     clocks : estimates by which the times were corrected.

@@ -86,7 +86,7 @@ class Written:
     notes: tuple[str, ...]
 
     def lacks(self) -> list[str]:
-        """Return what could not be read, a line for all ranks of which the same is to be said."""
+        """Return what could not be read, a line for all ranks with the same problem."""
         ranks = defaultdict[str, list[int]](list)
         for source in self.info.sources:
             for problem in source.loss.problems:

@@ -129,7 +129,7 @@ def sanitized(
 
     Parameters
     ----------
-    batches, system_files, only, say : as of `read_sanitized`; `say` is told of masked files behind the last row.
+    batches, system_files, only, say : as of `read_sanitized`; `say` gets masked files behind the last row.
     """
     only = patterns_of(only)
     iterator = iter(batches)
@@ -176,7 +176,7 @@ def read_sanitized(
     ----------
     sources, name : as of `open_trace`.
     system_files : names that are files of the system; None: the usual ones, but those that match a pattern of `only`.
-    say : is told what people have to know, a line each: of the first pass, and behind the rows what is masked.
+    say : gets notes for people, a line each: those of the first pass, and behind the rows the masked files.
 
     Raises
     ------
@@ -338,7 +338,7 @@ def sanitize_to(
 ) -> TraceInfo:
     """Write what phase A makes of a trace to a Parquet file, as `save_sanitized` does; what is known of it.
 
-    The survey is taken while the rows are written. Only where it tells that names or times have to be corrected are
+    The survey is taken while the rows are written. Only if it shows that names or times have to be corrected are
     they read and written again; of a trace with cut names nothing is written the first time.
 
     Parameters
@@ -468,7 +468,7 @@ def communicators_of(
     """Return the communicators of a part of the ranks, and the subgroups of the ranks, the root's first.
 
     Members of a subgroup are the first ones of their communicators, or others, alike. Where that makes more subgroups
-    than a path can tell apart, communicators are not told. Subgroups are split where a representative does not stand
+    than a path can separate, communicators are left out. Subgroups are split where a representative does not stand
     for its ranks over the whole trace (`likeness`).
 
     Parameters
@@ -485,7 +485,7 @@ def communicators_of(
 
 
 def not_told(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> str:
-    """Return what people have to know of files whose communicators the path does not have; empty: there are none.
+    """Return a note on files whose communicators the path lacks; empty: there are none.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class Kind:
     packages : of Debian, that bring the MPI library and its launcher.
     mpicc : compiler wrapper of the machine, for the program in C.
     development : package that has it.
-    before_c, before_python : lines that docs/howto/install.md tells the user for this MPI.
+    before_c, before_python : lines that docs/howto/install.md gives the user for this MPI.
     replays : whether ``pioneer all`` is run.
     """
 
@@ -275,7 +275,7 @@ _EXTRAS = _INSTALL.splitlines()[-1] + "[doctor,pioneer]"
 
 
 def quiet(machine: Machine, script: str) -> None:
-    """Run a script without statistics; the library may only tell that the launcher spawns no delegates."""
+    """Run a script without statistics; the library may only report that the launcher spawns no delegates."""
     said = machine.do(script)[0]
     own = [line for line in said.splitlines() if re.search(r"\bmpiio[_-]ext\b", line)]
     if "smoke: ok" not in said or not all(line.endswith("is in force") for line in own):

@@ -281,7 +281,7 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
 def complaints(said: str) -> list[str]:
     """Return the lines that the library or a delegate printed, without --stats: of a good run none.
 
-    But where the launcher cannot spawn, what takes the place of processes is rightly told.
+    If the launcher cannot spawn, the library rightly reports what takes the place of processes.
     """
     own = [line for line in said.splitlines() if re.search(r"\bmpiio[_-]ext\b", line)]
     return [line for line in own if not line.endswith("is in force")]

@@ -21,7 +21,7 @@ from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, s
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, fetch
 
-#: Label of logs that do not tell their executable.
+#: Label of logs that do not name their executable.
 NO_NAME = "(no name)"
 #: Label of applications without a science area; a number follows.
 _NO_AREA = "App"

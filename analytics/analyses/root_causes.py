@@ -41,7 +41,7 @@ FACTORS = {
 }
 _SHARES = ("small", "non_consecutive")
 _AXES = {**FACTORS, "nodes": "nodes", "bandwidth": "bandwidth"}
-#: Columns of which the least and the greatest value among the jobs of an application are told, too.
+#: Columns whose least and greatest value among the jobs of an application are printed, too.
 _RANGED = ("processes", "nodes", "bandwidth", *FACTORS)
 #: Applications with a colour and a row of the legend of their own; lines in a figure.
 _MOST_GROUPS, _MOST_LINES = 7, 400
@@ -59,7 +59,7 @@ _MOVED = {"read": "bytes_read", "write": "bytes_written"}
 def _candidates(source: Source, limits: Mapping[str, Any], origin: str | None) -> tuple[pa.Table, pa.Table]:
     """Return the jobs that should be fast in one of the directions, and their files, with the columns of the factors.
 
-    One query a table for both directions; what is of which is told apart afterwards.
+    One query a table serves both directions; its rows are divided by direction afterwards.
     """
     from mpiio_ext.analytics.factors.catalogue import find
     from mpiio_ext.analytics.factors.extract import base_columns

@@ -250,7 +250,7 @@ def _bounds(low: str | float | None, high: str | float | None) -> tuple[float, f
 
 
 def _job_column(files: Asked) -> str:
-    """Return the column that tells runs apart, or else jobs."""
+    """Return the column that identifies a run, or else a job."""
     source: Any = files
     names = source.expression.columns if hasattr(source, "expression") else source.schema.names
     return "job_id" if resolve(names, "log_id") is None else "log_id"

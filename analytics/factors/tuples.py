@@ -59,7 +59,7 @@ def rows_of_query(tuples: Tuples, wanted: Sequence[str], by: str) -> tuple[ir.Ta
     expression : ibis Table
         The columns wanted, under these names.
     keys : list of str
-        What tells jobs apart first; last the file, so that equal files come in the same order on every engine.
+        First what identifies a job; last the file, so that equal files come in the same order on every engine.
 
     Raises
     ------

@@ -1,7 +1,7 @@
 """Which values of a table's key a condition lets pass, as one range: what files need not be opened at all.
 
 Problem. Files of the store hold ranges of job IDs (``lmt``: of times), and the catalogue knows them. A condition such
-as ``job_id between 4478000 and 4479000 and app like 'vasp%'`` tells which files cannot matter, before any is opened.
+as ``job_id between 4478000 and 4479000 and app like 'vasp%'`` shows which files cannot matter, before any is opened.
 
 Algorithm. The tree of the condition is walked: ``and`` is the intersection of ranges, ``or`` the smallest range around
 both, a comparison of the key with a constant is a half line; everything else (``not``, ``!=``, functions) lets all

@@ -86,7 +86,7 @@ class Loaded:
         return list(self.store.files(self.name, *self._chosen()[0], **self._chosen()[1]))
 
     def _chosen(self) -> tuple[tuple[float | None, ...], dict[str, Any]]:
-        """Return what the store is told of the files that matter."""
+        """Return the facts of the store about the files that matter."""
         bounds = () if self.within == EVERYTHING else (self.within.low, self.within.high)
         about = [text for text in self.conditions if any(name in text for name in LAYOUT)]
         if not about or self.name != DARSHAN_FILE.name or not getattr(self.store, "knows_layouts", False):

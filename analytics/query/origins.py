@@ -1,8 +1,8 @@
 """The table and column of the store behind a column of a query.
 
-Problem. The factors need the files' tuples out of a join. Names do not tell: behind ``jobs.join(files, …)`` the column
-``bytes_written`` is the job's, and the files' has another name. The other way round it is the file's. Where the files
-were projected before, a column of the job may stand there alone.
+Problem. The factors need the files' tuples out of a join. Names do not show it: behind ``jobs.join(files, …)`` the
+column ``bytes_written`` is the job's, and the files' has another name. The other way round it is the file's. Where the
+files were projected before, a column of the job may stand there alone.
 
 Algorithm. Follow the column through the query's relations down to the table that was loaded. A key of a join is a
 column of both sides. Casts are looked through; computed columns have no origin.

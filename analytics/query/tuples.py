@@ -295,7 +295,7 @@ class Tuples(Results):
         """Return the factors that contribute to the performance of jobs with a bandwidth from `low` to below `high`.
 
         The tuples are those of ``darshan_file``, or a join that contains them. Each file of a log counts once, however
-        often the join repeats it. A join with ``darshan_job`` that keeps the log ID of both also tells what only a log
+        often the join repeats it. A join with ``darshan_job`` that keeps the log ID of both also shows what only a log
         knows: its run time, its application, and whether it used MPI-IO at all; without it, factors that need these are
         NULL. They are computed when a result is asked for. See :mod:`mpiio_ext.analytics.factors` for the factors and
         the thresholds.

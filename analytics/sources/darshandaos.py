@@ -1,7 +1,7 @@
 """Files that a program moves through DAOS: rows of ``darshan_file`` from the modules DFS and DAOS of a log.
 
 Problem. The reader of logs joins POSIX, STDIO, MPI-IO and Lustre. What a job moves through libdfs is in none of them:
-it would be told that it moved nothing, and that the log is whole.
+a report would state that it moved nothing, and that the log is complete.
 
 Algorithm. Records of DFS are added up by file, as those of POSIX are. DAOS has the objects below: where there are
 records of DFS, their bytes are those of DFS again, and are counted once.

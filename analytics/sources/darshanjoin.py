@@ -8,7 +8,7 @@ Algorithm. Records of many logs are stacked; a sort by log and ID gives the row 
 which columns: added up, highest, first (the smallest time but 0, which means never), last. A negative counter is absent
 (Darshan's -1, also for what the log's version lacks) and changes nothing, so that a column which no record has stays
 absent. Ranks are counted by sorting the pairs (file, rank) of the records that say "opened". A file is written until
-its last sync ends, as far as the time in its writes tells. Of each observed counter of POSIX a log has the sum, the
+its last sync ends, as far as the time in its writes shows. Of each observed counter of POSIX a log has the sum, the
 number of records, the least and the greatest value. A shared record (rank -1) gives the time of its slowest rank. Of
 the others the times in metadata, reading and writing are added up by rank, and the greatest of these sums counts. So do
 darshan-parser's "slowest_rank_io_time" of unique files and "time_by_slowest" of shared ones.

@@ -136,7 +136,7 @@ def recognize(path: str | Path) -> Source:
 
 
 def local_times(path: str | Path, source: str | None = None) -> bool:
-    """Return whether times of a file are local and do not say their zone, as far as its beginning tells.
+    """Return whether times of a file are local and without a zone, as far as its beginning shows.
 
     Raises
     ------
@@ -196,7 +196,7 @@ class Kind:
     dated : bool
         Where the path has no date, the time of the last change is that of the contents.
     header : str
-        Module with ``start_of(path)``, which tells better when the contents began, or "".
+        Module with ``start_of(path)``, which returns the begin of the contents more exactly, or "".
     """
 
     patterns: tuple[str, ...]

@@ -4,10 +4,10 @@ Problem. Rows must stay sorted in few files, rows of replaced logs must go, and 
 state before or the state after.
 
 Algorithm. New rows of a table and period are merged with (1) files that hold rows of replaced logs. (2) Of tables whose
-rows are facts that several logs tell (`IDENTITY`), files whose key range meets the new rows'. (3) Smaller files, as in
-a log-structured merge tree. A file is rewritten only with at least half as many new rows, so all rewriting is O(n log
-n). Files never change: new ones get new names, and the manifest's rename makes them count. What it does not name any
-more is removed when the next fill begins, so that readers may finish.
+rows are facts that several logs contain (`IDENTITY`), files whose key range meets the new rows'. (3) Smaller files, as
+in a log-structured merge tree. A file is rewritten only with at least half as many new rows, so all rewriting is O(n
+log n). Files never change: new ones get new names, and the manifest's rename makes them count. What it does not name
+any more is removed when the next fill begins, so that readers may finish.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Logs of LMT that tell different values of the same step: who, how often, and when.
+"""Logs of LMT that contain different values of the same step: which logs, how often, and when.
 
 Problem. Two logs of the same days should agree where they overlap. Where they do not (a tool with an error, another
 file system of the same name, a wrong time zone) one of the values is wrong. One stays, and the other must not go in

@@ -100,7 +100,7 @@ def _own_ids(name: str, table: pa.Table, converted: Converted, ids: Sequence[int
     """Put the store's IDs in the place of the connector's, and count the rows of every log.
 
     The ID of a log is also that of its run. Where the connector names the log in ``source_log``, as the log has several
-    runs, ``log_id`` tells these apart, and a run's ID is made of the log's and that.
+    runs, ``log_id`` separates these, and a run's ID is made of the log's and that.
     """
     theirs = pa.array([outcome.log_id for outcome in converted.outcomes], pa.int64())
     number = table.schema.get_field_index("log_id")

@@ -1,7 +1,7 @@
 """Files with uncommon layouts, a second time and by themselves: what "who has other stripes than most?" reads.
 
 Problem. Nearly all files of a site have one of a few layouts, and questions about striping are about the others: less
-than one file in a thousand. They lie all over a table that is ordered by job, so that no statistics of row groups tell
+than one file in a thousand. They lie all over a table that is ordered by job, so that no statistics of row groups show
 where they are, and the whole table is read for them.
 
 Algorithm. While a Parquet file is written, rows are set aside whose layout (stripe size, count, offset, components) is
@@ -11,7 +11,7 @@ says which layouts are common. A condition that no common layout meets is answer
 
 Guarantees. Every row of a layout that is not common is in the file beside, once, in the order of the table. The file
 beside has at most a twentieth of the rows, and memory holds `_MOST` rows more than a row group. Where layouts are too
-different for that (offsets that tell the first OST of each file) there is no file beside, and all rows are read.
+different for that (offsets that give the first OST of each file) there is no file beside, and all rows are read.
 """
 
 from __future__ import annotations

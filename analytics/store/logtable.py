@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.common.files import replacing
 
-#: What a scan sees of a log. ``date`` is ``YYYY-MM-DD`` or empty; ``dated`` says what told it: ``path``, ``start`` (of
+#: What a scan sees of a log. ``date`` is ``YYYY-MM-DD`` or empty; ``dated`` names its source: ``path``, ``start`` (of
 #: the job, in the log), ``change`` (of the file), or ``none``; ``root`` is the folder that ``path`` is relative to.
 SEEN = pa.schema(
     [

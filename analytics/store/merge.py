@@ -26,8 +26,8 @@ from mpiio_ext.analytics.tables.parquet import KEYS, key_of
 #: Rows of the batches of all sources together; of one source at least and at most.
 _ROWS, _LEAST_ROWS, _MOST_ROWS = 1 << 17, 1024, 8192
 
-#: Tables whose rows are facts that several logs may tell: by what two rows are known to be of the same thing (each of
-#: the alternatives, where none of its columns is NULL), and what a better row knows first of all.
+#: Tables whose rows are facts that several logs may contain: by what two rows are known to be of the same thing (each
+#: of the alternatives, where none of its columns is NULL), and what a better row knows first of all.
 IDENTITY: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "slurm": ((("job_id", "submit_time"), ("job_id", "start_time")), ("end_time",)),
     "lmt": ((("time", "ost_name"),), ("bytes_read", "bytes_written")),

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Whole
 
 #: What a scan sees; ``problem``: why the log cannot be read, its status and a reason ("skipped: …"), or empty. Where
-#: ``dated`` is empty the log itself may tell a better date than the file's change.
+#: ``dated`` is empty the log itself may have a better date than the file's change.
 SCANNED = SEEN.append(pa.field("problem", pa.string()))
 _NO_FILES = {stat.S_IFIFO: "a FIFO", stat.S_IFSOCK: "a socket", stat.S_IFDIR: "a folder"}
 
@@ -158,7 +158,7 @@ def _path_dates(paths: pa.Array) -> pa.Array:
 
 
 def _dates(source: Input, paths: pa.Array, times: Whole) -> tuple[pa.Array, pa.Array]:
-    """Return the date of each log as ``YYYY-MM-DD``, or an empty text; and what told it, empty: see `SCANNED`."""
+    """Return the date of each log as ``YYYY-MM-DD``, or an empty text; and the source of the date, see `SCANNED`."""
     rule, kind = source.date, KINDS[source.kind]
     if rule == "any":
         return pa.array([""] * len(paths), pa.string()), pa.array(["none"] * len(paths), pa.string())

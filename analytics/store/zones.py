@@ -1,14 +1,14 @@
 """Times that are off by whole hours: a wrong ``site.time_zone`` shows when sources are compared.
 
 Problem. sacct and LMT's databases write times without a zone. In the wrong one every join by time is wrong, and nothing
-else says so: a Slurm job that two forms tell stands in the store twice, eight hours apart.
+else says so: a Slurm job from two forms is in the store twice, eight hours apart.
 
 Algorithm. (1) A run of Darshan, whose clock is UTC, lies within its Slurm job. Where it lies within none of the job's
 rows, but would after a shift by a multiple of a quarter of an hour (of up to 14 hours), the run speaks for that shift.
-The shift with most runs is told when a tenth of all do: whole hours first, then the smallest. (2) Two rows of a Slurm
-job with the same duration whose starts differ so. (3) A log of LMT that covers a day and has a date in its path, but
-does not begin at midnight of that day. The same holds of two logs of LMT of one fill with the same rows and bytes at
-times that differ so.
+The shift with most runs is reported when a tenth of all have it: whole hours first, then the smallest. (2) Two rows of
+a Slurm job with the same duration whose starts differ so. (3) A log of LMT that covers a day and has a date in its
+path, but does not begin at midnight of that day. The same holds of two logs of LMT of one fill with the same rows and
+bytes at times that differ so.
 
 Guarantees. Nothing is changed: what is found is said, by lines for people.
 """

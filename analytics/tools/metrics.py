@@ -4,7 +4,7 @@ Problem. Anybody's exporter has names and labels of its own, and a column of CSV
 
 Algorithm. Of each quantity the first known metric counts (:data:`METRICS`), or the first of those that the site names
 (``metrics`` of its files). Units in brackets are converted; a rate counts for the step that it is of. A metric that
-ends in ``_total`` is a counter. A component is called by its labels: by ``target`` where that tells all series apart,
+ends in ``_total`` is a counter. A component is called by its labels: by ``target`` where that separates all series,
 else by all of server, host, instance, target and device, as ``oss0:9100:sda``, and by others where these are the same.
 
 Guarantees. Two series of one metric never have one name. A unit that is not known is named, and its metric not used.

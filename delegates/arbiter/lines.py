@@ -1,7 +1,7 @@
 """Lines about what users put into the folder: so few of each that none can drown the others, or fill a disk.
 
-Algorithm. A bucket for each user: a burst, then one line every ten seconds. What is not said is counted, and the count
-is said as soon as there is room for a line.
+Algorithm. A bucket for each user: a burst, then one line every ten seconds. Lines that are not printed are counted, and
+the count is printed as soon as there is room for a line.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class Lines:
 
     Parameters
     ----------
-    tell : is given the lines
-    about : what the lines that are not said are about
+    tell : receives the lines
+    about : subject of the lines that are not printed
     """
 
     def __init__(self, tell: Callable[[str], None], about: str) -> None:
@@ -30,7 +30,7 @@ class Lines:
         self._looked = time.monotonic()
 
     def tell(self, lines: Iterable[tuple[int, str]]) -> None:
-        """Say lines, each of a user, and how many were not said."""
+        """Print lines, each of a user, and how many were not printed."""
         now = time.monotonic()
         gained, self._looked = (now - self._looked) / _EVERY_S, now
         self._left = {uid: left + gained for uid, left in self._left.items() if left + gained < _BURST}

@@ -24,7 +24,7 @@ class Programs:
     Parameters
     ----------
     settings : where the curves are
-    tell : is given lines for people
+    tell : receives lines for people
     """
 
     def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:

@@ -60,7 +60,7 @@ class Arbiter:
     ----------
     folder : on a file system that all jobs see; made if it is not there
     first : settings to begin with; None: those in the folder
-    tell : is given lines for people
+    tell : receives lines for people
 
     Raises
     ------
@@ -217,7 +217,7 @@ class Arbiter:
         self._strange = refused
 
     def _silence(self, job: Announcement, since_s: float) -> float:
-        """Return how long the job has said nothing, s. A look that came late is not the job's silence alone."""
+        """Return for how long the job gave no sign of life, s. A late check is not the job's silence alone."""
         lease_s = self._settings.lease_s
         touched_ns, silent_s = self._silent.get(job.job, (job.touched_ns, 0.0))
         silent_s = silent_s + min(since_s, lease_s / 4) if touched_ns == job.touched_ns else 0.0
@@ -297,7 +297,7 @@ def _before(folder: Path) -> Settings | None:
 
 
 def is_served(folder: Path) -> bool | None:
-    """Return whether an arbiter serves a folder now; None: only its user can tell."""
+    """Return whether an arbiter serves a folder now; None: only its user may query that."""
     try:
         with (folder / ".lock").open(encoding="utf-8") as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)

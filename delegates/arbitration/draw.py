@@ -1,6 +1,6 @@
 """Figures of the simulations: Figures 2, 3 and 6 to 9 of the arbitration paper, and curves (its Figures 1 and 5).
 
-Every policy has a colour and a mark of its own, so that none is told by colour alone.
+Every policy has a colour and a mark of its own, so that no policy is recognized by colour alone.
 """
 
 from __future__ import annotations

@@ -3,12 +3,12 @@
 Problem.   Where one file lies on one server, or ranks write in turn under a lock of each server, no hint that leaves
            the file as it is helps. Subfiles do, but other programs need a merge, whose time the program does not show.
            So the hint is proposed, and not put into a hints file.
-Algorithm. Two cases are told by the file system and the path. Whole files lie on servers by their names (GlusterFS,
+Algorithm. The file system and the path show two cases. Whole files lie on servers by their names (GlusterFS,
            distribute). Or servers grant locks (Lustre), and ranks write pieces of one length in turn, each on its own.
            Then there are no file domains that could be chosen; with a subfile for each rank, of units as long as the
            pieces, nobody meets another one's lock. In these cases the path is carried out in pairs, as the tuner would
            have it and with subfiles, which are merged for real.
-Guarantee. Nothing is said of other file systems and accesses, nor where the calls are not faster by `_LEAST_GAIN`.
+Guarantee. Nothing is reported about other file systems and accesses, nor if the calls are not faster by `_LEAST_GAIN`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the user asked the bench for, however it was said: command line, preset, suite or defaults."""
+"""What the user requested of the bench, by command line, preset, suite or defaults."""
 
 from __future__ import annotations
 

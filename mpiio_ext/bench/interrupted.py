@@ -72,15 +72,15 @@ def remove_at_the_end(folder: str | os.PathLike[str]) -> None:
 def report_at_the_end(
     output: str | os.PathLike[str], *, kept: str | os.PathLike[str], title: str = "", speak_to: str = ""
 ) -> None:
-    """Have the results in a folder told when this process dies before `all_is_done`, or the empty folder removed.
+    """Have the results in a folder reported, or the empty folder removed, when this process dies before `all_is_done`.
 
     Parameters
     ----------
     output : folder of results.
     kept : it, or the folder above it, that was there before; empty folders below go.
     title : of the page that is made of the results; "": there is no page.
-    speak_to : file of the launcher, in /proc, that gets the words, for it may not pass on what is said behind its job;
-        "": as errors.
+    speak_to : file of the launcher, in /proc, that gets the words, for it may not pass on what is printed behind its
+        job; "": as errors.
     """
     _tell(output=os.path.abspath(output), kept=os.path.abspath(kept), title=title, speak_to=speak_to)  # noqa: PTH100
 
@@ -128,7 +128,7 @@ def _segments() -> set[str]:
 
 
 def _tidy(told: dict[str, str], segments: set[str]) -> None:
-    """Put in order what a dead rank has left; told is what it had asked for."""
+    """Put in order what a dead rank has left; `orders` is what it had requested."""
     for segment in segments:
         with contextlib.suppress(OSError):
             os.unlink(segment)  # noqa: PTH108  (as above)

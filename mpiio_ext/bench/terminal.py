@@ -99,7 +99,7 @@ def within_budget(advance: Advance, *, once: int, most: int, budget_s: float) ->
     Parameters
     ----------
     advance : moves the bar.
-    once : rows that are run in any case, which may take longer; `of` tells another number, and others are behind it.
+    once : rows that are run in any case, which may take longer; `of` gives another number, and others are behind it.
     most : rows of all repetitions.
     budget_s : 0 = no limit.
     """

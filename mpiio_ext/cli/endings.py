@@ -5,12 +5,12 @@ by a signal writes nothing, and only its parent learns how it has ended. Hydra k
 connection to a rank is closed, which is before the end of that rank's process. Whoever looks then finds several ranks
 that have ended by the same signal, and not the first one first.
 
-Algorithm. The name of each recording has rank, host and process. Linux tells of new ones (inotify), and of the ends of
+Algorithm. The name of each recording has rank, host and process. Linux reports new ones (inotify), and the ends of
 their processes (pidfds). Each process that records is connected to a socket of the watcher, by a descriptor with a high
 number, which Linux closes before those of launchers when the process dies. A rank that ends by itself, or calls
-MPI_Abort, writes that into its recording and touches it, which Linux tells, too. All these come through one epoll,
+MPI_Abort, writes that into its recording and touches it, which Linux reports, too. All these come through one epoll,
 whose queue has them in the order in which they happened, however late it is looked at. How a process has ended stands
-in `/proc` as long as nobody has waited for it, and later is told by Linux itself, from 6.15 on.
+in `/proc` as long as nobody has waited for it, and later Linux itself reports it, from 6.15 on.
 
 Guarantees. Ranks are not asked, and nothing is sent to them. Unknown facts are left out. Without pidfds (Linux before
 5.3) only what ranks have written is reported. Not guaranteed: that the first one is the cause.
@@ -36,7 +36,7 @@ from mpiio_ext.common.endings import Failure, ending_of, judged
 from mpiio_ext.common.recordings import HEAD, SUFFIXES, lives, states
 
 _NAME = re.compile(rf"(?:rank\d+|norank)\.(.+)\.(\d+)(?:\.\d+)?{re.escape(SUFFIXES[0])}")
-#: So long a launcher that ends a rank has to wait at most until that is said.
+#: Longest time for which a launcher that ends a rank waits until the reason is printed.
 _SAID_S = 0.1
 #: And so long a process takes to end at most, once its connection is closed.
 _ENDING_S = 0.03
@@ -44,15 +44,15 @@ _OVER_S = 2.0
 #: Processes that are waited for.
 _MOST_WATCHED = 512
 _DESCRIPTORS = 3 * _MOST_WATCHED
-#: The request of PIDFD_GET_INFO, the mask of how a process has ended, and what is told: mask … exit code.
+#: The request of PIDFD_GET_INFO, the mask of how a process has ended, and the answer: mask … exit code.
 _GET_INFO, _EXIT, _INFO = 0xC0400000 | 0xFF << 8 | 11, 1 << 3, struct.Struct("=Q52xi")
 #: Who is connected: process, user, group.
 _PEER = struct.Struct("=iII")
 #: Of inotify: an event before its name; times changed, moved here, made here.
 _EVENT, _TOUCHED, _MOVED, _MADE = struct.Struct("=iIII"), 0x4, 0x80, 0x100
-#: What is said of a launcher that ends a rank.
+#: The word for a launcher that ends a rank.
 TERMINATED = b"terminated"
-#: In front of the number of a signal that ends whoever waits for the program.
+#: Precedes the number of a signal that ends the process that waits for the program.
 TOLD = b"told-"
 
 
@@ -155,7 +155,7 @@ class Endings:
         return Failure(first=first, others=others, moment_ns=first[0].moment_ns if first else None, ends=self._ends)
 
     def _heard(self, failure: Failure) -> None:
-        """Let a rank go on that waits in MPI_Abort until that is said (mpiox_recording_file.c)."""
+        """Let a rank continue that waits in MPI_Abort until the reason is printed (mpiox_recording_file.c)."""
         for one in failure.first if failure.first and failure.first[0].abort_code is not None else ():
             for path in self._folder.glob(f"rank{one.rank}.{self._host}.*{SUFFIXES[0]}"):
                 with contextlib.suppress(OSError), path.open("r+b") as file:
@@ -172,7 +172,7 @@ class Endings:
         return failing
 
     def _failing(self, fd: int) -> list[int]:
-        """Return the processes that have failed, or may have, by what a descriptor tells."""
+        """Return the processes that have failed, or may have, by what a descriptor reports."""
         if fd == self._news:
             return list(self._look())
         if fd in self._watched:
@@ -199,7 +199,7 @@ class Endings:
                     guest.close()
 
     def _look(self) -> Iterator[int]:
-        """Watch the processes of recordings that are new; yield those that have told how they fail."""
+        """Watch the processes of new recordings; yield those that have recorded how they fail."""
         data = os.read(self._news, 1 << 16)
         at = 0
         while at < len(data):
@@ -254,7 +254,7 @@ def _door_of(folder: Path) -> socket.socket | None:
 
 
 def _news_of(folder: Path) -> int:
-    """Return a descriptor by which Linux tells of a folder's files that are made, moved or touched; -1: it does not."""
+    """Return a descriptor by which Linux reports files of a folder that are made, moved or touched; -1: it does not."""
     libc = ctypes.CDLL(None, use_errno=True)
     try:
         fd = int(libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK))

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 #: Targets of a component that are shown; --json has all.
 _MOST_TARGETS = 64
-#: Facts that have a row even where nobody tells them.
+#: Facts that have a row even if no source has them.
 _EXPECTED = ("stripe_count", "servers")
 
 

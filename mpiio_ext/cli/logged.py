@@ -53,7 +53,7 @@ from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank,
 _OTHERS_S = 10.0
 #: A log has all files, however many there are.
 _WITHOUT_BOUND = {"MPIOX_RECORDING_BYTES": str(1 << 28), "MPIOX_RECORDING_NODE_BYTES": "0"}
-#: So long it waits, where its rank has failed, until the writer has said so.
+#: Longest time for which it waits, if its rank has failed, until the writer has printed so.
 _SAID_S = 0.5
 #: Between two looks at the traces.
 _LOOK_S = 0.05
@@ -62,7 +62,7 @@ _LEFTOVER_S = 60.0
 _FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _BY_LAUNCHERS = tuple(-number for number in OF_LAUNCHERS)
 _BY_LAUNCHER = ", as launchers end all ranks when one has failed"
-#: A terminal ends the launcher, and its ranks, beside mpiio-ext: so much later that is told at most.
+#: A terminal ends the launcher, and its ranks, beside mpiio-ext: so much later, at most, the report follows.
 _SOON_NS = 10**9
 #: The terminal sends these to the program as well.
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
@@ -426,7 +426,7 @@ def _failure(status: int | None, recording: Recording, endings: Endings, ended_n
             whole = f"it was ended from outside, by {signal_text(number)} to mpiio-ext"
             failure = Failure(moment_ns=told_ns, ends=failure.ends)
     if recording.inside and failure.first and (failure.first[0].rank == 0 or status in _BY_LAUNCHERS):
-        whole = ""  # of rank 0 that is told already, or only what follows from it
+        whole = ""  # of rank 0 that is printed already, or only what follows from it
     moment_ns = failure.moment_ns or (ended_ns if failure.first or whole else None)
     return dataclasses.replace(failure, whole=whole, moment_ns=moment_ns)
 

@@ -128,12 +128,12 @@ def _indented(text: object) -> str:
 
 @contextlib.contextmanager
 def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
-    """Let an error of the block be a line for each mistake, and the end of the process.
+    """Print an error of the block, one line for each mistake, and end the process.
 
     Parameters
     ----------
     others : errors beside those of the package
-    status : exit status of them
+    status : exit status for these
     """
     told: tuple[type[Exception], ...] = (MpiioExtError, *others)
     try:
@@ -316,7 +316,7 @@ class LazyGroup(click.Group):
                     raise
 
     def _needing(self, name: str) -> contextlib.AbstractContextManager[None]:
-        """Let a package that a command needs and that is missing be told."""
+        """Report a package that a command needs and that is missing."""
         return needing(self._extras[name], f"`{name}`") if name in self._extras else contextlib.nullcontext()
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

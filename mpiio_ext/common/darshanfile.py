@@ -402,7 +402,7 @@ class DarshanFile:
     def records(self, module: str, data: bytes) -> npt.NDArray[np.int64]:
         """Return the records in bytes of POSIX, STDIO or MPI-IO, as `counters` has them.
 
-        A row each of file, rank, counters and the bits of times; :func:`place_of` tells where a counter is.
+        A row each of file, rank, counters and the bits of times; :func:`place_of` returns the place of a counter.
 
         Raises
         ------

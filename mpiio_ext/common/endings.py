@@ -3,10 +3,10 @@
 Problem. A page is made by the process that has watched the ranks, or later, from their recordings, when that process
 was killed, too. Both must say the same.
 
-Algorithm. Who has watched writes down what it has seen beside the recordings. Without that the recordings tell: a rank
-writes its exit status, and that it calls MPI_Abort, into its own.
+Algorithm. The watching process writes what it has observed beside the recordings. Without that the recordings show it:
+a rank writes its exit status, and that it calls MPI_Abort, into its own.
 
-Guarantees. What is not known is not said: where several ranks were ended from outside, and nobody has seen which of
+Guarantees. Nothing unknown is reported: where several ranks were ended from outside, and nobody has seen which of
 them was the first, all are named as such. Importing this module imports nothing but the standard library.
 """
 
@@ -188,7 +188,7 @@ def note_failure(folder: Path, failure: Failure) -> None:
 
 
 def failure_of(folder: Path) -> Failure:
-    """Return how a run has failed: as was written down, else as far as its recordings tell; falsy: it has not."""
+    """Return how a run failed, by the watching process or else by its recordings; falsy: it did not fail."""
     with suppress(OSError, ValueError, TypeError):
         noted = json.loads((folder / _NOTED).read_text(encoding="utf-8"))
         for name in ("first", "others"):

@@ -35,7 +35,7 @@ class MissingExtraError(MpiioExtError, ImportError):
 
 @contextlib.contextmanager
 def needing(extra: str, what: str) -> Iterator[None]:
-    """Let packages that the block imports and that are not installed be told; faults inside of them are not hidden.
+    """Report packages that the block imports and that are not installed; faults inside of them are not hidden.
 
     Parameters
     ----------

@@ -142,7 +142,7 @@ def check_target(path: Path, inputs: Iterable[Path] = (), *, example: str = "") 
     """
     try:
         path.stat()
-    except (FileNotFoundError, NotADirectoryError):  # its folder is told below
+    except (FileNotFoundError, NotADirectoryError):  # its folder is reported below
         pass
     except OSError as error:
         raise FileSystemError(error.errno, f"cannot be written: {error.strerror}", str(path)) from error

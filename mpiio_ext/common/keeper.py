@@ -17,7 +17,7 @@ NAME = "MPIIO_EXT_JOB"
 DONE = b"."
 #: Between asking a launcher to end and killing what is left, s.
 GRACE_S = 5.0
-#: Looks in a row that must find nothing: a process that is in fork or execve cannot be told by its environment.
+#: Searches in a row that must find nothing: the environment of a process in fork or execve does not identify it.
 _LOOKS = 5
 
 

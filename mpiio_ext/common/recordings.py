@@ -25,24 +25,24 @@ _NAME = re.compile(r"\..+\.[0-9a-f]{16}\.run")
 
 
 #: The beginning of a recording, as `pioneer/darshan/recordings.py` has it: its state, its zero of time since
-#: 1970, when MPI_Finalize began, process, parent, rank, host, whether the process has said how it ends, its exit
-#: status, when it has said so, when it called MPI_Abort, and with which code.
+#: 1970, when MPI_Finalize began, process, parent, rank, host, whether the process has recorded how it ends, its exit
+#: status, when it recorded that, when it called MPI_Abort, and with which code.
 HEAD = struct.Struct("<16xI20xq8xq8xqqi36x256s2816xIi48xqqi")
 _RUNNING = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class State:
-    """How far a process of a run has come, as its recording tells.
+    """How far a process of a run has come, by its recording.
 
     Attributes
     ----------
     rank, host, pid : which; rank -1: it has none.
     running : it has not ended its recording: it lives, or was killed.
     finalized : it has begun MPI_Finalize.
-    exit_status : it has said that it ends with this one; None: it has not.
+    exit_status : the process has recorded that it ends with this one; None: it has not.
     abort_code : it has called MPI_Abort with this one; None: it has not.
-    told_ns : when it has said so, or called MPI_Abort (ns since 1970); None: neither.
+    told_ns : when it recorded that, or called MPI_Abort (ns since 1970); None: neither.
     """
 
     rank: int

@@ -35,7 +35,7 @@ def html_of(
 
     Parameters
     ----------
-    lines, rows : what is said, and what is told row by row
+    lines, rows : sentences, and facts row by row
     count : of all rows, where not all are given
     rest : what has all rows
     """

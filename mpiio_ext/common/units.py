@@ -89,7 +89,7 @@ def parse(text: str, wanted: str | None = None) -> Quantity:
     ----------
     text : a number and its unit.
     wanted : {"B", "s", "B/s", ""}, optional
-        The base unit, where it is known: tells what a letter alone means.
+        The base unit, where it is known: it decides what a letter alone means.
 
     Raises
     ------
@@ -144,7 +144,7 @@ def number(value: str | int | float) -> int | float:
     return _of_unit(value, "")
 
 
-#: Largest power of two that is taken for the size of a block, a stripe or a buffer, and said exactly.
+#: Largest power of two that is taken for the size of a block, a stripe or a buffer, and printed exactly.
 _MOST_EXACT = 1 << 26
 _DECIMAL = (("EB", 1e18), ("PB", 1e15), ("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3))
 _BINARY = (("EiB", 1 << 60), ("PiB", 1 << 50), ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10))
@@ -158,8 +158,8 @@ def size_text(size_bytes: float, *, exact: bool = False) -> str:
     size_bytes : bytes.
     exact : for sizes that somebody has set: in the largest power of 1024 that divides them, ``16 MiB``, ``1,000,000
         B``. Otherwise amounts are in powers of 1000 with three digits, ``19.8 GB``, as bandwidths are. But powers of
-        two from 1024 to 64 Mi are said exactly, ``1,048,576 B``: blocks, stripes and bounds of histograms are such. No
-        page shall have two meanings of a gigabyte beside each other.
+        two from 1024 to 64 Mi are printed exactly, ``1,048,576 B``: blocks, stripes and bounds of histograms are such.
+        No page shall have two meanings of a gigabyte beside each other.
     """
     whole = int(size_bytes)
     if whole == size_bytes and 1024 <= whole <= _MOST_EXACT and whole & (whole - 1) == 0 and not exact:

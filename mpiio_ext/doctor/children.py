@@ -32,11 +32,11 @@ class JobEnded(Exception):  # noqa: N818  (no error of this program)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a child process has said.
+    """The answer of a child process.
 
     Attributes
     ----------
-    values : all that it has told, later values over earlier ones.
+    values : all that it has reported, later values over earlier ones.
     trouble : "" when it ended by itself with status 0, else how it ended, such as "no answer within 20 s".
     said : end of its standard output and error.
     """
@@ -72,7 +72,7 @@ def ask(
     words : its arguments.
     environment : complete environment of the child; None for that of this process.
     limit_s : seconds after which the child is killed.
-    inherit : as of `run`; the question is the job's, and what is told counts even if the launcher ends it.
+    inherit : as of `run`; the question is the job's, and its answers count even if the launcher ends it.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def ask(
         except JobEnded:
             if not inherit:
                 raise
-            trouble, printed = "the launcher ended the job", ""  # what its ranks have told is worth more than haste
+            trouble, printed = "the launcher ended the job", ""  # the answers of its ranks are worth more than haste
         return Answer(values=_values(told), trouble=trouble, said=printed[-_SAID:])
 
 

@@ -50,7 +50,7 @@ def examine_job(
     Parameters
     ----------
     answer : of rank 0.
-    job : what the launcher said.
+    job : the launcher's facts.
     family : that the library was built for.
     write, spawn : whether these were asked for.
     program : facts of `program.mpi`; empty where no program was named, or its MPI library is not known.

@@ -1,12 +1,12 @@
 """What the dynamic linker makes of a program: what kind of file it is, which libraries it gets, what binds to what.
 
-Algorithm. The header of the file (`mpiio_ext.elf`) tells a static program from a dynamic one and names its dynamic
+Algorithm. The header of the file (`mpiio_ext.elf`) separates a static program from a dynamic one and names its dynamic
 linker. That linker is then run in its tracing mode, as ``ldd -r`` does. It loads the program and all libraries with the
 search paths, LD_LIBRARY_PATH and LD_PRELOAD that count, and carries out every relocation. It reports each binding, and
 ends before the first instruction of the program.
 
 Guarantee. No instruction of the program runs: only the linkers of glibc are asked, which know this mode; others (musl)
-are told apart by their names.
+are separated by their names.
 """
 
 from __future__ import annotations

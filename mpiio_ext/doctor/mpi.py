@@ -19,7 +19,7 @@ from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.launchers import launched_rank
 
-#: In which launchers tell how many ranks there are. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
+#: In which launchers give the number of ranks. Not SLURM_NTASKS: a batch script has it, too, and is no rank.
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
 #: MPI family -> its name.
 FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH", "mpiabi": "the standard ABI of MPI"}

@@ -19,7 +19,7 @@ _VERSION_BYTES = 8192
 
 
 class Probe:
-    """The answers. Every public method but `tell` is a question.
+    """The answers. Every public method but `report` is a question.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class Probe:
         os.write(self._descriptor, json.dumps(values).encode() + b"\n")
 
     def library_version(self, path: str) -> None:
-        """Tell the version of an MPI library. It may be asked for before MPI_Init."""
+        """Report the version of an MPI library, also before MPI_Init."""
         library = ctypes.CDLL(path, mode=os.RTLD_GLOBAL | os.RTLD_NOW)
         text, length = ctypes.create_string_buffer(_VERSION_BYTES), ctypes.c_int(0)
         library.MPI_Get_library_version(text, ctypes.byref(length))
@@ -43,7 +43,7 @@ class Probe:
             self.tell(cuda=bool(library.MPIX_Query_cuda_support()))
 
     def extension(self) -> None:
-        """Load the library and tell what it says about itself."""
+        """Load the library and report its version and family."""
         import mpiio_ext
 
         self.tell(package=mpiio_ext.__version__)
@@ -53,7 +53,7 @@ class Probe:
         self.tell(version=version, family=family)
 
     def layout(self, path: str) -> None:
-        """Tell what the file system says of a path, or of the next folder above that is there, and what room it has."""
+        """Report file system and free space of a path, or of the next existing folder above it."""
         from mpiio_ext.doctor.storage import folder_of, nearest, refusal
         from mpiio_ext.errors import FileSystemError
         from mpiio_ext.layout import inspect
@@ -62,7 +62,7 @@ class Probe:
         place, folder = nearest(wanted), folder_of(wanted)
         self.tell(place=str(place), there=place == wanted.absolute(), folder=str(folder))
         rights = os.R_OK | (os.X_OK if place.is_dir() else 0)
-        if not os.access(place, rights):  # the file system would still tell its name, but no program gets further
+        if not os.access(place, rights):  # the file system would still return its name, but no program gets further
             self.tell(errno=errno.EACCES, reason=os.strerror(errno.EACCES))
             return
         try:
@@ -75,13 +75,13 @@ class Probe:
         self.tell(refused=refusal(folder))
 
     def hints(self) -> None:
-        """Tell what is wrong with the hints in files and variables."""
+        """Report what is wrong with the hints in files and variables."""
         from mpiio_ext.hints import problems
 
         self.tell(problems=list(problems()))
 
     def software(self) -> None:
-        """Tell the versions of packages, whether HDF5 and netCDF are parallel, and which MPI libraries they load."""
+        """Report the versions of packages, whether HDF5 and netCDF are parallel, and which MPI libraries they load."""
         import importlib.metadata
 
         for name in ("mpiio_ext", "mpi4py", "numpy", "h5py", "netCDF4"):
@@ -113,7 +113,7 @@ class Probe:
             self.tell(netcdf_error=f"{type(error).__name__}: {error}")
 
     def job(self, path: str, write: str, spawn: str) -> None:
-        """Be a rank of the job, and tell what is seen from there; see `mpiio_ext.doctor.rank`."""
+        """Be a rank of the job, and report what a rank observes; see `mpiio_ext.doctor.rank`."""
         from mpiio_ext.doctor import rank
 
         rank.take_part(self.tell, path, write == "1", spawn == "1")

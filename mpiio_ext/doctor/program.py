@@ -2,8 +2,9 @@
 
 Algorithm. Of a command line the launcher and ``mpiio-ext run`` are passed over, of a script its interpreter is taken.
 The program's file shows whether a library can be put under it at all. Then the dynamic linker is asked twice, without
-this library and as ``mpiio-ext run`` would start the program. It tells which MPI library the program gets, and what its
-calls of MPI-IO are bound to. An interpreter of Python binds nothing itself; it is asked by a line of Python.
+this library and as ``mpiio-ext run`` would start the program. The linker names the MPI library that the program gets,
+and what its calls of MPI-IO are bound to. An interpreter of Python binds nothing itself; it is asked by a line of
+Python.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from mpiio_ext.launchers import launcher_family, plan
 _MOST_SCRIPTS = 4
 _RUN = ["mpiio-ext", "run"]
 _MARK = "mpiio_ext doctor: "
-#: Said by an interpreter of Python under the environment that the program would have.
+#: Printed by a Python interpreter under the environment that the program would have.
 _ASK_PYTHON = f"""
 import ctypes, json
 process, told = ctypes.CDLL(None), {{}}
@@ -169,7 +170,7 @@ def _resolve(name: str) -> tuple[Path, Path | None] | Finding:
 def examine(
     command: Sequence[str], library: Path, environment: Mapping[str, str], limit_s: float = 20.0
 ) -> list[Finding]:
-    """Return what can be said about a program, from finding it to what its calls are bound to.
+    """Return the findings about a program, from its file to the library that its calls are bound to.
 
     Parameters
     ----------

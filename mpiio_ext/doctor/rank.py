@@ -42,7 +42,7 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
 
     Parameters
     ----------
-    tell : writes down what is known.
+    tell : writes down the facts.
     path : in whose folder a small file is written and read.
     write : whether it is to be.
     spawn : whether rank 0 is to spawn a process.
@@ -91,7 +91,7 @@ def _name(world: MPI.Intracomm, folder: Path) -> tuple[Path, str]:
 
 
 def _round_trip(tell: Tell, folder: Path) -> None:
-    """Write interleaved blocks by a collective, read them back, and tell who carried it out."""
+    """Write interleaved blocks by a collective, read them back, and report which library carried it out."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
@@ -136,7 +136,7 @@ def _transfer(tell: Tell, world: MPI.Intracomm, path: Path) -> None:
 
 
 def _spawn(tell: Tell) -> None:
-    """Spawn one process and hear from it."""
+    """Spawn one process and receive its message."""
     from mpi4py import MPI
 
     try:

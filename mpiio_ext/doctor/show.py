@@ -17,7 +17,7 @@ _KEY_WIDTH = 24
 
 
 class Lines:
-    """Writes findings as they are made, so that what is known is said even if the job is ended.
+    """Prints findings as they are made, so that they are there even if the job is ended.
 
     Parameters
     ----------

@@ -81,7 +81,7 @@ def examine(path: Path, environment: Mapping[str, str], limit_s: float = 20.0) -
 
 
 def _striping(values: dict[str, Any], sources: dict[str, Any]) -> str:
-    """Return size and number of stripes, and the servers, with who told; what nobody told is said to be so."""
+    """Return size and number of stripes, and the servers, with their sources; without a source they are unknown."""
     length, source = values.get("stripe_size"), sources.get("stripe_size")
     if not length or source == "default":
         stripes = f"stripe size unknown{f', {size_text(int(length), exact=True)} assumed' if length else ''}"

@@ -158,7 +158,7 @@ def compare(old_sets: Sequence[ResultSet], new_sets: Sequence[ResultSet]) -> Com
 def falls_below(match: Match, limit: float) -> bool:
     """Return whether a row of the extension falls under `limit` beyond noise.
 
-    Rows of the MPI library are never said to: they show the machine. Rows that are not judged are not either.
+    Rows of the MPI library never count: they show the machine. Rows without a judgement do not count, either.
     """
     return (
         not match.new.native

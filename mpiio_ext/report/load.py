@@ -33,7 +33,7 @@ _BUCKETS = 64
 _LARGEST = 2**63
 _Count = Annotated[int, Field(ge=0, lt=_LARGEST)]
 _Number = Annotated[float, Field(ge=0, lt=_LARGEST, allow_inf_nan=False)]
-#: A file that is cut off may end in part of a word or of an escape: an error so near to its end is told as such.
+#: A file that is cut off may end in part of a word or of an escape: an error so near to its end is reported as a cut.
 _TOKEN = 8
 
 

@@ -36,7 +36,7 @@ _MARKS = {
     "operation: the native method did.",
     "†": ", although the method asks for them.",
 }
-#: Settings of the bench that the page tells.
+#: Settings of the bench that the page shows.
 _SETTINGS = (
     "sizes",
     "hints",
@@ -51,7 +51,7 @@ _SETTINGS = (
 )
 #: What rows are, as `verdict` judges them.
 _JUDGMENTS = ("faster", "level", "slower", "not judged")
-#: Rows that have become slower, of which the worst are told first.
+#: Rows that have become slower, of which the worst come first.
 _MOST_SLOWER = 10
 _OF_PEERS = (
     "Median MB/s, and behind it smallest–largest. Bold: this library; underlined: the best native peer, to which "

@@ -20,7 +20,7 @@ _SIZE_OPTIONS = {
     "btio": (("--steps", "steps"),),
     "random": (("--piece", "piece_bytes"), ("--seed", "seed")),
 }
-#: (option, key of the configuration, the bench's default, which need not be said).
+#: (option, key of the configuration, the bench's default, which need not be given).
 _GENERAL = (
     ("--read-shift", "read_shift", 1),
     ("--native-limit", "native_limit_s", 6.0),

@@ -66,7 +66,7 @@ def _strip(lines: Mapping[str, _Dots], label: str, **rest: Any) -> Chart:
 
 
 def of_results(item: ResultSet, name: str) -> tuple[str, Figure | None]:
-    """Return how the page of results begins: what is said, and a chart of this name; None where there are no ratios."""
+    """Return the lead of the page of results, a sentence and a chart of this name; None if there are no ratios."""
     found = verdict.kinds(item.rows)
     lines: dict[str, _Dots] = {}
     rows = []

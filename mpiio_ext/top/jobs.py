@@ -57,7 +57,7 @@ def process(pid: int, proc: Path = PROC) -> Process | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rates:
-    """How fast the numbers of a rank, a file or a job move; `interval_s` is 0 where there was no time to tell."""
+    """How fast the numbers of a rank, a file or a job move; `interval_s` is 0 if no time has passed."""
 
     interval_s: float = 0.0
     read_bytes_per_s: float = 0.0
@@ -105,7 +105,7 @@ class Rank:
     pid : its process, as this node numbers it.
     state : "running", "sleeping", "in the system" (it cannot be interrupted: the file system, as a rule), "stopped",
         "ended" (MPI_Finalize was done) or "gone" (it was not done when it was last seen).
-    page : what it says, or said last.
+    page : its present contents, or the last.
     rates : since the last look.
     file_rates : of its open files, in their order.
     ended_unix_s : when its process was first seen to be gone; None: it is there.
@@ -167,7 +167,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A page at the last look: where it was found, of which job, what it said and when.
+    """A page at the last look: where it was found, of which job, its contents and when they were read.
 
     `ended` : when its process was first seen to be gone, monotonic and of the Unix epoch; None: it is there.
     """
@@ -184,7 +184,7 @@ class _Seen:
 
     @property
     def rank(self) -> Rank:
-        """What is said of it."""
+        """Its contents."""
         return Rank(
             pid=self.pid,
             state=self.state,
@@ -310,7 +310,7 @@ class Watch:
                 ended=(now_s, time.time()),
             )
             return
-        interval_s = now_s - seen.at_s if seen.state else 0.0  # within the first look nothing tells how fast it is
+        interval_s = now_s - seen.at_s if seen.state else 0.0  # the first reading shows no rate
         seen = replace(seen, state=_STATES.get(found.state, "sleeping"))
         if interval_s > 0.001:
             seen = replace(

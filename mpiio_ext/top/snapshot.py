@@ -21,7 +21,7 @@ from mpiio_ext.top.jobs import Job, Rank, Rates, files_of
 from mpiio_ext.top.names import program_of
 from mpiio_ext.top.pages import Counts
 
-#: What is said where there is no job at all.
+#: The line if there is no job at all.
 NOTHING = (
     "no MPI program of this user with this library is running on this node; "
     "mpiio-ext doctor -- ./app checks whether the library reaches a program"

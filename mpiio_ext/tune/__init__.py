@@ -4,7 +4,7 @@
 
 ========== ===========================================================================================
 setting    one candidate: the hints in which a run differs from the program as it is
-program    what the first run tells: files, kinds of access, hints in force
+program    what the first run shows: files, kinds of access, hints in force
 space      which hints are searched, from the registry and from what the first run did
 search     the optimiser (Optuna) behind ask and tell
 trial      one run of the program: environment, time limit, output, statistics

@@ -20,7 +20,7 @@ class Tuned(Shown, dict[str, Any]):
         ]
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the runs; cost is lower-is-better, its unit is told by ``["metric"]``."""
+        """Return the runs; cost is lower-is-better, ``["metric"]`` names its unit."""
         return [
             run | {"hints": " ".join(f"{name}={value}" for name, value in run["hints"].items())} for run in self["runs"]
         ]

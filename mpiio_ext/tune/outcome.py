@@ -1,4 +1,4 @@
-"""What tuning is asked for, and what it tells: the plan, each run, the result."""
+"""Input and output of tuning: the plan, each run, the result."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Result:
     interrupted : whether the user ended it.
     broken_status : exit status with which the program failed as it is after it had run well; 0: it never did.
     spent_s : seconds used.
-    delegates : what the statistics of the first run that tells of it say delegates would gain; "": nothing.
+    delegates : what delegates would gain, by the first statistics of a run that contain it; "": nothing.
     """
 
     verdict: str

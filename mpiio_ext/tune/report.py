@@ -1,4 +1,4 @@
-"""What tuning tells: lines for people, comments for the hints file, JSON of every run for scripts."""
+"""The output of tuning: lines for people, comments for the hints file, JSON of every run for scripts."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ def _summary(result: Result) -> list[dict[str, Any]]:
 
 
 def as_json(result: Result, subject: Subject, hints_file: str | None) -> dict[str, Any]:
-    """Return everything as one object; costs are lower-is-better, their unit is told by "metric"."""
+    """Return everything as one object; costs are lower-is-better, "metric" names their unit."""
     from mpiio_ext import __version__
 
     own = subject.present

@@ -15,7 +15,7 @@ from mpiio_ext.tune.errors import need
 from mpiio_ext.tune.setting import Setting
 from mpiio_ext.tune.space import Space
 
-#: Told for a run that failed or was stopped: so many times slower than the worst that ended.
+#: Cost of a run that failed or was stopped: so many times that of the worst that ended.
 _LOST = 2.0
 
 

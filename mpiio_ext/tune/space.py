@@ -6,7 +6,7 @@ that mean something on that way are chosen below it. For a program without colle
 to choose, for one without independent accesses neither data sieving nor delegates. What changes more than speed needs
 to be allowed: striping stays with the file, direct I/O takes it past the page cache, subfiles are no plain file.
 
-Values are ordered lists, so that the optimiser can tell near from far: sizes are powers of two, aggregators 1 to the
+Values are ordered lists, so that the optimiser knows near from far: sizes are powers of two, aggregators 1 to the
 number of ranks (powers of two where there are many). A hint that is set has its value as one of the choices, and its
 default is another one.
 """

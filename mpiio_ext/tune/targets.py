@@ -1,7 +1,7 @@
 """Where the results of tuning go: refused before the first run, not after the last one.
 
 Tuning takes minutes or hours; a name that cannot be written must not cost them. Each place is tried as it will be used
-at the end, by making a file beside it: permissions alone do not tell of a file system that is read-only, or of a name
+at the end, by making a file beside it: permissions alone do not show that a file system is read-only, or that a name
 that is too long. No folder is made but the log's own.
 """
 

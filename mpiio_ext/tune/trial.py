@@ -27,7 +27,7 @@ from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.setting import BASELINE, Setting
 
 _TAIL_BYTES = 20_000
-#: What a line says that tells why a program failed.
+#: Words of a line that explains why a program failed.
 _TELLING = (
     "error",
     "no space",
@@ -150,7 +150,7 @@ def status_text(status: int) -> str:
 
 
 def _last_words(path: Path) -> str:
-    """Return the most telling line near the end of what a failed program wrote, at most 200 characters."""
+    """Return the clearest line near the end of the output of a failed program, at most 200 characters."""
     with path.open("rb") as file:
         file.seek(max(0, path.stat().st_size - _TAIL_BYTES))
         text = file.read().decode("utf-8", "replace")

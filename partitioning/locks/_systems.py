@@ -104,7 +104,7 @@ class FileSystem:
                 raise ArgumentError(f"{name} must be a finite rate above 0, not {value!r}")
 
 
-#: Whether `lustre()` and `gpfs()` have caches unless they are told otherwise: the one place to change it. Not so,
+#: Whether `lustre()` and `gpfs()` have caches by default: the one place to change it. Not so,
 #: since the differences that SC08 measured are there without caches and vanish with them (docs/explanation/locks.md).
 CACHED_BY_DEFAULT = False
 #: Limits of `cached()` by protocol. server: OSC_MAX_DIRTY_DEFAULT, 8 requests in flight x 4 MiB for each server, in

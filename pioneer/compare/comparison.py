@@ -197,7 +197,7 @@ def _figures(original: Activity, synthetic: Activity, bins: int) -> Figures:
 
 
 def _offsets_not_told(original: Workload, synthetic: Workload) -> dict[str, str]:
-    """Return the metrics of offsets of classes whose offsets one side does not tell as the other does, and why."""
+    """Return the metrics of offsets of classes whose offsets one side has and the other lacks, and why."""
     found: dict[str, str] = {}
     told = [offsets_told(one.path) for one in (original, synthetic)]
     for owner in sorted(set(told[0]) & set(told[1])):
@@ -228,7 +228,7 @@ def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str,
 
 
 def _of_each_rank(original: Workload, synthetic: Workload) -> bool:
-    """Return whether it is told of every rank of both what it touches, and they are as many."""
+    """Return whether both have equally many ranks, and what each rank touches is known."""
     first, second = original.touched, synthetic.touched
     return first is not None and second is not None and first.members == second.members
 

@@ -49,7 +49,7 @@ def touched_by_plans(path: WorkloadPath, owners: Mapping[str, str], ranks: list[
     ----------
     path : what is carried out.
     owners : classes of files by their names.
-    ranks : of which it is told.
+    ranks : whose bytes are returned.
     """
     whole = with_opens(path)
     extents: dict[tuple[str, int, bool], tuple[NDArray[np.int64], NDArray[np.int64]]] = {}

@@ -64,7 +64,7 @@ LIMITS: Mapping[str, float] = {
 
 #: Part of a limit that a value may be beyond it: sums and differences of doubles are not exact, 0.35 - 0.3 is no 0.05.
 _ROUNDING = 1e-9
-#: Digits behind the point of numbers that are printed, and those that tell every two doubles apart.
+#: Digits behind the point of numbers that are printed, and those that separate every two doubles.
 _DIGITS, _MOST_DIGITS = 4, 17
 
 #: Different slack times that are kept exactly.

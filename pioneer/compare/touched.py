@@ -1,16 +1,16 @@
 """Which bytes of files are touched, by which ranks: the only metric that sees where the accesses of every rank lead.
 
-Problem.   A path has the offsets of representatives, in data streams; distributions of them do not tell which bytes of
+Problem.   A path has the offsets of representatives, in data streams; distributions of them do not show which bytes of
            a file those are. A rank whose view is that of another rank makes the same operations, of the same sizes, at
            the same offsets of its stream, and writes to the wrong place.
 Algorithm. Each access is brought to extents of the file, through the view in force on its handle; of a read that ends
            early it is what it has read. For each class of files, each rank, reads and writes apart, c(x) is how many
            accesses touch byte x of any file of the class. Two workloads differ by the sum over x of their c's
-           difference, in relation to the original's sum. Files are not told apart by names: a replay has other folders,
+           difference, in relation to the original's sum. Names do not separate files: a replay has other folders,
            and a synthetic workload takes like files in another order.
 Guarantee. 0 means that each rank touches the same bytes of each class as often, exactly. 1 that as many bytes differ as
            the original touches; 2 is the most where both touch as many.
-Limits.    A view that the trace does not tell counts as none: the offsets of its stream are compared. Of an access with
+Limits.    A view that the trace lacks counts as none: the offsets of its stream are compared. Of an access with
            more than `MOST_PIECES` pieces the range from its first to its last byte is compared.
 """
 
@@ -32,7 +32,7 @@ from mpiio_ext.pioneer.path.short import moved_in_extra, moved_of
 from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import find_sessions
 
-#: Pieces of one access that are told apart.
+#: Pieces of one access that are counted one by one.
 MOST_PIECES = 1 << 20
 
 _Numbers = NDArray[np.int64]
@@ -98,7 +98,7 @@ class Accesses:
     offset, size : bytes, -1: not known.
     moves : it reads or writes data.
     writes : it writes.
-    views : in force when an operation is made, by its number; where none is told there is no entry.
+    views : in force when an operation is made, by its number; without a known view there is no entry.
     """
 
     owners: NDArray[np.object_]

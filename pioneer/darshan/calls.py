@@ -184,7 +184,7 @@ class Module:
         return place
 
     def _details(self, rows: pa.RecordBatch, calls: Calls, result: Integers) -> None:
-        """Set what only the details of a call tell: how many bytes, what an open was."""
+        """Set what only the details of a call contain: how many bytes, what an open was."""
         layout, extra = self.records.layout, rows.column("extra")
         if layout.module == "STDIO":
             blocks = np.isin(calls.kind, (Kind.READ, Kind.WRITE))

@@ -1,10 +1,10 @@
 """A trace as a Darshan log.
 
-Problem. Darshan's own runtime cannot tell what this library does from what the MPI library does, and people have tools
-for its logs, not for traces. Algorithm: each rank's trace is read once, in batches, into the counters of three modules
-and their heat maps; records of all ranks are reduced; Darshan's library writes the log. The job lasts, as for Darshan's
-runtime, from the end of MPI_Init to the beginning of MPI_Finalize; what was called before and after is not counted.
-Without MPI it lasts as long as the process.
+Problem. Darshan's own runtime cannot separate what this library does from what the MPI library does, and people have
+tools for its logs, not for traces. Algorithm: each rank's trace is read once, in batches, into the counters of three
+modules and their heat maps; records of all ranks are reduced; Darshan's library writes the log. The job lasts, as for
+Darshan's runtime, from the end of MPI_Init to the beginning of MPI_Finalize; what was called before and after is not
+counted. Without MPI it lasts as long as the process.
 
 Guarantees. The log is there whole or not at all. A module lacks something (a rank without a trace, or killed, calls
 that were not recorded): it is marked as partial, and `Written.lacks` says why. Memory depends on the files, and with
@@ -37,11 +37,11 @@ from mpiio_ext.pioneer.darshan.timeline import Heat, Segments
 from mpiio_ext.pioneer.readers import own
 from mpiio_ext.pioneer.table import LeftOut, Source
 
-#: Variables in which batch systems tell the number of the job.
+#: Variables in which batch systems pass the number of the job.
 _JOBS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "COBALT_JOBID", "JOB_ID")
-#: Command lines that are told of a run of several programs.
+#: Command lines that are listed for a run of several programs.
 _MOST_COMMANDS = 4
-#: Ranks that are told by number.
+#: Ranks that are listed by number.
 _MOST_RANKS = 8
 #: Accesses of recordings that a log has at most, since all are in memory at once.
 _MOST_ACCESSES = 1 << 24
@@ -102,7 +102,7 @@ class _Run:
 def _batches(head: own.Head) -> Iterator[tuple[pa.RecordBatch, Source]]:
     info, batches = own.read([head.path])
     for batch in batches:
-        yield batch, info.sources[-1]  # the one before it may tell of other ranks
+        yield batch, info.sources[-1]  # the one before it may be of other ranks
 
 
 def _moment(batch: pa.RecordBatch, pattern: str, *, end: bool) -> int | None:

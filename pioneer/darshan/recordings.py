@@ -28,7 +28,7 @@ _ACCOUNT = ".mpioxnode"
 #: Name of the file that stands for all that had no room for records of their own.
 OTHERS = "<other files>"
 #: Modules and classes of time, by number: calls on files; of MPI-IO calls what is left, by who carries them out; and
-#: what the library has told of, waits for other ranks and messages between nodes.
+#: what the library has reported, waits for other ranks and messages between nodes.
 MODULES = ("POSIX", "MPI-IO", "STDIO")
 CLASSES = ("read", "write", "metadata", "MPI library", "this library", "waiting", "messages")
 
@@ -160,7 +160,7 @@ class Recording:
     records : rows of `_RECORD_TYPE`.
     more : place of an item -> further sizes or strides, value -> how often.
     bin_ns, lanes : width of a bin, and lane -> bins: bytes read and written by module, then ns of each of `CLASSES`.
-    step_ns, steps : what is not told apart within a step, and calls of a class that follow each other closely.
+    step_ns, steps : what a step does not separate, and calls of a class that follow each other closely.
     segments : accesses as they were.
     views : number of a name, and one of the first views of that file: name of the etype, a space, the file type.
     others : files without a record of their own.

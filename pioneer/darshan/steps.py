@@ -3,7 +3,7 @@
 Problem. A log has the time in metadata calls, not when that was, and DXT only of runs of few accesses; of MPI-IO calls
 it has no times. Algorithm: the time and the bytes of a step are spread evenly over it; the sum so far, which is a line
 of few corners, is read at the edges of bins. Of an MPI-IO call a step has what is left without the calls on files in
-it, and without waits and messages where the library has told of them, spread over the whole call. What threads of a
+it, and without waits and messages where the library has reported them, spread over the whole call. What threads of a
 rank do beside each other counts once, calls on files first.
 Guarantees. Sums over bins are those of the steps, as far as they lie within the run. Memory does not depend on the
 number of ranks, but for a sum of each.

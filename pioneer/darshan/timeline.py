@@ -1,6 +1,6 @@
 """Accesses by time: Darshan's heat maps, and with DXT every access.
 
-Problem. Counters tell how much, not when. Algorithm: a heat map has the bytes read and written in bins of equal width,
+Problem. Counters give amounts, not times. Algorithm: a heat map has the bytes read and written in bins of equal width,
 200 at most. A call's bytes are spread over its time; when the run outlasts the bins, pairs are added up and the width
 doubles (darshan-heatmap.c). DXT keeps offset, length, start and end of every access, of each file and rank.
 

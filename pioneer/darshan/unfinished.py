@@ -56,7 +56,7 @@ def _outermost(recording: Recording) -> list[tuple[int, int]]:
 
 
 def _inside(recording: Recording, thread: int, level: int) -> tuple[int, int] | None:
-    """Return class and begin of what goes on inside of a call; None: nothing that is told."""
+    """Return class and begin of what goes on inside of a call; None: nothing that is recorded."""
     mine = recording.doing[thread]
     if level == 0 and 0 < mine["class"][1] <= len(_FILE_CLASSES) and mine["start"][1] >= mine["start"][0]:
         return int(mine["class"][1]) - 1, int(mine["start"][1])

@@ -3,7 +3,7 @@
 Problem.   Programs map a file and close its descriptor; of one descriptor they map several pieces. `sendfile` and
            `copy_file_range` have two descriptors. A plan has one handle for each call.
 Algorithm. Mappings are numbered while they last, with the lowest number that is free, as handles are. The mapping that
-           a call is about is that of its session with its address; where the trace tells none, with its size; else
+           a call is about is that of its session with its address; where the trace has none, with its size; else
            the oldest one. A copy goes to the handle of the session of its target that was opened last.
 Guarantee. No two mappings that last have one number.
 """
@@ -55,7 +55,7 @@ def _number(value: Any, words: Mapping[str, int]) -> int:
 
 
 def mapping_flags(extra: Mapping[str, Any]) -> int:
-    """Return the protection of a mapping, as numbers or names tell it, and `PRIVATE`; without one PROT_READ."""
+    """Return the protection of a mapping, as numbers or names give it, and `PRIVATE`; without one PROT_READ."""
     protection = _number(extra.get("protection", 1), _PROTECTIONS) & 7
     private = _number(extra.get("flags", 0), _KINDS) & 15 == _KINDS["MAP_PRIVATE"]
     return protection | (PRIVATE if private else 0)
@@ -87,7 +87,7 @@ def target_of(open_sessions: Mapping[int, int], sessions: Sequence[Session], fil
 
 @dataclass(slots=True)
 class Mappings:
-    """Mappings that last, by their sessions: number, address (None: not told), bytes."""
+    """Mappings that last, by their sessions: number, address (None: unknown), bytes."""
 
     of: dict[int, list[tuple[int, Any, int]]] = field(default_factory=dict)
     free: list[int] = field(default_factory=list)

@@ -3,7 +3,7 @@
 Problem.   A program opens a restart file to update it, appends to a log of the day before, renames or removes what
            another has left. Without these files their opens fail in the replay, and all that needs them is left out.
 Algorithm. One pass over the path. A file whose first use has succeeded, and is no open that makes files, was there:
-           an open without creation, a rename, an unlink, a truncate, a link. Where the trace does not tell how an open
+           an open without creation, a rename, an unlink, a truncate, a link. If the trace does not show how an open
            was made nothing is known. Its size is what the trace shows before the first write to it: where the first
            write behind its end began, where a seek from its end led to, what its length was said to be. A file whose
            open would make it, and does not truncate it, was there if such a size is more than nothing.
@@ -79,7 +79,7 @@ class _State:
     written: set[str] = field(default_factory=set)
 
     def first(self, file: str, kind: Operation, extra: dict[str, Any], text: str | None) -> None:
-        """Note the first use of a file that tells whether it was there."""
+        """Note the first use of a file that shows whether it was there."""
         flags = _told(kind, extra)
         opens = kind.role is Role.OPEN and kind.name not in _OTHER_OPENS
         if not opens and kind.name not in NEEDING and kind.name not in _MAKING:
@@ -107,7 +107,7 @@ def _offsets(path: WorkloadPath) -> list[int]:
 
 
 def _size_before(kind: Operation, extra: dict[str, Any], offset: int, *, appends: bool) -> int:
-    """Return the length of its file that an operation tells, 0 where it tells none."""
+    """Return the length of its file that an operation shows, 0 if it shows none."""
     if kind.name in _LENGTHS and isinstance(extra.get("value"), int):
         return int(extra["value"])
     from_end = kind.role is Role.SEEK and WHENCE.get(str(extra.get("whence", 0))) == 2

@@ -3,15 +3,15 @@
 Problem.   A path that is carried out and traced again is compared with itself. Some of it cannot come back, by
            construction: operations that the engine leaves out or makes by another call, and, where there are fewer
            ranks than groups, what missing groups do alone. A single rank has no private and no shared files: nothing in
-           its trace tells them from its own. What missing ranks have written to a shared file is not there: a read at
-           the file pointer ends early, and the places of the accesses after it are unknown.
+           its trace separates them from its own. What missing ranks have written to a shared file is not there: a read
+           at the file pointer ends early, and the places of the accesses after it are unknown.
 Algorithm. The plans of one rank of each group that is there say which operations are made, by which call, and after
            which slack time. Where the first rank of a group is not the one that was traced, they also say at which
            offsets and through which views. Everything else is the path's. Files are classed by who of the ranks uses
            them, as `path.extract` does. With fewer ranks than were traced, some accesses at the file pointer of a
            shared file have no offset: those behind a read at it, with no seek between. How much such reads have moved
            is unknown. They get none here, and by `comparable_path` in the path of the replay's trace. Sizes that the
-           original's tracer could not record are in neither (`untold`), and the same holds of offsets in files that are
+           original's tracer could not record are in neither (`untold`), and neither are offsets in files that are
            written by accesses of such sizes, with any number of ranks.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself. What the plans leave out, and
            what they add (`opens`), is counted for all ranks.
@@ -103,7 +103,7 @@ def _own_view(found: dict[str, Any], plan: Plan, row: int) -> dict[str, Any] | N
 
 
 def _extras(path: WorkloadPath, plans: Mapping[int, Plan], moved: set[int]) -> pa.ChunkedArray | pa.Array:
-    """Return the column `extra`: where views are told for each group, for those of the plans, and of their ranks."""
+    """Return the column `extra`: where views are given for each group, for those of the plans, and of their ranks."""
     column, count = path.table["extra"], path.group_count
     if len(plans) == count and not moved:
         return column
@@ -153,7 +153,7 @@ def _slack(plan: Plan, rows: int) -> pa.Array:
 
 
 def _short_of_data(path: WorkloadPath, ranks: int) -> set[str]:
-    """Return the files of a path that lack data: of ranks which are not there, or of writes whose size is not told."""
+    """Return the files of a path that lack data: of ranks which are not there, or of writes of unknown size."""
     found = files_untold(path)
     traced = path.info.ranks or sum(len(several) for several in path.info.members)
     if ranks < traced:
@@ -205,7 +205,7 @@ def _as_asked(path: WorkloadPath, files: set[str]) -> WorkloadPath:
 
 
 def comparable_path(again: WorkloadPath, path: WorkloadPath, ranks: int) -> WorkloadPath:
-    """Return the path of the trace of a replay without what `expected_path` cannot tell.
+    """Return the path of the trace of a replay without what `expected_path` cannot predict.
 
     Parameters
     ----------
@@ -230,7 +230,7 @@ class Expectation:
     ----------
     path : its path.
     left_out : operations of all ranks that the engine does not make, by name.
-    made_up : opens and closes of all ranks that it makes and the original does not tell.
+    made_up : opens and closes of all ranks that it makes and the original lacks.
     """
 
     path: WorkloadPath
@@ -246,7 +246,7 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
 def _counted(
     path: WorkloadPath, told: int, plans: Mapping[int, Plan], members: Mapping[int, tuple[int, ...]]
 ) -> tuple[Counter[str], int]:
-    """Return what all ranks leave out, and how many of their operations are made up; `told`: rows without these."""
+    """Return what all ranks leave out, and how many of their operations are made up; `recorded`: rows without these."""
     left_out: Counter[str] = Counter()
     for group, plan in plans.items():
         for name, count in plan.unknown.items():

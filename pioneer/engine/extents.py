@@ -34,7 +34,7 @@ class Extents:
     ----------
     lengths : of each file, bytes, rounded up to the alignment.
     among : files in which further ranks have copies of the others' parts.
-    by_offset : rows whose offsets alone tell the ranks apart, in files of `among`.
+    by_offset : rows whose offsets alone separate the ranks, in files of `among`.
     """
 
     lengths: dict[str, int] = field(default_factory=dict)

@@ -129,7 +129,7 @@ def meetings(path: WorkloadPath, kinds: Sequence[Operation], sessions: Sessions)
             continue
         kind, mask = kinds[row], groups[row]
         this = (file, kind.role, mask)
-        if this == before and kind.role in _AGAIN and file not in private:  # it tells nothing that the last one did not
+        if this == before and kind.role in _AGAIN and file not in private:  # it shows nothing that the last one did not
             continue
         before = this
         if file in private:

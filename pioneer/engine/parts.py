@@ -77,7 +77,7 @@ class Parts:
         return tuple(rank for rank in found if mask >> groups[rank] & 1) or (self._rank,)
 
     def offset(self, row: int, group: int, offsets: Mapping[int, int]) -> int | None:
-        """Return the offset of an access by this rank; None: the file has no communicator of a part, or it is not told.
+        """Return this rank's offset of an access; None: the file has no communicator of a part, or it is unknown.
 
         Parameters
         ----------

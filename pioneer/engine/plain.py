@@ -31,7 +31,7 @@ _Value = TypeVar("_Value", bound=Hashable)
 _PLAIN = frozenset({Role.READ, Role.WRITE, Role.SEEK})
 #: What moves data and is about more than one handle, or about a folder.
 _OTHERS = COPIES | LISTING
-#: What a single access may tell of itself that counts.
+#: Entries of `extra` that make a single access special.
 _TELLING = tuple(f'"{key}"' for key in (MOVED, IMPLIED, "file2"))
 
 

@@ -5,12 +5,12 @@ Problem.   A path says what the representatives have done. Another rank has othe
 Algorithm. A rank belongs to a group (`path.groups_of_ranks`). Its offset in a shared file is that of the root plus its
            rank times the distance, per rank, of the representative from the root. Where that is no whole number, or the
            root takes no part, it is the representative's own. In a file of a communicator ranks count by their places
-           in it (`parts`). Views become those of the rank (`rank_views`); offsets through views that tell ranks apart
-           do not move. Private files have the offsets of the representative. An operation in a session uses the handle
-           of that session, a wait the request of the call that it ends. The handle is closed by the last close of its
-           session: those before are of its duplicates, which are left out.
+           in it (`parts`). Views become those of the rank (`rank_views`); offsets through views that differ between
+           ranks do not move. Private files have the offsets of the representative. An operation in a session uses the
+           handle of that session, a wait the request of the call that it ends. The handle is closed by the last close
+           of its session: those before are of its duplicates, which are left out.
 Guarantee. Every operation that is left out is counted, with its reason: the engine does not make it, its session has
-           no open, it has no name, or the trace does not tell its view. What one rank leaves out of a collective all
+           no open, it has no name, or the trace lacks its view. What one rank leaves out of a collective all
            leave out. What cannot be planned is an error that names its operation. All numbers of a plan are in range.
 """
 
@@ -292,13 +292,13 @@ class Planner:
         return int(bool(extra.get("value"))) if kind.name == "MPI_File_set_atomicity" else 0
 
     def _offset(self, row: int) -> int:
-        """Return the offset of an operation; through a view that tells the ranks apart it is the representative's."""
+        """Return the offset of an operation; through a view that differs between ranks it is the representative's."""
         through = self.handles.views.get(self.handles.of[row], -1)
         found: int = (self.in_stream if through in self.dealt else self.offsets)[row]
         return found
 
     def _at_offset(self, row: int, kind: Operation) -> bool:
-        """Return whether an access is made at its offset, since the trace does not tell the session's seeks."""
+        """Return whether an access is made at its offset, since the trace lacks the session's seeks."""
         return kind.name in AT_OFFSETS and self.handles.of[row] in self.implied and self._offset(row) >= 0
 
     def _where(self, row: int, kind: Operation, extra: dict[str, Any]) -> tuple[int, int, int]:

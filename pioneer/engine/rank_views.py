@@ -1,6 +1,6 @@
 """Which view each rank sets, of the views that the representatives have set.
 
-Problem.   A view that tells ranks apart says which part of an array a rank has. The path has those of representatives
+Problem.   A view that differs between ranks gives each rank its part of an array. The path has those of representatives
            alone; and there may be more ranks than the array has parts.
 Algorithm. With N ranks in the trace, rank r has the part of rank r modulo N, in copy r / N of the file. Each copy lies
            behind everything that N ranks touch through views or at offsets, at a multiple of 1 MiB. The part of a rank
@@ -91,7 +91,7 @@ class RankViews:
         return self._extents
 
     def set_by(self, row: int, group: int, rank: int) -> tuple[View, bool] | None:
-        """Return the view that an MPI_File_set_view sets, and whether views tell ranks apart; None: unknown."""
+        """Return the view that an MPI_File_set_view sets, and whether views differ between ranks; None: unknown."""
         views = views_of_groups(self._path.table["extra"][row].as_py(), self._path.group_count)
         if views is None:
             return None

@@ -24,7 +24,7 @@ from mpiio_ext.pioneer.engine.plan import Plan, writing_numbers
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Lies in a folder that a replay has made, or was told to use.
+#: File in a folder that a replay has created, or was allowed to use.
 MARK = ".mpiio_ext_replay"
 #: Exit status of a replay in which calls have failed that had not failed in the trace; it went on to the path's end.
 CALLS_FAILED = 3

@@ -24,7 +24,7 @@ _PARTS = ("in", "waits for all ranks to meet before", "in the slack time before"
 
 
 def description(plan: Plan, standing: int) -> str:
-    """Return where an engine stands, by the number that it tells."""
+    """Return where an engine stands, by the number that it reports."""
     row, part = divmod(standing, 4)
     if row >= plan.ids.size:
         return "waits for all ranks to meet behind its last operation"
@@ -55,7 +55,7 @@ def reported(plan: Plan, rank: int, standing: Callable[[], int], report_s: float
 
     Parameters
     ----------
-    standing : returns what the engine tells, on any thread.
+    standing : returns the number that the engine reports, on any thread.
     report_s : seconds without progress; 0: nothing is said.
     """
     ended = threading.Event()

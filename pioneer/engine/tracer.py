@@ -1,7 +1,7 @@
 """Keeping the tracer of ``mpiio-ext trace`` from recording what a replay does for itself.
 
 Preparing the files, reading the path and loading Python modules are no I/O of the program that is carried out. Where
-the tracer is in the process, it is told so for the calling thread; elsewhere nothing happens.
+the tracer is in the process, it is notified for the calling thread; elsewhere nothing happens.
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ _MOST = 10  # names in all
 def _unknown(path: WorkloadPath) -> Iterator[str]:
     """Yield a line for each operation that the engine does not make, by its own table; with the one that it looks like.
 
-    Of what has a reason of its own (`LEFT_OUT`) the replay tells.
+    The replay reports those with a reason of their own (`LEFT_OUT`).
     """
     pairs = zip(path.words("layer").tolist(), path.words("operation").tolist(), strict=True)
     for (layer, name), count in sorted(Counter(pairs).items()):

@@ -50,22 +50,22 @@ def offsets_told(path: WorkloadPath) -> dict[str, float]:
 
 
 def files_untold(path: WorkloadPath) -> set[str]:
-    """Return the files that are written by accesses whose size the trace did not tell."""
+    """Return the files that are written by accesses of unknown size."""
     rows = _lacking(path) & flags_of(path, Role.WRITE, Role.BEGIN)
     return {file for file in path.words("file")[rows].tolist() if file is not None}
 
 
 def untold_sizes(path: WorkloadPath) -> Counter[str]:
-    """Return of how many accesses of each operation the trace did not tell the size."""
+    """Return the number of accesses of unknown size, by operation."""
     return Counter(path.words("operation")[_lacking(path)].tolist())
 
 
 def without_untold(path: WorkloadPath, of: WorkloadPath) -> WorkloadPath:
-    """Return a path without the sizes of 0 that an engine has made of sizes which are not told.
+    """Return a path without the sizes of 0 that an engine made of unknown sizes.
 
     Parameters
     ----------
-    path : whose sizes are left out.
+    path : the path without these sizes.
     of : the path of the original's trace.
     """
     names = set(untold_sizes(of))

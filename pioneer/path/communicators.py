@@ -2,7 +2,7 @@
 
 Problem.   A program opens a file for each node, each pair, its I/O ranks alone. A path stands for any number of ranks,
            so it cannot list members: it needs to know how they come about.
-Algorithm. A trace tells the members of the communicator of an open (`members` in `extra`: "0-3,8", "0-12:4"). Opens of
+Algorithm. A trace has the members of the communicator of an open (`members` in `extra`: "0-3,8", "0-12:4"). Opens of
            files whose names differ in numbers only are looked at together. What fits their communicators first is their
            rule (`Rule`): blocks of k consecutive ranks; ranks that are equal modulo k; all from a rank on; else the
            ranks themselves. A number of the names that is the communicator's, or its first rank, becomes a field:
@@ -10,7 +10,7 @@ Algorithm. A trace tells the members of the communicator of an open (`members` i
 Scaling.   Blocks keep their size and become more; the ranks equal modulo k stay k communicators and become
            larger. A trace of one number of ranks does not show what the program does. Listed ranks are those equal to
            them modulo the number that was traced.
-Guarantee. Of as many ranks as were traced a rule gives the members that were traced. Files whose opens do not tell
+Guarantee. Of as many ranks as were traced a rule gives the members that were traced. Files whose opens do not name
            their members are found, in all traces that there are, so that nothing is left out silently.
 """
 
@@ -66,7 +66,7 @@ class Communicators:
     ----------
     rules : in the order in which they were found.
     of : number of the rule of an open, by its file and the members that its communicator has.
-    templates : of files whose names tell the communicator.
+    templates : of files whose names identify the communicator.
     members : ranks that have opened a file together; the first ones where there are several communicators.
     """
 
@@ -76,7 +76,7 @@ class Communicators:
     members: Mapping[str, _Set] = field(default_factory=dict)
 
 
-# ---- what a trace tells ----------------------------------------------------------------------------------------------
+# ---- what a trace has ------------------------------------------------------------------------------------------------
 
 
 def _opens(table: pa.Table) -> pa.Table:
@@ -84,7 +84,7 @@ def _opens(table: pa.Table) -> pa.Table:
 
 
 def _told(tables: Iterable[pa.Table]) -> dict[tuple[str, _Set], None]:
-    """Return the files that were opened on communicators whose members are told, and these, in the traces' order."""
+    """Return the files that were opened on communicators with known members, and these, in the traces' order."""
     found: dict[tuple[str, _Set], None] = {}
     for table in tables:
         opens = _opens(table)
@@ -127,7 +127,7 @@ def find_communicators(tables: Mapping[int, pa.Table], ranks: int) -> Communicat
 def _alike(
     family: Sequence[tuple[str, _Set]], templates: dict[str, Template], traced: Iterable[int], ranks: int
 ) -> list[list[tuple[str, _Set]]]:
-    """Return the opens of a family that have one rule each; templates of names that tell the communicator are added."""
+    """Return the opens of a family that have one rule each; add templates of names that identify the communicator."""
     sets = sorted({members for _, members in family})
     if len(sets) > 1 and _disjoint(sets):
         found = communicator_template(dict(family), Rule.of(sets, ranks, traced))
@@ -161,7 +161,7 @@ def with_numbers(table: pa.Table, known: Communicators) -> pa.Table:
     return table.set_column(place, table.schema.field("extra"), pa.array(extras, pa.string()))
 
 
-# ---- what it does not tell -------------------------------------------------------------------------------------------
+# ---- what it lacks ---------------------------------------------------------------------------------------------------
 
 
 def opened_by_a_part(tables: Mapping[int, pa.Table], ranks: int, known: Communicators | None = None) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """Making the generic workload path: the root's operations, with those of a child of each subgroup merged into them.
 
 Problem.   Children mimic the root; what the root does beyond that, and what children do alone, must be found and kept
-           in its place, since it tells how the two are correlated (paper, section IV-A).
+           in its place, since it shows how the two are correlated (paper, section IV-A).
 Algorithm. Of each operation only its name, its layer and its file count, with the rank taken out of the file's name:
            the shadow sequence. The root's is compared with the first child's (`diff.compare`); what corresponds is
            mimicked, what the child has alone is inserted behind what precedes it. The result is compared with the next

@@ -418,7 +418,7 @@ def next_tile(kind: FileType, root: FileType | None, other: int, rank: int) -> F
 
     Returns
     -------
-    None where there is no array, one is not in tiles that can be told, or where what comes out would not ascend as MPI
+    None where there is no array, one is not in tiles that can be found, or where what comes out would not ascend as MPI
     demands, though `kind` does.
     """
     if kind.kind in ("A", "D"):

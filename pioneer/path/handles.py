@@ -104,7 +104,7 @@ def busy_files(sessions: NDArray[np.int64], layers: Sequence[str], files: Sequen
 def tags_of(
     table: pa.Table, sessions: NDArray[np.int64], files: Sequence[str | None], busy: set[tuple[str, str]]
 ) -> NDArray[np.int64]:
-    """Return for each row the number that tells its session from others of the file; 0 where the file is not `busy`.
+    """Return for each row the number of its session among those of the file; 0 if the file is not `busy`.
 
     Parameters
     ----------

@@ -102,7 +102,7 @@ def split_by_likeness(groups: Sequence[Sequence[int]], counts: Mapping[int, Coun
     return [tuple(group) for group in groups]
 
 
-# ---- what is told ----------------------------------------------------------------------------------------------------
+# ---- the report ------------------------------------------------------------------------------------------------------
 
 
 def _ranges(ranks: Sequence[int]) -> str:

@@ -258,7 +258,7 @@ def _width(digits: Sequence[str]) -> str:
 
 
 def communicator_template(opens: Mapping[str, Sequence[int]], rule: Rule) -> dict[str, Template] | None:
-    """Return the templates of files whose names tell by which communicator they were opened; None: they do not.
+    """Return the templates of files whose names identify the communicator of their opens; None: they do not.
 
     Parameters
     ----------
@@ -332,7 +332,7 @@ def templates_by_rank(
 
 
 def _templates_by_rank(names: Mapping[int, _Used], ranks: int) -> dict[int, dict[str, Template]]:
-    """Return the templates of files without what communicators tell."""
+    """Return the templates of files without the fields that communicators give."""
     own, owners = find_templates(names), _owners(names)
     count = max(ranks, 1 + max(names, default=0))
     found = {rank: {name: own[name] for name in used} for rank, used in names.items()}

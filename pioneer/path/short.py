@@ -5,7 +5,7 @@ Problem.   The size of a read is what the program asks for: 1 MiB, of a file tha
            stopped is made again by the program: its size would be written twice.
 Algorithm. A POSIX or stdio read whose result is known and smaller than its size gets the result as `moved` in `extra`.
            The size of a POSIX write becomes its result, 0 where it failed. `fread` returns elements: `count` in `extra`
-           tells of how many bytes; without it a read of more than none counts as whole.
+           shows of how many bytes; without it a read of more than none counts as whole.
            MPI-IO's results are error codes: of its accesses only the size is known.
 """
 
@@ -66,7 +66,7 @@ def moved_of(table: pa.Table) -> NDArray[np.int64]:
 
 
 def with_moved(table: pa.Table) -> pa.Table:
-    """Return a trace table (`pioneer.table.SCHEMA`) that tells what short accesses have moved.
+    """Return a trace table (`pioneer.table.SCHEMA`) that contains what short accesses have moved.
 
     Reads say it in `extra`; of writes it is their size.
     """

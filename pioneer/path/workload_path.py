@@ -1,10 +1,11 @@
 """The generic workload path as a table, in memory and in files.
 
-Content.   One row for each operation, in order; its number is the global sequence ID. `groups` tells who makes it: bit
+Content.   One row for each operation, in order; its number is the global sequence ID. `groups` names the groups that
+make it: bit
            0 is the root process, bit g the children of subgroup g. What differs between them stands once for each
            group, as the group's representative has done it: `offset_0`, `offset_1`, ... Operations through one open
            handle of a file, or duplicates of it, have the same `session`; where it is null, or the column is missing,
-           the file's opens and closes in order tell the sessions (`profile.sessions`).
+           the file's opens and closes in order give the sessions (`profile.sessions`).
 Names.     Files are templates (`names.Template`), so that every rank can compute its own.
 Files.     Parquet, with what is common to all rows in the metadata (key ``pioneer-path``, JSON). A name that ends in
            ``.json`` is one JSON object, to be read and written by hand. "pioneer-path" is what is common. "operations"

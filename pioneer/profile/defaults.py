@@ -88,5 +88,5 @@ def completed(document: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def without_sizes(document: Mapping[str, Any]) -> list[str]:
-    """Return the classes of a profile whose operations move data of a size that it does not tell."""
+    """Return the classes of a profile whose operations move data of a size that it lacks."""
     return [name for name, found in document["classes"].items() if "size" not in found and _calls(found["inside"])[1]]

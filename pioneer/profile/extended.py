@@ -40,7 +40,7 @@ def _waited(operations: Sequence[Operation]) -> NDArray[np.bool_]:
 
 
 def extended_names(operations: Sequence[Operation], sessions: Sessions) -> list[str | None]:
-    """Return the extended name of every operation; None: a seek that another one's name tells.
+    """Return the extended name of every operation; None: a seek that another one's name contains.
 
     Parameters
     ----------

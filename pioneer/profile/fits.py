@@ -1,7 +1,7 @@
 """Known distributions that samples may come from: fitted by maximum likelihood, kept where a test does not reject them.
 
 Problem.   Some characteristics follow a known distribution (slack times a Pareto distribution for one, says the paper's
-           section V-C); two parameters then tell more than a thousand values. Whether they do has to be tested, and the
+           section V-C); two parameters then show more than a thousand values. Whether they do has to be tested, and the
            usual table of the Kolmogorov-Smirnov test does not hold for parameters that come from the same samples: it
            accepts nearly everything.
 Algorithm. `FAMILIES` are fitted by maximum likelihood: in closed form, but for the gamma and Weibull distributions'

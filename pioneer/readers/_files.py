@@ -150,7 +150,7 @@ def number_rank(numbers: Sequence[int]) -> list[int] | None:
 
 
 def ranks_by_name(names: Sequence[str]) -> list[int] | None:
-    """Return the ranks that names of files tell: a number in the same place of all, 0 to n - 1; None: they do not."""
+    """Return the ranks in the names of files, a number in the same place of all, 0 to n - 1; None: there are none."""
     if len(names) < 2:
         return None
     parts = [re.split(r"(\d+)", name) for name in names]

@@ -2,7 +2,7 @@
 
 Problem.    These tracers know numbers of threads. They are given a file for each rank, one for each thread, or one file
             with everything.
-Algorithm.  Lines of clone and fork tell which thread is of which process. Files that are named alike but for a number
+Algorithm.  Lines of clone and fork show which thread is of which process. Files that are named alike but for a number
             0 ... n - 1 are ranks; else each process is one, in the order of their numbers.
 """
 

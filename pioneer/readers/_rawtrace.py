@@ -137,7 +137,7 @@ class RawTrace:
         self._categories = _Names(self._handle, 2)
 
     def name_datatype(self, value: int, name: str, element_bytes: int) -> None:
-        """Name a datatype by its handle and tell the bytes of an element."""
+        """Name a datatype by its handle, with the bytes of an element."""
         self._check(lib.mpiio_ext_rawtrace_datatype(self._handle, value, name.encode(), element_bytes))
 
     def name_constant(self, key: str, value: int, text: str) -> None:

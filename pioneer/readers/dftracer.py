@@ -68,7 +68,7 @@ class _Tables:
         self.host_of.setdefault(pid, str(args.get("hhash", value if note.get("name") == "HH" else "")))
 
     def rank_of(self, pid: int) -> int:
-        """Return the rank of a process; processes that tell none follow, in the order in which they are asked for."""
+        """Return the rank of a process; processes without one follow, in the order of their queries."""
         if pid not in self.ranks:
             self.ranks[pid] = max(self.ranks.values(), default=-1) + 1
         return self.ranks[pid]
@@ -140,7 +140,7 @@ class _Placement:
 def _first_pass(parser: RawTrace, paths: Sequence[Path]) -> _Tables:
     tables = _Tables()
     for path in paths:
-        source = Source(path=str(path))  # problems are told by the second pass
+        source = Source(path=str(path))  # the second pass reports problems
         for note in parser.notes("dftracer tables", chunks_of(path, source), source):
             try:
                 tables.add(json.loads(text_of(note)))

@@ -100,7 +100,7 @@ def _ns(seconds: np.ndarray) -> np.ndarray:
 
 
 def _is_possible(access: Access) -> bool:
-    """Return whether requests can be some: a damaged log may tell anything."""
+    """Return whether requests can be real: a damaged log may contain anything."""
     times = np.stack([access.requests["start"], access.requests["end"]])
     return bool((np.abs(times) < _MOST_SECONDS).all())  # not of what is no number
 

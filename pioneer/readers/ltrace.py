@@ -7,7 +7,7 @@ Algorithm.  Lines by the parser in C (csrc/tools/pioneer/mpiox_rawtrace_text.h):
             LANL-Trace's timing file has lines "7: host (PID) Entered barrier at SECONDS", which give rank and host. The
             times at which a rank leaves (else enters) barriers give offset and drift of its clock against that of rank
             0 (`mpiio_ext.pioneer.clocks`); times are corrected by them. Open MPI's handles of predefined objects are
-            addresses. The symbols of the program, `nm PROGRAM` in a file beside the traces, tell which they are, and so
+            addresses. The symbols of the program, `nm PROGRAM` in a file beside the traces, show which they are, and so
             the sizes of datatypes.
 Ranks.      By the timing file: the number of the process, in the lines or in the name of the file. Else by the number
             in the names of the files that goes from 0 to n - 1. Else by the order of the names.
@@ -68,7 +68,7 @@ def recognizes(path: Path) -> bool:
 
 @dataclass
 class Timing:
-    """What the barrier lines of LANL-Trace tell of the ranks.
+    """What the barrier lines of LANL-Trace show about the ranks.
 
     Attributes
     ----------
@@ -111,7 +111,7 @@ def _is_symbols(path: Path) -> bool:
 
 
 def _name_objects(trace: RawTrace, symbols: bytes) -> None:
-    """Tell a parser the communicators and datatypes of Open MPI by their addresses."""
+    """Give a parser the communicators and datatypes of Open MPI by their addresses."""
     for address, symbol in _SYMBOL.findall(symbols):
         name = symbol.decode().removeprefix("ompi_mpi_")
         value = int(address, 16)

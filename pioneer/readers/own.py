@@ -238,7 +238,7 @@ def _rows(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
 
 
 def _note_ranks(info: TraceInfo, sources: Sequence[Source], place: Path) -> None:
-    """Tell of ranks that have no trace, and of those that have several."""
+    """Report ranks that have no trace, and ranks that have several."""
     missing = sorted(set(range(info.ranks)) - {source.rank for source in sources})
     if sources and missing:
         some = ", ".join(map(str, missing[:8])) + (", ..." if len(missing) > 8 else "")

@@ -254,7 +254,7 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     def rows() -> Iterator[pa.RecordBatch]:
         parser = RawTrace(nested=True, signatures=_SIGNATURES)
         for name, size in DATATYPES.items():
-            parser.name_datatype(int(_NONE), name, size)  # told by their names, never by a handle
+            parser.name_datatype(int(_NONE), name, size)  # identified by their names, never by a handle
         for (_, path), source in zip(pairs, info.sources, strict=True):
             for batch in _one_file(parser, path, source):
                 info.ranks = max(info.ranks, 1 + (pc.max(batch["rank"]).as_py() or 0))  # a table may have several

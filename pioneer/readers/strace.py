@@ -3,13 +3,13 @@
 Problem.    Calls of threads are cut into two lines; with -ff the threads of a process are in several files.
 Algorithm.  Lines by the parser in C (csrc/tools/pioneer/mpiox_rawtrace_text.h). With -ff the files of a rank are read
             side by side and merged by time.
-Ranks.      Files RANK or RANK.THREAD behind a common name, or NAME.0 alone: these. Else processes, told apart by the
+Ranks.      Files RANK or RANK.THREAD behind a common name, or NAME.0 alone: these. Else processes, separated by the
             lines of clone and fork, in the order of their numbers; a line says so. Start strace once for each rank and
             put the rank into the name: then it has the processes that it makes.
 Guarantee.  Every line is a row, part of one, a signal or exit, or is counted in Loss.
 Missing.    ``depth`` and MPI calls. Without -y the file of a call that has a descriptor; without -T durations, except
             of calls in two lines. Strings that strace cut (-s) are marked ``cut`` in ``extra``. Relative names stay so
-            until a line tells the working folder (with -y the first ``openat`` of a process, which its start has).
+            until a line shows the working folder (with -y the first ``openat`` of a process, which its start has).
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def _has_numbers(path: Path) -> bool:
 
 
 def _family_of(files: Sequence[Path]) -> Family:
-    """Return which threads are of which process: needed where names do not tell the ranks, a pass over the files."""
+    """Return which threads are of which process: a pass over the files, needed if names do not give the ranks."""
     family = Family()
     for path in files:
         for made in children_of(path, _suffix(path)):
@@ -79,7 +79,7 @@ def _family_of(files: Sequence[Path]) -> Family:
 
 
 def _group(files: Sequence[Path]) -> tuple[list[list[Path]], bool, Family]:
-    """Return the files of each rank, whether names have told the ranks, and which threads are of which process."""
+    """Return the files of each rank, whether names gave the ranks, and which threads are of which process."""
     if len(files) == 1 and re.search(r"\.0(?:\.gz)?$", files[0].name):  # no process has this number
         return [list(files)], True, Family()
     if len(files) < 2 or any(_has_numbers(path) for path in files):

@@ -434,7 +434,7 @@ def sanitize(
 def application_only(table: pa.Table) -> pa.Table:
     """Return the rows of a sanitized table that the application has made, as a table of `APPLICATION`.
 
-    What mpiio_ext tells of itself (layer "extension") is left out, too.
+    Records of mpiio_ext about itself (layer "extension") are left out, too.
     """
     kept = pc.and_(pc.is_null(table["mask"]), pc.not_equal(table["layer"].cast(pa.string()), "extension"))
     return table.filter(kept).select(APPLICATION.names).cast(APPLICATION)

@@ -25,7 +25,7 @@ from mpiio_ext.pioneer.clocks import LEAST, corrected, fit
 from mpiio_ext.pioneer.table import SCHEMA, Clock, TraceInfo
 
 MOST_POINTS = 4096
-#: Lengths at which tracers cut texts unless they are told otherwise.
+#: Lengths at which tracers cut texts by default.
 SUSPECT_BYTES = 32
 #: From fewer than `LEAST` moments a clock is corrected only if it is farther off than ranks leave a barrier late.
 _UNSURE_NS = 10_000_000
@@ -241,7 +241,7 @@ def _resolve(survey: Survey, names: Mapping[int, _Names]) -> None:
 
 
 def _clocks(moments: Mapping[tuple[str, int], _Moments], ranks: Iterable[int], hosts: Mapping[int, str]) -> list[Clock]:
-    """Return the clock of every rank; without points where the trace does not tell."""
+    """Return the clock of every rank; without points if the trace has none."""
     every = sorted(ranks)
     for name, least in ((_COMMON[0], 2), (_COMMON[1], 1), (_COMMON[0], 1)):
         own = {rank: moments.get((name, rank), _Moments()) for rank in every}
@@ -308,7 +308,7 @@ class Surveyor:
 
 
 def take_survey(info: TraceInfo, batches: Iterable[pa.RecordBatch]) -> Survey:
-    """Return what a trace tells of its clocks and names; all of its batches are taken.
+    """Return what a trace shows about its clocks and names; all of its batches are taken.
 
     Parameters
     ----------

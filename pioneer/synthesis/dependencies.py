@@ -298,7 +298,7 @@ class _Kinds:
 
 
 def _repeated(path: WorkloadPath, kinds: _Kinds) -> NDArray[np.bool_]:
-    """Return the rows of which nothing else can be said than of a row before.
+    """Return the rows that have the same verdict as a row before.
 
     That is an operation of the same kind through the same handle by the same groups, where nothing has changed on its
     file in between; also what needs no file.

@@ -5,7 +5,7 @@ Content.   ``{"of": DIGEST, "representatives": [...], "members": [...], "ranks":
            times are reduced to `MOST_TIMES` values each (`Distribution`), in slices in
            the order of the path.
 Digest.    SHA-256 of the part ``classes`` of the profile: who edits that part means the characteristics (`fits`). Those
-           of single characteristics, in the part ``characteristics``, tell which ones, and so whether the shapes that
+           of single characteristics, in the part ``characteristics``, show which ones, and so whether the shapes that
            they were counted with still hold (`edited`).
 Reading.   What comes from a file is checked before anything is made of it: `DocumentError` names the place, as a JSON
            pointer.

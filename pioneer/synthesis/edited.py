@@ -2,8 +2,8 @@
 
 Problem.   Who doubles the slack times of a profile means the slack times. Drawn independently, all else would change
            with them: which sizes which calls have, who renames what. Its shapes still hold.
-Algorithm. The shapes have a digest of each characteristic of each class (`document.digests_of`), which tell what was
-           edited. Where that is ST, SIZE or OFF the path is made of the shapes. Then the values of the class, in the
+Algorithm. The shapes have a digest of each characteristic of each class (`document.digests_of`), which show what was
+edited. Where that is ST, SIZE or OFF the path is made of the shapes. Then the values of the class, in the
            order of their sizes, are replaced by those of the edited distribution in the order of theirs: the largest
            remains the largest. Equal values are put in a random order first. OS and OT of a class multiply its files,
            and the sessions of each.
@@ -38,7 +38,7 @@ ClassScale = tuple[float, float]
 
 
 def edited(profile: Profile) -> set[tuple[str, str]] | None:
-    """Return the characteristics that were edited, by class and name; None: it has no shapes, or they do not tell."""
+    """Return the edited characteristics, by class and name; None: the profile has no shapes, or they lack digests."""
     known = profile.shapes.get("characteristics") if isinstance(profile.shapes, Mapping) else None
     own = digests_of(profile)
     if not isinstance(known, Mapping) or set(known) != set(own):

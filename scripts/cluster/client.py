@@ -103,7 +103,7 @@ class Cluster:
         return {kind: Path(path) for kind, path in self.state()["shares"].items()}
 
     def is_up(self) -> bool:
-        """Tell whether its keeper answers."""
+        """Return whether its keeper answers."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             try:
                 connection.connect(str(self.private / "keeper.socket"))
@@ -327,7 +327,7 @@ def _start_keeper(found: Cluster, settings: Settings) -> None:
 
 
 def _has_keeper(private: Path) -> bool:
-    """Tell whether a keeper or sweeper of this folder lives: both have it in their command line."""
+    """Return whether a keeper or sweeper of this folder lives: both have it in their command line."""
     needle = json.dumps(str(private)).encode()
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():

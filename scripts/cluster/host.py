@@ -95,7 +95,7 @@ class Host:
         self.process, self.pid = spaces("--net", "--mount", "--uts", "--ipc", words=words, log=self._log)
 
     def is_up(self) -> bool:
-        """Tell whether its first process lives."""
+        """Return whether its first process lives."""
         return self.process.poll() is None
 
     def await_up(self) -> None:

@@ -63,7 +63,7 @@ def start(command: dict[str, Any], descriptors: list[int]) -> int:
 
 
 def reap(running: dict[int, socket.socket]) -> None:
-    """Tell agents how their commands have ended; orphans end here, too."""
+    """Report to agents how their commands have ended; orphans end here, too."""
     while True:
         try:
             pid, status = os.waitpid(-1, os.WNOHANG)

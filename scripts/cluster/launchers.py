@@ -1,6 +1,6 @@
 """Command lines that start a program's ranks on the hosts: Open MPI's launch agent, hydra's launcher of MPICH.
 
-Both launchers start a daemon on each host through the agent, as they would by ssh, and tell it to talk TCP over the
+Both launchers start a daemon on each host through the agent, as they would by ssh, and make it talk TCP over the
 hosts' own network. The whole environment goes along.
 """
 

@@ -100,7 +100,7 @@ class Network:
                 in_network(where, "tc", "qdisc", "add", "dev", device, *parent, *delay)
 
     def has_netem(self) -> bool:
-        """Tell whether the kernel can delay packets."""
+        """Return whether the kernel can delay packets."""
         try:
             in_network(self.pid, "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms")
         except ClusterError:

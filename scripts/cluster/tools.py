@@ -50,7 +50,7 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def environment_has(pid: int | str, needle: bytes) -> bool:
-    """Tell whether a process was started with a variable NAME=VALUE."""
+    """Return whether a process was started with a variable NAME=VALUE."""
     try:
         return needle in Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     except OSError:

@@ -7,9 +7,9 @@ Algorithm. For a change of performance, each metric is compared between the jobs
 (:mod:`mpiio_ext.analytics.jobs.statistics.moved`; p-values corrected over all changes). It is named where the
 difference is sure and large, and where the metric has a change of its own within a few jobs of that of performance.
 That change is found by ruptures, with the dependence of its values on those before them. A slow drift has no such
-change. A metric that became better where performance became worse, or conversely, is told to contradict: it is no
-explanation, and comes behind the others. What is counted over the job's time comes last: a job has more of it for being
-slow.
+change. A metric that became better where performance became worse, or conversely, is reported as contradicting: it is
+no explanation, and comes behind the others. What is counted over the job's time comes last: a job has more of it for
+being slow.
 
 Guarantees. What is named changed at the same time, which does not make it the cause.
 """

@@ -5,7 +5,7 @@ system that was taken out of it, a history too short for two levels.
 
 Algorithm. A history is too short with fewer jobs than two levels have at least. It has stopped where the newest job of
 the table is later than its own by more than a gap (:mod:`mpiio_ext.analytics.jobs.gaps`): others go on. Whether
-all have stopped, only the clock can tell.
+all have stopped, only the clock can show it.
 
 Guarantees. A history that began and has no usual interval yet is never called stopped; it is too short.
 """

@@ -24,7 +24,7 @@ from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, Correlat
 from mpiio_ext.analytics.jobs.table import PERFORMANCE, Jobs
 from mpiio_ext.common.progress import progress
 
-#: What is told of the coverage of each history.
+#: What is printed about the coverage of each history.
 COVERAGE = ("coverage_factor_bw", "contention_bw", "contention_opens", "contention_stats", "contention_ops")
 
 

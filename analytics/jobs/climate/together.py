@@ -1,7 +1,8 @@
 """Falls of many histories at the same time, put together: a file system fell, not thirty programs.
 
 Algorithm. The regressions of a file system are sorted by their day; where the next is no more than a few days later, it
-belongs to the same fall: noise moves each day a little. Groups of two histories or more are told, the largest first.
+belongs to the same fall: noise moves each day a little. Groups of two or more histories are reported, the largest
+first.
 
 Guarantees. Each regression is in one group at most; the regressions themselves stay as they are.
 """

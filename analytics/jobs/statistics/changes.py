@@ -12,7 +12,7 @@ does (Matteson and James, 2014). The least sure change is taken out and its neig
 sure. Random orders are a fair comparison only of values that do not depend on their predecessors: both the penalty and
 the test allow for that dependence (:mod:`mpiio_ext.analytics.jobs.statistics.dependence`). The penalty grows with the
 variance of sums; what is ordered at random is what the value before does not let expect. At last each change is moved
-by some jobs to where the values deviate least from the medians of both sides. Ranks tell that there is a change, but
+by some jobs to where the values deviate least from the medians of both sides. Ranks show that there is a change, but
 for them the lowest of the higher level is next to the highest of the lower one.
 
 Guarantees. The same series gives the same changes: random orders come from a fixed seed. A change has at least
@@ -20,7 +20,7 @@ Guarantees. The same series gives the same changes: random orders come from a fi
 about `level`; in one autoregression of 120 values with a coefficient of 0.5 with about three times that, because the
 coefficient is an estimate. A level of few jobs between two others may be missed where values depend on each other. A
 caller with many series corrects the p-values, with `whole` for the series without a change, and makes those
-that are as small as so many orders can tell more exact with `finer`.
+that are as small as so many orders can resolve more exact with `finer`.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _test(ranks: Numbers, least: int, dependence: float, orders: int = _ORDERS) 
 
 
 def _needed(level: float) -> int:
-    """Return how many random orders can tell p-values down to a level."""
+    """Return how many random orders resolve p-values down to a level."""
     return min(max(_ORDERS, math.ceil(1 / level)), _MOST_ORDERS)
 
 

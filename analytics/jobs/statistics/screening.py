@@ -1,7 +1,7 @@
 """Changes of level in many series, of which few are false though many were searched.
 
 Algorithm. Each series is asked for its changes (:mod:`mpiio_ext.analytics.jobs.statistics.changes`) with what all of
-them tell about the dependence of a value on the one before it. The p-values of all changes are corrected together, and
+them show the dependence of a value on the one before it. The p-values of all changes are corrected together, and
 with them that of each series in which no change was found, for its largest CUSUM. Such a series was searched as well:
 without it the correction would have only p-values that are small already. A permutation test of N orders knows no
 p-value below 1 in N + 1, which is too large where one of hundreds of series has changed: such tests are made again with
@@ -58,7 +58,7 @@ def sure_changes(
     target = level
     while True:
         values = corrected([*(change.p for change in changes), *others])
-        # As small as the orders can tell: only these can become smaller.
+        # As small as the orders can resolve: only these can become smaller.
         small = [at for at, change in enumerate(changes) if change.p <= smallest_p(target)]
         wanted = level * len(small) / max(len(values), 1)
         if not small or values[small[0]] <= level or smallest_p(wanted) >= smallest_p(target):

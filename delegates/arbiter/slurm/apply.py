@@ -8,7 +8,7 @@ Algorithm.  Announcements carry the scheduler's job ID. Those of a job that has 
 Guarantees. The scheduler only adds: without what it says, or when it is old, leases decide as ever. Nothing that it
             says keeps a silent job alive, and only a state that it gives ends a job's claim: one that its lists do not
             name goes on for as long as it touches its announcement. A state that is not known changes nothing, and is
-            told once. The folder is
+            reported once. The folder is
             read when it has changed, and every few seconds.
 """
 
@@ -34,7 +34,7 @@ class Scheduler:
     Parameters
     ----------
     folder : the arbiter's
-    tell : is given lines for people
+    tell : receives lines for people
     """
 
     def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:

@@ -25,7 +25,7 @@ _SCRIPTS = {"prolog": "RUNNING", "epilog": "COMPLETED"}
 
 
 class _Watch:
-    """Looks once after the other; what goes wrong is told when it begins."""
+    """Repeats the query; a failure is reported when it begins."""
 
     def __init__(self, folder: Path, command: tuple[str, ...], source: Path | None, whole: bool) -> None:
         self._folder, self._command, self._source, self._whole = folder, command, source, whole

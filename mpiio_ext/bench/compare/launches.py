@@ -182,13 +182,13 @@ def launch(
     document: Callable[[], dict[str, Any]],
     show: Callable[[Results, str], None],
 ) -> Results:
-    """Carry out the launches of a command; tell, show and write the results, also of a part, and return them.
+    """Carry out the launches of a command; print, draw and write the results, also of a part, and return them.
 
     Parameters
     ----------
     name, steps : of the command, for messages; launches at most
     put : writes the JSON, each time that a point is done; None: nobody does
-    measure : launches; gets what moves the bar, and what is told each point that is done
+    measure : launches; gets the function that moves the bar, and the one that receives each finished point
     summarize : returns the results of points, None: of all; `begun` those that have figures, `title` that of one
     document : returns what stands before the results in the JSON
     show : prints results; gets ": interrupted" of a part

@@ -1,7 +1,7 @@
 """The size of file that a slow native path can afford.
 
 Before a native method is measured on a pattern, it is tried on 1/64, 1/16 and 1/4 of the size. The growth of its time
-tells the full time. Where that exceeds the limit the largest affordable fraction is measured instead. Its rows are
+gives the full time. If that exceeds the limit, the largest affordable fraction is measured instead. Its rows are
 marked as scaled, and ratios compare bandwidths. A kernel has the size that it has.
 """
 

@@ -19,7 +19,7 @@ class Case:
     Attributes
     ----------
     program, interface : what, and how
-    name : tells it from another one of the same program; "" = the program's own
+    name : separates it from another case of the same program; "" = the program's own
     sizes : that a pattern was made from
     request : that a kernel was made from
     read_shift : in phases that read, a rank does what rank + read_shift would

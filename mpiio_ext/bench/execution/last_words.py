@@ -47,7 +47,7 @@ class LastWords:
         self._helper: subprocess.Popen[bytes] | None = None
 
     def prepare(self, message: str) -> None:
-        """Have `message` said, and this process ended, unless `dismiss` is called in time; the first message counts."""
+        """Print `message` and end this process unless `dismiss` is called in time; the first message counts."""
         if self._helper is not None:
             return
         text = f"mpiio-ext: {' '.join(message.split())}"

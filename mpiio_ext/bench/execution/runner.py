@@ -197,7 +197,7 @@ class Runner:
                     f"the extension was active under '{method.name}': MPIOX_HINTS or MPIOX_HINTS_FILE "
                     "overrides mpiox_enable=false"
                 )
-            if phase.parts:  # the write and the read of a pattern are told apart by their rows, not by their file
+            if phase.parts:  # rows, not files, separate the write and the read of a pattern
                 foreign = foreign or any(known.gaps_written for known in rows)
             rows.append(replace(row, gaps_written=foreign))
         return rows

@@ -49,7 +49,7 @@ class Schedule(Generic[Case]):
     run_case : runs a case once; is called with it and the number of the repetition
     repetitions : at least 1
     budget_s : no repetition is begun that would probably end later than this after the start; 0 = no limit
-    replanned : is told the cases that are repeated
+    replanned : receives the cases that are repeated
     repetitions_done : begun ones
     repeated : the cases of all repetitions but the first
     """

@@ -6,7 +6,7 @@ pseudorandom number generators", OOPSLA 2014), so that data that lands at a wron
 found. The lowest bit of every byte is then set. A salt is an even number that is xored into every byte: it changes
 from one run to the next, so that the remains of an older run are found, and it leaves the lowest bit alone. Hence:
 
-* a written byte is never zero, so that it is told from a byte that no rank wrote;
+* a written byte is never zero, so that it differs from a byte that no rank wrote;
 * a written byte is never equal to `POISON` xored with any salt, which fills read buffers beforehand.
 """
 

@@ -106,12 +106,12 @@ class Options:
 
 
 def _check(options: Options, ranks: int, compute_nodes: int) -> dict[Pattern, Spec]:
-    """Return the patterns by what their curves are told by.
+    """Return the patterns by the properties that identify their curves.
 
     Raises
     ------
     SetupError
-        They cannot run, or their curves could not be told apart.
+        They cannot run, or their curves would have the same identity.
     """
     found: dict[Pattern, Spec] = {}
     for spec in options.specs:

@@ -51,7 +51,7 @@ class Run:
     Attributes
     ----------
     spec : what was carried out
-    pattern : what its curve is told by
+    pattern : the properties that identify its curve
     io_nodes : delegates that were to own pages
     repetition : from 1
     measured : what came of it

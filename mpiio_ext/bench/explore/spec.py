@@ -1,8 +1,9 @@
 """What is explored: an access pattern, as the command line or a JSON file of FORGE names it.
 
-Problem.    A pattern is more than what a curve is told by: how much it moves, how long it may take, past which cache.
-Algorithm.  Words in any order, each of which can be one thing only; a size is the request first, then the total.
-Guarantees. What is not understood is refused with the word. A pattern that cannot be (a file per process with a stride,
+Problem.    A pattern is more than the properties that identify a curve: how much it moves, how long it may take, past
+which cache. Algorithm.  Words in any order, each of which can be one thing only; a size is the request first, then the
+total. Guarantees. What is not understood is refused with the word. A pattern that cannot be (a file per process with a
+stride,
             as FORGE has it too) is refused as well.
 Source.     Section 2 of the arbitration paper (mpiio_ext.delegates.arbitration): file layout, spatiality, request size,
             "until a given total size is transferred or" a time has passed.
@@ -79,7 +80,7 @@ class Spec:
             raise ArgumentError(f"a stonewall is a time of 0 to 10^6 s, not {self.stonewall_s}")
 
     def pattern(self, compute_nodes: int, processes: int) -> Pattern:
-        """Return what its curve is told by."""
+        """Return the properties that identify its curve."""
         return Pattern(
             layout=self.layout,
             spatiality=self.spatiality,

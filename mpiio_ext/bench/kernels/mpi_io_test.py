@@ -7,7 +7,8 @@ original seeks and calls MPI_File_iwrite or MPI_File_iread and MPIO_Wait); the p
 file is written and closed, opened, read and checked.
 
 The object size is that of the published trace 32PE_N-N_448K (He et al., "Pioneer: A Solution to Parallel I/O Workload
-Characterization and Generation", Table I). How many objects that run wrote is not said there; `nobj` is ours.
+Characterization and Generation", Table I). The paper does not give the number of objects that the run wrote; `nobj` is
+ours.
 """
 
 from __future__ import annotations
@@ -126,7 +127,7 @@ class MpiIoTest(Kernel):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiIoTestStrided(MpiIoTest):
-    """One file, the ranks in turn; collective, and in the preset "independent" as the original does unless told."""
+    """One file, the ranks in turn; collective, and in the preset "independent" as the original does by default."""
 
     name: ClassVar[str] = "mpi_io_test_strided"
     title: ClassVar[str] = "MPI-IO Test N-1 strided"

@@ -2,7 +2,7 @@
 
 Source: A. Ching, W. Feng, H. Lin, X. Ma, A. Choudhary, "Exploring I/O Strategies for Parallel Sequence-Search Tools
 with S3aSim", HPDC 2006. The database is cut into fragments; a worker searches a query in a fragment and then asks the
-master for the next pair. The master sorts the results of a query by score and tells each worker where its own belong;
+master for the next pair. The master sorts the results of a query by score and sends each worker the offsets of its own;
 the workers write. Results of query q follow those of query q - 1, so the file has neither gaps nor overlaps.
 
 Configuration: Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms" (Section

@@ -21,7 +21,7 @@ comma-separated one) and any number of ``[[kernels]]``::
     scale = 0.5
     parameters = { particles = 8388608 }  # on top of the preset
 
-What is wrong is told with the file, the place, counted from 0, and what is known instead. Nothing is passed over.
+A mistake is reported with the file, the place, counted from 0, and the known names. Nothing is ignored.
 """
 
 from __future__ import annotations

@@ -29,12 +29,12 @@ _KEY, _LEAST = 34, 1.2
 
 
 def digits(value: float) -> str:
-    """Return a number as data tell it: whole, or with six digits, which is more than is seen of what was drawn."""
+    """Return a number for the table of data: whole, or with six digits, more than a reader sees in the picture."""
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.6g}"
 
 
 def shortened(text: str, most: int) -> str:
-    """Return a text shortened in its middle: the ends of names tell them apart."""
+    """Return a text shortened in its middle: the ends of names differ most."""
     return text if len(text) <= most else f"{text[: most // 2 - 1]}…{text[-(most // 2) :]}"
 
 
@@ -79,7 +79,7 @@ class Axis:
     date: bool = False
 
     def told(self, value: Number, reach: float = 1e-9) -> str:
-        """Return a value as the axis tells it: a name of a tick within `reach`, a time, or the number."""
+        """Return a value as the axis names it: a name of a tick within `reach`, a time, or the number."""
         if value is None or value != value:
             return ""
         if self.date:

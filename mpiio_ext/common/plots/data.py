@@ -1,8 +1,8 @@
 """A chart as CSV: the numbers that are drawn, for drawing or checking them.
 
 Algorithm. A row for each point, bar, box or rectangle, in the order in which they are drawn. What the axes call a place
-is told by its name; seconds since 1970 are printed as times (UTC). Columns that are empty everywhere are left out.
-Where what is drawn is only a form of the numbers, the chart has a table of its own.
+is recognized by its name; seconds since 1970 are printed as times (UTC). Columns that are empty everywhere are left
+out. Where what is drawn is only a form of the numbers, the chart has a table of its own.
 
 Guarantees. Numbers are whole, or have six digits, more than is seen of what was drawn. Texts and reference lines, which
 are no measurement, are not in it.

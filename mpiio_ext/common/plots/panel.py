@@ -4,10 +4,10 @@ Problem. Who draws says what a colour means, not which one it is; beside a figur
 checking them; and on a phone there is less room.
 
 Algorithm. Each function calls Matplotlib at once, and notes the numbers that it draws; the names that axes give to
-places are put in when the numbers are told (`Panel.rows`). A function that draws a panel ends with `Panel.frame`, which
-sets the axes. Marks that are many go into one collection, or into one line with holes: each by itself would carry its
-style, and most of the time that a figure takes. On a phone words are larger, long ones are broken or shortened in the
-middle, and names below an axis are turned where they would not fit.
+places are filled in when the numbers are listed (`Panel.rows`). A function that draws a panel ends with `Panel.frame`,
+which sets the axes. Marks that are many go into one collection, or into one line with holes: each by itself would carry
+its style, and most of the time that a figure takes. On a phone words are larger, long ones are broken or shortened in
+the middle, and names below an axis are turned where they would not fit.
 
 Guarantees. A value that is None or not a number is not drawn, and a line is broken there. Importing this module imports
 no library of drawing.
@@ -32,14 +32,14 @@ _PLAIN, _ANY = Look(), Axis()
 _FIVE = ("low", "first quartile", "median", "third quartile", "high")
 #: On a phone: letters of a line across, of a label and a name at the side; points that a letter takes.
 _ACROSS, _LABEL, _SIDE, _LETTER = 28, 26, 14, 6.5
-#: On a phone: bars that can be told by notes at their ends, and names below an axis.
+#: On a phone: bars that notes at their ends can explain, and names below an axis.
 _MOST_NOTES, _MOST_NAMES = 4, 16
 
 
 class Panel:
     """Axes to draw on.
 
-    Series of the same `name` are one entry of the legend. How a thing looks (`look`) and colours are told by what they
+    Series of the same `name` are one entry of the legend. How a thing looks (`look`) and colours are given by what they
     mean (:mod:`mpiio_ext.common.plots.theme`); widths and sizes are points.
 
     Attributes
@@ -59,7 +59,7 @@ class Panel:
         self._above = self._collections = False
 
     def rows(self) -> Iterator[Row]:
-        """Return what was drawn, once: a row for each point, bar, box or rectangle, as the axes tell their places."""
+        """Return what was drawn, once: a row for each point, bar, box or rectangle, as the axes name their places."""
         for name, rows in self._told:
             yield from ({"series": name, **row} for row in rows)
 

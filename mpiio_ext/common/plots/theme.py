@@ -1,4 +1,4 @@
-"""Colours of charts by what they mean, on light and on dark ground, and what tells series apart beside them.
+"""Colours of charts by what they mean, on light and on dark ground, and marks that separate series without colour.
 
 Problem. A page follows the reader's choice of light or dark, and so shall the charts in it, also those that are files
 of their own. A program other than a browser, which knows no such choice, must still show an SVG.
