@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of
-from mpiio_ext.analytics.cli_output import tell_notes
-from mpiio_ext.common.commands import HELP, json_option, output_option, tell
+from mpiio_ext.analytics.cli_output import print_notes
+from mpiio_ext.common.commands import HELP, json_option, output_option, warn
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
@@ -49,8 +49,8 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
         table, left_out, notes = bench_table(results, None if site is None else System(load_site(site)))
         tables.append(table)
         for line in left_out:
-            tell(f"left out: {line}")
-        tell_notes((note.source, note.status) for note in notes)
+            warn(f"left out: {line}")
+        print_notes((note.source, note.status) for note in notes)
     if len(tables) == 1:
         return tables[0], []
     table, twice = stack(tables, f"{paths[0]} and others")
@@ -76,7 +76,7 @@ def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str |
 
 
 @contextlib.contextmanager
-def _told_apart() -> Iterator[None]:
+def _with_status_of_a_defect() -> Iterator[None]:
     """Let an exception that nobody expects end with another exit status than that of a regression, Python's own 1."""
     import traceback
 
@@ -180,7 +180,7 @@ def climate(**options: Any) -> None:
         check_suffix(options["output"], (".html", ".htm"))
     if options["short"] >= options["long"]:
         raise click.UsageError("--short must be shorter than --long")
-    with _told_apart():
+    with _with_status_of_a_defect():
         made = _study(options)
         _tell(made, options)
         old = options["stale"] is not None and _stale(made, options["stale"] / _DAY_S)

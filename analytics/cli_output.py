@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import Command, all_of, json_option, tell
+from mpiio_ext.common.commands import Command, all_of, json_option, warn
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.printing import echo, make_console, printable
 from mpiio_ext.common.units import amount_text
@@ -157,14 +157,14 @@ def units_of(table: pa.Table) -> dict[str, dict[str, str]]:
     return {"units": found} if found else {}
 
 
-def tell_notes(notes: Iterable[tuple[str, str]], more: str = "") -> None:
+def print_notes(notes: Iterable[tuple[str, str]], more: str = "") -> None:
     """Print on stderr how many notes there are, by source, of each status (missing, partial, skipped)."""
     counts: dict[str, collections.Counter[str]] = {}
     for source, status in notes:
         counts.setdefault(source, collections.Counter())[status] += 1
-    for source, told in counts.items():
-        words = ", ".join(f"{count:,} {status}" for status, count in sorted(told.items()))
-        tell(f"notes about {source}: {words}{more}")
+    for source, of_source in counts.items():
+        words = ", ".join(f"{count:,} {status}" for status, count in sorted(of_source.items()))
+        warn(f"notes about {source}: {words}{more}")
 
 
 def save(path: Path, content: str | bytes) -> None:

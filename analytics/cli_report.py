@@ -13,7 +13,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, origin_option, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import FAILED, HELP, json_option, output_option, tell
+from mpiio_ext.common.commands import FAILED, HELP, json_option, output_option, warn
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.options import Bandwidth
 from mpiio_ext.common.printing import echo, echo_styled
@@ -67,7 +67,7 @@ def report_of_bench(results: Sequence[Path], output: Path | None) -> None:
     page = bench_page(results, tables_of_results(results), target)
     save(target, page.text)
     if page.left_out:
-        tell(f"left out, to keep the page below 1 MB: {page.left_out}")
+        warn(f"left out, to keep the page below 1 MB: {page.left_out}")
 
 
 _LOW = click.option(
@@ -108,8 +108,8 @@ def job(
         one = Logs(tables, paths, osts=store_osts(miner, tables), unread=unread_of_store(miner, job_id))
     found = areas_of(areas)
     for log, why in gone:
-        told = "a log" if anonymous or found is not None else log
-        tell(f"{told} {why}: its DXT and HEATMAP are not used")
+        name = "a log" if anonymous or found is not None else log
+        warn(f"{name} {why}: its DXT and HEATMAP are not used")
     _tell(one.told(found, anonymous or found is not None, low_bandwidth, headline), output, as_json)
 
 
@@ -231,7 +231,7 @@ def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
         with contextlib.suppress(AnalyticsError):  # of what nobody knows a note says so later
             connector = recognize(path)
             if not any(table.name == "disk_states" for table in connector.TABLES):
-                tell(f"{path}: not used: {connector.NAME} has no states of disks")
+                warn(f"{path}: not used: {connector.NAME} has no states of disks")
     return System(load_site(site) if site is not None else None, sources)
 
 
@@ -251,8 +251,8 @@ def _disks(
         return None
     disks, notes = system.disk_states(chosen, job["start_time"])
     for note in notes:
-        told = f"{note.source} {note.status}" if anonymous else f"{job['log_file']}: {note}"
-        tell(told)
+        line = f"{note.source} {note.status}" if anonymous else f"{job['log_file']}: {note}"
+        warn(line)
     return disks
 
 
@@ -270,7 +270,7 @@ def _converted(
         hurt |= is_hurt(outcome)
         if outcome.status != "whole":
             reason = outcome.status if anonymous else f"{path}: {outcome.status}: {outcome.reason}"
-            tell(reason)
+            warn(reason)
         if outcome.status != "skipped":
             found.append((path, tables))
         else:

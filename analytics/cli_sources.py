@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import dumps, output_options, save, show_table
-from mpiio_ext.common.commands import HELP, Command, all_of, output_option, tell
+from mpiio_ext.common.commands import HELP, Command, all_of, output_option, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
@@ -74,12 +74,12 @@ def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
         reader = sources.read_apart if is_hdf5(path) else sources.read
         records = reader(path, source, time_zone=time_zone or "UTC")
         if time_zone is None and sources.local_times(path, source or records.source):
-            tell(f"{path}: times without a zone are read as UTC; --time-zone names another zone")
+            warn(f"{path}: times without a zone are read as UTC; --time-zone names another zone")
     for problem in records.problems[:_SHOWN_PROBLEMS]:
-        tell(problem)
+        warn(problem)
     more = len(records.problems) - _SHOWN_PROBLEMS
     if more > 0:
-        tell(f"{path}: {more:,} more problems (--json has all)")
+        warn(f"{path}: {more:,} more problems (--json has all)")
     return records
 
 
@@ -276,13 +276,13 @@ def site(file: Path, from_pytokio: bool, time_zone: str, output: Path | None) ->
             places = ", ".join([*system.mounts, *system.mount_patterns]) or "no mount point"
             echo(f"{system.name}: {system.kind}, {system.backend}, {places}")
         counts = [len(part) for part in (found.file_systems, found.clocks, found.files)]
-        said = "{} file systems, {} clocks, {} patterns of files".format(*counts)
-        echo(f"{file}: {said}, times in {found.time_zone}")
+        counted = "{} file systems, {} clocks, {} patterns of files".format(*counts)
+        echo(f"{file}: {counted}, times in {found.time_zone}")
         return
     document, left = converted(load_document(file), time_zone)
     load_site(document, file.absolute().parent)
     if left:
-        tell(f"{file}: left out, without counterpart: {', '.join(left)}")
+        warn(f"{file}: left out, without counterpart: {', '.join(left)}")
     text = json.dumps(document, indent=2, ensure_ascii=False)
     if output is None:
         echo(text)

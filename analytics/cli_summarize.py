@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.analytics.cli_output import dumps, miner_of, show_table, tell_notes
-from mpiio_ext.common.commands import HELP, json_option, output_option, tell
+from mpiio_ext.analytics.cli_output import dumps, miner_of, print_notes, show_table
+from mpiio_ext.common.commands import HELP, json_option, output_option, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
@@ -219,9 +219,9 @@ def _tell(found: Jobs) -> None:
     notes = found.notes.to_pylist()
     for note in notes:
         if note["_log_id"] is None:
-            tell(f"{note['source']} {note['status']}: {note['what']}")
+            warn(f"{note['source']} {note['status']}: {note['what']}")
     of_rows = ((note["source"], note["status"]) for note in notes if note["_log_id"] is not None)
-    tell_notes(of_rows, " (column _notes has the reasons)")
+    print_notes(of_rows, " (column _notes has the reasons)")
 
 
 def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, started: Started | None) -> System:

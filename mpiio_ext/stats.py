@@ -189,8 +189,8 @@ class _Stats(Shown):
             for way in _WAYS
             if getattr(self, f"{way}_partition")
         ]
-        told = [f"{row['name']:<26} {row['value']:>16,.6g} {row['unit']}" for row in self.rows()]
-        return [*ways, *(told or ["nothing was done"])]
+        rows = [f"{row['name']:<26} {row['value']:>16,.6g} {row['unit']}" for row in self.rows()]
+        return [*ways, *(rows or ["nothing was done"])]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_file_option, json_option, json_result, output_option, said, tell
+from mpiio_ext.common.commands import HELP, json_file_option, json_option, json_result, output_option, reporting, warn
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def _load_path(name: str) -> WorkloadPath:
     from mpiio_ext.pioneer.path import WorkloadPath
 
-    with said(OSError, ValueError):
+    with reporting(OSError, ValueError):
         return WorkloadPath.load(Path(name))
 
 
@@ -50,7 +50,7 @@ def pioneer() -> None:
 
 
 def _say(line: str) -> None:
-    tell(line)
+    warn(line)
 
 
 @pioneer.command(context_settings=HELP, short_help="Make the workload path of a trace.")
@@ -77,8 +77,8 @@ def path(
 ) -> None:
     """Make the generic workload path of a TRACE: files or folders, one or several."""
     from mpiio_ext.pioneer.traces import (
+        communicators_missing,
         not_represented,
-        not_told,
         path_of,
         read_sanitized,
         require_match,
@@ -86,7 +86,7 @@ def path(
         tables_of,
     )
 
-    with said(OSError, ValueError):
+    with reporting(OSError, ValueError):
         info, rows = read_sanitized([Path(source) for source in trace], name, only=only, say=_say)
         every = tables_of(rows)
         tables = {rank: selected(table, only, skip) for rank, table in every.items()}
@@ -94,7 +94,7 @@ def path(
         require_match(every, tables)
         found = path_of(tables, info, each_rank=each_rank)
         save_path(found, Path(output))
-        if partly := not_told(tables, info, each_rank=each_rank):
+        if partly := communicators_missing(tables, info, each_rank=each_rank):
             _say(partly)
         for line in not_represented(tables, found):
             _say(line)
@@ -123,7 +123,7 @@ def profile(workload_path: str, output: str, plain: bool) -> None:
     known = _load_path(workload_path)
     counted = characterize(known, fits=True)
     found = counted if plain else with_shapes(counted, known)
-    with said(OSError):
+    with reporting(OSError):
         save(found, Path(output))
     for line in found.lines():
         echo(line)
@@ -141,7 +141,7 @@ def _load_source(name: str) -> WorkloadPath | Profile:
     from mpiio_ext.common.documents import DocumentError
     from mpiio_ext.pioneer.profile.document import load
 
-    with said(OSError, DocumentError):
+    with reporting(OSError, DocumentError):
         return _load_path(name) if _is_path(name) else load(Path(name))
 
 
@@ -187,7 +187,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[st
     except (OSError, ValueError) as error:
         raise ArgumentError(str(error)) from error
     if not isinstance(known, WorkloadPath) and not fits(known):
-        tell(f"{source}: {_edited_words(known)}")
+        warn(f"{source}: {_edited_words(known)}")
     violations = find_violations(found)
     echo(f"{output}: {found.table.num_rows:,} operations; hard dependencies that do not hold: {len(violations)}")
     for item in violations[:3]:
@@ -247,9 +247,9 @@ def _check_path(name: str, *, as_json: bool = False) -> int:
     known = _load_path(name)
     ids = known.table["id"].to_pylist()
     nobody = [session for session in find_sessions(known).sessions if not session.has_open]
-    untold = {ids[row] for session in nobody for row in session.members}
+    unopened = {ids[row] for session in nobody for row in session.members}
     found = find_violations(known, most=known.table.num_rows + 1)
-    wrong = [item for item in found if not (item.id in untold and item.not_open)]
+    wrong = [item for item in found if not (item.id in unopened and item.not_open)]
     refused, more = refusals(known), list(unmade(known))
     if as_json:
         echo(
@@ -299,7 +299,7 @@ def check(document: str, as_json: bool) -> None:
 
     if _is_path(document):
         raise SystemExit(_check_path(document, as_json=as_json))
-    with said(OSError, DocumentError):
+    with reporting(OSError, DocumentError):
         found = load(Path(document))
     try:
         if found.shapes is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option, said, tell
+from mpiio_ext.common.commands import HELP, output_option, reporting, warn
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.pioneer.forms import multiply_option
@@ -35,7 +35,7 @@ def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], No
                     else None
                 )
             ),
-            lambda line: tell(line),
+            lambda line: warn(line),
         )
         return
     columns = (
@@ -142,11 +142,11 @@ def everything(
     from mpiio_ext.pioneer.pipeline import Pipeline, not_in_path
     from mpiio_ext.pioneer.synthesis import Scale
 
-    with said(ValueError):
+    with reporting(ValueError):
         factors = Scale(**multiply) if multiply else None
         if factors is not None and mode != "tuned":
             raise ValueError(f"--multiply changes nothing in mode {mode}; it is for --mode tuned")
-        with _progress() as (say, warn):
+        with _progress() as (say, note):
             steps = Pipeline(
                 trace=trace,
                 folder=output,
@@ -163,19 +163,19 @@ def everything(
                 skip=skip,
                 each_rank=each_rank,
                 say=say,
-                warn=warn,
+                warn=note,
             )
             steps.prepare(replace=replace)
             found = steps.run()
     judged = sum(metric.judged for metric in found.metrics)
     for metric in found.failed:
         echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
-    for why in found.untold:
+    for why in found.not_judged:
         echo(f"not judged: {why}")
     echo(
         f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
         f"{f'; not judged: {found.note}' if found.note else ''}"
     )
     if why := not_in_path(steps.in_path, found.original.activity.ranks):
-        tell(why)
+        warn(why)
     raise SystemExit(0 if found.passed else 1)

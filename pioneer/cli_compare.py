@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option, said
+from mpiio_ext.common.commands import HELP, json_option, output_option, reporting
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
@@ -24,7 +24,7 @@ def say_comparison(comparison: Comparison) -> None:
     for metric in comparison.metrics:
         word = ("passed" if metric.passed else "FAILED") if metric.judged else "not judged"
         echo(f"{metric.name:<{width}}  {metric.text:>8}  limit {metric.limit:<6g} {word}")
-    for why in comparison.untold:
+    for why in comparison.not_judged:
         echo(f"not judged: {why}")
     judged = sum(metric.judged for metric in comparison.metrics)
     echo(
@@ -102,7 +102,7 @@ def compare(
     from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 
     note = "" if time_scale == 1 else f"slack times were multiplied by {time_scale:g}"
-    with said(OSError, ValueError):
+    with reporting(OSError, ValueError):
         prefix = None if below is None else f"{Path(below).absolute()}/"
         first = load_workload(original, without=LEFT_OUT if replayed else ())
         second = load_workload(synthetic, below=prefix)

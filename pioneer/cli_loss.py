@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from mpiio_ext.common.commands import tell
+from mpiio_ext.common.commands import warn
 from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
@@ -15,15 +15,15 @@ def say_loss(info: TraceInfo) -> None:
     """Report on stderr what of a trace was not understood, and what the tracer has left out."""
     for source in info.sources:
         loss = source.loss
-        said = [
+        parts = [
             f"{loss.skipped:,} lines or records were not understood, of {max(source.lines, loss.skipped):,}"
         ] * bool(loss.skipped) + ["its end is missing"] * loss.truncated
-        said += [f"{loss.missing_bytes:,} bytes are missing"] * bool(loss.missing_bytes)
-        said += [f"{loss.unread_bytes:,} bytes of it were not read"] * bool(loss.unread_bytes)
-        if said or loss.problems:
-            tell(f"{source.path}: {', and '.join(said) or 'problems in it'}")
+        parts += [f"{loss.missing_bytes:,} bytes are missing"] * bool(loss.missing_bytes)
+        parts += [f"{loss.unread_bytes:,} bytes of it were not read"] * bool(loss.unread_bytes)
+        if parts or loss.problems:
+            warn(f"{source.path}: {', and '.join(parts) or 'problems in it'}")
             for problem in loss.problems[:3]:
                 text = f": {problem.text[:80]}" if problem.text else ""
                 echo(f"  {f'line {problem.line}: ' if problem.line > 0 else ''}{problem.why}{text}", err=True)
     if info.left_out:
-        tell(info.left_out)
+        warn(info.left_out)

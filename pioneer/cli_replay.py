@@ -237,8 +237,7 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
     type=Duration(zero=True),
     metavar="TIME",
     help="Part at the end of each slack time in which the rank spins, such as 40us; 0: none.  [default: as much as "
-    "sleeps are late "
-    "here, measured; next to none where ranks share cores]",
+    "sleeps are late here, measured; next to none where ranks share cores]",
 )
 @click.option(
     "--most-bytes",

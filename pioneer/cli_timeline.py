@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option, said, tell
+from mpiio_ext.common.commands import HELP, output_option, reporting, warn
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.pioneer.cli_loss import say_loss
@@ -33,11 +33,11 @@ def timeline(trace: tuple[Path, ...], output: Path, name: str | None) -> None:
     from mpiio_ext.common.progress import progress
     from mpiio_ext.pioneer.timeline import write_timeline
 
-    with said(OSError, ValueError):
+    with reporting(OSError, ValueError):
         check_target(output)
         with progress(1, step="call", every_s=_EVERY_S, name="pioneer timeline") as advance:
             written = write_timeline(trace, output, name, progress=lambda done, whole: advance(to=done, of=whole))
     say_loss(written.info)
     for line in written.notes:
-        tell(line)
+        warn(line)
     echo(f"wrote {output}: {written.text()}")

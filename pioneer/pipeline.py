@@ -50,8 +50,8 @@ from mpiio_ext.pioneer.profile import Profile, characterize
 from mpiio_ext.pioneer.profile.document import save as save_profile
 from mpiio_ext.pioneer.synthesis import synthesize, with_shapes
 from mpiio_ext.pioneer.traces import (
+    communicators_missing,
     not_represented,
-    not_told,
     path_of,
     read_sanitized,
     require_match,
@@ -331,7 +331,7 @@ class Pipeline:
         self.ranks = self.ranks or max(1, sum(len(group) for group in found.info.members))
         self.say("path", f"{found.table.num_rows:,} operations, {found.group_count} groups")
         for line in (
-            not_told(tables, info, each_rank=self.each_rank),
+            communicators_missing(tables, info, each_rank=self.each_rank),
             self._compared_with_itself(found, tables),
             *not_represented(tables, found),
         ):

@@ -121,9 +121,9 @@ def _merged(notes: str) -> str:
     """Return what several groups have in common as one word: g1-3:+1000/rank."""
     groups: dict[str, list[int]] = {}
     for word in notes.split():
-        group, _, told = word.partition(":")
-        groups.setdefault(told, []).append(int(group[1:]))
-    return "".join(f"g{ranges(several).replace(' ', '')}:{told} " for told, several in groups.items())
+        group, _, text = word.partition(":")
+        groups.setdefault(text, []).append(int(group[1:]))
+    return "".join(f"g{ranges(several).replace(' ', '')}:{text} " for text, several in groups.items())
 
 
 def _shortened(text: str) -> str:
@@ -302,13 +302,13 @@ class OperationLines:
                     differ = np.flatnonzero(of_mask & (one != other) & (other != _NONE))
                     if differ.size:
                         moves = shared[differ] & (one[differ] != _NONE) & (name == "offset")
-                        found[differ] += self._told(group, first, name, one[differ], other[differ], moves)
+                        found[differ] += self._changes(group, first, name, one[differ], other[differ], moves)
         if self._path.group_count > 2:
             each, inverse = np.unique(found.astype(str), return_inverse=True)
             found = np.array([_merged(notes) for notes in each.tolist()], object)[inverse.reshape(-1)]
         return found
 
-    def _told(
+    def _changes(
         self,
         group: int,
         first: int,
@@ -357,17 +357,17 @@ class OperationLines:
         )
         names, files, ids, places = self._name_texts, self._file_texts, chunk.ids, chunk.places.tolist()
         for at, period, times, maker, session, name, file, offset, size, pause, time, notes in columns:
-            number, told, place = str(ids[at]), notes, str(places[at])
+            number, text, place = str(ids[at]), notes, str(places[at])
             if times > 1:
                 end = at + (times - 1) * period
                 number, place = f"{number}..{ids[end]}", f"{place}-{places[end]}"
                 step = f" step={int(chunk.offsets[at + period]) - offset:+d}" if offset != _NONE else ""
-                told = f"times={times}{f' every={period}' if period > 1 else ''}{step} {notes}"
+                text = f"times={times}{f' every={period}' if period > 1 else ''}{step} {notes}"
             stands = _NOWHERE if session < 0 else f"s{session:<3} {f'{place}/{self._lengths[session]}':<9}"
             yield (
                 f"op {number:<9} {maker} {stands} {names[name]} {NULL if offset == _NONE else offset:>11} "
                 f"{NULL if size == _NONE else size:>9} {pause:>11.1f} {time:>9.1f}  {files[file]}  "
-                f"{told}"
+                f"{text}"
             ).rstrip()
 
     def lines(self, rows: NDArray[np.int64], *, fold: bool) -> Iterator[str]:

@@ -111,7 +111,7 @@ class _Call:
     layer: str = ""
     flow: str = ""
     text: str = ""
-    told: bool = False
+    copied: bool = False
 
 
 @dataclass(slots=True)
@@ -286,9 +286,9 @@ class _Writer:
         if exchange:
             beside = self._beside(_AGGREGATORS, "aggregators", rank, f"rank {rank}")
             for call in exchange:
-                if not call.told:
+                if not call.copied:
                     self._copy(beside, call.start, call.end, call.text, "")
-                call.told = True
+                call.copied = True
             self._copy(beside, start, end, text, flow)
 
 

@@ -484,7 +484,7 @@ def communicators_of(
     return known, split_by_likeness(split, _counts_of(tables, ranks, known))
 
 
-def not_told(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> str:
+def communicators_missing(tables: dict[int, pa.Table], info: TraceInfo, *, each_rank: bool = False) -> str:
     """Return a note on files whose communicators the path lacks; empty: there are none.
 
     Parameters

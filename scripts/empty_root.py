@@ -142,9 +142,9 @@ def example(text: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def carried_out(said: str) -> bool:
+def carried_out(output: str) -> bool:
     """Return whether a program's statistics show that the library carried out its collectives, and nothing else did."""
-    calls = {name: int(count) for name, count in re.findall(r"^  (\w+) +(\d+) calls", said, re.MULTILINE)}
+    calls = {name: int(count) for name, count in re.findall(r"^  (\w+) +(\d+) calls", output, re.MULTILINE)}
     return calls.get("collective_writes", 0) > 0 and calls.get("native_calls", 0) == 0
 
 
@@ -251,8 +251,8 @@ class Machine:
         begun = time.monotonic()
         spaces = ["unshare", "--mount", "--pid", "--fork", "--net", "--uts", "--ipc", "--kill-child"]
         inside = ["bash", "-euo", "pipefail", "-c", f"cd\n{script}"]
-        said = run([*spaces, "bash", "-c", _ENTER, "enter", *self._place, *inside], more={"UID_INSIDE": str(USER)})
-        return said, time.monotonic() - begun
+        output = run([*spaces, "bash", "-c", _ENTER, "enter", *self._place, *inside], more={"UID_INSIDE": str(USER)})
+        return output, time.monotonic() - begun
 
 
 _BARE = """
@@ -276,10 +276,10 @@ _EXTRAS = _INSTALL.splitlines()[-1] + "[doctor,pioneer]"
 
 def quiet(machine: Machine, script: str) -> None:
     """Run a script without statistics; the library may only report that the launcher spawns no delegates."""
-    said = machine.do(script)[0]
-    own = [line for line in said.splitlines() if re.search(r"\bmpiio[_-]ext\b", line)]
-    if "smoke: ok" not in said or not all(line.endswith("is in force") for line in own):
-        raise StepError(f"more than the program's own output:\n{said[-_OUTPUT:]}")
+    output = machine.do(script)[0]
+    own = [line for line in output.splitlines() if re.search(r"\bmpiio[_-]ext\b", line)]
+    if "smoke: ok" not in output or not all(line.endswith("is in force") for line in own):
+        raise StepError(f"more than the program's own output:\n{output[-_OUTPUT:]}")
 
 
 def check(name: str, kind: Kind, root: Path, wheels: Path) -> dict[str, float]:
@@ -300,21 +300,21 @@ def check(name: str, kind: Kind, root: Path, wheels: Path) -> dict[str, float]:
     seconds["install, extras"] = machine.do(_EXTRAS)[1]
     lines = example((ROOT / "README.md").read_text(encoding="utf-8"))
     for line in lines:
-        said, seconds[line] = machine.do(f"{kind.before_c}\nexport MPIOX_STATS=1\n{line} 2>&1")
-        if " doctor " not in line and not ("smoke: ok" in said and carried_out(said)):
-            raise StepError(f"{line}: the library did not carry it out\n{said[-_OUTPUT:]}")
+        output, seconds[line] = machine.do(f"{kind.before_c}\nexport MPIOX_STATS=1\n{line} 2>&1")
+        if " doctor " not in line and not ("smoke: ok" in output and carried_out(output)):
+            raise StepError(f"{line}: the library did not carry it out\n{output[-_OUTPUT:]}")
         if "mpiox_delegates" in line:
             quiet(machine, f"{kind.before_c}\n{line} 2>&1")
     before = "\n".join((kind.before_c, kind.before_python))
     for line in ("mpirun -n 2 python app.py import", "mpirun -n 2 mpiio-ext doctor"):
-        said, seconds[line] = machine.do(f"{before}\n{line} 2>&1")
-        if " doctor" not in line and "smoke: ok" not in said:
-            raise StepError(f"{line}: {said[-_OUTPUT:]}")
-    (FOLDER / f"doctor-{name}.txt").write_text(said, encoding="utf-8")
+        output, seconds[line] = machine.do(f"{before}\n{line} 2>&1")
+        if " doctor" not in line and "smoke: ok" not in output:
+            raise StepError(f"{line}: {output[-_OUTPUT:]}")
+    (FOLDER / f"doctor-{name}.txt").write_text(output, encoding="utf-8")
     for line, words in _PIONEER if kind.replays else ():
-        said, seconds[line] = machine.do(f"{before}\n{line} 2>&1")
-        if words not in said:
-            raise StepError(f"{line}: {said[-_OUTPUT:]}")
+        output, seconds[line] = machine.do(f"{before}\n{line} 2>&1")
+        if words not in output:
+            raise StepError(f"{line}: {output[-_OUTPUT:]}")
     return seconds | {"first example": seconds[lines[0]]}
 
 

@@ -232,12 +232,12 @@ def smoke(environment: Environment, folder: Path, cases: int) -> str:
         "inside": [*start, tool, "run", "--", python, script, "preload"],
         "outside": [tool, "run", "--", *start, python, script, "preload"],
     }
-    said = ""
+    printed = ""
     for form, command in forms.items():
-        said = run(folder, command, timeout_s=300)
-        if said.count("smoke: ok") != 1:
-            raise CheckError(f"{form}: {said[-_OUTPUT:]}")
-    found = re.search(r"smoke: ok (\S+) (.*)", said)
+        printed = run(folder, command, timeout_s=300)
+        if printed.count("smoke: ok") != 1:
+            raise CheckError(f"{form}: {printed[-_OUTPUT:]}")
+    found = re.search(r"smoke: ok (\S+) (.*)", printed)
     assert found is not None
     return found[2]
 
@@ -266,31 +266,31 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
             for abi in ("openmpi", "mpich", "mpiabi")
         ]
     for command, more in forms:
-        said = run(folder, command, timeout_s=300, more=more)
-        if "smoke: ok" not in said or re.search(r"collective_writes +1 calls", said) is None:
-            raise CheckError(said[-_OUTPUT:])
-    said = run(
+        printed = run(folder, command, timeout_s=300, more=more)
+        if "smoke: ok" not in printed or re.search(r"collective_writes +1 calls", printed) is None:
+            raise CheckError(printed[-_OUTPUT:])
+    printed = run(
         folder, [*launch(environment, folder), tool, "run", "-H", "mpiox_delegates=2", "--", str(binary)], timeout_s=300
     )
-    if "smoke: ok" not in said or complaints(said):
-        raise CheckError(f"with delegates: {said[-_OUTPUT:]}")
+    if "smoke: ok" not in printed or complaints(printed):
+        raise CheckError(f"with delegates: {printed[-_OUTPUT:]}")
     run(folder, [*launch(environment, folder), tool, "run", "--", str(binary), "errors"], timeout_s=300)
     return "ok"
 
 
-def complaints(said: str) -> list[str]:
+def complaints(printed: str) -> list[str]:
     """Return the lines that the library or a delegate printed, without --stats: of a good run none.
 
     If the launcher cannot spawn, the library rightly reports what takes the place of processes.
     """
-    own = [line for line in said.splitlines() if re.search(r"\bmpiio[_-]ext\b", line)]
+    own = [line for line in printed.splitlines() if re.search(r"\bmpiio[_-]ext\b", line)]
     return [line for line in own if not line.endswith("is in force")]
 
 
 def mpi4py(environment: Environment, folder: Path, cases: int) -> str:
     """Run mpi4py's own I/O tests with every method."""
     del environment, cases
-    said = run(
+    printed = run(
         folder,
         [
             str(folder / "bin" / "python"),
@@ -311,9 +311,9 @@ def mpi4py(environment: Environment, folder: Path, cases: int) -> str:
         ],
         timeout_s=3600,
     )
-    found = re.search(r"(\d+) passed", said.strip().splitlines()[-1])
-    if found is None or "skipped" in said.strip().splitlines()[-1]:
-        raise CheckError(f"tests were skipped: {said[-_OUTPUT:]}")
+    found = re.search(r"(\d+) passed", printed.strip().splitlines()[-1])
+    if found is None or "skipped" in printed.strip().splitlines()[-1]:
+        raise CheckError(f"tests were skipped: {printed[-_OUTPUT:]}")
     return f"{found[1]} runs"
 
 

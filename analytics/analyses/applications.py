@@ -101,12 +101,12 @@ def _chart(ranked: Mapping[str, list[dict[str, Any]]]) -> Chart:
     ]
     who = [panel["labels"][0] for panel in panels]
     did = [f"{panel['title'].removeprefix('most bytes ')} {panel['notes'][0]}" for panel in panels]
-    told = (
+    text = (
         f"{who[0]} has {' and '.join(did)}"
         if len(set(who)) == 1
         else (" and ".join(f"{name} has {what}" for name, what in zip(who, did, strict=True)))
     )
-    return Chart(kind="ranking", name="applications", title=f"{told} of all bytes", data={"panels": panels})
+    return Chart(kind="ranking", name="applications", title=f"{text} of all bytes", data={"panels": panels})
 
 
 def applications(

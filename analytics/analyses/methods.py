@@ -220,10 +220,10 @@ def _sentence(case: tuple[str, ...], names: tuple[str, str], compared: Sequence[
             f"{where}: {names[0]} was not slower than {names[1]} ({seconds_text(whole['slower'])} against "
             f"{seconds_text(whole['faster'])})."
         )
-    told = _evidence(compared[1:]) or "no statistic that was kept of both differs with it"
+    evidence = _evidence(compared[1:]) or "no statistic that was kept of both differs with it"
     return (
         f"{where}: {names[0]} took {whole['ratio']:.2f}× as long as {names[1]} ({seconds_text(whole['slower'])} "
-        f"against {seconds_text(whole['faster'])}): {told}."
+        f"against {seconds_text(whole['faster'])}): {evidence}."
     )
 
 

@@ -73,11 +73,11 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
         place, wrong = system.placement(job_id, period)
         notes += wrong
     columns = row.servers(moved) | row.health(period.start, full, failed, disks) | row.others(others, job)
-    told = [*moved.sources, *(each.source for each in (full, failed, disks) if each is not None)]
-    told += (["jobs"] if others is not None or job else []) + (["topology"] if place is not None else [])
+    used = [*moved.sources, *(each.source for each in (full, failed, disks) if each is not None)]
+    used += (["jobs"] if others is not None or job else []) + (["topology"] if place is not None else [])
     return Answer(
         columns=columns | row.topology(place),
         notes=tuple(dict.fromkeys(notes)),
         series=moved.series(),
-        sources=tuple(dict.fromkeys(told)),
+        sources=tuple(dict.fromkeys(used)),
     )

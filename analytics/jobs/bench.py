@@ -205,11 +205,11 @@ def joined(
         why = f"{scalars['_log']}: the results have no time of measurement"
         return scalars, [Note("results", "missing", why)]
     answers = [ask(system, chosen, Period(begin, end + tail_s), edges, found.job) for begin, end in found.periods]
-    told = dict.fromkeys(source for answer in answers for source in answer.sources)
+    used = dict.fromkeys(source for answer in answers for source in answer.sources)
     scalars |= {
         "_datetime_start": found.periods[0][0],
         "_datetime_end": found.periods[-1][1] + tail_s,
-        "_sources": ",".join(["results", *told]),
+        "_sources": ",".join(["results", *used]),
         **_medians([_columns(found, answer) for answer in answers]),
     }
     return scalars, [*dict.fromkeys(note for answer in answers for note in answer.notes), *row.doubts(scalars)]

@@ -182,7 +182,7 @@ def _write_sqlite(jobs: Jobs, path: Path) -> None:
         base.execute('CREATE TABLE "columns" ("table" TEXT, "name" TEXT, "type" TEXT, "unit" TEXT, "meaning" TEXT)')
         for name, table in (("summary", jobs.table), ("notes", jobs.notes)):
             _put_table(base, name, table)
-            told = [(field, field.metadata or {}) for field in table.schema]
+            described = [(field, field.metadata or {}) for field in table.schema]
             base.executemany(
                 'INSERT INTO "columns" VALUES (?, ?, ?, ?, ?)',
                 [
@@ -192,7 +192,7 @@ def _write_sqlite(jobs: Jobs, path: Path) -> None:
                         str(field.type).replace("double", "float64"),
                         *(words.get(each, b"").decode() for each in (b"unit", b"meaning")),
                     )
-                    for field, words in told
+                    for field, words in described
                 ],
             )
 

@@ -61,9 +61,9 @@ def edge_of(edge: str | int | float) -> tuple[int | float, Unit]:
 def fit_edges(given: Sequence[Any], edges: Sequence[tuple[Any, Unit]], name: str, known: Units) -> None:
     """Raise where an edge has another unit than the column."""
     unit = known.get(name, UNKNOWN)
-    for said, (_, other) in zip(given, edges, strict=True):
+    for text, (_, other) in zip(given, edges, strict=True):
         if not dimensions.suit(unit, other):
-            raise ExpressionError(f"the edge '{said}' is in {other}, and '{name}' is in {unit}")
+            raise ExpressionError(f"the edge '{text}' is in {other}, and '{name}' is in {unit}")
 
 
 def bin_number(table: ir.Table, edges: Sequence[int | float], columns: Sequence[str]) -> ir.Value:

@@ -166,8 +166,8 @@ class _Reader:
             self._place += 1
             key = self._legend.get(self._place)
             if key is None or key.metric != name:
-                said = "is not in the legend" if key is None else f"is {key.metric} in the legend"
-                self._problems.add(number, f"column {self._place} ({name[:40]}) {said}: its values are left out")
+                why = "is not in the legend" if key is None else f"is {key.metric} in the legend"
+                self._problems.add(number, f"column {self._place} ({name[:40]}) {why}: its values are left out")
                 key = None
             keys.append(key)
         self._table = _Columns(number, keys)

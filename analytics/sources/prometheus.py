@@ -130,8 +130,8 @@ class Prometheus(Source):
         for number, series in enumerate(result):
             _series(number, series, columns, problems)
         warnings = document.get("warnings")
-        said = [str(item) for item in warnings] if isinstance(warnings, list) else []
-        return {"series": columns}, {"result_type": kind, "warnings": said}
+        lines = [str(item) for item in warnings] if isinstance(warnings, list) else []
+        return {"series": columns}, {"result_type": kind, "warnings": lines}
 
 
 SOURCE = Prometheus()

@@ -92,19 +92,19 @@ def with_conflicts(logs: pa.Table, meetings: Sequence[Meeting], keys: Mapping[in
     meetings : sequence of Meeting
     keys : age -> key (:func:`mpiio_ext.analytics.store.logtable.keys_of`) of the logs that may be among `logs`.
     """
-    said: dict[str, list[str]] = {}
+    texts: dict[str, list[str]] = {}
     for one in meetings:
         for age, other in ((one.older, one.newer), (one.newer, one.older)):
             if age in keys:
                 name = keys[other].rpartition("\0")[2] if other in keys else "the store had"
-                said.setdefault(keys[age], []).append(one.words(name))
-    if not said:
+                texts.setdefault(keys[age], []).append(one.words(name))
+    if not texts:
         return logs
     statuses, reasons = logs.column("status").to_pylist(), logs.column("reason").to_pylist()
     for place, key in enumerate(keys_of(logs).to_pylist()):
-        if key in said:
+        if key in texts:
             statuses[place] = "conflict"
-            reasons[place] = "; ".join(filter(None, [reasons[place], *said[key]]))
+            reasons[place] = "; ".join(filter(None, [reasons[place], *texts[key]]))
     for name, values in (("status", statuses), ("reason", reasons)):
         logs = logs.set_column(logs.column_names.index(name), name, pa.array(values, pa.string()))
     return logs

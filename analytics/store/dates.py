@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 #: Logs that are looked into at a time: most of that is waiting for the disk.
 _THREADS = 8
-_TOLD = {
+_BASES = {
     "path": "dated by their paths",
     "start": "dated by the start of their jobs, in the logs",
     "change": "dated by the time of their last change",
@@ -95,8 +95,8 @@ def _from_logs(seen: pa.Table, rows: Whole, zone: zoneinfo.ZoneInfo, dates: Obje
 def dates_in_words(outside: pa.Table) -> list[str]:
     """Return lines that say what dated the logs that are outside a period, and from when they are."""
     lines = []
-    for told, words in _TOLD.items():
-        dates = outside.filter(pc.equal(outside.column("dated"), told)).column("date")
+    for basis, words in _BASES.items():
+        dates = outside.filter(pc.equal(outside.column("dated"), basis)).column("date")
         if len(dates):
             ends = pc.min_max(dates)
             first, last = ends["min"].as_py(), ends["max"].as_py()

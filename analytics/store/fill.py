@@ -483,8 +483,8 @@ def _carry_out(filler: _Filler, logs: pa.Table, quiet: bool | None) -> None:
 
 def _outside(logs: pa.Table) -> pa.Table:
     """Return rows of the table of logs for logs that are outside the period, so that they are not looked into again."""
-    told = pc.if_else(pc.equal(logs.column("dated"), "start"), "the start of its job", "its last change")
-    reasons = pc.binary_join_element_wise("dated ", logs.column("date"), " by ", told, ": not of a period so far", "")
+    basis = pc.if_else(pc.equal(logs.column("dated"), "start"), "the start of its job", "its last change")
+    reasons = pc.binary_join_element_wise("dated ", logs.column("date"), " by ", basis, ": not of a period so far", "")
     known = {"status": pa.array(["outside"] * logs.num_rows, pa.string()), "reason": reasons}
     known["vanished"] = pa.array([False] * logs.num_rows, pa.bool_())
     columns = {**{name: logs.column(name) for name in SEEN.names}, **known}

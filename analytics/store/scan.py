@@ -167,8 +167,8 @@ def _dates(source: Input, paths: pa.Array, times: Whole) -> tuple[pa.Array, pa.A
         return changed, pa.array(["change"] * len(paths), pa.string())
     dates = _path_dates(paths)
     other = "none" if rule == "path" or not kind.dated else "" if kind.header else "change"
-    told = pc.if_else(pc.is_valid(dates), "path", other)
-    return pc.fill_null(pc.coalesce(dates, changed) if other != "none" else dates, ""), told
+    basis = pc.if_else(pc.is_valid(dates), "path", other)
+    return pc.fill_null(pc.coalesce(dates, changed) if other != "none" else dates, ""), basis
 
 
 def scan(inputs: Sequence[Input]) -> tuple[Any, list[str], int]:

@@ -216,13 +216,13 @@ class System:
     def _corrected(self, records: Records, file: Found) -> Records:
         """Return records with the times of the site's clock made true, and with what the site says of them."""
         facts = self.site.file_systems.get(file.file_system or "") if self.site is not None else None
-        said = (
+        known_by = (
             ("stamps", file.stamps),
             ("file_system", file.file_system),
             ("metrics", dict(file.metrics)),
             ("facts", facts),
         )
-        known = {name: value for name, value in said if value}
+        known = {name: value for name, value in known_by if value}
         if known:
             records = dataclasses.replace(records, header={**records.header, **known})
         if self.site is None or not file.clock:
@@ -327,13 +327,13 @@ class System:
         if file_system.names is None:
             return Traffic(period=period), [Note("servers", "missing", _unknown_system())]
         found, notes = self.records(period.start, period.end, file_system, roles=_TRAFFIC)
-        told = [each for each in found if _says_which(each)]
+        named = [each for each in found if _says_which(each)]
         mine = [each for each in found if not _says_which(each) and self._is_of(each, file_system)]
-        answer = traffic(told, period, file_system.names, edges)
+        answer = traffic(named, period, file_system.names, edges)
         if not answer.series():
             answer = traffic(mine, period, None, edges)
         if not answer.series():
-            answer = traffic([*told, *mine], period, file_system.names, edges)  # says what there is instead
+            answer = traffic([*named, *mine], period, file_system.names, edges)  # says what there is instead
         status: Literal["missing", "partial"] = "partial" if answer.series() else "missing"
         return answer, notes + [Note("servers", status, text) for text in answer.notes]
 

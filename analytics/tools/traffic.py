@@ -265,11 +265,11 @@ def traffic(
     notes: list[str] = []
     for each in records:
         reader = _reader_of(each)
-        for told in reader(each, period, file_systems) if reader is not None else ():
-            if isinstance(told, str):
-                notes.append(told)
-            elif len(told[1].times):
-                gathered.setdefault(told[0], []).append((told[1], each))
+        for each_found in reader(each, period, file_systems) if reader is not None else ():
+            if isinstance(each_found, str):
+                notes.append(each_found)
+            elif len(each_found[1].times):
+                gathered.setdefault(each_found[0], []).append((each_found[1], each))
     found: dict[Key, Series] = {}
     sources: dict[str, None] = {}
     for key, parts in gathered.items():

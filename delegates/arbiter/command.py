@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup, said, tell
+from mpiio_ext.common.commands import HELP, LazyGroup, reporting, warn
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -123,7 +123,7 @@ def arbiter(
     if status:
         _print_status(folder)
         return
-    with said(OSError):
+    with reporting(OSError):
         if only_set and not folder.is_dir():
             raise ArgumentError(
                 f"{folder}: no such folder, so that no arbiter serves it: start one there, without "
@@ -133,7 +133,7 @@ def arbiter(
         if only_set:
             settings.write(folder, first)
             if is_served(folder) is False:
-                tell(f"{folder}: no arbiter serves this folder now; the next one uses these settings")
+                warn(f"{folder}: no arbiter serves this folder now; the next one uses these settings")
             return
         stop = threading.Event()
         for number in (signal.SIGINT, signal.SIGTERM):
@@ -143,15 +143,15 @@ def arbiter(
 
 
 def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
-    told = ""
+    last = ""
     while not stop.is_set():
         try:
             service.step()
-            told = ""
+            last = ""
         except OSError as error:  # a full or unreachable file system: jobs keep what they have
-            if str(error) != told:
-                tell(f"{error}; trying again")
-            told = str(error)
+            if str(error) != last:
+                warn(f"{error}; trying again")
+            last = str(error)
         stop.wait(interval)
 
 
@@ -221,7 +221,7 @@ def _print_status(folder: Path) -> None:
 
     if not (folder / "settings.json").exists():
         raise ArgumentError(f"{folder}: no arbiter has ever served this folder: start one with --io-nodes")
-    with said(OSError):
+    with reporting(OSError):
         content = mapfile.read(folder)
         jobs, _ = announcements.read_all(folder, Expired(folder).times)
         document = {

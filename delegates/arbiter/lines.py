@@ -19,32 +19,32 @@ class Lines:
 
     Parameters
     ----------
-    tell : receives the lines
+    report : receives the lines
     about : subject of the lines that are not printed
     """
 
-    def __init__(self, tell: Callable[[str], None], about: str) -> None:
-        self._tell, self._about = tell, about
+    def __init__(self, report: Callable[[str], None], about: str) -> None:
+        self._report, self._about = report, about
         self._left: dict[int, float] = {}  # user -> lines that it may still cause; not in it: the burst
-        self._untold: Counter[int] = Counter()
+        self._unreported: Counter[int] = Counter()
         self._looked = time.monotonic()
 
-    def tell(self, lines: Iterable[tuple[int, str]]) -> None:
+    def report(self, lines: Iterable[tuple[int, str]]) -> None:
         """Print lines, each of a user, and how many were not printed."""
         now = time.monotonic()
         gained, self._looked = (now - self._looked) / _EVERY_S, now
         self._left = {uid: left + gained for uid, left in self._left.items() if left + gained < _BURST}
         for uid, line in lines:
-            if not self._say(uid, line, 2):  # the last one is for the count
-                self._untold[uid] += 1
-        for uid, count in list(self._untold.items()):
-            if self._say(uid, f"{self._about}: {count} more lines about files of user {uid}", 1):
-                del self._untold[uid]
+            if not self._print(uid, line, 2):  # the last one is for the count
+                self._unreported[uid] += 1
+        for uid, count in list(self._unreported.items()):
+            if self._print(uid, f"{self._about}: {count} more lines about files of user {uid}", 1):
+                del self._unreported[uid]
 
-    def _say(self, uid: int, line: str, least: float) -> bool:
+    def _print(self, uid: int, line: str, least: float) -> bool:
         left = self._left.get(uid, _BURST)
         if left < least:
             return False
         self._left[uid] = left - 1
-        self._tell(line)
+        self._report(line)
         return True

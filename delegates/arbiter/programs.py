@@ -15,7 +15,7 @@ from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbitration.curves import Curve
 
 _NAMED = 3
-_MOST_TOLD = 64
+_MOST_REPORTED = 64
 
 
 class Programs:
@@ -24,16 +24,16 @@ class Programs:
     Parameters
     ----------
     settings : where the curves are
-    tell : receives lines for people
+    report : receives lines for people
     """
 
-    def __init__(self, settings: Settings, tell: Callable[[str], None]) -> None:
-        self._settings, self._tell = settings, tell
+    def __init__(self, settings: Settings, report: Callable[[str], None]) -> None:
+        self._settings, self._report = settings, report
         self._curves: dict[tuple[str, int], Curve | None] = {}
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._policy = settings.make_policy()
         if self._policy.asks_system and settings.compute_nodes is None:
-            tell(
+            report(
                 f"{settings.policy}: the machine's number of compute nodes is unknown (--compute-nodes): a decision "
                 f"counts those of the running jobs"
             )
@@ -56,11 +56,11 @@ class Programs:
         return Curve(points) if points else None
 
     def _say(self, program: str, why: str) -> None:
-        if program in self._told or len(self._told) == _MOST_TOLD or not self._policy.asks_curves:
+        if program in self._reported or len(self._reported) == _MOST_REPORTED or not self._policy.asks_curves:
             return
-        self._told.add(program)
-        last = "; more of them are not named" if len(self._told) == _MOST_TOLD else ""
+        self._reported.add(program)
+        last = "; more of them are not named" if len(self._reported) == _MOST_REPORTED else ""
         names = sorted(self._settings.curves)
         near = difflib.get_close_matches(program, names, _NAMED, 0.5) or names[:_NAMED]
         there = f"; there are {', '.join(near)}" + (" ..." if len(names) > len(near) else "") if names else ""
-        self._tell(f"program {program}: {why}: its jobs get the default number of I/O nodes{there}{last}")
+        self._report(f"program {program}: {why}: its jobs get the default number of I/O nodes{there}{last}")

@@ -60,7 +60,7 @@ class Arbiter:
     ----------
     folder : on a file system that all jobs see; made if it is not there
     first : settings to begin with; None: those in the folder
-    tell : receives lines for people
+    report : receives lines for people
 
     Raises
     ------
@@ -72,13 +72,13 @@ class Arbiter:
         The folder cannot be made or written.
     """
 
-    def __init__(self, folder: Path, first: Settings | None = None, tell: Callable[[str], None] = print) -> None:
-        self._folder, self._tell = folder, tell
+    def __init__(self, folder: Path, first: Settings | None = None, report: Callable[[str], None] = print) -> None:
+        self._folder, self._report = folder, report
         (folder / "jobs").mkdir(parents=True, exist_ok=True)
         self._lock = _lock(folder)
         for path, what in ((folder, "replace the map"), (folder / "jobs", "replace announcements of others")):
             if path.stat().st_mode & (stat.S_IWOTH | stat.S_ISVTX) == stat.S_IWOTH:
-                tell(f"{path}: every user can {what}: chmod {'1777' if path != folder else '755'} {path}")
+                report(f"{path}: every user can {what}: chmod {'1777' if path != folder else '755'} {path}")
         known = (folder / "settings.json").exists()
         #: The number of every job is to be decided, also where the policy does not reallocate.
         self._anew = first is not None and known and _before(folder) != first
@@ -88,7 +88,7 @@ class Arbiter:
             raise ArgumentError(f"{folder} has no settings.json: give --io-nodes")
         self._settings = settings.read(folder)
         self._settings_seen: int | None = (folder / "settings.json").stat().st_mtime_ns
-        self._programs = Programs(self._settings, tell)
+        self._programs = Programs(self._settings, report)
         self._map = self._last_map()
         self._decided: object = None
         self._strange: dict[str, Refusal] = {}
@@ -97,8 +97,8 @@ class Arbiter:
         self._expired = Expired(folder)
         self._began_ns: int | None = announcements.now_ns(folder)  # None: the first look is over
         self._looked = time.monotonic()
-        self._scheduler = Scheduler(folder, tell)
-        self._lines = Lines(tell, f"{folder / 'jobs'}")
+        self._scheduler = Scheduler(folder, report)
+        self._lines = Lines(report, f"{folder / 'jobs'}")
 
     def __enter__(self) -> Arbiter:
         return self
@@ -116,7 +116,7 @@ class Arbiter:
             return mapfile.read(self._folder)
         except MapError as error:
             # Readers keep to the generation that they have: go on well behind anything that was ever written.
-            self._tell(f"{self._folder / 'map'}: {error}; beginning anew")
+            self._report(f"{self._folder / 'map'}: {error}; beginning anew")
             return Map(int(time.time()))
 
     def step(self) -> bool:
@@ -141,9 +141,9 @@ class Arbiter:
         new = Map(generation + 1, nodes)
         mapfile.write(self._folder, new)
         self._map, self._decided = new, reason
-        said = [f"{job} {','.join(map(str, has))}" for job, has in nodes.items()]
-        said[_MOST_NAMED:] = [f"{len(said) - _MOST_NAMED} more"] if len(said) > _MOST_NAMED else []
-        self._tell(f"generation {new.generation}: {', '.join(said) or 'no jobs'}")
+        lines = [f"{job} {','.join(map(str, has))}" for job, has in nodes.items()]
+        lines[_MOST_NAMED:] = [f"{len(lines) - _MOST_NAMED} more"] if len(lines) > _MOST_NAMED else []
+        self._report(f"generation {new.generation}: {', '.join(lines) or 'no jobs'}")
         return True
 
     def _follow_settings(self) -> None:
@@ -156,9 +156,9 @@ class Arbiter:
             found = settings.read(self._folder)
             if found != self._settings:
                 self._settings, self._anew = found, True
-                self._programs = Programs(found, self._tell)
+                self._programs = Programs(found, self._report)
         except (ArgumentError, OSError) as error:
-            self._tell(f"{error}; the settings before it stay in force")
+            self._report(f"{error}; the settings before it stay in force")
 
     def _jobs(self) -> list[Announcement]:
         now = time.monotonic()
@@ -180,7 +180,7 @@ class Arbiter:
         for job in dead:
             with contextlib.suppress(OSError):  # another user's, perhaps
                 (self._folder / "jobs" / job.job).unlink()
-        self._lines.tell(
+        self._lines.report(
             (job.uid, f"{job.job}: expired after {silent_s[job.job]:.0f} s without a sign of life") for job in dead
         )
 
@@ -209,7 +209,7 @@ class Arbiter:
             name: self._folder / "jobs" / (name if name.isascii() and name.isprintable() else ascii(name))
             for name in fresh
         }
-        self._lines.tell(
+        self._lines.report(
             (refused[name].uid, f"{path}: refused, of user {refused[name].uid}: {refused[name].why}; left out")
             for name, path in paths.items()
         )
@@ -254,7 +254,7 @@ class Arbiter:
             lambda some, io_nodes: self._ask(some, io_nodes, notes),
         )
         for note in notes:
-            self._tell(f"{self._settings.policy}: {note}")
+            self._report(f"{self._settings.policy}: {note}")
         return found
 
     def _ask(self, asked: Sequence[Job], io_nodes: int, notes: dict[str, None]) -> Mapping[str, Grant]:

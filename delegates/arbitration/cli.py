@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option, tell
+from mpiio_ext.common.commands import HELP, json_option, output_option, warn
 from mpiio_ext.common.options import Counts, Duration, ParamType
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -336,16 +336,16 @@ def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
     """Return the jobs with the weights of the command line."""
     from dataclasses import replace
 
-    said: dict[str, float] = {}
+    given_weights: dict[str, float] = {}
     for text in weights:
         job, _, number = text.rpartition("=")
         if job not in {each.name for each in jobs}:
             raise click.UsageError(f"--weight {text}: JOB=NUMBER is expected, of a job in the table")
         try:
-            said[job] = float(number)
+            given_weights[job] = float(number)
         except ValueError as error:
             raise click.UsageError(f"--weight {text}: {number!r} is no number") from error
-    return [replace(each, weight=said.get(each.name, each.weight)) for each in jobs]
+    return [replace(each, weight=given_weights.get(each.name, each.weight)) for each in jobs]
 
 
 @arbitrate.command()
@@ -415,10 +415,10 @@ def curves(
     drawn = draw.draw_curves(dict(list(found.items())[:_MOST_DRAWN]))
     figures = [("curves", f"Bandwidth by I/O nodes{first}.", drawn)]
     for note in notes:
-        tell(note)
+        warn(note)
     kinds = list(dict.fromkeys(curve.source for curve in found.values()))
-    told = ", ".join([*kinds[:3], *(["…"] if kinds[3:] else [])]) or "none"
-    lead = f"{len(found):,} curve{'' if len(found) == 1 else 's'} of bandwidth by I/O nodes: {told}."
+    listed = ", ".join([*kinds[:3], *(["…"] if kinds[3:] else [])]) or "none"
+    lead = f"{len(found):,} curve{'' if len(found) == 1 else 's'} of bandwidth by I/O nodes: {listed}."
     _finish(output, as_json, document, lines, "Arbitration: curves", lead, figures)
 
 

@@ -267,7 +267,7 @@ def join_wrapped_items(_app: Sphinx, _what: str, _name: str, _object: Any, _opti
 # ---- blocks of code ------------------------------------------------------------------------------------------------
 
 
-def tell_outputs_apart(_app: Sphinx, doctree: nodes.document) -> None:
+def separate_outputs(_app: Sphinx, doctree: nodes.document) -> None:
     """Mark the blocks that show what commands print, and those that are files: a reader copies the others.
 
     An output has ``<!-- output -->`` above it, or no language and commands right above it; a file names itself.
@@ -361,7 +361,7 @@ def setup(app: Sphinx) -> dict[str, bool | int]:
     for part in ("description", "arguments", "options", "envvars", "epilog"):
         app.connect(f"sphinx-click-process-{part}", escape_help)
     app.connect("missing-reference", show_as_text)
-    app.connect("doctree-read", tell_outputs_apart)
+    app.connect("doctree-read", separate_outputs)
     app.connect("doctree-read", mark_wide_figures)
     app.connect("autodoc-process-docstring", join_wrapped_items, priority=400)  # before numpydoc, which has 500
     app.connect("html-page-context", add_texts)

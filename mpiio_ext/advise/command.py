@@ -31,7 +31,16 @@ from mpiio_ext.advise.checkpoints import checkpoints_of
 from mpiio_ext.advise.subfiles import proposed
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
-from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, json_option, json_result, output_option, said, tell
+from mpiio_ext.common.commands import (
+    FAILED,
+    HELP,
+    INTERRUPTED,
+    json_option,
+    json_result,
+    output_option,
+    reporting,
+    warn,
+)
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.launchers import Launch, launcher_family
@@ -245,8 +254,8 @@ def _had(check: _Check, metric: Metric) -> list[str]:
     return [
         f"promised for the program: {check.promised:.3g} times as fast{promised}",
         f"measured for the program: {found.gain:.3g} times as fast ({found.confidence:.0%} confidence: "
-        f"{found.low:.3g} to "
-        f"{found.high:.3g}; {found.pairs} pairs of runs in random order; {after} in place of {before})",
+        f"{found.low:.3g} to {found.high:.3g}; {found.pairs} pairs of runs in random order; {after} in place of "
+        f"{before})",
     ]
 
 
@@ -534,7 +543,7 @@ def advise(
     with the hints, and the command prints the measured gain beside the promised one.
     """  # noqa: D301  (click wants the backspace character itself)
     metric = metric_of("elapsed", pattern, lower_is_better)
-    with said(ValueError, OSError, status=FAILED):
+    with reporting(ValueError, OSError, status=FAILED):
         select_library(command)
         launcher, _ = split_command(command, family())
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
@@ -562,6 +571,6 @@ def advise(
                 )
             )
     for failure in failures:
-        tell(failure)
+        warn(failure)
     if failures:
         raise SystemExit(1)

@@ -35,7 +35,7 @@ _OVER_THE_BAR = "\r\x1b[2K\x1b[?25h"
 #: MPICH leaves its shared memory, megabytes, when ranks are killed; mpirun of Open MPI removes its own.
 _SEGMENT = "/dev/shm/mpich_shm_"
 #: The end of the pipe that this process has, once there is one.
-_told: list[int] = []
+_pipe: list[int] = []
 
 
 def end_on_interrupt() -> None:
@@ -44,8 +44,8 @@ def end_on_interrupt() -> None:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
-def _tell(**words: object) -> None:
-    if not _told:
+def _send(**words: object) -> None:
+    if not _pipe:
         theirs, ours = os.pipe()
         try:
             subprocess.Popen(
@@ -59,14 +59,14 @@ def _tell(**words: object) -> None:
             return
         finally:
             os.close(theirs)
-        _told.append(ours)
+        _pipe.append(ours)
     with contextlib.suppress(OSError):
-        os.write(_told[0], f"{json.dumps(words)}\n".encode())
+        os.write(_pipe[0], f"{json.dumps(words)}\n".encode())
 
 
 def remove_at_the_end(folder: str | os.PathLike[str]) -> None:
     """Have a folder removed when this process dies before `all_is_done`."""
-    _tell(folder=os.path.abspath(folder))  # noqa: PTH100  (a script of the standard library)
+    _send(folder=os.path.abspath(folder))  # noqa: PTH100  (a script of the standard library)
 
 
 def report_at_the_end(
@@ -82,14 +82,14 @@ def report_at_the_end(
     speak_to : file of the launcher, in /proc, that gets the words, for it may not pass on what is printed behind its
         job; "": as errors.
     """
-    _tell(output=os.path.abspath(output), kept=os.path.abspath(kept), title=title, speak_to=speak_to)  # noqa: PTH100
+    _send(output=os.path.abspath(output), kept=os.path.abspath(kept), title=title, speak_to=speak_to)  # noqa: PTH100
 
 
 def all_is_done() -> None:
     """Let everything be as it is when this process dies; harmless where nothing was asked for."""
-    if _told:
-        _tell(done=True)
-        os.close(_told.pop())
+    if _pipe:
+        _send(done=True)
+        os.close(_pipe.pop())
 
 
 # ---- the process beside it ----
@@ -127,22 +127,22 @@ def _segments() -> set[str]:
     return set()
 
 
-def _tidy(told: dict[str, str], segments: set[str]) -> None:
+def _tidy(orders: dict[str, str], segments: set[str]) -> None:
     """Put in order what a dead rank has left; `orders` is what it had requested."""
     for segment in segments:
         with contextlib.suppress(OSError):
             os.unlink(segment)  # noqa: PTH108  (as above)
-    if "folder" in told:
-        _remove(told["folder"])
-    output = told.get("output", "")
+    if "folder" in orders:
+        _remove(orders["folder"])
+    output = orders.get("output", "")
     if os.path.exists(os.path.join(output, "results.json")):  # noqa: PTH110, PTH118  (as above)
-        _say(f"ended early; {output} has the results until then", told["speak_to"])
-        if told["title"]:
+        _say(f"ended early; {output} has the results until then", orders["speak_to"])
+        if orders["title"]:
             os.dup2(2, 1)
-            os.execv(sys.executable, [sys.executable, "-m", "mpiio_ext.bench.results.rest", output, told["title"]])
+            os.execv(sys.executable, [sys.executable, "-m", "mpiio_ext.bench.results.rest", output, orders["title"]])
     elif output:
-        _remove_empty(output, told["kept"])
-        _say("ended early; no run had ended, so there are no results", told["speak_to"])
+        _remove_empty(output, orders["kept"])
+        _say("ended early; no run had ended, so there are no results", orders["speak_to"])
 
 
 def _speak(path: str) -> None:
@@ -157,16 +157,16 @@ def _speak(path: str) -> None:
 def _watch(descriptor: int) -> None:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
-    told: dict[str, str] = {}
+    orders: dict[str, str] = {}
     segments: set[str] = set()
     with os.fdopen(descriptor, encoding="utf-8") as lines:
         for line in lines:
-            told |= json.loads(line)
+            orders |= json.loads(line)
             segments |= _segments()
-            if told.get("speak_to"):
-                _speak(told["speak_to"])
-    if "done" not in told:
-        _tidy(told, segments)
+            if orders.get("speak_to"):
+                _speak(orders["speak_to"])
+    if "done" not in orders:
+        _tidy(orders, segments)
 
 
 if __name__ == "__main__":

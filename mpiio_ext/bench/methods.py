@@ -131,8 +131,8 @@ def parse_method(text: str) -> Method:
 
 def with_delegates(method: Method, delegates: str, mode: str) -> Method:
     """Return the method with the number of delegates and the way to start them, where it does not say itself."""
-    said = {_COUNT: delegates, _MODE: mode}
-    return replace(method, hints=tuple((name, said.get(value, value)) for name, value in method.hints))
+    asked = {_COUNT: delegates, _MODE: mode}
+    return replace(method, hints=tuple((name, asked.get(value, value)) for name, value in method.hints))
 
 
 def without_delegates(method: Method) -> Method:

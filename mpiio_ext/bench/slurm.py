@@ -18,7 +18,7 @@ from typing import Any
 import click
 
 from mpiio_ext.bench.suites import files
-from mpiio_ext.common.commands import HELP, output_option, said
+from mpiio_ext.common.commands import HELP, output_option, reporting
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError
@@ -237,7 +237,7 @@ def command(
         "mail-type": "FAIL" if mail_user else None,
         "mail-user": mail_user,
     }
-    with said(OSError):
+    with reporting(OSError):
         name = files.load(suite).name
         parent = click.get_current_context().parent
         assert parent is not None  # a command of the bench

@@ -24,7 +24,11 @@ _COMMANDS = {
     "layout": ("mpiio_ext.cli.layout", "layout", "Show how files lie on servers, and where each fact came from."),
     "subfiles": ("mpiio_ext.subfiles.cli", "main", "Merge, check and show files that are stored as several."),
     "bench": ("mpiio_ext.bench.__main__", "command", "Measure methods on a file system, and report the results."),
-    "tune": ("mpiio_ext.cli.tune", "tune", "Find hints that make a program faster, prove the gain, and write them."),
+    "tune": (
+        "mpiio_ext.cli.tune",
+        "tune",
+        "Find hints that make a program faster, and prove the gain before writing them.",
+    ),
     "advise": ("mpiio_ext.advise.command", "advise", "Find hints for a program from one traced run of it."),
     "trace": ("mpiio_ext.cli.trace", "trace", "Record the I/O calls of an unchanged program."),
     "pioneer": ("mpiio_ext.pioneer.cli", "pioneer", "Make workload paths and profiles of traces, and carry them out."),

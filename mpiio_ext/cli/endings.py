@@ -53,7 +53,7 @@ _EVENT, _TOUCHED, _MOVED, _MADE = struct.Struct("=iIII"), 0x4, 0x80, 0x100
 #: The word for a launcher that ends a rank.
 TERMINATED = b"terminated"
 #: Precedes the number of a signal that ends the process that waits for the program.
-TOLD = b"told-"
+PASSED_ON = b"passed-"
 
 
 class Endings:
@@ -63,7 +63,7 @@ class Endings:
         self._folder, self._host = folder, os.uname().nodename
         self._poll = select.epoll()
         self._watched: dict[int, int] = {}  # pidfd -> process
-        self._told: dict[int, int] = {}  # process -> when it was first seen to fail (ns since 1970), in that order
+        self._failed_at: dict[int, int] = {}  # process -> when it was first seen to fail (ns since 1970), in that order
         self._codes: dict[int, int | None] = {}
         self._ends: dict[str, int] = {}
         #: Signal that was to end the program from outside, and when that was (ns since 1970).
@@ -100,29 +100,29 @@ class Endings:
             most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
             resource.setrlimit(resource.RLIMIT_NOFILE, (most if 0 < most < _DESCRIPTORS else _DESCRIPTORS, most))
         self._poll.register(pipe, select.EPOLLIN)
-        told, tell_at, called = b"", math.inf, False
+        words, end_at, called = b"", math.inf, False
         while True:
             now = time.monotonic()
-            ready = [fd for fd, _ in self._poll.poll(max(0.001, tell_at - now) if tell_at < math.inf else None)]
+            ready = [fd for fd, _ in self._poll.poll(max(0.001, end_at - now) if end_at < math.inf else None)]
             failing = self._take(ready)
             text = os.read(pipe, 256) if pipe in ready else None
-            told += text or b""
-            if self.interrupted is None and (number := re.search(TOLD + rb"(\d+)\n", told)):
+            words += text or b""
+            if self.interrupted is None and (number := re.search(PASSED_ON + rb"(\d+)\n", words)):
                 self.interrupted = int(number[1]), time.time_ns()
-            if TERMINATED in told and tell_at == math.inf and not called:
-                tell_at = time.monotonic() + _SAID_S
-            late = time.monotonic() >= tell_at or (text == b"" and tell_at < math.inf)
+            if TERMINATED in words and end_at == math.inf and not called:
+                end_at = time.monotonic() + _SAID_S
+            late = time.monotonic() >= end_at or (text == b"" and end_at < math.inf)
             if not called and (late or failing or text):
                 failure = self.failure()
                 if not late and failure.first and failure.first[0].number == 0:  # it is about to end
-                    tell_at = min(tell_at, time.monotonic() + _ENDING_S)
+                    end_at = min(end_at, time.monotonic() + _ENDING_S)
                 elif failure or late:
                     fails(failure or None)
-                    self._heard(failure)
-                    called, tell_at = True, math.inf
+                    self._failed(failure)
+                    called, end_at = True, math.inf
             if text == b"":
                 self._poll.unregister(pipe)
-                return [word for word in told.split() if word != TERMINATED and not word.startswith(TOLD)]
+                return [word for word in words.split() if word != TERMINATED and not word.startswith(PASSED_ON)]
 
     def failure(self, launcher: int = 0, *, over: bool = False) -> Failure:
         """Return how ranks have failed, as far as is known now.
@@ -138,13 +138,15 @@ class Endings:
         while {state.pid for state in ranks} & {*self._watched.values()} and time.monotonic() < until:
             self._take([fd for fd, _ in self._poll.poll(_SAID_S)])
         mine = {state.pid: state for state in ranks if state.host == self._host}
-        seen = [ending_of(mine.pop(pid), self._codes.get(pid), ns) for pid, ns in self._told.items() if pid in mine]
+        seen = [
+            ending_of(mine.pop(pid), self._codes.get(pid), ns) for pid, ns in self._failed_at.items() if pid in mine
+        ]
         unseen = [
             ending_of(state)
             for state in ranks
             if (state.host != self._host or state.pid in mine)
             and (
-                state.told_ns is not None
+                state.failed_ns is not None
                 or not state.running
                 or (over and not (state.host == self._host and lives(state.pid)))
             )
@@ -154,7 +156,7 @@ class Endings:
             first, others = [], []  # a rank elsewhere may have failed before it
         return Failure(first=first, others=others, moment_ns=first[0].moment_ns if first else None, ends=self._ends)
 
-    def _heard(self, failure: Failure) -> None:
+    def _failed(self, failure: Failure) -> None:
         """Let a rank continue that waits in MPI_Abort until the reason is printed (mpiox_recording_file.c)."""
         for one in failure.first if failure.first and failure.first[0].abort_code is not None else ():
             for path in self._folder.glob(f"rank{one.rank}.{self._host}.*{SUFFIXES[0]}"):
@@ -167,7 +169,7 @@ class Endings:
         failing = False
         for fd in ready:
             for pid in self._failing(fd):
-                self._told.setdefault(pid, time.time_ns())
+                self._failed_at.setdefault(pid, time.time_ns())
                 failing = True
         return failing
 
@@ -272,9 +274,9 @@ def _code(fd: int, pid: int) -> int | None:
         if fields[0] in "ZX":
             return int(fields[49])
     with contextlib.suppress(OSError):
-        told = bytearray(_INFO.pack(_EXIT, 0))
-        fcntl.ioctl(fd, _GET_INFO, told)
-        mask, code = _INFO.unpack(told)
+        info = bytearray(_INFO.pack(_EXIT, 0))
+        fcntl.ioctl(fd, _GET_INFO, info)
+        mask, code = _INFO.unpack(info)
         if mask & _EXIT:
             return int(code)
     return None

@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext.cli.tables import print_table, terminal_columns
 from mpiio_ext.cli.words import complete_name
-from mpiio_ext.common.commands import HELP, json_option, tell
+from mpiio_ext.common.commands import HELP, json_option, warn
 from mpiio_ext.common.printing import echo
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, mark
         echo("no hint is set: all have their defaults")
     found = library.problems(path)
     for line in found:
-        tell(line)
+        warn(line)
     if found:
         raise SystemExit(1)
 
@@ -89,5 +89,5 @@ def _print_table(values: Sequence[HintValue], path: str) -> None:
         for spec in [item.spec]
     ]
     heads = ["hint", *(["type"] if wide else []), "value", "source", *(["default"] if wide else []), "meaning"]
-    told = {number for number, item in enumerate(values) if item.source != "default"}
-    print_table(heads, rows, title=f"Hints for {path}" if path else "Hints", bold=told)
+    chosen = {number for number, item in enumerate(values) if item.source != "default"}
+    print_table(heads, rows, title=f"Hints for {path}" if path else "Hints", bold=chosen)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.cli.tables import print_table, terminal_columns
-from mpiio_ext.common.commands import HELP, UNUSABLE, json_option, tell
+from mpiio_ext.common.commands import HELP, UNUSABLE, json_option, warn
 from mpiio_ext.common.options import Size
 from mpiio_ext.common.printing import echo, in_one_line
 from mpiio_ext.common.units import size_text
@@ -100,7 +100,7 @@ def layout(paths: tuple[str, ...], as_json: bool, striping_unit: int | None, str
         try:
             found.append(inspect(path, striping_unit_bytes=striping_unit, striping_factor=striping_factor))
         except FileSystemError as error:
-            tell(f"{in_one_line(path)}: {error.strerror}")
+            warn(f"{in_one_line(path)}: {error.strerror}")
             failed = True
     if as_json:
         echo(json.dumps([item.as_dict() for item in found], indent=2))

@@ -37,7 +37,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, NoReturn, Protocol
 
-from mpiio_ext.cli.endings import TERMINATED, TOLD, Endings
+from mpiio_ext.cli.endings import PASSED_ON, TERMINATED, Endings
 from mpiio_ext.common.descriptors import let_go
 from mpiio_ext.common.endings import OF_LAUNCHERS, Failure, failure_of, note_failure, signal_text
 from mpiio_ext.common.extras import MissingExtraError
@@ -145,8 +145,8 @@ class RunPage:
         from mpiio_ext.analytics.run.page import page
 
         write_whole(self.target, page(document))
-        told = (*document["at_end"], *document["lacks"], *document["notices"])
-        return [*(f"{self.target}: {line}" for line in told), f"wrote {self.target}: {document['sentence']}"]
+        lines = (*document["at_end"], *document["lacks"], *document["notices"])
+        return [*(f"{self.target}: {line}" for line in lines), f"wrote {self.target}: {document['sentence']}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +266,7 @@ class Recording:
         with contextlib.suppress(OSError):
             os.write(2, f"mpiio-ext: {why}{coming}: made when all ranks have ended, in some seconds\n".encode())
 
-    def hear(self, failure: Failure | None) -> None:
+    def failed(self, failure: Failure | None) -> None:
         """Say which rank of a launcher has failed, as long as that is there."""
         if self.inside:
             self.announce(failure)
@@ -309,10 +309,10 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
     def forward(number: int, _frame: object) -> None:
-        told = b"%s %s%d\n" % (TERMINATED if recording.inside else b"", TOLD, number)
+        message = b"%s %s%d\n" % (TERMINATED if recording.inside else b"", PASSED_ON, number)
         if number in _ENDING:  # by a launcher, which soon kills, and ends; by a batch system; by a user
             with contextlib.suppress(OSError):
-                os.write(ours, told)
+                os.write(ours, message)
         if number in _FORWARDED:
             program.send_signal(number)
 
@@ -365,7 +365,7 @@ def _write(pipe: int, recording: Recording, endings: Endings) -> NoReturn:
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
         os.dup2(nothing, 1)
-        words = endings.wait(pipe, recording.hear)
+        words = endings.wait(pipe, recording.failed)
         if words[:1] == [b"no"]:
             shutil.rmtree(recording.folder, ignore_errors=True)
         else:
@@ -395,8 +395,8 @@ def _results(words: list[bytes], recording: Recording, endings: Endings) -> None
             lines = result.make(recording.folder, missing)
         except BaseException as error:  # nobody else would say so
             kept |= result.keeps
-            told = str(error) if isinstance(error, MpiioExtError) else f"{type(error).__name__}: {error}"
-            lines = [f"no {result.name}: {told}"]
+            text = str(error) if isinstance(error, MpiioExtError) else f"{type(error).__name__}: {error}"
+            lines = [f"no {result.name}: {text}"]
             if result.keeps:
                 lines.append(recording.stays())
         with contextlib.suppress(OSError):
@@ -420,11 +420,11 @@ def _failure(status: int | None, recording: Recording, endings: Endings, ended_n
         whole = f"{who} was ended by {signal_text(-status)}{_BY_LAUNCHER if by_launcher else ''}"
     failure = endings.failure(0 if recording.inside else status or 0, over=True)
     if endings.interrupted is not None and not recording.inside:
-        number, told_ns = endings.interrupted
+        number, failed_ns = endings.interrupted
         soon = _SOON_NS if failure.first and not failure.first[0].by_itself else 0
-        if failure.moment_ns is None or told_ns <= failure.moment_ns + soon:
+        if failure.moment_ns is None or failed_ns <= failure.moment_ns + soon:
             whole = f"it was ended from outside, by {signal_text(number)} to mpiio-ext"
-            failure = Failure(moment_ns=told_ns, ends=failure.ends)
+            failure = Failure(moment_ns=failed_ns, ends=failure.ends)
     if recording.inside and failure.first and (failure.first[0].rank == 0 or status in _BY_LAUNCHERS):
         whole = ""  # of rank 0 that is printed already, or only what follows from it
     moment_ns = failure.moment_ns or (ended_ns if failure.first or whole else None)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option, said, tell
+from mpiio_ext.common.commands import HELP, json_option, output_option, reporting, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
@@ -93,7 +93,7 @@ def _make(
         rows = sum(len(item.rows) for item in sets) + sum(len(item.results) for item in peers)
         echo(f"{target}: {rows:,} rows, {amount_text(size)}", err=as_json)
         if page.left_out:
-            tell(f"left out, to keep the page below 1 MB: {page.left_out}")
+            warn(f"left out, to keep the page below 1 MB: {page.left_out}")
     if comparison is None:
         return 0
     if as_json:
@@ -106,7 +106,7 @@ def _make(
         )
     for item in comparison.warned:
         named = ", ".join(difference.what for difference in item.differences)
-        tell(f"{item.old_name} and {item.new_name} differ in: {named}")
+        warn(f"{item.old_name} and {item.new_name} differ in: {named}")
     return 0 if fail_below is None else _verdict(comparison, fail_below)
 
 
@@ -146,6 +146,6 @@ def report(
 
     Exit status: 0 done, 1 a row fell below --fail-below, 2 results or output that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
-    with said():
+    with reporting():
         status = _make(results, output, baseline, title, as_json, fail_below)
     raise SystemExit(status)

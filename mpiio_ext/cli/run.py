@@ -16,7 +16,7 @@ import click
 
 from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.common.commands import HELP, tell
+from mpiio_ext.common.commands import HELP, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
 
@@ -198,7 +198,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
     try:
         execute(launch)
     except OSError as error:
-        tell(f"cannot execute {command[0]}: {error.strerror}")
+        warn(f"cannot execute {command[0]}: {error.strerror}")
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
 
 

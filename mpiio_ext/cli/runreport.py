@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, output_option, tell
+from mpiio_ext.common.commands import HELP, output_option, warn
 from mpiio_ext.common.options import Existing
 
 
@@ -31,4 +31,4 @@ def report(source: Path, output: Path) -> None:
 
     check_target(output, [source], example=RunPage.example)
     for line in RunPage(output).write(document_at(source)):
-        tell(line)
+        warn(line)

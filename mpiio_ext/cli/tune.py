@@ -11,7 +11,16 @@ import click
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.cli.words import complete_command, complete_hint
-from mpiio_ext.common.commands import FAILED, HELP, INTERRUPTED, json_option, json_result, output_option, said, tell
+from mpiio_ext.common.commands import (
+    FAILED,
+    HELP,
+    INTERRUPTED,
+    json_option,
+    json_result,
+    output_option,
+    reporting,
+    warn,
+)
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.tune.job import Job, check_library, finish, metric_of, ranks_in
@@ -162,7 +171,7 @@ def tune(
         if kind == "auto" and pattern is None:
             pattern, lower_is_better = CALLS_TIME, True
     metric = metric_of(kind, pattern, lower_is_better)
-    with said():
+    with reporting():
         from mpiio_ext.tune import hintsfile
         from mpiio_ext.tune.errors import need
         from mpiio_ext.tune.outcome import Plan
@@ -200,6 +209,6 @@ def tune(
             printed = (lambda found: put(json.dumps(found, indent=1))) if as_json else None
             failures = finish(result, job, budget, hints_path, printed, log_path / "tuning.html")
     for failure in failures:
-        tell(failure)
+        warn(failure)
     if result.broken_status or result.interrupted or failures:
         raise SystemExit(result.broken_status or (INTERRUPTED if result.interrupted else FAILED))

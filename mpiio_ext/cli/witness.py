@@ -98,11 +98,11 @@ def watch(command: Sequence[str], settings: Mapping[str, str]) -> dict[str, str]
     name = _name(environment)
     if launched_rank(environment) == 0:
         try:
-            told = {what: _socket(f"{name}.{what}") for what in ("init", "file")}
+            signs = {what: _socket(f"{name}.{what}") for what in ("init", "file")}
             program = os.pidfd_open(os.getpid())
         except OSError:
             return {}
-        _leave(told, program, place, command)
+        _leave(signs, program, place, command)
     return {VARIABLE: name}
 
 
@@ -113,7 +113,7 @@ def _socket(name: str) -> socket.socket:
     return found
 
 
-def _leave(told: Mapping[str, socket.socket], program: int, place: str, command: Sequence[str]) -> None:
+def _leave(signs: Mapping[str, socket.socket], program: int, place: str, command: Sequence[str]) -> None:
     """Fork the witness twice, so that the program has no child that it does not know of."""
     theirs, ours = os.pipe()
     child = os.fork()
@@ -121,34 +121,34 @@ def _leave(told: Mapping[str, socket.socket], program: int, place: str, command:
         os.close(ours)
         os.setsid()
         if os.fork() == 0:
-            _watch(told, program, theirs, place, command)
+            _watch(signs, program, theirs, place, command)
         os._exit(0)
     os.waitpid(child, 0)
     os.close(theirs)
     atexit.register(os.write, ours, b"no")  # the program was not started; neither exec nor _exit come by here
     os.close(program)
-    for one in told.values():
+    for one in signs.values():
         one.close()
 
 
 def _watch(
-    told: Mapping[str, socket.socket], program: int, started: int, place: str, command: Sequence[str]
+    signs: Mapping[str, socket.socket], program: int, started: int, place: str, command: Sequence[str]
 ) -> NoReturn:
     try:
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGUSR1, signal.SIGUSR2):
             signal.signal(number, signal.SIG_IGN)
-        let_go({2, program, started, *(one.fileno() for one in told.values())})
+        let_go({2, program, started, *(one.fileno() for one in signs.values())})
         os.chdir("/")
         select.select([program], [], [])
-        if not os.read(started, 1) and not _has(told["file"]):
-            echo(_line(init=_has(told["init"]), place=place, command=command), err=True)
+        if not os.read(started, 1) and not _has(signs["file"]):
+            echo(_line(init=_has(signs["init"]), place=place, command=command), err=True)
     finally:
         os._exit(0)
 
 
-def _has(told: socket.socket) -> bool:
+def _has(sign: socket.socket) -> bool:
     try:
-        told.recv(1)
+        sign.recv(1)
     except OSError:
         return False
     return True
@@ -158,10 +158,10 @@ def _line(*, init: bool, place: str, command: Sequence[str]) -> str:
     words = shlex.join(command)
     program = words if len(words) <= _WORDS and words.isprintable() else shlex.join(command[:1])
     if init:
-        said = (
+        reason = (
             "no MPI_File_open reached the library: serial HDF5 or netCDF, PnetCDF with a driver of its own, or "
             "plain reads and writes?"
         )
     else:
-        said = "no MPI call reached the library: a static program, another MPI library, or no MPI at all?"
-    return f"mpiio-ext: no statistics{place}: {said} mpiio-ext doctor -- {program} finds the reason"
+        reason = "no MPI call reached the library: a static program, another MPI library, or no MPI at all?"
+    return f"mpiio-ext: no statistics{place}: {reason} mpiio-ext doctor -- {program} finds the reason"

@@ -35,8 +35,8 @@ class CommandError(MpiioExtError):
     status : its exit status.
     """
 
-    def __init__(self, status: int, said: str) -> None:
-        lines = [line for line in said.splitlines() if any(map(str.isalnum, line))]
+    def __init__(self, status: int, output: str) -> None:
+        lines = [line for line in output.splitlines() if any(map(str.isalnum, line))]
         last = ([line for line in lines if _ERROR.match(line)] or lines)[-1:]
         super().__init__(*last or [f"the command ended with status {status}"])
         self.status = status

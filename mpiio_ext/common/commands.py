@@ -116,7 +116,7 @@ def json_result(as_json: bool, output: Path | None = None) -> Iterator[Put]:
         yield put
 
 
-def tell(text: object) -> None:
+def warn(text: object) -> None:
     """Print an error or a warning, in the one form that they have, on standard error."""
     echo(f"mpiio-ext: {_indented(text)}", err=True)
 
@@ -127,7 +127,7 @@ def _indented(text: object) -> str:
 
 
 @contextlib.contextmanager
-def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
+def reporting(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
     """Print an error of the block, one line for each mistake, and end the process.
 
     Parameters
@@ -135,22 +135,22 @@ def said(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None]:
     others : errors beside those of the package
     status : exit status for these
     """
-    told: tuple[type[Exception], ...] = (MpiioExtError, *others)
+    expected: tuple[type[Exception], ...] = (MpiioExtError, *others)
     try:
         yield
     except KeyboardInterrupt as error:
-        tell("interrupted")
+        warn("interrupted")
         raise SystemExit(INTERRUPTED) from error
-    except told as error:
+    except expected as error:
         text = str(error)
         if isinstance(error, OSError) and error.filename is not None and error.strerror:
             text = f"{error.filename}: {error.strerror}"
-        tell(text or type(error).__name__)
+        warn(text or type(error).__name__)
         raise SystemExit(getattr(error, "exit_status", status)) from error
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
             raise
-        tell(f"the output cannot be written: {error.strerror}")
+        warn(f"the output cannot be written: {error.strerror}")
         _let_go()
         raise SystemExit(FAILED) from error
 
@@ -199,7 +199,7 @@ def own_warnings() -> Iterator[None]:
 
     def show(message: Warning | str, *_arguments: Any, **_named: Any) -> None:
         if isinstance(message, MpiioExtWarning):
-            tell(message)
+            warn(message)
 
     try:
         warnings.showwarning = shown if sys.warnoptions else show

@@ -78,12 +78,12 @@ class DocumentError(ValueError):
         begin = "" if name is None else f"{name}: "
         lines = (begin + (what if place is None else f"{place or '/'}: {what}") for place, what in self.mistakes)
         # One line each, whatever names there are.
-        told = [
+        shown = [
             "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
             for line in itertools.islice(lines, _MOST_TOLD)
         ]
-        more = len(self.mistakes) - len(told)
-        self.problems = (*told, *([f"{begin}and {more:,} more"] if more else []))
+        more = len(self.mistakes) - len(shown)
+        self.problems = (*shown, *([f"{begin}and {more:,} more"] if more else []))
         super().__init__("\n".join(self.problems))
 
     def of(self, name: object) -> DocumentError:
@@ -170,9 +170,9 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
 
 def _describe(part: dict[str, Any], text: str) -> None:
     """Let an object's schema, and those of its names, say what a docstring and its section of attributes say."""
-    said, _, attributes = inspect.cleandoc(text).partition("\n\nAttributes\n----------\n")
-    if said:
-        part["description"] = said
+    description, _, attributes = inspect.cleandoc(text).partition("\n\nAttributes\n----------\n")
+    if description:
+        part["description"] = description
     lines = attributes.partition("\n\n")[0]
     for names, meaning in re.findall(r"^(\w[\w, ]*?) : (.+(?:\n +.+)*)", lines, re.MULTILINE):
         for name in set(names.split(", ")) & set(part.get("properties", ())):

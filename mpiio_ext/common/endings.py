@@ -142,7 +142,7 @@ def ending_of(state: State, code: int | None = None, seen_ns: int | None = None)
     code : how the process has ended, as of wait(); None: not known.
     seen_ns : when it was seen to have ended (ns since 1970); None: nobody has.
     """
-    found = Ending(rank=state.rank, host=state.host, abort_code=state.abort_code, moment_ns=state.told_ns or seen_ns)
+    found = Ending(rank=state.rank, host=state.host, abort_code=state.abort_code, moment_ns=state.failed_ns or seen_ns)
     if code is None and state.exit_status is not None:
         code = state.exit_status << 8
     if state.abort_code is not None:
@@ -163,11 +163,11 @@ def judged(seen: Sequence[Ending], unseen: Sequence[Ending], launcher: int = 0) 
     unseen : those of which nobody has seen when they ended: of other hosts.
     launcher : exit status of what has started the ranks, which may name a signal; 0: not known.
     """
-    told = sorted((each for each in unseen if each.by_itself), key=lambda each: each.moment_ns or 0)
+    alone = sorted((each for each in unseen if each.by_itself), key=lambda each: each.moment_ns or 0)
     rest = [each for each in unseen if not each.by_itself]
     first = list(seen[:1])
-    if told and (not first or (not first[0].by_itself and (told[0].moment_ns or 0) <= (first[0].moment_ns or 0))):
-        first = told[:1]
+    if alone and (not first or (not first[0].by_itself and (alone[0].moment_ns or 0) <= (first[0].moment_ns or 0))):
+        first = alone[:1]
     elif rest and not (first and first[0].by_itself):
         first += rest
     number = launcher - 128
@@ -198,6 +198,6 @@ def failure_of(folder: Path) -> Failure:
     here = os.uname().nodename
     if any(state.running and state.host == here and lives(state.pid) for state in ranks):
         return Failure()  # it goes on
-    told = (ending_of(state) for state in ranks if state.running or state.told_ns is not None)
-    first, others = judged([], list(filter(None, told)))
+    endings = (ending_of(state) for state in ranks if state.running or state.failed_ns is not None)
+    first, others = judged([], list(filter(None, endings)))
     return Failure(first=first, others=others, moment_ns=first[0].moment_ns if len(first) == 1 else None)

@@ -50,10 +50,10 @@ class _Place:
         self.done = self.done + by if to is None else to
         self.total = self.total if of is None else of
 
-    def left_s(self, told_s: float | None) -> float | None:
+    def left_s(self, given_s: float | None) -> float | None:
         """Return the time that is left; None: unknown."""
-        if told_s is not None or not self.done:
-            return told_s
+        if given_s is not None or not self.done:
+            return given_s
         return (time.monotonic() - self._begin_s) * max(self.total - self.done, 0) / self.done
 
     def share(self, left_s: float | None) -> float:

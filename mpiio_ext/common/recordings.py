@@ -42,7 +42,7 @@ class State:
     finalized : it has begun MPI_Finalize.
     exit_status : the process has recorded that it ends with this one; None: it has not.
     abort_code : it has called MPI_Abort with this one; None: it has not.
-    told_ns : when it recorded that, or called MPI_Abort (ns since 1970); None: neither.
+    failed_ns : when it recorded that, or called MPI_Abort (ns since 1970); None: neither.
     """
 
     rank: int
@@ -52,7 +52,7 @@ class State:
     finalized: bool
     exit_status: int | None
     abort_code: int | None = None
-    told_ns: int | None = None
+    failed_ns: int | None = None
 
 
 def states(folder: Path) -> list[State]:
@@ -65,7 +65,7 @@ def states(folder: Path) -> list[State]:
                 (state, since, finalized, pid, parent, rank, host, exited, status, left, aborted, code) = HEAD.unpack(
                     data
                 )
-                told = aborted or (left if exited else 0)
+                moment = aborted or (left if exited else 0)
                 found.append(
                     State(
                         rank=rank,
@@ -75,7 +75,7 @@ def states(folder: Path) -> list[State]:
                         finalized=finalized != 0,
                         exit_status=status if exited else None,
                         abort_code=code if aborted else None,
-                        told_ns=told + since if told else None,
+                        failed_ns=moment + since if moment else None,
                     )
                 )
                 parents.append((found[-1].host, rank, parent))

@@ -40,8 +40,8 @@ def html_of(
     rest : what has all rows
     """
     more = (len(rows) if count is None else count) - min(len(rows), MOST_SHOWN)
-    said = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
-    return f"{said}{html_table(rows[:MOST_SHOWN])}{f'<p>… {more:,} more rows: {rest}</p>' if more else ''}"
+    paragraphs = "".join(f"<p>{html.escape(line)}</p>" for line in lines)
+    return f"{paragraphs}{html_table(rows[:MOST_SHOWN])}{f'<p>… {more:,} more rows: {rest}</p>' if more else ''}"
 
 
 class Shown:

@@ -22,7 +22,7 @@ from mpiio_ext.common.children import last_line, run
 
 #: A child ends itself by an alarm so many seconds after its limit, should its parent be gone.
 _ALARM_S = 5
-_SAID = 2000
+_OUTPUT = 2000
 _PROBES = Path(__file__).with_name("probes.py")
 
 
@@ -38,16 +38,16 @@ class Answer:
     ----------
     values : all that it has reported, later values over earlier ones.
     trouble : "" when it ended by itself with status 0, else how it ended, such as "no answer within 20 s".
-    said : end of its standard output and error.
+    output : end of its standard output and error.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
     trouble: str = ""
-    said: str = ""
+    output: str = ""
 
     def reason(self) -> str:
         """Return how it ended and the last line that it printed, one line."""
-        return ": ".join(word for word in (self.trouble, last_line(self.said)) if word)
+        return ": ".join(word for word in (self.trouble, last_line(self.output)) if word)
 
 
 def _values(file: IO[bytes]) -> dict[str, Any]:
@@ -55,9 +55,9 @@ def _values(file: IO[bytes]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for line in file.read().splitlines():
         with contextlib.suppress(ValueError):  # a line that was cut by the child's end
-            told = json.loads(line)
-            if isinstance(told, dict):
-                found |= told
+            values = json.loads(line)
+            if isinstance(values, dict):
+                found |= values
     return found
 
 
@@ -79,8 +79,8 @@ def ask(
     JobEnded
         The launcher ends the job; not with `inherit`.
     """
-    with tempfile.TemporaryFile() as told:
-        number = told.fileno()
+    with tempfile.TemporaryFile() as answers:
+        number = answers.fileno()
         command = [sys.executable, str(_PROBES), str(number), str(int(limit_s) + _ALARM_S), question, *words]
         try:
             kept = (number,)
@@ -90,7 +90,7 @@ def ask(
             if not inherit:
                 raise
             trouble, printed = "the launcher ended the job", ""  # the answers of its ranks are worth more than haste
-        return Answer(values=_values(told), trouble=trouble, said=printed[-_SAID:])
+        return Answer(values=_values(answers), trouble=trouble, output=printed[-_OUTPUT:])
 
 
 def pause(seconds: float) -> None:

@@ -156,7 +156,7 @@ def _spawn(seen: _Seen) -> Finding:
     # MPICH's error strings are a stack of calls, one a line: the innermost says why.
     reason = last_line(str(seen.get("spawn_error") or seen.answer.reason() or "it has not returned"))
     advice = "I/O delegates then need mpiox_delegate_mode=thread"
-    if "unable to reach each other" in seen.answer.said:
+    if "unable to reach each other" in seen.answer.output:
         advice += "; Open MPI connects to what it spawns by TCP, and there is no network interface but the loopback"
     elif "SLURM_JOB_ID" in os.environ:
         advice += "; under Slurm: srun --mpi=pmix with a free task, or mpirun inside of the allocation"

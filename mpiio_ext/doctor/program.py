@@ -32,17 +32,17 @@ _MARK = "mpiio_ext doctor: "
 #: Printed by a Python interpreter under the environment that the program would have.
 _ASK_PYTHON = f"""
 import ctypes, json
-process, told = ctypes.CDLL(None), {{}}
-told["loaded"] = hasattr(process, "mpiio_ext_interposed")
+process, facts = ctypes.CDLL(None), {{}}
+facts["loaded"] = hasattr(process, "mpiio_ext_interposed")
 try:
     import mpi4py
     mpi4py.rc.initialize = mpi4py.rc.finalize = False
     from mpi4py import MPI
-    told["mpi"] = MPI.Get_library_version().strip("\\0\\n ")
+    facts["mpi"] = MPI.Get_library_version().strip("\\0\\n ")
 except BaseException as error:
-    told["error"] = f"{{type(error).__name__}}: {{error}}"
-told["interposed"] = told["loaded"] and bool(process.mpiio_ext_interposed())
-print("\\n{_MARK}" + json.dumps(told))
+    facts["error"] = f"{{type(error).__name__}}: {{error}}"
+facts["interposed"] = facts["loaded"] and bool(process.mpiio_ext_interposed())
+print("\\n{_MARK}" + json.dumps(facts))
 """
 
 
@@ -258,16 +258,16 @@ def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Findi
     version = ask("library_version", path, environment=without(target.environment), limit_s=target.limit_s)
     first = " ".join(str(version.values.get("version", "")).partition("\n")[0].split())
     facts = {"abi": linker.abi_of(name), "library": path, "version": first or None}
-    said = f"{first or facts['abi']} ({path})"
+    lead = f"{first or facts['abi']} ({path})"
     if other := [item for item in run.mpi() if item not in theirs]:
-        ours = f"{said}, but this mpiio_ext is for {linker.abi_of(other[0])} ({other[0]})"
+        ours = f"{lead}, but this mpiio_ext is for {linker.abi_of(other[0])} ({other[0]})"
         advice = f"install mpiio_ext in another environment with the program's MPI ({facts['abi']})"
         return bad(key, ours, f"{advice}: MPICC=mpicc pip install; `mpiio-ext help howto/install`", **facts)
     part = of_part(target.library)
     if part and of_library(name) not in (part, None):  # a wheel's library needs no MPI library by name
-        chosen = f"{said}, but the library that was chosen is for {NAMES[part]}"
+        chosen = f"{lead}, but the library that was chosen is for {NAMES[part]}"
         return bad(key, chosen, f"unset {VARIABLE}, or set it to {of_library(name)}", **facts)
-    return good(key, said, **facts)
+    return good(key, lead, **facts)
 
 
 def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
@@ -308,13 +308,13 @@ def _python(target: Target) -> list[Finding]:
     if not lines:
         text = f"{target.path} does not work with the library ({ended.trouble or 'it printed nothing'})"
         return [bad("program.under", text, "run it without this library; then mpiio-ext doctor without a program")]
-    told = json.loads(lines[-1].removeprefix(_MARK))
-    if "mpi" not in told:
-        text = f"{target.path} has no mpi4py that works: {told.get('error', '')}"
+    facts = json.loads(lines[-1].removeprefix(_MARK))
+    if "mpi" not in facts:
+        text = f"{target.path} has no mpi4py that works: {facts.get('error', '')}"
         advice = "install mpi4py in its environment; parallel h5py and netCDF4 need it, too"
         return [warn("program.mpi", text, advice, abi=None)]
-    version = " ".join(str(told["mpi"]).splitlines()[0].split())
-    return [good("program.mpi", version, version=version), _under_python(target, version, told["interposed"])]
+    version = " ".join(str(facts["mpi"]).splitlines()[0].split())
+    return [good("program.mpi", version, version=version), _under_python(target, version, facts["interposed"])]
 
 
 def _under_python(target: Target, version: str, interposed: bool) -> Finding:

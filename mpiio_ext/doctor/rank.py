@@ -26,7 +26,7 @@ _CHILD = (
     "from mpi4py import MPI; parent = MPI.Comm.Get_parent(); parent.send(MPI.COMM_WORLD.size, 0); parent.Disconnect()"
 )
 
-Tell = Callable[..., None]
+Report = Callable[..., None]
 
 
 def facts() -> dict[str, Any]:
@@ -37,12 +37,12 @@ def facts() -> dict[str, Any]:
     return {"host": socket.gethostname(), "mpiio_ext": mpiio_ext.__version__, "library": library, "python": python}
 
 
-def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
+def take_part(report: Report, path: str, write: bool, spawn: bool) -> None:
     """Take part in the job as one rank. Collective over the ranks of the job; blocks as MPI does.
 
     Parameters
     ----------
-    tell : writes down the facts.
+    report : writes down the facts.
     path : in whose folder a small file is written and read.
     write : whether it is to be.
     spawn : whether rank 0 is to spawn a process.
@@ -56,24 +56,24 @@ def take_part(tell: Tell, path: str, write: bool, spawn: bool) -> None:
     from mpi4py import MPI
 
     version = MPI.Get_library_version().strip("\0\n ").splitlines()[0]
-    tell(version=version, standard=list(MPI.Get_version()), interposed=mpiio_ext.interposed(), mpi_paths=loaded_mpi())
+    report(version=version, standard=list(MPI.Get_version()), interposed=mpiio_ext.interposed(), mpi_paths=loaded_mpi())
     MPI.Init_thread(MPI.THREAD_MULTIPLE)
     world = MPI.COMM_WORLD
     world.Set_errhandler(MPI.ERRORS_RETURN)
-    tell(size=world.size)
+    report(size=world.size)
     gathered = world.gather(facts() | {"version": version}, root=0)
     if gathered is not None:
-        tell(ranks=gathered)
+        report(ranks=gathered)
     if write:
-        _round_trip(tell, folder_of(Path(path)))
+        _round_trip(report, folder_of(Path(path)))
     if spawn and world.rank == 0:
         reason = lib.mpiio_ext_spawn_refusal()
         refused = "" if reason == ffi.NULL else ffi.string(reason).decode()
-        tell(spawn_refused=refused)
+        report(spawn_refused=refused)
         if not refused:  # else it may hang, or end the job: nobody would do it
-            _spawn(tell)
+            _spawn(report)
     MPI.Finalize()
-    tell(finalized=True)
+    report(finalized=True)
 
 
 def _name(world: MPI.Intracomm, folder: Path) -> tuple[Path, str]:
@@ -90,32 +90,32 @@ def _name(world: MPI.Intracomm, folder: Path) -> tuple[Path, str]:
     return Path(name), reason
 
 
-def _round_trip(tell: Tell, folder: Path) -> None:
+def _round_trip(report: Report, folder: Path) -> None:
     """Write interleaved blocks by a collective, read them back, and report which library carried it out."""
     from mpi4py import MPI
 
     world = MPI.COMM_WORLD
     path, reason = _name(world, folder)
     if reason:
-        tell(trip_error=f"no file can be made: {reason}")
+        report(trip_error=f"no file can be made: {reason}")
         return
     seen = world.allgather((socket.gethostname(), path.exists()))
     blind = sorted({host for host, there in seen if not there})
     try:
         if blind:
-            tell(trip_error=f"{', '.join(blind)} does not see the file that rank 0 has made", trip_blind=blind)
+            report(trip_error=f"{', '.join(blind)} does not see the file that rank 0 has made", trip_blind=blind)
             return
         try:
-            _transfer(tell, world, path)
+            _transfer(report, world, path)
         except MPI.Exception as error:
-            tell(trip_error=error.Get_error_string())
+            report(trip_error=error.Get_error_string())
     finally:
         world.Barrier()
         if world.rank == 0:
             path.unlink(missing_ok=True)
 
 
-def _transfer(tell: Tell, world: MPI.Intracomm, path: Path) -> None:
+def _transfer(report: Report, world: MPI.Intracomm, path: Path) -> None:
     from mpi4py import MPI
 
     from mpiio_ext import stats
@@ -130,19 +130,19 @@ def _transfer(tell: Tell, world: MPI.Intracomm, path: Path) -> None:
     numbers = stats.of(file)
     right = world.allreduce(back == mine, MPI.LAND)
     own = world.allreduce(numbers is not None and numbers.native_calls == 0, MPI.LAND)
-    tell(trip_right=bool(right), trip_own=bool(own), trip_reason="" if numbers is None else numbers.reason)
+    report(trip_right=bool(right), trip_own=bool(own), trip_reason="" if numbers is None else numbers.reason)
     pieces.Free()
     file.Close()
 
 
-def _spawn(tell: Tell) -> None:
+def _spawn(report: Report) -> None:
     """Spawn one process and receive its message."""
     from mpi4py import MPI
 
     try:
         child = MPI.COMM_SELF.Spawn(sys.executable, ["-c", _CHILD], 1)
-        told = child.recv(source=0)
+        size = child.recv(source=0)
         child.Disconnect()
-        tell(spawned=told)
+        report(spawned=size)
     except MPI.Exception as error:
-        tell(spawned=0, spawn_error=error.Get_error_string())
+        report(spawned=0, spawn_error=error.Get_error_string())

@@ -18,16 +18,16 @@ _FILES = ("MPIOX_HINTS_FILE", "MPIOX_SITE_FILE")
 def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Finding]:
     """Return the versions of Python and of the packages that reach MPI-IO, and whether these are parallel."""
     answer = ask("software", environment=environment, limit_s=limit_s)
-    told, python = answer.values, platform.python_version()
-    facts = {"python": python, **{name: told.get(name) for name in ("mpiio_ext", "mpi4py", "numpy")}}
+    values, python = answer.values, platform.python_version()
+    facts = {"python": python, **{name: values.get(name) for name in ("mpiio_ext", "mpi4py", "numpy")}}
     text = ", ".join(f"{name} {version}" for name, version in facts.items() if version)
     found = [good("versions.python", text, **facts)]
-    if not told.get("mpi4py"):
+    if not values.get("mpi4py"):
         found = [bad("versions.python", f"{text}; no mpi4py", "pip install mpi4py", **facts)]
-    if answer.trouble and "mpi_libraries" not in told:
+    if answer.trouble and "mpi_libraries" not in values:
         text = f"h5py and netCDF4 cannot be examined: {answer.reason()}"
         return [*found, warn("versions.packages", text, "import mpiio_ext before them, or install it with their MPI")]
-    return [*found, _parallel("h5py", "HDF5", told), _parallel("netCDF4", "netCDF", told), *_one_mpi(told)]
+    return [*found, _parallel("h5py", "HDF5", values), _parallel("netCDF4", "netCDF", values), *_one_mpi(values)]
 
 
 def gpus(library: str, environment: Mapping[str, str], limit_s: float = 20.0, root: Path = Path("/")) -> list[Finding]:
@@ -55,24 +55,24 @@ def gpus(library: str, environment: Mapping[str, str], limit_s: float = 20.0, ro
 
 def _parallel(name: str, library: str, told: Mapping[str, Any]) -> Finding:
     key, prefix = f"versions.{name}", {"h5py": "h5py", "netCDF4": "netcdf"}[name]
-    parallel, version = told.get(f"{prefix}_parallel"), told.get(library.lower())
-    facts = {"version": told.get(name), "library": version, "parallel": parallel}
-    if told.get(name) is None:
+    parallel, version = values.get(f"{prefix}_parallel"), values.get(library.lower())
+    facts = {"version": values.get(name), "library": version, "parallel": parallel}
+    if values.get(name) is None:
         return good(key, f"{name} is not installed", "needed by programs that use it only", **facts)
     if parallel is None:
-        text = f"{name} {told[name]} cannot be imported: {told.get(f'{prefix}_error')}"
+        text = f"{name} {values[name]} cannot be imported: {values.get(f'{prefix}_error')}"
         return bad(key, text, f"build {name} again", **facts)
     if not parallel:
         flag = "HDF5_MPI=ON CC=mpicc " if name == "h5py" else "CC=mpicc "
         install = f"{flag}pip install --no-binary={name} {name}, with a parallel {library}"
-        text = f"{name} {told[name]} is serial ({library} {version} without MPI)"
+        text = f"{name} {values[name]} is serial ({library} {version} without MPI)"
         return warn(key, text, f"files are opened without MPI-IO: {install}", **facts)
-    return good(key, f"{name} {told[name]}, {library} {version}, parallel", **facts)
+    return good(key, f"{name} {values[name]}, {library} {version}, parallel", **facts)
 
 
-def _one_mpi(told: Mapping[str, Any]) -> list[Finding]:
+def _one_mpi(values: Mapping[str, Any]) -> list[Finding]:
     """Return a finding where the packages load more than one MPI library."""
-    found = {Path(path).resolve() for path in told.get("mpi_libraries") or []}
+    found = {Path(path).resolve() for path in values.get("mpi_libraries") or []}
     fronts = {path.parent for path in found if not path.name.startswith("libmpich.")}  # MPICH 5: libmpi before libmpich
     real = sorted(str(path) for path in found if not (path.name.startswith("libmpich.") and path.parent in fronts))
     if len(real) <= 1:

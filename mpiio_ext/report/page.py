@@ -131,9 +131,9 @@ def _ratio(row: Measured) -> Cell:
     native, spread = row.key.strategy == "native", row.ratio
     judged = "" if native else verdict.judge(spread)
     ratio = words.ratio(spread.median) if spread else words.DASH
-    told = f"{SYMBOLS[judged]} {ratio}{words.marks(row)}".lstrip()
+    text = f"{SYMBOLS[judged]} {ratio}{words.marks(row)}".lstrip()
     between = words.ratio_spread(spread) if spread and spread.count > 1 and not native else ""
-    return Cell(_with_spread(told, between), CLASSES.get(judged, ""))
+    return Cell(_with_spread(text, between), CLASSES.get(judged, ""))
 
 
 def _times(row: Measured, phases: Iterable[str]) -> str:
@@ -328,8 +328,8 @@ def _verdict(rows: Sequence[Measured]) -> Section:
         rows=[(one.title, f"{len(one.rows):,}", *(f"{one.count(word):,}" for word in _JUDGMENTS)) for one in tallies],
         numbers=(False, *[True] * 5),
     )
-    told = [Finding(title=f"{one.title.capitalize()}:", evidence=verdict.sentences(one)) for one in tallies]
-    return Section(anchor="verdict", title="Verdict", findings=told, grids=[grid])
+    shown = [Finding(title=f"{one.title.capitalize()}:", evidence=verdict.sentences(one)) for one in tallies]
+    return Section(anchor="verdict", title="Verdict", findings=shown, grids=[grid])
 
 
 # ---- two sets --------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import FAILED, HELP, LazyGroup, json_option, output_option, tell
+from mpiio_ext.common.commands import FAILED, HELP, LazyGroup, json_option, output_option, warn
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
@@ -69,7 +69,7 @@ def merge(file: Path, output: Path | None, in_place: bool, unfinished: bool) -> 
         done = work.merge(file, target, unfinished=unfinished, advance=begin)
     echo(f"{target or file}: {done.size:,} B ({done.method})")
     if done.stored.size is None:
-        tell(f"{file}: was not closed: bytes that no rank had written are missing, or zeros")
+        warn(f"{file}: was not closed: bytes that no rank had written are missing, or zeros")
     if in_place:
         _report_foreign(done.stored, ", and stays")
 
@@ -108,7 +108,7 @@ def check(files: tuple[Path, ...], as_json: bool) -> None:
         try:
             stored = find(file)
         except MpiioExtError as error:
-            tell(error)
+            warn(error)
             status = error.exit_status
             continue
         lengths, wrong = problems(stored)
@@ -144,7 +144,7 @@ def rm(files: tuple[Path, ...]) -> None:
         try:
             stored = remove(file)
         except MpiioExtError as error:
-            tell(error)
+            warn(error)
             statuses.append(error.exit_status)
         else:
             statuses.append(0)
@@ -160,7 +160,7 @@ def _report_foreign(stored: Stored, more: str = "") -> None:
 
     if names := foreign_in(stored):
         rest = f" and {len(names) - 3:,} more" if len(names) > 3 else ""
-        tell(f"{stored.folder}: {', '.join(names[:3])}{rest} in it: no subfile of this file{more}")
+        warn(f"{stored.folder}: {', '.join(names[:3])}{rest} in it: no subfile of this file{more}")
 
 
 @click.command(context_settings=HELP)

@@ -148,9 +148,9 @@ def parse(text: bytes, path: Path = Path("index")) -> Stored:
     found = _LINES.fullmatch(text)
     if found is None:
         raise SubfilesError(f"{path}: is a damaged index: a line is missing, unknown or not in its place")
-    told, right = found["checksum"].decode(), f"{zlib.crc32(text[: found.start('checksum') - len('checksum ')]):08x}"
-    if told != right:
-        raise SubfilesError(f"{path}: is a damaged index: its checksum is {told}, but its lines have {right}")
+    written, right = found["checksum"].decode(), f"{zlib.crc32(text[: found.start('checksum') - len('checksum ')]):08x}"
+    if written != right:
+        raise SubfilesError(f"{path}: is a damaged index: its checksum is {written}, but its lines have {right}")
     unit, count, state = int(found["unit"]), int(found["count"]), found["state"].decode()
     size = None if found["size"] is None else int(found["size"])
     names = tuple(_plain(line.removeprefix(b"subfile ")) for line in found["subfiles"].split(b"\n")[:-1])

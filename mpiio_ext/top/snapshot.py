@@ -167,8 +167,8 @@ class NoJobError(MpiioExtError, LookupError):
     def __init__(self, name: str, seen: Snapshot) -> None:
         there = [f"{each.job.name} ({each.job.called})" for each in seen.jobs[-_MOST_TOLD:]]
         more = len(seen.jobs) - len(there)
-        told = f"there are {', '.join(there)}{f' and {more} more' if more else ''}" if there else NOTHING
-        super().__init__(f"no job {name} of this user on this node: {told}")
+        others = f"there are {', '.join(there)}{f' and {more} more' if more else ''}" if there else NOTHING
+        super().__init__(f"no job {name} of this user on this node: {others}")
         self.seen = replace(seen, jobs=())
 
 

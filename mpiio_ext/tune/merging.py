@@ -150,7 +150,7 @@ def _middle(records: Iterable[Record], value: Callable[[Record], float | None]) 
     return statistics.median(found for found in map(value, records) if found is not None)
 
 
-def told(result: Result, shown: Callable[[float], str], *, counted: bool) -> list[str]:
+def merge_lines(result: Result, shown: Callable[[float], str], *, counted: bool) -> list[str]:
     """Return what the best setting that stores files as several took, and what its merge; nothing where none ran.
 
     Parameters

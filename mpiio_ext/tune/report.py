@@ -13,7 +13,7 @@ from typing import Any
 
 from mpiio_ext.common.units import size_text
 from mpiio_ext.tune.evidence import Evidence
-from mpiio_ext.tune.merging import asks, told
+from mpiio_ext.tune.merging import asks, merge_lines
 from mpiio_ext.tune.objective import SMALL_SHARE, Elapsed, Metric, access_share
 from mpiio_ext.tune.outcome import Result
 from mpiio_ext.tune.program import Present, files_of
@@ -127,7 +127,7 @@ def reasons(subject: Subject, setting: Setting) -> dict[str, str]:
 
 
 def _merges(result: Result, subject: Subject) -> list[str]:
-    return told(result, subject.metric.shown, counted=subject.merges)
+    return merge_lines(result, subject.metric.shown, counted=subject.merges)
 
 
 def _delegates(result: Result) -> list[str]:

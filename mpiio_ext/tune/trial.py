@@ -28,7 +28,7 @@ from mpiio_ext.tune.setting import BASELINE, Setting
 
 _TAIL_BYTES = 20_000
 #: Words of a line that explains why a program failed.
-_TELLING = (
+_FAILURES = (
     "error",
     "no space",
     "cannot",
@@ -156,8 +156,8 @@ def _last_words(path: Path) -> str:
         text = file.read().decode("utf-8", "replace")
     lines = [line.strip() for line in text.splitlines() if line.strip(" \t-=*+|")]
     lines = [line for line in lines if not line.startswith("with errorcode ")] or lines  # Open MPI, of any abort
-    telling = [line for line in lines if any(word in line.lower() for word in _TELLING)]
-    return (telling[0] if telling else lines[-1] if lines else "")[:200]
+    explaining = [line for line in lines if any(word in line.lower() for word in _FAILURES)]
+    return (explaining[0] if explaining else lines[-1] if lines else "")[:200]
 
 
 def _statistics(path: Path) -> tuple[tuple[FileUse, ...], int]:

@@ -116,9 +116,9 @@ def sweep(
     """
     for geometry in geometries:
         for variant in compared:
-            told = None if progress is None else partial(progress, geometry, variant)
-            if told is not None:
-                told(0)
+            advance = None if progress is None else partial(progress, geometry, variant)
+            if advance is not None:
+                advance(0)
             yield simulate(
                 geometry,
                 variant.method,
@@ -127,5 +127,5 @@ def sweep(
                 stripe_size_io=variant.stripe_size_io,
                 operation=operation,
                 collectives=collectives,
-                progress=told,
+                progress=advance,
             )

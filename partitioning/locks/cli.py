@@ -148,11 +148,11 @@ def _run(geometries: Sequence[Geometry], compared: Sequence[Variant], **how: Any
     with progress(float(sum(each_bytes))) as advance:
         found: list[Outcome] = []
 
-        def told(geometry: Geometry, variant: Variant, done_bytes: int) -> None:
+        def show(geometry: Geometry, variant: Variant, done_bytes: int) -> None:
             before_bytes = sum(each_bytes[: len(found)])
             advance(f"{geometry.aggregators}: {variant.label}", to=before_bytes + done_bytes)
 
-        for outcome in sweep(geometries, compared, progress=told, **how):
+        for outcome in sweep(geometries, compared, progress=show, **how):
             found.append(outcome)
             advance(to=sum(each_bytes[: len(found)]))
         return found

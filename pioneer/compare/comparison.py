@@ -31,7 +31,7 @@ from mpiio_ext.pioneer.compare.metrics import (
     touched_of_classes,
 )
 from mpiio_ext.pioneer.compare.workload import Workload
-from mpiio_ext.pioneer.engine.untold import offsets_told, untold_sizes
+from mpiio_ext.pioneer.engine.unknown import offsets_known, unknown_sizes
 from mpiio_ext.pioneer.profile import Distribution
 
 #: Of the JSON document; raised when the meaning of a name in it changes.
@@ -162,9 +162,9 @@ class Comparison:
         return not self.failed
 
     @property
-    def untold(self) -> tuple[str, ...]:
+    def not_judged(self) -> tuple[str, ...]:
         """What is not judged since one of the workloads does not have it, a line each."""
-        return tuple(dict.fromkeys(_offsets_not_told(self.original, self.synthetic).values()))
+        return tuple(dict.fromkeys(_offsets_unknown(self.original, self.synthetic).values()))
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
@@ -196,12 +196,12 @@ def _figures(original: Activity, synthetic: Activity, bins: int) -> Figures:
     )
 
 
-def _offsets_not_told(original: Workload, synthetic: Workload) -> dict[str, str]:
+def _offsets_unknown(original: Workload, synthetic: Workload) -> dict[str, str]:
     """Return the metrics of offsets of classes whose offsets one side has and the other lacks, and why."""
     found: dict[str, str] = {}
-    told = [offsets_told(one.path) for one in (original, synthetic)]
-    for owner in sorted(set(told[0]) & set(told[1])):
-        shares = [one[owner] for one in told]
+    known = [offsets_known(one.path) for one in (original, synthetic)]
+    for owner in sorted(set(known[0]) & set(known[1])):
+        shares = [one[owner] for one in known]
         if is_within(abs(shares[0] - shares[1]), LIMITS["offset"]):
             continue
         side, share = min((("original", shares[0]), ("synthetic", shares[1])), key=lambda one: one[1])
@@ -214,7 +214,7 @@ def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str,
     """Return the metrics that say nothing of these two workloads, and why."""
     others = original.activity.ranks != synthetic.activity.ranks
     found = {"total": "the numbers of processes are not the same"} if others else {}
-    found |= _offsets_not_told(original, synthetic)
+    found |= _offsets_unknown(original, synthetic)
     if note:
         return found | dict.fromkeys(sorted(TIMED), note)
     if synthetic.kind != "path":
@@ -338,8 +338,8 @@ def choices(comparison: Comparison) -> dict[str, str]:
         if side.left_out:
             words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(side.left_out.items()))
             found[f"left_out_of_{name}"] = f"{words}: the engine does not make them; they are not compared"
-        if untold := untold_sizes(side.path):
-            words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(untold.items()))
+        if unknown := unknown_sizes(side.path):
+            words = ", ".join(f"{count:,} {operation}" for operation, count in sorted(unknown.items()))
             found[f"sizes_of_{name}"] = (
                 f"{words}: the tracer could not record how many bytes they move, as ltrace of "
                 "derived types; these sizes are not compared, others are"

@@ -185,7 +185,7 @@ def _verdict(metric: Metric) -> Cell:
 def _notices(comparison: Comparison) -> list[Finding]:
     """Return which limits do not hold, and why some were not judged."""
     note = [f"Metrics of time are not judged: {comparison.note}."] if comparison.note else []
-    note += [f"Not judged: {why}." for why in comparison.untold]
+    note += [f"Not judged: {why}." for why in comparison.not_judged]
     if comparison.passed:
         return [Finding(title=text, weight="good") for text in note]
     failed = [f"{metric.name} {metric.value:.4f} (limit {metric.limit:g})" for metric in comparison.failed]

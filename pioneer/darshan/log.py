@@ -192,13 +192,13 @@ def write(path: Path, job: Job, names: Mapping[int, str], modules: Mapping[str, 
         The package ``darshan`` is not installed.
     """
     flags = sum(1 << MODULES.index(module) for module in partial)
-    with replacing(path) as part, _said() as said:
+    with replacing(path) as part, _errors_of() as printed:
         if not (_put(part, job, names, modules, flags) and part.exists() and _is_readable(part)):
-            raise FileSystemError(None, f"cannot be written: {_reason(part, said())}", str(path))
+            raise FileSystemError(None, f"cannot be written: {_reason(part, printed())}", str(path))
 
 
 @contextlib.contextmanager
-def _said() -> Iterator[Callable[[], str]]:
+def _errors_of() -> Iterator[Callable[[], str]]:
     """Keep what is said on standard error in the block, by C code, too; yield what returns it."""
     with tempfile.TemporaryFile() as kept:
         before = os.dup(2)
@@ -210,7 +210,7 @@ def _said() -> Iterator[Callable[[], str]]:
             os.close(before)
 
 
-def _reason(part: Path, said: str) -> str:
+def _reason(part: Path, printed: str) -> str:
     """Return why a log could not be written: Darshan's library says only what it could not do."""
     try:
         with part.open("ab") as file:
@@ -219,4 +219,4 @@ def _reason(part: Path, said: str) -> str:
             os.fsync(file.fileno())
     except OSError as error:
         return error.strerror or "its file system refuses"
-    return next((line.removeprefix("Error: ") for line in said.splitlines() if line), "it cannot be read again")
+    return next((line.removeprefix("Error: ") for line in printed.splitlines() if line), "it cannot be read again")

@@ -36,7 +36,7 @@ _MPI_APPEND = 128  # MPI_MODE_APPEND of MPICH and Open MPI
 _WRITING = (Role.WRITE, Role.BEGIN, Role.RESIZE)
 
 
-def _told(operation: Operation, extra: dict[str, object]) -> object:
+def _flags_of(operation: Operation, extra: dict[str, object]) -> object:
     """Return the flags, or the mode, of an open; None: the trace does not have them."""
     return (
         extra.get("amode")
@@ -80,7 +80,7 @@ class _State:
 
     def first(self, file: str, kind: Operation, extra: dict[str, Any], text: str | None) -> None:
         """Note the first use of a file that shows whether it was there."""
-        flags = _told(kind, extra)
+        flags = _flags_of(kind, extra)
         opens = kind.role is Role.OPEN and kind.name not in _OTHER_OPENS
         if not opens and kind.name not in NEEDING and kind.name not in _MAKING:
             return
@@ -134,11 +134,11 @@ def existing_files(path: WorkloadPath, kinds: Sequence[Operation], sessions: Ses
         extra = parsed(text)
         if file not in state.used:
             state.first(file, kind, extra, text)
-        if kind.role is Role.OPEN and _appends(kind, _told(kind, extra)):
+        if kind.role is Role.OPEN and _appends(kind, _flags_of(kind, extra)):
             appending.add(session)
         if state.is_as_before(file):
             state.learn(file, _size_before(kind, extra, offsets[row], appends=session in appending))
-        if kind.role in _WRITING or (kind.role is Role.OPEN and _truncates(kind, _told(kind, extra))):
+        if kind.role in _WRITING or (kind.role is Role.OPEN and _truncates(kind, _flags_of(kind, extra))):
             state.written.add(file)
         if kind.name in SECOND_NAMES and isinstance(extra.get("file2"), str):
             state.used.add(extra["file2"])

@@ -11,7 +11,7 @@ Algorithm. The plans of one rank of each group that is there say which operation
            them, as `path.extract` does. With fewer ranks than were traced, some accesses at the file pointer of a
            shared file have no offset: those behind a read at it, with no seek between. How much such reads have moved
            is unknown. They get none here, and by `comparable_path` in the path of the replay's trace. Sizes that the
-           original's tracer could not record are in neither (`untold`), and neither are offsets in files that are
+           original's tracer could not record are in neither (`unknown`), and neither are offsets in files that are
            written by accesses of such sizes, with any number of ranks.
 Guarantee. With as many ranks as were traced, and nothing left out, it is the path itself. What the plans leave out, and
            what they add (`opens`), is counted for all ranks.
@@ -37,7 +37,7 @@ from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.opens import IMPLIED_MARK, with_opens
 from mpiio_ext.pioneer.engine.places import Places
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
-from mpiio_ext.pioneer.engine.untold import files_untold, without_untold
+from mpiio_ext.pioneer.engine.unknown import files_of_unknown_size, without_unknown_sizes
 from mpiio_ext.pioneer.operations import DATA, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
@@ -154,7 +154,7 @@ def _slack(plan: Plan, rows: int) -> pa.Array:
 
 def _short_of_data(path: WorkloadPath, ranks: int) -> set[str]:
     """Return the files of a path that lack data: of ranks which are not there, or of writes of unknown size."""
-    found = files_untold(path)
+    found = files_of_unknown_size(path)
     traced = path.info.ranks or sum(len(several) for several in path.info.members)
     if ranks < traced:
         pairs = set(zip(path.words("file").tolist(), path.words("owner").tolist(), strict=True))
@@ -191,13 +191,13 @@ def _without_offsets(path: WorkloadPath, rows: NDArray[np.bool_]) -> WorkloadPat
 def _as_asked(path: WorkloadPath, files: set[str]) -> WorkloadPath:
     """Return a path without what reads of some files have moved: less than was asked for, where data is not there."""
     texts = path.table["extra"].to_pylist()
-    told = [
+    known = [
         row for row, file in enumerate(path.words("file").tolist()) if file in files and "moved" in (texts[row] or "")
     ]
-    for row in told:
+    for row in known:
         rest = {name: value for name, value in parsed(texts[row]).items() if name != "moved"}
         texts[row] = json.dumps(rest, separators=(",", ":")) if rest else None
-    if not told:
+    if not known:
         return path
     place = path.table.schema.get_field_index("extra")
     field = path.table.schema.field(place)
@@ -216,7 +216,7 @@ def comparable_path(again: WorkloadPath, path: WorkloadPath, ranks: int) -> Work
     short = {f"/{file.lstrip('/')}" for file in _short_of_data(path, ranks)}
     used = set(again.words("file").tolist()) - {None}
     names = {name for name in used if any(f"/{name}".endswith(end) for end in short)}
-    return without_untold(_without_offsets(_as_asked(again, names), _behind_reads(again, names)), path)
+    return without_unknown_sizes(_without_offsets(_as_asked(again, names), _behind_reads(again, names)), path)
 
 
 # ---- the path --------------------------------------------------------------------------------------------------------
@@ -244,14 +244,14 @@ def expected_path(path: WorkloadPath, ranks: int) -> WorkloadPath:
 
 
 def _counted(
-    path: WorkloadPath, told: int, plans: Mapping[int, Plan], members: Mapping[int, tuple[int, ...]]
+    path: WorkloadPath, recorded: int, plans: Mapping[int, Plan], members: Mapping[int, tuple[int, ...]]
 ) -> tuple[Counter[str], int]:
     """Return what all ranks leave out, and how many of their operations are made up; `recorded`: rows without these."""
     left_out: Counter[str] = Counter()
     for group, plan in plans.items():
         for name, count in plan.unknown.items():
             left_out[name] += count * len(members[group])
-    if path.table.num_rows == told:
+    if path.table.num_rows == recorded:
         return left_out, 0
     implied = pc.fill_null(pc.match_substring(path.table["extra"].cast("string"), IMPLIED_MARK), False).to_numpy()
     return left_out, sum(int(implied[plan.ids].sum()) * len(members[group]) for group, plan in plans.items())
@@ -270,7 +270,7 @@ def expectation(path: WorkloadPath, ranks: int) -> Expectation:
     PlaceError
         A name of the path leads out of the folder.
     """
-    told, path = path.table.num_rows, with_opens(path)
+    recorded, path = path.table.num_rows, with_opens(path)
     table, members = path.table, _members(path, ranks)
     plans = {group: make_plan(path, several[0], ranks, Places(Path.cwd())) for group, several in members.items()}
     groups = np.zeros(table.num_rows, np.int64)
@@ -301,6 +301,6 @@ def expectation(path: WorkloadPath, ranks: int) -> Expectation:
     )
     found = WorkloadPath(whole, info)
     short = _short_of_data(path, ranks)
-    left_out, made_up = _counted(path, told, plans, members)
-    kept = without_untold(_without_offsets(_as_asked(found, short), _behind_reads(found, short)), path)
+    left_out, made_up = _counted(path, recorded, plans, members)
+    kept = without_unknown_sizes(_without_offsets(_as_asked(found, short), _behind_reads(found, short)), path)
     return Expectation(path=kept, left_out=left_out, made_up=made_up)

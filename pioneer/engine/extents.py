@@ -138,10 +138,10 @@ def extents_of(
                 places[group] = first.first + offset, max(first.first + offset, first.end_of(offset + size))
                 found.end(file, *(view.end_of(behind) for view in through[group] if size))
         if owners[row] == "shared":
-            told = through is not None and len({(pair[0].displacement, pair[0].text) for pair in through}) > 1
+            separate = through is not None and len({(pair[0].displacement, pair[0].text) for pair in through}) > 1
             if kind.role is not Role.SEEK and kind.writes:
                 found.written.add(file)
-            found.access(row, file, places, masks[row].bit_count(), not told)
+            found.access(row, file, places, masks[row].bit_count(), not separate)
     among = {file for file, spans in found.spans.items() if file in found.written and _meet(spans)}
     return Extents(
         lengths={file: -(-end // _ALIGNMENT) * _ALIGNMENT for file, end in found.ends.items()},

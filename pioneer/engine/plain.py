@@ -32,7 +32,7 @@ _PLAIN = frozenset({Role.READ, Role.WRITE, Role.SEEK})
 #: What moves data and is about more than one handle, or about a folder.
 _OTHERS = COPIES | LISTING
 #: Entries of `extra` that make a single access special.
-_TELLING = tuple(f'"{key}"' for key in (MOVED, IMPLIED, "file2"))
+_SPECIAL = tuple(f'"{key}"' for key in (MOVED, IMPLIED, "file2"))
 
 
 @dataclass(slots=True)
@@ -78,7 +78,7 @@ def _codes(values: Sequence[_Value]) -> tuple[NDArray[np.int64], list[_Value]]:
 def plain_rows(planner: Planner, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Return which rows are planned at once."""
     extras, texts = _codes(planner.extras)
-    telling = [text is not None and any(key in str(text) for key in _TELLING) for text in texts]
+    special = [text is not None and any(key in str(text) for key in _SPECIAL) for text in texts]
     implied = any(text is not None and f'"{IMPLIED}"' in str(text) for text in texts)
     codes = _codes(planner.names)[0]
     firsts = np.unique(codes, return_index=True)[1].tolist()
@@ -97,7 +97,7 @@ def plain_rows(planner: Planner, rows: NDArray[np.int64]) -> NDArray[np.bool_]:
     seeks = np.array([kind.role is Role.SEEK for kind in kinds], np.bool_)
     sessions = np.array(planner.handles.of, np.int64)
     opened = np.append(np.array(planner.handles.has_open, np.bool_), False)[np.maximum(sessions, -1)]
-    found: NDArray[np.bool_] = plain[codes] & ~np.array(telling, np.bool_)[extras] & (sessions >= 0) & opened
+    found: NDArray[np.bool_] = plain[codes] & ~np.array(special, np.bool_)[extras] & (sessions >= 0) & opened
     found &= ~(seeks[codes] & (np.array(planner.offsets, np.int64) < 0))  # where it leads to is in its `extra`
     found = found[rows]
     files = _codes(planner.files)[0][rows]

@@ -31,7 +31,7 @@ from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
 
-def _tell_apart(views: Sequence[View]) -> bool:
+def _differ(views: Sequence[View]) -> bool:
     return any((view.displacement, view.text) != (views[0].displacement, views[0].text) for view in views)
 
 
@@ -59,7 +59,7 @@ def view_of_rank(
     if rank == info.representatives[group]:
         return own, 0
     copy, place = 0, rank
-    if _tell_apart(views) and (among or not all(view.type.is_plain for view in views)):
+    if _differ(views) and (among or not all(view.type.is_plain for view in views)):
         copy, place = divmod(rank, info.traced)
         group = _likely_group(views, group, place, info, taking_part)
         own = views[group]
@@ -102,7 +102,7 @@ class RankViews:
         view, copy = view_of_rank(views, group, place, info, taking_part, among=among)
         if copy and file is not None and not Template(file).has_rank:
             view = View(view.displacement + copy * self.extents.lengths[file], view.text, view.type)
-        return view, _tell_apart(views)
+        return view, _differ(views)
 
     def _seen(self, row: int) -> tuple[PathInfo, int] | None:
         """Return ranks by their places in the communicator of a file; None: it is all ranks' or one rank's."""

@@ -83,7 +83,7 @@ def _opens(table: pa.Table) -> pa.Table:
     return table.filter(pc.equal(table["operation"].cast(pa.string()), _OPEN)).select(["file", "extra"])
 
 
-def _told(tables: Iterable[pa.Table]) -> dict[tuple[str, _Set], None]:
+def _recorded(tables: Iterable[pa.Table]) -> dict[tuple[str, _Set], None]:
     """Return the files that were opened on communicators with known members, and these, in the traces' order."""
     found: dict[tuple[str, _Set], None] = {}
     for table in tables:
@@ -108,9 +108,9 @@ def find_communicators(tables: Mapping[int, pa.Table], ranks: int) -> Communicat
     tables : trace table (`pioneer.table.SCHEMA`) by rank.
     ranks : of the program.
     """
-    told = [key for key in _told(tables.values()) if len(key[1]) < ranks]
+    recorded = [key for key in _recorded(tables.values()) if len(key[1]) < ranks]
     families: dict[str, list[tuple[str, _Set]]] = defaultdict(list)
-    for name, members in told:
+    for name, members in recorded:
         families[_DIGITS.sub("#", name)].append((name, members))
     rules: dict[Rule, int] = {}
     of: dict[tuple[str, _Set], int] = {}
@@ -143,8 +143,8 @@ def _alike(
 
 def with_numbers(table: pa.Table, known: Communicators) -> pa.Table:
     """Return a trace table whose opens have the number of their communicator's rule in place of its members."""
-    telling = pc.fill_null(pc.match_substring(table["extra"].cast(pa.string()), f'"{_MEMBERS}"'), False)
-    rows = pc.indices_nonzero(telling).to_pylist()
+    rows_with_members = pc.fill_null(pc.match_substring(table["extra"].cast(pa.string()), f'"{_MEMBERS}"'), False)
+    rows = pc.indices_nonzero(rows_with_members).to_pylist()
     if not rows:
         return table
     extras, files = table["extra"].cast(pa.string()).to_pylist(), table["file"].cast(pa.string()).to_pylist()

@@ -49,11 +49,11 @@ def names_of(table: pa.Table) -> dict[str, int]:
     With each name stands the most that is done to the file: `names.WRITTEN`, `MADE`, `OPENED` or `LOOKED`.
     """
     plain = pa.table({name: _plain(table[name]) for name in ("layer", "operation", "file", "extra")})
-    telling = pc.or_(
+    wanted = pc.or_(
         pc.is_in(plain["operation"], pa.array(OPENS)),
         pc.fill_null(pc.match_substring(plain["extra"], '"file2"'), False),
     )
-    extra = pc.if_else(telling, plain["extra"], pa.scalar(None, pa.string()))
+    extra = pc.if_else(wanted, plain["extra"], pa.scalar(None, pa.string()))
     unique = plain.set_column(3, "extra", extra).group_by(["layer", "operation", "file", "extra"]).aggregate([])
     found: dict[str, int] = {}
     for row in unique.to_pylist():

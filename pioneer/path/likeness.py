@@ -30,7 +30,7 @@ MOST = 16
 
 #: How often a rank does what, by operation and template of a file; "" where there is no file.
 Counts = Counter[tuple[str, str]]
-_SAID = 3  # kinds of operations that are named for a rank
+_NAMED = 3  # kinds of operations that are named for a rank
 
 
 def _counts(table: pa.Table, templates: Mapping[str, Template]) -> Counts:
@@ -131,11 +131,11 @@ def lost_words(members: Sequence[Sequence[int]], counts: Mapping[int, Counts]) -
             alone = own - stands
             kinds = ", ".join(
                 f"{count:,} {operation}{f' of {file}' if file else ''}"
-                for (operation, file), count in alone.most_common(_SAID)
+                for (operation, file), count in alone.most_common(_NAMED)
             )
             several[known[0], kinds or f"{(stands - own).total():,} operations less"].append(rank)
     return [
         f"{_ranges(ranks)} other things than rank {first}, which stands for them: {kinds}"
-        f"{' and more' if kinds.count(', ') >= _SAID - 1 else ''}; --each-rank keeps them"
+        f"{' and more' if kinds.count(', ') >= _NAMED - 1 else ''}; --each-rank keeps them"
         for (first, kinds), ranks in several.items()
     ]

@@ -136,7 +136,7 @@ def begin_of(path: Path, count: int = 4096) -> bytes:
     return b""
 
 
-def telling(files: Sequence[Path], count: int = 1) -> list[Path]:
+def samples(files: Sequence[Path], count: int = 1) -> list[Path]:
     """Return the first `count` files that have something in them: a process may leave one with a bracket alone."""
     return list(itertools.islice((item for item in files if begin_of(item).strip(b"[] \t\r\n")), count))
 

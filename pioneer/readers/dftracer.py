@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, telling
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, samples
 from mpiio_ext.pioneer.readers._order import ordered
 from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
 from mpiio_ext.pioneer.table import Loss, Source, TraceInfo
@@ -39,7 +39,7 @@ _HOST = re.compile(rb'"hostname":"([^"\\]*)"')  # of 2023: in each event
 def recognizes(path: Path) -> bool:
     """Return whether a file, or a folder with at least one, begins as DFTracer's do."""
     if path.is_dir():
-        return any(recognizes(item) for item in telling(files_of([path], _SUFFIXES)))
+        return any(recognizes(item) for item in samples(files_of([path], _SUFFIXES)))
     return _EVENT.match(begin_of(path)) is not None
 
 

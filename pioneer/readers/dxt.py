@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.common.darshanfile import Access, DamagedLogError, DarshanFile
-from mpiio_ext.pioneer.readers._files import files_of, telling
+from mpiio_ext.pioneer.readers._files import files_of, samples
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo
 
 NAME = "dxt"
@@ -42,7 +42,7 @@ _MODULES = {"DXT_POSIX": ("posix", "read", "write"), "DXT_MPIIO": ("mpiio", "MPI
 def recognizes(path: Path) -> bool:
     """Return whether a file is a Darshan log, or a folder has one."""
     if path.is_dir():
-        return any(recognizes(item) for item in telling(files_of([path], (".darshan",))))
+        return any(recognizes(item) for item in samples(files_of([path], (".darshan",))))
     try:
         with path.open("rb") as file:
             head = file.read(16)

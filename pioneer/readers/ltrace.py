@@ -27,7 +27,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from mpiio_ext.pioneer.clocks import corrected, fit
-from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name, telling
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name, samples
 from mpiio_ext.pioneer.readers._functions import DATATYPES
 from mpiio_ext.pioneer.readers._processes import Family, Threads
 from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
@@ -61,7 +61,7 @@ _BARRIER = re.compile(
 def recognizes(path: Path) -> bool:
     """Return whether a file, or any of the first files of a folder, has lines of ltrace with times."""
     if path.is_dir():
-        return any(recognizes(item) for item in telling(files_of([path]), 8))
+        return any(recognizes(item) for item in samples(files_of([path]), 8))
     begin = begin_of(path)
     return b"\0" not in begin and _LINE.search(begin) is not None
 

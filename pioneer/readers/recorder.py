@@ -26,7 +26,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, parquet_of, ranks_by_name, telling
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, parquet_of, ranks_by_name, samples
 from mpiio_ext.pioneer.readers._functions import DATATYPES
 from mpiio_ext.pioneer.readers._order import ordered
 from mpiio_ext.pioneer.readers._rawtrace import Placement, RawTrace, Records
@@ -52,7 +52,7 @@ _NONE, _BAD = np.iinfo(np.int64).min, np.iinfo(np.int64).max  # as in mpiox_rawt
 def recognizes(path: Path) -> bool:
     """Return whether a file is written by Recorder's tools, or a folder has one (also in ``_text``, ``_parquet``)."""
     if path.is_dir():
-        return any(recognizes(item) for item in telling(_files([path])))
+        return any(recognizes(item) for item in samples(_files([path])))
     if path.suffix == ".parquet":
         try:
             return set(_COLUMNS) <= set(pq.read_schema(path).names)
@@ -110,8 +110,8 @@ def _seconds(column: pa.Array) -> NDArray[np.float64]:
     """Return times, s: what is none is infinite, what is not there NaN."""
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
         numbers: NDArray[np.float64] = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), math.nan))
-        told = np.asarray(column.is_valid()) & np.isnan(numbers)
-        return np.where(told, math.inf, numbers) if told.any() else np.ascontiguousarray(numbers)
+        infinite = np.asarray(column.is_valid()) & np.isnan(numbers)
+        return np.where(infinite, math.inf, numbers) if infinite.any() else np.ascontiguousarray(numbers)
     return np.array([math.nan if value is None else _second(value) for value in column.to_pylist()], np.float64)
 
 
@@ -215,14 +215,14 @@ def _in_one_thread(rank: int) -> Placement:
     return place
 
 
-def _as_told(processes: np.ndarray, threads: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def _unchanged(processes: np.ndarray, threads: np.ndarray, _: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return processes, threads
 
 
 def _one_file(parser: RawTrace, path: Path, source: Source) -> Iterator[pa.RecordBatch]:
     before = parser.others()
     if path.suffix == ".parquet":
-        batches = parser.records(NAME, _table(path, source), source, _as_told)
+        batches = parser.records(NAME, _table(path, source), source, _unchanged)
     else:
         batches = parser.batches(NAME, chunks_of(path, source), source, _in_one_thread(source.rank))
     yield from ordered(batches, source)

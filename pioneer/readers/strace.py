@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.common.units import count_text
-from mpiio_ext.pioneer.readers._files import CHUNK_BYTES, begin_of, chunks_of, files_of, ranks_by_name, telling
+from mpiio_ext.pioneer.readers._files import CHUNK_BYTES, begin_of, chunks_of, files_of, ranks_by_name, samples
 from mpiio_ext.pioneer.readers._order import merged, ordered
 from mpiio_ext.pioneer.readers._processes import Family, Threads, children_of, order_ranks
 from mpiio_ext.pioneer.readers._rawtrace import TAKEN_BYTES, RawTrace
@@ -53,7 +53,7 @@ def has_no_times(path: Path) -> bool:
 
 def _has_lines(path: Path, line: re.Pattern[bytes]) -> bool:
     if path.is_dir():
-        return any(_has_lines(item, line) for item in telling(files_of([path])))
+        return any(_has_lines(item, line) for item in samples(files_of([path])))
     begin = begin_of(path)
     return b"\0" not in begin and line.search(begin) is not None and _LTRACE.search(begin) is None
 
@@ -127,12 +127,12 @@ def _rows(
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     """Return what is known of a trace, and its rows; see `Reader.read`."""
-    groups, told, family = _group(files_of(paths))
+    groups, named, family = _group(files_of(paths))
     info = TraceInfo(format=NAME, lacks=list(LACKS), clock=clock_of([path for group in groups for path in group]))
-    ranks = None if told else order_ranks([family.process_of(thread) for thread in family.process])
-    info.ranks = len(groups) if told else 0
+    ranks = None if named else order_ranks([family.process_of(thread) for thread in family.process])
+    info.ranks = len(groups) if named else 0
     info.sources = [
-        Source(path=str(path), rank=rank if told else -1) for rank, files in enumerate(groups) for path in files
+        Source(path=str(path), rank=rank if named else -1) for rank, files in enumerate(groups) for path in files
     ]
 
     if family.children:
@@ -157,7 +157,7 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
 
 def clock_of(files: Sequence[Path]) -> str:
     """Return what the times of files of strace or ltrace count from, one of `table.CLOCKS`."""
-    begin = b"".join(map(begin_of, telling(files)))
+    begin = b"".join(map(begin_of, samples(files)))
     found = re.search(rb"^(?:\[pid\s+\d+\] +|\d{1,8} +)?(\d+[:.]?\d*)", begin, re.MULTILINE)
     if found is None:
         return "arbitrary"

@@ -181,14 +181,14 @@ def _common_calls(batch: pa.RecordBatch) -> Iterator[tuple[str, int, NDArray[np.
         [batch[name].take(pa.array(rows)) for name in _OF_COMMON], names=list(_OF_COMMON)
     )
     everyone = pc.match_substring_regex(chosen["extra"], _ALL).fill_null(False).to_numpy(zero_copy_only=False)
-    told = pc.match_substring(chosen["extra"], _SELF).fill_null(False).to_numpy(zero_copy_only=False)
+    alone = pc.match_substring(chosen["extra"], _SELF).fill_null(False).to_numpy(zero_copy_only=False)
     outside = pc.equal(chosen["depth"].fill_null(0), 0).to_numpy(zero_copy_only=False)
     known = chosen["duration"].is_valid().to_numpy(zero_copy_only=False)
     ends = chosen["timestamp"].to_numpy() + chosen["duration"].fill_null(0).to_numpy()
     ranks = chosen["rank"].to_numpy(zero_copy_only=False)
     for name in _COMMON:
         named = pc.equal(chosen["operation"].cast(pa.string()), name).to_numpy(zero_copy_only=False)
-        counts = everyone | ~told if name == "MPI_Barrier" else everyone
+        counts = everyone | ~alone if name == "MPI_Barrier" else everyone
         mine = np.flatnonzero(named & counts & outside & known)
         if mine.size:
             every, of = _numbered(ranks[mine].astype(np.int64))

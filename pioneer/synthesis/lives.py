@@ -35,9 +35,9 @@ def _needs(kind: Kind) -> bool:
     """Return whether it fails where its file is not there."""
     if kind.operation in NEEDING:
         return True
-    told = any(name in parsed(kind.extra) for name in ("flags", "mode", "amode"))
+    recorded = any(name in parsed(kind.extra) for name in ("flags", "mode", "amode"))
     return (
-        told
+        recorded
         and kind.operation not in _OTHER_OPENS
         and not creates(operation_of(kind.layer, kind.operation), kind.extra)
     )

@@ -125,9 +125,9 @@ class Cluster:
                     answer += part
             except OSError as error:
                 raise ClusterError(f"the cluster '{self.name}' does not answer: {error}") from error
-        said = json.loads(answer or b"{}").get("error")
-        if said:
-            raise ClusterError(said)
+        trouble = json.loads(answer or b"{}").get("error")
+        if trouble:
+            raise ClusterError(trouble)
 
     def vanish(self, k: int) -> None:
         """Make host k vanish: nothing that it sends arrives any more, then all its processes die at once."""

@@ -59,10 +59,10 @@ def spaces(*kinds: str, words: Sequence[str], log: Path) -> tuple[subprocess.Pop
         time.sleep(0.005)
     process.kill()
     process.wait()
-    raise ClusterError(f"no namespaces could be made: {said(log)}")
+    raise ClusterError(f"no namespaces could be made: {last_words(log)}")
 
 
-def said(log: Path) -> str:
+def last_words(log: Path) -> str:
     """Return the end of a log, on one line."""
     with contextlib.suppress(OSError):
         return log.read_text("utf-8", errors="replace").strip()[-1000:].replace("\n", "; ")
@@ -103,7 +103,7 @@ class Host:
         deadline_s = time.monotonic() + START_S
         while not self._socket.exists():
             if not self.is_up() or time.monotonic() > deadline_s:
-                raise ClusterError(f"{self.name} does not come up: {said(self._log) or 'it says nothing'}")
+                raise ClusterError(f"{self.name} does not come up: {last_words(self._log) or 'it says nothing'}")
             time.sleep(0.01)
 
     def end(self) -> None:

@@ -238,10 +238,10 @@ def answer(keeper: Keeper, connection: socket.socket) -> bool:
             if asked["do"] == "stop":
                 return False
             keeper.carry_out(asked)
-            said: dict[str, Any] = {}
+            reply: dict[str, Any] = {}
         except (ClusterError, OSError, ValueError, KeyError, TypeError) as error:
-            said = {"error": f"{error}"}
-        connection.sendall(json.dumps(said).encode() + b"\n")
+            reply = {"error": f"{error}"}
+        connection.sendall(json.dumps(reply).encode() + b"\n")
     return True
 
 

@@ -34,8 +34,8 @@ def command(*words: str) -> str:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise ClusterError(f"{' '.join(words)}: {error}") from error
     if done.returncode != 0:
-        said = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").replace("\n", "; ")
-        raise ClusterError(f"{' '.join(words)}: {said}")
+        reason = (done.stderr.strip() or done.stdout.strip() or f"exit status {done.returncode}").replace("\n", "; ")
+        raise ClusterError(f"{' '.join(words)}: {reason}")
     return done.stdout
 
 

@@ -110,7 +110,7 @@ WHOLE = {
 
 def versions(monkeypatch: pytest.MonkeyPatch, trouble: str = "", **changes: Any) -> dict[str, Finding]:
     values = {name: value for name, value in (WHOLE | changes).items() if value != "drop"}
-    monkeypatch.setattr(software, "ask", lambda *_, **__: Answer(values=values, trouble=trouble, said="it said"))
+    monkeypatch.setattr(software, "ask", lambda *_, **__: Answer(values=values, trouble=trouble, output="it said"))
     return {item.key: item for item in software.versions({}, 1)}
 
 

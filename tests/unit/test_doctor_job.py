@@ -36,7 +36,7 @@ ALL = {"mpi.version", "mpi.start", "job.agreement", "io.round_trip", "mpi.spawn"
 
 def job(trouble: str = "", family: str = "openmpi", of: mpi.Job = JOB, **changes: Any) -> dict[str, Finding]:
     values = {name: value for name, value in (WHOLE | changes).items() if value != "drop"}
-    answer = Answer(values=values, trouble=trouble, said="last words")
+    answer = Answer(values=values, trouble=trouble, output="last words")
     return {item.key: item for item in examine_job(answer, of, family, True, True, {})}
 
 
@@ -146,7 +146,7 @@ def test_standard_abi_has_mpis_of_every_family() -> None:
 
 
 def test_spawning_without_a_network_is_told() -> None:
-    answer = Answer(values=WHOLE | {"spawned": 0}, said="pair of MPI processes are unable to reach each other for")
+    answer = Answer(values=WHOLE | {"spawned": 0}, output="pair of MPI processes are unable to reach each other for")
     found = {item.key: item for item in examine_job(answer, JOB, "openmpi", True, True, {})}
     assert "network interface" in found["mpi.spawn"].advice
 

@@ -32,7 +32,7 @@ from mpiio_ext.pioneer.sanitize import SANITIZED
 from mpiio_ext.pioneer.show import show
 from mpiio_ext.pioneer.synthesis import find_violations, synthesize, with_shapes
 from mpiio_ext.pioneer.table import SCHEMA, Source, TraceInfo, with_info
-from mpiio_ext.pioneer.traces import not_told, path_of
+from mpiio_ext.pioneer.traces import communicators_missing, path_of
 
 BLOCK = 100
 
@@ -308,7 +308,7 @@ def test_the_path_knows_the_communicators() -> None:
     assert set(path.words("owner")) == {"shared"}
     assert set(path.table["groups"].to_pylist()) == {15}
     assert find_violations(path) == []
-    assert not_told(traced(), INFO) == ""
+    assert communicators_missing(traced(), INFO) == ""
     lines = list(show(path, "p"))
     assert "communicator 0   2 consecutive ranks each: rank // 2" in lines
     assert next(line for line in lines if line.startswith("op 0 ")).endswith("communicator=0")
@@ -433,14 +433,14 @@ def test_only_files_of_a_part_are_found() -> None:
     said = partly_words(found, 4)
     assert said.startswith("2 files were opened on communicators of a part of the ranks, as '/half.0' by 2 of 4, and ")
     assert partly_words(opened_by_a_part(TABLES, 2), 2) == ""
-    assert not_told(TABLES, INFO) == said
+    assert communicators_missing(TABLES, INFO) == said
 
 
 def test_more_subgroups_than_a_path_has_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mpiio_ext.pioneer.traces.MOST_GROUPS", 3)
     path = path_of(traced(), INFO)
     assert not path.info.communicators
-    assert "4 files were opened on communicators of a part of the ranks" in not_told(traced(), INFO)
+    assert "4 files were opened on communicators of a part of the ranks" in communicators_missing(traced(), INFO)
 
 
 def test_the_command_says_it(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from mpiio_ext.pioneer.engine.expected import comparable_path, expected_path
-from mpiio_ext.pioneer.engine.untold import untold_sizes
+from mpiio_ext.pioneer.engine.unknown import unknown_sizes
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
 from support.small_paths import grouped
 
@@ -135,11 +135,11 @@ def test_sizes_that_no_tracer_could_record_are_in_neither_path() -> None:
     again = derived("/tmp/x/below/", 0)
     for ranks in (1, 2, 4, 8):
         expected = expected_path(derived(), ranks)
-        assert untold_sizes(expected) == {"MPI_File_write_all": 1}
+        assert unknown_sizes(expected) == {"MPI_File_write_all": 1}
         if ranks > 1:
             assert sizes(expected) == sizes(comparable_path(again, derived(), ranks)) == told
     assert sizes(comparable_path(again, derived(size=0), 4)) == [(0, 0), (80, 40), (0, 8)]  # told, and none
-    assert untold_sizes(derived(size=0)) == {}
+    assert unknown_sizes(derived(size=0)) == {}
     wrong = derived("/tmp/x/below/", 16)  # bytes that the engine should not have moved are compared
     assert sizes(comparable_path(wrong, derived(), 4))[0] == (16, 16)
 

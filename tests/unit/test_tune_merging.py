@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from mpiio_ext.cli import main
 from mpiio_ext.tune import report
 from mpiio_ext.tune.errors import TuneError
-from mpiio_ext.tune.merging import MergingRunner, asks, servers_of, told
+from mpiio_ext.tune.merging import MergingRunner, asks, merge_lines, servers_of
 from mpiio_ext.tune.objective import Elapsed
 from mpiio_ext.tune.outcome import Plan, Result
 from mpiio_ext.tune.program import registry_defaults
@@ -183,7 +183,7 @@ def test_the_merge_is_part_of_the_decision(run_s: float, merge_s: float, merges:
         assert result.candidate is not None and set(result.candidate.as_dict()) == {"mpiox_subfiles"}
         assert result.evidence is not None
         assert result.evidence.gain == pytest.approx(1 / (run_s + merges * merge_s), rel=0.05)
-    (line,) = told(result, Elapsed().shown, counted=merges)
+    (line,) = merge_lines(result, Elapsed().shown, counted=merges)
     assert f"merge {merge_s:.3f} s (copy_file_range)" in line
     assert ("which does not count (--unmerged)" in line) == (not merges)
     assert ("together" in line) == merges

@@ -93,14 +93,14 @@ def months_chart(
         panels.append(partial(_months, known, changes, x, one.unit, title))
         rows += [(title, f"{year}-{month:02}", *five) for (year, month), five in boxes.items()]
     numbers = (f"{name} [{one.unit}]" if one.unit else name for name in ("p5", "q1", "median", "q3", "p95"))
-    told = (
+    text = (
         f"{moved} of {count_words(len(panels), 'history', 'histories')} changed level"
         if moved
         else "no change of level"
     )
     return Chart(
         name=name,
-        title=f"{one.label}{_on(system)} by month: {told}",
+        title=f"{one.label}{_on(system)} by month: {text}",
         table=(("history", "month", *numbers), rows),
         **_grid(panels),
     )
@@ -138,11 +138,11 @@ def _changes(found: Watched, zone: datetime.tzinfo, places: Mapping[tuple[int, i
 def averages_chart(name: str, system: str, every: Sequence[Partition], rules: Rules) -> Chart:
     """Return the regimes of a file system: a panel for each history, with both moving averages."""
     regions = sum(region.regime != NORMAL for found in every for region in found.regions)
-    told = f"{count_words(regions, 'long-term region')}, {count_words(sum(map(len, map(_single, every))), 'transient')}"
+    text = f"{count_words(regions, 'long-term region')}, {count_words(sum(map(len, map(_single, every))), 'transient')}"
     most = 4 if len(every) > 1 else 7
     return Chart(
         name=name,
-        title=f"Regimes of {metric(rules.target).label.lower()}{_on(system)}: {told}",
+        title=f"Regimes of {metric(rules.target).label.lower()}{_on(system)}: {text}",
         legend="above",
         **_grid([partial(_regimes, found, rules, most) for found in every], above=34.0),
     )

@@ -482,15 +482,15 @@ def _lead(made: Study, zone: datetime.tzinfo) -> list[str]:
     target, within = made.options.target, made.options.within_days
     span = f" within the last {within:g} days" if within is not None else ""
     lasting = largest_lasting(made.watched, target)
-    told = [] if lasting is None else [f"{_headline(*lasting, target, zone)}."]
+    sentences = [] if lasting is None else [f"{_headline(*lasting, target, zone)}."]
     if not made.regressions:
-        return [*told, f"No history has fallen to a lower level{span}."]
+        return [*sentences, f"No history has fallen to a lower level{span}."]
     fallen = [one for one in made.regressions if lasting is None or one.regression is not lasting[1]]
     for one in fallen[:1]:
         assert one.regression is not None
         more = f"{count_words(len(fallen), 'history has', 'histories have')} fallen{span}"
-        told.append(f"Of the others {more}, first {_headline(one, one.regression, target, zone)}.")
-    return told
+        sentences.append(f"Of the others {more}, first {_headline(one, one.regression, target, zone)}.")
+    return sentences
 
 
 def page(made: Study, title: str, zone: datetime.tzinfo) -> str:

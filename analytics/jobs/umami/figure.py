@@ -111,10 +111,10 @@ def _over_time(found: Umami, row: Row, last: bool, narrow: bool, panel: Panel) -
     if not narrow:
         look: dict[str, Any] = {"size": 8.5, "colour": "ink", "bold": True, "align": ("left", "center")}
         panel.text(0, 0.5, "\n".join(textwrap.wrap(label, 17)), inside="axes", shift=(-132, 0), **look)
-    told = _verdict(row) if row.value is None else f"{value_words(row.value, row)} – {_verdict(row)}"
+    text = _verdict(row) if row.value is None else f"{value_words(row.value, row)} – {_verdict(row)}"
     x = date_axis(found.times.tolist(), shown=last, most=2 if narrow else 7)
     y = _axis(found, limits, partial(number_words, quantity=row.metric.unit))
-    panel.frame(x, y, f"{label}\n{told}" if narrow else "")
+    panel.frame(x, y, f"{label}\n{text}" if narrow else "")
 
 
 def _box(found: Umami, row: Row, narrow: bool, panel: Panel) -> None:

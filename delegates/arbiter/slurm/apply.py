@@ -25,7 +25,7 @@ from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
 
 #: The time of a folder may be coarser than two changes are apart.
 _AGAIN_S = 2.0
-_MOST_TOLD = 1024
+_MOST_REPORTED = 1024
 
 
 class Scheduler:
@@ -34,15 +34,15 @@ class Scheduler:
     Parameters
     ----------
     folder : the arbiter's
-    tell : receives lines for people
+    report : receives lines for people
     """
 
-    def __init__(self, folder: Path, tell: Callable[[str], None]) -> None:
-        self._folder, self._tell = folder, tell
+    def __init__(self, folder: Path, report: Callable[[str], None]) -> None:
+        self._folder, self._report = folder, report
         self._seen: int | None = None
         self._read_at = float("-inf")
         self._jobs: list[SlurmJob] = []
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._first: dict[str, float] = {}  # running job -> when it was seen first, s
         self._announced: set[str] = set()  # running jobs that have announced themselves, now or before
 
@@ -65,9 +65,9 @@ class Scheduler:
                 self._once(f"{path / job.id}: state {job.state!r} is not known; left out")
 
     def _once(self, line: str) -> None:
-        if line not in self._told and len(self._told) < _MOST_TOLD:  # names of jobs are what their users say
-            self._told.add(line)
-            self._tell(line)
+        if line not in self._reported and len(self._reported) < _MOST_REPORTED:  # users choose the names of jobs
+            self._reported.add(line)
+            self._report(line)
 
     def apply(self, announced: Sequence[Announcement], reserve_s: float, io_nodes: int) -> list[Announcement]:
         """Return the jobs that count, those that have announced themselves first.

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from mpiio_ext.common.commands import HELP, tell
+from mpiio_ext.common.commands import HELP, warn
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError
@@ -29,7 +29,7 @@ class _Watch:
 
     def __init__(self, folder: Path, command: tuple[str, ...], source: Path | None, whole: bool) -> None:
         self._folder, self._command, self._source, self._whole = folder, command, source, whole
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
 
     def _text(self) -> str:
         from mpiio_ext.delegates.arbiter.slurm.connector import query
@@ -54,9 +54,9 @@ class _Watch:
         for line in changed:
             echo(line)
         for line in bad:
-            if line not in self._told:
-                tell(f"left out: {line}")
-        self._told = set(bad)
+            if line not in self._reported:
+                warn(f"left out: {line}")
+        self._reported = set(bad)
 
 
 @click.command("slurm-watch", context_settings=HELP)
@@ -109,7 +109,7 @@ def watch(folder: Path, interval: float, once: bool, words: str | None, source: 
         try:
             looker.step()
         except (MpiioExtError, OSError) as error:
-            tell(error)
+            warn(error)
             raise SystemExit(2) from error
         return
     _go_on(looker, interval)
@@ -119,15 +119,15 @@ def _go_on(looker: _Watch, interval: float) -> None:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    told = ""
+    last = ""
     while not stop.is_set():
         try:
             looker.step()
-            told = ""
+            last = ""
         except (MpiioExtError, OSError) as error:  # the controller restarts, the disk is full: what was said stays
-            if str(error) != told:
-                tell(f"{error}; trying again")
-            told = str(error)
+            if str(error) != last:
+                warn(f"{error}; trying again")
+            last = str(error)
         stop.wait(interval)
 
 
@@ -189,13 +189,13 @@ def script(which: str | None, folder: Path, check: bool) -> None:
         except OSError as error:
             why = f"{error.filename or folder}: {_user()}: {error.strerror}"
         if why:
-            tell(why)
+            warn(why)
         else:
             echo(f"{folder.absolute()}: {_user()} can write there")
         raise SystemExit(2 if why else 0)
     if which is None:
         raise click.UsageError("give prolog or epilog, or --permissions")
-    text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("tell.sh").read_text(encoding="utf-8")
+    text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("report.sh").read_text(encoding="utf-8")
     full = folder.absolute()
     echo(
         text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which]).replace("@WHICH@", which),

@@ -51,8 +51,8 @@ def query(command: Sequence[str]) -> str:
     """
     done = run(command, limit_s=_PATIENCE_S)
     if done.trouble:
-        said = " ".join(done.errors.split())[:200]
-        raise QueryError(f"{command[0]}: {done.trouble}" + (f": {said}" if said else ""))
+        output = " ".join(done.errors.split())[:200]
+        raise QueryError(f"{command[0]}: {done.trouble}" + (f": {output}" if output else ""))
     return done.output
 
 

@@ -72,7 +72,7 @@ class _Jobs:
     def __init__(self) -> None:
         self.found: dict[int, SlurmJob] = {}
         self.tasks: dict[int, int] = {}  # of the largest step
-        self.said: set[int] = set()  # jobs whose own line says tasks
+        self.own_tasks: set[int] = set()  # jobs whose own line says tasks
 
     def add_line(self, job: JobId, values: Mapping[str, object]) -> None:
         """Add a line of a text."""
@@ -112,7 +112,7 @@ class _Jobs:
         processes = tasks or count(processors) or None
         new = SlurmJob(id=str(key), state=state, nodes=nodes or None, processes=processes, name=str(name or "").strip())
         if tasks:
-            self.said.add(key)
+            self.own_tasks.add(key)
         known = self.found.get(key)
         if known is not None and job.part is not None:
             new = replace(known, nodes=_sum(known.nodes, new.nodes), processes=_sum(known.processes, new.processes))
@@ -121,7 +121,7 @@ class _Jobs:
     def jobs(self) -> list[SlurmJob]:
         """Return them, with the tasks of steps where the job itself does not say them."""
         return [
-            replace(job, processes=self.tasks[key]) if key not in self.said and self.tasks.get(key) else job
+            replace(job, processes=self.tasks[key]) if key not in self.own_tasks and self.tasks.get(key) else job
             for key, job in self.found.items()
         ]
 

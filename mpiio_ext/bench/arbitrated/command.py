@@ -17,7 +17,7 @@ from mpiio_ext.bench.arbitrated import results
 from mpiio_ext.bench.arbitrated.run import Setting, explore, run_policy
 from mpiio_ext.bench.compare.launches import describe_environment
 from mpiio_ext.bench.errors import EXIT_RUN, SetupError
-from mpiio_ext.common.commands import HELP, json_option, output_option, said
+from mpiio_ext.common.commands import HELP, json_option, output_option, reporting
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -130,7 +130,7 @@ def command(
     Exit status: 0 done, 1 a run failed, 2 bad argument or path, 3 wrong data.
     """
     setting = {"ranks": ranks, "io_nodes": io_nodes, "seconds": seconds, "lead_s": lead, "mode": delegate_mode}
-    with said(OSError, status=EXIT_RUN):
+    with reporting(OSError, status=EXIT_RUN):
         target = output if output is not None else _newest(archive)
         try:
             target.mkdir(parents=True, exist_ok=True)

@@ -101,8 +101,8 @@ def _output(process: subprocess.Popen[str], what: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise BenchError(f"{what}: not done in {_PATIENCE_S:.0f} s") from error
     if process.returncode != 0:
-        said = [line for line in err.splitlines() if "Error" in line or "mpiio_ext" in line] or err.splitlines()[-1:]
-        raise BenchError(f"{what}: failed ({process.returncode}): {' '.join(said[:1])[:300]}")
+        kept = [line for line in err.splitlines() if "Error" in line or "mpiio_ext" in line] or err.splitlines()[-1:]
+        raise BenchError(f"{what}: failed ({process.returncode}): {' '.join(kept[:1])[:300]}")
     return out
 
 
@@ -309,7 +309,7 @@ def run_policy(setting: Setting, policy: str, curves: Mapping[str, Curve]) -> di
     zero = min(job["begin_s"] for job in jobs.values())
     return {
         "policy": policy,
-        "jobs": {name: _told(job, zero, setting.jobs[name]) for name, job in jobs.items()},
+        "jobs": {name: _job_document(job, zero, setting.jobs[name]) for name, job in jobs.items()},
         "map": [{"time_s": at - zero, "io_nodes": step} for at, step in seen.steps],
     }
 
@@ -322,7 +322,7 @@ def _repetitions(curve: Curve, count: int) -> tuple[float, ...]:
     return max(point.mean - point.deviation / 2**0.5, 0.0), point.mean + point.deviation / 2**0.5
 
 
-def _told(job: Mapping[str, Any], zero: float, pattern: str) -> dict[str, Any]:
+def _job_document(job: Mapping[str, Any], zero: float, pattern: str) -> dict[str, Any]:
     first, last = int(job["begin_s"] / job["slot_s"]), int(job["end_s"] / job["slot_s"])
     sizes = {int(slot): int(size) for slot, size in job["slots"]}
     seconds = job["end_s"] - job["begin_s"]

@@ -42,7 +42,7 @@ from mpiio_ext.bench.compare.launches import (
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations, with_delegates
 from mpiio_ext.bench.kernels.pattern import MicroForm
-from mpiio_ext.common.commands import HELP, Put, json_file_option, json_option, json_result, said
+from mpiio_ext.common.commands import HELP, Put, json_file_option, json_option, json_result, reporting
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.results import Spread
 from mpiio_ext.common.units import amount_text
@@ -587,7 +587,7 @@ def command(
     plot_path: Path | None,
 ) -> None:
     """Parse the options and run; ends the process with one line on an error."""
-    with json_result(as_json, output) as put, said(), contextlib.ExitStack() as stack:
+    with json_result(as_json, output) as put, reporting(), contextlib.ExitStack() as stack:
         place = None
         if host_count:
             _check_hosts(ranks, host_count * ranks_per_host, nodes, delegates)

@@ -20,7 +20,7 @@ from mpiio_ext.bench.environment import here
 from mpiio_ext.bench.errors import EXIT_RUN, EXIT_USAGE, EXIT_VERIFY, BenchError
 from mpiio_ext.bench.place import make_folder
 from mpiio_ext.common.children import run
-from mpiio_ext.common.commands import Put, interruptible, said
+from mpiio_ext.common.commands import Put, interruptible, reporting
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.common.progress import Advance, progress
 
@@ -259,7 +259,7 @@ def scratch_file(path: Path, name: str) -> Iterator[Path]:
     path : folder on the file system to measure
     name : the command's, for messages
     """
-    with said(OSError, status=EXIT_RUN), contextlib.ExitStack() as stack:
+    with reporting(OSError, status=EXIT_RUN), contextlib.ExitStack() as stack:
         folder = make_folder(path, name, 0)
         stack.callback(folder.rmdir)
         file = folder / "data.dat"

@@ -152,9 +152,9 @@ class _Rank:
 
     def check_delegates(self) -> None:
         """Refuse to measure something else than what was asked for."""
-        said = str((extension.file_statistics(self.file) or {}).get("delegation", ""))
-        if (self.place.io_nodes > 0) != (bool(said) and not said.startswith("none")):
-            why = said or "no delegates serve the file"
+        delegation = str((extension.file_statistics(self.file) or {}).get("delegation", ""))
+        if (self.place.io_nodes > 0) != (bool(delegation) and not delegation.startswith("none")):
+            why = delegation or "no delegates serve the file"
             raise BenchError(
                 f"{self.place.io_nodes} delegates were requested, but: {why}; hints in MPIOX_HINTS, "
                 "MPIOX_HINTS_FILE and the site file are stronger than the bench's"

@@ -78,7 +78,7 @@ class Axis:
     turn: float = 0
     date: bool = False
 
-    def told(self, value: Number, reach: float = 1e-9) -> str:
+    def named(self, value: Number, reach: float = 1e-9) -> str:
         """Return a value as the axis names it: a name of a tick within `reach`, a time, or the number."""
         if value is None or value != value:
             return ""

@@ -55,12 +55,12 @@ class Panel:
         self.axes, self.theme, self.narrow = axes, theme, narrow
         self.x = self.y = _ANY
         self.title = ""
-        self._told: list[tuple[str, Iterable[Row]]] = []
+        self._drawn: list[tuple[str, Iterable[Row]]] = []
         self._above = self._collections = False
 
     def rows(self) -> Iterator[Row]:
         """Return what was drawn, once: a row for each point, bar, box or rectangle, as the axes name their places."""
-        for name, rows in self._told:
+        for name, rows in self._drawn:
             yield from ({"series": name, **row} for row in rows)
 
     # ---- what is drawn -----------------------------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class Panel:
             label=name or None,
             **rest,
         )
-        self._note(name, ({"x": self.x.told(a), "y": self.y.told(b)} for a, b in zip(x, y, strict=True)))
+        self._note(name, ({"x": self.x.named(a), "y": self.y.named(b)} for a, b in zip(x, y, strict=True)))
 
     def bars(
         self,
@@ -133,8 +133,8 @@ class Panel:
     def _of_bars(self, across: bool, *columns: Iterable[Any]) -> Iterator[Row]:
         names, base, length = (("y", "x"), self.y, self.x) if across else (("x", "y"), self.x, self.y)
         for at, value, foot, below, above, note in zip(*columns, strict=True):
-            ends = {names[0]: base.told(at, 0.5), names[1]: length.told(foot + value)}
-            foot = length.told(foot) if foot else ""
+            ends = {names[0]: base.named(at, 0.5), names[1]: length.named(foot + value)}
+            foot = length.named(foot) if foot else ""
             yield {**ends, "words": note, "foot": foot, "below": below, "above": above}
 
     def area(
@@ -151,7 +151,7 @@ class Panel:
         colour = self.theme.colour(look.colour)
         self.axes.fill_between(x, low, high, facecolor=colour, label=name or None, linewidth=0, alpha=alpha)
         places = zip(x, low, high, strict=True)
-        self._note(name, ({"x": self.x.told(at), "low": first, "high": last} for at, first, last in places))
+        self._note(name, ({"x": self.x.named(at), "low": first, "high": last} for at, first, last in places))
 
     def segments(
         self,
@@ -186,7 +186,7 @@ class Panel:
         )
         self._note(
             name,
-            ({"part": part, "x": self.x.told(x), "y": self.y.told(y), "words": text} for part, x, y, text in points),
+            ({"part": part, "x": self.x.named(x), "y": self.y.named(y), "words": text} for part, x, y, text in points),
         )
 
     def boxes(
@@ -208,13 +208,13 @@ class Panel:
         levels = [((place - half, place + half), (end, end)) for place, end in zip(at, medians, strict=True)]
         self._joined(levels, color=self.theme.colour(look.colour), linewidth=1.5)
         each = zip(at, numbers, strict=True)
-        self._note("", ({"x": self.x.told(a, 0.5), **dict(zip(_FIVE, five, strict=True))} for a, five in each))
+        self._note("", ({"x": self.x.named(a, 0.5), **dict(zip(_FIVE, five, strict=True))} for a, five in each))
 
     def spans(self, spans: Sequence[Sequence[float]], colour: str = "line") -> None:
         """Shade parts of the x axis."""
         for start, end in spans:
             self.axes.axvspan(start, end, facecolor=self.theme.colour(colour), linewidth=0, zorder=0)
-        self._note("", ({"x": self.x.told(start), "x end": self.x.told(end)} for start, end in spans))
+        self._note("", ({"x": self.x.named(start), "x end": self.x.named(end)} for start, end in spans))
 
     def rule(self, at: float, look: Look = _PLAIN, *, across: bool = False, width: float = 0.9) -> None:
         """Draw a line through the whole panel, which is no measurement: upright at an x, or across at a y."""
@@ -247,8 +247,8 @@ class Panel:
 
     def _of_tiles(self, places: Iterable[tuple[float, float, float, float]]) -> Iterator[Row]:
         for left, low, width, height in places:
-            across = {"x": self.x.told(left), "x end": self.x.told(left + width)}
-            yield across | {"y": self.y.told(low, 0.5), "y end": self.y.told(low + height, 0.5)}
+            across = {"x": self.x.named(left), "x end": self.x.named(left + width)}
+            yield across | {"y": self.y.named(low, 0.5), "y end": self.y.named(low + height, 0.5)}
 
     def text(
         self,
@@ -302,7 +302,7 @@ class Panel:
             self.axes.set_title(title, pad=room, y=1.0)  # else all that is above the axes would be measured
 
     def _note(self, name: str, rows: Iterable[Row]) -> None:
-        self._told.append((name, rows))
+        self._drawn.append((name, rows))
 
     def _joined(self, lines: Sequence[tuple[Sequence[float], Sequence[float]]], **look: Any) -> None:
         """Draw many short lines as one with holes."""

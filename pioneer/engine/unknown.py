@@ -37,30 +37,30 @@ def _lacking(path: WorkloadPath) -> NDArray[np.bool_]:
     return found
 
 
-def offsets_told(path: WorkloadPath) -> dict[str, float]:
+def offsets_known(path: WorkloadPath) -> dict[str, float]:
     """Return of each class of files the share of the accesses whose offset is known, in all groups."""
     moves, groups, owners = flags_of(path, *DATA), path.table["groups"].to_numpy(), path.words("owner")
     known, every = Counter[str](), Counter[str]()
     for group in range(path.group_count):
         rows = moves & (groups >> group & 1 == 1)
-        told = rows & path.table[f"offset_{group}"].is_valid().to_numpy()
+        recorded = rows & path.table[f"offset_{group}"].is_valid().to_numpy()
         every.update(owners[rows].tolist())
-        known.update(owners[told].tolist())
+        known.update(owners[recorded].tolist())
     return {owner: known[owner] / count for owner, count in every.items() if owner is not None}
 
 
-def files_untold(path: WorkloadPath) -> set[str]:
+def files_of_unknown_size(path: WorkloadPath) -> set[str]:
     """Return the files that are written by accesses of unknown size."""
     rows = _lacking(path) & flags_of(path, Role.WRITE, Role.BEGIN)
     return {file for file in path.words("file")[rows].tolist() if file is not None}
 
 
-def untold_sizes(path: WorkloadPath) -> Counter[str]:
+def unknown_sizes(path: WorkloadPath) -> Counter[str]:
     """Return the number of accesses of unknown size, by operation."""
     return Counter(path.words("operation")[_lacking(path)].tolist())
 
 
-def without_untold(path: WorkloadPath, of: WorkloadPath) -> WorkloadPath:
+def without_unknown_sizes(path: WorkloadPath, of: WorkloadPath) -> WorkloadPath:
     """Return a path without the sizes of 0 that an engine made of unknown sizes.
 
     Parameters
@@ -68,7 +68,7 @@ def without_untold(path: WorkloadPath, of: WorkloadPath) -> WorkloadPath:
     path : the path without these sizes.
     of : the path of the original's trace.
     """
-    names = set(untold_sizes(of))
+    names = set(unknown_sizes(of))
     names |= {other[name] for other in (STAND_INS, AT_OFFSETS) for name in names if name in other}
     if not names:
         return path
