@@ -37,7 +37,7 @@ highlight_language = "none"
 # Changes are listed under the same headings for every version; a page may begin below a heading of level 1.
 suppress_warnings = ["myst.header"]
 
-default_role = "code"  # what stands between single backticks in docstrings and comments
+default_role = "code"  # text between single backticks in docstrings and comments
 
 # ---- Python and C ---------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ class Group:
 
     Attributes
     ----------
-    comment : the comment above them, without its stars; "" where there is none.
+    comment : the comment above them, without its stars; "" if there is none.
     functions : declarations of functions, each on one line.
     structs : (name, text of its fields) of structs; "" for an opaque one.
     """

@@ -74,7 +74,7 @@ def _show(found: Layout) -> None:
         if item is not None:
             rows.append((spec.name.replace("_", " "), _value(item.value, spec.unit), item.source))
         elif spec.name in _EXPECTED:
-            rows.append((spec.name.replace("_", " "), "not told", ""))
+            rows.append((spec.name.replace("_", " "), "unknown", ""))
     print_table(("fact", "value", "source"), rows)
     if found.components:
         _show_components(found.components)

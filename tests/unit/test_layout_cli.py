@@ -124,8 +124,8 @@ def test_json_and_table(tmp_path: pathlib.Path) -> None:
     table = run("--striping-unit", "64k", "--striping-factor", "3", str(tmp_path)).output
     assert "64 KiB" in table
     assert "hint striping_factor" in table
-    assert "not told" not in table
-    rows = [line.split("│")[1:3] for line in run(str(tmp_path)).output.splitlines() if "not told" in line]
+    assert "unknown" not in table
+    rows = [line.split("│")[1:3] for line in run(str(tmp_path)).output.splitlines() if "unknown" in line]
     assert [name.strip() for name, _ in rows] == ["stripe count", "servers"]
     assert run("--striping-unit", "64KiB", "--striping-factor", "3", str(tmp_path)).output == table
     for wrong in ("much", "0", "64x", "-1", "8p8", "5000p"):

@@ -1,4 +1,4 @@
-"""STATIC: what machines with a forwarding layer do."""
+"""STATIC: the rule of machines with a forwarding layer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Static(Formula):
     """ceil(Ca / R) with R = C / F of the whole system."""
 
     name, order = "STATIC", 2
-    rule = "⌈Ca / R⌉, R = compute nodes ÷ I/O nodes of the system; running jobs keep what they have"
+    rule = "⌈Ca / R⌉, R = compute nodes ÷ I/O nodes of the system; running jobs keep their I/O nodes"
     exceeds = "by rounding up"
     reallocates = False
     asks_system = True
