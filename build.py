@@ -88,7 +88,7 @@ def load(path: Path) -> ModuleType:
 
 
 def outputs(names: Iterable[str] = ()) -> dict[str, str]:
-    """Return {name: text} of generated files: of all of them, or of those that are named, as far as there are such."""
+    """Return {name: text} of all generated files, or of those existing ones that are named."""
     wanted = set(names)
     found: dict[str, str] = {}
     if not wanted or wanted - BINDINGS.keys():
@@ -99,17 +99,17 @@ def outputs(names: Iterable[str] = ()) -> dict[str, str]:
 
 
 def write(folder: Path, texts: dict[str, str]) -> None:
-    """Write generated files; one that is there with its text keeps its time."""
+    """Write generated files; an unchanged file keeps its time."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in texts.items():
         path, new = folder / name, folder / f"{name}.{os.getpid()}.new"
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             new.write_text(text, encoding="utf-8")
-            new.replace(path)  # nobody compiles half a file
+            new.replace(path)  # no compiler reads half a file
 
 
 def outputs_of(revision: str, names: Sequence[str] = ()) -> dict[str, str]:
-    """Return what the generators of a commit make of its sources: of all files, or of those that are named."""
+    """Return the output of a commit's generators from its sources: of all files, or of those that are named."""
     words = ["git", "archive", "--format=tar", revision, "--", "build.py", "csrc", "mpiio_ext", "pioneer"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True)
     if done.returncode != 0:
@@ -129,7 +129,7 @@ def outputs_of(revision: str, names: Sequence[str] = ()) -> dict[str, str]:
 
 
 def differences(before: dict[str, str], after: dict[str, str], revision: str) -> str:
-    """Return the unified diff of all generated files; empty where there is no difference."""
+    """Return the unified diff of all generated files; empty if there is no difference."""
     lines: list[str] = []
     for name in sorted(before.keys() | after.keys()):
         sides = [texts.get(name, "").splitlines(keepends=True) for texts in (before, after)]

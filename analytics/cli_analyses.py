@@ -48,7 +48,7 @@ def _run(
     named: bool,
     **parameters: Any,
 ) -> None:
-    """Carry an analysis out and show it; `named`: its result has names, which it takes out when asked to."""
+    """Carry an analysis out and show it; `named`: its result has names, which it can leave out."""
     from mpiio_ext.analytics.analyses import analysis
 
     if named:

@@ -41,7 +41,7 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
     if site is not None and not results:
         raise click.UsageError("--site is for results of the bench, and no TABLE is; summarize-job joins logs with it")
     tables = [read(path, slices=False) for path in paths if path not in results]
-    if results:  # what reads them and asks the sources takes a fifth of a second to import
+    if results:  # the modules that read them and query the sources take a fifth of a second to import
         from mpiio_ext.analytics.jobs.benchtable import bench_table
         from mpiio_ext.analytics.site import load_site
         from mpiio_ext.analytics.tools.system import System
@@ -77,7 +77,7 @@ def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str |
 
 @contextlib.contextmanager
 def _with_status_of_a_defect() -> Iterator[None]:
-    """Let an exception that nobody expects end with another exit status than that of a regression, Python's own 1."""
+    """Let an unexpected exception end with another exit status than that of a regression, Python's own 1."""
     import traceback
 
     from mpiio_ext.errors import MpiioExtError
@@ -162,7 +162,7 @@ def _with_status_of_a_defect() -> Iterator[None]:
 @click.option("--title", default="Climate of an I/O system", show_default=True, help="Heading of the page.")
 @row_options
 def climate(**options: Any) -> None:
-    """Watch histories of jobs: since when performance changed, and what moved with it.
+    """Watch histories of jobs: since when performance changed, and which metrics changed with it.
 
     TABLE is a table of summaries, a row per job (Parquet, SQLite, CSV, CSV.gz, HDF5), or results of the bench: a
     results.json, or a folder of them such as the archive of a suite. Several tables or folders count as one; a run that
@@ -188,7 +188,7 @@ def climate(**options: Any) -> None:
 
 
 def _stale(made: Study, days: float) -> bool:
-    """Return whether the newest job is older than so many days, and say so on stderr."""
+    """Return whether the newest job is older than so many days, and print that on stderr."""
     import time
 
     from mpiio_ext.analytics.jobs.climate.silence import newest
@@ -204,7 +204,7 @@ def _stale(made: Study, days: float) -> bool:
 
 
 def _study(options: dict[str, Any]) -> Study:
-    """Return the study that the options ask for."""
+    """Return the study for the options."""
     from mpiio_ext.analytics.jobs import select
     from mpiio_ext.analytics.jobs.climate.study import study
     from mpiio_ext.analytics.jobs.climate.watch import Options
@@ -230,7 +230,7 @@ def _study(options: dict[str, Any]) -> Study:
 
 
 def _tell(made: Study, options: dict[str, Any]) -> None:
-    """Print what was found, and make the page where one was asked for."""
+    """Print the findings, and make the page if requested."""
     from mpiio_ext.analytics.cli_output import dumps, save
     from mpiio_ext.analytics.jobs.climate import show
     from mpiio_ext.analytics.jobs.filters import zone_of

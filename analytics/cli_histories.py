@@ -1,4 +1,4 @@
-"""What ``analyze umami`` and ``analyze climate`` share: which rows of a table count, how figures are written."""
+"""Shared parts of ``analyze umami`` and ``analyze climate``: which rows of a table count, how figures are written."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def row_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def rules_of(options: dict[str, Any]) -> Filter:
-    """Take the options of :func:`row_options` out of those of a command, and return the filters that they ask for."""
+    """Take the options of :func:`row_options` out of those of a command, and return their filters."""
     from mpiio_ext.analytics.jobs.filters import PUBLISHED, Filter
 
     taken = {

@@ -1,4 +1,4 @@
-"""What the subcommands of ``mpiio-ext analyze`` share: options, the store at hand, and ways to show a result."""
+"""Shared parts of the subcommands of ``mpiio-ext analyze``: options, the store at hand, and ways to show a result."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def areas_of(path: Path | None) -> dict[str, str] | None:
 
 
 def dumps(document: object) -> str:
-    """Return JSON; what is not a number is null."""
+    """Return JSON; a value that is not a number is null."""
     return json.dumps(_plain(document), indent=1, allow_nan=False, ensure_ascii=False)
 
 
@@ -151,7 +151,7 @@ def _plain(value: object) -> object:
 
 
 def units_of(table: pa.Table) -> dict[str, dict[str, str]]:
-    """Return ``units`` of the columns that say theirs, for JSON; Parquet has them as metadata of its fields."""
+    """Return ``units`` of the columns that have one, for JSON; Parquet has them as metadata of its fields."""
     units = {field.name: (field.metadata or {}).get(b"unit", b"").decode() for field in table.schema}
     found = {name: unit for name, unit in units.items() if unit}
     return {"units": found} if found else {}
@@ -228,7 +228,7 @@ def show_table(
 
 
 def _print_table(table: pa.Table, most: int) -> None:
-    """Print the columns that have values and fit beside each other, and say which do not."""
+    """Print the columns that have values and fit beside each other, and name the others."""
     from rich import box
     from rich.table import Table
     from rich.text import Text

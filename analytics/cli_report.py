@@ -97,7 +97,7 @@ def job(
     as_json: bool,
     low_bandwidth: float,
 ) -> None:
-    """Diagnose the job JOBID: what was slow, on what evidence, and what would help."""
+    """Diagnose the job JOBID: why its I/O was slow, on what evidence, and what would help."""
     from mpiio_ext.analytics.report.job import job_tables, store_osts
     from mpiio_ext.analytics.report.logs import Logs, logs_of_store, unread_of_store
     from mpiio_ext.analytics.run.gather import headline
@@ -218,7 +218,7 @@ def _unread(one: Logs, unread: Sequence[str], jobs: int) -> list[str]:
 
 
 def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
-    """Return the monitoring sources; None where none are named."""
+    """Return the monitoring sources; None if none is named."""
     if site is None and not sources:
         return None
     from mpiio_ext.analytics.site import load_site
@@ -228,7 +228,7 @@ def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
     for path in sources:
         if not path.is_file():
             raise AnalyticsError(cannot_read(path, missing()))
-        with contextlib.suppress(AnalyticsError):  # of what nobody knows a note says so later
+        with contextlib.suppress(AnalyticsError):  # a note names unknown states later
             connector = recognize(path)
             if not any(table.name == "disk_states" for table in connector.TABLES):
                 warn(f"{path}: not used: {connector.NAME} has no states of disks")
@@ -238,7 +238,7 @@ def _system(site: Path | None, sources: Sequence[Path]) -> System | None:
 def _disks(
     system: System | None, tables: Mapping[str, pa.Table], name: str | None, anonymous: bool
 ) -> DiskStates | None:
-    """Return the states of the disks of a job's file system when it began; why they are not known stderr says."""
+    """Return the states of the disks of a job's file system at its begin; if unknown, stderr names the reason."""
     if system is None:
         return None
     (job,) = tables["darshan_job"].select(["start_time", "log_file"]).to_pylist()
@@ -281,7 +281,7 @@ def _converted(
 
 
 def _tell(told: Told, output: Path | None, as_json: bool) -> None:
-    """Report what is known of a job: on a page, as JSON, or on the terminal."""
+    """Report the facts of a job: on a page, as JSON, or on the terminal."""
     if output is not None:
         save(output, told.page())
     if as_json:

@@ -58,7 +58,7 @@ def _reading_options(function: Command) -> Command:
 
 
 def _read(path: Path, source: str | None, time_zone: str | None) -> Records:
-    """Read a source, or records of one that were saved, and say on stderr what could not be read."""
+    """Read a source, or its saved records, and report on stderr the parts that could not be read."""
     from mpiio_ext.analytics import sources
     from mpiio_ext.analytics.errors import AnalyticsError
     from mpiio_ext.analytics.readerprocess import is_hdf5

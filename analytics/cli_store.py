@@ -1,4 +1,4 @@
-"""``mpiio-ext analyze init``, ``manifest`` and ``query``: fill a store, look what is in it, ask it."""
+"""``mpiio-ext analyze init``, ``manifest`` and ``query``: fill a store, list its contents, query it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.query.tuples import Tuples
 
 _SETUP = click.Path(path_type=Path, dir_okay=False)
-#: Rows of a query that the terminal asks for: more than it shows, so that it can say that there are more.
+#: Rows of a query for the terminal: more than it shows, so that it can print that there are more.
 _MOST_ROWS = 1000
 #: Reasons that are printed after a fill; the manifest has all of them.
 _SHOWN_REASONS = 5
@@ -60,7 +60,7 @@ def init(setup: Path, start: str | None, end: str | None) -> None:
     """
     with miner_of(setup) as miner:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the report says it
+            warnings.simplefilter("ignore", UserWarning)  # the report has it
             report = miner.init_stores(start, end)
         echo(str(report))
         lines = _reasons(_logs(miner))
@@ -77,7 +77,7 @@ def init(setup: Path, start: str | None, end: str | None) -> None:
 def manifest(
     setup: Path, anonymous: bool, areas: Path | None, as_json: bool, csv: Path | None, parquet: Path | None, every: bool
 ) -> None:
-    """Show which logs the store knows, what each gave, and why logs are partial or were skipped."""
+    """Show which logs the store knows, how many rows each gave, and why logs are partial or were skipped."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
@@ -108,7 +108,7 @@ def _counted(counts: dict[str, int]) -> str:
 
 
 def _named(text: str, option: str, form: str) -> tuple[str, str]:
-    """Return the name of a new column, and what it is made of."""
+    """Return the name of a new column, and its expression."""
     new, found, made = text.partition("=")
     if not found or not new.strip().isidentifier() or not made.strip():
         raise click.UsageError(f"{option} {text!r}: write {form}")
@@ -116,7 +116,7 @@ def _named(text: str, option: str, form: str) -> tuple[str, str]:
 
 
 def _grouped(tuples: Tuples, bins: Sequence[str], group: str | None, computed: Sequence[str]) -> Tuples:
-    """Return tuples with the columns of bins, and one tuple for each group where that is asked for."""
+    """Return tuples with the columns of bins, and one tuple for each group if requested."""
     if computed and group is None:
         raise click.UsageError("--compute makes columns of groups; name the groups by --group COLUMNS")
     for text in bins:
@@ -133,7 +133,7 @@ def _grouped(tuples: Tuples, bins: Sequence[str], group: str | None, computed: S
 
 
 def _asked(miner: IOMiner, table: str, options: dict[str, Any]) -> Tuples:
-    """Return the tuples that the options ask for, all of them."""
+    """Return all tuples that the options select."""
     tuples = miner.load(table)
     if options["filters"]:
         tuples = tuples.filter(*options["filters"])

@@ -29,7 +29,7 @@ _PARTS = {
     "topology_": "Network",
     "coverage_factor_": "Share of the job",
 }
-#: Columns that people see without --all: what the job did, and what else may have made it slow.
+#: Columns that are shown without --all: the job's I/O, and other things that may have made it slow.
 _FIRST = frozenset(
     (
         "darshan_app",
@@ -182,17 +182,17 @@ def summarize_job(
 
 
 def _started(files: tuple[Path, ...], site: Path | None) -> Started | None:
-    """Start the process that reads files of HDF5, where there may be some; it imports beside this one."""
+    """Start the process that reads files of HDF5, if there may be some; it imports beside this one."""
     from mpiio_ext.analytics import readerprocess
 
-    with contextlib.suppress(OSError):  # who needs it says so
+    with contextlib.suppress(OSError):  # the code that needs it reports it
         if readerprocess.may_crash(files, site):
             return readerprocess.start()
     return None
 
 
 def _show_joined(found: Jobs, name: str, setup: Path, file: Path | None, as_json: bool) -> None:
-    """Show the rows beside those of a table of a store; what the store does not have stays empty, and is counted."""
+    """Show the rows beside those of a table of a store; values that the store lacks stay empty, and are counted."""
     from mpiio_ext.analytics.jobs.joins import joined
 
     with miner_of(setup) as miner:
@@ -232,7 +232,7 @@ def _system(site: Path | None, files: tuple[Path, ...], time_zone: str | None, s
 
     reader = ApartReader(started)
     if time_zone is not None:
-        moment("2000-01-01T00:00:00", time_zone)  # refuses what is no zone
+        moment("2000-01-01T00:00:00", time_zone)  # refuses texts that are no zone
     if site is not None:
         from mpiio_ext.analytics.site import load_site
 

@@ -26,7 +26,7 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
 
 
 def _columns(metrics: tuple[str, ...]) -> set[str]:
-    """Return the columns that the metrics are made of, and those that say what a job is."""
+    """Return the columns of the metrics, and those that identify a job."""
     from mpiio_ext.analytics.jobs.coverage import terms
     from mpiio_ext.analytics.jobs.derived import SOURCES
     from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS
@@ -41,7 +41,7 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
     from mpiio_ext.analytics.jobs import HistoryError, read, select
     from mpiio_ext.analytics.jobs.filters import emptied
 
-    # Whether a row is complete, every column says.
+    # Every column shows whether a row is complete.
     table = read(options["history"], None if rules.complete else _columns(metrics), slices=False)
     if options["log"] is not None:
         from mpiio_ext.analytics.jobs.umami.job import has_log, with_log
@@ -157,7 +157,7 @@ def _print(found: Umami, as_json: bool, quiet: bool) -> None:
 
 
 def _found(table: Jobs, steps: list[Step], options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:
-    """Return the UMAMI of the job that the options ask for."""
+    """Return the UMAMI of the job that the options select."""
     from mpiio_ext.analytics.jobs.umami.job import find, find_log, history_of, other_scales
     from mpiio_ext.analytics.jobs.umami.rows import umami as rows_of
 

@@ -1,4 +1,4 @@
-"""Units of columns and of what is computed from them: which may be compared or added, and what comes out.
+"""Units of columns and of values computed from them: which may be compared or added, and the resulting unit.
 
 Problem. ``sum(bytes_written) < 5s`` is a mistake that no engine sees, under whatever name the sum is kept; and
 ``sum(bytes_written) < 1GB`` is none, though the column may be called ``write_time``.
@@ -85,14 +85,14 @@ def suit(left: Unit, right: Unit) -> bool:
 
 
 def common(left: Unit, right: Unit) -> Unit:
-    """Return the unit of what is one or the other of two values that suit each other."""
+    """Return the unit of a value that is one or the other of two that fit each other."""
     if not left.open or not right.open:
         return right if left.open else left
     return UNKNOWN if UNKNOWN in (left, right) else PLAIN
 
 
 def total(symbol: str, left: Unit, right: Unit) -> Unit | None:
-    """Return the unit of a sum or a difference (``+``, ``-``); None where there is none."""
+    """Return the unit of a sum or a difference (``+``, ``-``); None if there is none."""
     if INSTANT not in (left, right):
         return common(left, right) if suit(left, right) else None
     if left == right:
@@ -106,7 +106,7 @@ def total(symbol: str, left: Unit, right: Unit) -> Unit | None:
 
 
 def product(symbol: str, left: Unit, right: Unit) -> Unit | None:
-    """Return the unit of a product, a quotient or a remainder (``*``, ``/``, ``%``); None where there is none."""
+    """Return the unit of a product, a quotient or a remainder (``*``, ``/``, ``%``); None if there is none."""
     if symbol == "%":
         if left == INSTANT and right in (SECONDS, PLAIN):
             return SECONDS

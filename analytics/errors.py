@@ -1,4 +1,4 @@
-"""Errors of the analytics for the user: what, where, and what to do."""
+"""Errors of the analytics for the user: the mistake, its place, and the remedy."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from mpiio_ext.errors import MpiioExtError
 
 
 class AnalyticsError(MpiioExtError):
-    """A set-up, a store, a query or an analysis that cannot be carried out; the message says why and what to do."""
+    """A set-up, a store, a query or an analysis that cannot be carried out; the message has reason and remedy."""

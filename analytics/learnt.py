@@ -1,4 +1,4 @@
-"""How programs accessed their files, from logs: what ``arbitrate curves`` makes bandwidth curves of.
+"""Programs' accesses to their files, from logs, of which ``arbitrate curves`` makes bandwidth curves.
 
 Problem.    The arbiter knows a job by its program's name; logs of earlier runs show what that program does.
 Algorithm.  Rows of ``darshan_job`` and ``darshan_file`` of single Darshan logs, or of a store (which holds the
@@ -56,7 +56,7 @@ def _joined(jobs: Iterable[Row], files: Iterable[Row], nodes: Mapping[int, int])
 
 
 def patterns_of_logs(logs: Sequence[Path]) -> Learnt:
-    """Return what programs do, from Darshan logs.
+    """Return the accesses of programs, from Darshan logs.
 
     Returns
     -------
@@ -85,7 +85,7 @@ def patterns_of_logs(logs: Sequence[Path]) -> Learnt:
 
 
 def patterns_of_store(setup: Path) -> Learnt:
-    """Return what programs do, from the store of a set-up; see :func:`patterns_of_logs`.
+    """Return the accesses of programs, from the store of a set-up; see :func:`patterns_of_logs`.
 
     Raises
     ------

@@ -14,7 +14,7 @@ from mpiio_ext.analytics.errors import AnalyticsError
 
 
 def main(descriptor: int) -> None:
-    """Read what is asked for, until nobody asks any more."""
+    """Answer requests to read, until no more come."""
     with Connection(descriptor) as parent:
         while True:
             try:

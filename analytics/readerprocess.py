@@ -74,7 +74,7 @@ def is_hdf5(path: str | Path) -> bool:
         with Path(path).open("rb") as stream:
             head = stream.read(_IN_FRONT[-1] + len(_HDF5))
         return any(head.startswith(_HDF5, at) for at in _IN_FRONT)
-    except OSError:  # whoever reads it says so
+    except OSError:  # the reader reports it
         return False
 
 

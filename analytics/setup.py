@@ -120,7 +120,7 @@ ENGINE_OPTIONS: dict[str, type[Any]] = {"duckdb": _DuckDB, "spark": _Spark}
 
 @dataclasses.dataclass(frozen=True)
 class Input:
-    """Logs of one kind in one place: an absolute folder, file or shell pattern, and what dates them."""
+    """Logs of one kind in one place: an absolute folder, file or shell pattern, and the source of their dates."""
 
     kind: str
     path: str
@@ -246,7 +246,7 @@ class Setup:
         return self.site.lmt_mounts
 
     def options(self) -> dict[str, Any]:
-        """Return what changes the rows that connectors make: a store is filled with one value of each."""
+        """Return the settings that change the rows of connectors: a store is filled with one value of each."""
         return {"time_zone": self.time_zone, "period": self.period}
 
 

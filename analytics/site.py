@@ -1,4 +1,4 @@
-"""Site facts: what is known of a machine, its file systems, clocks and monitoring files. Read from site.json.
+"""Site facts: a machine, its file systems, clocks and monitoring files. Read from site.json.
 
 Problem. A tool that returns what the servers moved between two times must know which files have that, whose clock their
 stamps are of, which path lies on which file system, and what that is called by its servers. pytokio kept this in code
@@ -174,7 +174,7 @@ _Seconds = Annotated[float, Field(ge=-1e9, le=1e9)]
 
 @dataclasses.dataclass(frozen=True)
 class StripeDefault:
-    """Stripe settings of files for which nobody asked otherwise; Lustre's own unless the site has others.
+    """Stripe settings of files without a request of their own; Lustre's own unless the site has others.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class FileSystem:
     metadata_servers: _Patterns = ()
 
     def holds_data(self, disk: str) -> bool:
-        """Return whether a disk of GPFS holds data, by its name."""
+        """Return whether a disk of GPFS is for data, by its name."""
         if self.data_targets:
             return _any_of(self.data_targets, disk)
         return not _any_of(self.metadata_targets, disk)
@@ -265,7 +265,7 @@ class SourceFiles:
 
 @dataclasses.dataclass(frozen=True)
 class Site:
-    """What is known of a machine.
+    """The facts of a machine.
 
     Attributes
     ----------
@@ -331,7 +331,7 @@ class Site:
         return None
 
     def by_backend(self, backend: str) -> FileSystem | None:
-        """Return the file system that its servers call so; None where none is."""
+        """Return the file system that its servers call so; None if there is none."""
         return next((item for item in self.file_systems.values() if item.backend == backend), None)
 
 
@@ -382,7 +382,7 @@ def load_document(path: Path) -> object:
 
 
 def is_pytokio(document: object) -> bool:
-    """Return whether a document is a site as pytokio has it, and none of this package."""
+    """Return whether a document is a site in the form of pytokio, and not of this package."""
     return isinstance(document, Mapping) and "mount_to_fsname" in document and "file_systems" not in document
 
 

@@ -28,7 +28,7 @@ _MOST_PERIODS = 12_000
 
 @dataclasses.dataclass(frozen=True)
 class Found:
-    """A file of a source, and what the site says about it.
+    """A file of a source, and the site's facts about it.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def _hourly(files: SourceFiles) -> bool:
 def find_files(
     site: Site, source: str, start: float, end: float, *, file_system: str | None = None, host: str | None = None
 ) -> FoundFiles:
-    """Return the files in which a source has what was between two times.
+    """Return the files in which a source has data between two times.
 
     Parameters
     ----------

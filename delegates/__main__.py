@@ -35,7 +35,7 @@ def _arguments(words: Sequence[str] | None) -> argparse.Namespace:
 
 
 def _missing(options: argparse.Namespace) -> str | None:
-    """Return what is missing to run the script, None when nothing is."""
+    """Return what the script lacks to run, None if nothing."""
     if options.module:
         try:
             found = importlib.util.find_spec(options.script) is not None

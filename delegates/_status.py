@@ -1,4 +1,4 @@
-"""What the I/O delegates of running programs do, read from the memory that they share with the ranks of their node.
+"""Status of the I/O delegates of running programs, read from the memory that they share with the ranks of their node.
 
 Nothing is asked of a delegate, and nothing is written: its memory is a file without a name that its process holds
 open, so that it is found among the descriptors in ``/proc``, mapped for reading and read (``csrc/entry/api``). That
@@ -21,15 +21,15 @@ from typing import Any
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext.common.segments import PROC, held
 
-#: What readlink() says of a segment: a memfd, or the file that takes its place where there is none.
+#: The result of readlink() for a segment: a memfd, or the file that takes its place where there is none.
 _MEMFD = "/memfd:mpiox"
 _FILE = "/mpiox."
 _MB = 1e6
-#: A delegate raises its beat every 0.1 s; one that has not for so long does not run.
+#: A delegate raises its beat every 0.1 s; one that has not done so for this time does not run.
 SILENT_S = 1.0
-#: So long the last state of a delegate that has ended is remembered.
+#: Time for which the last state of an ended delegate is remembered.
 REMEMBERED_S = 5.0
-#: Fields of a status that JSON has not; the time of the look is said once.
+#: Fields of a status that JSON lacks; it has the time of the reading once.
 _NOT_SHOWN = ("beat", "flush_size_log2", "sampled_s", "sampled_unix_s")
 
 
@@ -86,7 +86,7 @@ class DelegateWaiter:
     rank : of the program; -1: not known (a rank of another node, for which the delegate itself waits).
     pid : its process.
     request : what it has asked for.
-    path, page : the file, "" where it is none in particular, and the page, -1: none.
+    path, page : the file, "" if it is none in particular, and the page, -1: none.
     since_unix_s : since when; seconds of the Unix epoch.
     """
 
@@ -100,7 +100,7 @@ class DelegateWaiter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DelegateStatus:
-    """What one delegate says of itself at one moment.
+    """The status of one delegate at one moment.
 
     Attributes
     ----------
@@ -164,13 +164,13 @@ class DelegateStatus:
 
     @property
     def hit_fraction(self) -> float | None:
-        """Part of the page accesses so far that found the page in the cache; None when there were none."""
+        """Part of the page accesses so far that found the page in the cache; None without accesses."""
         hits = max(0, self.counters["hits"])  # an access that has just missed is not counted as an access yet
         return _fraction(hits, hits + self.counters["misses"])
 
     @property
     def prefetch_used_fraction(self) -> float | None:
-        """Part of the pages read ahead that were used, of those whose fate is known; None when there are none."""
+        """Part of the pages read ahead that were used, of those whose fate is known; None without such pages."""
         used = self.counters["prefetch_used"]
         return _fraction(used, used + self.counters["prefetch_wasted"])
 
@@ -250,7 +250,7 @@ class _Segment:
         return cls(handle[0])
 
     def read(self) -> DelegateStatus | None:
-        """Return what the delegate says now, or None when the memory is not what it was."""
+        """Return the present status of the delegate, or None if its memory has been replaced."""
         while True:
             text = ffi.new("char[]", self._room)
             now_s, now_unix_s = time.monotonic(), time.time()
@@ -274,7 +274,7 @@ def _status_of(values: Mapping[str, Any], *, sampled_s: float, sampled_unix_s: f
 
 
 def read_cache(path: Path) -> DelegateStatus | None:
-    """Return what a cache on a disk says of its delegate, which may be gone; None: it is no cache."""
+    """Return the status of a delegate from its cache on a disk, which may be all that is left; None: it is no cache."""
     segment = _Segment.open(path)
     return segment.read() if segment is not None else None
 
@@ -299,7 +299,7 @@ class Observation:
 
     @property
     def state(self) -> str:
-        """What the delegate says; "silent" where it should serve and does not answer."""
+        """The state of the delegate; "silent" if it should serve and does not answer."""
         running = self.status.state in ("starting", "serving")
         return "silent" if running and not self.answers else self.status.state
 
@@ -336,7 +336,7 @@ class Watch:
         )
 
     def _find(self) -> None:
-        """Map what is new, let go what was last seen long ago."""
+        """Map new memory, and unmap memory that was last there long ago."""
         now_s = time.monotonic()
         for identity, path in _segments().items():
             segment = self._open[identity][0] if identity in self._open else _Segment.open(path)
@@ -353,7 +353,7 @@ class Watch:
 
 
 def rates(before: DelegateStatus | None, now: DelegateStatus) -> Rates:
-    """Return how fast the counters moved between two looks at one delegate; without the first, since its start."""
+    """Return how fast the counters moved between two readings of one delegate; without the first, since its start."""
     interval_s = now.sampled_s - before.sampled_s if before is not None else now.uptime_s
 
     def moved(*names: str, unit: float = 1.0) -> float:
@@ -375,7 +375,7 @@ def rates(before: DelegateStatus | None, now: DelegateStatus) -> Rates:
 
 
 def own() -> tuple[DelegateStatus, ...]:
-    """Return what the delegates of this process's own job say now, those of its node, by index.
+    """Return the present status of the delegates of this process's own job on its node, by index.
 
     For a program that uses mpiio_ext itself; not after MPI_Finalize.
     """
@@ -389,7 +389,7 @@ def own() -> tuple[DelegateStatus, ...]:
 
 
 def status() -> tuple[DelegateStatus, ...]:
-    """Return what the I/O delegates of this user on this host say now, by service and index; empty when there are none.
+    """Return the present status of this user's I/O delegates on this host, by service and index; empty without any.
 
     Needs neither MPI nor rights over the job beyond those of its user, and does not disturb it.
     """

@@ -1,4 +1,4 @@
-"""``mpiio-ext delegates``: what the I/O delegates of running programs do; commands of arbitration are under it."""
+"""``mpiio-ext delegates``: status of the I/O delegates of running programs; commands of arbitration are under it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 _BARS = "▁▂▃▄▅▆▇█"
 _CACHE_CELLS = 10
-#: Width of a table that nobody reads on a terminal.
+#: Width of a table that does not go to a terminal.
 _PLAIN_COLUMNS = 160
 #: Columns of the table by title; on a narrow terminal those with the highest number are left out first.
 _COLUMNS = {
@@ -167,7 +167,7 @@ def _group_table(rows: Sequence[Observation], width: int) -> RenderableType:
 
 
 def _after_close(parts: Sequence[DelegateFile]) -> str:
-    """Return what becomes of a file that is closed."""
+    """Return the state of a file that is closed."""
     if any(part.scratch for part in parts):
         return "never written"
     return "being written" if any(part.draining for part in parts) else ""
@@ -262,7 +262,7 @@ def _screen(rows: Sequence[Observation], width: int) -> RenderableType:
 
 
 def _look(watch: Watch, group: str | None) -> tuple[Observation, ...]:
-    """Return what is seen now, of one group or of all."""
+    """Return the present status, of one group or of all."""
     return tuple(row for row in watch.look() if group is None or fnmatch.fnmatchcase(row.status.group, group))
 
 
@@ -280,7 +280,7 @@ def _live(console: Console, watch: Watch, group: str | None, interval_s: float) 
 
 
 def _two_looks(group: str | None, interval_s: float) -> tuple[Observation, ...]:
-    """Return what is seen after an interval, so that the rates are those of now; at once where there is nothing."""
+    """Return the status after an interval, so that the rates are present ones; at once if there are no delegates."""
     from mpiio_ext.delegates._status import Watch
 
     watch = Watch()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 _SUFFIX = ".staging"
 _LOOK_S = 0.1
-#: A file that no delegate has is looked at again for so long: it may be getting its name.
+#: Time for which a file that no delegate has is checked again: it may be getting its name.
 _GRACE_S = 2.0
 #: `mpiio_ext_delegates_recover()`: the delegate lives; the node was restarted since.
 _IN_USE, _RESTARTED = -5, -8
@@ -52,14 +52,14 @@ _LOST = ("restarted", "unusable")
 
 
 def final_name(path: Path | str) -> Path:
-    """Return the name that a file will have; its own where it has it already."""
+    """Return the final name of a file; its own if it has that already."""
     path = Path(path)
     hidden = path.name.startswith(".") and path.name.endswith(_SUFFIX)
     return path.with_name(path.name[1 : -len(_SUFFIX)]) if hidden else path
 
 
 def staging_name(path: Path) -> Path:
-    """Return the name that a file has until all of it is written."""
+    """Return the name of a file until all of it is written."""
     return path.with_name(f".{path.name}{_SUFFIX}")
 
 
@@ -84,7 +84,7 @@ class Left:
 
 
 def left_by(rows: Iterable[Observation], wanted: set[Path]) -> Iterator[Left]:
-    """Yield what delegates that run still have to write: of the wanted files, or of all that are closed."""
+    """Yield the files that running delegates still have to write: the wanted ones, or all that are closed."""
     for row in rows:
         item = row.status
         if item.state in ("ended", "rescued"):
@@ -124,7 +124,7 @@ def _is_whole(staging: Path) -> bool:
 
 
 def _nobodys(wanted: set[Path], left: Iterable[Left]) -> dict[Path, str]:
-    """Return the files that are not whole and that no delegate has, and what is known of them."""
+    """Return the incomplete files that no delegate has, and the facts about them."""
     texts = {}
     for path in wanted - {item.path for item in left}:
         if path.exists() and _is_whole(staging_name(path)):
@@ -170,7 +170,7 @@ def _left_behind(wanted: set[Path], left: Sequence[Left], rows: Iterable[Observa
 
 
 def _by_file(left: Iterable[Left]) -> dict[Path, list[Left]]:
-    """Return by file the delegates that have bytes of it, or where none has, those that wait for its name."""
+    """Return by file the delegates that have its bytes, or if none has, those that wait for its name."""
     found = dict[Path, list[Left]]()
     for item in left:
         found.setdefault(item.path, []).append(item)
@@ -178,7 +178,7 @@ def _by_file(left: Iterable[Left]) -> dict[Path, list[Left]]:
 
 
 def _why(items: Sequence[Left]) -> str:
-    """Return what keeps a file from being whole."""
+    """Return why a file is not complete."""
     item = items[0]
     staging = staging_name(item.path)
     if item.code == errno.EEXIST and not item.dirty_bytes:
@@ -189,7 +189,7 @@ def _why(items: Sequence[Left]) -> str:
 
 
 class _Waiting:
-    """What cannot be written, and since when."""
+    """The files that cannot be written, and since when."""
 
     def __init__(self, wanted: set[Path], patience_s: float) -> None:
         self._wanted, self._patience_s = wanted, patience_s

@@ -27,7 +27,7 @@ from mpiio_ext.errors import LoadError
 
 #: An MPI library, by the names under which the linker knows it.
 _MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0")
-#: What `mpiio-ext` uses where no MPI library is to be found: it calls none.
+#: The library that `mpiio-ext` uses if it finds no MPI library: it calls none.
 _ANY = "mpich"
 
 _selected: str | None = None
@@ -122,7 +122,7 @@ def _binding() -> tuple[Any, Any]:
 
 
 def misfit(library: Path, version: str, package: str) -> str:
-    """Return that a library does not fit the package, by the versions of both; "" where it does."""
+    """Return that a library does not fit the package, by the versions of both; "" if it does."""
     return "" if version == package else f"{library} is {version}, the Python package {package}"
 
 

@@ -1,4 +1,4 @@
-"""What an executable or a shared library asks the dynamic linker for: its ELF header and dynamic section.
+"""The dependencies of an executable or a shared library: its ELF header and dynamic section.
 
 Every rank of ``mpiio-ext run`` asks for the libraries of its program. The dynamic linker lists them (`listed`) in a
 tenth of the time that importing pyelftools takes, which reads the file (`read`) where the linker cannot. A damaged file

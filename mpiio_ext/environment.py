@@ -1,4 +1,4 @@
-"""The environment variables of this library: what there is, and what each does.
+"""The environment variables of this library, with their meanings.
 
 One table, read by ``mpiio-ext doctor`` and by the page docs/reference/checks.md; a test compares it with the sources.
 """

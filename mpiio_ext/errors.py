@@ -17,7 +17,7 @@ class MpiioExtError(Exception):
 
 
 class MpiioExtWarning(UserWarning, RuntimeWarning):
-    """A warning of mpiio_ext: commands print these, and none of other packages."""
+    """A warning of mpiio_ext: commands print these, and no warnings of other packages."""
 
 
 class LoadError(MpiioExtError, ImportError):

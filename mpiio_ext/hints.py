@@ -172,7 +172,7 @@ def _resolve(path: str | None) -> object:
 
 
 def in_force(path: str = "") -> HintValues:
-    """Return what would be in force for a file opened now without an MPI_Info object.
+    """Return the hints that would be in force for a file opened now without an MPI_Info object.
 
     Parameters
     ----------
@@ -183,7 +183,7 @@ def in_force(path: str = "") -> HintValues:
 
 
 def problems(path: str | None = None) -> tuple[str, ...]:
-    """Return what is wrong with the hints in files and variables, one line each.
+    """Return the mistakes in the hints of files and variables, one line each.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def problems(path: str | None = None) -> tuple[str, ...]:
 
 
 def of(file: MPI.File) -> HintValues:
-    """Return what is in force for an open file.
+    """Return the hints in force for an open file.
 
     Raises
     ------
@@ -404,7 +404,7 @@ class Hints:
         return pairs | dict(self.others)
 
     def items(self) -> dict[str, str]:
-        """Return {hint: value} of what is set, values in their standard form."""
+        """Return {hint: value} of the hints that are set, values in their standard form."""
         return {name: _canonical(name, value) for name, value in self._pairs().items()}
 
     def info(self) -> MPI.Info:

@@ -62,7 +62,7 @@ RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """What to execute.
+    """The command to execute.
 
     Attributes
     ----------
@@ -80,13 +80,13 @@ def is_launcher_process(name: str) -> bool:
 
 
 def launched_rank(environment: Mapping[str, str]) -> int:
-    """Return the rank that a launcher has given this process; 0 where none has."""
+    """Return the rank that a launcher has given this process; 0 without one."""
     values = (environment[name] for name in RANK_VARIABLES if environment.get(name, "").isdecimal())
     return int(next(values, "0"))
 
 
 def job_name(environment: Mapping[str, str], processes: Path = Path("/proc")) -> str:
-    """Return what the launcher calls the job that this process is a rank of; "" where it has no name.
+    """Return the launcher's name of the job that this process is a rank of; "" if it has no name.
 
     Hydra gives its ranks no name of the job. Its proxies, one on each host, which start them, all get the address at
     which the launcher listens: host and port, which no other job of that host has at the same time.
@@ -112,7 +112,7 @@ def _control_port(processes: Path) -> str:
 
 
 def let_rank_0_speak(environment: Mapping[str, str]) -> bool:
-    """Return whether this process is to say what all ranks have found; the others wait, lest a launcher ends it."""
+    """Return whether this process prints the findings of all ranks; the others wait, lest a launcher ends it."""
     if launched_rank(environment) == 0:
         return True
     time.sleep(_SPEAKING_S)
@@ -147,7 +147,7 @@ def launcher_family(program: str, default: str) -> str | None:
 
 
 def _looks_past_mpi(environment: Mapping[str, str]) -> bool:
-    """Return whether hints ask for files that must be waited for, or looked into, past MPI; comments may, too."""
+    """Return whether hints request files that must be waited for, or looked into, past MPI; comments may, too."""
     texts = [environment.get(name, "") for name in ("MPIOX_HINTS", "MPICH_MPIIO_HINTS", "PNETCDF_HINTS")]
     site, romio = environment.get("MPIOX_SITE_FILE", ""), environment.get("ROMIO_HINTS", "")
     files = (environment.get("MPIOX_HINTS_FILE", ""), site or "/etc/mpiio_ext.conf", romio or "/etc/romio-hints")
@@ -158,7 +158,7 @@ def _looks_past_mpi(environment: Mapping[str, str]) -> bool:
 
 
 def _with_posix(library: str, environment: Mapping[str, str]) -> str:
-    """Return libraries to preload, with that for calls past MPI beside ours where hints ask for it."""
+    """Return libraries to preload, with that for calls past MPI beside ours if hints request it."""
     words = library.split(":")
     ours = [Path(word) for word in words if Path(word).name == LIBRARY]
     return ":".join([*words, *(str(path.with_name(POSIX)) for path in ours if _looks_past_mpi(environment))])
@@ -172,7 +172,7 @@ def _preloaded(library: str, environment: Mapping[str, str]) -> str:
 
 
 def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[str]]:
-    """Take what the user's options of a launcher preload out of them; return the other words, and those libraries."""
+    """Take the preloads out of the user's options of a launcher; return the other words, and those libraries."""
     left: list[str] = []
     libraries: list[str] = []
     index = 0
@@ -182,7 +182,7 @@ def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[
             libraries.append(after[0].removeprefix("LD_PRELOAD="))
             index += 2
         elif kind == "openmpi" and word in ("-x", "--x") and after[:1] == ["LD_PRELOAD"]:
-            index += 2  # the environment's, which is looked at anyway
+            index += 2  # the environment's, which is checked anyway
         elif kind == "hydra" and word in _HYDRA_SETS and len(after) == 2 and after[0] == "LD_PRELOAD":
             libraries.append(after[1])
             index += 3
@@ -200,7 +200,7 @@ def _handed_on(words: Sequence[str]) -> set[str]:
 def plan(
     command: Sequence[str], *, library: str, settings: Mapping[str, str], family: str, environment: Mapping[str, str]
 ) -> Launch:
-    """Work out what to execute for ``mpiio-ext run -- COMMAND``.
+    """Determine the command to execute for ``mpiio-ext run -- COMMAND``.
 
     Parameters
     ----------

@@ -24,7 +24,7 @@ _COMPONENT_NUMBERS = 7
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FactSpec:
-    """What can be known of a layout.
+    """The possible facts of a layout.
 
     Attributes
     ----------
@@ -85,14 +85,14 @@ class Component:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Layout(Shown):
-    """All that is known of the layout of a file, or of what new files in a folder get.
+    """All known facts of the layout of a file, or of new files in a folder.
 
     Attributes
     ----------
     path : the path that was asked for.
     is_folder : whether it is a folder.
     facts : what is known, in the order of `registry`.
-    components : parts of the file; none where the file system has no such thing or says nothing of it.
+    components : parts of the file; none if the file system has no such thing or says nothing of it.
     """
 
     path: str

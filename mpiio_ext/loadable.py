@@ -1,4 +1,4 @@
-"""Whether a program can have this library under it, and what has to be loaded before: asked, not tried.
+"""Whether a program can have this library under it, and what must be loaded before, found without running it.
 
 Problem. A program of another C library (musl) ends with a line for every function that it lacks. The run-time library
 of the address sanitizer refuses to work where another library was loaded before it.

@@ -1,4 +1,4 @@
-"""Statistics: what the library did for a file, or for all files of this process.
+"""Statistics of the library for a file, or for all files of this process.
 
 The fields of `FileStats` and `RunStats` are the C list ``MPIOX_STATS_COUNTERS`` and ``MPIOX_STATS_TIMES`` of
 ``csrc/core/stats/mpiox_stats.h``; the two are compared when the first value is read. Numbers are those of the calling
@@ -35,7 +35,7 @@ _OTHERS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Number:
-    """Name, unit and meaning of one number that is kept."""
+    """Name, unit and meaning of one counter or time."""
 
     name: str
     unit: str
@@ -195,7 +195,7 @@ class _Stats(Shown):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class FileStats(_Stats):
-    """What the library did for one open file on this rank; `_Stats` describes the numbers.
+    """The library's work for one open file on this rank; `_Stats` describes the numbers.
 
     Attributes
     ----------
@@ -207,7 +207,7 @@ class FileStats(_Stats):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class RunStats(_Stats):
-    """What the library did for all files of this process so far, closed ones and open ones.
+    """The library's work for all files of this process so far, closed ones and open ones.
 
     Attributes
     ----------
@@ -224,7 +224,7 @@ def _text(pointer: object) -> str:
 
 @functools.cache
 def numbers() -> tuple[Number, ...]:
-    """Return name, unit and meaning of every counter and time that is kept, in the library's order.
+    """Return name, unit and meaning of every counter and time, in the library's order.
 
     Raises
     ------

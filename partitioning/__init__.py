@@ -1,4 +1,4 @@
-"""File-domain partitioning: who owns which stripes of a collective's access region.
+"""File-domain partitioning: which aggregator owns which stripes of a collective's access region.
 
 ``plan(geometry, method)`` runs the planner that the library itself uses in collective I/O and shows its result as NumPy
 arrays. Nothing here needs MPI or touches a file. See docs/explanation/file-domains.md for the methods and their origin.

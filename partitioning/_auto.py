@@ -1,4 +1,4 @@
-"""What ``auto`` decides, and its rules, as the library has them.
+"""The decisions of ``auto``, and its rules, as in the library.
 
 Nothing is decided here: facts go to libmpiio_ext.so, which evaluates the table that collective I/O uses.
 """
@@ -12,7 +12,7 @@ from mpiio_ext._binding import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.partitioning._plan import MAX_OFFSET_BYTES, Geometry, _check, _numbers, _text, check_method
 
-#: Who grants locks: one kernel, each I/O server (Lustre), a distributed token manager (GPFS), nobody.
+#: Lock protocols: one kernel, each I/O server (Lustre), a distributed token manager (GPFS), none.
 LOCKS = ("local", "server", "token", "none")
 
 _WISHES = {False: 0, True: 1, None: 2}
@@ -22,7 +22,7 @@ _E_NOMEM = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What ``auto`` takes, and why.
+    """The choice of ``auto``, and the reason.
 
     Parameters
     ----------
@@ -56,7 +56,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """One rule of ``auto``; of those of a topic the first that holds counts.
+    """One rule of ``auto``; of those of a topic the first one that applies counts.
 
     Parameters
     ----------
@@ -140,7 +140,7 @@ def choose(
     held: str | None = None,
     held_bytes: int = 0,
 ) -> Choice:
-    """Return what the library decides where hints leave it open.
+    """Return the library's decisions where hints leave them open.
 
     Parameters
     ----------

@@ -33,7 +33,7 @@ _INSET = 0.04  # gap around a cell, as a fraction of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cell:
-    """What one stripe of the matrix shows: parts as (start, end, aggregator), fractions of the stripe."""
+    """The content of one stripe of the matrix: parts as (start, end, aggregator), fractions of the stripe."""
 
     stripe: int
     row: int
@@ -69,7 +69,7 @@ def _title(plan: Plan) -> str:
 
 
 def _facts(plan: Plan) -> str:
-    """Return one line below a drawing: what was adjusted, and where owners meet."""
+    """Return one line below a drawing: the adjustments, and where owners meet."""
     changes = plan.owner_changes()
     geometry = plan.geometry
     span = f"{changes.min()}" if changes.min() == changes.max() else f"{changes.min()} to {changes.max()}"

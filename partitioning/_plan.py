@@ -159,7 +159,7 @@ def methods() -> tuple[Method, ...]:
 def check_method(
     method: str | None, *, before: tuple[str, ...] = (), behind: tuple[str, ...] = (), where: str = ""
 ) -> None:
-    """Refuse what is neither a partition method nor one of the words before and behind them; where: who asks."""
+    """Refuse a name that is neither a partition method nor one of the words around it; `where` names the caller."""
     names = [*before, *(m.name for m in methods()), *behind]
     if method not in names:
         raise ArgumentError(f"unknown partition method {method!r}{where}: choose from {', '.join(names)}")
@@ -219,7 +219,7 @@ class Plan:
         return f"Plan(method={self.method!r}, geometry={self.geometry!r}, aggregators_used={self.aggregators_used})"
 
     def _repr_html_(self) -> str:
-        """Return what the first aggregators have, as a table."""
+        """Return the domains of the first aggregators, as a table."""
         flat, count = self.sets(), self.geometry.aggregators
         rows = [
             {

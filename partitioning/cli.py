@@ -78,7 +78,7 @@ def _print_text(plans: list[Plan]) -> None:
 
 
 def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
-    """Print what ``auto`` goes by, and end."""
+    """Print the rules of ``auto``, and end."""
     if wanted:
         echo(rules_markdown(), nl=False)
         context.exit()

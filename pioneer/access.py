@@ -1,4 +1,4 @@
-"""What an open allows, reading, writing, or both, and whether it makes the file, by the flags that traces have of it.
+"""Effect of an open, by the flags in traces: reading, writing, or both, and whether it creates the file.
 
 Content.   Flags of `open` as numbers or names, modes of `fopen` as texts or as the flags that its `open` has, modes of
            MPI-IO as names or numbers of MPICH and Open MPI. An unknown value allows everything.
@@ -37,7 +37,7 @@ def _stdio(mode: object) -> tuple[bool, bool]:
 
 
 def parsed(extra: str | None) -> dict[str, Any]:
-    """Return the object that the column `extra` of an operation is; an empty one where it is none."""
+    """Return the JSON object in the column `extra` of an operation; an empty one without it."""
     try:
         found = json.loads(extra) if extra else {}
     except (ValueError, RecursionError):
@@ -63,7 +63,7 @@ def allowed(operation: Operation, extra: str | None) -> tuple[bool, bool]:
 
 
 def creates(operation: Operation, extra: str | None) -> bool:
-    """Return whether an open makes its file where there is none; False if its flags are unknown.
+    """Return whether an open creates a missing file; False if its flags are unknown.
 
     Parameters
     ----------

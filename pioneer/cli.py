@@ -197,7 +197,7 @@ def synthesize(source: str, output: str, mode: str, seed: int, multiply: dict[st
 
 
 def _edited_words(profile: Profile) -> str:
-    """Return what becomes of a profile that is not as it was counted."""
+    """Return the effect of edits on a profile."""
     from mpiio_ext.pioneer.synthesis.edited import FOLLOWED, edited, keeps_shapes
 
     alone = "all characteristics are drawn independently"
@@ -235,7 +235,7 @@ _SHOWN = 20  # violations
 
 
 def _check_path(name: str, *, as_json: bool = False) -> int:
-    """Show which hard dependencies of a path do not hold, and what a replay would refuse; the status.
+    """Show the violated hard dependencies of a path, and the operations that a replay would refuse; return the status.
 
     Operations on a file whose open the trace lacks are counted separately: a replay opens it.
     """

@@ -17,7 +17,7 @@ from mpiio_ext.pioneer.forms import multiply_option
 
 @contextmanager
 def _progress() -> Iterator[tuple[Callable[[str, str], None], Callable[[str], None]]]:
-    """Yield what shows which step is at what, and what says a line that stays.
+    """Yield two functions: one shows the progress of a step, the other prints a line that stays.
 
     The first is a line that changes on a terminal, else a line for each step's end.
     """

@@ -1,4 +1,4 @@
-"""What of a trace was not understood, for people."""
+"""The parts of a trace that were not understood, for people."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def say_loss(info: TraceInfo) -> None:
-    """Report on stderr what of a trace was not understood, and what the tracer has left out."""
+    """Report on stderr the parts of a trace that were not understood, and those that the tracer left out."""
     for source in info.sources:
         loss = source.loss
         parts = [

@@ -55,7 +55,7 @@ def _not_made(plan: Plan, outcome: Outcome) -> Counter[str]:
 
 
 def _say_left_out(comm: MPI.Intracomm, plan: Plan, outcome: Outcome | None = None) -> None:
-    """Print what is left out, and why; collective."""
+    """Print the operations that are left out, and why; collective."""
     from mpiio_ext.pioneer.engine.coverage import NOT_OPEN
 
     not_made: Counter[str] = Counter() if outcome is None else _not_made(plan, outcome)
@@ -187,7 +187,7 @@ def _say_failed(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> bool:
 
 
 def _say_late(late: Sequence[Any], spun_ns: int) -> None:
-    """Print how exact the slack times were, where there were any."""
+    """Print how exact the slack times were, if there were any."""
     import numpy as np
 
     every = np.concatenate(late)
@@ -353,7 +353,7 @@ def _replay(
 
 
 def _once(comm: MPI.Intracomm, plan: Plan, settings: dict[str, Any]) -> int:
-    """Carry a plan out and print what came of it; return the exit status, on ranks other than 0 always 0."""
+    """Carry a plan out and print the result; return the exit status, on ranks other than 0 always 0."""
     from mpiio_ext.pioneer.engine import carry_out, prepare_files
     from mpiio_ext.pioneer.engine.room import CALLS_FAILED
 

@@ -11,7 +11,7 @@ from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.pioneer.cli_loss import say_loss
 
-#: Where there is no terminal, a line says how far it is, so often.
+#: Without a terminal, interval of the lines that report the progress.
 _EVERY_S = 15.0
 
 

@@ -1,4 +1,4 @@
-"""How close synthetic paths come to what they were made of: each mode, many seeds, and controls that must fail.
+"""Closeness of synthetic paths to their sources: each mode, many seeds, and controls that must fail.
 
 Method.    For each path and mode as many paths are synthesized as there are seeds, and compared (`compare.metrics`); of
            each metric the worst value counts. A metric that a spoilt path passes as well says nothing. So four spoilt
@@ -54,7 +54,7 @@ class Row:
 
     @property
     def failed(self) -> list[str]:
-        """Metrics beyond their limits; "violations" where there are any."""
+        """Metrics beyond their limits; "violations" if there are any."""
         beyond = [name for name, value in self.worst.items() if value > self.limits[name]]
         return beyond + ["violations"] * (self.violations > 0)
 
@@ -93,7 +93,7 @@ def poisson_slack(path: WorkloadPath, random: np.random.Generator) -> WorkloadPa
 
 
 def uniform_offsets(path: WorkloadPath, random: np.random.Generator) -> WorkloadPath:
-    """Return a path with offsets spread over what the program has used."""
+    """Return a path with offsets spread over the range that the program has used."""
     columns = {}
     for group in range(path.group_count):
         offset = path.table[f"offset_{group}"]
@@ -150,7 +150,7 @@ def _paths(path: WorkloadPath, profile: Profile, mode: str, seeds: int) -> Itera
 
 
 def _modes(profile: Profile, path: WorkloadPath) -> list[str]:
-    """Return what is compared; where no offsets, slack times or children are known there are none to be spoilt."""
+    """Return the controls; without offsets, slack times or children there are none to be spoilt."""
     children = [path.table[f"offset_{group}"] for group in range(1, path.group_count)]
     far = any((pc.max(column).as_py() or 0) > 0 for column in children)
     offsets = any(item.offset.values.size and item.offset.values[-1] > 0 for item in profile.classes.values())

@@ -16,13 +16,13 @@ from mpiio_ext.common.files import replacing
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
 
-#: By extension, what is written.
+#: The written form, by extension.
 FORMS_OF_PATHS = {".parquet": "Parquet", ".json": "JSON", ".txt": "the text of `pioneer show`, for reading alone"}
 FORMS_OF_PROFILES = {".json": "JSON"}
 
 
 def named_after(forms: dict[str, str]) -> Callable[[click.Context, click.Parameter, str], str]:
-    """Return a callback of an option: a name whose extension is none of `forms` is refused, before anything is done."""
+    """Return a callback of an option: a name whose extension is none of `forms` is refused, before any work."""
 
     def check(ctx: click.Context, param: click.Parameter, value: str) -> str:  # noqa: ARG001
         found = Path(value).suffix
@@ -49,7 +49,7 @@ def _factors(ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
     return found
 
 
-#: ``--multiply``: what the synthesis in mode tuned has more of.
+#: ``--multiply``: the values that the synthesis in mode tuned multiplies.
 multiply_option = click.option(
     "--multiply",
     multiple=True,

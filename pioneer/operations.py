@@ -1,4 +1,4 @@
-"""What each operation is: the enforcement rules of POSIX and MPI-IO.
+"""The kind of each operation: the enforcement rules of POSIX and MPI-IO.
 
 Source.    He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1b: operations of column 1 need no open
            file, those of column 2 are made in an open session, between an open and a close (a hard dependency). Seeks
@@ -17,7 +17,7 @@ from mpiio_ext.common.iocalls import CALLS, Call
 
 
 class Role(enum.Enum):
-    """What an operation does. The first ones belong to an open session."""
+    """The role of an operation. The first ones belong to an open session."""
 
     OPEN = "open"
     CLOSE = "close"
@@ -98,7 +98,7 @@ def _with(word: str) -> frozenset[str]:
 #: without a handle that succeed only where the file is there; that list a folder.
 REMOVING, SECOND_NAMES, NEEDING, LISTING = _with("removes"), _with("second"), _with("needs"), _with("lists")
 
-#: What a seek starts from, by what traces call it: 0 the beginning, 1 the file pointer, 2 the end. 600 and so on are
+#: Origin of a seek, by its name in traces: 0 the beginning, 1 the file pointer, 2 the end. 600 and so on are
 #: MPI_SEEK_SET, _CUR and _END of MPICH and Open MPI.
 WHENCE = {
     "0": 0,
@@ -115,15 +115,15 @@ WHENCE = {
     "604": 2,
 }
 
-#: Names without what `normal_name` takes away -> those of the table.
+#: Names without the parts that `normal_name` removes -> those of the table.
 _OTHER_NAMES = {call.name.lstrip("_"): call.values["is"] for call in CALLS if "is" in call.values}
 _PREFIX = re.compile(r"^(?:SYS_|__libc_|__GI_|P(?=MPI_))")
-#: What C libraries append: large files, checked forms.
+#: Suffixes of C libraries: large files, checked forms.
 _SUFFIX = re.compile(r"(?:64)?(?:_2|_chk)?$")
 
 
 def normal_name(name: str) -> str:
-    """Return the name of an operation without what tracers and C libraries add to it: SYS_, 64, _c, __xstat."""
+    """Return the name of an operation without the additions of tracers and C libraries: SYS_, 64, _c, __xstat."""
     plain = _PREFIX.sub("", name)
     if plain.startswith("MPIO_"):  # waits of old MPICH releases
         plain = "MPI_" + plain.removeprefix("MPIO_")

@@ -25,7 +25,7 @@ _SLEEP_S = 0.001
 
 
 def _lines(comm: MPI.Intracomm) -> Iterator[str]:
-    """Yield what rank 0 reads, on all ranks; collective."""
+    """Yield the orders that rank 0 reads, on all ranks; collective."""
     while True:
         line = sys.stdin.readline() if comm.rank == 0 else ""
         request = comm.Ibarrier()  # of ranks that share cores with others none may spin

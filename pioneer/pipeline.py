@@ -88,12 +88,12 @@ _OUTCOME = re.compile(
     r"and read (?P<bytes_read>[\d,]+) bytes; (?P<failed>[\d,]+) calls failed, (?P<left_out>[\d,]+) were left out"
 )
 _TAIL = 1500
-#: A replay may take so many times its planned time, and so much longer.
+#: Limits of a replay: this multiple of its planned time, and this much longer.
 _PATIENCE, _PATIENCE_S = 10, 600
 
 
 class StepError(MpiioExtError, RuntimeError):
-    """A step has failed; the message says which one, and why."""
+    """A step has failed; the message names it, and the reason."""
 
 
 def default_launcher() -> list[str]:
@@ -249,7 +249,7 @@ class Pipeline:
 
     @contextmanager
     def _step(self, name: str) -> Iterator[None]:
-        """Put the name of a step before what goes wrong in it."""
+        """Put the name of a step before its errors."""
         self.say(name, "")
         begun = time.monotonic()
         try:
@@ -259,7 +259,7 @@ class Pipeline:
         self.say(name, f"done in {time.monotonic() - begun:.1f} s")
 
     def run(self) -> Comparison:
-        """Go through all steps; what the last one has found.
+        """Carry out all steps; return the result of the last one.
 
         Raises
         ------
@@ -340,7 +340,7 @@ class Pipeline:
         return found
 
     def _compared_with_itself(self, path: WorkloadPath, tables: Mapping[int, pa.Table]) -> str:
-        """Return what people have to know of a path that does not stand for its trace; empty: it does."""
+        """Return a note on a path that does not stand for its trace; empty: it does."""
         if self.each_rank:
             return ""
         self.in_path = differences_in_path(path, tables)
@@ -359,7 +359,7 @@ class Pipeline:
             *([] if self.spin_s is None else ["--spin", repr(self.spin_s)]),
         ]
         launcher = [*(self.launcher or default_launcher()), "-n", str(self.ranks)]
-        # The path says which folders are looked at, and the tracer records the path's calls alone.
+        # The path has the reads of folders, and the tracer records the path's calls alone.
         files = f"{glob.escape(str(self._at('run/files').resolve()))}/*"  # wherever these may lie
         return [
             *module,
@@ -393,7 +393,7 @@ class Pipeline:
         write_whole(run / "replay.json", json.dumps(report, indent=1) + "\n")
 
     def _report(self, command: Sequence[str], wall_s: float) -> dict[str, Any]:
-        """Return what replay.json says: times in s, sizes in bytes."""
+        """Return the contents of replay.json: times in s, sizes in bytes."""
         text = self._at("run/replay.log").read_text(encoding="utf-8", errors="replace")
         found = _OUTCOME.search(text)
         traces = list(self._at("run/trace").glob("*.mpioxtrace"))

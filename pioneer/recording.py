@@ -30,7 +30,7 @@ class TraceOptions(TypedDict, total=False):
 
 @keywords(TraceOptions)
 def record(command: Sequence[str], **options: Unpack[TraceOptions]) -> WorkloadPath:
-    """Run a program once under the tracer, and return what it did as a workload path.
+    """Run a program once under the tracer, and return its I/O as a workload path.
 
     Parameters
     ----------

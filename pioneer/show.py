@@ -1,4 +1,4 @@
-"""A workload path as text: what a person reads, searches and pages through.
+"""A workload path as text that a person reads, searches and pages through.
 
 Problem.   A path is a table of many columns, most of them null, in a binary file. A user wants to see at a glance which
            rank does what to which file, and what the extraction has found out about it.
@@ -97,7 +97,7 @@ class _Text:
         return printable(file if rank is None else Template(file).name(rank, self.path.info.ranks))
 
     def who(self, groups: int) -> str:
-        """Return who makes an operation."""
+        """Return the groups that make an operation."""
         if not self.children:
             return "root"
         if groups == 1 | self.children:

@@ -118,7 +118,7 @@ def ranges(numbers: Sequence[int]) -> str:
 
 
 def _merged(notes: str) -> str:
-    """Return what several groups have in common as one word: g1-3:+1000/rank."""
+    """Return the common part of several groups as one word: g1-3:+1000/rank."""
     groups: dict[str, list[int]] = {}
     for word in notes.split():
         group, _, text = word.partition(":")
@@ -131,7 +131,7 @@ def _shortened(text: str) -> str:
 
 
 def _arguments(operation: str, extra: str | None) -> list[str]:
-    """Return the arguments of a call as words; what is no JSON object stands as it is."""
+    """Return the arguments of a call as words; a text that is no JSON object stays as it is."""
     try:
         found = json.loads(extra) if extra else {}
     except json.JSONDecodeError:
@@ -184,7 +184,7 @@ class _Chunk:
         return np.array([numbers.setdefault(row, len(numbers)) for row in rows], np.int64)
 
     def folds(self, *, last: bool) -> Folds:
-        """Return what is folded; `last`: no operations follow."""
+        """Return the folded operations; `last`: no operations follow."""
         return fold(self.keys(), self.offsets, self.offsets != _NONE, last=last)
 
 
@@ -291,7 +291,7 @@ class OperationLines:
     def _differences(
         self, part: pa.Table, rows: NDArray[np.int64], mine: list[list[int]], which: NDArray[np.int64]
     ) -> NDArray[np.object_]:
-        """Return what other groups have of their own."""
+        """Return the values in which other groups differ."""
         found: NDArray[np.object_] = np.full(rows.size, "", object)
         shared = self._shared[rows]
         for place, (first, *others) in enumerate(mine):
@@ -379,5 +379,5 @@ class OperationLines:
             folds = chunk.folds(last=begin + part.size == rows.size) if fold else unfolded(part.size)
             yield from self._lines(chunk, folds)
             begin += folds.end
-            # What is folded at the next row depends on what is behind this chunk: more is looked at.
+            # The folding at the next row depends on the rows behind this chunk: more rows are read.
             length = _CHUNK if folds.end else 2 * length

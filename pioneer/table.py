@@ -38,10 +38,10 @@ __all__ = [
 #: Raised whenever the meaning of a column changes.
 VERSION = 1
 
-#: What `timestamp` counts from: the Unix epoch, midnight of the first day (traces without dates), or any moment.
+#: Origin of `timestamp`: the Unix epoch, midnight of the first day (traces without dates), or any moment.
 CLOCKS = ("unix", "midnight", "arbitrary")
 
-#: Who offers the call. "extension": rounds, delegates and other doings of mpiio_ext itself.
+#: The layer that offers the call. "extension": rounds, delegates and other work of mpiio_ext itself.
 LAYERS = ("mpiio", "mpi", "stdio", "posix", "extension")
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
@@ -56,7 +56,7 @@ SCHEMA = pa.schema(
         pa.field("file", _TEXT),
         # bytes from the start of the file; of MPI-IO: etypes of the view, as in the call
         pa.field("offset", pa.int64()),
-        # bytes that were asked for; of MPI-IO where the datatype's size is known
+        # requested bytes; of MPI-IO where the datatype's size is known
         pa.field("size", pa.int64()),
         # ns
         pa.field("duration", pa.int64()),
@@ -98,7 +98,7 @@ class Problem:
 
 @dataclass(slots=True, kw_only=True)
 class Loss:
-    """What was not understood of one source: nothing is dropped without being counted here.
+    """The part of one source that was not understood: everything dropped is counted here.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class LeftOut:
     name: str = ""
 
     def __str__(self) -> str:
-        """Return it as the subject of a sentence; "": there are none."""
+        """Return the part as the subject of a sentence; "": there is none."""
         such = f", such as {self.name}" if self.name else ""
         of = f"{count_text(self.files, 'file')} of the system{such}"
         return f"{count_text(self.operations, 'operation')} on {of}" if self.operations else ""
@@ -193,7 +193,7 @@ class Clock:
 
 @dataclass(slots=True, kw_only=True)
 class TraceInfo:
-    """What is known of a trace as a whole: the metadata of its table.
+    """The facts of a trace as a whole: the metadata of its table.
 
     Attributes
     ----------
@@ -222,7 +222,7 @@ class TraceInfo:
 
     @property
     def left_out(self) -> str:
-        """What the tracer has not recorded, for people, of the process with most of it; "": nothing."""
+        """The calls that the tracer has not recorded, for people, of the process with most of them; "": none."""
         most = max((source.left_out for source in self.sources), key=lambda one: one.operations, default=LeftOut())
         return f"{most}: not recorded; `mpiio-ext trace --only GLOB` records them" if most.operations else ""
 

@@ -69,7 +69,7 @@ _GZIP_LEVEL = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What was written.
+    """The counts of the written time line.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class Written:
         return [f"rank {found[0]}{others[why]}: {why}" if found[0] >= 0 else why for why, found in ranks.items()]
 
     def text(self) -> str:
-        """Return what it has, for people."""
+        """Return the counts as a sentence."""
         return (
             f"{self.events:,} calls of {self.ranks:,} rank{'' if self.ranks == 1 else 's'}, requests to "
             f"{self.files:,} file{'' if self.files == 1 else 's'}; https://ui.perfetto.dev opens it"
@@ -307,7 +307,7 @@ def _us(ns: int) -> str:
 
 @dataclass(slots=True)
 class _First:
-    """What the first pass finds."""
+    """The results of the first pass."""
 
     info: TraceInfo
     survey: Survey

@@ -58,7 +58,7 @@ def is_table(path: Path) -> bool:
 
 
 def _stored(path: Path) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a stored table, and its rows."""
+    """Return the facts of a stored table, and its rows."""
     try:
         file = parquet_of(path)
     except pa.ArrowInvalid as error:
@@ -81,7 +81,7 @@ def _stored(path: Path) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
 
 
 def open_trace(sources: Sequence[Path], name: str | None = None) -> tuple[TraceInfo, Iterable[pa.RecordBatch]]:
-    """Return what is known of a trace, and its rows: of `table.SCHEMA`, or sanitized where they are already.
+    """Return the facts of a trace, and its rows: of `table.SCHEMA`, or sanitized if they are already.
 
     Parameters
     ----------
@@ -156,7 +156,7 @@ def sanitized(
 
 
 def _pattern(info: TraceInfo, system_files: re.Pattern[str] | None) -> re.Pattern[str] | None:
-    """Return which files are the system's; where the user chose the files that are recorded, none is."""
+    """Return which files are the system's; if the user chose the files to record, none is."""
     return matcher(()) if system_files is None and info.selected else system_files
 
 
@@ -168,7 +168,7 @@ def read_sanitized(
     only: Sequence[str] = (),
     say: Callable[[str], None] = _nothing,
 ) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a trace, and its sanitized rows: phase A.
+    """Return the facts of a trace, and its sanitized rows: phase A.
 
     A raw trace is read twice: once for its clocks and its cut names (`sanitize.survey`), once for its rows.
 
@@ -203,7 +203,7 @@ def _matches(name: str | None, patterns: Sequence[str]) -> bool:
 
 
 def selected(table: pa.Table, only: Sequence[str], skip: Sequence[str]) -> pa.Table:
-    """Return the rows whose files match a pattern of `only`, if there are any, and none of `skip`.
+    """Return the rows whose files match a pattern of `only`, if there are any, and no pattern of `skip`.
 
     Rows that name no file stay.
     """
@@ -257,7 +257,7 @@ _GROWING = dict.fromkeys(("timestamp", "line", "duration", "offset", "parent"), 
 
 #: Rows that are written together: each part of a file and each of its columns costs as much as thousands of rows.
 _WRITTEN_ROWS = 1 << 15
-#: Columns by whose least and greatest values readers choose parts of the file; of the others nobody asks for them.
+#: Columns by whose least and greatest values readers choose parts of the file; the others do not need them.
 _CHOSEN_BY = ["timestamp", "rank"]
 
 
@@ -289,7 +289,7 @@ def save_sanitized(
     def read() -> Iterator[pa.RecordBatch]:
         try:
             yield from batches
-        except OSError as error:  # of the trace, not of what is written
+        except OSError as error:  # of the trace, not of the output
             unread.append(error)
             raise
 
@@ -336,7 +336,7 @@ def sanitize_to(
     say: Callable[[str], None] = _nothing,
     progress: Callable[[int], None] = lambda _: None,
 ) -> TraceInfo:
-    """Write what phase A makes of a trace to a Parquet file, as `save_sanitized` does; what is known of it.
+    """Write the result of phase A for a trace to a Parquet file, as `save_sanitized` does; return its facts.
 
     The survey is taken while the rows are written. Only if it shows that names or times have to be corrected are
     they read and written again; of a trace with cut names nothing is written the first time.

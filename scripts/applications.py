@@ -28,7 +28,7 @@ WAYS = {
     "two_phase": ("mpiox_exchange=two_phase", "cb_buffer_size=64k"),
     "staged": ("mpiox_delegates=2", "mpiox_close=staged", "mpiox_delegate_page=16k"),
 }
-#: What a program prints beside its data: dates, seconds and memory.
+#: Output of a program beside its data: dates, seconds and memory.
 TIMES = ("*.out", "*.log", "*.abo")
 LIMIT_S = 600
 #: Columns of the table, each the sum of these statistics of the runs (docs/reference/statistics.md).
@@ -192,7 +192,7 @@ def version(package: str) -> str:
 
 
 def run(program: Program, folder: Path, words: list[str]) -> dict[str, bytes]:
-    """Run the commands of a program in a new folder, with words between mpirun and each; return what it wrote."""
+    """Run the commands of a program in a new folder, with words between mpirun and each; return the output."""
     folder.mkdir(parents=True)
     for name, text in program.inputs.items():
         (folder / name).write_text(text, encoding="ascii")
@@ -252,7 +252,7 @@ def compare(title: str, ways: list[str], folder: Path, extension: str) -> bool:
 
 
 def main() -> int:
-    """Read the command line, install what is missing if asked to, and print the table."""
+    """Read the command line, install missing packages if requested, and print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("programs", nargs="*", metavar="PROGRAM", help=f"some of {', '.join(PROGRAMS)}")
     parser.add_argument("--ways", default=",".join(WAYS), help="some of %(default)s")

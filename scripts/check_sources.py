@@ -36,7 +36,7 @@ ENTRY_POINTS = frozenset({"bandwidth", "engine", "interpose", "mpi"})
 #: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
 #: which several files declare their functions hides that they call each other in a circle.
 COUNT_CALLS = True
-#: Attributes of a node of Python that hold statements, or what holds some.
+#: Attributes of a node of Python that contain statements, or nodes with statements.
 BLOCKS = ("body", "orelse", "handlers", "finalbody", "cases")
 INCLUDE = re.compile(r'\s*#\s*include\s+"([^"]+)"')
 
@@ -52,7 +52,7 @@ def include_rules(readme: Path) -> dict[str, frozenset[str]]:
 
 
 def rule_problems(rules: dict[str, frozenset[str]]) -> Iterator[str]:
-    """Yield what is wrong with the table itself: unknown folders and cycles."""
+    """Yield the mistakes in the table itself: unknown folders and cycles."""
     for folder, allowed in rules.items():
         for name in sorted(allowed - rules.keys()):
             yield f"csrc/README.md: {folder} may include '{name}', which is not a folder of the table"
@@ -78,7 +78,7 @@ def includes(csrc: Path) -> Iterator[tuple[Path, int, str]]:
 
 
 def include_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[str]:
-    """Yield every include that the table does not allow, every edge that nobody uses, every folder without a row."""
+    """Yield every include that the table does not allow, every unused edge, every folder without a row."""
     owner = {header.name: folder_of(csrc, header) for header in csrc.rglob("*.h")}
     sources = [*csrc.rglob("*.c"), *csrc.rglob("*.h")]
     folders = {folder_of(csrc, path) for path in sources}
@@ -102,7 +102,7 @@ def include_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[s
 
 
 def layer_problems(csrc: Path, rules: dict[str, frozenset[str]]) -> Iterator[str]:
-    """Yield what the table allows from a part of csrc to one that must not know it."""
+    """Yield the edges that the table allows from a part of csrc to a forbidden one."""
     part = {path.name: path.parent.name for path in csrc.glob("*/*") if path.is_dir()}
     for folder, allowed in rules.items():
         for target in sorted(allowed & part.keys()):
@@ -169,7 +169,7 @@ def file_graph(csrc: Path) -> dict[str, set[str]]:
 
 
 def shortest_cycle(graph: dict[str, set[str]], start: str) -> list[str]:
-    """Return a shortest way from a file back to itself, without its end; empty where there is none."""
+    """Return a shortest way from a file back to itself, without its end; empty if there is none."""
     paths = [[start]]
     seen: set[str] = set()
     while paths:
@@ -227,7 +227,7 @@ def mpi_call_problems(csrc: Path) -> Iterator[str]:
 
 
 def wait_problems(csrc: Path) -> Iterator[str]:
-    """Yield waits that a forgotten wake-up turns into a hang: all others look again after a while."""
+    """Yield waits that a forgotten wake-up turns into a hang: all others check again after a while."""
     for source in sorted(csrc.rglob("*.c")):
         for number, line in enumerate(plain(source.read_text(encoding="utf-8")).splitlines(), 1):
             if "pthread_cond_wait(" in line:
@@ -235,7 +235,7 @@ def wait_problems(csrc: Path) -> Iterator[str]:
 
 
 def error_text_problems(csrc: Path) -> Iterator[str]:
-    """Yield texts of errors that mpiox_error.what would cut off: in a call that gives one, or returned beside such."""
+    """Yield texts of errors that mpiox_error.what would cut off: in a call that sets one, or returned beside such."""
     header = next(csrc.rglob("mpiox_error.h")).read_text(encoding="utf-8")
     found = re.search(r"\bchar what\[(\d+)\];", header)
     room = int(found[1]) - 1 if found else 0
@@ -270,9 +270,9 @@ def c_function_lengths(text: str) -> Iterator[tuple[str, int, int]]:
             start = 0
 
 
-@functools.lru_cache(1)  # of a file that is looked at twice
+@functools.lru_cache(1)  # of a file that is read twice
 def statements(text: str) -> list[ast.stmt]:
-    """Return the statements of a Python file, those inside others too; expressions have none, and are most of it."""
+    """Return the statements of a Python file, nested ones too; expressions have none, and are most of it."""
     found: list[ast.stmt] = []
     left: list[ast.AST] = [ast.parse(text)]
     for node in left:  # grows
@@ -357,7 +357,7 @@ def problems() -> list[str]:
 
 
 def summary() -> str:
-    """Return what was checked, for a check that has found nothing."""
+    """Return the summary of a check without problems."""
     csrc = ROOT / "csrc"
     rules = include_rules(csrc / "README.md")
     edges = sum(len(allowed) for allowed in rules.values())
@@ -371,7 +371,7 @@ def summary() -> str:
 
 
 def main() -> int:
-    """Print the problems, or what was checked; return 1 when there is any problem."""
+    """Print the problems, or the summary; return 1 if there is any problem."""
     found = problems()
     print("\n".join(found) if found else summary())
     return 1 if found else 0

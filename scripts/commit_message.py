@@ -20,7 +20,7 @@ UNFINISHED = re.compile(
 
 
 def problems(message: str) -> Iterator[str]:
-    """Yield what is wrong with a message; git's comments do not count."""
+    """Yield the mistakes in a message; git's comments do not count."""
     text = re.sub(r"(?m)^#.*\n?", "", message.partition("\n# ------------------------ >8 ---")[0]).strip()
     subject, _, rest = text.partition("\n")
     if len(subject) > MAX_SUBJECT:

@@ -1,4 +1,4 @@
-"""The wheel where there is next to nothing: bare Debian roots with Python and one MPI each (``make test-root``).
+"""The wheel in nearly empty roots: bare Debian with Python and one MPI each (``make test-root``).
 
     sudo python scripts/empty_root.py                     both roots
     sudo python scripts/empty_root.py mpich               one of them
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "build" / "roots"
 USER = 1000
 PYTHON = ("python3", "python3-venv", "python3-pip")
-#: By which the wheels of the root's Python are asked for, whatever the machine has.
+#: Options that select the wheels for the root's Python, whatever the machine has.
 PLATFORMS = [f"manylinux_2_{minor}_x86_64" for minor in range(36, 4, -1)] + ["manylinux2014_x86_64", "linux_x86_64"]
 _STEP_S = 600
 _OUTPUT = 4000
@@ -64,7 +64,7 @@ exec chroot --userspec="$UID_INSIDE:$UID_INSIDE" "$root" env -i HOME=/home/user 
 
 
 class StepError(Exception):
-    """A step that failed; the text is the end of its output, or what to do."""
+    """A step that failed; the text is the end of its output, or the remedy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +190,7 @@ def make_root(name: str, kind: Kind) -> Path:
 
 
 def download(root: Path, wheel: Path) -> tuple[Path, float]:
-    """Download what the wheel needs for the root's Python; returns the folder, and the seconds it took."""
+    """Download the wheel's dependencies for the root's Python; returns the folder, and the seconds it took."""
     folder = FOLDER / "wheels"
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
@@ -247,7 +247,7 @@ class Machine:
             os.chown(path, USER, USER)
 
     def do(self, script: str) -> tuple[str, float]:
-        """Run a script as the user; returns what it printed and the seconds it took."""
+        """Run a script as the user; returns its output and the seconds it took."""
         begun = time.monotonic()
         spaces = ["unshare", "--mount", "--pid", "--fork", "--net", "--uts", "--ipc", "--kill-child"]
         inside = ["bash", "-euo", "pipefail", "-c", f"cd\n{script}"]
@@ -283,7 +283,7 @@ def quiet(machine: Machine, script: str) -> None:
 
 
 def check(name: str, kind: Kind, root: Path, wheels: Path) -> dict[str, float]:
-    """Do what a user does; returns {step: seconds}."""
+    """Carry out the steps of a user; returns {step: seconds}."""
     if shutil.which(kind.mpicc) is None:
         raise StepError(f"no {kind.mpicc}: apt-get install {kind.development}")
     machine = Machine(name, root, wheels)
@@ -319,7 +319,7 @@ def check(name: str, kind: Kind, root: Path, wheels: Path) -> dict[str, float]:
 
 
 def main() -> int:
-    """Run what the command line names."""
+    """Run the steps that the command line names."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"roots: {', '.join(KINDS)}")
     parser.add_argument("--wheel", type=Path, help="default: the newest in build/wheel/dist")

@@ -1,4 +1,4 @@
-"""Write the manual pages and the help that the core keeps: ``python scripts/pages.py FOLDER``, as the build does.
+"""Write the manual pages and the help for the core package: ``python scripts/pages.py FOLDER``, as the build does.
 
 Problem.    Both come from the commands as click has them, which import the compiled part of the package; a source
             distribution is packed without it, and a wheel's is not installed when the wheel is packed.

@@ -29,7 +29,7 @@ NO_HASH = "0" * 64
 
 
 class Failed(Exception):  # noqa: N818
-    """A check has failed; the text says why and what to do."""
+    """A check has failed; the text names the reason and the remedy."""
 
 
 def read(root: Path, name: str) -> str:
@@ -76,7 +76,7 @@ def conda_dependencies(root: Path) -> dict[str, str]:
 
 
 def spack_dependencies(root: Path) -> dict[str, str]:
-    """Return package -> least version of what the Spack package needs, by its syntax tree."""
+    """Return package -> least version that the Spack package needs, by its syntax tree."""
     calls = [node for node in ast.walk(ast.parse(read(root, SPACK))) if isinstance(node, ast.Call)]
     specs = [
         ast.literal_eval(call.args[0])
@@ -117,7 +117,7 @@ def same_date(root: Path) -> str:
 
 
 def same_dependencies(root: Path) -> str:
-    """Check that the recipes need what pyproject.toml needs, no more and no less."""
+    """Check that the recipes need the same as pyproject.toml, no more and no less."""
     wanted = {name: least for name, (least, _) in dependencies(root).items()}
     conda = conda_dependencies(root)
     python = one(r'^requires-python = ">=([0-9.]+)"', read(root, "pyproject.toml"), "pyproject.toml")
@@ -140,7 +140,7 @@ def _builder(root: Path) -> str:
 
 
 def git(root: Path, *words: str) -> str:
-    """Return what git says."""
+    """Return the output of git."""
     done = subprocess.run(["git", *words], cwd=root, capture_output=True, text=True)
     if done.returncode != 0:
         raise Failed(f"git {' '.join(words)}: {done.stderr.strip()}")
@@ -205,7 +205,7 @@ def recipe_renders(root: Path) -> str:
 
 
 def built(root: Path, folder: Path) -> str:
-    """Build the sdist, and the wheel from it, and check what PyPI will show."""
+    """Build the sdist, and the wheel from it, and check the page that PyPI will show."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("*.tar.gz"), *folder.glob("*.whl")):
         old.unlink()

@@ -78,7 +78,7 @@ class Environment:
     needs: str | None = None
 
 
-#: The wrappers of impi-devel hold a word in place of the prefix, which I_MPI_ROOT overrides.
+#: The wrappers of impi-devel have a word in place of the prefix, which I_MPI_ROOT overrides.
 INTEL = (("I_MPI_ROOT", "{folder}"),)
 
 ENVIRONMENTS = {
@@ -116,7 +116,7 @@ class CheckError(Exception):
 
 
 class MissingError(Exception):
-    """An environment that cannot be made here; the text says why."""
+    """An environment that cannot be made here; the text names the reason."""
 
 
 def variables(folder: Path) -> dict[str, str]:
@@ -279,7 +279,7 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
 
 
 def complaints(printed: str) -> list[str]:
-    """Return the lines that the library or a delegate printed, without --stats: of a good run none.
+    """Return the lines that the library or a delegate printed, without --stats: a good run has none.
 
     If the launcher cannot spawn, the library rightly reports what takes the place of processes.
     """
@@ -361,7 +361,7 @@ def record(name: str, entry: dict[str, str]) -> None:
 
 
 def check_all(name: str, wheel: Path, only: tuple[str, ...], cases: int, *, keep: bool, light: bool) -> bool:
-    """Make one environment, run the checks and record each; returns whether none has failed."""
+    """Make one environment, run the checks and record each; returns whether all passed."""
     environment = ENVIRONMENTS[name]
     try:
         there = keep and (FOLDER / name / "bin").exists()
@@ -387,7 +387,7 @@ def check_all(name: str, wheel: Path, only: tuple[str, ...], cases: int, *, keep
 
 
 def main() -> int:
-    """Run what the command line names."""
+    """Run the checks that the command line names."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"environments: {', '.join(ENVIRONMENTS)}")
     parser.add_argument("--cases", type=int, default=500, help="random programs of the differential test")

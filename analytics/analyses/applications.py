@@ -62,7 +62,7 @@ def _ranked(rows: Sequence[Mapping[str, Any]], direction: str, column: str, top:
 
 
 def _names_words(rows: Sequence[Mapping[str, Any]], anonymous: bool, areas: Mapping[str, str]) -> list[str]:
-    """Return what stands for the names, in words."""
+    """Return the placeholders of the names, in words."""
     if not anonymous:
         return []
     if not areas:

@@ -1,4 +1,4 @@
-"""What the analyses of many jobs share: which rows count, words for numbers, shares.
+"""Shared parts of the analyses of many jobs: which rows count, words for numbers, shares.
 
 A job of the paper is one log here: one run of a program. A job of the scheduler that runs several programs has several.
 """
@@ -29,7 +29,7 @@ def share(part: float, whole: float) -> float:
 
 
 def share_words(percent: float) -> str:
-    """Return a percentage in words: two digits, and never 0 % or 100 % for what is not."""
+    """Return a percentage in words: two digits, and 0 % or 100 % only for exact values."""
     if 0 < percent < 0.1:
         return "< 0.1 %"
     if 99.9 < percent < 100:
@@ -38,7 +38,7 @@ def share_words(percent: float) -> str:
 
 
 def leading(names: Sequence[str], values: Sequence[float]) -> tuple[str, float] | None:
-    """Return what is the largest of some, and its part of all in percent; None where two are, or all are nothing."""
+    """Return the name of the largest value, and its part of all in percent; None if two are equal, or all are 0."""
     largest = max(values, default=0)
     if not largest or list(values).count(largest) > 1:
         return None

@@ -1,4 +1,4 @@
-"""Interference: what share of an OST's traffic, while a file was in use, was the file's own.
+"""Interference: the file's own share of an OST's traffic while the file was in use.
 
 Problem. A slow file may have shared its OSTs with others. LMT has the bytes that each OST moved in every step of 5 s; a
 million (file, OST) pairs with intervals of hours would meet thousands of steps each.
@@ -40,7 +40,7 @@ _RESULTS = ("own", "traffic", "share", "coverage")
 
 
 def interference(files: Tuples, lmt: Tuples, direction: Literal["read", "write"] = "write") -> Tuples:
-    """Return what each OST of each file moved while the file was written or read, beside the file's own bytes.
+    """Return the traffic of each OST of each file while the file was written or read, beside the file's own bytes.
 
     Parameters
     ----------
@@ -126,7 +126,7 @@ def _twice(rows: int) -> AnalyticsError:
 
 
 class _Grid:
-    """The cumulative sums as arrays of OSTs and steps; both ends of an interval are look-ups by index."""
+    """The cumulative sums as arrays of OSTs and steps; both ends of an interval are found by index."""
 
     def __init__(self, steps: pa.Table, low: int, high: int) -> None:
         self.low, self.high = low, high
@@ -181,7 +181,7 @@ class _Grid:
 
 
 def _summed(steps: ir.Table) -> ir.Table:
-    """Return the cumulative sums as a query: for engines that are not in this process, and for what is too large."""
+    """Return the cumulative sums as a query: for engines outside this process, and for data that are too large."""
     import ibis
 
     window = ibis.cumulative_window(group_by=steps.ost, order_by=steps.step)

@@ -27,7 +27,7 @@ _COUNTS = {"1": (1, 1), "2–4": (2, 4), "5–8": (5, 8), "9–32": (9, 32), "33
 
 
 def _finding(files: Sequence[int]) -> str:
-    """Return what the figure shows: how many stripes the largest part of the files has."""
+    """Return the message of the figure: how many stripes the largest part of the files has."""
     first = leading(list(_COUNTS), files)
     if first is None:
         return "No number of stripes is that of most files"

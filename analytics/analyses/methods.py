@@ -1,4 +1,4 @@
-"""Methods compared by what was measured: by the bench, or of any program by the library's own statistics.
+"""Methods compared by their measurements: by the bench, or of any program by the library's own statistics.
 
 Problem. Why was ``even`` slower than ``group_cyclic`` here? The bench, or the time of a program's accesses, says which
 method was faster. The extension's statistics say what each method did; beside each other they say why.
@@ -51,10 +51,10 @@ _MEASURED = {
     "messages": ("messages", "messages", False),
     "message_bytes": ("message_bytes", "in messages [B]", False),
 }
-#: A phase is evidence when it accounts for so much of the difference in time.
+#: Share of the difference in time from which on a phase is evidence.
 _EVIDENCE = 0.1
 _CASE = ("pattern", "interface", "operation", "phase")
-#: How many times as long a method took as another, from which on it is worth asking why.
+#: Ratio of the times of two methods from which on the reasons are searched.
 WORTH_ASKING = 1.1
 _NATIVE, _DEFAULT = "native", "auto"
 #: Kind of a run that the bench has not made.
@@ -86,7 +86,7 @@ def tables_of_results(results: Sequence[Path]) -> Tables:
 
 
 def _statistics(row: Mapping[str, Any]) -> dict[str, float | None]:
-    """Return what was measured of a run, by the names of `_MEASURED`."""
+    """Return the measurements of a run, by the names of `_MEASURED`."""
     given = json.loads(row["statistics"]) if row["statistics"] else {}
     if row["kind"] != "kernel":  # the time of a pattern is without them
         given.pop("open_s", None), given.pop("close_s", None)
@@ -122,7 +122,7 @@ def _cases(rows: Sequence[dict[str, Any]]) -> dict[tuple[str, ...], dict[str, di
 
 
 def _spread(row: Mapping[str, Any]) -> Spread | None:
-    """Return the bandwidths of a run's repetitions [B/s]; None where they were not kept."""
+    """Return the bandwidths of a run's repetitions [B/s]; None if they were not stored."""
     from mpiio_ext.common.results import Spread
 
     given = json.loads(row["statistics"]) if row["statistics"] else {}
@@ -133,7 +133,7 @@ def _spread(row: Mapping[str, Any]) -> Spread | None:
 
 
 def _noise(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> str:
-    """Return why two runs do not differ, in words; empty where they do, or where their spread is not known."""
+    """Return why two runs do not differ, in words; empty if they do, or where their spread is not known."""
     from mpiio_ext.report.baseline import judge_change
 
     one, other = slow["spread"], fast["spread"]
@@ -152,7 +152,7 @@ def _compared(slow: Mapping[str, Any], fast: Mapping[str, Any]) -> list[dict[str
     alike = slow["bytes"] == fast["bytes"]
     whole = slow["seconds"] - fast["seconds"] if alike and None not in (slow["seconds"], fast["seconds"]) else None
     if _noise(slow, fast) or (whole or 0) <= 0:
-        whole = None  # shares of a difference that is none, or the other way round, say nothing
+        whole = None  # shares of no difference, or of one in the other direction, mean nothing
     for name, words, is_time in [("seconds", "the whole", True), *_MEASURED.values()]:
         one, other = slow[name], fast[name]
         known = alike and one is not None and other is not None
@@ -181,7 +181,7 @@ def _phases(parts: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 def _evidence(parts: Sequence[Mapping[str, Any]]) -> str:
-    """Return what differs with the time, in words; empty where no statistic that both have does."""
+    """Return the differences that go with the time, in words; empty if no statistic of both differs."""
     from mpiio_ext.common.units import seconds_text
 
     times = _phases(parts)
@@ -243,7 +243,7 @@ def _pair(rows: Sequence[dict[str, Any]], slower: str, faster: str) -> tuple[lis
     return out, sentences
 
 
-# ---- every pair that is worth asking about ---------------------------------------------------------------------------
+# ---- every pair with a clear difference ------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,8 +255,8 @@ class Explained:
     pattern, interface, operation, phase : what was run; `phase` is empty where it has none.
     slower, faster : the two methods.
     ratio : time of the slower one over that of the faster one.
-    main : the phase that accounts for most of the difference; empty where no time that both have does.
-    evidence : what differs, in words; empty where nothing that was counted of both does.
+    main : the phase that accounts for most of the difference; empty if no time that both have does.
+    evidence : what differs, in words; empty if nothing that was counted of both does.
     """
 
     pattern: str
@@ -321,7 +321,7 @@ def explained(source: Source) -> list[Explained]:
 
 
 def _meanings(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Return what the times are, in words."""
+    """Return the meaning of the times, in words."""
     kinds = {row["kind"] == _PROGRAM for row in rows}
     words = {
         False: "Times are medians; of the extension's phases, those of the rank that spent longest in each.",
@@ -366,7 +366,7 @@ def _with_best(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _ahead(case: Mapping[str, dict[str, Any]]) -> str:
-    """Return the method whose slowest repetition is faster than the fastest of all others; "" where none is judged."""
+    """Return the method whose slowest repetition is faster than the fastest of all others; "" if none is judged."""
     spreads = {name: row["spread"] for name, row in case.items()}
     if len(spreads) < 2 or any(one is None or one.count < ENOUGH for one in spreads.values()):
         return ""
@@ -375,7 +375,7 @@ def _ahead(case: Mapping[str, dict[str, Any]]) -> str:
 
 
 def _finding(cases: Sequence[Mapping[str, dict[str, Any]]]) -> str:
-    """Return what the figure shows: which method is ahead beyond the spread of the repetitions, and how often."""
+    """Return the message of the figure: the method that is ahead beyond the spread of repetitions, and how often."""
     found = collections.Counter(name for case in cases if (name := _ahead(case)))
     number = count_words(len(cases), "case")
     if not found:

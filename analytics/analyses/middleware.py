@@ -83,7 +83,7 @@ def _rows(found: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _finding(rows: list[dict[str, Any]]) -> str:
-    """Return what the figure shows: which interface is the most frequent."""
+    """Return the message of the figure: the most frequent interface."""
     jobs = [sum(row["jobs"] for row in rows if row["interface"] == kind) for kind in _KINDS]
     first = leading(_KINDS, jobs)
     if first is None:

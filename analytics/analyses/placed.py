@@ -1,4 +1,4 @@
-"""What lies on each storage target of a placed store: subtables, files, rows and bytes, of the manifest.
+"""Contents of each storage target of a placed store: subtables, files, rows and bytes, by the manifest.
 
 Problem. A store is placed on storage targets so that executors do not meet on one, and so that a question about some
 jobs leaves the other targets alone (IOMiner, Section II-C, Figure 2). For that the targets must hold about as much.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def _chart(rows: list[dict[str, int | str]]) -> list[Chart]:
-    """Return the bytes of each target as a figure; none of nothing."""
+    """Return the bytes of each target as a figure; none without bytes."""
     sizes = [int(row["bytes"]) for row in rows]
     if not sum(sizes):
         return []
@@ -39,7 +39,7 @@ def _chart(rows: list[dict[str, int | str]]) -> list[Chart]:
 
 
 def placement_of(catalog: Catalog) -> Result:
-    """Return what lies on each storage target: ``target``, ``folder``, ``subtables``, ``files``, ``rows``, ``bytes``.
+    """Return each storage target's contents: ``target``, ``folder``, ``subtables``, ``files``, ``rows``, ``bytes``.
 
     Target -1 is the store's own folder: what is not placed (yet).
     """

@@ -1,4 +1,4 @@
-"""How much of what jobs move is read: the distribution of Equation 4.
+"""The share of reads in the bytes of jobs: the distribution of Equation 4.
 
 Problem. Is reading worth optimising, or do jobs write checkpoints only?
 
@@ -23,7 +23,7 @@ _WRITE_ONLY, _READ_ONLY = -1, _BINS
 
 
 def _finding(jobs: list[int]) -> str:
-    """Return what the figure shows: how many jobs only write, only read, or do both."""
+    """Return the message of the figure: how many jobs only write, only read, or do both."""
     only = [share_words(share(jobs[end], sum(jobs))) for end in (0, -1)]
     both = share_words(share(sum(jobs[1:-1]), sum(jobs)))
     return f"{only[0]} of the jobs only write, {only[1]} only read, {both} do both"

@@ -1,4 +1,4 @@
-"""What an analysis returns: a table, what it means, and how it is drawn.
+"""The result of an analysis: a table, its meaning, and its drawing.
 
 A result holds numbers and words only. It is drawn, printed or written to a file elsewhere, so that a query needs no
 plotting library, and so that a drawing needs no engine.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """What a figure shows, as plain data that JSON can hold.
+    """The contents of a figure, as plain data for JSON.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Chart:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What an analysis found.
+    """The result of an analysis.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Result:
     unit : unit of the counted quantity.
     parameters : the values that the analysis was made with.
     table : the numbers.
-    charts : its figures; none where there is nothing to draw.
+    charts : its figures; none if there is nothing to draw.
     shown : the table as people read it, where that is not `table`.
     caption_first : the caption is the answer, and the table its evidence.
     """
@@ -61,7 +61,7 @@ class Result:
     caption_first: bool = False
 
     def as_json(self) -> dict[str, Any]:
-        """Return the result without its charts, as JSON can hold it."""
+        """Return the result without its charts, as data for JSON."""
         return {
             "analysis": self.name,
             "title": self.title,

@@ -45,7 +45,7 @@ _AXES = {**FACTORS, "nodes": "nodes", "bandwidth": "bandwidth"}
 _RANGED = ("processes", "nodes", "bandwidth", *FACTORS)
 #: Applications with a colour and a row of the legend of their own; lines in a figure.
 _MOST_GROUPS, _MOST_LINES = 7, 400
-#: What bytes are divided by.
+#: Divisor of bytes.
 _OVER = {
     "critical": "of the time in which their files are accessed",
     "span": "of the time from the first access to the last one",
@@ -119,7 +119,7 @@ def _rows(
     ).to_pylist()
     speed = "critical_bandwidth" if limits["time"] == "critical" else "bandwidth"
     able = jobs.num_rows
-    if limits["osts"]:  # known only after the files were looked at; fast jobs count, too
+    if limits["osts"]:  # known only after the files were read; fast jobs count, too
         found = [row for row in found if (row["osts"] or 0) >= limits["osts"]]
         able = len(found)
         found = [row for row in found if row[speed] is not None and low <= row[speed] < high]
@@ -183,7 +183,7 @@ def _end_words(name: str, value: float) -> str:
 
 
 def _words(name: str, value: float | None) -> str:
-    """Return what a point on an axis means; empty where it is not known."""
+    """Return the meaning of a point on an axis; empty if unknown."""
     title = _AXES[name].replace("-\n", "-").replace("\n", " ")
     return "" if value is None else f"{title}: {_end_words(name, value)}"
 
@@ -304,7 +304,7 @@ def _tables(rows: list[dict[str, Any]], *, each_job: bool) -> tuple[pa.Table, pa
 
 
 def _named(rows: list[dict[str, Any]], areas: Mapping[str, str] | None, *, anonymous: bool) -> list[dict[str, Any]]:
-    """Return the rows in their order, with areas or numbers in place of programs and jobs where that is asked for."""
+    """Return the rows in their order, with areas or numbers in place of programs and jobs if requested."""
     if anonymous or areas is not None:
         label = labels(sorted({row["application"] for row in rows}), areas or {})
         rows = [{**row, "application": label[row["application"]], "job_id": None} for row in rows]

@@ -56,7 +56,7 @@ def _per_job(files: ir.Table, counter: str) -> ir.Table:
 
 
 def _steps(part: ir.NumericValue, whole: ir.NumericValue) -> ir.NumericValue:
-    """Return the ratio in steps, rounded down; -1 where there are no requests."""
+    """Return the ratio in steps, rounded down; -1 without requests."""
     import ibis
 
     ratio = (part.cast("float64") * _STEPS / ibis.greatest(whole, 1).cast("float64")).floor().cast("int64")
@@ -92,7 +92,7 @@ def _counts(source: Source, origin: str | None, counter: str) -> dict[str, NDArr
 
 
 def _finding(jobs: NDArray[np.int64]) -> str:
-    """Return what the figure shows: how many jobs make most of their requests sequentially."""
+    """Return the message of the figure: how many jobs make most of their requests sequentially."""
     most = share_words(share(int(jobs[_STEPS * 8 // 10 :].sum()), int(jobs.sum())))
     return f"{most} of the jobs make at least 80 % of their requests sequentially"
 
@@ -126,7 +126,7 @@ def sequential(source: Source, *, counter: str = "consec", origin: str | None = 
     -------
     Result
         Rows: ``percentile`` of jobs (0 to 100), and the ratio in percent that they do not exceed: ``both``, ``read``,
-        ``write``; NULL where no job has requests.
+        ``write``; NULL if no job has requests.
     """
     import pyarrow as pa
 

@@ -68,7 +68,7 @@ def _class_of(jobs: ir.Table) -> ir.StringValue:
 
 
 def _finding(jobs: Sequence[int]) -> str:
-    """Return what the figure shows: which pattern is the most frequent."""
+    """Return the message of the figure: the most frequent pattern."""
     first = leading([" ".join(label.split()) for _, _, label in _CLASSES], jobs)
     if first is None:
         return "No pattern is the most frequent"

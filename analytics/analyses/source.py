@@ -61,7 +61,7 @@ class Tables:
 
 
 class Remembered:
-    """A source that loads each table of another one once: what every part of a report asks for.
+    """A source that loads each table of another one once, for all parts of a report.
 
     Loading a table looks into its files, which takes as long as a short query.
     """

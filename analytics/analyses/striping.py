@@ -48,5 +48,5 @@ def custom_stripes(files: Tuples, default: StripeDefault | None = None) -> Tuple
 
 
 def ost_union(files: Tuples) -> Tuples:
-    """Return the number of different OSTs of each job, over all its files: ``job_id``, ``osts``; NULL where unknown."""
+    """Return the number of different OSTs of each job, over all its files: ``job_id``, ``osts``; NULL if unknown."""
     return files.group("job_id", osts="ost_count()")

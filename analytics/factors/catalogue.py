@@ -25,7 +25,7 @@ BUILT_IN = (paper, pattern, sharing, storage)
 
 @functools.cache
 def _load_entry_points() -> None:
-    """Register what installed distributions offer, once."""
+    """Register the factors of installed distributions, once."""
     for point in importlib.metadata.entry_points(group=ENTRY_POINTS):
         try:
             found = point.load()

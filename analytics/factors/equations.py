@@ -33,7 +33,7 @@ def bandwidth(size: npt.ArrayLike, start: npt.ArrayLike, end: npt.ArrayLike) -> 
     Returns
     -------
     ndarray
-        B/s; NaN where the span is not positive.
+        B/s; NaN if the span is not positive.
     """
     span = np.asarray(end, dtype=np.float64) - np.asarray(start, dtype=np.float64)
     return ratio(size, np.where(span > 0, span, np.nan))
@@ -45,7 +45,7 @@ def weighted(values: Numbers, exclusive: Numbers, starts: Whole, min_known: floa
     Parameters
     ----------
     values : ndarray
-        p_i of every file; NaN where unknown.
+        p_i of every file; NaN if unknown.
     exclusive : ndarray
         t_i (s); 0 for files that are not critical.
     starts : ndarray

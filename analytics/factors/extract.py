@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 #: A query, or a table of files.
 Asked: TypeAlias = "Tuples | pa.Table | ds.Dataset"
 
-#: Rows of a piece unless asked for otherwise; dozens of columns are looked at together.
+#: Rows of a piece by default; dozens of columns are processed together.
 PIECE = 1 << 18
 
 #: Of the columns of the result that are no factors.
@@ -84,7 +84,7 @@ _BASE = (
 
 @dataclasses.dataclass(frozen=True)
 class _Request:
-    """What is asked for, and how a piece of whole jobs answers it; an empty `by`: as the files have it."""
+    """The query, and how a piece of whole jobs answers it; an empty `by`: as the files have it."""
 
     chosen: Mapping[str, Factor]
     thresholds: Mapping[str, float]
@@ -98,7 +98,7 @@ class _Request:
     background: float
 
     def result(self, files: Asked, rows: int, threads: int) -> pa.Table:
-        """Return the rows of all jobs that are asked for."""
+        """Return the rows of all requested jobs."""
         import pyarrow as pa
 
         asked = dataclasses.replace(self, by=self.by or _job_column(files))
@@ -111,7 +111,7 @@ class _Request:
         return pa.concat_tables(found) if found else asked.answer(asked.nothing())
 
     def on_engine(self, files: Tuples, rows: int, threads: int) -> ir.Table:
-        """Return the same of tuples with an engine, as a table of it; Spark computes it in its executors."""
+        """Return the same from tuples with an engine, as a table of it; Spark computes it in its executors."""
         asked = dataclasses.replace(self, by=self.by or _job_column(files))
         rows_of, keys = rows_of_query(files, base_columns(self.chosen, self.direction), asked.by)
         for one in self.chosen.values():
@@ -120,17 +120,17 @@ class _Request:
         return files.engine.by_key(rows_of, keys, asked.work(keys[0], rows, threads), schema, rows)
 
     def work(self, key: str, rows: int, threads: int) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.Table]]:
-        """Return what makes the answer of batches that are ordered by `key`."""
+        """Return the function that answers from batches that are ordered by `key`."""
         return functools.partial(_answers, self, key, rows, threads)
 
     def check(self) -> None:
-        """Raise what a factor says of its thresholds, which it is given with no file."""
+        """Raise a factor's own error about its thresholds, from a call without a file."""
         asked = dataclasses.replace(self, by=self.by or "job_id")
         try:
             asked.answer(asked.nothing())
         except ArgumentError:
             raise
-        except Exception:  # a factor that needs files says nothing about its thresholds
+        except Exception:  # a factor that needs files does not check its thresholds then
             return
 
     def __str__(self) -> str:
@@ -140,7 +140,7 @@ class _Request:
         return f"factors {', '.join(self.chosen)} ({self.direction}){which}"
 
     def answer(self, piece: pa.Table) -> pa.Table:
-        """Return the rows of the jobs of a piece that are asked for."""
+        """Return the rows of the requested jobs in a piece."""
         import pyarrow as pa
         import pyarrow.compute as pc
 

@@ -137,13 +137,13 @@ class Files:
         return floats(column)
 
     def kept(self, name: str, compute: Callable[[], Kept]) -> Kept:
-        """Return what several factors need, computed once; `name` says what it is."""
+        """Return a value that several factors need, computed once under `name`."""
         if name not in self._kept:
             self._kept[name] = compute()
         return cast("Kept", self._kept[name])
 
     def requests(self, direction: str | None = None) -> Numbers:
-        """Return the POSIX requests of each file: the histogram's sum, which STDIO is not in; NaN where unknown."""
+        """Return the POSIX requests of each file: the histogram's sum, which STDIO is not in; NaN if unknown."""
         way = direction or self.direction
         return self.kept(f"{way} requests", lambda: functools.reduce(np.add, [self[name] for name in bins(way)]))
 
@@ -197,7 +197,7 @@ class Files:
 
     @functools.cached_property
     def critical_time(self) -> Numbers:
-        """Return the critical time of each job (s); NaN where no file has a time."""
+        """Return the critical time of each job (s); NaN if no file has a time."""
         return self.sum(np.where(self.counted, self.exclusive, np.nan))
 
     @functools.cached_property
@@ -226,7 +226,7 @@ class Files:
         return np.repeat(values, self.sizes)
 
     def sum(self, values: Numbers) -> Numbers:
-        """Return the sum of the known values of each job; NaN where none is known."""
+        """Return the sum of the known values of each job; NaN if none is known."""
         if not self.jobs:
             return np.zeros(0)
         known = ~np.isnan(values)
@@ -238,18 +238,18 @@ class Files:
         return np.add.reduceat(chosen.astype(np.int64), self.starts) if self.jobs else np.zeros(0, dtype=np.int64)
 
     def largest(self, values: Numbers) -> Numbers:
-        """Return the largest known value of each job; NaN where none is known."""
+        """Return the largest known value of each job; NaN if none is known."""
         if not self.jobs:
             return np.zeros(0)
         found = np.maximum.reduceat(np.where(np.isnan(values), -np.inf, values), self.starts)
         return np.where(np.isinf(found), np.nan, found)
 
     def smallest(self, values: Numbers) -> Numbers:
-        """Return the smallest known value of each job; NaN where none is known."""
+        """Return the smallest known value of each job; NaN if none is known."""
         return -self.largest(-values)
 
     def median(self, values: Numbers) -> Numbers:
-        """Return the median of the known values of each job; NaN where none is known."""
+        """Return the median of the known values of each job; NaN if none is known."""
         rows = np.flatnonzero(~np.isnan(values))
         index = np.repeat(np.arange(self.jobs), self.sizes)[rows]
         order = np.lexsort((values[rows], index))

@@ -60,7 +60,7 @@ _MPIIO = ("{collective}", "{independent}", "{nonblocking}", "uses_mpiio", "parti
     columns=_MPIIO,
 )
 def collective(files: Files) -> Numbers:
-    """Return whether each job used collective I/O; unknown unless a log says so."""
+    """Return whether each job used collective I/O; unknown unless a log shows it."""
     calls = np.where(_without_mpiio(files), 0.0, files["{collective}"])
     found = files.largest(calls)
     return np.where(np.isnan(found), np.nan, (found > 0).astype(float))

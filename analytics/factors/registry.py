@@ -70,7 +70,7 @@ class Factor:
         return {column_name(name, direction) for name in self.columns}
 
     def values(self, files: Files, thresholds: Mapping[str, float] | None = None) -> Numbers:
-        """Return what the function says: one value a file, or a job."""
+        """Return the function's values: one a file, or a job."""
         chosen = {name: (thresholds or {}).get(name, default) for name, default in self.thresholds.items()}
         values = np.asarray(self.compute(files, **chosen), dtype=np.float64)
         expected = len(files) if self.weighting == "exclusive" else files.jobs
@@ -80,7 +80,7 @@ class Factor:
         return values
 
     def of_jobs(self, files: Files, thresholds: Mapping[str, float] | None = None) -> Numbers:
-        """Return the factor of each job; NaN where it is unknown, and for a direction that it does not have."""
+        """Return the factor of each job; NaN if it is unknown, and for a direction that it does not have."""
         if files.direction not in self.directions:
             return np.full(files.jobs, np.nan)
         values = self.values(files, thresholds)
@@ -114,7 +114,7 @@ def register(new: Factor, *, replace: bool = False) -> Factor:
 
 
 def registered() -> dict[str, Factor]:
-    """Return what is registered, in the order of registration; see :func:`mpiio_ext.analytics.factors.factors`."""
+    """Return the registered factors, in the order of registration; see :func:`mpiio_ext.analytics.factors.factors`."""
     return dict(_registered)
 
 

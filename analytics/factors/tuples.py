@@ -1,4 +1,4 @@
-"""Rows of files from what a query returns, in pieces of whole jobs.
+"""Rows of files from the result of a query, in pieces of whole jobs.
 
 Problem. ``extract_perf_factors`` ends a chain of queries: its input is not a stored table but an expression, often a
 join of ``darshan_job`` and ``darshan_file``. In a join, columns of the same name were renamed
@@ -33,7 +33,7 @@ JOB_COLUMNS = ("run_time", "uses_mpiio", "partial", "app", "start_time")
 
 
 def resolve(names: Sequence[str], wanted: str) -> str | None:
-    """Return the column that holds `wanted`, a column of a file (or of its job); None where there is none."""
+    """Return the column for `wanted`, a column of a file (or of its job); None if there is none."""
     order = (wanted + _JOB, wanted) if wanted in JOB_COLUMNS else (wanted + _FILE, wanted)
     return next((name for name in order if name in names), None)
 
@@ -89,7 +89,7 @@ def pieces_of(batches: Iterable[pa.RecordBatch], key: str, rows: int) -> Iterato
 
 
 def later(tuples: Tuples, compute: Callable[[], ir.Table], what: str, units: Units) -> Tuples:
-    """Return tuples of the engine of `tuples` that are computed from these (by `compute`) when they are looked at.
+    """Return tuples of the engine of `tuples` that are computed from these (by `compute`) at their first use.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the sources of a site have about a period: all columns of a summary but those of the program.
+"""The sources of a site about a period: all columns of a summary but those of the program.
 
 Problem. A job's log and a measurement of the bench are joined to the same sources by the same questions.
 
@@ -21,13 +21,13 @@ from mpiio_ext.analytics.tools.series import Edges
 from mpiio_ext.analytics.tools.system import FileSystem, Note, System
 from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
 
-#: Seconds behind the end of a job that belong to its period: servers still write then what they hold.
+#: Seconds behind the end of a job that belong to its period: servers still write their caches then.
 TAIL_S = LMT_STEP_S
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answer:
-    """What the sources say about a period.
+    """The answers of the sources about a period.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Answer:
 
 
 def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id: int | None) -> Answer:
-    """Return what the sources say about a period.
+    """Return the answers of the sources about a period.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Measurements of the bench as rows of summaries, joined with what the servers did while they ran.
+"""Measurements of the bench as rows of summaries, joined with the servers' data of the same time.
 
 Problem. A run of the bench has many measurements: each kernel or pattern through each interface under each method, in
 each phase and direction, several times. Only the same one can be compared from night to night; and a suite that is run
@@ -49,12 +49,12 @@ class Measurement:
     ----------
     scalars : mapping of str to value
         Columns of the summary that the results know.
-    moved : bytes of a repetition by the columns of Darshan that coverage factors are made of; empty where a phase both
+    moved : bytes of a repetition by the columns of Darshan that coverage factors are made of; empty if a phase both
         writes and reads.
     started : when the bench was started, as the results say it.
     started_unix_s : the same in seconds since 1970 UTC.
     periods : tuple of (float, float)
-        Begin and end of each repetition; empty where the results do not say it.
+        Begin and end of each repetition; empty if the results do not say it.
     places : folder of the files, and mount point.
     job : of the scheduler.
     """
@@ -74,7 +74,7 @@ def is_results(path: Path) -> bool:
 
 
 def result_files(path: Path) -> list[Path]:
-    """Return the files of results below a folder, by name; the path itself where it is a file."""
+    """Return the files of results below a folder, by name; the path itself if it is a file."""
     return sorted(path.rglob("results.json")) if path.is_dir() else [path]
 
 
@@ -110,7 +110,7 @@ def _motif(measured: Measured) -> str:
 
 
 def _binary(size_bytes: float) -> str | None:
-    """Return a size of whole KiB, MiB or GiB below 1024 of them such as ``4MiB``; None for another one."""
+    """Return a size of whole KiB, MiB or GiB, below 1024 of the unit, such as ``4MiB``; None for another size."""
     text = size_text(size_bytes, exact=True).replace(" ", "")
     return text if size_bytes == int(size_bytes) and text.endswith("iB") and "," not in text else None
 
@@ -178,7 +178,7 @@ def _chosen(found: Measurement, system: System, name: str | None) -> FileSystem:
 def joined(
     found: Measurement, system: System, file_system: str | None = None, edges: Edges = "begin", tail_s: float = TAIL_S
 ) -> tuple[dict[str, Any], list[Note]]:
-    """Return the row of a measurement, with what the sources say of its repetitions, and what is missing.
+    """Return the row of a measurement, with the sources' data for its repetitions, and notes on missing data.
 
     Parameters
     ----------
@@ -218,7 +218,7 @@ def joined(
 def slices(
     found: Measurement, system: System, file_system: str | None = None, edges: Edges = "begin", tail_s: float = TAIL_S
 ) -> Slice:
-    """Return the servers' series from the first repetition to the last one; empty where nobody knows when that was."""
+    """Return the servers' series from the first repetition to the last one; empty if those times are unknown."""
     if not found.periods:
         return {}
     period = Period(found.periods[0][0], found.periods[-1][1] + tail_s)

@@ -1,4 +1,4 @@
-"""Results of the bench as a table of summaries: what the nightly suite gives to the regression watch.
+"""Results of the bench as a table of summaries: the nightly suite for the regression watch.
 
 A row is a measurement (:mod:`mpiio_ext.analytics.jobs.bench`); its job is the time at which the bench was started.
 With the sources of a site the rows have what the servers did meanwhile, so that a change can be explained by them, too.

@@ -37,7 +37,7 @@ class Box:
 
 
 def box(values: Numbers) -> Box | None:
-    """Return the box of the values that are known; None where there are none."""
+    """Return the box of the known values; None without any."""
     known = values[~np.isnan(values)]
     if not len(known):
         return None

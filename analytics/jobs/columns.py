@@ -100,7 +100,7 @@ _IDENTITY = (
     ),
     ("_edges", "string", "", "which steps count at the edges of the period: begin, touch or share"),
     ("_sources", "string", "", "sources of the row, in order, with commas"),
-    ("_notes", "string", "", "what is missing or damaged, and why; a line each; NULL where nothing is"),
+    ("_notes", "string", "", "what is missing or damaged, and why; a line each; NULL if nothing is"),
 )
 _JOB = (
     ("darshan_jobid", "int64", "", "ID of the job in the log"),
@@ -218,7 +218,7 @@ def _shares() -> Iterator[Row]:
             f"coverage_factor_{name}",
             "float64",
             "",
-            f"the job's share: {what}, its own by all; NULL where all is 0, or more than 1/6 of it is missing",
+            f"the job's share: {what}, its own by all; NULL if all is 0, or more than 1/6 of it is missing",
         )
 
 

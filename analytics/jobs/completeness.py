@@ -1,4 +1,4 @@
-"""How complete a table is: in how many rows of each file system each source has a value, and where it is a gap.
+"""Completeness of a table: in how many rows of each file system each source has a value, and where it is a gap.
 
 A source is recognised by one column, or two, that it always has. A gap (:mod:`.coverage`) is a value that is stored and
 not used. Rows are those of the table that is asked about, so that what filters left out is not counted here.
@@ -48,7 +48,7 @@ class Known:
 
 
 def completeness(table: Jobs) -> list[Known]:
-    """Return what each source says of each file system of each file; sources that no row knows are left out."""
+    """Return the coverage of each file system of each file by each source; unknown sources are left out."""
     out = []
     files, systems = table.texts(FILE), table.texts(SYSTEM)
     sources = {

@@ -58,25 +58,25 @@ _JUDGED = tuple(
         (r"fs_(tot|ave|min|max)_\w+_ops(_per_sec)?", ("opens",)),
     )
 )
-#: What servers measure and is never 0 in all jobs: not which share of their samples is missing.
+#: Measurements of servers that are never 0 in all jobs: not the shares of missing samples.
 _MEASURED = re.compile(r"fs_(tot|ave|max)_\w+")
 _FULLNESS = re.compile(r"fshealth_ost_(avg|most|least)_full_pct")
 _FULLEST = "fshealth_ost_most_full_pct"
 
 
 def judged_by(name: str) -> tuple[str, ...]:
-    """Return the coverage factors that say whether a value of a column is a gap; of other columns none."""
+    """Return the coverage factors that show whether a value of a column is a gap; of other columns none."""
     return next((factors for pattern, factors in _JUDGED if pattern.fullmatch(name)), ())
 
 
 def terms(name: str) -> frozenset[str]:
-    """Return the columns that say whether a value of a column is a gap, and in which unit it is."""
+    """Return the columns that show whether a value of a column is a gap, and its unit."""
     more = {_FULLEST} if _FULLNESS.fullmatch(name) else set()
     return frozenset(column for factor in judged_by(name) for side in COVERAGE[factor] for column in side) | more
 
 
 def sum_of(table: Jobs, names: tuple[str, ...]) -> Numbers:
-    """Return the sum of columns as stored; NaN where one of them has no value."""
+    """Return the sum of columns as stored; NaN if one of them has no value."""
     total: Numbers = np.zeros(len(table)) + sum(table.stored(name) for name in names)
     return total
 

@@ -133,7 +133,7 @@ def _interfaces(sums: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _by_mount(files: pa.Table) -> dict[int, dict[str, tuple[int, int]]]:
-    """Return bytes read and written by mount point ("" where a file has none), of each log."""
+    """Return bytes read and written by mount point ("" if a file has none), of each log."""
     import pyarrow.compute as pc
 
     table = files.select(["log_id", "bytes_read", "bytes_written"])

@@ -110,7 +110,7 @@ def derive(table: Jobs, *, processes_per_node: int | None = None, within: float 
 
 
 def _filled(table: Jobs, name: str, values: Numbers) -> Numbers:
-    """Return a column with the values computed where it has none."""
+    """Return a column in which computed values replace missing ones."""
     if name not in table:
         return values
     stored = table.stored(name)
@@ -119,7 +119,7 @@ def _filled(table: Jobs, name: str, values: Numbers) -> Numbers:
 
 
 def motifs(table: Jobs) -> Texts:
-    """Return the motif of each row: that of the table, or else what the columns of Darshan say; "" if not known."""
+    """Return the motif of each row: that of the table, or else the one from Darshan's columns; "" if unknown."""
     if MOTIF not in table:
         return _motifs(table)
     missing = table.missing(MOTIF)
@@ -128,7 +128,7 @@ def motifs(table: Jobs) -> Texts:
 
 
 def beyond(table: Jobs) -> dict[str, int]:
-    """Return of how many rows each coverage factor is beyond `MOST_COVERAGE`; where the servers saw 0 there is none."""
+    """Return in how many rows each coverage factor is beyond `MOST_COVERAGE`; it is undefined if the servers saw 0."""
     found = {
         f"coverage_factor_{name}": int((below_own(table, name) & (sum_of(table, servers) > 0)).sum())
         for name, (_, servers) in COVERAGE.items()
@@ -180,7 +180,7 @@ def _motifs(table: Jobs) -> Texts:
 
 
 def _scales(table: Jobs, within: float) -> Texts:
-    """Return which processes the history of each row has; "" where its motif has but one history on the file system.
+    """Return which processes the history of each row has; "" if its motif has but one history on the file system.
 
     From the smallest number on, those of up to `within` times as many are of one history.
     """

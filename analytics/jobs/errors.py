@@ -6,4 +6,4 @@ from mpiio_ext.analytics.errors import AnalyticsError
 
 
 class HistoryError(AnalyticsError, ValueError):
-    """A table of summaries that cannot be read, lacks what is asked of it, or holds what is no such value."""
+    """A table of summaries cannot be read, lacks a needed column, or has an impossible value."""

@@ -53,9 +53,9 @@ Made = TypeVar("Made")
 
 _NOTES_KEY = b"mpiio_ext.notes"
 _SQLITE, _PARQUET = b"SQLite format 3\0", b"PAR1"
-#: What stands for a missing value in CSV of others.
+#: Forms of a missing value in CSV of others.
 _MISSING = ["", "NaN", "nan", "None", "NULL", "null", "<NA>"]
-#: What damaged files raise in the libraries that read them.
+#: Errors that libraries raise for damaged files.
 _DAMAGE = (
     OSError,
     EOFError,
@@ -247,7 +247,7 @@ FORMS: Mapping[str, Callable[[Jobs, Path], None]] = {
 
 
 def form_of(path: str | Path) -> str:
-    """Return the ending of a file's name that says its form.
+    """Return the ending of a file's name that gives its form.
 
     Raises
     ------
@@ -278,7 +278,7 @@ def check_target(path: str | Path) -> None:
 
 @contextlib.contextmanager
 def _named(path: Path) -> Iterator[None]:
-    """Turn what damaged files raise into an error of one line that names the file."""
+    """Turn errors from damaged files into an error of one line that names the file."""
     try:
         yield
     except AnalyticsError as error:
@@ -338,7 +338,7 @@ def slices_of(path: str | Path, job_id: int) -> dict[int, Slice]:
     Returns
     -------
     dict of int to Slice
-        By ``_log_id``; empty where the file has none of the job.
+        By ``_log_id``; empty if the file has none of the job.
 
     Raises
     ------
@@ -372,7 +372,7 @@ def write(jobs: Jobs, path: str | Path) -> int:
 
 
 def _replaced(path: Path, make: Callable[[Path], Made]) -> Made:
-    """Make a file beside another, put it in its place, and return what making it has returned."""
+    """Make a file beside another, put it in its place, and return the result of making it."""
     try:
         with files.replacing(path, ending="".join(path.suffixes[-2:])) as beside:
             return make(beside)
@@ -391,7 +391,7 @@ def _added(jobs: Jobs, path: Path) -> Jobs:
             return hdf5.add(jobs, path, beside)
         except (AnalyticsError, *_DAMAGE) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise  # no damage of what is read
+                raise  # no damage of the input
             with _named(path):
                 raise
 

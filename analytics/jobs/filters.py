@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which rows count; each part is optional, but for performance and start, without which a row says nothing.
+    """The filters of rows; each part is optional, but for performance and start, which every row needs.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ PUBLISHED = Filter(
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Step:
-    """What a filter has left out, how many rows it left, and what those left out lacked, or why."""
+    """The rows that a filter has left out: their number, that of the rest, and the reason."""
 
     name: str
     dropped: int
@@ -86,7 +86,7 @@ class Step:
 
 
 def zone_of(name: str) -> datetime.tzinfo:
-    """Return a time zone; HistoryError where there is none of this name."""
+    """Return a time zone; HistoryError if none has this name."""
     import zoneinfo
 
     try:
@@ -113,7 +113,7 @@ def _incomplete(table: Jobs, whole: Jobs) -> Flags:
 
 
 def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
-    """Return the rows that count, with the derived columns, by start; and what each filter left out.
+    """Return the rows that count, with the derived columns, by start; and the number that each filter left out.
 
     Parameters
     ----------
@@ -187,5 +187,5 @@ def left_out(steps: Sequence[Step]) -> list[str]:
 
 
 def published(table: Jobs) -> tuple[Jobs, list[Step]]:
-    """Return the rows that the filters of the SC18 paper keep, and what each of them left out."""
+    """Return the rows that pass the filters of the SC18 paper, and the number that each filter left out."""
     return select(table, PUBLISHED)

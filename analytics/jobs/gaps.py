@@ -24,7 +24,7 @@ _DAY = 86400.0
 
 
 def longest_interval(times: Numbers) -> float | None:
-    """Return the longest interval between two starts that is no gap, in s; None where there is no usual interval.
+    """Return the longest interval between two starts that is no gap, in s; None if there is no usual interval.
 
     Parameters
     ----------

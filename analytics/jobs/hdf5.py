@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _NO_INT = np.iinfo(np.int64).min
 _NO_TEXT = "\\N"
 
-#: Values that a dataset may have; a damaged shape asks for more than memory has.
+#: Values that a dataset may have; a damaged shape needs more than memory has.
 _MOST_VALUES = 100_000_000
 
 
@@ -183,7 +183,7 @@ _STORED: Slice = {}
 
 
 def add(jobs: Jobs, path: Path, target: Path) -> Jobs:
-    """Write what a file has, and more summaries, into another, and return it without the slices that were there before.
+    """Write the contents of a file, and more summaries, into another, and return it without its earlier slices.
 
     These are copied as they lie in the file, compressed. A new file, since HDF5 does not use all space again.
     """

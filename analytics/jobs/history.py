@@ -19,7 +19,7 @@ class History:
     system, motif : str
         File system, and kind of I/O such as ``ior_fpp_write``.
     scale : str
-        Its processes, such as ``512`` or ``512 to 1024``; "" where the motif has no other history on the file system.
+        Its processes, such as ``512`` or ``512 to 1024``; "" if the motif has no other history on the file system.
     jobs : Jobs
         A row per job, by start, with the derived columns.
     """
@@ -41,7 +41,7 @@ def kind_of(motif: str, scale: str) -> str:
 
 
 def name_of(motif: str, system: str, scale: str = "") -> str:
-    """Return the name of a history; what is not known is said to be so."""
+    """Return the name of a history; unknown parts are called so."""
     return kind_of(motif, scale) + (f" on {system}" if system else f", {UNKNOWN_SYSTEM}")
 
 

@@ -48,7 +48,7 @@ def _tuples(table: pa.Table, like: Tuples) -> Tuples:
 
 
 def _log_ids(summaries: Jobs, miner: IOMiner) -> list[int | None]:
-    """Return the store's ID of each log; None where the store does not have it."""
+    """Return the store's ID of each log; None if the store does not have it."""
     jobs = [job for job in summaries.table["_jobid"].to_pylist() if job is not None]
     if not jobs:
         return [None] * summaries.table.num_rows

@@ -38,7 +38,7 @@ def places_of_logs(rows: Sequence[Mapping[str, Any]]) -> list[int]:
 
 
 def merged(older: Jobs, newer: Jobs) -> Jobs:
-    """Return both; where they have the same log, what is newer, unless only the older one is of the whole log."""
+    """Return both tables as one; of the same log the newer row, unless only the older one is of the whole log."""
     before, after = older.rows(), newer.rows()
     rows = [*before, *after]
     places = places_of_logs(rows)

@@ -1,4 +1,4 @@
-"""What the columns of a table of summaries are: a label for people, a unit, and whether large or small is good.
+"""Meaning of the columns of a table of summaries: a label for people, a unit, and whether large or small is good.
 
 The names are those of the published summaries of NERSC (tokio-abcutils). The choice of rows is that of the UMAMI
 figures. Lockwood et al., "UMAMI: A Recipe for Generating Meaningful Metrics through Holistic I/O Performance Analysis"
@@ -15,7 +15,7 @@ from mpiio_ext.analytics.jobs.table import PERFORMANCE
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Metric:
-    """What a column is.
+    """The meaning of a column.
 
     Attributes
     ----------
@@ -39,7 +39,7 @@ class Metric:
 
     @property
     def extensive(self) -> bool:
-        """Whether it is counted over the time of the job: a job that takes longer has more of it for that alone."""
+        """Whether it is counted over the time of the job: then a job that takes longer has more of it."""
         return self.name.startswith(("fs_tot_", "jobsdb_concurrent_"))
 
 
@@ -128,7 +128,7 @@ DEFAULT_ROWS = (
     "bench_requests",
 )
 
-#: What performance is, in other words: these explain nothing.
+#: Other forms of performance, which explain nothing.
 _PERFORMANCE_ITSELF = {
     PERFORMANCE,
     "darshan_normalized_perf_by_max",
@@ -148,7 +148,7 @@ _ALIASES = {"performance": PERFORMANCE, "contention": "contention_bw", "coverage
 
 
 def metric(name: str) -> Metric:
-    """Return what a column is; one that is not listed has its own name as label."""
+    """Return the meaning of a column; one that is not listed has its own name as label."""
     known = METRICS.get(name)
     return known if known is not None else Metric(name=name, label=name.lstrip("_").replace("_", " "))
 

@@ -66,7 +66,7 @@ def _there(logs: set[str] | None, name: str) -> bool:
 
 
 def _runs(table: Jobs) -> list[_Run | None]:
-    """Return what run each row is of; None where its start is not known."""
+    """Return the run of each row; None if its start is not known."""
     columns = (table.texts(ID), table.texts(SYSTEM), motifs(table))
     return [
         (job, system, motif, round(start)) if start == start else None

@@ -88,7 +88,7 @@ def summarize(
     )
 
 
-#: A row, or None where a log cannot be read; its notes; its slices.
+#: A row, or None if a log cannot be read; its notes; its slices.
 _Found = tuple[dict[str, Any] | None, list[Note], Slice]
 
 
@@ -127,7 +127,7 @@ def _once(notes: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _chosen(system: System, log: darshan.Log, name: str | None) -> FileSystem:
-    """Return the file system of a job: the one asked for, or that of the mount point with most bytes."""
+    """Return the file system of a job: the requested one, or that of the mount point with most bytes."""
     if name is not None:
         return system.named(name)
     scalars = log.scalars

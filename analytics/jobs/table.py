@@ -1,4 +1,4 @@
-"""The table of jobs: an Arrow table with a row per job, its columns as arrays, and what is known beside the rows.
+"""The table of jobs: an Arrow table with a row per job, its columns as arrays, and facts beside the rows.
 
 Problem. A history of jobs is small (thousands of rows) and wide (hundreds of columns), and each view needs other
 columns of it. A file may hold a number as a text, or a text where a number should be. Summaries have notes, and series
@@ -59,7 +59,7 @@ _EARLIEST, _LATEST = 315_532_800, 4_102_444_800
 
 
 def _schema(table: Table) -> pa.Schema:
-    """Return the Arrow schema of a table; each field says its unit and meaning in its metadata."""
+    """Return the Arrow schema of a table; each field has its unit and meaning in its metadata."""
     return pa.schema(
         [
             pa.field(column.name, column.arrow, metadata={"unit": column.unit, "meaning": column.meaning})
@@ -140,7 +140,7 @@ class Jobs:
         return list(self._names)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the rows by column, None where a value is missing."""
+        """Return the rows by column, None if a value is missing."""
         found: list[dict[str, Any]] = self.table.to_pylist()
         return found
 
@@ -176,7 +176,7 @@ class Jobs:
         return ~self.missing(LOG_ID) if LOG_ID in self else np.zeros(len(self), dtype=np.bool_)
 
     def texts(self, name: str) -> Texts:
-        """Return a column as texts, "" where missing; all "" where there is no such column. IDs have no decimals."""
+        """Return a column as texts, "" for missing values; all "" without such a column. IDs have no decimals."""
         return self._array("texts", name) if name in self else np.full(len(self), "", dtype=np.str_)
 
     def missing(self, name: str) -> Flags:
@@ -251,7 +251,7 @@ class Jobs:
 
 
 def typed(table: pa.Table) -> pa.Table:
-    """Return a table whose columns have the types, units and meanings of summaries where they hold such values.
+    """Return a table whose columns have the types, units and meanings of summaries if their values allow it.
 
     Times of Arrow become s since 1970, dictionaries what they stand for; other columns stay as they are.
     """
@@ -272,7 +272,7 @@ def typed(table: pa.Table) -> pa.Table:
 
 
 def completed(table: pa.Table) -> pa.Table:
-    """Return a table with all columns of summaries, in their order, in front of others; what is not there is NULL.
+    """Return a table with all columns of summaries, in their order, in front of others; missing ones are NULL.
 
     A table without the key of summaries is none of them, and stays as it is but for its types.
     """
@@ -296,7 +296,7 @@ def _table(columns: Mapping[str, Any], source: str) -> pa.Table:
 
 
 def _column(values: Any) -> pa.Array | pa.ChunkedArray:
-    """Return values as an Arrow column, NULL where they are None or NaN."""
+    """Return values as an Arrow column, NULL if they are None or NaN."""
     if isinstance(values, (pa.Array, pa.ChunkedArray)):
         return values
     if isinstance(values, np.ndarray) and values.dtype.kind in "fiub":

@@ -14,7 +14,7 @@ MARKED = 120
 
 
 def date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> Axis:
-    """Return an axis of seconds with some `most` marks at starts of months, or of days where it is short."""
+    """Return an axis of seconds with at most `most` marks at starts of months, or of days on a short axis."""
     zone = datetime.timezone.utc
     first, last = (datetime.datetime.fromtimestamp(end, zone) for end in (min(times), max(times)))
     days = (last - first).total_seconds() / _DAY

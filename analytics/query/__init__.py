@@ -20,7 +20,7 @@ __all__ = ["APPROXIMATE_RANK_ERROR", "Engine", "ExpressionError", "StoreFiles", 
 
 
 class StoreFiles(Protocol):
-    """What a query needs to know of a store: :class:`mpiio_ext.analytics.store.catalog.Catalog`."""
+    """The facts of a store that a query needs: :class:`mpiio_ext.analytics.store.catalog.Catalog`."""
 
     @property
     def osts(self) -> int:
@@ -28,7 +28,7 @@ class StoreFiles(Protocol):
         ...
 
     def files(self, table: str, low: float | None = None, high: float | None = None) -> list[str]:
-        """Return the paths of the Parquet files of a table that may hold keys from `low` to `high`."""
+        """Return the paths of the Parquet files of a table that may contain keys from `low` to `high`."""
         ...
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 @dataclasses.dataclass(frozen=True)
 class _Value:
-    """An Ibis value (or a constant that is none yet) and its unit."""
+    """An Ibis value (or a constant that is not yet one) and its unit."""
 
     value: Any
     unit: Unit = UNKNOWN
@@ -171,7 +171,7 @@ class _Binder:
         return _ibis(left), _ibis(right)
 
     def dated(self, side: _Value, other: _Value) -> _Value:
-        """Return a quoted ISO date as what `other` holds: seconds since 1970, or a time stamp."""
+        """Return a quoted ISO date in the type of `other`: seconds since 1970, or a time stamp."""
         import ibis
 
         if side.text is None or other.constant:

@@ -1,4 +1,4 @@
-"""What carries out queries: what every engine does, and DuckDB inside this process.
+"""Engines that carry out queries: their common interface, and DuckDB inside this process.
 
 Problem. A laptop has no server and a cluster has more logs than one process can read; queries must not know which of
 them they run on. Ibis writes the SQL of either from one expression. What Ibis leaves to the engine stands here: reading
@@ -44,14 +44,14 @@ _names = itertools.count()
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """What a query has read from the disk: of one file, or in one task.
+    """The bytes that a query has read from the disk: of one file, or in one task.
 
     Attributes
     ----------
     bytes : int
         With the footers of the files.
     path : str
-        The file; empty where an engine counts by task.
+        The file; empty if an engine counts by task.
     task : int
         Number of the task; -1 without tasks.
     executor : str
@@ -65,7 +65,7 @@ class Read:
 
 
 class Engine(abc.ABC):
-    """What :class:`mpiio_ext.analytics.query.Tuples` asks of an engine."""
+    """The interface of an engine for :class:`mpiio_ext.analytics.query.Tuples`."""
 
     name: str
     #: The Ibis backend.
@@ -79,7 +79,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def read(self, files: Sequence[str], schema: pa.Schema) -> ir.Table:
-        """Return the rows of Parquet files, with exactly the columns of `schema`; NULL where a file lacks one."""
+        """Return the rows of Parquet files, with exactly the columns of `schema`; NULL if a file lacks one."""
 
     @abc.abstractmethod
     def table(self, arrow: pa.Table) -> ir.Table:
@@ -95,11 +95,11 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def reads(self, expression: ir.Table) -> tuple[pa.Table, list[Read]]:
-        """Run a query, and return its result and what was read for it."""
+        """Run a query, and return its result and its reads."""
 
     @abc.abstractmethod
     def explain(self, expression: ir.Table, *, run: bool = False) -> str:
-        """Return the engine's plan of a query; with `run`, carried out and with what it took."""
+        """Return the engine's plan of a query; with `run`, carry it out and add its costs."""
 
     @abc.abstractmethod
     def scalar(self, function: Batched, arguments: Sequence[ir.Value], result: Any) -> ir.Value:
@@ -107,7 +107,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def mapped(self, expression: ir.Table, function: Mapped, schema: pa.Schema) -> ir.Table:
-        """Return what `function` makes of the result of a query, batch by batch, as a table with this schema."""
+        """Return the output of `function` for the result of a query, batch by batch, as a table with this schema."""
 
     @abc.abstractmethod
     def map_groups(self, expression: ir.Table, keys: Sequence[str], function: groups.Function) -> groups.Results:
@@ -115,7 +115,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def by_key(self, expression: ir.Table, keys: Sequence[str], work: Work, schema: pa.Schema, rows: int) -> ir.Table:
-        """Return what `work` makes of the rows of a query, computed at once, as a table.
+        """Return the output of `work` for the rows of a query, computed at once, as a table.
 
         Parameters
         ----------
@@ -132,7 +132,7 @@ class Engine(abc.ABC):
 
     @abc.abstractmethod
     def close(self) -> None:
-        """Give back what the engine holds; its tables are gone."""
+        """Free the engine's resources; its tables are gone."""
 
     def sendable(self, function: Any) -> None:  # noqa: B027 # there is nothing to do where there are no workers
         """See to it that workers get a user's function itself, as far as they cannot import it."""
@@ -152,7 +152,7 @@ class Engine(abc.ABC):
 
 @contextlib.contextmanager
 def plain_errors(engine: str) -> Iterator[None]:
-    """Turn what an engine raises into one error with the user's function's message, where it has one."""
+    """Turn an engine's error into one error with the user's function's message, if it has one."""
     try:
         yield
     except AnalyticsError:
@@ -341,6 +341,6 @@ def call(name: str, arguments: Sequence[ir.Value], result: Any) -> ir.Value:
 
 
 def _with_parameters(function: Any, count: int) -> None:
-    """Have a function say that it takes so many values: DuckDB and Ibis ask for its signature."""
+    """Give a function a signature of so many values: DuckDB and Ibis read it."""
     kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     function.__signature__ = inspect.Signature([inspect.Parameter(f"a{number}", kind) for number in range(count)])

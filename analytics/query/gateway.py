@@ -25,7 +25,7 @@ _REMARK = re.compile(
 
 
 def quiet_context(conf: Any) -> None:
-    """Start Spark's Java process and its context, quietly; what runs already stays as it is.
+    """Start Spark's Java process and its context, quietly; running ones stay as they are.
 
     Parameters
     ----------

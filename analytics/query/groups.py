@@ -33,7 +33,7 @@ MARK, MARK_END = "[[mpiio_ext: ", " :mpiio_ext]]"
 
 @dataclasses.dataclass
 class Results:
-    """Keys and what the function returned, group by group; `kinds` are the Arrow types of the keys."""
+    """Keys and the function's results, group by group; `kinds` are the Arrow types of the keys."""
 
     keys: list[tuple[Any, ...]]
     values: list[Any]
@@ -147,14 +147,14 @@ def in_executor(keys: Sequence[str], function: Function) -> Callable[[pa.Table],
 
 
 def collected(table: pa.Table) -> Results:
-    """Return what the executors sent back, in order of the keys, NULL last."""
+    """Return the results of the executors, in order of the keys, NULL last."""
     pairs = [pickle.loads(value) for value in table.column("results").to_pylist()]
     pairs.sort(key=lambda pair: tuple((value is None, 0 if value is None else value) for value in pair[0]))
     return Results([key for key, _ in pairs], [value for _, value in pairs])
 
 
 def by_value(function: Any) -> None:
-    """Have the module of a user's function sent along with it, unless workers can import it by themselves."""
+    """Send the module of a user's function along with it, unless workers can import it by themselves."""
     import sys
 
     from pyspark import cloudpickle

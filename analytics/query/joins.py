@@ -23,13 +23,13 @@ from mpiio_ext.analytics.query.language import ExpressionError
 if TYPE_CHECKING:
     import ibis.expr.types as ir
 
-#: What a join keeps.
+#: Rows that a join returns.
 HOW = ("inner", "left", "right", "outer", "semi", "anti")
 _PREFIX = "mpiox_right_"
 
 
 def join(left: ir.Table, right: ir.Table, keys: Sequence[str], how: str, name: str) -> ir.Table:
-    """Return the join of two tables where all `keys` are equal; `name` says whose clashing columns are renamed.
+    """Return the join of two tables where all `keys` are equal; `name` decides whose clashing columns are renamed.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def _key(both: ir.Table, key: str, hidden: str, how: str) -> ir.Value:
 
 
 def right_names(left: Sequence[str], right: Sequence[str], keys: Sequence[str], name: str) -> dict[str, str]:
-    """Return {column: name in the join} of the right side's columns without the keys: names that nobody else has."""
+    """Return {column: name in the join} of the right side's columns without the keys: unique names."""
     names = set(left)
     found = {}
     for old in right:

@@ -1,4 +1,4 @@
-"""Which values of a table's key a condition lets pass, as one range: what files need not be opened at all.
+"""The values of a table's key that a condition lets pass, as one range, and so the files that need not be opened.
 
 Problem. Files of the store hold ranges of job IDs (``lmt``: of times), and the catalogue knows them. A condition such
 as ``job_id between 4478000 and 4479000 and app like 'vasp%'`` shows which files cannot matter, before any is opened.
@@ -42,7 +42,7 @@ class KeyRange:
         return KeyRange(max(lows, default=None), min(highs, default=None))
 
     def around(self, other: KeyRange) -> KeyRange:
-        """Return the smallest range that holds both."""
+        """Return the smallest range that contains both."""
         low = None if self.low is None or other.low is None else min(self.low, other.low)
         high = None if self.high is None or other.high is None else max(self.high, other.high)
         return KeyRange(low, high)

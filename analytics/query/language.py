@@ -1,4 +1,4 @@
-"""The language of filters and computed columns: text to a tree. It only reads; nothing of it is ever executed.
+"""The language of filters and computed columns: text to a tree. It only reads, and never executes anything.
 
 Problem. ``filter("bytes_written < 1GB and app like 'vasp%'")`` must be safe with any text, know units, and say exactly
 what is wrong with a text, because the user sees no stack of ours.
@@ -99,7 +99,7 @@ def parse(text: str) -> Node:
 
 
 def instant(text: str) -> datetime.datetime:
-    """Return the time that a text names, of UTC where it names no zone; ValueError where it names none."""
+    """Return the time that a text names, of UTC without a zone; ValueError if it names none."""
     found = datetime.datetime.fromisoformat(text.replace("Z", "+00:00"))
     return found if found.tzinfo else found.replace(tzinfo=datetime.timezone.utc)
 

@@ -1,4 +1,4 @@
-"""A table of a store before it is read, and what has been asked of its rows since: so that files can still be left out.
+"""A table of a store before it is read, with the operators on its rows so far, so that files can still be left out.
 
 Problem. A query begins with a whole table, and only what follows says which jobs it is about: a filter by job ID, or a
 join with tuples of a range of jobs. By then the files are chosen already.
@@ -62,7 +62,7 @@ class Loaded:
         return key_of(self.name)
 
     def then(self, operator: Operator) -> Loaded:
-        """Return the table with one more operator; what was read stays."""
+        """Return the table with one more operator; data that was read stays."""
         found = dataclasses.replace(self, operators=(*self.operators, operator))
         if "_base" in self.__dict__:
             found.__dict__["_base"] = self._base
@@ -71,7 +71,7 @@ class Loaded:
         return found
 
     def narrowed(self, within: KeyRange, conditions: Sequence[str] = ()) -> Loaded:
-        """Return the table without files that hold no key of a range, or no row that meets the conditions."""
+        """Return the table without files that have no key of a range, or no row that meets the conditions."""
         met = self.within.meet(within)
         if met == self.within and not conditions:
             return self

@@ -107,7 +107,7 @@ def _no_files(name: str, missing: Sequence[str]) -> str:
 
 
 def _of_logs(known: Mapping[str, set[Origin]], log_id: str) -> dict[str, str]:
-    """Return {name: column} of what a join knows of a file's log: numbers, flags and the application.
+    """Return {name: column} of the facts of a join about a file's log: numbers, flags and the application.
 
     Empty unless the join has the log ID of ``darshan_job`` too: by job ID alone, a file is paired with every log of its
     job, whose run times are not its own.

@@ -68,12 +68,12 @@ def _functions() -> tuple[Any, Any, Any]:
 
 
 def ost_union(word: ir.Value) -> ir.Value:
-    """Return the bitwise OR of one word of the bitmap over the rows of a group; NULL where all are NULL."""
+    """Return the bitwise OR of one word of the bitmap over the rows of a group; NULL if all are NULL."""
     return _functions()[0](word)
 
 
 def ost_count(words: Sequence[ir.Value]) -> ir.Value:
-    """Return the number of OSTs in a bitmap of these words; NULL where all are NULL."""
+    """Return the number of OSTs in a bitmap of these words; NULL if all are NULL."""
     bit_count = _functions()[2]
     # Words that only later logs have are NULL in the rows of earlier ones; there they have no bits.
     counts = [bit_count(word).cast("int64") for word in words]

@@ -75,7 +75,7 @@ def _list(names: Sequence[str]) -> str:
 
 
 class Results(abc.ABC):
-    """What can be had of a query: each of these runs it."""
+    """The results of a query: each of these methods runs it."""
 
     engine: Engine
     name: str
@@ -113,15 +113,15 @@ class Results(abc.ABC):
         return int(self.engine.arrow(table.aggregate(tuples=table.count())).column("tuples")[0].as_py())
 
     def batches(self, rows: int = _BATCH_ROWS) -> Iterator[pa.RecordBatch]:
-        """Run the query and yield Arrow record batches of at most `rows` tuples; DuckDB holds no more at a time."""
+        """Run the query and yield Arrow record batches of at most `rows` tuples; DuckDB has no more in memory."""
         return self.engine.batches(self.expression, rows)
 
     def reads(self) -> list[Read]:
-        """Run the query and return what was read for it: by file on DuckDB, by task on Spark."""
+        """Run the query and return its reads: by file on DuckDB, by task on Spark."""
         return self.engine.reads(self.expression)[1]
 
     def explain(self, *, run: bool = False) -> str:
-        """Return the SQL and the engine's plan; with `run`, carried out and with what it took.
+        """Return the SQL and the engine's plan; with `run`, carry it out and add its costs.
 
         Where factors or a user's function on groups come before, the plan of the tuples that these take stands first.
         """
@@ -156,6 +156,6 @@ class Results(abc.ABC):
         return preview(first.slice(0, _SHOWN_ROWS), self._title(), first.num_rows > _SHOWN_ROWS)
 
     def _repr_html_(self) -> str:
-        """Return the first rows as a table, all columns of them."""
+        """Return the first rows with all columns as a table."""
         rows = [] if self._waits_for else self.engine.arrow(self.expression.limit(_SHOWN_ROWS)).to_pylist()
         return html_of([self._title()], rows)

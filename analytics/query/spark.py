@@ -127,7 +127,7 @@ class SparkEngine(Engine):
             return self._shaped(self._frame(expression).toArrow(), expression)
 
     def batches(self, expression: ir.Table, rows: int) -> Iterator[pa.RecordBatch]:
-        """See :meth:`Engine.batches`: holds two partitions of the result at a time, the one read and the next.
+        """See :meth:`Engine.batches`: two partitions of the result are in memory, the one in use and the next.
 
         Partitions are of 128 MB of files or less.
         """
@@ -159,7 +159,7 @@ class SparkEngine(Engine):
         return self.session.sql(self.compile(expression))
 
     def explain(self, expression: ir.Table, *, run: bool = False) -> str:
-        """See :meth:`Engine.explain`; what it took is the time of the whole, Spark's pages have that of each step."""
+        """See :meth:`Engine.explain`; the cost is the time of the whole, Spark's pages have that of each step."""
         took = ""
         if run:
             begin = time.perf_counter()
@@ -211,7 +211,7 @@ class SparkEngine(Engine):
         schema: pa.Schema,
         rows: int,  # noqa: ARG002
     ) -> ir.Table:
-        """See :meth:`Engine.by_key`: in the executors, which keep the result until the engine is closed.
+        """See :meth:`Engine.by_key`: in the executors, which have the result until the engine is closed.
 
         A call for each partition.
         """
@@ -243,7 +243,7 @@ class SparkEngine(Engine):
 
 
 def _task_reads(context: Any, group: str) -> Iterator[Read]:
-    """Yield what the tasks of a group of jobs have read."""
+    """Yield the reads of the tasks in a group of jobs."""
     inner = context._jsc.sc()  # the listener's figures have no way from Python but this
     inner.listenerBus().waitUntilEmpty()
     tracker, store = context.statusTracker(), inner.statusStore()

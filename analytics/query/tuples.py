@@ -48,7 +48,7 @@ _JOB = "job_id"
 
 
 class Tuples(Results):
-    """A list of tuples that an engine computes when it is looked at.
+    """A list of tuples that an engine computes at its first use.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Tuples(Results):
             return table.filter([value_of(table, each, self._units, boolean=True)[0] for each in conditions])
 
         texts = [condition for condition in conditions if isinstance(condition, str)]
-        if self._loaded is None or len(texts) < len(conditions):  # what is no text may look at other rows
+        if self._loaded is None or len(texts) < len(conditions):  # a function that is no text may read other rows
             return self._then(chosen, self._jobs.meet(key_range(texts, _JOB)))
         return self._on_rows(chosen, self._loaded.narrowed(key_range(texts, self._loaded.key), texts))
 
@@ -205,7 +205,7 @@ class Tuples(Results):
         return self._then(compute, units=lambda: {**self._units, new: UNKNOWN})
 
     def group(self, keys: str | Sequence[str], function: Any = None, **aggregates: Any) -> Tuples:
-        """Return one tuple a group, or what a function makes of each group.
+        """Return one tuple a group, or the output of a function for each group.
 
         Parameters
         ----------
@@ -326,7 +326,7 @@ class Tuples(Results):
         Returns
         -------
         Tuples
-            The keys; ``osts`` (a list, ascending; NULL where no tuple of the group has known OSTs, such as a job
+            The keys; ``osts`` (a list, ascending; NULL if no tuple of the group has known OSTs, such as a job
             without Lustre). ``with_osts`` and ``without_osts`` are the tuples whose OSTs are known, and those left out
             because they are not. The bitmap is there, too, so that unions can be united and intersected further.
         """
@@ -401,9 +401,9 @@ class Tuples(Results):
     @functools.cached_property
     def _units(self) -> Units:
         """Units of the columns; there may be more names than columns."""
-        if self._carried is None and self._loaded is not None:  # without a look at the expression, which reads files
+        if self._carried is None and self._loaded is not None:  # without the expression, which reads files
             return dimensions.of_table(TABLES[self._loaded.name])
-        table = self.expression  # operators know the units of what they compute once they are applied
+        table = self.expression  # operators know the units of their results once they are applied
         if self._carried is not None:
             return self._carried()
         return {name: dimensions.by_name(name) for name in table.columns}
@@ -420,19 +420,19 @@ class Tuples(Results):
         return Tuples(self.engine, made, self.name, self._waits_for, jobs, units=units)._behind(self)
 
     def _behind(self, *before: Tuples) -> Tuples:
-        """Note what has to be computed outside the engine before these tuples; return them."""
+        """Note the work outside the engine that must come before these tuples; return them."""
         steps = {(what, id(taken)): (what, taken) for each in before for what, taken in each._steps}
         self._steps = (*steps.values(), *self._steps)
         return self
 
     def _on_rows(self, operator: Operator, loaded: Loaded, units: Callable[[], Units] | None = None) -> Tuples:
-        """Apply an operator that works row by row and keeps the key to a table that may still be read with less."""
+        """Apply an operator that works row by row and leaves the key to a table that may still be read with less."""
         found = Tuples(self.engine, loaded.then(operator), self.name, units=units or self._carried)
         found.expression  # noqa: B018 # a mistake is an error here
         return found
 
     def _narrowed(self, jobs: KeyRange) -> Tuples:
-        """Return the tuples without files that hold none of a range of jobs, where that is possible."""
+        """Return the tuples without files that have none of a range of jobs, if possible."""
         if self._loaded is None or self._loaded.key != _JOB or self._loaded.narrowed(jobs) is self._loaded:
             return self
         return Tuples(self.engine, self._loaded.narrowed(jobs), self.name, units=self._carried)
@@ -448,7 +448,7 @@ class Tuples(Results):
         return found
 
     def _grouped(self, names: Sequence[str], function: Callable[[Any], Any]) -> Tuples:
-        """Return what a user's function makes of the groups."""
+        """Return the output of a user's function for the groups."""
         if not callable(function):
             raise ExpressionError("group takes a function, a mapping of aggregations, or aggregations by name")
         if not self._waits_for:

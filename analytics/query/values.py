@@ -1,4 +1,4 @@
-"""Ibis values of what users give to the operators: texts, functions, edges of bins, percentiles."""
+"""Ibis values from the arguments of operators: texts, functions, edges of bins, percentiles."""
 
 from __future__ import annotations
 

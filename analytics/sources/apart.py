@@ -54,7 +54,7 @@ class ApartReader:
         self._started = None
 
     def _running(self) -> readerprocess.Started:
-        """Return the process; a new one where there is none, or somebody has killed it."""
+        """Return the process; start a new one if there is none, or it was killed."""
         if self._started is not None and self._started.process.poll() is not None:
             self.close()
         if self._started is None:

@@ -1,4 +1,4 @@
-"""The I/O nodes of each job: an arbiter's folder, its map, or what ``mpiio-ext delegates arbiter --status`` prints.
+"""The I/O nodes of each job: an arbiter's folder, its map, or the output of ``mpiio-ext delegates arbiter --status``.
 
 ``assignments`` is the map, ``jobs`` what the jobs announce of themselves. What the parts of the folder mean, and when
 they are whole: :mod:`mpiio_ext.delegates.arbiter`.
@@ -38,8 +38,8 @@ JOBS = Table(
         Column("job", "string", "", "name, as in the map"),
         Column("host", "string", "", "of the process that announced it"),
         Column("pid", "int64", "", "of that process"),
-        Column("boot", "string", "", "of that host's kernel; empty where it is unknown"),
-        Column("processes", "string", "", "space of process numbers there (an inode); 0 where it is unknown"),
+        Column("boot", "string", "", "of that host's kernel; empty if it is unknown"),
+        Column("processes", "string", "", "space of process numbers there (an inode); 0 if it is unknown"),
         Column("ranks", "int32", "count", ""),
         Column("nodes", "int32", "count", "compute nodes"),
         Column("delegates", "int32", "count", ""),

@@ -1,4 +1,4 @@
-"""Jobs under a live arbiter: what ``mpiio-ext bench arbitration`` has measured (``arbitration.json``).
+"""Jobs under a live arbiter: results of ``mpiio-ext bench arbitration`` (``arbitration.json``).
 
 Content. Of each policy: ``jobs`` (when each ran, what it moved), ``slots`` (bytes in slots of its time), ``io_nodes``
 (how many I/O nodes the arbiter's map gave it, a row a change). ``curves``: the bandwidth of each job by I/O nodes that
@@ -21,7 +21,7 @@ from mpiio_ext.analytics.sources.documents import read_json, row_of
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
-#: Version of the form; of it the bench writes no other.
+#: Version of the form, the only one that the bench writes.
 FORMAT = 1
 _WHAT = "arbitration run"
 
@@ -69,7 +69,7 @@ IO_NODES = Table(
         _POLICY,
         Column("time_s", "float64", _BEGUN, "when the map had changed"),
         Column("step", "int64", "", "number of the change, from 0"),
-        Column("job", "string", "", "its name; NULL where the map had none"),
+        Column("job", "string", "", "its name; NULL if the map had none"),
         Column("io_nodes", "int64", "count", "that it had from then on"),
         _OTHERS,
     ),
@@ -93,14 +93,14 @@ _HEADER = ("environment", "configuration", "units")
 
 
 class _Reading:
-    """Gathers the rows of one document, and what is wrong with it."""
+    """Gathers the rows of one document, and its mistakes."""
 
     def __init__(self, problems: Problems) -> None:
         self.problems = problems
         self.rows: dict[str, list[Row]] = {table.name: [] for table in _TABLES}
 
     def add(self, place: str, table: Table, fields: Mapping[str, Any]) -> bool:
-        """Add a row, or name what is wrong with it; return which."""
+        """Add a row, or name its mistake; return which."""
         try:
             self.rows[table.name].append(row_of(fields, table))
         except ValueError as error:
@@ -153,7 +153,7 @@ def _policy(out: _Reading, place: str, policy: str, run: Mapping[str, Any]) -> N
 
 
 def _header(document: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
-    """Return the facts about the run that JSON in UTF-8 can hold."""
+    """Return the facts about the run that JSON in UTF-8 can contain."""
     found = {}
     for name in _HEADER:
         if name in document:

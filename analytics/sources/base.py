@@ -1,4 +1,4 @@
-"""What every source is: it recognises its files, reads one, and gives tables and what could not be read.
+"""Base of sources: a source recognises its files, reads one, and returns tables and what could not be read.
 
 A source is an instance of :class:`Source`, under the name ``SOURCE`` in a module of its own. It has no state, and
 prints nothing. Those whose logs the store takes (Darshan, Slurm, LMT, results) have a function
@@ -49,13 +49,13 @@ class Head:
 
     @property
     def text(self) -> str:
-        """What it begins with, as text; bytes that are none are U+FFFD."""
+        """The first bytes of the file, as text; bytes that are no text are U+FFFD."""
         return self.data.decode("utf-8", "replace")
 
 
 @dataclasses.dataclass(frozen=True)
 class File:
-    """A file that is read, the time zone of its times without zone, the part that is wanted, and what is wrong."""
+    """A file to read, the time zone of its times without zone, the wanted part, and the mistakes."""
 
     path: Path
     problems: Problems
@@ -68,7 +68,7 @@ Parsed = tuple[Mapping[str, "pa.Table | Mapping[str, Sequence[object]] | list[Ro
 
 
 class Source:
-    """A source of monitoring data; see :class:`~.records.Records` for what it gives.
+    """A source of monitoring data; see :class:`~.records.Records` for its results.
 
     Attributes
     ----------
@@ -98,11 +98,11 @@ class Source:
         raise NotImplementedError
 
     def local_times(self, head: Head) -> bool:  # noqa: ARG002  (of most sources the times have a zone)
-        """Return whether the times of a file do not say their zone."""
+        """Return whether the times of a file have no zone."""
         return False
 
     def parse(self, file: File) -> Parsed:
-        """Return tables and header of a file; what is wrong with it is added to its problems.
+        """Return tables and header of a file; its mistakes are added to its problems.
 
         Raises
         ------
@@ -142,7 +142,7 @@ class Source:
 
 @dataclasses.dataclass(frozen=True)
 class Outcome:
-    """What became of one log.
+    """The outcome of one log.
 
     Attributes
     ----------
@@ -152,7 +152,7 @@ class Outcome:
     reason : str
         Why it is partial or skipped, for people; empty when whole.
     log_id : int
-        The ID of its rows (``source_log`` where that is not NULL, else ``log_id``); 0 where it has none.
+        The ID of its rows (``source_log`` where that is not NULL, else ``log_id``); 0 if it has none.
     rows : mapping of str to int
         Rows that it gave, by table.
     """
@@ -181,7 +181,7 @@ class Connector(Protocol):
 
 
 def taken(found: Converted, file: File) -> dict[str, pa.Table]:
-    """Return what was converted of one log; what its outcome says becomes a problem, of no known number of lines.
+    """Return the converted rows of one log; its outcome becomes a problem, of no known number of lines.
 
     Raises
     ------

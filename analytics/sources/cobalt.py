@@ -95,7 +95,7 @@ _COUNTS = {"node_count": 2**31, "cores": 2**31, "nodes_requested": 2**62, "progr
 
 
 def _said(values: Mapping[str, str], column: str) -> str | None:
-    """Return the first value of a column that says something; None where none does."""
+    """Return the first non-empty value of a column; None if there is none."""
     for name in _NAMES[column]:
         text = values.get(name, "").strip()
         if text and text.lower() not in _NOTHING and (text not in _NEGATIVE or column == "exit_code"):
@@ -112,7 +112,7 @@ def _time(text: str, zone: Zone) -> float:
 
 
 def _span(text: str) -> float:
-    """Return the seconds of a number of them, or of ``[HH:]MM:SS``."""
+    """Return the seconds of a number, or of ``[HH:]MM:SS``."""
     if match := _SPAN.fullmatch(text):
         hours, minutes, seconds = (int(part or 0) for part in match.groups())
         return float((hours * 60 + minutes) * 60 + seconds)
@@ -270,7 +270,7 @@ def _long(lines: _Lines, problems: Problems) -> _Found:
 
 
 def _form(text: str) -> Callable[[_Lines, Problems], _Found] | None:
-    """Return what reads a text that begins so; None where it is none of Cobalt."""
+    """Return the reader of a text that begins so; None if it is not from Cobalt."""
     lines = first_lines(text, 2)
     if not lines:
         return None

@@ -1,4 +1,4 @@
-"""Contents of files that may be compressed, cut or damaged: what can be had of them, and what is wrong with the rest.
+"""Contents of files that may be compressed, cut or damaged: the readable part, and the mistakes of the rest.
 
 Problem. A file of a monitoring tool may be gzip that ends early, and a copy may have damaged its middle. Its last line
 may be cut in the middle of a number that is then still a number.
@@ -33,7 +33,7 @@ _TAR_BLOCK = 512
 
 
 def _member(view: memoryview, at: int, most: int) -> tuple[bytes, int, str]:
-    """Unpack one member of gzip up to so many bytes; return it, where it ends, and what is wrong with it."""
+    """Unpack one member of gzip up to so many bytes; return it, its end, and its mistake."""
     one = zlib.decompressobj(wbits=31)
     out: list[bytes] = []
     size = 0
@@ -55,7 +55,7 @@ def _member(view: memoryview, at: int, most: int) -> tuple[bytes, int, str]:
 
 
 def _unpacked(data: bytes, most: int) -> tuple[bytes, str]:
-    """Return what gzip (of several members) unpacks to, up to so many bytes, and what is wrong with the rest."""
+    """Return the unpacked bytes of gzip (of several members), up to so many, and the mistake of the rest."""
     view = memoryview(data)
     out: list[bytes] = []
     size = at = 0
@@ -73,7 +73,7 @@ def _unpacked(data: bytes, most: int) -> tuple[bytes, str]:
 
 
 def unpack(data: bytes, problems: Problems, most: int = MOST_BYTES) -> bytes:
-    """Return `data`, unpacked if it is gzip; what is wrong is noted.
+    """Return `data`, unpacked if it is gzip; mistakes are noted.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def read_only(path: Path) -> sqlite3.Connection:
 
 @contextlib.contextmanager
 def database(path: Path) -> Iterator[sqlite3.Connection]:
-    """Open an SQLite database for reading; text that is none has backslashes.
+    """Open an SQLite database for reading; bytes that are no text become backslashes.
 
     Raises
     ------

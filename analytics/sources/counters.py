@@ -6,7 +6,7 @@ files and people are masked, and each counter is a column.
 Forms
 -----
 - a row a record: ``recordid``, ``rank``, ``jobid``, ``start_time``, ``end_time``, ``filename``, ``fstype``,
-  ``mountpt``, and the counters of all modules (``POSIX_BYTES_READ`` …), empty where a module has no record of the file;
+  ``mountpt``, and the counters of all modules (``POSIX_BYTES_READ`` …), empty if a module has no record of the file;
 - a row a log, of ``darshan-parser --total``: ``jobid``, ``start_time``, ``end_time``, ``exe``, ``nprocs``, ``runtime``,
   and ``total_POSIX_BYTES_READ`` … They have no files.
 
@@ -159,7 +159,7 @@ class _Groups:
         return len(self.first)
 
     def join(self, how: str, values: Numbers) -> Numbers:
-        """Return a value a group; NaN where no row has one. Negative values are absent, and so are times of 0."""
+        """Return a value a group; NaN if no row has one. Negative values are absent, and so are times of 0."""
         known = np.isfinite(values) & (values > 0 if how in ("first", "last") else values >= 0)
         out = np.full(len(self), np.nan)
         groups, found = self.of[known], values[known]
@@ -183,7 +183,7 @@ class _Groups:
 
 
 def _counter(table: Counters, *names: str) -> Numbers:
-    """Return a column that there is; NaN where there is none."""
+    """Return a column if it exists; else NaN."""
     return next((table.numbers[name] for name in names if name in table.numbers), np.full(table.rows, np.nan))
 
 
@@ -214,7 +214,7 @@ def _extremes(table: Counters, groups: _Groups) -> dict[str, Numbers]:
 
 
 def _root_bytes(table: Counters, groups: _Groups) -> Numbers:
-    """Return what rank 0 wrote, of files whose records are all of single ranks."""
+    """Return the bytes that rank 0 wrote, of files whose records are all of single ranks."""
     rank = table.numbers["rank"]
     out = np.zeros(len(groups))
     data = np.zeros(table.rows, bool)
@@ -227,7 +227,7 @@ def _root_bytes(table: Counters, groups: _Groups) -> Numbers:
 
 
 def _ranks(table: Counters, groups: _Groups, processes: Numbers) -> Numbers:
-    """Return how many ranks opened each file; all of them, where a shared record says so."""
+    """Return how many ranks opened each file; all of them if a shared record shows it."""
     rank = table.numbers["rank"]
     opened = np.zeros(table.rows, bool)
     for name in _OPENS:
@@ -352,7 +352,7 @@ def _jobs(table: Counters, logs: _Groups, ids: dict[str, list[Any]], name: str) 
 
 
 def _checked(table: Counters, path: str) -> None:
-    """Refuse times that are none, ranks that are none, and counts of processes that do not fit.
+    """Refuse impossible times and ranks, and numbers of processes that do not fit.
 
     Raises
     ------
@@ -443,7 +443,7 @@ class DarshanCounters(Source):
             try:
                 return form_of(pq.read_schema(head.path).names) is not None
             except (pa.ArrowException, OSError, ValueError):
-                return True  # nobody else reads Parquet: reading it says what is wrong
+                return True  # no other source reads Parquet: reading it names the mistake
         lines = first_lines(head.text, 1)
         try:
             return bool(lines) and form_of(csv_values(lines[0])) is not None

@@ -1,4 +1,4 @@
-"""Tables of Darshan's counters, Parquet or CSV, to arrays by column: what :mod:`.counters` joins.
+"""Tables of Darshan's counters, Parquet or CSV, to arrays by column: the input of :mod:`.counters`.
 
 Problem. Such a table has some 480 columns, most of which no query needs; pandas made the whole numbers of a module that
 is not everywhere decimal ones, and CSV has them as texts.
@@ -57,7 +57,7 @@ class Counters:
 
 
 def form_of(names: Collection[str]) -> Literal["records", "totals"] | None:
-    """Return what a row of a table with these columns is; None where it is no table of counters."""
+    """Return the meaning of a row in a table with these columns; None if it is no table of counters."""
     there = set(names)
     if not there >= _LOG:
         return None
@@ -170,7 +170,7 @@ class _Csv:
             self._columns[name].append(value)
 
     def counters(self) -> Counters:
-        """Return what was gathered."""
+        """Return the gathered columns."""
         columns = self._columns
         return Counters(
             self.form,

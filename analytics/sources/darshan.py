@@ -67,7 +67,7 @@ class _UnreadError(Exception):
 
 @dataclasses.dataclass
 class _Log:
-    """A log as far as it can be read: what is not in its file any more.
+    """A log as far as it can be read, with facts that its file has no more.
 
     ``mounts`` are types of file systems by folder. ``words`` and ``layouts`` are the records; ``left_out`` modules that
     it has, but that cannot be read.
@@ -90,7 +90,7 @@ class _Log:
 
 
 def _why_no_log(path: str) -> str:
-    """Return what is wrong with a file that has no header of a log."""
+    """Return the mistake of a file that has no header of a log."""
     with open(path, "rb") as stream:  # noqa: PTH123
         head, size = stream.read(16), os.fstat(stream.fileno()).st_size
     version = head[:8].partition(b"\0")[0]
@@ -106,7 +106,7 @@ def _why_no_log(path: str) -> str:
 
 
 def _why_no_version(version: str) -> str:
-    """Return what is wrong with the version of a format."""
+    """Return the mistake in the version of a format."""
     if not re.fullmatch(r"[0-9.]{1,7}", version):
         return "is damaged: its header names no version of the log format"
     if version not in _VERSIONS:
@@ -168,7 +168,7 @@ def _log(path: str) -> _Log:
 
 
 def _parts(log: DarshanFile, path: str) -> _Log:
-    """Return what can be read of a log, with a reason for each part that cannot."""
+    """Return the readable part of a log, with a reason for each part that is not."""
     job = _job(log)
     found = _Log(path, job, log.version, list(log.modules), _identity(job, path))
     why: list[str] = []
@@ -236,7 +236,7 @@ def _add_module(found: _Log, log: DarshanFile, module: str) -> str:
 
 
 def _column(kind: pa.DataType, values: Any) -> pa.Array:
-    """Return an Arrow array of whole numbers, `darshanjoin.ABSENT` where one is absent, or of times, NaN there."""
+    """Return an Arrow array of integers, `darshanjoin.ABSENT` for absent ones, or of times, NaN for absent ones."""
     absent = np.isnan(values) if values.dtype == np.float64 else values == darshanjoin.ABSENT
     if pa.types.is_boolean(kind):
         values = values == 1
@@ -267,7 +267,7 @@ def _printable(path: str) -> str:
 
 
 def _of_jobs(logs: Sequence[_Log]) -> dict[str, Any]:
-    """Return what is known of jobs without their records."""
+    """Return the facts of jobs without their records."""
     jobs = [log.job for log in logs]
     numbers = np.array(
         [(job.number, job.uid, job.processes, job.start, job.end, job.start_ns, job.end_ns) for job in jobs], np.int64
@@ -383,7 +383,7 @@ def _names(rows: darshanjoin.Rows, logs: Sequence[_Log]) -> dict[str, Any]:
 
 
 def _batches(logs: Sequence[str], root: str) -> Iterator[tuple[list[_Log], list[Outcome]]]:
-    """Yield logs that are joined at once, and the outcomes that are known, of those that cannot be read, too."""
+    """Yield logs that are joined at once, and the outcomes known so far, also those of unreadable logs."""
     batch: list[_Log] = []
     outcomes: list[Outcome] = []
     size = 0

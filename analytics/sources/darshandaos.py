@@ -74,7 +74,7 @@ def _ordered(files: pa.Table, jobs: list[dict[str, Any]]) -> pa.Table:
 
 
 def _rows(path: Path, job: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str]:
-    """Return the rows of a log, and what could not be counted."""
+    """Return the rows of a log, and the part that could not be counted."""
     try:
         log = DarshanFile(path)
         found = {module: _files(log, module, job) for module in MODULES if module in log.modules}
@@ -98,7 +98,7 @@ def _rows(path: Path, job: Mapping[str, Any]) -> tuple[list[dict[str, Any]], str
 
 
 def _files(log: DarshanFile, module: str, job: Mapping[str, Any]) -> dict[int, dict[str, Any]] | None:
-    """Return the rows of a module by file; None where its version is not known."""
+    """Return the rows of a module by file; None if its version is not known."""
     rows: dict[int, dict[str, Any]] = {}
     parts = list(log.counters(module))
     if not parts:
@@ -157,7 +157,7 @@ def _take(row: dict[str, Any], module: str, rank: int, counters: Whole, times: N
 
 
 def _within(value: float) -> float:
-    """Return a sum, or what a column can hold: damaged counters may be any numbers."""
+    """Return a sum, within the range of a column: damaged counters may be any numbers."""
     return min(max(value, -_HIGHEST), _HIGHEST) if isinstance(value, int) else value
 
 

@@ -73,7 +73,7 @@ class _Groups:
         self._there = ordered[self._starts]
 
     def reduced(self, how: np.ufunc, values: Any, empty: Any) -> Any:
-        """Return values of each group joined by a ufunc, `empty` where there are none."""
+        """Return values of each group joined by a ufunc, `empty` for a group without values."""
         out = np.full((self.count, *values.shape[1:]), empty, values.dtype)
         if len(self._starts):
             out[self._there] = how.reduceat(values[self._order], self._starts, axis=0)
@@ -139,7 +139,7 @@ class Records:
         return self.whole(names).view(np.float64)
 
     def opened(self) -> Flags:
-        """Return whether a record says that its file was opened."""
+        """Return whether a record shows that its file was opened."""
         names = ("INDEP_OPENS", "COLL_OPENS") if self.module == "MPI-IO" else ("OPENS",)
         return np.asarray((self.whole(names) > 0).any(axis=1))
 
@@ -211,7 +211,7 @@ def files(rows: Rows, posix: Records, mpiio: Records, stdio: Records, jobs: Mapp
 
 
 def _extremes(both: _Groups, rank: Whole, data: Any) -> Columns:
-    """Return the fastest and slowest rank of shared files, and what rank 0 wrote to files that are not shared.
+    """Return the fastest and slowest rank of shared files, and rank 0's bytes in files that are not shared.
 
     The former are those of a file's first shared record: of POSIX, or else of STDIO.
     """

@@ -1,4 +1,4 @@
-"""What I/O delegates did: the JSON of ``mpiio-ext delegates status --json``, to ``delegates`` and ``files``.
+"""I/O delegates: the JSON of ``mpiio-ext delegates status --json``, to ``delegates`` and ``files``.
 
 The meaning of every number: docs/reference/delegates.md. What has no column of its own (counters, rates, the histogram
 of requests) is in ``others`` as JSON.

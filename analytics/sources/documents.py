@@ -74,7 +74,7 @@ _KINDS: dict[str, tuple[Callable[[object], bool], str]] = {
 
 
 def row_of(item: object, table: Table) -> Row:
-    """Return an object as a row of a table; what is no column of it goes to its column ``others`` as JSON.
+    """Return an object as a row of a table; names without a column go to its column ``others`` as JSON.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""GPFS: bytes and requests of clusters, as ggiostat stores what ``mmpmon`` says, to ``node_io``.
+"""GPFS: bytes and requests of clusters, as ggiostat stores the output of ``mmpmon``, to ``node_io``.
 
 Problem. A daemon asks ``mmpmon`` every 5 s for the counters of each node's file systems and stores them in a database,
 a schema for each cluster of nodes. What leaves the site is an export of it.

@@ -1,4 +1,4 @@
-"""What GPFS' administration commands print with ``-Y``: lines of fields between colons, behind a line that names them.
+"""Output of GPFS' administration commands with ``-Y``: lines of fields between colons, behind a line that names them.
 
 Problem. Every release adds fields, and a command has several kinds of lines (``mmdf:nsd``, ``mmdf:inode``). A colon or
 a blank inside a value is written as ``%3A``.
@@ -35,7 +35,7 @@ class Colons:
         self._names: dict[str, list[str]] = {}
 
     def fields(self, text: str) -> tuple[str, dict[str, str]] | None:
-        """Return section and fields by name; None of a line that is none, and no fields of one that names them.
+        """Return section and fields by name; None for other lines, and no fields for one that names them.
 
         Raises
         ------
@@ -61,7 +61,7 @@ class Colons:
 
 
 def yes(text: str) -> bool:
-    """Return whether ``Yes`` or ``No`` says yes.
+    """Return whether a ``Yes`` or ``No`` is ``Yes``.
 
     Raises
     ------

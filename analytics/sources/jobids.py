@@ -1,4 +1,4 @@
-"""What the connectors of our own runs share: IDs, histograms, sums of what may be absent."""
+"""Shared parts of the connectors of our own runs: IDs, histograms, sums of values that may be absent."""
 
 from __future__ import annotations
 

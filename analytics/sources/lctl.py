@@ -1,4 +1,4 @@
-"""Which server a Lustre target is on: what ``lctl dl -t`` prints, once or again and again, to ``devices``.
+"""The server of a Lustre target: output of ``lctl dl -t``, once or repeated, to ``devices``.
 
 Problem. When an object storage server fails, another takes its targets. A client sees that only by the address behind
 the target in its list of devices. Sites append that list to a file every 15 minutes, each behind a line ``BEGIN``.
@@ -37,7 +37,7 @@ DEVICES = Table(
         Column("name", "string", "", "snx11035-OST0014-osc-ffff885f81a64000"),
         Column("uuid", "string", "", "of the client"),
         Column("references", "int32", "count", ""),
-        Column("nid", "string", "", "address of the server, 10.100.101.25@o2ib2; NULL where none is printed"),
+        Column("nid", "string", "", "address of the server, 10.100.101.25@o2ib2; NULL if none is printed"),
         Column("file_system", "string", "", "snx11035; NULL of devices that are no target"),
         Column("target", "string", "", "snx11035-OST0014"),
         Column("kind", "string", "", "OST or MDT"),
@@ -151,7 +151,7 @@ def failovers(devices: pa.Table) -> pa.Table:
 
 
 class LctlDl(Source):
-    """What ``lctl dl -t`` has printed."""
+    """The output of ``lctl dl -t``."""
 
     NAME = "lctl-dl"
     MEANING = "Lustre: which server each target is on, output of lctl dl -t, with lines BEGIN or without"

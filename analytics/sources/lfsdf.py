@@ -1,4 +1,4 @@
-"""Fullness of Lustre targets: what ``lfs df`` prints, once or again and again, to ``targets`` and ``summaries``.
+"""Fullness of Lustre targets: output of ``lfs df``, once or repeated, to ``targets`` and ``summaries``.
 
 Problem. Sites append the output to a file every 15 minutes, each time behind a line ``BEGIN <seconds since 1970>``. A
 line that is lost makes a target vanish, and a lost BEGIN gives its rows to the snapshot before.
@@ -30,7 +30,7 @@ _NUMBERS = (
     Column("total", "int64", "KiB or inodes", "size"),
     Column("used", "int64", "KiB or inodes", ""),
     Column("available", "int64", "KiB or inodes", "to users; less than total - used where some are reserved"),
-    Column("used_percent", "int32", "%", "as printed; NULL where it is -"),
+    Column("used_percent", "int32", "%", "as printed; NULL if it is -"),
 )
 
 TARGETS = Table(
@@ -38,7 +38,7 @@ TARGETS = Table(
     "one row a snapshot and a target",
     (
         SNAPSHOT,
-        Column("file_system", "string", "", "Lustre's name of it: snx11035; NULL where the target is printed without"),
+        Column("file_system", "string", "", "Lustre's name of it: snx11035; NULL if the target is printed without"),
         Column("target", "string", "", "snx11035-OST001f"),
         Column("kind", "string", "", "OST or MDT"),
         Column("index", "int32", "", "of the target"),
@@ -64,7 +64,7 @@ _QUANTITIES = ("1K-blocks", "Inodes")
 
 
 class _Section:
-    """What was read of one mount point since its heading."""
+    """The lines of one mount point since its heading."""
 
     def __init__(self, quantity: str, line: int) -> None:
         self.quantity = quantity
@@ -213,7 +213,7 @@ class _Reader:
 
 
 class LfsDf(Source):
-    """What ``lfs df`` has printed."""
+    """The output of ``lfs df``."""
 
     NAME = "lfs-df"
     MEANING = "Lustre: fullness of targets, output of lfs df, with lines BEGIN or without"

@@ -95,7 +95,7 @@ _TOKIO = {
     "mdservers": {"cpuload": "cpu"},
     "fullness": dict(zip(("bytes", "bytestotal", "inodes", "inodestotal"), _FULL, strict=True)),
 }
-#: Table of a dump -> the columns that are needed, with MySQL's order in LMT's schema 1.1 where a dump does not say it.
+#: Table of a dump -> the columns that are needed, with MySQL's order in LMT's schema 1.1 for dumps without it.
 _DUMPED = {
     "OST_INFO": ("OST_ID", "OSS_ID", "OST_NAME"),
     "TIMESTAMP_INFO": ("TS_ID", "TIMESTAMP"),
@@ -103,12 +103,12 @@ _DUMPED = {
 }
 #: Rows of a table, by its name.
 _Found = tuple[str, pa.Table]
-#: Steps of one OST: its name, their numbers (time / 5 s), and bytes read and written, NaN where they are not known.
+#: Steps of one OST: its name, their numbers (time / 5 s), and bytes read and written, NaN if they are not known.
 _Part = tuple[str, Whole, Numbers, Numbers]
 
 
 def _rows(table: Table, times: Numbers, values: Mapping[str, Numbers], **constants: str | int | None) -> _Found:
-    """Return rows of a table: an array of times, arrays of values (NaN: NULL), and what is the same in all rows."""
+    """Return rows of a table: an array of times, arrays of values (NaN: NULL), and values that all rows share."""
     columns = {field.name: pa.scalar(constants.get(field.name), field.type) for field in table.schema()}
     columns = {name: pa.repeat(value, len(times)) for name, value in columns.items()} | {"time": pa.array(times)}
     columns |= {name: pa.array(array, mask=np.isnan(array)) for name, array in values.items()}
@@ -119,7 +119,7 @@ def _rows(table: Table, times: Numbers, values: Mapping[str, Numbers], **constan
 
 
 def _steps_of_counters(times: Numbers, *counters: Numbers) -> tuple[Whole, list[Numbers]]:
-    """Return numbers of steps, and what counters moved in each; `times`: (n,) s, ascending; NaN: no sample."""
+    """Return numbers of steps, and how far counters moved in each; `times`: (n,) s, ascending; NaN: no sample."""
     places = np.rint(times / _STEP_S).astype(np.int64)
     last = np.append(places[1:] != places[:-1], True)
     places = places[last]
@@ -154,7 +154,7 @@ class _Bases:
         self._bases, self._problem, self._zone = bases, problem, zone
 
     def osts(self) -> tuple[list[_Part], str]:
-        """Return the steps of every OST, and what is wrong with the rest."""
+        """Return the steps of every OST, and the mistakes of the rest."""
         parts = []
         try:
             for base in self._bases:
@@ -179,7 +179,7 @@ class _Bases:
         return _utc_of_stamps(stamps, self._zone)
 
     def others(self, problems: Problems) -> Iterator[_Found]:
-        """Yield what else the databases have; older ones lack tables, which is no damage."""
+        """Yield the other tables of the databases; older ones lack tables, which is no damage."""
         steps: tuple[tuple[Callable[..., Iterator[_Found]], set[str]], ...] = (
             (self._loads, {"OSS_INFO", "OSS_DATA", "MDS_INFO", "MDS_DATA"}),
             (self._operations, {"MDS_INFO", "OPERATION_INFO", "MDS_OPS_DATA"}),
@@ -245,13 +245,13 @@ def _samples(
 
 
 class _Hdf5:
-    """A file of either form. It is opened anew for each question: what HDF5 has refused once it may then give."""
+    """A file of either form. It is opened anew for each query: HDF5 may then return what it has refused once."""
 
     def __init__(self, path: Path, between: Period | None) -> None:
         self._path, self._between = path, between
 
     def osts(self) -> tuple[list[_Part], str]:
-        """Return the steps of every OST, and what cannot be read."""
+        """Return the steps of every OST, and the parts that cannot be read."""
         try:
             with open_matrices(self._path, self._between) as m:
                 if "OSTReadGroup" in m.file or "OSTWriteGroup" in m.file:
@@ -263,7 +263,7 @@ class _Hdf5:
         raise LogError("HDF5, but neither h5lmt nor TOKIO's: it has neither OSTReadGroup nor datatargets")
 
     def others(self, problems: Problems) -> Iterator[_Found]:
-        """Yield what else is there."""
+        """Yield the other tables."""
         m = None
         try:
             with open_matrices(self._path, self._between) as m:
@@ -374,7 +374,7 @@ def _tokio_others(m: Matrices) -> Iterator[_Found]:
 
 @contextlib.contextmanager
 def _opened(path: Path, zone: zoneinfo.ZoneInfo, between: Period | None) -> Iterator[_Bases | _Hdf5]:
-    """Open records in any form; `LogError`: they are empty, in none, or cannot be read, be it later."""
+    """Open records in any form; `LogError`: they are empty, in no known form, or cannot be read, even later."""
     with contextlib.ExitStack() as stack:
         try:
             with path.open("rb") as stream:
@@ -399,7 +399,7 @@ def _opened(path: Path, zone: zoneinfo.ZoneInfo, between: Period | None) -> Iter
 
 
 def _lmt(log: _Bases | _Hdf5) -> tuple[pa.Table, str]:
-    """Return the rows of ``lmt``, and what is wrong with the rest of the records; `LogError`: there are no rows."""
+    """Return the rows of ``lmt``, and the mistakes of the other records; `LogError`: there are no rows."""
     parts, problem = log.osts()
     found, wrong, missing = [LMT.schema().empty_table()], [], 0
     for name, steps, read, written in (part for part in parts if len(part[1])):

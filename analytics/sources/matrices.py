@@ -1,4 +1,4 @@
-"""Matrices of time in HDF5, whole, damaged, or of a period only: h5lmt, and what pytokio archives.
+"""Matrices of time in HDF5, whole, damaged, or of a period only: h5lmt, and the archives of pytokio.
 
 Problem. A file that a disk or a copy has damaged still opens. HDF5 gives 0 for a chunk that its index does not lead to,
 which is a value like any other. It refuses a whole matrix for one chunk that it cannot inflate. And a day of 248 OSTs
@@ -77,7 +77,7 @@ class Matrices:
         if not np.isfinite(base):
             return
         first, last = ((bound - base) / step for bound in period)
-        if last <= 0 or first >= steps:  # of another day: its begin is enough to say so
+        if last <= 0 or first >= steps:  # of another day: its begin shows that
             first, last = 0.0, 1.0
         low = max(0, math.floor(first) - _BEFORE) // unit * unit
         self._steps, self._bounds = steps, (low, min(steps, -(-(math.ceil(last) + _BEFORE) // unit) * unit))
@@ -86,7 +86,7 @@ class Matrices:
         return len(data.shape) - 1 if self._stamps == _STAMPS[0] else 0
 
     def _chunk_lengths(self, group: h5py.Group, steps: int) -> Iterator[int]:
-        """Yield how many steps the chunks of the matrices hold."""
+        """Yield how many steps the chunks of the matrices have."""
         for name in group:
             found = group[name]
             if not hasattr(found, "shape"):
@@ -102,25 +102,25 @@ class Matrices:
         return tuple(parts)
 
     def note(self, line: str) -> None:
-        """Note what is wrong with the file; what is known already is not noted again."""
+        """Note a mistake of the file, if it is new."""
         self._noted[line] = None
 
     def noted(self) -> str:
-        """Return what is wrong, and forget it."""
+        """Return the mistakes, and forget them."""
         found = "; ".join(self._noted)
         self._noted = {}
         return found
 
     def shape(self, data: h5py.Dataset) -> tuple[int, ...]:
-        """Return the shape of what is seen of a dataset."""
+        """Return the shape of the visible part of a dataset."""
         return tuple(part.stop - part.start for part in self._seen(data)) if data.shape else data.shape
 
     def read(self, data: h5py.Dataset) -> Numbers:
-        """Return what is seen of a dataset, as it stands there."""
+        """Return the visible part of a dataset, as stored."""
         return np.asarray(data[self._seen(data)], dtype=np.float64)
 
     def values(self, data: h5py.Dataset, shape: tuple[int, int]) -> Numbers:
-        """Return a matrix as float64, NaN where it cannot be read.
+        """Return a matrix as float64, NaN for unreadable values.
 
         Raises
         ------
@@ -213,11 +213,11 @@ class Matrices:
         return np.rint((base + grid) / step_s).astype(np.int64), odd
 
     def names(self, data: h5py.Dataset, attribute: str) -> list[str]:
-        """Return the names of columns; those that stand there twice are empty, since one of them is damaged."""
+        """Return the names of columns; duplicates are empty, since one of them is damaged."""
         found = [
             item.decode("utf-8", "backslashreplace")
             if isinstance(item, bytes)
-            else str(item).encode("utf-8", "backslashreplace").decode()  # h5py makes surrogates of what is no UTF-8
+            else str(item).encode("utf-8", "backslashreplace").decode()  # h5py makes surrogates of other bytes
             for item in data.attrs[attribute]
         ]
         twice = [name for name, count in collections.Counter(filter(None, found)).items() if count > 1]
@@ -231,7 +231,7 @@ class Matrices:
         return list(zip(names, self.values(data, (len(names), times)), strict=True))
 
     def columns(self, data: h5py.Dataset, odd: Flags, scale: float = 1.0) -> Columns:
-        """Return the columns of pytokio's (time, name), NaN where a value is lost; `odd`: damaged stamps."""
+        """Return the columns of pytokio's (time, name), NaN if a value is lost; `odd`: damaged stamps."""
         names = self.names(data, "columns")
         shape = self.shape(data)  # more columns than names: some wait for one
         width = shape[1] if len(shape) == 2 and len(names) <= shape[1] <= _MOST_COLUMNS else len(names)
@@ -243,7 +243,7 @@ class Matrices:
 
 @contextlib.contextmanager
 def open_matrices(path: Path, period: tuple[float, float] | None) -> Iterator[Matrices]:
-    """Open the matrices of a file, or of a period of it; what h5py raises are `DAMAGE` and MemoryError."""
+    """Open the matrices of a file, or of a period of it; h5py raises `DAMAGE` and MemoryError."""
     with needing("hdf5", "an HDF5 file"):
         import h5py
 

@@ -1,4 +1,4 @@
-"""How full GPFS' disks are: what ``mmdf`` prints, as text or with ``-Y``, to ``disks``, ``totals`` and ``inodes``.
+"""Fullness of GPFS' disks: output of ``mmdf``, as text or with ``-Y``, to ``disks``, ``totals`` and ``inodes``.
 
 Problem. Sites append the output to a file, each time behind a line ``BEGIN <seconds since 1970>``, since ``mmdf`` says
 no time, and no file system either (site.json does). A line that is lost makes a disk vanish.
@@ -271,7 +271,7 @@ class _Reader:
 
 
 class Mmdf(Source):
-    """What ``mmdf`` has printed."""
+    """The output of ``mmdf``."""
 
     NAME = "mmdf"
     MEANING = "GPFS: fullness of disks, output of mmdf (text or -Y), with lines BEGIN or without"

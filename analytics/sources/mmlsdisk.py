@@ -1,4 +1,4 @@
-"""In which state GPFS' disks are: what ``mmlsdisk`` prints, as text, with ``-L`` or ``-Y``, to ``disk_states``.
+"""State of GPFS' disks: output of ``mmlsdisk``, as text, with ``-L`` or ``-Y``, to ``disk_states``.
 
 Problem. A disk that is down or suspended takes no data, so that the others have more to do, and what lies on it is read
 from a replica or not at all. ``mmlsdisk`` says no time, and no file system (site.json does): sites append its output to
@@ -41,7 +41,7 @@ STATES = Table(
         Column("data", "bool", "", "holds data"),
         Column("status", "string", "", "ready, suspended, being emptied, emptied, replacing, replacement …"),
         Column("availability", "string", "", "up, down, recovering, unrecovered"),
-        Column("pool", "string", "", "storage pool; NULL where it is not printed"),
+        Column("pool", "string", "", "storage pool; NULL if it is not printed"),
         Column("disk_id", "int64", "", "with -L and -Y"),
         Column("remarks", "string", "", "with -L and -Y: desc of a disk with a file system descriptor"),
         Column("size", "int64", "KiB", "with -Y"),
@@ -69,7 +69,7 @@ class _Reader:
         self._time: float | None = None
         self._columns: list[str] | None = None  # behind the availability
         self._line = 0
-        self._trailer = True  # whether what has one has come to it
+        self._trailer = True  # whether a list that has a trailer has reached it
         self._seen: set[str] = set()
         self.rows: list[Row] = []
         self.snapshots = 0
@@ -178,7 +178,7 @@ class _Reader:
 
 
 class Mmlsdisk(Source):
-    """What ``mmlsdisk`` has printed."""
+    """The output of ``mmlsdisk``."""
 
     NAME = "mmlsdisk"
     MEANING = "GPFS: states of disks, output of mmlsdisk (text, -L or -Y), with lines BEGIN or without"

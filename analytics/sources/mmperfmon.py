@@ -1,4 +1,4 @@
-"""GPFS: what ``mmperfmon query`` prints, as text or as an archive of a day's texts, to rows of ``samples``.
+"""GPFS: output of ``mmperfmon query``, as text or as an archive of a day's texts, to rows of ``samples``.
 
 Problem. A query prints a legend of numbered columns, then one table after the other, each with as many of the columns
 as fit beside each other; values may have a unit (``98.7 kB``). A file that is cut between two lines looks whole.
@@ -11,7 +11,7 @@ Guarantees. Rows come column by column of the legend, each in the order of its s
 printed unit (kB and MB are powers of 1024 there). A stamp is local time. Whether it begins or ends its interval the
 text does not say: ``stamps`` in site.json does (:mod:`mpiio_ext.analytics.site`).
 
-Header: ``step_s`` (float, s: between two stamps; None where it differs), ``hosts`` (list of str).
+Header: ``step_s`` (float, s: between two stamps; None if it differs), ``hosts`` (list of str).
 
 Source: IBM Storage Scale, mmperfmon command; TOKIO, Section "Storage system traffic" (ggiostat).
 """
@@ -37,15 +37,15 @@ SAMPLES = Table(
     "samples",
     "one row a stamp and a column of the legend",
     (
-        Column("member", "string", "", "file of the archive; NULL where the source is one text"),
+        Column("member", "string", "", "file of the archive; NULL if the source is one text"),
         Column("timestamp", "string", "", "as printed: local time"),
         Column("time", "float64", "s since 1970 UTC", "of the stamp"),
         Column("host", "string", "", "server"),
         Column("sensor", "string", "", "GPFSNSDDisk, CPU, Memory, Network …"),
-        Column("component", "string", "", "NSD, interface …; NULL where the sensor has none"),
+        Column("component", "string", "", "NSD, interface …; NULL if the sensor has none"),
         Column("metric", "string", "", "gpfs_nsdds_bytes_read, cpu_user …"),
         Column("value", "float64", "", "as printed, in its unit; NULL where null is printed"),
-        Column("unit", "string", "", "as printed (kB, MB: powers of 1024); empty where there is none"),
+        Column("unit", "string", "", "as printed (kB, MB: powers of 1024); empty if there is none"),
     ),
 )
 
@@ -194,7 +194,7 @@ class _Reader:
         table.units += units
 
     def close(self) -> None:
-        """Say what a legend promises and the text does not have."""
+        """Report columns of a legend that the text lacks."""
         tables = self._part.tables[self._first :]
         missing = sorted(place for place in self._legend if place > self._place)
         if missing:
@@ -274,7 +274,7 @@ def _step(parts: Sequence[_Part]) -> float | None:
 
 
 class Mmperfmon(Source):
-    """What ``mmperfmon query`` has printed."""
+    """The output of ``mmperfmon query``."""
 
     NAME = "mmperfmon"
     MEANING = "GPFS: output of mmperfmon query, or an archive of it"

@@ -1,4 +1,4 @@
-"""Numbers and local times as tools print them, to values; what is none raises ValueError with a message.
+"""Numbers and local times as tools print them, to values; other texts raise ValueError with a message.
 
 Problem. A damaged digit may still be a number, and Python takes more for one than tools print: ``1_0``, ``٣``, ``inf``.
 
@@ -81,7 +81,7 @@ class Zone:
         self._before = float("-inf")
 
     def restart(self) -> None:
-        """Forget what came before: a table of its own begins."""
+        """Forget the rows before: a table of its own begins."""
         self._before = float("-inf")
 
     def seconds(self, text: str) -> float:

@@ -1,4 +1,4 @@
-"""What a source has said: tables of unmodified values, and everything in it that could not be read.
+"""The contents of a source: tables of unmodified values, and everything in it that could not be read.
 
 Problem. Monitoring tools write for people: their files are cut when a disk is full, damaged by copies, and mixed with
 messages. An analysis must know what it has not seen.
@@ -46,7 +46,7 @@ class SourceError(AnalyticsError, ValueError):
     file : str
         Its name; of a part of an archive ``archive.tgz:part``.
     line : int
-        From 1; 0 where it is about the whole file.
+        From 1; 0 if it is about the whole file.
     what : str
         What is wrong, and what to do.
     """
@@ -62,7 +62,7 @@ class SourceError(AnalyticsError, ValueError):
 
 
 class LogError(Exception):
-    """A log that is not what it should be; the message says how. Whoever knows the file makes a `SourceError` of it."""
+    """A log does not have its form; the message names the mistake. Code that knows the file makes a `SourceError`."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,7 +74,7 @@ class Problem:
     file : str
         As in :class:`SourceError`.
     line : int
-        From 1; 0 where it is about the whole file.
+        From 1; 0 if it is about the whole file.
     what : str
     lost : int
         Lines or rows that are left out because of it; 0: nothing is, but something is odd, or it is not known how many.
@@ -90,7 +90,7 @@ class Problem:
 
 
 class Problems:
-    """Gathers what is wrong with a source.
+    """Gathers the mistakes of a source.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class Problems:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Records:
-    """What was read from one source.
+    """The contents of one source.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Which source a file is of, by name or by what it begins with; and which kinds of logs the store takes.
+"""The source of a file, by name or by its first bytes; and the kinds of logs that the store takes.
 
 Modules of sources are imported when they are asked for: h5py is slow to import, or missing.
 """
@@ -24,7 +24,7 @@ from mpiio_ext.errors import MpiioExtWarning
 ENTRY_POINTS = "mpiio_ext.analytics.connectors"
 
 _PACKAGE = "mpiio_ext.analytics.sources"
-#: Source -> module; in the order in which they are asked whether a file is theirs.
+#: Source -> module; in the order in which they are tried.
 BUILT_IN = {
     "darshan": f"{_PACKAGE}.darshan",
     "lmt": f"{_PACKAGE}.lmt",
@@ -120,7 +120,7 @@ def connector_of(source: str) -> Source:
 
 
 def recognize(path: str | Path) -> Source:
-    """Return the source that a file is of, by what it begins with; those of other packages are asked last.
+    """Return the source of a file, by its first bytes; sources of other packages are tried last.
 
     Raises
     ------
@@ -246,6 +246,6 @@ def _call(module: str, options: Mapping[str, Any], logs: Sequence[str], root: st
 
 
 def connector_for(kind: str, settings: Mapping[str, Any]) -> Connector:
-    """Return what converts a kind of log, with its options bound; it can be sent to another process."""
+    """Return the converter of a kind of log, with its options bound; it can be sent to another process."""
     options = {name: settings[name] for name in KINDS[kind].options if name in settings}
     return functools.partial(_call, BUILT_IN[kind], options)

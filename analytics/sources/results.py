@@ -42,7 +42,7 @@ _Rows = dict[str, list[dict[str, Any]]]
 
 
 class _LogError(Exception):
-    """A log that is not what it should be; the message says how."""
+    """A log does not have its form; the message names the mistake."""
 
 
 # ---- the bench -------------------------------------------------------------------------------------------------------
@@ -60,7 +60,7 @@ def _started(results: ResultSet) -> float | None:
 
 
 def _begun(rows: Sequence[Measured], start: float | None) -> float | None:
-    """Return when the first of some operations began, as far as the results say it of all; else `start`."""
+    """Return when the first of some operations began, as far as all results have it; else `start`."""
     begins = [row.periods[0][0] for row in rows if row.periods]
     return min(begins) if rows and len(begins) == len(rows) else start
 
@@ -126,7 +126,7 @@ def _run(results: ResultSet, row: Measured, ids: Mapping[str, Any], start: float
 
 
 def _direction(rows: Sequence[Measured], read: bool, start: float | None) -> tuple[dict[str, Any], float | None]:
-    """Return what the operations of one direction give to the job and to its file, and when they end."""
+    """Return the part of one direction's operations in the job and in its file, and their end."""
     name, noun = ("read", "reads") if read else ("write", "writes")
     moved = "bytes_read" if read else "bytes_written"
     mine = [row for row in rows if (row.key.operation == "read") == read and row.key.operation != "both"]

@@ -32,7 +32,7 @@ SERIES = Table(
         Column("time", "float64", "s since 1970 UTC", "of the line"),
         Column("timestamp", "string", "", "as it stands there"),
         Column("metric", "string", "", "name of the column, without its unit"),
-        Column("value", "float64", "", "in the unit; NULL where there is none"),
+        Column("value", "float64", "", "in the unit; NULL if there is none"),
         Column("unit", "string", "", "in brackets behind the name; empty without"),
         Column("labels", "string", "", "{}: a column has no labels"),
     ),

@@ -78,7 +78,7 @@ class _Jobs:
         self.bad: list[str] = []
 
     def add(self, job_id: int, found: Mapping[str, Any], *, step: bool) -> None:
-        """Add a line: a job's own fills its row; a step's fills what is missing."""
+        """Add a line: a job's own fills its row; a step's fills missing values."""
         row = self.rows.setdefault(job_id, {"job_id": job_id, "own": False, "step": {}})
         if step or row["own"]:
             self._step(row["step"], found)

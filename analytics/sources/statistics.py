@@ -48,7 +48,7 @@ _NUMBER = re.compile(r"\d{1,18}")
 
 
 class StatisticsError(Exception):
-    """A line that is not what it should be; the message says how."""
+    """A line does not have its form; the message names the mistake."""
 
 
 @dataclasses.dataclass
@@ -101,13 +101,13 @@ def _greatest(values: Sequence[float | None]) -> float | None:
 
 
 def _bytes(record: Mapping[str, Any], past: str) -> int | None:
-    """Return the bytes ``read`` or ``written``, those of direct collectives once; None where that is not known."""
+    """Return the bytes ``read`` or ``written``, those of direct collectives once; None if that is not known."""
     total = sum_of([_count(record, f"bytes_{past}"), _count(record, f"independent_bytes_{past}")])
     return None if total is None else max(0, total - (_count(record, f"direct_bytes_{past}") or 0))
 
 
 def _method(record: Mapping[str, Any]) -> str | None:
-    """Return how a file's accesses were carried out: the file-domain method, what stood in for one, or None."""
+    """Return how a file's accesses were carried out: the file-domain method, its replacement, or None."""
     named = _text(record, "partition")
     if named is not None:
         return named
@@ -214,7 +214,7 @@ def _job(run: _Run, files: Sequence[dict[str, Any]], ids: Mapping[str, Any], log
 
 
 def _operation(file: Mapping[str, Any]) -> str | None:
-    """Return what was done with a file; None for a file that was not accessed."""
+    """Return the operations on a file; None for a file that was not accessed."""
     moved = [way for way, past in (("read", "bytes_read"), ("write", "bytes_written")) if file[past] != 0]
     return "both" if len(moved) == 2 else moved[0] if moved else None
 
@@ -229,7 +229,7 @@ def _covered(spans: Sequence[tuple[float, float]]) -> float:
 
 
 def _seconds(files: Sequence[Mapping[str, Any]], operation: str) -> float | None:
-    """Return the time in which any of the files was accessed; None where that of one is not known."""
+    """Return the time in which any of the files was accessed; None if that of one is not known."""
     ways = ("read", "write") if operation == "both" else (operation,)
     spans = [(file[f"{way}_start"], file[f"{way}_end"]) for file in files for way in ways]
     known = [(start, end) for start, end in spans if start is not None and end is not None]

@@ -20,7 +20,7 @@ _LATEST = 2**33
 
 
 def target_of(text: str, rest: str) -> tuple[str, str, str, int] | None:
-    """Return file system, target, kind and index of a name that ends in what `rest` matches; None of others."""
+    """Return file system, target, kind and index of a name that ends in a match of `rest`; None for others."""
     match = _TARGET.fullmatch(text)
     if match is None or not re.fullmatch(rest, match["rest"]):
         return None
@@ -45,7 +45,7 @@ def begin(text: str) -> float | None:
 
 
 class ListReader(Protocol):
-    """What takes the lines of such a file; `found`: with a heading among them; `lost`: one line is no text."""
+    """Reader of the lines of such a file; `found`: with a heading among them; `lost`: one line is no text."""
 
     found: bool
 
@@ -55,7 +55,7 @@ class ListReader(Protocol):
 
 
 def read_lists(file: File, reader: ListReader, nothing: str) -> None:
-    """Hand the lines of a file to its reader; raises SourceError, which says `nothing`, where it finds no heading."""
+    """Pass the lines of a file to its reader; raises SourceError with the text `nothing` if there is no heading."""
     before = 0
     for number, line in lines_of(read_bytes(file.path, file.problems), file.problems):
         if number > before + 1:

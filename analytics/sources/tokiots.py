@@ -37,13 +37,13 @@ TIMESERIES = Table(
         Column("group", "string", "", "datatargets, dataservers, mdtargets, mdservers, fullness, failover"),
         Column("dataset", "string", "", "readbytes, readrates, cpuload, opens …"),
         Column("column", "string", "", "target or server: bb0001:nvme0n1, ngfsv468.nersc.gov:na07md01lun …"),
-        Column("value", "float64", "", "in the unit; NULL where it was lost"),
+        Column("value", "float64", "", "in the unit; NULL if it was lost"),
         Column("unit", "string", "", "as stored: bytes, bytes/sec, ops, %, KiB …; empty if unknown"),
     ),
 )
 
 _GROUPS = ("datatargets", "dataservers", "mdtargets", "mdservers", "fullness", "failover")
-#: Datasets that ``lmt`` and the tables beside it hold; of mdtargets those of counts.
+#: Datasets that ``lmt`` and the tables beside it contain; of mdtargets those of counts.
 _HELD = re.compile(
     r"datatargets/(read|write)(bytes|rates)|dataservers/(cpuload|memused)|mdservers/cpuload|"
     r"mdtargets/.*|fullness/(bytes|bytestotal|inodes|inodestotal)"
@@ -98,7 +98,7 @@ def _parts(matrices: Matrices, everything: bool) -> Iterator[pa.Table]:
 
 
 def read_timeseries(path: Path, between: Period | None, problems: Problems, *, everything: bool) -> list[pa.Table]:
-    """Return the time series of a file, a table a column; none of one that is not pytokio's.
+    """Return the time series of a file, a table a column; none for a file that is not pytokio's.
 
     Parameters
     ----------

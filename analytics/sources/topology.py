@@ -113,11 +113,11 @@ def _row(found: dict[str, str]) -> Row:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class JobRadius:
-    """How far a job's nodes are from the centre of them.
+    """The distance of a job's nodes from their centre.
 
     Attributes
     ----------
-    mean, least, greatest : distance from the centroid, in hops of the coordinates; None where no node is known.
+    mean, least, greatest : distance from the centroid, in hops of the coordinates; None if no node is known.
     centroid : x, y, z.
     nodes : nodes that are known.
     unknown : nodes of the job that are not in the table, or there without coordinates.

@@ -1,1 +1,1 @@
-"""The store: Parquet files of every table, the manifest that says which are valid, and what fills and places them."""
+"""The store: Parquet files of every table, the manifest that lists valid ones, and code that fills and places it."""

@@ -17,7 +17,7 @@ from mpiio_ext.analytics.tables.schema import LAYOUT, TABLES
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Says of a layout whether rows with it matter.
+#: Returns whether rows with a layout matter.
 Wanted = Callable[[Mapping[str, int | None]], bool]
 
 
@@ -82,7 +82,7 @@ class Catalog:
     def files(
         self, table: str, low: float | None = None, high: float | None = None, layouts: Wanted | None = None
     ) -> list[str]:
-        """Return the absolute paths of the files to read for a table; empty when there are none.
+        """Return the absolute paths of the files to read for a table; empty if there are none.
 
         Parameters
         ----------

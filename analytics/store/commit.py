@@ -32,7 +32,7 @@ from mpiio_ext.common.files import TEMPORARY, replacing, step
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: A file of so many rows is merged again only when it must be.
+#: Rows from which on a file is merged again only when it must be.
 _LARGE = 1 << 20
 
 
@@ -47,7 +47,7 @@ class Staged:
 
 @dataclasses.dataclass
 class _Group:
-    """The new rows of one table and period, and what they are merged with."""
+    """The new rows of one table and period, and the files that they are merged with."""
 
     table: str
     period: str
@@ -159,7 +159,7 @@ def merge_parts(
     osts: int,
     conflicts: Conflicts | None = None,
 ) -> Manifest:
-    """Write the files of the next state and return its manifest, which nobody has seen yet.
+    """Write the files of the next state and return its manifest, which is not yet published.
 
     Parameters
     ----------
@@ -221,7 +221,7 @@ def _leftovers(folder: Path, manifest: Manifest) -> Iterator[Path]:
 
 
 def clean(folder: Path, manifest: Manifest) -> int:
-    """Remove what does not count, and return how many files that were."""
+    """Remove files that do not count, and return their number."""
     count = 0
     for path in list(_leftovers(folder, manifest)):
         path.unlink(missing_ok=True)

@@ -48,7 +48,7 @@ class Meeting:
     last: float
 
     def words(self, other: str) -> str:
-        """Return what to say to one of them; `other`: name of the other one."""
+        """Return the message for one of two logs; `other`: name of the other one."""
         start, end = (
             datetime.datetime.fromtimestamp(time, datetime.timezone.utc).strftime("%Y-%m-%d %H:%M:%S")
             for time in (self.first, self.last)
@@ -65,7 +65,7 @@ class Conflicts:
         self._found: dict[tuple[int, int], Meeting] = {}
 
     def look_at(self, rows: pa.Table, identity: Sequence[str], values: Sequence[str]) -> None:
-        """Look at rows that have a column ``age``: all those of a step, or none of them."""
+        """Search rows that have a column ``age``: all those of a step, or none."""
         found = pa.concat_tables([_differing(rows, identity, name) for name in values])
         if not found.num_rows:
             return
@@ -84,7 +84,7 @@ class Conflicts:
 
 
 def with_conflicts(logs: pa.Table, meetings: Sequence[Meeting], keys: Mapping[int, str]) -> pa.Table:
-    """Return rows of the table of logs in which those that contradict another log say so, as status and reason.
+    """Return rows of the table of logs in which those that contradict another log have status and reason for it.
 
     Parameters
     ----------

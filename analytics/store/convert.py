@@ -1,4 +1,4 @@
-"""One chunk of logs to sorted parts on the disk: what a worker process does.
+"""One chunk of logs to sorted parts on the disk: the work of a worker process.
 
 Problem. Rows must not travel between processes, and a connector of another hand must not spoil the store.
 
@@ -43,7 +43,7 @@ class Part:
 
 @dataclasses.dataclass(frozen=True)
 class Done:
-    """What became of the logs of a chunk: `statuses`, `reasons` and rows by table in the order of the logs; parts."""
+    """The outcomes of a chunk's logs: `statuses`, `reasons` and rows by table in the order of the logs; parts."""
 
     statuses: list[str]
     reasons: list[str]
@@ -133,7 +133,7 @@ def _run_ids(logs: Whole, runs: Whole) -> Whole:
 
 
 def _write_part(name: str, table: pa.Table, stem: str, osts: int) -> tuple[Part, pa.Array]:
-    """Sort, add the OST words, and write; return the part and the log IDs with OSTs that no bitmap can hold."""
+    """Sort, add the OST words, and write; return the part and the log IDs with OSTs beyond any bitmap."""
     table = table.sort_by([(key, "ascending") for key in KEYS[name]])
     beyond = pa.array([], pa.int64())
     width = 0

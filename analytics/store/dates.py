@@ -26,7 +26,7 @@ from mpiio_ext.analytics.store.logtable import keys_of
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Objects, Whole
 
-#: Logs that are looked into at a time: most of that is waiting for the disk.
+#: Logs that are opened at a time: most of that is waiting for the disk.
 _THREADS = 8
 _BASES = {
     "path": "dated by their paths",
@@ -81,7 +81,7 @@ def _from_logs(seen: pa.Table, rows: Whole, zone: zoneinfo.ZoneInfo, dates: Obje
     def start(kind: str, root: str, path: str) -> float | None:
         try:
             found: float | None = readers[kind](f"{root}/{path}")
-        except OSError:  # the manifest will say so
+        except OSError:  # the manifest will record it
             return None
         return found
 
@@ -93,7 +93,7 @@ def _from_logs(seen: pa.Table, rows: Whole, zone: zoneinfo.ZoneInfo, dates: Obje
 
 
 def dates_in_words(outside: pa.Table) -> list[str]:
-    """Return lines that say what dated the logs that are outside a period, and from when they are."""
+    """Return lines on the sources of the dates of logs outside a period, and on these dates."""
     lines = []
     for basis, words in _BASES.items():
         dates = outside.filter(pc.equal(outside.column("dated"), basis)).column("date")

@@ -50,16 +50,16 @@ from mpiio_ext.common.progress import LINES_S, progress
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags, Whole
 
-#: A commit comes after so many parts, rows or seconds.
+#: Parts, rows and seconds after which a commit follows.
 _COMMIT_PARTS, _COMMIT_ROWS, _COMMIT_S = 64, 4 << 20, 60.0
 _CHUNK_BYTES = 64 << 20
-#: Segments of the table of logs that are kept apart.
+#: Segments of the table of logs that stay separate.
 _SEGMENTS = 8
 
 
 @dataclasses.dataclass
 class Report:
-    """What a fill has done, in numbers of logs; `rows`: rows by table that this fill converted.
+    """The result of a fill, in numbers of logs; `rows`: rows by table that this fill converted.
 
     Attributes
     ----------
@@ -223,7 +223,7 @@ class _Filler:
             self.commit()
 
     def _look_at_days(self, chunk: _Chunk, parts: list[str], rows: Whole) -> None:
-        """Look at the times of a log of LMT, and keep its key."""
+        """Examine the times of a log of LMT, and store its key."""
         if parts:
             self._lmt[chunk.number] = f"{chunk.kind}\0{chunk.root}/{chunk.paths[0]}"
             log = self.plan.todo.slice(int(rows[0]), 1)
@@ -231,7 +231,7 @@ class _Filler:
             self._days.look_at(chunk.paths[0], parts, date)
 
     def take_notes(self) -> None:
-        """Compare the times of sources, and keep what is found in the manifest and in the report."""
+        """Compare the times of sources, and put the findings into the manifest and the report."""
         zone = self.setup.time_zone
         notes = [note for note in self.manifest.notes if note.startswith("lmt")]
         notes += [*self._notes, *self._days.notes(), *zone_notes(self.folder, self.manifest, zone)]
@@ -275,7 +275,7 @@ class _Filler:
         return out
 
     def commit(self, extra: pa.Table | None = None) -> None:
-        """Make what has been converted part of the store; `extra`: rows of the table of logs as they are."""
+        """Make converted rows part of the store; `extra`: rows of the table of logs as they are."""
         self._since = time.monotonic()
         segment = self._segment()
         if not self._staged and not segment.num_rows and extra is None:
@@ -304,7 +304,7 @@ class _Filler:
         self._staged, self._results = [], []
 
     def _segment(self) -> pa.Table:
-        """Return the rows of the table of logs for what is done."""
+        """Return the rows of the table of logs for finished ones."""
         if not self._results:
             return LOGS.empty_table()
         rows = np.concatenate([rows for rows, _ in self._results])
@@ -322,7 +322,7 @@ class _Filler:
             setattr(self.report, status, getattr(self.report, status) + count)
 
     def _with_old_rows(self, table: pa.Table) -> pa.Table:
-        """Let a log that cannot be read now, and could before, keep what the manifest says of its rows."""
+        """Leave the manifest's rows of a log that was readable before, and is not now."""
         old, unreadable = self.plan.replaced, pc.equal(table.column("status"), "unreadable")
         if not old.num_rows or not pc.any(unreadable).as_py():
             return table
@@ -482,7 +482,7 @@ def _carry_out(filler: _Filler, logs: pa.Table, quiet: bool | None) -> None:
 
 
 def _outside(logs: pa.Table) -> pa.Table:
-    """Return rows of the table of logs for logs that are outside the period, so that they are not looked into again."""
+    """Return rows of the table of logs for logs outside the period, so that they are not opened again."""
     basis = pc.if_else(pc.equal(logs.column("dated"), "start"), "the start of its job", "its last change")
     reasons = pc.binary_join_element_wise("dated ", logs.column("date"), " by ", basis, ": not of a period so far", "")
     known = {"status": pa.array(["outside"] * logs.num_rows, pa.string()), "reason": reasons}

@@ -1,4 +1,4 @@
-"""Files with uncommon layouts, a second time and by themselves: what "who has other stripes than most?" reads.
+"""Files with uncommon layouts, a second time and by themselves: for queries of files that differ from most.
 
 Problem. Nearly all files of a site have one of a few layouts, and questions about striping are about the others: less
 than one file in a thousand. They lie all over a table that is ordered by job, so that no statistics of row groups show
@@ -94,7 +94,7 @@ def _most_frequent(rows: pa.Table) -> Layout:
 
 
 def _aside(path: Path, table: str) -> Path:
-    """Return where the rows set aside of a file go: where nobody who reads the folder of the table finds them twice."""
+    """Return the place of the rows set aside of a file: outside the folder of the table, so that they count once."""
     parts = list(path.parts)
     if table not in parts:
         return path.parent / "uncommon" / path.name
@@ -105,7 +105,7 @@ def _aside(path: Path, table: str) -> Path:
 def split_of(
     split: Split, entry: FileEntry, path: Path, schema: pa.Schema, prepare: Callable[[Path], None] | None = None
 ) -> FileEntry:
-    """Write the file beside a file, where it has rows, and return the file's entry with its layouts.
+    """Write the file beside a file, if it has rows, and return the file's entry with its layouts.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ def split_of(
 
 
 def with_layouts(folder: Path, manifest: Manifest) -> Manifest:
-    """Return a state of the store in which every file of ``darshan_file`` says its layouts.
+    """Return a state of the store in which every file of ``darshan_file`` lists its layouts.
 
     Stores that were made before there were files beside get them so, once; the caller makes the state count.
     """

@@ -1,4 +1,4 @@
-"""One fill at a time: a lock on a store's folder that ends with the process that holds it.
+"""One fill at a time: a lock on a store's folder that ends with the process that owns it.
 
 A second fill of a store is refused, since it may take hours.
 
@@ -81,8 +81,8 @@ def _lock(stream: IO[str], folder: Path, path: Path) -> None:
 
 
 def _undo(folder: Path, made: Sequence[Path]) -> None:
-    """Remove the lock's file and the folders that were made for it, where there is nothing else in them."""
-    with contextlib.suppress(OSError):  # what cannot be removed stays, and harms nobody
+    """Remove the lock's file and the folders that were made for it, if they are otherwise empty."""
+    with contextlib.suppress(OSError):  # a file that cannot be removed does no harm
         if [each.name for each in folder.iterdir()] == ["lock"]:
             (folder / "lock").unlink()
             for each in made:

@@ -1,4 +1,4 @@
-"""The table of logs: what was seen of every log, and what became of it. Compared with a folder's contents in one go.
+"""The table of logs: the facts of every log, and its outcome. Compared with a folder's contents in one go.
 
 Problem. A store knows 10^5 to 10^7 logs. Whether a log is new, has changed or is gone must not cost a Python object
 each.
@@ -37,7 +37,7 @@ SEEN = pa.schema(
 )
 
 #: What the manifest knows of a log. ``status``: whole, partial, conflict (with another log of LMT), skipped, duplicate,
-#: unreadable, or outside (only looked at, for its date); ``reason``: why, for people; ``same_as``: the log with the
+#: unreadable, or outside (only its date was read); ``reason``: why, for people; ``same_as``: the log with the
 #: same contents; ``log_id``: ``source_log`` of its rows; ``commit``: of its rows (`FileEntry.commits`); ``vanished``:
 #: not found any more (its rows stay); ``rows_TABLE``: rows that it gave.
 LOGS = pa.schema(

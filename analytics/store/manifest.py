@@ -1,4 +1,4 @@
-"""The manifest: the one place that says which files of a store are valid, and what became of every log.
+"""The manifest: the one place that lists the valid files of a store, and the outcome of every log.
 
 Problem. Files and logs are many, a fill may be killed at any moment, and a reader may come at any moment.
 
@@ -48,7 +48,7 @@ class FileEntry:
     target : number of the storage target on which it lies, else -1.
     layouts : layouts (`mpiio_ext.analytics.tables.schema.LAYOUT`) of its rows that are common
         (:mod:`mpiio_ext.analytics.store.layouts`); none: they are too different. None: not read yet.
-    uncommon : file with the rows of other layouts, a second time; its path as `path`, or empty where there are none.
+    uncommon : file with the rows of other layouts, a second time; its path as `path`, or empty if there are none.
     """
 
     __pydantic_config__ = CLOSED
@@ -95,7 +95,7 @@ class Manifest:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """Return the state of the store in `folder`; None where there is none.
+    """Return the state of the store in `folder`; None if there is none.
 
     Raises
     ------

@@ -27,7 +27,8 @@ from mpiio_ext.analytics.tables.parquet import KEYS, key_of
 _ROWS, _LEAST_ROWS, _MOST_ROWS = 1 << 17, 1024, 8192
 
 #: Tables whose rows are facts that several logs may contain: by what two rows are known to be of the same thing (each
-#: of the alternatives, where none of its columns is NULL), and what a better row knows first of all.
+#: of the alternatives, where none of its columns is NULL), and the facts that make a row better, the most important
+#: first.
 IDENTITY: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
     "slurm": ((("job_id", "submit_time"), ("job_id", "start_time")), ("end_time",)),
     "lmt": ((("time", "ost_name"),), ("bytes_read", "bytes_written")),
@@ -36,7 +37,7 @@ IDENTITY: dict[str, tuple[tuple[tuple[str, ...], ...], tuple[str, ...]]] = {
 
 @dataclasses.dataclass(frozen=True)
 class Source:
-    """A sorted file, and the logs whose rows of it do not count any more; a larger `age` is newer."""
+    """A sorted file, and the logs whose rows in it do not count any more; a larger `age` is newer."""
 
     path: Path
     without: frozenset[int] = frozenset()
@@ -93,7 +94,7 @@ class _Reader:
 
 
 def _absent(field: pa.Field, table: pa.Table) -> pa.Array:
-    """Return a column that older files lack: words of the bitmap are 0 where there is a bitmap, others are NULL."""
+    """Return a column that older files lack: words of an existing bitmap are 0, others are NULL."""
     if field.name.startswith("ost_word_") and "osts" in table.column_names:
         lacks = np.asarray(pc.is_null(table.column("osts")))
         return pa.array(np.zeros(table.num_rows, dtype=np.int64), mask=lacks)

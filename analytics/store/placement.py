@@ -115,7 +115,7 @@ class _Pieces:
 
 
 def _striped_on(ost: int) -> Callable[[Path], None]:
-    """Return what makes a file with one stripe on an OST."""
+    """Return the function that makes a file with one stripe on an OST."""
     lfs = shutil.which("lfs")
     if lfs is None:
         raise AnalyticsError(
@@ -170,7 +170,7 @@ def _folders(folder: Path, plan: PlacementPlan) -> list[str]:
 
 
 def _placed(folder: Path, manifest: Manifest, plan: PlacementPlan, *, anew: bool) -> Manifest:
-    """Write what has to be written, and return the manifest that names it."""
+    """Write the missing files, and return the manifest that names them."""
     number = manifest.commit + 1
     wanted = {
         "targets": list(plan.targets),
@@ -204,7 +204,7 @@ def _moving(files: Sequence[FileEntry]) -> list[FileEntry]:
 
 
 def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Manifest:
-    """Place the tables of a store on storage targets; what is there already stays.
+    """Place the tables of a store on storage targets; existing files stay.
 
     Parameters
     ----------

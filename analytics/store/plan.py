@@ -1,4 +1,4 @@
-"""What a fill has to do: which logs of the period are new or have changed, and which hold the same as another.
+"""The work of a fill: which logs of the period are new or have changed, and which are copies of another.
 
 A log that says the same as one that the store knows gives no rows: it is a duplicate, and the manifest says of what.
 When the log that it repeats changes, it is looked at again.
@@ -82,7 +82,7 @@ def _in_period(seen: pa.Table, start: str, end: str) -> Flags:
 
 
 def plan(seen: pa.Table, logs: pa.Table, setup: Setup, start: str, end: str) -> Plan:
-    """Compare a scan with the manifest's logs and return what is to be done for the days from `start` to `end`."""
+    """Compare a scan with the manifest's logs and return the work for the days from `start` to `end`."""
     found = compare(seen, logs)
     before, changed = _with_repeats(seen, logs, found.before, found.changed)
     inside = _in_period(seen, start, end)

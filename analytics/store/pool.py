@@ -32,12 +32,12 @@ Value = TypeVar("Value")
 _LENGTH = struct.Struct("<Q")
 #: What a worker runs: with the paths of this process, and not the current folder.
 _PROGRAM = "import sys; sys.path[:] = {path!r}; from mpiio_ext.analytics.store.worker import main; main()"
-#: A worker that is not ready after so many seconds never will be.
+#: Seconds after which a worker that is not ready never will be.
 _START_S = 300.0
 
 
 class WorkerDeathError(Exception):
-    """A worker ended, or was ended for taking too long, while it had a task; the message says how."""
+    """A worker ended, or was ended for taking too long, while it had a task; the message has the details."""
 
 
 class WorkerError(Exception):
@@ -83,7 +83,7 @@ class _Worker:
         return b"".join(parts)
 
     def call(self, function: Callable[..., Value], arguments: tuple[object, ...], timeout_s: float) -> Value:
-        """Return what `function` returns there."""
+        """Return the result of `function` there."""
         until = time.monotonic() + timeout_s
         try:
             self._send((function, arguments))
@@ -136,7 +136,7 @@ class Pool:
         self._ending = False
 
     def call(self, function: Callable[..., Value], *arguments: object) -> Value:
-        """Return what `function` returns in a worker.
+        """Return the result of `function` in a worker.
 
         Raises
         ------

@@ -45,7 +45,7 @@ _DATE = (
 
 
 class Found:
-    """What a scan has found: logs as lists, and what it could not look at.
+    """The result of a scan: logs as lists, and the folders that it could not read.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Found:
         self.others = 0
 
     def look_at(self, root: str, path: str, status: os.stat_result | None = None) -> None:
-        """Add the log `path` of the folder `root`, whatever it is; `status` where it is known.
+        """Add the log `path` of the folder `root`, whatever it is; `status` if it is known.
 
         Raises
         ------
@@ -89,12 +89,12 @@ class Found:
         self.times.append(status.st_mtime_ns)
 
     def cannot(self, path: str, error: OSError) -> None:
-        """Note a folder that could not be looked at."""
+        """Note a folder that could not be read."""
         self.problems.append(f"{_printable(path)}: {error.strerror or error}")
 
 
 def _printable(path: str) -> str:
-    r"""Return a path as text: bytes that are not UTF-8, which Python holds as lone surrogates, as ``\xff``."""
+    r"""Return a path as text: bytes that are not UTF-8, lone surrogates in Python, as ``\xff``."""
     try:
         path.encode()
     except UnicodeEncodeError:

@@ -57,7 +57,7 @@ def _times(folder: Path, manifest: Manifest, table: str) -> pa.Table:
 
 
 def _twice(slurm: pa.Table) -> tuple[float, int]:
-    """Return by how much rows of the same job differ, mostly, and of how many jobs; 0 where none do."""
+    """Return the usual difference of rows of the same job, and the number of such jobs; 0 if none differ."""
     job, start, end = (column.to_numpy() for column in slurm.columns)
     apart = np.diff(start)
     same = (np.diff(job) == 0) & (np.abs(np.diff(end - start)) <= 1) & (apart > 0) & (apart <= _MOST)
@@ -66,7 +66,7 @@ def _twice(slurm: pa.Table) -> tuple[float, int]:
 
 
 def _off(slurm: pa.Table, darshan: pa.Table) -> tuple[float, int, int]:
-    """Return by how much Slurm's times are late, how many runs say so, and how many runs Slurm knows."""
+    """Return by how much Slurm's times are late, how many runs show that, and how many runs Slurm knows."""
     darshan = darshan.append_column("run", pa.array(np.arange(darshan.num_rows)))
     both = darshan.join(slurm, "job_id", join_type="inner", right_suffix="_slurm")
     if not both.num_rows:
@@ -86,7 +86,7 @@ def _off(slurm: pa.Table, darshan: pa.Table) -> tuple[float, int, int]:
 
 
 def zone_notes(folder: Path, manifest: Manifest, zone: str) -> list[str]:
-    """Return lines about Slurm's times that are off by whole hours; none where they are not.
+    """Return lines about Slurm's times that are off by whole hours; none if they are right.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def zone_notes(folder: Path, manifest: Manifest, zone: str) -> list[str]:
 
 
 class Days:
-    """The logs of LMT that a fill has read: by what they begin off midnight, and which hold the same at other times.
+    """The logs of LMT that a fill has read: their begins relative to midnight, and which are equal at other times.
 
     Parameters
     ----------
@@ -145,5 +145,5 @@ class Days:
         return shift if whole_day and abs(shift) <= _MOST and shift % _STEP == 0 else 0.0
 
     def notes(self) -> list[str]:
-        """Return what was found, a line each, an example of each shift."""
+        """Return the findings, a line each, an example of each shift."""
         return list(self._notes.values())

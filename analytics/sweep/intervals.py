@@ -34,7 +34,7 @@ NOT_COUNTED = {2: "empty", 3: "unknown", 4: "reversed", 5: "endless"}
 
 @dataclasses.dataclass(frozen=True)
 class Sweep:
-    """What the sweep line says of each interval, in the order of the input.
+    """The values of the sweep line for each interval, in the order of the input.
 
     Attributes
     ----------
@@ -70,7 +70,7 @@ def group_starts(group: Whole) -> Whole:
 
 
 def _order(group: Whole) -> Whole | None:
-    """Return the stable order in which equal groups stand side by side, or None where they do."""
+    """Return the stable order in which equal groups stand side by side, or None if they do."""
     if bool(np.all(group[1:] >= group[:-1])):
         return None
     starts = group_starts(group)
@@ -110,7 +110,7 @@ def sweep(
     Parameters
     ----------
     start, end : array_like of float
-        Half-open intervals, any unit of time; NaN where unknown.
+        Half-open intervals, any unit of time; NaN if unknown.
     group : array_like of int, optional
         The job of each interval. In any order; sorted or grouped input is not sorted again. None: all are one job's.
     segments : bool

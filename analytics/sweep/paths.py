@@ -143,7 +143,7 @@ def _pieces(source: Files, columns: Sequence[str], by: str, rows: int) -> list[P
 
 
 def _paths(piece: pa.Table, columns: Sequence[str]) -> pa.Table | None:
-    """Return the row of each job of a piece, or None where it has no job."""
+    """Return the row of each job of a piece, or None if it has no job."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     import pyarrow.dataset as ds
 
-#: Rows of a piece unless asked for otherwise; of a dozen columns about 200 MB.
+#: Rows of a piece by default; of a dozen columns about 200 MB.
 ROWS = 1 << 20
 
 #: A table of files in memory, a dataset, or paths of Parquet files.

@@ -1,1 +1,1 @@
-"""The tables of the store: which columns they have, what those mean, and how they lie in Parquet files."""
+"""The tables of the store: their columns, the meanings of these, and their form in Parquet files."""

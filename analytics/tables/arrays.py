@@ -1,4 +1,4 @@
-"""Arrays of NumPy by what they hold: the types of annotations."""
+"""Arrays of NumPy by their contents: the types of annotations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-#: Numbers; NaN where one is not known.
+#: Numbers; NaN if one is not known.
 Numbers: TypeAlias = npt.NDArray[np.float64]
 #: Whole numbers: places, counts, IDs.
 Whole: TypeAlias = npt.NDArray[np.int64]

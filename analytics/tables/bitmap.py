@@ -22,7 +22,7 @@ def _usable(osts: Whole) -> Flags:
 
 
 def width_of(files: pa.Table) -> int:
-    """Return the smallest width in OSTs that holds every OST of a table of files; OSTs beyond `WIDEST` do not count."""
+    """Return the smallest width in OSTs for every OST of a table of files; OSTs beyond `WIDEST` do not count."""
     flat = pc.list_flatten(files.column("osts")).combine_chunks()
     osts = np.asarray(flat.drop_null())
     osts = osts[_usable(osts)]

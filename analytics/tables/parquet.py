@@ -26,7 +26,7 @@ FILE_ROWS = 4 << 20
 GROUP_ROWS = 1 << 20
 GROUP_BYTES = 128 << 20
 
-#: By what the rows of a table are sorted; the first is the key whose range the manifest holds.
+#: Sort keys of a table's rows; the first is the key whose range the manifest has.
 KEYS: dict[str, tuple[str, ...]] = {
     "darshan_job": ("job_id", "log_id"),
     "darshan_file": ("job_id", "log_id"),
@@ -53,7 +53,7 @@ def writer_options(schema: pa.Schema) -> dict[str, Any]:
 
 
 class TableWriter:
-    """Write sorted rows to one Parquet file, row group by row group; holds at most one row group in memory.
+    """Write sorted rows to one Parquet file, row group by row group; at most one row group is in memory.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ class TableWriter:
         self._waiting_rows, self._waiting_bytes = rest.num_rows, rest.nbytes
 
     def close(self) -> None:
-        """Write what waits, and the footer."""
+        """Write the waiting rows, and the footer."""
         self._flush(last=True)
         self._writer.close()
 

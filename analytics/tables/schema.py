@@ -78,7 +78,7 @@ class Column:
 
     @property
     def field(self) -> pa.Field:
-        """Return the Arrow field; its metadata has the ``unit``, where there is one."""
+        """Return the Arrow field; its metadata has the ``unit``, if there is one."""
         return pa.field(self.name, self.arrow, metadata={"unit": self.unit} if self.unit else None)
 
 
@@ -297,7 +297,7 @@ RUNS = Table(
         ("pattern", "string", "", "name of the pattern, kernel or program"),
         ("interface", "string", "", "mpiio, hdf5, pnetcdf, netcdf4, posix"),
         ("operation", "string", "", "write, read, or both"),
-        ("phase", "string", "", "part of a kernel that is timed by itself; NULL where it has none"),
+        ("phase", "string", "", "part of a kernel that is timed by itself; NULL if it has none"),
         ("method", "string", "", "native, even, group_cyclic …"),
         ("ranks", "int32", "count", ""),
         ("bytes", "int64", "B", "moved by the measurement"),

@@ -1,4 +1,4 @@
-"""How full the storage targets were before a moment, and what had failed: servers without their targets, disks.
+"""Fullness of the storage targets before a moment, and failures: servers without their targets, disks.
 
 Problem. Health is sampled every 15 minutes or less often. A job is described by the last sample before it began, so
 that it does not see its own effects; how old that sample is belongs to the answer.
@@ -160,7 +160,7 @@ class DiskStates:
 
 
 def _last(table: pa.Table, when: float, most_age_s: float, keep: Keep) -> tuple[float, pa.Table] | None:
-    """Return the time of the last sample before a moment, and its rows that are kept; None: none is young enough.
+    """Return the time of the last sample before a moment, and its rows that count; None: none is young enough.
 
     A table may have millions of rows; only those of one sample are looked at, unless none of them is kept.
     """
@@ -175,7 +175,7 @@ def _last(table: pa.Table, when: float, most_age_s: float, keep: Keep) -> tuple[
 
 
 def _why_not(records: Records, table: pa.Table, when: float, keep: Keep, what: str) -> str:
-    """Say why a table has no sample that counts; empty where it is about something else."""
+    """Return why a table has no sample that counts; empty if it has another subject."""
     times = numbers(keep(table), "time")
     if not len(times):
         return ""
@@ -213,7 +213,7 @@ def _candidates(
 def _full_tables(
     records: Sequence[Records], file_systems: Collection[str] | None
 ) -> Iterator[tuple[Records, pa.Table, Keep]]:
-    """Yield tables of how full targets are, and what takes the rows of OSTs, or of disks with data, out of them."""
+    """Yield tables of the fullness of targets, and the function that selects their rows of OSTs, or of data disks."""
 
     def printed(table: pa.Table) -> pa.Table:
         table = of(table, "file_system", file_systems)

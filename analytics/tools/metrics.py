@@ -1,4 +1,4 @@
-"""Series of Prometheus and CSV as what servers moved: which metric says it, of which component, in which unit.
+"""Series of Prometheus and CSV as the servers' traffic: which metric has it, of which component, in which unit.
 
 Problem. Anybody's exporter has names and labels of its own, and a column of CSV may be amounts, rates or counters.
 
@@ -40,7 +40,7 @@ _NAMED = re.compile(r"(.*?)\s*\[([^\[\]]*)\]")
 
 
 def factor(quantity: str, unit: str, step_s: float, counter: bool = False) -> float | None:
-    """Return by what values are multiplied to be bytes of a step, or % of a load.
+    """Return the factors that turn values into bytes of a step, or % of a load.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def components(labels: Sequence[str | None], path: str) -> dict[str | None, str]
 
 
 def _wanted(records: Records) -> dict[str, tuple[str, str | None]]:
-    """Return the metric of each quantity that the records have, and its unit where the site says it."""
+    """Return the metric of each quantity that the records have, and its unit if the site gives it."""
     table = records.tables["series"]
     there = {name: str(unit or "") for name, unit in _pairs(table)}
     of_site: Mapping[str, Sequence[str]] = records.header.get("metrics") or {}
@@ -106,7 +106,7 @@ def _wanted(records: Records) -> dict[str, tuple[str, str | None]]:
 
 
 def _pairs(table: pa.Table) -> Iterator[tuple[str, str | None]]:
-    """Yield each metric with a unit of it."""
+    """Yield each metric with one of its units."""
     if "unit" not in table.column_names:
         yield from ((name, "") for name in table["metric"].unique().to_pylist() if name is not None)
         return
@@ -116,7 +116,7 @@ def _pairs(table: pa.Table) -> Iterator[tuple[str, str | None]]:
 
 
 def unknown(records: Records) -> str:
-    """Say that no metric of a record is known, and which there are; empty where one is."""
+    """Return that no metric of a record is known, and which there are; empty if one is known."""
     if _wanted(records):
         return ""
     there = [f"{name} [{unit}]" if unit else name for name, unit in sorted(_pairs(records.tables["series"]))]
@@ -132,7 +132,7 @@ def of_series(
     period: Period,
     systems: Collection[str] | None = None,  # noqa: ARG001  (it says no file system)
 ) -> Iterator[tuple[tuple[str, str], Rows] | str]:
-    """Yield the rows of each quantity that a record of series has, and what is wrong with one."""
+    """Yield the rows of each quantity in a record of series, and its mistake."""
     table = records.tables["series"]
     for quantity, (metric, of_site) in _wanted(records).items():
         rows = table.filter(pc.equal(table["metric"], metric))

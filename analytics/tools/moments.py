@@ -28,7 +28,7 @@ _LATEST = 253_402_300_800.0
 
 
 class MomentError(AnalyticsError, ValueError):
-    """A time that is none, or whose zone is not known."""
+    """A text is no time, or its zone is not known."""
 
 
 def moment(when: Moment, time_zone: str | None = None) -> float:

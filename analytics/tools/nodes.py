@@ -12,7 +12,7 @@ from mpiio_ext.analytics.sources.topology import JobRadius, job_radius
 
 
 def placement(records: Sequence[Records], names: Sequence[str] | None) -> tuple[JobRadius | None, list[str]]:
-    """Return where nodes are, and what is not known about it.
+    """Return the places of nodes, and the unknown parts.
 
     Parameters
     ----------

@@ -32,7 +32,7 @@ class Others:
     Attributes
     ----------
     jobs : columns of the store's table ``slurm``: a row a job that overlaps the period.
-    nodes : nodes of all these jobs together; None where none of them says how many it had.
+    nodes : nodes of all these jobs together; None if none of them says how many it had.
     node_hours : nodes by the time inside the period, in hours.
     unknown : jobs of which the number of nodes is not known: they are not in the sums.
     missing : share of the period that no list covers, 0 to 1.
@@ -56,7 +56,7 @@ def _tables(records: Sequence[Records]) -> list[tuple[Records, pa.Table]]:
 
 
 def _span(table: pa.Table) -> tuple[float, float] | None:
-    """Return from when to when a dump of jobs says anything: first start to last end."""
+    """Return the period that a dump of jobs covers: first start to last end."""
     starts, ends = numbers(table, "start_time"), numbers(table, "end_time")
     both = np.concatenate([starts, ends])
     both = both[np.isfinite(both)]
@@ -125,7 +125,7 @@ def jobs_in(records: Sequence[Records], period: Period) -> tuple[Others | None, 
 
 
 def job_of(records: Sequence[Records], job_id: int) -> dict[str, Any] | None:
-    """Return what the scheduler says about one job (columns of ``slurm``); what a dump lacks is taken from another."""
+    """Return the scheduler's row of one job (columns of ``slurm``); values that a dump lacks come from another."""
     found: dict[str, Any] | None = None
     for _, table in _tables(records):
         for row in table.filter(pc.equal(table["job_id"], job_id)).to_pylist():

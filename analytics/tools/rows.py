@@ -1,4 +1,4 @@
-"""Rows of what connectors returned: what every question needs to take them by time, system and column."""
+"""Rows from connectors: their selection by time, system and column, for every query."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def step_of(times: Numbers) -> float | None:
 
 
 def amounts(times: Numbers, names: Sequence[str], counters: Numbers, step_s: float) -> Rows:
-    """Return what was counted between neighbouring samples of each component, at the earlier one's time."""
+    """Return the counts between neighbouring samples of each component, at the earlier one's time."""
     if not np.isfinite(times).any():
         return Rows(times, names, counters, step_s)
     grid, dropped = from_rows(times, names, counters, quantity="counter", unit="", step_s=step_s)

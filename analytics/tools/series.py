@@ -88,7 +88,7 @@ class Series:
         return Period(self.first, self.first + self.step_s * len(self.values))
 
     def _bounds(self, period: Period) -> tuple[float, float]:
-        """Return a period's begin and end in steps from the first one; what is nearly a step's begin is that begin."""
+        """Return a period's begin and end in steps from the first one; a time near a step's begin is that begin."""
         low, high = (_near((bound - self.first) / self.step_s) for bound in (period.start, period.end))
         return low, high
 
@@ -106,7 +106,7 @@ class Series:
         return first, end
 
     def within(self, period: Period, edges: Edges = "begin") -> Series:
-        """Return the steps of a period, NaN where the series has none; with ``share`` amounts at the edges are cut.
+        """Return the steps of a period, NaN if the series has none; with ``share`` amounts at the edges are cut.
 
         Raises
         ------
@@ -120,7 +120,7 @@ class Series:
             values[low - first : high - first] = self.values[low:high]
         start = self.first + first * self.step_s
         if edges == "share" and not self.level:
-            # the same bounds as above: what one period does not count of a step, the period beside it does
+            # the same bounds as above: the part of a step that one period does not count, the period beside it does
             start_step, end_step = self._bounds(period)
             steps = np.arange(first, end)
             overlap = np.minimum(steps + 1, end_step) - np.maximum(steps, start_step)
@@ -141,28 +141,28 @@ class Series:
 
     @property
     def zeros(self) -> float | None:
-        """Share of the known values that are 0; None where none is known."""
+        """Share of the known values that are 0; None if none is known."""
         known = np.isfinite(self.values)
         return float((self.values[known] == 0).mean()) if known.any() else None
 
     def total(self) -> float | None:
-        """Return the sum of all known values; None where none is known."""
+        """Return the sum of all known values; None if none is known."""
         return float(np.nansum(self.values)) if self.known else None
 
     def by_component(self) -> dict[str, float | None]:
-        """Return the sum of the known values of each component; None where none is known."""
+        """Return the sum of the known values of each component; None if none is known."""
         sums: Numbers = np.nansum(self.values, axis=0)
         known = np.asarray(np.isfinite(self.values).any(axis=0))
         return {name: float(sums[k]) if known[k] else None for k, name in enumerate(self.names)}
 
     def by_step(self) -> Numbers:
-        """Return the sum over the components in each step: (n,) float64, NaN where none is known."""
+        """Return the sum over the components in each step: (n,) float64, NaN if none is known."""
         sums: Numbers = np.nansum(self.values, axis=1)
         sums[~np.isfinite(self.values).any(axis=1)] = np.nan
         return sums
 
     def rates(self) -> Numbers:
-        """Return amounts a second of all components together: (n,) float64, NaN where none is known."""
+        """Return amounts a second of all components together: (n,) float64, NaN if none is known."""
         return self.by_step() / self.step_s
 
     def selected(self, names: Sequence[str]) -> Series:
@@ -257,7 +257,7 @@ def _first(quantity: str, times: Numbers, first: float | None) -> float:
 def _numbered(
     names: Sequence[str] | pa.Array | pa.ChunkedArray, order: Sequence[str] | None
 ) -> tuple[Whole, list[str]]:
-    """Return the number of each name (-1: none of them), and the names."""
+    """Return the number of each name (-1: not among these), and the names."""
     if isinstance(names, pa.ChunkedArray):
         names = pa.concat_arrays(names.chunks) if names.num_chunks else pa.array([], pa.string())
     coded = (names if isinstance(names, pa.Array) else pa.array(names, pa.string())).dictionary_encode()

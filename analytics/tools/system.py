@@ -1,4 +1,4 @@
-"""The I/O system of a site: finds the files of its monitoring sources, reads each once, and asks them the questions.
+"""The I/O system of a site: finds the files of its monitoring sources, reads each once, and queries them.
 
 Problem. A question about a period needs the right files of the right days, in the right zone, by the right clock, and
 of the right file system: a job writes to ``/scratch2``, LMT calls it snx11035. Files are missing, damaged, or late.
@@ -50,15 +50,15 @@ if TYPE_CHECKING:
 
 __all__ = ["FileSystem", "Note", "System"]
 
-#: Files that are kept after they were read.
+#: Files that stay in memory after they were read.
 KEPT = 64
 #: Sources of series of which a part can be read are read by so many seconds at a time, and asked for a state so long
 #: before a moment.
 _PART_S, _STATE_S = 3600.0, 60.0
-#: How long before a moment samples of health are looked for (seconds); files are named by local days.
+#: How long before a moment samples of health are searched (seconds); files are named by local days.
 _BEFORE_S, _AFTER_S = health.MOST_AGE_S, 3600.0
 _INSTANT = "s since 1970 UTC"
-#: Roles of sources that say what servers moved.
+#: Roles of sources that contain the servers' traffic.
 _TRAFFIC = ("traffic", "series")
 
 Value = TypeVar("Value")
@@ -66,7 +66,7 @@ Value = TypeVar("Value")
 
 @dataclasses.dataclass(frozen=True)
 class Note:
-    """What is missing or damaged.
+    """The missing or damaged parts.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ class System:
     def _files(
         self, start: float, end: float, part: tuple[float, float], file_system: FileSystem | None
     ) -> list[tuple[Found, str]]:
-        """Return the files that may have something of a period, and say which of the site's are not there.
+        """Return the files that may have data of a period, and name the site's files that are missing.
 
         Of sources of which a part can be read, only files of that part are asked for, and only it is read.
         """
@@ -161,13 +161,13 @@ class System:
         """Return the given files that have local times, where no time zone is known for them."""
         found = []
         for file in self._given:
-            with contextlib.suppress(AnalyticsError, OSError):  # a note says so later
+            with contextlib.suppress(AnalyticsError, OSError):  # a note reports it later
                 if not file.time_zone and sources.local_times(file.path, file.source):
                     found.append(str(file.path))
         return found
 
     def _source(self, file: Found) -> str:
-        """Return the connector of a file; empty where none recognises it."""
+        """Return the connector of a file; empty if none recognises it."""
         if file.source is not None:
             return file.source
         if file.path not in self._sources:
@@ -186,7 +186,7 @@ class System:
         return dataclasses.replace(file, source=self._source(file), between=(low * _PART_S, high * _PART_S))
 
     def _read(self, file: Found) -> tuple[Records | None, tuple[Note, ...]]:
-        """Return the records of a file, times corrected, and what is wrong with it."""
+        """Return the records of a file, times corrected, and their mistakes."""
         if file in self._kept:
             self._kept.move_to_end(file)
             return self._kept[file]
@@ -194,7 +194,7 @@ class System:
         try:
             if not file.time_zone and sources.local_times(file.path, file.source):
                 raise AnalyticsError(f"{file.path}: has local times, and their time zone is not known")
-            zone = file.time_zone or "UTC"  # of times that say their zone
+            zone = file.time_zone or "UTC"  # of times with a zone
             if is_hdf5(file.path):
                 records = self._apart.read(file.path, file.source, time_zone=zone, between=file.between)
             else:
@@ -214,7 +214,7 @@ class System:
         return self._kept[file]
 
     def _corrected(self, records: Records, file: Found) -> Records:
-        """Return records with the times of the site's clock made true, and with what the site says of them."""
+        """Return records with times corrected by the site's clock, and with the site's facts about them."""
         facts = self.site.file_systems.get(file.file_system or "") if self.site is not None else None
         known_by = (
             ("stamps", file.stamps),
@@ -250,7 +250,7 @@ class System:
         part: tuple[float, float] | None = None,
         roles: Collection[str] | None = None,
     ) -> tuple[list[Records], list[Note]]:
-        """Return what the sources say that may have something of [start, end), and what is wrong with their files.
+        """Return the data of the sources that may cover [start, end), and the mistakes of their files.
 
         Parameters
         ----------
@@ -323,7 +323,7 @@ class System:
     # ---- questions ---------------------------------------------------------------------------------------------------
 
     def traffic(self, file_system: FileSystem, period: Period, edges: Edges = "begin") -> tuple[Traffic, list[Note]]:
-        """Return what the servers of a file system moved in a period; see :func:`.traffic.traffic`."""
+        """Return the traffic of a file system's servers in a period; see :func:`.traffic.traffic`."""
         if file_system.names is None:
             return Traffic(period=period), [Note("servers", "missing", _unknown_system())]
         found, notes = self.records(period.start, period.end, file_system, roles=_TRAFFIC)
@@ -333,13 +333,13 @@ class System:
         if not answer.series():
             answer = traffic(mine, period, None, edges)
         if not answer.series():
-            answer = traffic([*named, *mine], period, file_system.names, edges)  # says what there is instead
+            answer = traffic([*named, *mine], period, file_system.names, edges)  # names the sources that there are
         status: Literal["missing", "partial"] = "partial" if answer.series() else "missing"
         return answer, notes + [Note("servers", status, text) for text in answer.notes]
 
     @staticmethod
     def _is_of(records: Records, file_system: FileSystem) -> bool:
-        """Return whether a source that does not say it itself is of a file system."""
+        """Return whether a source that does not name its file system belongs to one."""
         of = records.header.get("file_system")
         return file_system.chosen if of is None else of == file_system.name
 
@@ -378,7 +378,7 @@ class System:
         return answer, notes + [Note("jobs", "missing", text) for text in why]
 
     def job(self, job_id: int, period: Period) -> tuple[dict[str, Any] | None, list[Note]]:
-        """Return what the scheduler says about a job that ran in a period (columns of ``slurm``)."""
+        """Return the scheduler's row of a job that ran in a period (columns of ``slurm``)."""
         found, notes = self.records(period.start, period.end, roles=("jobs",))
         answer = others.job_of(found, job_id)
         return answer, notes + ([] if answer else [Note("jobs", "missing", f"no source has job {job_id}")])
@@ -400,7 +400,7 @@ def _cuts(source: str) -> bool:
 
 
 def _role(source: str) -> str:
-    """Return what a source is good for; empty where that is not known: then its file is read, and named."""
+    """Return the purpose of a source; empty if unknown: then its file is read, and named."""
     try:
         return str(sources.connector_of(source).ROLE) if source else ""
     except AnalyticsError:
@@ -412,7 +412,7 @@ def _unknown_system() -> str:
 
 
 def _says_which(records: Records) -> bool:
-    """Return whether a source says which file system its samples are of."""
+    """Return whether a source names the file system of its samples."""
     if "lmt" in records.tables and records.tables["lmt"].num_rows:
         return True
     table = records.tables.get("node_io")
@@ -420,7 +420,7 @@ def _says_which(records: Records) -> bool:
 
 
 def _names_targets(records: Records) -> bool:
-    """Return whether a source of health says of which file system its targets are; GPFS' disks do not."""
+    """Return whether a source of health names the file system of its targets; GPFS' disks do not."""
     return not {"disks", "disk_states"} & records.tables.keys()
 
 

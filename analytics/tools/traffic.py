@@ -1,4 +1,4 @@
-"""What the servers of a file system moved in a period: the same form from every monitoring source.
+"""Traffic of the servers of a file system in a period: the same form from every monitoring source.
 
 Problem. LMT has bytes of 5-s steps by OST; GPFS' sensors bytes of the interval that ends at a stamp, by disk and
 server, with units as printed; ggiostat and Prometheus counters that only grow. The question is one.
@@ -64,13 +64,13 @@ _TOKIO = {
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)
 class Traffic:
-    """What servers moved in a period.
+    """The traffic of servers in a period.
 
     Attributes
     ----------
     period : Period
     sources : names of the sources that say it.
-    read, written : bytes by data target; None where no source says it.
+    read, written : bytes by data target; None if no source says it.
     cpu : load in % by server, for ``oss`` (data) and ``mds`` (metadata).
     operations : metadata operations by server: open, close, getattr …
     notes : what was left out, and why.
@@ -94,7 +94,7 @@ class Traffic:
 
 #: ("read", ""), ("written", ""), ("cpu", "oss"), ("operations", "open") …
 Key = tuple[str, str]
-#: Rows of a quantity, or a text that says what is wrong with one.
+#: Rows of a quantity, or a text that names its mistake.
 Found = Iterable[tuple[Key, Rows] | str]
 Reader = Callable[[Records, Period, "Collection[str] | None"], Found]
 
@@ -144,12 +144,12 @@ def _tokio(table: pa.Table, period: Period) -> Found:
 
 
 def _called(rows: pa.Table, kind: str) -> pa.ChunkedArray:
-    """Return the names of servers; one that the source does not name is called by what it is."""
+    """Return the names of servers; one without a name is called by its kind."""
     return pc.fill_null(rows["server"], kind)
 
 
 def _mmperfmon(records: Records, period: Period, systems: Collection[str] | None) -> Found:  # noqa: ARG001
-    """GPFS' performance monitor: amounts of an interval, in units as printed; of data, where the site says which is."""
+    """GPFS' performance monitor: amounts of an interval, in units as printed; of data if the site separates them."""
     table, facts = records.tables["samples"], records.header.get("facts")
     facts = facts if isinstance(facts, FileSystem) else FileSystem()
     step = records.header.get("step_s") or step_of(numbers(table, "time"))
@@ -221,7 +221,7 @@ def _ggiostat(records: Records, period: Period, systems: Collection[str] | None)
         yield ("operations", name), dataclasses.replace(found, unit="count")
 
 
-#: Source -> what turns its tables into rows.
+#: Source -> function that turns its tables into rows.
 READERS: dict[str, Reader] = {
     "lmt": _lmt,
     "mmperfmon": _mmperfmon,
@@ -245,7 +245,7 @@ def _reader_of(records: Records) -> Reader | None:
 def traffic(
     records: Sequence[Records], period: Period, file_systems: Collection[str] | None = None, edges: Edges = "begin"
 ) -> Traffic:
-    """Return what the servers moved in a period.
+    """Return the traffic of the servers in a period.
 
     Parameters
     ----------
@@ -355,7 +355,7 @@ def _texts(names: Sequence[str] | pa.ChunkedArray) -> pa.Array:
 
 
 def _nothing(records: Sequence[Records], period: Period) -> str:
-    """Say why there is no traffic: no source, or none with samples of the period."""
+    """Return why there is no traffic: no source, or none with samples of the period."""
     spans = []
     unused = [text for each in records if _reader_of(each) is of_series and (text := unknown(each))]
     if unused:

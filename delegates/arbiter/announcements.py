@@ -1,4 +1,4 @@
-"""What jobs say of themselves: one file each in the folder ``jobs``, written and touched by the library.
+"""Announcements of jobs: one file each in the folder ``jobs``, written and touched by the library.
 
 Problem. The arbiter must know which jobs run, without a connection to them. Jobs die without a word.
 Algorithm. A job touches its file every second. One whose file stays as it is for the lease is taken for dead, at once
@@ -34,9 +34,9 @@ _PROGRAM = re.compile(r"[A-Za-z0-9._+-]{1,127}")  # mpiox_program.h
 _WORD = re.compile(r"[\x21-\x7e]{1,64}")
 _MOST_BYTES = 4096
 _MOST_RANKS = 1 << 24
-_MOST_FILES = 4096  # of one user that are opened in a look
+_MOST_FILES = 4096  # of one user that are opened in one pass
 _NOBODY: Mapping[str, int] = {}
-#: Of opening a file, what its owner can bring about. EAGAIN: a lease (fcntl(2)) that it holds on it, or takes anew.
+#: Errors of opening a file that its owner can cause. EAGAIN: a lease (fcntl(2)) that the owner has, or takes anew.
 _OWNERS_DOING = {
     errno.ELOOP: "it is no plain file",
     errno.ENXIO: "it is no plain file",
@@ -48,14 +48,14 @@ _OWNERS_DOING = {
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A file that is not believed: whose it is (-1 = unknown), and why it is none."""
+    """A file that the arbiter refuses: its owner (-1 = unknown), and the reason."""
 
     uid: int
     why: str
 
 
 class _NoAnnouncementError(ValueError):
-    """The message says why."""
+    """The message names the reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,7 +120,7 @@ def _word(words: Mapping[str, str], name: str, pattern: re.Pattern[str]) -> str:
 
 
 def _parse(name: str, text: str, status: os.stat_result) -> Announcement:
-    """Return what a file says; _NoAnnouncementError: no job would write that."""
+    """Return the contents of a file; _NoAnnouncementError: no job would write it."""
     words = dict(line.split(" ", 1) for line in text.split("\n") if " " in line)
     if words.get("mpiox-job") != "1" or not _NAME.fullmatch(name):
         raise _NoAnnouncementError("it is no announcement of a job")
@@ -178,13 +178,13 @@ def now_ns(folder: Path) -> int:
 
 
 def read_all(folder: Path, expired: Mapping[str, int] = _NOBODY) -> tuple[list[Announcement], list[str]]:
-    """Return what :func:`look` does: the announcements, and only the names of files that are none."""
+    """Return the announcements as :func:`look` does, and the names alone of the refused files."""
     found, refused = look(folder, expired)
     return found, sorted(refused)
 
 
 def look(folder: Path, expired: Mapping[str, int] = _NOBODY) -> tuple[list[Announcement], dict[str, Refusal]]:
-    """Return the announcements in an arbiter's folder, by name, and why other files there are none.
+    """Return the announcements in an arbiter's folder, by name, and the reasons against other files there.
 
     Parameters
     ----------

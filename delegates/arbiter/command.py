@@ -148,7 +148,7 @@ def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
         try:
             service.step()
             last = ""
-        except OSError as error:  # a full or unreachable file system: jobs keep what they have
+        except OSError as error:  # a full or unreachable file system: jobs keep their I/O nodes
             if str(error) != last:
                 warn(f"{error}; trying again")
             last = str(error)
@@ -166,7 +166,7 @@ _NAMES = {
 
 
 def _settings(folder: Path, given: Mapping[str, Any], curves: Path | None, weights: Sequence[str]) -> Settings:
-    """Return the folder's settings with what the command line says instead."""
+    """Return the folder's settings, with those of the command line in their place."""
     from mpiio_ext.delegates.arbiter import settings
 
     known = json.loads(settings.read(folder).encode()) if (folder / "settings.json").exists() else {}

@@ -42,7 +42,7 @@ class Expired:
                 self.times = {job: value for job, value in found.items() if type(value) is int}
 
     def add(self, jobs: Mapping[str, int]) -> list[str]:
-        """Remember jobs; returns the new ones. What cannot be written is remembered by this arbiter alone."""
+        """Remember jobs; returns the new ones. If they cannot be written, this arbiter alone remembers them."""
         new = [job for job, time_ns in jobs.items() if self.times.get(job) != time_ns]
         if new:
             folder = self._folder / "jobs"

@@ -1,4 +1,4 @@
-"""Lines about what users put into the folder: so few of each that none can drown the others, or fill a disk.
+"""Lines about files that users put into the folder: so few for each user that they neither hide others nor fill a disk.
 
 Algorithm. A bucket for each user: a burst, then one line every ten seconds. Lines that are not printed are counted, and
 the count is printed as soon as there is room for a line.

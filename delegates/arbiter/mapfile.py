@@ -20,12 +20,12 @@ _MOST_BYTES = 4 << 20  # as mpiox_map.h has it
 
 
 class MapError(MpiioExtError, ValueError):
-    """A file is no map; the message says why."""
+    """A file is no map; the message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class Map:
-    """A generation (1 or more; 0: there was none yet), and job -> indices of its I/O nodes."""
+    """A generation (1 or more; 0: before the first map), and job -> indices of its I/O nodes."""
 
     generation: int = 0
     jobs: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
@@ -88,7 +88,7 @@ def decode(content: bytes) -> Map:
 
 
 def read(folder: Path) -> Map:
-    """Return the map of an arbiter's folder; an empty one of generation 0 where there is none.
+    """Return the map of an arbiter's folder; an empty one of generation 0 if there is none.
 
     Raises
     ------

@@ -91,7 +91,7 @@ def _make_room(
     load: Counter[int],
     io_nodes: int,
 ) -> int:
-    """Move another job from one of these nodes to a free one. Returns the node; -1: there is none."""
+    """Move another job from one of these nodes to a free one. Returns the node; -1: no such node."""
     if all(load[node] > 0 for node in range(io_nodes)):
         return -1
     for node in nodes:

@@ -1,4 +1,4 @@
-"""What the arbiter knows of programs: their curves, by the name that a job announces; and what to say where none is.
+"""The arbiter's curves of programs, by the name that a job announces, and the lines about missing ones.
 
 Problem. A job is found by the name of its program. A curve under another name, as a table of measurements has it, would
 never be found, without any sign: the job only gets the default.

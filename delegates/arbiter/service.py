@@ -1,4 +1,4 @@
-"""The arbiter itself: it looks who is there, asks the policy, and writes the map.
+"""The arbiter itself: it reads the announcements, applies the policy, and writes the map.
 
 Problem. Jobs come and go; I/O nodes should follow at once, and nothing may depend on the arbiter living on.
 Algorithm. A step reads settings, announcements and the map. When the jobs or the settings are others than those of the
@@ -185,7 +185,7 @@ class Arbiter:
         )
 
     def _counted(self, found: Sequence[Announcement], refused: dict[str, Refusal]) -> list[Announcement]:
-        """Return the announcements that fit what there is; `refused` is given the others."""
+        """Return the announcements that fit the pool; `refused` gets the others."""
         chosen, counted = [], Counter[int]()
         ahead = max(self._map.generation, int(time.time())) + _AHEAD  # else one claim would use all numbers up
         most = self._settings.compute_nodes
@@ -202,7 +202,7 @@ class Arbiter:
         return chosen
 
     def _name(self, refused: dict[str, Refusal]) -> None:
-        """Say once which files are not believed. One that is refused in two looks: a file may be on its way."""
+        """Report once which files are refused. It takes two checks, since a file may still be in writing."""
         named = {name: why for name, why in self._named.items() if refused.get(name) == why}
         fresh = [name for name, why in refused.items() if self._strange.get(name) == why and name not in named]
         paths = {
@@ -258,7 +258,7 @@ class Arbiter:
         return found
 
     def _ask(self, asked: Sequence[Job], io_nodes: int, notes: dict[str, None]) -> Mapping[str, Grant]:
-        """Ask the policy about some jobs and so many I/O nodes; what it has to say comes to the notes."""
+        """Apply the policy to some jobs and so many I/O nodes; its remarks go to the notes."""
         chosen = self._settings
         machine = Machine(
             io_nodes=io_nodes,
@@ -314,7 +314,7 @@ def _lock(folder: Path) -> IO[str]:
     flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK
     file = os.fdopen(os.open(folder / ".lock", flags, 0o600), "w", encoding="utf-8")
     try:
-        os.fchmod(file.fileno(), 0o600)  # who can open it can lock it, and no arbiter would start any more
+        os.fchmod(file.fileno(), 0o600)  # a user who can open it can lock it, and no arbiter would start any more
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         file.close()

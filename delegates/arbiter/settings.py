@@ -1,4 +1,4 @@
-"""What the arbiter is to do: pool, policy, curves; changed while it runs by replacing one file.
+"""Settings of the arbiter: pool, policy, curves; changed while it runs by replacing one file.
 
 Format. ``settings.json`` in the arbiter's folder, an object with the fields of :class:`Settings`.
 Guarantees. A file that is wrong is refused as a whole, with what is wrong where; the settings before it stay in force.
@@ -33,7 +33,7 @@ class _Measured(TypedDict):
     repetitions: int
 
 
-#: What is known of one number of I/O nodes.
+#: Measurements with one number of I/O nodes.
 Value = float | Annotated[list[float], Field(min_length=1)] | _Measured
 
 
@@ -43,7 +43,7 @@ MOST_COMPUTE_NODES = 2**31 - 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What to do.
+    """The settings.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Settings:
     reserve_s : a job that the scheduler says has begun, and that has not announced itself, is counted for so long, s
     curves : program -> {number of I/O nodes: MB/s, or the MB/s of several repetitions, or their "mean", "deviation" and
         "repetitions"}
-    weights : program -> what a MB/s of it counts for MCKP; 1 where nothing is said
+    weights : program -> what a MB/s of it counts for MCKP; 1 if nothing is said
     compute_nodes : of the whole machine, 1 to `MOST_COMPUTE_NODES`, for STATIC; None = those of the jobs that run
     most : I/O nodes that one job gets at most; None = no limit but the pool
     divisible : only numbers that divide a job's compute nodes

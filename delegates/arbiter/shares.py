@@ -1,4 +1,4 @@
-"""Users beside each other: what one claims takes nothing of what is another's.
+"""Users beside each other: a claim of one user takes nothing from the share of another.
 
 Problem. Sizes and programs are what jobs say of themselves. A policy that believes them gives all to who says most.
 Algorithm. The policy is asked about all jobs. Users whose jobs get more than a user's share are set aside; the policy
@@ -25,7 +25,7 @@ def shared_out(
     share: float | None,
     ask: Callable[[Sequence[Job], int], Mapping[str, Grant]],
 ) -> dict[str, Grant]:
-    """Return what each job gets.
+    """Return the I/O nodes of each job.
 
     Parameters
     ----------

@@ -94,7 +94,7 @@ TOGETHER = ("BT-C", "BT-D", "IOR-MPI", "POSIX-L", "MAD", "S3D")
 
 
 def curves_of_applications(base: Mapping[Pattern, Curve]) -> dict[str, Curve]:
-    """Return a curve of each application: estimated from base patterns, scaled to what the paper states.
+    """Return a curve of each application: estimated from base patterns, scaled to the paper's numbers.
 
     Raises
     ------

@@ -73,7 +73,7 @@ class Worth:
 
 
 def _columns(job: Job, machine: Machine) -> Columns:
-    """Return the numbers that a job may be given, as far as its curve says something about them."""
+    """Return the numbers that a job may be given, as far as its curve covers them."""
     assert job.curve is not None
     known = job.curve.columns()
     if machine.counts is None:
@@ -139,7 +139,7 @@ def _with_shared(usable: Classes, ones: Classes, jobs: int) -> Classes:
 
 
 def _usable(classes: Classes, nodes: Ints, machine: Machine, pool: int) -> Classes:
-    """Leave out what a job cannot use, as `formulas.options` does."""
+    """Leave out numbers that a job cannot use, as `formulas.options` does."""
     limit = np.minimum(nodes if machine.most is None else machine.most, pool)
     fine = classes.counts <= (limit[classes.of] if isinstance(limit, np.ndarray) else limit)
     if machine.divisible:
@@ -151,7 +151,7 @@ def _usable(classes: Classes, nodes: Ints, machine: Machine, pool: int) -> Class
 
 @dataclass(frozen=True, slots=True)
 class _Unknown:
-    """Numbers that a job without a curve can use, and which of them is its default."""
+    """Numbers that a job without a curve can use, and its default among them."""
 
     allowed: tuple[int, ...]
     default: int
@@ -160,7 +160,7 @@ class _Unknown:
 def _unknown(
     jobs: Sequence[Job], places: Sequence[int], machine: Machine, pool: int, shared: bool
 ) -> dict[int, _Unknown]:
-    """Return what the jobs without a curve can use; jobs of one size can use the same."""
+    """Return the numbers that jobs without a curve can use; jobs of one size can use the same."""
     total = machine.compute_nodes if machine.compute_nodes is not None else sum(job.compute_nodes for job in jobs)
     by_size: dict[int, _Unknown] = {}
     for place in places:
@@ -210,7 +210,7 @@ def _refuse_empty(jobs: Sequence[Job], has_option: npt.NDArray[np.bool_], machin
     empty = np.flatnonzero(~has_option)
     if empty.size:
         job = jobs[int(empty[0])]
-        options(job, machine)  # says what it lacks
+        options(job, machine)  # names what is missing
         raise InfeasibleError(f"job {job.name!r}: none of its options fits a pool of {pool} I/O nodes")
 
 

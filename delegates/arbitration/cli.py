@@ -60,7 +60,7 @@ def _finish(
     lead: str = "",
     figures: Sequence[tuple[str, str, Chart]] = (),
 ) -> None:
-    """Print the result, and write what -o asks for: results.json, figures as SVG, index.html."""
+    """Print the result, and write the output of -o: results.json, figures as SVG, index.html."""
     from mpiio_ext.common import page, plots
     from mpiio_ext.common.files import write_whole
 
@@ -423,7 +423,7 @@ def curves(
 
 
 def _found(given: Sequence[str], kept: Store | None, sources: Mapping[str, Any]) -> tuple[dict[str, Curve], list[str]]:
-    """Return the curves that the command line asks for, and what was left out."""
+    """Return the curves that the command line selects, and notes about others."""
     from mpiio_ext.delegates.arbitration import CurveError, gather
 
     if not given and kept is not None:

@@ -19,7 +19,7 @@ from mpiio_ext.delegates.arbitration.rules.base import Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What each policy gives to each job, by size of the pool.
+    """The I/O nodes that each policy gives to each job, by size of the pool.
 
     Attributes
     ----------
@@ -37,7 +37,7 @@ class Comparison:
         return [allocation.grants[job].bandwidth or 0.0 for allocation in self.allocations[name]]
 
     def shares(self, name: str, job: str) -> list[float]:
-        """Return the bandwidth of a job under a policy over that alone, by pool; 1 where it has none alone."""
+        """Return the bandwidth of a job under a policy over that alone, by pool; 1 if it has none alone."""
         return [
             own / alone if alone else 1.0 for own, alone in zip(self.bandwidth(name, job), self.alone[job], strict=True)
         ]

@@ -1,4 +1,4 @@
-"""Bandwidth of one job or access pattern as a function of its number of I/O nodes, with what is known of its spread.
+"""Bandwidth of one job or access pattern as a function of its number of I/O nodes, with its known spread.
 
 Problem.    Policies ask what a number of I/O nodes is worth; measurements answer for some numbers, with repetitions
             that differ.
@@ -28,7 +28,7 @@ UNKNOWN_SPREAD = 0.2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """What is known of one number of I/O nodes.
+    """The measurements with one number of I/O nodes.
 
     Attributes
     ----------

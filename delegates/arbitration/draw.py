@@ -25,13 +25,13 @@ _IN_POOL = Axis(label="I/O nodes in the pool")
 
 
 def _look(policy: str) -> Look:
-    """Return how a policy looks."""
+    """Return the look of a policy."""
     found = policy_classes()[policy.lower()]
     return Look(found.colour, found.line, found.marker)
 
 
 def medians_words(simulation: Simulation) -> str:
-    """Return what `draw_medians` shows: which policy, but for ORACLE, has the largest median most often."""
+    """Return the message of `draw_medians`: the policy, except ORACLE, that most often has the largest median."""
     names = [name for name in simulation.bandwidth if name != "oracle"]
     medians = np.array([np.median(simulation.bandwidth[name], axis=0) for name in names])
     near = medians >= medians.max(axis=0) * (1 - 1e-9)  # sums in different orders
@@ -46,7 +46,7 @@ def medians_words(simulation: Simulation) -> str:
 
 
 def gain_words(simulation: Simulation) -> str:
-    """Return what `draw_gain` shows: the range of the medians, and the largest gain of all."""
+    """Return the message of `draw_gain`: the range of the medians, and the largest gain of all."""
     ratio = simulation.ratio("mckp", "static")
     medians = np.median(ratio, axis=0)
     return (
@@ -68,7 +68,7 @@ def queue_words(results: Sequence[QueueResult]) -> str:
 
 
 def _best(curve: Curve) -> int | None:
-    """Return the number of I/O nodes that is best beyond the deviations of its repetitions; None where none is."""
+    """Return the number of I/O nodes that is best beyond the deviations of its repetitions; None if there is none."""
     ends = {
         count: (point.mean - point.deviation, point.mean + point.deviation)
         for count, point in curve.points.items()
@@ -81,7 +81,7 @@ def _best(curve: Curve) -> int | None:
 
 
 def curves_words(curves: Mapping[str, Curve]) -> str:
-    """Return what `draw_curves` shows: with how many I/O nodes most curves are best beyond their deviations."""
+    """Return the message of `draw_curves`: the number of I/O nodes that is most often best beyond deviations."""
     found = Counter(best for curve in curves.values() if (best := _best(curve)) is not None)
     number = f"{len(curves):,} curve{'' if len(curves) == 1 else 's'}"
     if not found:
@@ -168,7 +168,7 @@ def draw_queue(results: Sequence[QueueResult]) -> Chart:
 
 
 def comparison_words(found: Comparison) -> str:
-    """Return what `draw_sums` shows: which policy within the pool has most with the most pools."""
+    """Return the message of `draw_sums`: the policy within the pool that has most with the most pools."""
     inside = {
         name: [one.bandwidth if one.is_within_pool else 0.0 for one in allocations]
         for name, allocations in found.allocations.items()
@@ -221,7 +221,7 @@ def draw_sums(found: Comparison) -> Chart:
 
 
 def draw_shares(found: Comparison) -> Chart:
-    """Return Figure 7: the bandwidth of each job under MCKP over what it has alone with the same pool."""
+    """Return Figure 7: the bandwidth of each job under MCKP over its bandwidth alone with the same pool."""
     names = list(found.alone)
 
     def draw(index: int, panel: Panel) -> None:

@@ -6,7 +6,7 @@ from mpiio_ext.errors import MpiioExtError
 
 
 class CurveError(MpiioExtError, ValueError):
-    """Measurements that cannot be used; the message names the file, the line and what to do."""
+    """Measurements that cannot be used; the message names the file, the line and the remedy."""
 
 
 class InfeasibleError(MpiioExtError, ValueError):

@@ -1,4 +1,4 @@
-"""What ``arbitrate curves`` does: curves of measurements or logs under the names of programs, kept and shown.
+"""The work of ``arbitrate curves``: curves from measurements or logs under the names of programs, stored and shown.
 
 Guarantees. Curves that were estimated say so, and of what. Logs that were left out are named.
 """
@@ -30,7 +30,7 @@ def measured(forge: Sequence[Path] | None, bench: Sequence[Path] | None) -> dict
 
 
 def learnt(patterns: Mapping[str, Mapping[Pattern, int]], base: Sequence[Path]) -> dict[str, Curve]:
-    """Return the curves of programs, by what they do (pattern -> bytes), estimated from measured patterns.
+    """Return the curves of programs, from their I/O (pattern -> bytes), estimated from measured patterns.
 
     Raises
     ------

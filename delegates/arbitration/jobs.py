@@ -1,4 +1,4 @@
-"""What a policy is asked, and what it answers: jobs, the machine, an allocation."""
+"""Input and output of a policy: jobs, the machine, an allocation."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Machine:
-    """The I/O nodes to be given, and what a job may get of them.
+    """The I/O nodes to be given, and the limits for a job.
 
     Attributes
     ----------
@@ -72,7 +72,7 @@ class Machine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What one job gets.
+    """The I/O nodes of one job.
 
     Attributes
     ----------
@@ -144,7 +144,7 @@ class Allocation(Shown):
         ]
 
     def document(self) -> dict[str, Any]:
-        """Return it as plain data; bandwidths in MB/s, null where nothing is known."""
+        """Return it as plain data; bandwidths in MB/s, null if nothing is known."""
         return {
             "what": "arbitration allocation",
             "units": {"bandwidth": "MB/s (10^6 bytes)"},

@@ -43,9 +43,9 @@ _SUM_BITS = 52
 _MAX_EXPONENT = 1000
 #: The unit depends on the number of classes in steps of this many bits: the same while a few come and go.
 _CLASS_BITS = 5
-#: Doubles of the table above which only every sqrt(classes)-th row is kept: 32 MiB.
+#: Doubles of the table above which only every sqrt(classes)-th row is stored: 32 MiB.
 _MOST_ROWS = 2**22
-#: Doubles that are compared at once: what a core's cache holds.
+#: Doubles that are compared at once: the capacity of a core's cache.
 _AT_ONCE = 2**15
 #: Part of the gap between bound and first choice that an option of the first core may lose.
 _FIRST_LOSS = 1 / 16
@@ -89,7 +89,7 @@ class Best(NamedTuple):
 
 
 class _Relaxed(NamedTuple):
-    """What the linear relaxation says.
+    """The result of the linear relaxation.
 
     `bound` : of all choices, in units; `value` : of a choice that fits; `loss` : (options,) how far an option lies
     behind its class's best at the price; `margin` : what rounding may have changed.
@@ -115,7 +115,7 @@ def _exponent(values: Floats, classes: int) -> int:
 
 
 def _reduced(first: Ints, weights: Ints, values: Floats, capacity: int, exponent: int) -> _Options | None:
-    """Return the options that may be chosen; None where a class has none that fits."""
+    """Return the options that may be chosen; None if no option of a class fits."""
     classes = first.size - 1
     of = np.repeat(np.arange(classes), np.diff(first))
     key = of * (2**31) + weights
@@ -143,7 +143,7 @@ def _reduced(first: Ints, weights: Ints, values: Floats, capacity: int, exponent
 
 
 def _relax(options: _Options, capacity: int) -> _Relaxed:
-    """Return the bound of the linear relaxation, a choice near it, and what each option loses."""
+    """Return the bound of the linear relaxation, a choice near it, and the loss of each option."""
     start, weight, value = options.first[:-1], options.weight, options.value
     low_weight, low_value = int(weight[start].sum()), float(value[start].sum())  # fits
     last = options.first[1:] - 1
@@ -288,7 +288,7 @@ def _of_core(options: _Options, relaxed: _Relaxed, most: float, capacity: int) -
 
 
 def best_choice(first: Ints, weights: Ints, values: Floats, capacity: int) -> Best | None:
-    """Return the best choice, None where there is none within the capacity.
+    """Return the best choice, None if none is within the capacity.
 
     Parameters
     ----------

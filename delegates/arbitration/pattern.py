@@ -1,4 +1,4 @@
-"""Access patterns: what of a job's I/O decides how it answers to I/O nodes.
+"""Access patterns: the properties of a job's I/O that decide how its bandwidth depends on I/O nodes.
 
 Source. Section 2 of the arbitration paper (the 189 scenarios: compute nodes, processes, file layout, spatiality,
         request size) and its Section 3.1 (base patterns).
@@ -15,7 +15,7 @@ from mpiio_ext.errors import ArgumentError
 Layout = Literal["file-per-process", "shared"]
 Spatiality = Literal["contiguous", "strided"]
 
-#: What a difference counts, in doublings of the request size: another layout changes bandwidth more than anything
+#: Weight of a difference, in doublings of the request size: another layout changes bandwidth more than anything
 #: else that was varied (Figure 1: A and C), then spatiality, then size of the job.
 _LAYOUT_DOUBLINGS = 8.0
 _SPATIALITY_DOUBLINGS = 4.0

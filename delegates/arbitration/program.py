@@ -1,4 +1,4 @@
-"""What a program is called, by its command line: the name that its curve and weight have.
+"""The name of a program, from its command line: its curve and weight have this name.
 
 Problem.    An interpreter is not the program: every program in Python would be "python3", with one curve for all.
 Algorithm.  The file name of the executable; where that is Python, of what it runs (:mod:`mpiio_ext.common.programs`),

@@ -50,7 +50,7 @@ class Finished:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """What holds from `time_s` until the next step: job -> (I/O nodes, MB/s)."""
+    """The state from `time_s` until the next step: job -> (I/O nodes, MB/s)."""
 
     time_s: float
     grants: dict[str, tuple[int, float]]

@@ -1,4 +1,4 @@
-"""Sets of jobs drawn at random from measured patterns, as arrays: what policies are simulated with.
+"""Sets of jobs drawn at random from measured patterns, as arrays, for the simulation of policies.
 
 Problem.    10,000 sets of 16 patterns, 9 or more sizes of the pool, 7 policies: as Python objects that takes an hour.
 Guarantees. Sets are drawn with replacement, also within a set; the same seed draws the same sets.
@@ -121,7 +121,7 @@ class Sets:
 
     @cached_property
     def profile(self) -> Floats:
-        """The largest aggregate bandwidth by size of the pool, (sets, from 0 to what all jobs could use), MB/s."""
+        """The largest aggregate bandwidth by size of the pool, (sets, from 0 to the most that all jobs use), MB/s."""
         counts, patterns = self.data.counts, len(self.data.names)
         enough = int(max(self.pools[-1], self.members.shape[1] * counts[-1]))
         found: Floats = profiles(
@@ -134,7 +134,7 @@ class Sets:
         return found
 
     def jobs(self, number: int) -> list[Job]:
-        """Return a set as jobs, as a policy is asked about them."""
+        """Return a set as jobs, the input of a policy."""
         curves = [
             Curve.of(dict(zip(self.data.counts.tolist(), row.tolist(), strict=True))) for row in self._rows[number]
         ]

@@ -29,7 +29,7 @@ _SAME = 1e-9
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class Simulation(Shown):
-    """What the policies reach.
+    """The results of the policies.
 
     Attributes
     ----------
@@ -112,7 +112,7 @@ class Simulation(Shown):
         return document
 
     def lines(self) -> list[str]:
-        """Return what Section 3.2 says of a simulation, in sentences, with the paper's figures."""
+        """Return the statements of Section 3.2 about a simulation, in sentences, with the paper's figures."""
         document = self.document()
         counts = ", ".join(f"{n}: {k}" for n, k in document["best_option_counts_of_maxima"].items())
         lines = [
@@ -166,7 +166,7 @@ class Simulation(Shown):
 
 
 def _gain_lines(gains: Mapping[int, Mapping[str, float]]) -> list[str]:
-    """Return what Section 3.2 says of MCKP over STATIC, of the sizes of the pool that were simulated."""
+    """Return the statements of Section 3.2 about MCKP over STATIC, for the simulated sizes of the pool."""
     most = max(gains, key=lambda pool: gains[pool]["median"])
     given = {pool: each for pool, each in gains.items() if pool > 0}
     lines = [

@@ -1,4 +1,4 @@
-"""Curves kept between runs: one JSON file, versioned, replaced whole.
+"""Curves stored between runs: one JSON file with versions, replaced as a whole.
 
 Problem.    What was learnt of an application must be there at its next run, on another node, after an upgrade, and be
             told apart from what was measured since.
@@ -30,7 +30,7 @@ from mpiio_ext.delegates.arbitration.errors import CurveError
 
 #: Version of the file's format.
 FORMAT = 1
-#: Versions of one curve that are kept.
+#: Most stored versions of one curve.
 KEPT = 8
 
 
@@ -200,11 +200,11 @@ class Store:
             return found.original
 
     def history(self, name: str) -> list[Version]:
-        """Return what is known of the versions of a curve that are kept, oldest first."""
+        """Return the facts of the stored versions of a curve, oldest first."""
         return self._document().curves.get(name, [])
 
     def versions(self, name: str) -> list[int]:
-        """Return the versions of a curve that are kept, ascending."""
+        """Return the stored versions of a curve, ascending."""
         return [each.version for each in self.history(name)]
 
     def load(self, name: str, version: int | None = None) -> Curve:

@@ -108,7 +108,7 @@ def _pattern(where: str, row: Mapping[str, Any]) -> Pattern:
 
 
 def _amount(row: Mapping[str, Any]) -> tuple[str, str]:
-    """Return what limits how much a run moves, total and stonewall; "" where the table does not say."""
+    """Return the limits of the bytes of a run, total and stonewall; "" if the table has none."""
     return (row.get("total") or "").strip(), (row.get("stonewall") or "").strip()
 
 
@@ -186,7 +186,7 @@ def read_jobs(path: Path, store: Path | None = None) -> list[Job]:
 
 
 def _job(where: str, row: Mapping[str, Any]) -> Job:
-    """Return what a line says of a job, without its curve."""
+    """Return the facts of a line about a job, without its curve."""
     name = row["job"].strip()
     if not name:
         raise CurveError(f"{where}: job has no name")
@@ -204,7 +204,7 @@ def _job(where: str, row: Mapping[str, Any]) -> Job:
 
 @dataclass(frozen=True, kw_only=True)
 class _Run:
-    """What counts of a line of ``runs``; its names are those of `mpiio_ext.common.results.Row`."""
+    """The used part of a line of ``runs``; its names are those of `mpiio_ext.common.results.Row`."""
 
     variant: str
     interface: str

@@ -36,5 +36,5 @@ class AdviseOptions(TypedDict, total=False):
 
 @keywords(AdviseOptions)
 def run(command: Sequence[str], *, output: str | Path = "advised.hints", **options: Unpack[AdviseOptions]) -> Tuned:
-    """Run a program once, and find hints for what it has done; parameters, result and errors as of `tune.run`."""
+    """Run a program once, and find hints for its I/O; parameters, result and errors as of `tune.run`."""
     return tune.carry_out("advise", command, output, options)

@@ -20,7 +20,7 @@ from mpiio_ext.common.units import size_text
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
 
-#: A pause is computation from this part of the longest one on, and from so many seconds on.
+#: A pause is computation from this part of the longest one on, and from this many seconds on.
 _LONG_PART, _LONG_S = 0.25, 0.1
 #: So many checkpoints at least, of so many bytes; of all bytes so many may be read; waiting is worth a word from this
 #: part of the program's time on.
@@ -30,7 +30,7 @@ _DELEGATES = 2
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkpoints:
-    """What a program writes between its computations.
+    """The checkpoints that a program writes between its computations.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ def _bursts(path: WorkloadPath) -> list[_Burst]:
 
 
 def checkpoints_of(path: WorkloadPath) -> Checkpoints | None:
-    """Return a program's checkpoints; None: it has none, or they cannot be written behind it."""
+    """Return a program's checkpoints; None: it writes none, or delegates cannot write them behind the program."""
     bursts = _bursts(path)
     written = [burst for burst in bursts if burst.opens and burst.closes and burst.written >= _LEAST_BYTES]
     moved = sum(burst.written + burst.read for burst in bursts)

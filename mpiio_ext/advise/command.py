@@ -59,9 +59,9 @@ if TYPE_CHECKING:
     from mpiio_ext.tune.trial import Outcome
 
 _NATIVE = "mpiox_enable=false"
-#: A run of the check is stopped after so many times the traced one's time, but not before so many seconds.
+#: A run of the check is stopped after this multiple of the traced one's time, but not before this many seconds.
 _STOP_FACTOR, _LEAST_LIMIT_S = 10.0, 30.0
-#: The calls of a run that is worth advice take so long at least.
+#: Least time of the calls of a run for which advice is useful.
 _SHORTEST_RUN_S = 0.1
 #: Of a path; shorter ones are not shortened again.
 _LEAST_ROWS = 4
@@ -110,7 +110,7 @@ _NO_MPI_IO = "the program moves no data through MPI-IO: there are no hints to fi
 
 
 def _path_of(folder: Path) -> WorkloadPath:
-    """Return the path of a trace, with what each rank has done where there are not too many."""
+    """Return the path of a trace: of every rank if there are not too many, else of representatives."""
     from mpiio_ext.pioneer.cli_loss import say_loss
     from mpiio_ext.pioneer.engine import without_names
     from mpiio_ext.pioneer.path import MOST_GROUPS
@@ -186,7 +186,7 @@ def _scratch(wanted: str | None, main: str) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Check:
-    """What the program had.
+    """The promised and the measured gain of the program.
 
     Attributes
     ----------
@@ -284,7 +284,7 @@ def _json_of(check: _Check | None, traced: _Traced, command: Sequence[str]) -> d
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """What the options say."""
+    """The values of the options."""
 
     command: tuple[str, ...]
     launcher: tuple[str, ...]
@@ -305,7 +305,7 @@ class _Asked:
 
 
 def _before(asked: _Asked) -> float:
-    """Say what the budget must hold, before anything runs; return the seconds of a start of the ranks.
+    """Print what the budget must cover, before anything runs; return the seconds of a start of the ranks.
 
     Raises
     ------
@@ -333,7 +333,7 @@ def _before(asked: _Asked) -> float:
 
 
 def _work(asked: _Asked, path: WorkloadPath, costs: Costs, budget_s: float) -> tuple[WorkloadPath, Runs]:
-    """Return as much of a path as the budget holds, and say what was left away."""
+    """Return as much of a path as fits the budget, and print what was left out."""
     found = choose_runs(budget_s, costs, asked.confidence, may_fall=asked.may_fall, may_shorten=can_be_shortened(path))
     if isinstance(found, Refusal):
         needed = math.ceil(asked.budget_s + 1.2 * (found.needed_s - budget_s))
@@ -351,7 +351,7 @@ def _work(asked: _Asked, path: WorkloadPath, costs: Costs, budget_s: float) -> t
 
 
 def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tuple[Job, Result]:
-    """Tune as much of the path as the budget holds; where a run takes longer than it should, less of it."""
+    """Tune as much of the path as fits the budget; if a run takes longer than planned, tune less."""
     from mpiio_ext.tune.objective import InOutput
     from mpiio_ext.tune.outcome import Plan
     from mpiio_ext.tune.space import Options
@@ -405,7 +405,7 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
 
 
 def _advise(asked: _Asked) -> list[str]:
-    """Do all phases; return a line for each result that could not be put where it belongs."""
+    """Carry out all phases; return a line for each result that could not be written to its place."""
     start_s = _before(asked)
     traced = _trace(asked.command, asked.log, asked.trace_limit_s, asked.before)
     echo(
@@ -435,7 +435,7 @@ def _advise(asked: _Asked) -> list[str]:
 
 
 def _judged(asked: _Asked, job: Job, result: Result, traced: _Traced, failures: Sequence[str]) -> _Check | None:
-    """Say what the program can gain, and check it where that is asked for; None: not checked."""
+    """Print the gain of the program, and measure it if requested; None: not measured."""
     check: _Check | None = None
     if result.verdict == "wins":
         lines = [_promise(result)]

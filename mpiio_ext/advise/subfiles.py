@@ -1,4 +1,4 @@
-"""What a program gains by storing its file as several (``mpiox_subfiles``), and what the merge costs.
+"""The gain of a program that stores its file as several (``mpiox_subfiles``), and the cost of the merge.
 
 Problem.   Where one file lies on one server, or ranks write in turn under a lock of each server, no hint that leaves
            the file as it is helps. Subfiles do, but other programs need a merge, whose time the program does not show.
@@ -54,7 +54,7 @@ class Reason:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gain:
-    """What the calls of the path took, medians in seconds.
+    """Times of the calls of the path, medians in seconds.
 
     Attributes
     ----------
@@ -85,7 +85,7 @@ class Gain:
 
 
 def reason_of(path: WorkloadPath, main: str) -> Reason | None:
-    """Return why subfiles may pay for the main file of a path; None: nothing says so."""
+    """Return why subfiles may pay for the main file of a path; None: there is no reason."""
     from mpiio_ext import layout
 
     writes = [row for row in _rows(path, main) if row["writes"]]
@@ -166,7 +166,7 @@ def in_turn(path: WorkloadPath, main: str) -> int | None:
 def proposed(
     path: WorkloadPath, main: str, job: Job, result: Result, *, log: Path, budget_s: float, seed: int
 ) -> Gain | None:
-    """Return what subfiles gain, where something says that they may; None: nothing does, or they do not.
+    """Return the gain of subfiles, if there is a reason to expect one; None: there is no reason, or no gain.
 
     Parameters
     ----------
@@ -215,7 +215,7 @@ def _gain(reason: Reason, job: Job, without: Setting, *, log: Path, budget_s: fl
 def _pairs(
     runner: Runner, job: Job, without: Setting, several: Setting, *, until_s: float, seed: int
 ) -> tuple[list[float], list[float], list[tuple[float, str]]] | None:
-    """Return what the runs took, and the merges; None: one has failed. The first pair does not count."""
+    """Return the times of the runs, and the merges; None: a run or merge failed. The first pair does not count."""
     chance, limit_s = random.Random(seed), max(30.0, until_s - time.monotonic())
     costs: dict[Setting, list[float]] = {without: [], several: []}
     merges, number = [], 0

@@ -1,4 +1,4 @@
-"""What a traced program has done, as far as tuning depends on it: its time, its kinds of access, a part of it."""
+"""The parts of a traced program on which tuning depends: its time, its kinds of access, a part of its operations."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def usage_of(path: WorkloadPath) -> Usage:
 
 
 def can_be_shortened(path: WorkloadPath) -> bool:
-    """Whether each of a path's accesses of data stands for itself: none is ended by another call."""
+    """Whether each data access of a path is complete by itself, so that no other call ends it."""
     from mpiio_ext.pioneer.operations import Role, operation_of
 
     names = set(zip(path.table["layer"].to_pylist(), path.table["operation"].to_pylist(), strict=True))

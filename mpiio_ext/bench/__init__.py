@@ -85,7 +85,7 @@ def run(
     output: str | Path | None = None,
     **options: Unpack[BenchOptions],
 ) -> Found:
-    """Measure a file system under each method, and return what was measured.
+    """Measure a file system under each method, and return the measurements.
 
     Parameters
     ----------

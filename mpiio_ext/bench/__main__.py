@@ -42,7 +42,7 @@ Kind = TypeVar("Kind")
 
 
 def _leave(status: int, message: str, comm: MPI.Intracomm | None = None) -> NoReturn:
-    """Let rank 0 say why, then end every rank of `comm` (None: of the launch) with the same status.
+    """Let rank 0 print the reason, then end every rank of `comm` (None: of the launch) with the same status.
 
     A launcher kills the other ranks as soon as one ends with an error, so rank 0 speaks before any rank ends.
     """
@@ -81,7 +81,7 @@ def _parse(which: click.Command, arguments: list[str], kind: type[Kind]) -> Kind
 
 
 def _preview(options: Options) -> NoReturn:
-    """Print what would be run, or what there is, without MPI; where a launcher started several, the first one does."""
+    """Print the plan, or the list, without MPI; if a launcher started several processes, the first one prints."""
     if launch_rank():
         sys.exit(0)
     import mpi4py
@@ -105,7 +105,7 @@ def _preview(options: Options) -> NoReturn:
 
 
 def _collect_logs(comm_rank: int, options: Options, output: Path, started: datetime.datetime) -> None:
-    """End MPI, which has Darshan write its log, and keep the log beside the results of a suite."""
+    """End MPI, upon which Darshan writes its log, and store the log beside the results of a suite."""
     from mpi4py import MPI
 
     from mpiio_ext.bench.suites.archive import collect_darshan
@@ -118,7 +118,7 @@ def _collect_logs(comm_rank: int, options: Options, output: Path, started: datet
 
 @contextlib.contextmanager
 def _hints_of_the_job(hints: Mapping[str, str]) -> Iterator[None]:
-    """Have hints of all delegates where ranks that become delegates look for them: in the environment, meanwhile."""
+    """Set hints of all delegates in the environment, where ranks that become delegates read them, for a while."""
     from mpiio_ext.bench.methods import OF_THE_JOB
     from mpiio_ext.hints import quote
 
@@ -154,7 +154,7 @@ def _program_ranks(mode: str, delegates: str, hints: Mapping[str, str]) -> MPI.I
 
 
 def _explore(arguments: list[str]) -> None:
-    """``explore``: an MPI program too, with options of its own."""
+    """Run ``explore``, an MPI program too, with options of its own."""
     from mpiio_ext.bench.explore.command import command as explore_command
     from mpiio_ext.bench.explore.explore import Options as ExploreOptions
     from mpiio_ext.bench.explore.explore import explore
@@ -166,7 +166,7 @@ def _explore(arguments: list[str]) -> None:
 
 
 def _carry_out(comm: MPI.Intracomm, action: Callable[[], Path]) -> Path:
-    """Return what it returns; ends the process on all ranks when it fails."""
+    """Return the block's result; if it fails, end the process on all ranks."""
     from mpi4py import MPI
 
     try:
@@ -191,7 +191,7 @@ def main(arguments: list[str] | None = None) -> None:
         return
     if arguments and arguments[0] in command.list_commands(click.Context(command)):
         if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
-            signal.signal(signal.SIGINT, signal.default_int_handler)  # no MPI program: it ends what it has launched
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # no MPI program: it ends its own launches
         command.main(args=arguments, prog_name=command.name)
     end_on_interrupt()
     options: Options = _parse(command, arguments, Options)

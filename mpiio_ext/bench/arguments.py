@@ -1,4 +1,4 @@
-"""Kinds of values of the command line: lists, names, hints; each says in one line what is wrong with a value."""
+"""Kinds of values of the command line: lists, names, hints; each reports in one line what is wrong with a value."""
 
 from __future__ import annotations
 

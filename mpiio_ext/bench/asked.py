@@ -13,7 +13,7 @@ from mpiio_ext.bench.suites.files import Suite
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user asked for.
+    """The user's request.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""One bench from options to files: what can run here, the run, the results; collective over MPI_COMM_WORLD."""
+"""One bench from options to files: the cases that can run, the run, the results; collective over MPI_COMM_WORLD."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class _Place:
 
 
 def _planned(comm: MPI.Intracomm, options: Options) -> Work:
-    """Return what runs; collective, because ranks of different hosts may find different libraries."""
+    """Return the cases to run; collective, because ranks of different hosts may find different libraries."""
     work, error = Work(), None
     try:
         work = plan(options, comm.size)
@@ -88,7 +88,7 @@ def _new_output(options: Options) -> Path:
 
 
 def _title(options: Options) -> str:
-    """Return the title of the page; "" where none is asked for."""
+    """Return the title of the page; "" if no page is requested."""
     if not options.report:
         return ""
     return options.suite.title if options.suite else "I/O benchmark of mpiio_ext"
@@ -113,7 +113,7 @@ def _enter(stack: contextlib.ExitStack, options: Options) -> None:
 
 
 def _with_delegates(comm: MPI.Intracomm, options: Options, work: Work, folder: Path) -> Work:
-    """Return what runs once the delegates have been started, or could not be; collective."""
+    """Return the cases to run once the delegates have been started, or could not be; collective."""
     ours = [method for method in work.methods if method.delegated]
     if not ours:
         return work
@@ -131,7 +131,7 @@ def _with_delegates(comm: MPI.Intracomm, options: Options, work: Work, folder: P
 
 
 def _delegates_or_clean(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> Work:
-    """As `_with_delegates`; the folders that were made are taken away again where it ends the bench."""
+    """Do as `_with_delegates`; if it ends the bench, remove the folders that were made."""
     try:
         return _with_delegates(comm, options, work, place.folder)
     except BenchError:
@@ -146,7 +146,7 @@ def _delegates_or_clean(comm: MPI.Intracomm, options: Options, work: Work, place
 
 
 def _console() -> Console:
-    """Return a console that remembers what it printed, for table.txt."""
+    """Return a console that records its output for table.txt."""
     width = terminal_width(1)
     return make_console(
         force_terminal=width is not None, no_color=width is None or None, width=max(width or 0, WIDTH), record=True
@@ -169,7 +169,7 @@ def _runner(comm: MPI.Intracomm, options: Options, work: Work, folder: Path, adv
 
 
 def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
-    """Remove the bench files unless they were asked for, or hold the wrong data that the message speaks of; rank 0."""
+    """Remove the bench files, unless the user keeps them or a message names their wrong data; rank 0."""
     if options.keep_files or isinstance(failure, VerificationError):
         return
     shutil.rmtree(folder, ignore_errors=True)
@@ -295,7 +295,7 @@ def _write(
     absent: list[Absent],
     failure: BenchError | None,
 ) -> None:
-    """Print the table and write everything that is kept."""
+    """Print the table and write all results."""
     summaries = measure(rows)
     if rows:
         print_table(console, summaries)

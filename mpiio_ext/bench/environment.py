@@ -23,7 +23,7 @@ _VARIABLE_PREFIXES = ("MPIOX_", "OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "MPIR_CVA
 
 
 def file_system_of(path: Path) -> tuple[str, str]:
-    """Return (type, mount point) of the file system that holds `path`, from /proc/self/mountinfo."""
+    """Return (type, mount point) of the file system of `path`, from /proc/self/mountinfo."""
     path = path.resolve()
     best = ("unknown", "")
     try:
@@ -67,7 +67,7 @@ def _job() -> dict[str, str]:
 
 
 def here(path: Path) -> dict[str, Any]:
-    """Return machine, file system, versions and command line of this process, for JSON; MPI is not asked."""
+    """Return machine, file system, versions and command line of this process, for JSON; makes no MPI call."""
     kind, mount = file_system_of(path)
     space = os.statvfs(path)
     return {

@@ -16,12 +16,12 @@ class BenchError(MpiioExtError):
 
 
 class VerificationError(BenchError, ValueError):
-    """A file or a read buffer does not hold what its formula says."""
+    """A file or a read buffer has other bytes than its formula gives."""
 
     exit_status = EXIT_VERIFY
 
 
 class SetupError(BenchError):
-    """What was asked for cannot run here."""
+    """The request of the user cannot run here."""
 
     exit_status = EXIT_USAGE

@@ -1,4 +1,4 @@
-"""What the extension and the operating system counted: the bench's one place that reads `mpiio_ext.stats`.
+"""Counters of the extension and the operating system: the bench's one place that reads `mpiio_ext.stats`.
 
 The MPI library's own path has no statistics, so that its file-system requests are taken from the system's counters of
 the process (/proc/self/io: system calls that read or write, those to sockets and pipes included). Both sources are
@@ -45,7 +45,7 @@ def process_statistics() -> dict[str, Any] | None:
 
 
 def delegate_statistics() -> dict[int, dict[str, Any]]:
-    """Return what the job's delegates on this node have counted: delegate -> counters by name; empty without any."""
+    """Return the counters of the job's delegates on this node, delegate -> counters by name; empty without any."""
     if absent_reason() is not None:
         return {}
     own = importlib.import_module("mpiio_ext.delegates").own()
@@ -63,7 +63,7 @@ class SystemCalls:
 
 
 def system_calls() -> SystemCalls | None:
-    """Return the counts of this process so far, or None where the system does not give them."""
+    """Return the counts of this process so far, or None if the system does not give them."""
     try:
         text = Path("/proc/self/io").read_text()
     except OSError:

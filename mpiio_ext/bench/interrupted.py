@@ -1,4 +1,4 @@
-"""A measurement that is ended from outside: every rank ends at once, and what it leaves is put in order.
+"""A measurement that is ended from outside: every rank ends at once, and its files and results are put in order.
 
 Problem. One rank that tidies up while others wait for it in a collective keeps the job alive. No Python code runs in a
 collective, nor beside a library that holds Python's lock, and who goes to the end of Python waits in MPI_Finalize.
@@ -30,7 +30,7 @@ import time
 #: How long ranks that are ended may go on to write into the folder, s.
 _DYING_S = 10.0
 _STEP_S = 0.05
-#: A bar of progress that nobody ends: its line is emptied, and the cursor shown again.
+#: A bar of progress without an end: its line is emptied, and the cursor shown again.
 _OVER_THE_BAR = "\r\x1b[2K\x1b[?25h"
 #: MPICH leaves its shared memory, megabytes, when ranks are killed; mpirun of Open MPI removes its own.
 _SEGMENT = "/dev/shm/mpich_shm_"
@@ -86,7 +86,7 @@ def report_at_the_end(
 
 
 def all_is_done() -> None:
-    """Let everything be as it is when this process dies; harmless where nothing was asked for."""
+    """Leave all files as they are when this process dies; harmless if nothing was requested before."""
     if _pipe:
         _send(done=True)
         os.close(_pipe.pop())
@@ -110,7 +110,7 @@ def _remove_empty(folder: str, kept: str) -> None:
 
 
 def _say(text: str, launcher: str) -> None:
-    """Say what there is; in a file behind the launcher, whose place in it another writer does not move."""
+    """Print a line; in a file behind the launcher's own output, whose place another writer does not move."""
     until = time.monotonic() + _DYING_S
     waits = launcher and stat.S_ISREG(os.fstat(2).st_mode)
     while waits and os.path.exists(launcher) and time.monotonic() < until:  # noqa: PTH110  (as above)
@@ -146,7 +146,7 @@ def _tidy(orders: dict[str, str], segments: set[str]) -> None:
 
 
 def _speak(path: str) -> None:
-    """Write to a file from now on, and let the rank's own output go: launchers wait until nobody has that."""
+    """Write to a file from now on, and close the rank's own output: launchers wait until no process has it."""
     with contextlib.suppress(OSError):
         to = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
         os.dup2(to, 1)

@@ -25,9 +25,9 @@ METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 NAMES = ("native", "native_tuned", "auto", "direct", "delegates", *METHODS)
 DEFAULT = ("native", "native_tuned", "auto", *METHODS, "aligned+stripe_size_io")
 
-#: Stand for what the command line says of delegates.
+#: Stand for the command line's values for delegates.
 _COUNT, _MODE = "{delegates}", "{delegate_mode}"
-#: Hints that hold for all delegates of a job, so that they are the same for all methods.
+#: Hints that are in force for all delegates of a job, so that they are the same for all methods.
 OF_THE_JOB = (
     "mpiox_delegates",
     "mpiox_delegate_mode",
@@ -130,7 +130,7 @@ def parse_method(text: str) -> Method:
 
 
 def with_delegates(method: Method, delegates: str, mode: str) -> Method:
-    """Return the method with the number of delegates and the way to start them, where it does not say itself."""
+    """Return the method with the number of delegates and the way to start them, if its hints leave them open."""
     asked = {_COUNT: delegates, _MODE: mode}
     return replace(method, hints=tuple((name, asked.get(value, value)) for name, value in method.hints))
 

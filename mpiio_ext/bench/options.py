@@ -84,7 +84,7 @@ def _use_suite(ctx: click.Context, _: click.Parameter, value: str | None) -> Sui
 
 
 class _Choice:
-    """Decides which patterns and kernels are asked for: -k alone means no patterns, -w alone no kernels."""
+    """Decides which patterns and kernels are requested: -k alone means no patterns, -w alone no kernels."""
 
     def __init__(self, ctx: click.Context, values: dict[str, Any]) -> None:
         self._ctx, self._values = ctx, values
@@ -208,13 +208,13 @@ _COMMANDS = {
 class _Bench(LazyGroup):
     """The bench; as a command of ``mpiio-ext`` it does what ``python -m mpiio_ext.bench`` does."""
 
-    #: What that does with its arguments: `mpiio_ext.bench.__main__` says.
+    #: `mpiio_ext.bench.__main__` processes its arguments.
     program: Callable[[list[str]], None] | None = None
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """Run the bench itself where it is called as a command of another program."""
+        """Run the bench itself when another program calls it as a command."""
         if parent is None or parent.resilient_parsing or self.program is None:
             return super().make_context(info_name, args, parent=parent, **extra)
         self.program(args)
@@ -441,7 +441,7 @@ def _hints(values: dict[str, Any]) -> dict[str, str]:
 
 
 def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
-    """Return the methods; --delegates adds its own where nobody named any."""
+    """Return the methods; --delegates adds its own if the user named no method."""
     from mpiio_ext.hints import check, in_force
 
     chosen: tuple[Method, ...] = values["method"]
@@ -466,7 +466,7 @@ def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
     elsewhere = {one.spec.name: one.value for one in in_force(str(values["path"]))}  # the environment, files of hints
     for hints in (_hints(values), elsewhere, *(dict(method.hints) for method in chosen)):
         wanted = hints.get("mpiox_subfiles", "0")
-        if wanted.lower().removeprefix("per_node=") != "0":  # it reads what was written without the library
+        if wanted.lower().removeprefix("per_node=") != "0":  # it reads files that were written without the library
             raise click.BadParameter(
                 f"mpiox_subfiles={wanted}: the bench verifies plain files alone; subfiles are measured by: "
                 "mpiio-ext tune --subfiles",

@@ -1,4 +1,4 @@
-"""Where a command of the bench puts things: a temporary folder of what it measures, and a folder of its results.
+"""The places of a command of the bench: a temporary folder for its files, and a folder for its results.
 
 What would fail in the middle is tried before anything runs. What has been measured is not lost when the job is killed:
 `keeping` has the results written after each row.
@@ -59,7 +59,7 @@ def make_folder(path: Path, name: str, needed_bytes: int, *, keep: bool = False)
 
 
 def make_output(output: Path, *, kept: Path | None = None, title: str = "") -> Path:
-    """Make the folder of the results where it is missing, and return it; on rank 0.
+    """Make the folder of the results if it is missing, and return it; on rank 0.
 
     Parameters
     ----------
@@ -94,7 +94,7 @@ def keeping(advance: Advance, write: Callable[[], None]) -> Callable[[str], None
 
     def advance_and_keep(text: str) -> None:
         advance(text)
-        with contextlib.suppress(OSError):  # said at the end
+        with contextlib.suppress(OSError):  # reported at the end
             write()
 
     return advance_and_keep

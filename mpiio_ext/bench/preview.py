@@ -1,4 +1,4 @@
-"""What would be run, and what there is to run, as text; neither starts MPI work nor touches a file."""
+"""The plan and the list of the bench as text; neither starts MPI work nor touches a file."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEFAULT_RANKS = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Volume:
-    """What all runs move together, in bytes, and how many files they make."""
+    """The bytes that all runs move together, and the number of their files."""
 
     written_bytes: int = 0
     read_bytes: int = 0
@@ -55,7 +55,7 @@ class Volume:
 
 
 def launch_ranks(options: Options) -> int:
-    """Return the number of ranks that is asked for, or that the launcher gave, or 4."""
+    """Return the requested number of ranks, or the launcher's, or 4."""
     if options.ranks is not None:
         return options.ranks
     found = [os.environ[name] for name in _SIZE_VARIABLES if os.environ.get(name, "").isdigit()]
@@ -66,7 +66,7 @@ def launch_ranks(options: Options) -> int:
 
 
 def volume_of(program: Program, interface: str) -> Volume:
-    """Return what one run of a program moves, counted over the steps of all ranks."""
+    """Return the bytes that one run of a program moves, over the steps of all ranks."""
     layouts, moved = program.files(), {True: 0, False: 0}
     variables = [{item.name: item for item in layout.variables} for layout in layouts]
     for phase in program.phases():
@@ -89,7 +89,7 @@ def _command(options: Options, ranks: int, words: Sequence[str], methods: Sequen
 
 
 def _words(case: Case) -> list[str]:
-    """Return the options of the command line that ask for this case alone."""
+    """Return the options of the command line that select this case alone."""
     if case.request is not None:
         return [*command_words(case.request), "-i", case.interface.name]
     pattern, sizes = case.program, case.sizes

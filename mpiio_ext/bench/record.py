@@ -14,7 +14,7 @@ from mpiio_ext.bench.work import Work
 
 
 def _kernel(case: Case) -> dict[str, Any]:
-    """Return a kernel with all its parameters; ``options`` are those of the command line that ask for it."""
+    """Return a kernel with all its parameters; ``options`` are those of the command line that select it."""
     kernel, request = case.program, case.request
     assert request is not None
     return {

@@ -45,13 +45,13 @@ def _launcher() -> int | None:
 
 
 def launcher_errors() -> str:
-    """Return the file that is the standard error of the launcher on this host, "" where there is none."""
+    """Return the file that is the standard error of the launcher on this host, "" without one."""
     launcher = _launcher()
     return "" if launcher is None else f"/proc/{launcher}/fd/2"
 
 
 def terminal_width(descriptor: int) -> int | None:
-    """Return the columns of the terminal behind standard output (1) or error (2), or None when there is none."""
+    """Return the columns of the terminal behind standard output (1) or error (2), or None without a terminal."""
     launcher = _launcher()
     try:
         if launcher is None:
@@ -92,7 +92,7 @@ def progress_of_rank_0(
 
 
 def within_budget(advance: Advance, *, once: int, most: int, budget_s: float) -> Advance:
-    """Return what moves a bar of rows that a budget ends: the time that is left is the budget's.
+    """Return a function that moves a bar of rows that a budget ends: the time left is the budget's.
 
     There are as many rows as fit into that time at the speed so far, at least those that are run in any case.
 

@@ -1,4 +1,4 @@
-"""What runs, decided before anything runs: patterns and kernels, their interfaces, the methods, and what is left out.
+"""The work of a bench, decided before anything runs: patterns, kernels, interfaces, methods, and what is left out.
 
 Local, and the same on every rank of a homogeneous job; neither starts MPI nor touches a file.
 """
@@ -23,7 +23,7 @@ _HEADER_BYTES = 1 << 20  # of self-describing formats, generously
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What runs.
+    """The work to run.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Work:
 
 
 class _Interfaces:
-    """Which interfaces are there; asked for by name, one that is missing is an error."""
+    """The available interfaces; one that is requested by name and missing is an error."""
 
     def __init__(self, wanted: tuple[str, ...], absent: list[Absent]) -> None:
         self._wanted, self._absent, self._reasons = wanted, absent, dict[str, str | None]()
@@ -149,7 +149,7 @@ def _note(program: Program) -> str:
 
 
 def plan(options: Options, ranks: int) -> Work:
-    """Return what runs on `ranks` ranks.
+    """Return the work for `ranks` ranks.
 
     Raises
     ------

@@ -12,7 +12,7 @@ from click.shell_completion import BashComplete, CompletionItem, add_completion_
 
 
 class _Bash(BashComplete):
-    """Takes the line up to the cursor, and answers what is to stand in place of bash's last piece of it."""
+    """Reads the line up to the cursor, and prints the text that replaces bash's last piece of it."""
 
     name: ClassVar[str] = "bash"
     source_template: ClassVar[str] = BashComplete.source_template.replace(
@@ -30,7 +30,7 @@ class _Bash(BashComplete):
         return words, last
 
     def format_completion(self, item: CompletionItem[Any]) -> str:
-        """Return one answer, without what stands before bash's piece."""
+        """Return one answer, without the text before bash's piece."""
         last = self.get_completion_args()[1]
         piece = os.environ.get("COMP_PIECE", last)
         kept = len(last) - (0 if piece in ("=", ":") else len(piece))

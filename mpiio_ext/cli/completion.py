@@ -1,4 +1,4 @@
-"""``mpiio-ext completion``: what makes a shell complete the words of mpiio-ext.
+"""``mpiio-ext completion``: a script with which a shell completes the words of mpiio-ext.
 
 click writes the function that the shell calls, and answers it by the variable _MPIIO_EXT_COMPLETE. Names of subcommands
 are completed without importing them (`common.commands`), so that a key press takes as long as Python takes to start.

@@ -1,4 +1,4 @@
-"""``mpiio-ext doctor``: can the library work here, and under a program, and what to do where it cannot."""
+"""``mpiio-ext doctor``: whether the library can work here, and under a program, and what helps if it cannot."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from mpiio_ext.doctor import Finding
     from mpiio_ext.doctor.mpi import Job
 
-#: How long a rank stays that has not got as far as MPI: its end is none of the job.
+#: How long a rank that has not reached MPI stays: its end must not end the job.
 _WITHOUT_MPI_S = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Wish:
-    """What the command line asks for."""
+    """The options of the command line."""
 
     path: Path
     timeout_s: float
@@ -46,7 +46,7 @@ def _end_of_job(*_: object) -> None:
 
 
 def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
-    """Yield all findings: first what one process can find out, the quickest first, then those of the job."""
+    """Yield all findings: first those of one process, the quickest first, then those of the job."""
     from mpiio_ext._load import get_library, select
     from mpiio_ext.doctor import mpi, program, software, storage
     from mpiio_ext.doctor.findings import bad
@@ -83,7 +83,7 @@ def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
 
 
 def _of_job(wish: _Wish, job: Job, family: str, program: Mapping[str, Any]) -> list[Finding]:
-    """Let a child be this process' rank of the job; return what rank 0 has found, nothing on others.
+    """Let a child be this process' rank of the job; return the findings of rank 0, on other ranks none.
 
     Rank 0 waits the shortest, so that it can say what happened.
     """

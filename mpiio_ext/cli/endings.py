@@ -1,4 +1,4 @@
-"""Which ranks of a run have failed, and how: seen by a process that is the parent of none of them.
+"""Which ranks of a run have failed, and how, as observed by a process that is not their parent.
 
 Problem. A launcher that has lost a rank ends the others, and names the one on a terminal at best. A rank that is ended
 by a signal writes nothing, and only its parent learns how it has ended. Hydra kills the others as soon as its own
@@ -38,7 +38,7 @@ from mpiio_ext.common.recordings import HEAD, SUFFIXES, lives, states
 _NAME = re.compile(rf"(?:rank\d+|norank)\.(.+)\.(\d+)(?:\.\d+)?{re.escape(SUFFIXES[0])}")
 #: Longest time for which a launcher that ends a rank waits until the reason is printed.
 _SAID_S = 0.1
-#: And so long a process takes to end at most, once its connection is closed.
+#: Longest time that a process takes to end once its connection is closed.
 _ENDING_S = 0.03
 _OVER_S = 2.0
 #: Processes that are waited for.
@@ -46,7 +46,7 @@ _MOST_WATCHED = 512
 _DESCRIPTORS = 3 * _MOST_WATCHED
 #: The request of PIDFD_GET_INFO, the mask of how a process has ended, and the answer: mask … exit code.
 _GET_INFO, _EXIT, _INFO = 0xC0400000 | 0xFF << 8 | 11, 1 << 3, struct.Struct("=Q52xi")
-#: Who is connected: process, user, group.
+#: The connected process, its user and group.
 _PEER = struct.Struct("=iII")
 #: Of inotify: an event before its name; times changed, moved here, made here.
 _EVENT, _TOUCHED, _MOVED, _MADE = struct.Struct("=iIII"), 0x4, 0x80, 0x100
@@ -78,7 +78,7 @@ class Endings:
                 self._watch(entry.name)
 
     def descriptors(self) -> list[int]:
-        """Return what it needs to stay open."""
+        """Return the descriptors that must stay open."""
         door = [] if self._door is None else [self._door.fileno()]
         return [self._poll.fileno(), *([self._news] if self._news >= 0 else []), *door, *self._watched, *self._guests]
 
@@ -165,7 +165,7 @@ class Endings:
                     file.write(b"\1")
 
     def _take(self, ready: list[int]) -> bool:
-        """Take down what has happened, in its order; return whether a rank has failed, or may have."""
+        """Record the events in their order; return whether a rank has failed, or may have."""
         failing = False
         for fd in ready:
             for pid in self._failing(fd):
@@ -213,7 +213,7 @@ class Endings:
                 yield pid
 
     def _watch(self, name: str) -> int | None:
-        """Begin to wait for the process of a recording of this host, and return it; None: the name is of none."""
+        """Begin to wait for the process of a recording of this host, and return it; None: the name is not its form."""
         found = _NAME.fullmatch(name)
         if found is None or found[1] != self._host:
             return None

@@ -1,4 +1,4 @@
-"""``mpiio-ext hints``: what there is, what is in force, and where it came from."""
+"""``mpiio-ext hints``: all hints, their values in force, and the sources of these."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def hints(names: tuple[str, ...], path: str, only_set: bool, as_json: bool, mark
 
 
 def _print_table(values: Sequence[HintValue], path: str) -> None:
-    """Print hints; type and default where there is room for them."""
+    """Print hints; type and default if there is room for them."""
     wide = terminal_columns() >= _WIDE_COLUMNS
     rows = [
         [

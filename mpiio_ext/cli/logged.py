@@ -48,14 +48,14 @@ from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank, let_rank_0_speak
 
-#: So long a trace on another host may still be without its end, once those on this host have theirs; and so long the
-#: companion of rank 0 waits for the other ranks: one that has left without MPI_Finalize must not keep them.
+#: Longest time for which a trace on another host may lack its end, once those on this host have theirs; and for which
+#: the companion of rank 0 waits for the other ranks: a rank that ended without MPI_Finalize must not delay them.
 _OTHERS_S = 10.0
 #: A log has all files, however many there are.
 _WITHOUT_BOUND = {"MPIOX_RECORDING_BYTES": str(1 << 28), "MPIOX_RECORDING_NODE_BYTES": "0"}
 #: Longest time for which it waits, if its rank has failed, until the writer has printed so.
 _SAID_S = 0.5
-#: Between two looks at the traces.
+#: Time between two checks of the traces.
 _LOOK_S = 0.05
 #: Leftovers of a killed run that are older go; those that are younger may be of another rank of this one.
 _LEFTOVER_S = 60.0
@@ -89,7 +89,7 @@ class Result(Protocol):
     keeps: ClassVar[bool]
 
     def make(self, folder: Path, missing: str) -> list[str]:
-        """Make it of a folder of recordings; return lines to say.
+        """Make the file from a folder of recordings; return lines to print.
 
         `missing`: what is known to be missing in them; it may be "".
         """
@@ -121,7 +121,7 @@ class DarshanLog:
 
 @dataclass(frozen=True, slots=True)
 class RunPage:
-    """A page about the run; `command`: what was run, where that is known."""
+    """A page about the run; `command`: the program, if it is known."""
 
     target: Path
     command: tuple[str, ...] = ()
@@ -141,7 +141,7 @@ class RunPage:
         return self.write(of_folder(folder, missing=missing, command=shlex.join(self.command)))
 
     def write(self, document: Mapping[str, Any]) -> list[str]:
-        """Write the page of a document; return lines to say."""
+        """Write the page of a document; return lines to print."""
         from mpiio_ext.analytics.run.page import page
 
         write_whole(self.target, page(document))
@@ -191,7 +191,7 @@ class Recording:
 
     @classmethod
     def of(cls, results: Sequence[Result]) -> Recording:
-        """Return what this process has to do for these files; nothing is made yet."""
+        """Return the work of this process for these files; nothing is made yet."""
         inside = any(name in os.environ for name in RANK_VARIABLES)
         mark = hashlib.sha256(job_name(os.environ).encode()).hexdigest()[:16] if inside else secrets.token_hex(8)
         first = results[-1].target
@@ -254,13 +254,13 @@ class Recording:
                     left.unlink()
 
     def stays(self) -> str:
-        """Return the line that says where the recordings are; "" where nobody can use them."""
+        """Return the line that names the place of the recordings; "" if nobody can use them."""
         if not self._for_a_page:
             return ""
         return f"the recordings stay: mpiio-ext report {shlex.quote(str(self.folder))} -o FILE.html"
 
     def announce(self, failure: Failure | None = None) -> None:
-        """Say that the results come later: what the writer says has nowhere to go once a launcher has ended."""
+        """Announce that the results come later: once a launcher has ended, the writer has no terminal."""
         coming = " and ".join(str(result.target) for result in self.results)
         why = "" if failure is None else f"{failure.reason()}; "
         with contextlib.suppress(OSError):
@@ -360,7 +360,7 @@ def _write(pipe: int, recording: Recording, endings: Endings) -> NoReturn:
         os.setsid()
         for number in (*_FORWARDED, *_IGNORED):
             signal.signal(number, signal.SIG_IGN)
-        # What a rank has from its launcher, who may wait for its end.
+        # Descriptors that a rank has from its launcher, which may wait for their end.
         let_go({0, 1, 2, pipe, *endings.descriptors()})
         nothing = os.open(os.devnull, os.O_RDWR)
         os.dup2(nothing, 0)
@@ -375,7 +375,7 @@ def _write(pipe: int, recording: Recording, endings: Endings) -> NoReturn:
 
 
 def _results(words: list[bytes], recording: Recording, endings: Endings) -> None:
-    """Make what was asked for, and remove the recordings unless they are needed."""
+    """Make the requested files, and remove the recordings unless they are needed."""
     ended_ns, killed = time.time_ns(), words[-2:-1] != [b"ended"]
     if killed and words:
         while lives(int(words[0])):
@@ -393,7 +393,7 @@ def _results(words: list[bytes], recording: Recording, endings: Endings) -> None
                 if killed and not (recording.inside and failure.first):  # by a launcher, as is known then
                     missing = "mpiio-ext was killed before the program had ended"
             lines = result.make(recording.folder, missing)
-        except BaseException as error:  # nobody else would say so
+        except BaseException as error:  # no other process would report it
             kept |= result.keeps
             text = str(error) if isinstance(error, MpiioExtError) else f"{type(error).__name__}: {error}"
             lines = [f"no {result.name}: {text}"]

@@ -22,7 +22,7 @@ from mpiio_ext.cli import main
 from mpiio_ext.environment import VARIABLES
 
 _PROGRAM = "mpiio-ext"
-#: Commands that need their extra to be imported: without it their help is the text that is kept.
+#: Commands that need their extra to be imported: without it their help is the stored text.
 _HEAVY = ("advise", "bench", "delegates arbiter", "delegates arbitrate", "locks", "partitioning")
 _OPTIONS = "OPTIONS"
 #: Of the release: `make release-check` compares it with CITATION.cff.

@@ -23,7 +23,7 @@ _DEFAULT_OUTPUT = Path("report.html")
 def _compared(
     baseline: tuple[Path, ...], sets: list[ResultSet], fail_below: float | None, as_json: bool
 ) -> tuple[Comparison | None, list[Path]]:
-    """Return the comparison that the options ask for, or None, and the files of the baseline."""
+    """Return the comparison that the options request, or None, and the files of the baseline."""
     from mpiio_ext.report.baseline import compare
     from mpiio_ext.report.errors import ReportError
     from mpiio_ext.report.load import load_all
@@ -42,7 +42,7 @@ def _compared(
 
 
 def _verdict(comparison: Comparison, limit: float) -> int:
-    """Say what falls below the limit; return the exit status."""
+    """Print the rows below the limit; return the exit status."""
     from mpiio_ext.report.baseline import falls_below
     from mpiio_ext.report.errors import EXIT_SLOWER, ReportError
     from mpiio_ext.report.words import ratio, row_title
@@ -72,7 +72,7 @@ def _make(
     as_json: bool,
     fail_below: float | None,
 ) -> int:
-    """Make the page, print what was asked for, and return the exit status."""
+    """Make the page, print the requested output, and return the exit status."""
     from mpiio_ext.common.files import check_target, write_whole
     from mpiio_ext.report.baseline import as_json as plain
     from mpiio_ext.report.load import load_all

@@ -67,7 +67,7 @@ def _check_file(name: str) -> str:
 
     path = str(Path(name).absolute())
     before = os.environ.get("MPIOX_HINTS_FILE")
-    os.environ["MPIOX_HINTS_FILE"] = path  # where the check looks
+    os.environ["MPIOX_HINTS_FILE"] = path  # where the check searches
     try:
         found = [line for line in problems() if path in line]
     finally:
@@ -114,7 +114,7 @@ def _check_names(targets: Mapping[str, str | None]) -> None:
 
 
 def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...] = ()) -> dict[str, str]:
-    """Return the MPIOX_* variables that the options ask for."""
+    """Return the MPIOX_* variables for the options."""
     settings = {}
     if hint:
         present = os.environ.get("MPIOX_HINTS", "")
@@ -135,7 +135,7 @@ def _wants_statistics(environment: Mapping[str, str]) -> bool:
 
 
 def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]) -> Launch:
-    """Return what to execute, with the library preloaded; a launcher of the other MPI family is refused."""
+    """Return the command to execute, with the library preloaded; a launcher of the other MPI family is refused."""
     from mpiio_ext._load import family as family_of_library
     from mpiio_ext.errors import LoadError
     from mpiio_ext.loadable import first_libraries
@@ -156,7 +156,7 @@ def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]
 
 
 def select_library(command: tuple[str, ...]) -> None:
-    """Choose the library that fits the program of a command; `click.UsageError` says that none does."""
+    """Choose the library that fits the program of a command; if none fits, raise `click.UsageError`."""
     from mpiio_ext import __version__
     from mpiio_ext._load import misfit_here, select
     from mpiio_ext.errors import LoadError
@@ -184,7 +184,7 @@ def _warn_of_variables() -> None:
 
 
 def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, dry_run: bool) -> None:
-    """Become the program, or with `dry_run` print what that would be. Does not return in the former case."""
+    """Become the program, or with `dry_run` print the command and return."""
     try:
         launch = plan_launch(command, library, settings)
     except click.UsageError as error:

@@ -1,4 +1,4 @@
-"""``mpiio-ext tune``: find hints that make a program faster, and prove it before keeping them."""
+"""``mpiio-ext tune``: find hints that make a program faster, prove the gain, and write them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mpiio_ext.tune.replayed import CALLS_TIME, file_of_kernel, replay_command
 
 
 def _of_path(launcher: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[tuple[str, ...], Path]:
-    """Return the command that carries out the workload path of --kernel, and the folder where it does."""
+    """Return the command that carries out the workload path of --kernel, and its folder."""
     file = file_of_kernel(kernel)
     folder = Path(scratch or ".") / f"{file.stem}.replay"  # its own: a replay takes no folder with files of others
     return replay_command(launcher, file, folder.absolute()), folder.absolute()

@@ -1,4 +1,4 @@
-"""A run with statistics of which none come: one line says so, and names ``mpiio-ext doctor``.
+"""A run whose statistics do not arrive: one line reports it, and names ``mpiio-ext doctor``.
 
 Problem. A static program, one of another MPI and one without MPI never load the library, which then says nothing; with
 a serial HDF5 it is loaded and has nothing to say. `run` has become the program and is gone.
@@ -67,7 +67,7 @@ _WORDS = 100
 
 
 def _place(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
-    """Return of which processes the witness will know, as words of the line; None: too little to say anything."""
+    """Return the processes that the witness covers, as words of the line; None: too few to report anything."""
     if not any(name in environment for name in RANK_VARIABLES):
         kind = launcher_family(command[0], family())
         named = not _HOSTS.isdisjoint(word.partition("=")[0] for word in command)
@@ -80,7 +80,7 @@ def _place(command: Sequence[str], environment: Mapping[str, str]) -> str | None
 
 
 def _name(environment: Mapping[str, str]) -> str:
-    """Return what all ranks of this node call their witness: of the job, or of the process that has started them."""
+    """Return the name of the witness for all ranks of this node: by the job, or by the process that started them."""
     if not any(name in environment for name in RANK_VARIABLES):
         return f"mpiio_ext.{secrets.token_hex(8)}"
     job = f"{os.getuid()} {job_name(environment) or os.getppid()}"

@@ -1,1 +1,1 @@
-"""What every part of mpiio_ext uses and what uses none of them: units, options of commands, files, documents."""
+"""Modules that every part of mpiio_ext uses and that use no part: units, options of commands, files, documents."""

@@ -23,7 +23,7 @@ Several = str | Sequence[str] | None
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-#: How a line of an error begins; launchers say more lines behind it.
+#: How a line of an error begins; launchers print more lines behind it.
 _ERROR = re.compile(r"(mpiio[-_]ext[\w. -]*|\w*Error): ")
 
 
@@ -80,7 +80,7 @@ def words_of(options: Mapping[str, object], *opposites: str) -> Iterator[str]:
 def call(
     words: Sequence[str], *, program: Sequence[str] = (), launcher: Sequence[str] = (), module: str = "mpiio_ext"
 ) -> str:
-    """Run a command; return what it has printed.
+    """Run a command; return its output.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ _DYING_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """What became of a child.
+    """The end of a child.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Ended:
     stopped : whether it was ended at its limit.
     error : errno of a start that failed; 0: it was started.
     elapsed_s : from its start to its end or its limit.
-    output, errors : what it printed; "" where that went to a file of the caller's.
+    output, errors : what it printed; "" if that went to a file of the caller's.
     """
 
     trouble: str
@@ -57,12 +57,12 @@ class Ended:
     errors: str = ""
 
     def reason(self) -> str:
-        """Return how it ended and what it said last, one line."""
+        """Return how it ended and its last line of output, in one line."""
         return ": ".join(word for word in (self.trouble, last_line(self.errors) or last_line(self.output)) if word)
 
 
 def last_line(text: str) -> str:
-    """Return the last line that is not empty, which mostly says what went wrong; "" where there is none."""
+    """Return the last line that is not empty, which mostly names the failure; "" without one."""
     return next((line.strip() for line in reversed(text.splitlines()) if line.strip()), "")
 
 
@@ -143,7 +143,7 @@ def _how(status: int) -> str:
 def _grouped(
     command: Sequence[str], environment: Mapping[str, str] | None = None, **options: Any
 ) -> Iterator[subprocess.Popen[Any]]:
-    """Start a process in a session of its own; its group is killed behind the block: what it has started lives on."""
+    """Start a process in a session of its own; after the block kill its group, but not processes outside the group."""
     process = subprocess.Popen(list(command), env=environment, start_new_session=True, **options)
     try:
         yield process
@@ -198,7 +198,7 @@ def launched(
             )
             yield process
         finally:
-            if process is None:  # an interrupt within Popen: the child may be there, and nobody knows it
+            if process is None:  # an interrupt within Popen: the child may be there, unknown to this process
                 keeper.kill_marked(marker)
             elif process.poll() != 0:  # also ranks that outlive a launcher that has failed
                 _end(process, marker)

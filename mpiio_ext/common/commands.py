@@ -1,4 +1,4 @@
-"""What all commands share: groups whose commands are imported late, errors and exit status, options.
+"""Shared parts of all commands: groups whose commands are imported late, errors and exit status, options.
 
 Problem. Dozens of commands in many packages have to behave as one program. Each rank of ``mpirun mpiio-ext run`` pays
 for what the command line imports.
@@ -6,9 +6,9 @@ for what the command line imports.
 Algorithm. A group knows name, module and help line of its commands, and imports one when it is called. Errors of the
 package reach the group, which prints them and chooses the exit status. An option of many commands is declared here.
 
-Guarantees. Exit status 0: done; 1: a failure, or a negative finding; 2: what was given cannot be used; 130: Ctrl-C. An
-error begins one line of standard error; further lines of it, one for each mistake, are indented. ``--json``
-takes no file; where it is printed, standard output has nothing else.
+Guarantees. Exit status 0: done; 1: a failure or negative finding; 2: an argument or file cannot be used; 130: Ctrl-C.
+An error begins one line of standard error; further lines, one for each mistake, are indented. ``--json`` takes no file;
+where it is printed, standard output has nothing else.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from mpiio_ext.common.near import near_names
 from mpiio_ext.common.printing import echo, printable
 from mpiio_ext.errors import MpiioExtError, MpiioExtWarning
 
-#: Exit status: a failure or a negative finding; what was given cannot be used; Ctrl-C.
+#: Exit status: a failure or a negative finding; an argument, hint or file cannot be used; Ctrl-C.
 FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
-#: Why what is written, to a file without a name, cannot be.
+#: Errors of writing to a file without a name.
 _FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 #: Names that an error suggests.
 _MOST_NEAR = 2
@@ -51,7 +51,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Put(Protocol):
-    """Puts a JSON text where it belongs; see `json_result`."""
+    """Writes a JSON text to its place; see `json_result`."""
 
     def __call__(self, text: str, done: bool = True) -> None:
         """Put it; `done`: it is the last one."""
@@ -85,7 +85,7 @@ def json_file_option() -> Callable[[Command], Command]:
 
 @contextlib.contextmanager
 def json_result(as_json: bool, output: Path | None = None) -> Iterator[Put]:
-    """Yield what puts the JSON where it belongs; other text of the block goes to standard error where JSON is printed.
+    """Yield the writer of the JSON; if it is printed, other text of the block goes to standard error.
 
     What is put before the end (`done` is false) is kept in the file, where there is one.
 
@@ -157,7 +157,7 @@ def reporting(*others: type[Exception], status: int = UNUSABLE) -> Iterator[None
 
 @contextlib.contextmanager
 def sigterm_as_interrupt() -> Iterator[None]:
-    """Take SIGTERM for Ctrl-C within the block, so that what is there until then can be printed."""
+    """Treat SIGTERM like Ctrl-C within the block, so that the results until then can be printed."""
 
     def interrupt(_number: int, _frame: object) -> None:
         raise KeyboardInterrupt
@@ -171,7 +171,7 @@ def sigterm_as_interrupt() -> Iterator[None]:
 
 @contextlib.contextmanager
 def interruptible() -> Iterator[list[KeyboardInterrupt]]:
-    """Let Ctrl-C and SIGTERM end the block alone; the list has what has ended it, for who then prints what is there."""
+    """Let Ctrl-C and SIGTERM end the block alone; the list has the reason, for the code that prints the results."""
     interrupted: list[KeyboardInterrupt] = []
     with sigterm_as_interrupt():
         try:
@@ -181,7 +181,7 @@ def interruptible() -> Iterator[list[KeyboardInterrupt]]:
 
 
 def _let_go() -> None:
-    """Let what standard output holds go where it cannot be written: Python's end would fail at it again."""
+    """Drop the contents of standard output that cannot be written: Python's end would fail at it again."""
     try:
         sys.stdout.flush()
     except OSError:
@@ -191,7 +191,7 @@ def _let_go() -> None:
 
 @contextlib.contextmanager
 def own_warnings() -> Iterator[None]:
-    """Let warnings of the package be lines, and those of libraries, which concern who writes programs, none.
+    """Print warnings of the package as lines, and drop those of libraries, which are for programmers.
 
     Whoever asks Python for warnings (``-W``, PYTHONWARNINGS) gets them as ever.
     """
@@ -209,7 +209,7 @@ def own_warnings() -> Iterator[None]:
 
 
 def kept_help(words: Sequence[str]) -> str | None:
-    """Return the help that a command line asks for, of a command that cannot be imported without its extra.
+    """Return the help for a command line, of a command that cannot be imported without its extra.
 
     `HELPS` has them; None: no help is asked for, or there is no such command.
     """
@@ -284,7 +284,7 @@ class LazyGroup(click.Group):
         return list(self._subcommands)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        """Import a subcommand; None where there is none of this name."""
+        """Import a subcommand; None: there is none of this name."""
         if cmd_name not in self._subcommands:
             return None
         module, attribute, _ = self._subcommands[cmd_name]

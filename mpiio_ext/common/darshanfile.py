@@ -32,12 +32,12 @@ import numpy.typing as npt
 from mpiio_ext.errors import MpiioExtError
 
 PIECE = 4 << 20
-#: What is not read in pieces may be so large, inflated; reading it takes twice as much for a moment.
+#: Most bytes, inflated, of data that are not read in pieces; reading takes twice as much for a moment.
 MEMORY_BYTES = 4 << 30
 MAGIC = 6567223
-#: Of a file's first bytes so many are read at once: all of most logs. Header and first regions are in them.
+#: First bytes of a file that are read at once: all of most logs. Header and first regions are in them.
 _FIRST = 1 << 16
-#: So many bytes go into an inflater at once; those behind the end of a stream, which may be small, are copied.
+#: Bytes that go into an inflater at once; those behind the end of a stream, which may be small, are copied.
 _FED = 1 << 13
 #: Modules by their number, which is their place in the header; formats before 3.41 lack some of them.
 MODULES = (
@@ -66,7 +66,7 @@ _LACKING = {
     "3.20": ("PNETCDF_VAR",),
     "3.21": ("PNETCDF_VAR",),
 }
-#: Of a job so many bytes are kept; its numbers and metadata, behind which are its command line and mounts.
+#: Most bytes of a job that are stored; its numbers and metadata, behind which are its command line and mounts.
 _JOB_BYTES, _LEAST_JOB_BYTES, _METADATA_BYTES = 4096, 1081, 1024
 #: A mount behind a newline: type and folder. As C's scanf, which Darshan uses, it may take them from later lines.
 _MOUNT = re.compile(r"\n(?=\s*(\S+)\s+(\S+))", re.ASCII)
@@ -128,7 +128,7 @@ COUNTERS: Mapping[str, tuple[Sequence[str], Sequence[str]]] = {
 }
 _FD_CALLS = ("FILENOS", "DUPS", "RENAME_SOURCES", "RENAME_TARGETS", "RENAMED_FROM")
 _CLOSES = ("CLOSE_START_TIMESTAMP", "OPEN_END_TIMESTAMP")
-#: What records of a version lack of the newest one; versions that are not here are not known.
+#: Counters of the newest version that records of a version lack; other versions are not known.
 _LACKS: Mapping[str, Mapping[int, Sequence[str]]] = {
     "POSIX": {1: (*_FD_CALLS, *_CLOSES), 2: (*_FD_CALLS, *_CLOSES), 3: _FD_CALLS, 4: ()},
     "MPI-IO": {1: _CLOSES, 2: _CLOSES, 3: ()},
@@ -146,7 +146,7 @@ Requests = npt.NDArray[np.void]
 
 
 class DamagedLogError(MpiioExtError, ValueError):
-    """A region of a log cannot be read; the message says which one. `what`: what Darshan's library says of a job."""
+    """A region of a log cannot be read; the message names it. `what`: the message of Darshan's library about a job."""
 
     def __init__(self, message: str, what: str = "") -> None:
         super().__init__(message)
@@ -182,14 +182,14 @@ class Heat:
 
 @dataclasses.dataclass(frozen=True)
 class JobRecord:
-    """What a log says of the run as a whole.
+    """Facts of a log about the run as a whole.
 
     Attributes
     ----------
     uid, processes, number : of the user, of ranks, of the job.
     start, start_ns, end, end_ns : whole seconds since 1970, and what there is beyond (ns; 0 before format 3.41).
-    command : the command line; empty where no line of a mount follows, as Darshan's library has it.
-    mounts : type and folder of file systems; None where the table is damaged.
+    command : the command line; empty if no line of a mount follows, as Darshan's library has it.
+    mounts : type and folder of file systems; None if the table is damaged.
     """
 
     uid: int
@@ -275,7 +275,7 @@ class DarshanFile:
         return region.length > 0 and region.offset + region.length > self.size
 
     def has_gap(self, module: str) -> bool:
-        """Return whether bytes behind a region belong to none: Darshan writes regions one behind the other."""
+        """Return whether bytes behind a region belong to no region: Darshan writes regions one behind the other."""
         end = self.modules[module].offset + self.modules[module].length
         return end != self.size and end not in self._begun
 
@@ -288,7 +288,7 @@ class DarshanFile:
         return self.modules[module].partial
 
     def accesses(self, module: str) -> Iterator[Access]:
-        """Yield what a module of DXT has recorded; long records come in parts.
+        """Yield the records of a module of DXT; long records come in parts.
 
         Raises
         ------
@@ -319,7 +319,7 @@ class DarshanFile:
         return int(struct.unpack_from(f"{self.order}q", data, 8)[0])
 
     def job(self) -> JobRecord:
-        """Return what the log says of its job.
+        """Return the job of the log.
 
         Raises
         ------
@@ -467,7 +467,7 @@ class DarshanFile:
         return _Bytes(self._pieces(region, what), f"{self.path}: {what} is cut or damaged")
 
     def _bytes(self, place: int, count: int) -> bytes:
-        """Return bytes of the file, fewer only where it ends."""
+        """Return bytes of the file, fewer only at its end."""
         if count <= 0 or place + count <= len(self._first):
             return self._first[place : place + max(count, 0)]
         with self.path.open("rb") as stream:
@@ -539,7 +539,7 @@ class _Inflater:
         return self._bzip2 is not None and not self.ended and not self._bzip2.needs_input
 
     def inflate(self, data: bytes, most: int) -> tuple[bytes, int]:
-        """Return what comes out, at most so many bytes, and how many went in: fewer than 0 of what bzip2 gives back."""
+        """Return output, at most so many bytes, and the number of input bytes: below 0 if bzip2 gives some back."""
         if self._zlib is not None:
             out, self.ended = self._zlib.decompress(data, most), self._zlib.eof
             return out, len(data) - len(self._zlib.unused_data if self.ended else self._zlib.unconsumed_tail)
@@ -573,7 +573,7 @@ class _Bytes:
         return found
 
     def some(self, size: int, most: int) -> bytes:
-        """Return at most so many things of a size, all of them whole; none at the end."""
+        """Return at most so many complete items of a size; none at the end."""
         first = self.take(size)
         if not first:
             return first

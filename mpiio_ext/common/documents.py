@@ -58,7 +58,7 @@ _MOST_TOLD = 20
 
 
 class DocumentError(ValueError):
-    """A document is not what it should be.
+    """A document does not have its form.
 
     A validator of a form may raise one: its places are those in the value that it was given.
 
@@ -119,7 +119,7 @@ ONE_OR_MORE = BeforeValidator(_listed, json_schema_input_type=str | tuple[str, .
 
 
 def made_of(form: Any, make: Callable[[Any], object]) -> GetPydanticSchema:
-    """Return the annotation of what a function makes of a value of a form; what it raises is a mistake there."""
+    """Return the annotation of the result that a function makes of a value of a form; its errors are mistakes there."""
     return GetPydanticSchema(
         lambda _, handler: core_schema.no_info_after_validator_function(make, handler.generate_schema(form))
     )
@@ -139,7 +139,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def from_json(text: str) -> object:
-    """Return the JSON value of a text; ValueError where it is none, has NaN, or a name twice in one object."""
+    """Return the JSON value of a text; ValueError if there is none, it has NaN, or a name twice in one object."""
     try:
         found: object = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_unique)
     except RecursionError as error:
@@ -148,7 +148,7 @@ def from_json(text: str) -> object:
 
 
 def read_json(path: Path, wrong: Callable[[str], Exception] = ArgumentError) -> object:
-    """Return the JSON value in a file, as `from_json`; otherwise raise what `wrong` makes of the sentence that says it.
+    """Return the JSON value in a file, as `from_json`; on an error raise the exception that `wrong` makes.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def _adapter(form: Any) -> TypeAdapter[Any]:
 
 
 def _describe(part: dict[str, Any], text: str) -> None:
-    """Let an object's schema, and those of its names, say what a docstring and its section of attributes say."""
+    """Copy a docstring and its section of attributes into the descriptions of an object's schema and its names."""
     description, _, attributes = inspect.cleandoc(text).partition("\n\nAttributes\n----------\n")
     if description:
         part["description"] = description
@@ -212,12 +212,12 @@ def with_meanings(schema: dict[str, Any], meanings: Mapping[str, str]) -> dict[s
 
 
 def given(info: ValidationInfo) -> dict[str, Any]:
-    """Return what `parse` was given for the validators of a form."""
+    """Return the input of `parse` for the validators of a form."""
     return info.context or {}
 
 
 def parse(form: Callable[..., Form], document: object, **context: object) -> Form:
-    """Return what a JSON value is, as its form has it.
+    """Return the kind of a JSON value, as its form names it.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ def _names(form: Any, place: Iterable[int | str]) -> list[str]:
 
 
 def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
-    """Return what is wrong with a value of the right kind."""
+    """Return the mistake in a value of the right kind."""
     kind, about, found = error["type"], error.get("ctx", {}), shown(error["input"])
     if kind in _LIMITS:
         words, limit = _LIMITS[kind]
@@ -304,7 +304,7 @@ def _said(form: Any, place: tuple[int | str, ...], error: Any) -> str:
 
 
 def _mistakes(form: Any, document: Any, errors: Iterable[Any]) -> list[tuple[str | None, str]]:
-    """Return the place of each mistake, and what it is; a value of none of several kinds is one mistake."""
+    """Return the place and text of each mistake; a value that fits none of several kinds is one mistake."""
     found: list[tuple[str | None, str]] = []
     for error in errors:
         parts = _place(document, error["loc"])

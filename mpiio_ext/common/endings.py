@@ -24,7 +24,7 @@ from pathlib import Path
 from mpiio_ext.common.recordings import State, lives, states
 
 _NOTED = "failure.json"
-#: By these a launcher ends ranks; and all of them where a user or a batch system ends the job.
+#: Signals by which a launcher ends ranks, or a user or a batch system the job.
 OF_LAUNCHERS = (signal.SIGTERM, signal.SIGKILL, signal.SIGINT)
 _OF_JOBS = (signal.SIGTERM, signal.SIGINT)
 _MOST_NAMED = 8
@@ -56,7 +56,7 @@ class Ending:
         return self.abort_code is not None or self.number is None or self.number not in (0, *OF_LAUNCHERS)
 
     def text(self) -> str:
-        """Return what has become of it."""
+        """Return how the rank ended."""
         if self.abort_code is not None:
             how = f"called MPI_Abort with error code {self.abort_code}"
         elif self.number is not None:
@@ -74,7 +74,7 @@ class Failure:
     ----------
     first : the rank that failed first; several: one of these did; none: it is not known of any that it failed.
     others : further ranks that failed.
-    whole : what became of the program that was started, or of its launcher; "" where that says nothing more.
+    whole : what became of the program that was started, or of its launcher; "" if that says nothing more.
     moment_ns : when the first rank failed, or the program had ended (ns since 1970); None: unknown.
     ends : by host and process, when they were seen to end (ns since 1970).
     """
@@ -89,7 +89,7 @@ class Failure:
         return bool(self.first or self.whole)
 
     def reason(self) -> str:
-        """Return why the job failed, as the end of a sentence; "" where it has not failed."""
+        """Return why the job failed, as the end of a sentence; "" if it has not failed."""
         if len(self.first) > 1:
             return f"one of these ranks was ended by a signal, which one first is not known: {_places(self.first)}"
         if not self.first:
@@ -103,13 +103,13 @@ class Failure:
         )
 
     def further(self) -> list[str]:
-        """Return what is known beside the reason."""
+        """Return further facts beside the reason."""
         more = sorted(ending.rank for ending in self.others if ending.by_itself)
         others = [f"further ranks that failed: {_numbers(more)}"] if more else []
         return [*others, *([self.whole] if self.whole and self.first else [])]
 
     def text(self) -> str:
-        """Return all of it in one line; "" where it has not failed."""
+        """Return the whole failure in one line; "" if there is none."""
         return "; ".join(filter(None, (self.reason(), *self.further())))
 
 
@@ -134,7 +134,7 @@ def _places(endings: Sequence[Ending]) -> str:
 
 
 def ending_of(state: State, code: int | None = None, seen_ns: int | None = None) -> Ending | None:
-    """Return how a rank has failed; None where it has not.
+    """Return how a rank has failed; None if it has not.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Packages that only some jobs need: what to install where one is missing.
+"""Packages that only some jobs need: how to install a missing one.
 
 Problem. The core needs cffi, click and pyelftools alone; a bench or an analysis needs more. A user who has not
 installed that has to read one line that can be typed. Guarantee: every such line is made here.
@@ -15,12 +15,12 @@ from mpiio_ext.errors import MpiioExtError
 
 
 def install_line(extra: str) -> str:
-    """Return what installs an extra."""
+    """Return the command that installs an extra."""
     return f"pip install 'mpiio_ext[{extra}]'"
 
 
 class MissingExtraError(MpiioExtError, ImportError):
-    """A package of an extra is not installed; says which command installs it.
+    """A package of an extra is not installed; the message names the command that installs it.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ _MOST_NAME = 40
 
 
 def step(name: str) -> None:
-    """Mark a point between two changes of the disk; `name` says which. Does nothing: tests put an end there."""
+    """Mark a point between two changes of the disk; `name` identifies it. Does nothing: tests put an end there."""
 
 
 def sync_folder(folder: Path) -> None:

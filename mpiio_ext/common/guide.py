@@ -1,4 +1,4 @@
-"""The documents as an installed package has them: what a terminal answer names, a terminal can show.
+"""The documents in an installed package: a terminal can show every page that a terminal answer names.
 
 Algorithm. The build copies the pages of docs/ into the package; a checkout has them in its own docs. A page is named by
 its folder and file, without the extension: ``howto/hdf5``.

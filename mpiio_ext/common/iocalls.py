@@ -1,4 +1,4 @@
-"""The one table of I/O calls, ``iocalls.txt``: what MPI, POSIX and stdio offer, for whoever has to know of a call.
+"""The one table of I/O calls, ``iocalls.txt``: the calls of MPI, POSIX and stdio, for all code that has to know one.
 
 Problem. Wrappers, tracer, readers of traces, engine and Darshan's modules have to know different things of the same
 calls. Algorithm. A row of the table has all that is known of a call; here it becomes a `Call`. Generators of C sources
@@ -47,7 +47,7 @@ class Call:
 
     @property
     def role(self) -> str:
-        """What it does to a file, one of `ROLES`; "": it is no I/O, or nothing is made of it but a row of a trace."""
+        """Effect of the call on a file, one of `ROLES`; "": it is no I/O, or only a row of a trace comes from it."""
         return next((word for word in self.words if word in ROLES), "")
 
 

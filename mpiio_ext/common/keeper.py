@@ -15,7 +15,7 @@ import time
 #: In the environment of all processes of a job.
 NAME = "MPIIO_EXT_JOB"
 DONE = b"."
-#: Between asking a launcher to end and killing what is left, s.
+#: Time between the signal to a launcher and the kill of the rest, s.
 GRACE_S = 5.0
 #: Searches in a row that must find nothing: the environment of a process in fork or execve does not identify it.
 _LOOKS = 5
@@ -61,7 +61,7 @@ def _parent(pid: int) -> int:
 
 
 def _end(marker: str) -> None:
-    """Ask what nobody of the job has started to end, the launcher; kill what is left after the grace."""
+    """Signal the launcher to end, a process that no other process of the job started; kill the rest after the grace."""
     job = set(marked(marker))
     for pid in job:
         if _parent(pid) not in job:

@@ -63,5 +63,5 @@ def alone(path: Path) -> Iterator[None]:
                 yield
             finally:
                 with contextlib.suppress(OSError):
-                    beside.unlink(missing_ok=True)  # still held: who waits sees that it is gone
+                    beside.unlink(missing_ok=True)  # still locked: a process that waits sees that the file is gone
             return

@@ -1,4 +1,4 @@
-r"""Printing of what commands print: names of files, jobs and programs must not reach a terminal as commands of it.
+r"""Output of commands: names of files, jobs and programs must not reach a terminal as control sequences.
 
 Problem. A name may hold any byte: an escape sequence in it moves the cursor, sets the title, or types an answer.
 
@@ -54,7 +54,7 @@ def echo(text: object = "", file: IO[Any] | None = None, *, nl: bool = True, err
 def echo_styled(
     parts: Iterable[tuple[object, dict[str, Any]]], file: IO[Any] | None = None, *, color: bool | None = None
 ) -> None:
-    """Print a line of parts, each with its arguments of `click.style`: none, no style."""
+    """Print a line of parts, each with its arguments of `click.style`; empty arguments are no style."""
     line = "".join(click.style(printable(text), **how) if how else printable(text) for text, how in parts)
     click.echo(line, file, color=color)
 

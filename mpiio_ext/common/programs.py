@@ -1,4 +1,4 @@
-"""What a command line runs where its first word is an interpreter: the script or the module.
+"""The program of a command line whose first word is an interpreter: the script or the module.
 
 The one rule by which `mpiio-ext top` and pages of runs name programs, and arbitration finds the curve of one. The
 library announces its own program by the same rule (csrc/iod/arbiter/mpiox_program.h).
@@ -24,7 +24,7 @@ def base_name(word: str) -> str:
 
 
 def script_of(words: Sequence[str]) -> list[str]:
-    """Return what an interpreter runs, and its arguments; nothing where it is no file or module.
+    """Return the file or module that an interpreter runs, and its arguments; nothing if it is neither.
 
     Parameters
     ----------

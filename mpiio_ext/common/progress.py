@@ -97,7 +97,7 @@ def progress(
     from rich.text import Text
 
     class Left(ProgressColumn):
-        """The time that is left; the bar's own forgets what it knows when the number of steps changes."""
+        """The time that is left; the bar's own estimate starts anew when the number of steps changes."""
 
         def render(self, task: Task) -> Text:
             """Return it as a clock has it."""
@@ -151,7 +151,7 @@ class _Lines:
         of: float | None = None,
         left_s: float | None = None,
     ) -> None:
-        """Count a step, and say how far it is where that is due."""
+        """Count a step, and print the progress if that is due."""
         self._place.move(by, to, of)
         now_s = time.monotonic()
         left = self._place.left_s(left_s)

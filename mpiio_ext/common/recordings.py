@@ -18,7 +18,7 @@ from pathlib import Path
 STATISTICS = "statistics.jsonl"
 #: When the program was started and had ended (ns since 1970), and whether the user selected files.
 _LAUNCH = "launch.json"
-#: How the file of each process ends: a recording; a trace, where every access was asked for.
+#: How the file of each process ends: a recording; a trace, if every access is recorded.
 SUFFIXES = (".mpioxrec", ".mpioxtrace")
 #: The folder's own name, also where nothing was recorded into it.
 _NAME = re.compile(r"\..+\.[0-9a-f]{16}\.run")
@@ -84,7 +84,7 @@ def states(folder: Path) -> list[State]:
 
 
 def lives(pid: int) -> bool:
-    """Return whether a process of this host lives; one that nobody has waited for does not."""
+    """Return whether a process of this host lives; a zombie does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace").rpartition(")")[2].split()[0]
     except (OSError, IndexError):
@@ -118,7 +118,7 @@ def note_launch(folder: Path, started_ns: int, ended_ns: int | None = None, *, s
 
 
 def launch_of(folder: Path) -> tuple[int | None, int | None]:
-    """Return when a program was started and had ended (ns since 1970); None where that is not known."""
+    """Return when a program was started and had ended (ns since 1970); None if that is not known."""
     return _launch(folder)[:2]
 
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SCHEMA_VERSION = 2
-#: Repetitions without which nothing is said about what is faster.
+#: Least repetitions for a judgement on which is faster.
 ENOUGH = 3
 #: Phases of a run, one after the other, and those of the extension inside the data phase, which overlap among ranks.
 OUTER_PHASES = ("open", "view", "data", "close")
@@ -45,7 +45,7 @@ class Absent:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Key:
-    """What the repetitions of a row have in common, and by which rows of two sets of results are matched."""
+    """The properties that the repetitions of a row share, and by which rows of two sets of results are matched."""
 
     variant: str
     interface: str
@@ -55,7 +55,7 @@ class Key:
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """What a row has in common with those of the other methods that it is compared with."""
+        """The properties that a row shares with the rows of other methods that it is compared with."""
         return self.variant, self.interface, self.phase, self.operation
 
 
@@ -167,7 +167,7 @@ class Row:
 
     @property
     def key(self) -> Key:
-        """What the repetitions have in common."""
+        """The properties that the repetitions share."""
         return Key(self.variant, self.interface, self.strategy, self.phase, self.operation)
 
 
@@ -198,7 +198,7 @@ class Measured:
     ratio, ratio_best : to "native", to the better of "native" and "native_tuned", in the same repetition; or None
     seconds : median of each phase of `OUTER_PHASES` and `OWN_PHASES` that is known
     access_s, open_close_s : medians of view and data together, and of open and close
-    rounds, requests, request_bytes, messages, message_bytes : low medians; None where not known
+    rounds, requests, request_bytes, messages, message_bytes : low medians; None if not known
     collectives, independents : data-access calls that the extension carried out, of all ranks; a direct collective
         counts as both, because every rank then accesses its own pieces
     passed_on : calls that it handed to the MPI library

@@ -1,4 +1,4 @@
-"""Shared memory without a name that processes of this user hold open, found among the descriptors in ``/proc``.
+"""Shared memory without a name that processes of this user have open, found among the descriptors in ``/proc``.
 
 Guarantees. Only processes of this user are looked at, also as root. Nothing is opened here.
 """
@@ -24,7 +24,7 @@ def own_processes(proc: Path = PROC) -> Iterator[Path]:
 
 
 def held(is_wanted: Callable[[str], bool], proc: Path = PROC) -> dict[tuple[int, int], list[Path]]:
-    """Return {(device, inode): descriptors} of what processes of this user hold open.
+    """Return {(device, inode): descriptors} of the segments that processes of this user have open.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def held(is_wanted: Callable[[str], bool], proc: Path = PROC) -> dict[tuple[int,
     for process in own_processes(proc):
         folder = str(process / "fd")
         try:
-            names = os.listdir(folder)  # noqa: PTH208 - thousands of them a look
+            names = os.listdir(folder)  # noqa: PTH208 - thousands in a search
         except OSError:
             continue
         for name in names:

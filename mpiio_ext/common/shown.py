@@ -45,7 +45,7 @@ def html_of(
 
 
 class Shown:
-    """What a tool has found."""
+    """The findings of a tool."""
 
     __slots__ = ()
 

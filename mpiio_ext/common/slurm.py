@@ -1,4 +1,4 @@
-"""What Slurm's ``squeue`` and ``sacct`` print, as text or JSON: one parser for all who read it.
+"""Output of Slurm's ``squeue`` and ``sacct``, as text or JSON: one parser for all its readers.
 
 Problem.    Sites print different columns, in any order, padded or not; newer versions wrap numbers in objects, states
             in lists; steps, waiting tasks of arrays and parts of heterogeneous jobs stand among the jobs.
@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 from mpiio_ext.errors import MpiioExtError
 
-#: Is given a job and what its line says: by column in lower case, or an entry of JSON. It may raise SlurmError.
+#: Receives a job and the contents of its line: by column in lower case, or an entry of JSON. It may raise SlurmError.
 Add = Callable[["JobId", Mapping[str, object]], None]
 
 _JOB = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d+|\[[^\]]*\]))?(?:\+(?P<part>\d+))?(?:\.(?P<step>.+))?")
@@ -34,12 +34,12 @@ _RANGE = re.compile(r"(\d{1,18})(?:-(\d{1,18}))?")
 
 
 class SlurmError(MpiioExtError, ValueError):
-    """A text is no list of jobs, or a line of it cannot be understood; the message says why."""
+    """A text is no list of jobs, or a line of it cannot be understood; the message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobId:
-    """The ID of a job, as SLURM_JOB_ID has it, and what of the job a line is about.
+    """The ID of a job, as in SLURM_JOB_ID, and the part of the job that a line is about.
 
     Attributes
     ----------
@@ -57,7 +57,7 @@ class JobId:
 
 
 def is_nothing(value: object) -> bool:
-    """Return whether a value of a line says nothing, as "Unknown" and "None assigned" do."""
+    """Return whether a value of a line is empty, as "Unknown" and "None assigned" are."""
     return value is None or (isinstance(value, str) and value.strip().lower() in _NOTHING)
 
 
@@ -90,7 +90,7 @@ def count(value: object, most: int = 2**31 - 1) -> int | None:
 
 
 def job_id(text: str) -> JobId | None:
-    """Return what an ID says; None: tasks of an array that wait (``7_[1-9]``).
+    """Return the parts of an ID; None: tasks of an array that wait (``7_[1-9]``).
 
     Raises
     ------

@@ -48,7 +48,7 @@ _Units = dict[str, "tuple[fractions.Fraction, str]"]
 
 @functools.cache
 def _units() -> tuple[_Units, dict[str, _Units]]:
-    """Return unit in small letters -> (factor to the base unit, base unit), and what a letter alone means besides.
+    """Return unit in small letters -> (factor to the base unit, base unit), and the meaning of a letter alone besides.
 
     The latter, also of ``Ki``, by the unit that is wanted. Made when a text is read: most commands read none.
     """
@@ -181,7 +181,7 @@ def amount_text(size_bytes: float) -> str:
 
 
 def mean_text(size_bytes: float) -> str:
-    """Return the mean size of accesses: exactly where it is whole, ``16 MiB``, ``1,000,000 B``, else ``1.15 kB``."""
+    """Return the mean size of accesses: exactly if it is an integer, ``16 MiB``, ``1,000,000 B``, else ``1.15 kB``."""
     return size_text(round(size_bytes), exact=True) if size_bytes == round(size_bytes) else amount_text(size_bytes)
 
 

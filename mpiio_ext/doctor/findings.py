@@ -25,7 +25,7 @@ class Finding:
     key : stable name of the check, such as memory.shm; docs/reference/checks.md lists them.
     state : whether it is as it should be, works less well, or does not work.
     text : what was found, one line.
-    advice : what to do, or what follows from it; "" where nothing is to be done.
+    advice : what to do, or what follows from it; "" if nothing is to be done.
     facts : the same for programs; names are stable, sizes in bytes end in ``_bytes``.
     """
 

@@ -15,7 +15,7 @@ from mpiio_ext.doctor.children import Answer
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.doctor.mpi import FAMILIES, Job, family_of
 
-#: What is the same on all ranks, and how it is called.
+#: Facts in which all ranks agree, and their names.
 _ALIKE = {"mpiio_ext": "mpiio_ext", "version": "the MPI library", "library": "the library's path", "python": "Python"}
 
 
@@ -53,7 +53,7 @@ def examine_job(
     job : the launcher's facts.
     family : that the library was built for.
     write, spawn : whether these were asked for.
-    program : facts of `program.mpi`; empty where no program was named, or its MPI library is not known.
+    program : facts of `program.mpi`; empty if no program was named, or its MPI library is not known.
     """
     seen = _Seen(answer, job, family, program)
     found = [_version(seen)]
@@ -153,7 +153,7 @@ def _spawn(seen: _Seen) -> Finding:
         return warn(key, text, advice, works=None, refused=refused)
     if seen.get("spawned"):
         return good(key, "MPI_Comm_spawn works, and this library spawns delegates here", works=True, refused="")
-    # MPICH's error strings are a stack of calls, one a line: the innermost says why.
+    # MPICH's error strings are a stack of calls, one a line: the innermost names the reason.
     reason = last_line(str(seen.get("spawn_error") or seen.answer.reason() or "it has not returned"))
     advice = "I/O delegates then need mpiox_delegate_mode=thread"
     if "unable to reach each other" in seen.answer.output:

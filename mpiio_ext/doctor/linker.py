@@ -77,7 +77,7 @@ def loaded_mpi() -> list[str]:
 
 
 def header_of(path: Path) -> elf.Elf | None:
-    """Return what the header of a file says, None where it is no ELF file; raises OSError where it cannot be read."""
+    """Return what the header of a file says, None if it is no ELF file; raises OSError where it cannot be read."""
     try:
         return elf.read(path)
     except elf.ElfError:
@@ -85,7 +85,7 @@ def header_of(path: Path) -> elf.Elf | None:
 
 
 def privileges(path: Path) -> str:
-    """Return by what a program runs with other rights than its user's, "" where it does not.
+    """Return by what a program runs with other rights than its user's, "" if it does not.
 
     The dynamic linker then ignores LD_PRELOAD with a path in it, and LD_LIBRARY_PATH.
     """

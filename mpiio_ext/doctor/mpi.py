@@ -23,7 +23,7 @@ from mpiio_ext.launchers import launched_rank
 _SIZES = ("OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS", "MPI_LOCALNRANKS")
 #: MPI family -> its name.
 FAMILIES = {"openmpi": "Open MPI", "mpich": "MPICH", "mpiabi": "the standard ABI of MPI"}
-#: Launchers by names that say of which MPI they are.
+#: Launchers whose names show their MPI.
 _LAUNCHERS = {
     "openmpi": ("mpirun.openmpi", "orterun", "prterun"),
     "mpich": ("mpirun.mpich", "mpiexec.hydra"),
@@ -38,7 +38,7 @@ class Job:
 
     Attributes
     ----------
-    size : ranks of the job; 1 where no launcher is seen.
+    size : ranks of the job; 1 if no launcher is seen.
     rank : number of this process.
     launched : whether a launcher has started it.
     """
@@ -55,8 +55,8 @@ class Own:
     Attributes
     ----------
     findings : what was found.
-    family : MPI family that it was built for, "" where it cannot be loaded.
-    mpi : file of the MPI library that it needs by name, "" where it needs none or it is not found.
+    family : MPI family that it was built for, "" if it cannot be loaded.
+    mpi : file of the MPI library that it needs by name, "" if it needs none or it is not found.
     part : ABI for which it is in a wheel, "" for an installation from source.
     """
 
@@ -73,7 +73,7 @@ def job_of(environment: Mapping[str, str]) -> Job:
 
 
 def family_of(version: str) -> str:
-    """Return the family of an MPI library by its version text, "" where it is not known."""
+    """Return the family of an MPI library by its version text, "" if it is not known."""
     if "Open MPI" in version:
         return "openmpi"
     return "mpich" if any(name in version for name in _MPICH) else ""
@@ -131,7 +131,7 @@ def _of_wheel(lead: str, part: str, why: str, facts: dict[str, Any]) -> Finding:
 
 
 def _linker() -> str:
-    """Return the dynamic linker of this Python, "" where it has none."""
+    """Return the dynamic linker of this Python, "" if it has none."""
     binary = linker.header_of(Path(sys.executable))
     return "" if binary is None else binary.interpreter
 
@@ -152,14 +152,14 @@ def _fits(family: str, theirs: str, text: str) -> bool:
 
 
 def _family_of(text: str) -> str:
-    """Return the family of a launcher by what it prints for --version, "" where it does not say."""
+    """Return the family of a launcher by what it prints for --version, "" if it does not say."""
     if any(word in text for word in ("Open MPI", "OpenRTE", "PRRTE")) or "prte" in text.lower():
         return "openmpi"
     return "mpich" if "HYDRA" in text or "Intel(R) MPI" in text else ""
 
 
 def _release(text: str) -> str:
-    """Return the release of Open MPI or MPICH in what a library or a launcher says of itself; "" where it has none."""
+    """Return the release of Open MPI or MPICH in what a library or a launcher says of itself; "" if it has none."""
     found = re.search(r"(?:Open MPI\)?|OpenRTE\)?|MPICH|Version:)\D*?(\d+\.\d+(?:\.\d+)?\w*)", text)
     return "" if found is None else found[1]
 
@@ -195,7 +195,7 @@ def launcher(
     limit_s : seconds that the launcher may take for its version.
     named : launcher of the command line; "" for the one that has started this process, or else the one on PATH.
     of_wheel : whether the library was chosen from a wheel, which has those for other MPIs, too.
-    library : file of the MPI library that the program gets, or else this library; "" where it is not known.
+    library : file of the MPI library that the program gets, or else this library; "" if it is not known.
     """
     key, job = "mpi.launcher", "" if named else _of_job(environment)
     if job in FAMILIES:

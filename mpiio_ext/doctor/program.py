@@ -76,7 +76,7 @@ class Target:
 
 
 def _behind_run(words: Sequence[str]) -> list[str]:
-    """Return what stands behind ``mpiio-ext run [OPTIONS]``."""
+    """Return the words behind ``mpiio-ext run [OPTIONS]``."""
     if "--" in words:
         return list(words[words.index("--") + 1 :])
     rest = list(words[2:])
@@ -86,7 +86,7 @@ def _behind_run(words: Sequence[str]) -> list[str]:
 
 
 def program_of(command: Sequence[str]) -> tuple[list[str], str]:
-    """Return the program that a command line starts, with its arguments, and its launcher, "" for none.
+    """Return the program that a command line starts, with its arguments, and its launcher, "" without one.
 
     Behind a launcher the first word that is an executable file is taken for the program: values of its options mostly
     are none. ``env`` with its settings and ``mpiio-ext run`` are passed over.
@@ -129,7 +129,7 @@ def _is_mpi(path: str) -> bool:
 
 
 def _interpreter(path: Path) -> str | None:
-    """Return what the first line of a script names, None where the file is no script.
+    """Return the interpreter in the first line of a script, None if the file is no script.
 
     Raises
     ------
@@ -147,7 +147,7 @@ def _interpreter(path: Path) -> str | None:
 
 
 def _resolve(name: str) -> tuple[Path, Path | None] | Finding:
-    """Return the file of a program and its script where it is one, or a finding where there is no such program."""
+    """Return the file of a program, and its script if it is one, or a finding if there is no such program."""
     key = "program.found"
     script: Path | None = None
     for _ in range(_MOST_SCRIPTS):
@@ -193,7 +193,7 @@ def examine(
 
 
 def _loading(target: Target) -> list[Finding]:
-    """Return whether libraries can be put under the program, and if so, what comes of it."""
+    """Return whether libraries can be put under the program, and if so, the resulting findings."""
     key = "program.linking"
     binary = linker.header_of(target.path)
     if binary is None:
@@ -271,7 +271,7 @@ def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Findi
 
 
 def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
-    """Return what the calls of MPI-IO of a program, and of its libraries, are bound to with this library."""
+    """Return the library that the MPI-IO calls of a program, and of its libraries, are bound to with this library."""
     key = "program.under"
     calls = [item for item in run.bindings if item[2] != "MPI_Init" and not _is_mpi(item[0]) and not _is_ours(item[0])]
     # Fortran libraries that call C functions: MPICH's those of MPI, the mpi_f08 of Open MPI (not MPICH's) ompi_*_f.

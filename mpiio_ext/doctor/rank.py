@@ -1,4 +1,4 @@
-"""One rank of the job that doctor asks about MPI: initialise, compare, write and read, spawn.
+"""One rank of the job in which doctor examines MPI: initialise, compare, write and read, spawn.
 
 Runs in a child of each rank's ``mpiio-ext doctor``, which has the rank's place in the job. The steps come in the order
 of how likely they are to fail, and each result is reported before the next one begins.
@@ -30,7 +30,7 @@ Report = Callable[..., None]
 
 
 def facts() -> dict[str, Any]:
-    """Return what the ranks of a job shall agree on, and their host."""
+    """Return the facts in which the ranks of a job must agree, and their host."""
     import mpiio_ext
 
     library, python = str(mpiio_ext.get_library()), ".".join(map(str, sys.version_info[:3]))
@@ -70,14 +70,14 @@ def take_part(report: Report, path: str, write: bool, spawn: bool) -> None:
         reason = lib.mpiio_ext_spawn_refusal()
         refused = "" if reason == ffi.NULL else ffi.string(reason).decode()
         report(spawn_refused=refused)
-        if not refused:  # else it may hang, or end the job: nobody would do it
+        if not refused:  # else it may hang, or end the job, and no rank would spawn
             _spawn(report)
     MPI.Finalize()
     report(finalized=True)
 
 
 def _name(world: MPI.Intracomm, folder: Path) -> tuple[Path, str]:
-    """Return a new file of rank 0 and why there is none, the same on all ranks."""
+    """Return a new file of rank 0, or why there is none, the same on all ranks."""
     made = ("", "")
     if world.rank == 0:
         try:

@@ -1,4 +1,4 @@
-"""How findings are shown: a line each with a mark and what to do, or JSON."""
+"""The output of findings: a line each with a mark and an advice, or JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Versions of what programs in Python use, and the variables that are set for this library."""
+"""Versions of the packages that programs in Python use, and the variables that are set for this library."""
 
 from __future__ import annotations
 

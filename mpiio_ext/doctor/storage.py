@@ -1,4 +1,4 @@
-"""The file system of a path, and what follows from it for this library; the room in /dev/shm."""
+"""The file system of a path, and its consequences for this library; the room in /dev/shm."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _LOCKS = {
     "token": "lock tokens",
     "none": "no locks between clients",
 }
-#: Who keeps the caches of several nodes in line where they are not one cache.
+#: Who keeps the caches of several nodes coherent, unless they are one cache.
 _KEPT = {"server": "by the servers' locks", "token": "by lock tokens"}
 _SMALL_SHM = 64 * 2**20
 
 
 def refusal(folder: Path) -> str:
-    """Return why no file can be made in a folder, "" where one can. For child processes, as `nearest`."""
+    """Return why no file can be made in a folder, "" if one can. For child processes, as `nearest`."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(b"x")

@@ -1,4 +1,4 @@
-"""What ``mpiio-ext bench arbitration`` has measured: its document, its figure, its section beside results of the bench.
+"""Results of ``mpiio-ext bench arbitration``: the document, its figure, its section beside results of the bench.
 
 Guarantees. A file that is not understood is refused with its name and place, as results are; a set without the file has
             no section.
@@ -23,7 +23,7 @@ from mpiio_ext.common.units import megabytes
 from mpiio_ext.report import words
 from mpiio_ext.report.errors import ReportError
 
-#: Name of the file beside results.json, and the version of what is in it.
+#: Name of the file beside results.json, and the version of its contents.
 FILE, FORMAT = "arbitration.json", 1
 #: Slots that make a point of the figure.
 _SMOOTH = 3
@@ -86,7 +86,7 @@ class _Setting:
 
 @dataclass(frozen=True, kw_only=True)
 class Document:
-    """What counts of the file; its names are those of `mpiio_ext.bench.arbitrated.results`."""
+    """The used part of the file; its names are those of `mpiio_ext.bench.arbitrated.results`."""
 
     what: Literal["arbitration run"]
     format: Annotated[int, Field(ge=FORMAT, le=FORMAT)]

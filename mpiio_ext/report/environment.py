@@ -1,4 +1,4 @@
-"""Where the numbers come from, in words, and in what two environments differ.
+"""The machine behind the numbers, in words, and the differences of two environments.
 
 What is recorded is shown whole, known keys under words of their own and in a fixed order, keys of later versions behind
 them. A difference is what changes figures: of machine, MPI library, file system, ranks, libraries, variables, sizes.
@@ -46,7 +46,7 @@ _DECISIVE = (
     "file_system_type",
     "kernel",
 )
-#: Variables that Open MPI's own launcher sets for its ranks: they say nothing about how the bench was started.
+#: Variables that Open MPI's own launcher sets for its ranks: they do not depend on how the bench was started.
 _LAUNCHER = re.compile(
     r"OMPI_MCA_(ess|orte|pmix|initial_wdir|mpi_oversubscribe|shmem_RUNTIME|hwloc).*|PMIX_MCA_.*|PRTE_MCA_.*"
 )
@@ -116,7 +116,7 @@ def headline(environment: Mapping[str, Any]) -> str:
 
 
 def _settings(configuration: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what of a configuration changes what is measured."""
+    """Return the part of a configuration that changes the measurements."""
     settings = {f"size: {name}": value for name, value in _mapping(configuration.get("sizes")).items()}
     return settings | {"hints": configuration.get("hints") or {}, "read shift": configuration.get("read_shift")}
 
@@ -132,7 +132,7 @@ def _compare(old: Mapping[str, Any], new: Mapping[str, Any], keys: Iterable[str]
 def differences(
     old: Mapping[str, Any], new: Mapping[str, Any], old_settings: Mapping[str, Any], new_settings: Mapping[str, Any]
 ) -> list[Difference]:
-    """Return in what two runs of the bench differ that changes their figures.
+    """Return the differences of two runs of the bench that change its figures.
 
     Parameters
     ----------

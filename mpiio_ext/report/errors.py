@@ -9,4 +9,4 @@ EXIT_USAGE = 2
 
 
 class ReportError(MpiioExtError, ValueError):
-    """The report cannot be made; the message is one line: what, where, what to do."""
+    """The report cannot be made; the message is one line: the mistake, its place, the remedy."""

@@ -12,7 +12,7 @@ from mpiio_ext.report.load import ResultSet
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Found(Shown):
-    """What the bench has measured.
+    """The measurements of the bench.
 
     Attributes
     ----------

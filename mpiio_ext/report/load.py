@@ -149,7 +149,7 @@ class _Absent(TypedDict, total=False):
 
 
 def _form_of_results() -> Any:
-    """Return the form of results; what of an entry of ``runs`` `Row` does not have is passed over."""
+    """Return the form of results; parts of an entry of ``runs`` that `Row` lacks are ignored."""
     form: Any = TypedDict  # its fields are those of Row
     found = {}
     for field in fields(Row):
@@ -171,7 +171,7 @@ class _Comparison(TypedDict):
 
 
 def _checked(path: Path, form: Callable[..., Form], document: Mapping[str, Any]) -> Form:
-    """Return what a document is, without what it does not check; its first mistake ends it, in one line."""
+    """Return the kind of a document, without unchecked parts; its first mistake ends it, in one line."""
     parts = {name: document[name] for name in get_type_hints(form) if name in document}
     # Lone surrogates, as in names of files that are no UTF-8: a page has "?" for them.
     plain = json.loads(json.dumps(parts, ensure_ascii=False).encode("utf-8", "replace"))

@@ -23,14 +23,14 @@ from mpiio_ext.report.load import PeerSet, ResultSet
 from mpiio_ext.report.reproduce import command
 from mpiio_ext.report.worth import CLASSES, SYMBOLS
 
-#: What each level leaves out beside what the levels before it do.
+#: The parts that each level leaves out beside those of the levels before it.
 _LEFT_OUT = (
     "",
     "times, explanations and sizes of requests of methods other than native and auto",
     "bandwidths of methods other than native and auto",
 )
 _KEPT_METHODS = ("native", "auto")
-#: What marks say on the page beside what they say everywhere.
+#: Meanings of marks on the page beside their meanings everywhere.
 _MARKS = {
     "*": " than the other methods, because the full one would have taken too long; bandwidths are compared. Behind an "
     "operation: the native method did.",
@@ -49,7 +49,7 @@ _SETTINGS = (
     "native_limit_s",
     "native_bytes",
 )
-#: What rows are, as `verdict` judges them.
+#: Kinds of rows by the judgement of `verdict`.
 _JUDGMENTS = ("faster", "level", "slower", "not judged")
 #: Rows that have become slower, of which the worst come first.
 _MOST_SLOWER = 10
@@ -120,7 +120,7 @@ def _with_spread(text: str, spread: str) -> str:
 
 
 def _bandwidth(spread: Spread, mark: str = "") -> str:
-    """Return a median with its range behind it, where there is one."""
+    """Return a median with its range behind it, if there is one."""
     return _with_spread(
         words.bandwidth(spread.median) + mark, words.bandwidth_spread(spread) if spread.low < spread.high else ""
     )
@@ -141,7 +141,7 @@ def _times(row: Measured, phases: Iterable[str]) -> str:
 
 
 def _kept(rows: Sequence[Measured]) -> Sequence[Measured]:
-    """Return the rows that the shorter levels keep; all, where that would be none."""
+    """Return the rows that the shorter levels keep; all if that would be no row."""
     return [row for row in rows if row.key.strategy in _KEPT_METHODS] or rows
 
 
@@ -150,7 +150,7 @@ def _operation(row: Measured) -> str:
 
 
 def _did(row: Measured) -> tuple[str, ...]:
-    """Return where the time of a row went, what was done and why, and the sizes of requests."""
+    """Return where the time of a row went, how and why, and the sizes of requests."""
     counts = row.last.request_size_log2
     return (
         _operation(row),

@@ -30,7 +30,7 @@ _GENERAL = (
 
 
 def _entry(configuration: Mapping[str, Any], row: Measured) -> Mapping[str, Any]:
-    """Return what is recorded of the geometry of the row's workload or kernel."""
+    """Return the recorded geometry of the row's workload or kernel."""
     for group in ("kernels", "workloads"):
         recorded = configuration.get(group)
         if isinstance(recorded, Mapping):

@@ -1,4 +1,4 @@
-"""What all rows together say, by rules that the page states.
+"""The verdict of all rows together, by rules that the page states.
 
 A row of the extension is compared with ``native`` inside each repetition, so a slow minute of the machine hits both.
 Its ratios say something when there are at least `ENOUGH` of them, all lie on one side of 1, and their median is farther
@@ -48,7 +48,7 @@ def judge(spread: Spread | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """Rows with a ratio, and what they say together.
+    """Rows with a ratio, and their common verdict.
 
     Attributes
     ----------
@@ -75,14 +75,14 @@ class Group:
 
     @property
     def judgment(self) -> str:
-        """Return what more than half of the judged rows are, else "level"; "not judged" without any."""
+        """Return the verdict of more than half of the judged rows, else "level"; "not judged" without any."""
         if not self.judged:
             return _NOT_JUDGED
         return next((word for word in ("faster", "slower") if 2 * self.count(word) > len(self.judged)), "level")
 
     @property
     def words(self) -> str:
-        """Return the title with what was seen of the rows."""
+        """Return the title with the verdict of the rows."""
         if self.gain is None:
             return self.title
         counts = {
@@ -124,7 +124,7 @@ def kinds(rows: Iterable[Measured]) -> list[Group]:
 
 
 def worth(found: Sequence[Group]) -> str:
-    """Return in one sentence for which kinds of access it is worth it; "" where nothing was compared."""
+    """Return in one sentence for which kinds of access it is worth it; "" if nothing was compared."""
     if not found:
         return ""
     named = {
@@ -166,7 +166,7 @@ def _named(row: Measured) -> str:
 
 
 def sentences(group: Group) -> list[str]:
-    """Return what all rows say in plain words."""
+    """Return the verdict of all rows in plain words."""
     faster, level, slower, unjudged = map(group.count, ("faster", "level", "slower", _NOT_JUDGED))
     out = [
         f"{faster:,} of {len(group.rows):,} rows are faster than native beyond their noise, {slower:,} slower; "

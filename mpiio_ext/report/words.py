@@ -37,7 +37,7 @@ def bandwidth_spread(spread: Spread) -> str:
 
 
 def ratio(value: float) -> str:
-    """Return a ratio with two decimals, or three digits where it is large."""
+    """Return a ratio with two decimals, or three digits if it is large."""
     return f"{value:.2f}" if value < 100 else f"{value:,.0f}"
 
 
@@ -61,7 +61,7 @@ def row_title(row: Measured) -> str:
     return f"{case_title(row.last.label, row.key)}, {row.key.strategy}"
 
 
-#: What the marks of rows say; who shows them may say more.
+#: Meanings of the marks of rows; the page may add to these.
 _MARKS = {
     "~": "system calls that read or write, counted by the kernel.",
     "*": "ran on a smaller file",
@@ -84,7 +84,7 @@ def marks(row: Measured) -> str:
 
 
 def notes(rows: Iterable[Measured], more: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Return the marks of rows and of their requests, and what they say, with `more` behind that."""
+    """Return the marks of rows and of their requests, and their meanings, with `more` behind."""
     used: set[str] = set()
     for row in rows:
         used.update(marks(row))
@@ -119,7 +119,7 @@ def _requests(row: Measured) -> str:
 
 
 def _delegates(row: Measured) -> str:
-    """Return what went through delegates; "" without."""
+    """Return the part that went through delegates; "" without."""
     if row.delegated_accesses is None:
         return ""
     if not row.delegated_accesses:
@@ -141,7 +141,7 @@ def _delegates(row: Measured) -> str:
 
 
 def done_by_extension(row: Measured) -> str:
-    """Return in words what was done for this row, and why: method, reason, calls, rounds, requests, messages."""
+    """Return in words how this row was carried out, and why: method, reason, calls, rounds, requests, messages."""
     if row.native:
         return "; ".join(part for part in ("the MPI library alone", _requests(row)) if part)
     parts = [_calls(row)]

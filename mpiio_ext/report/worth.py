@@ -39,7 +39,7 @@ _Dots = Sequence[tuple[float, str]]
 
 
 def _finding(rows: Sequence[Measured]) -> str:
-    """Return what the picture shows: how many rows are faster and slower."""
+    """Return the message of the picture: how many rows are faster and slower."""
     found = [verdict.judge(row.ratio) for row in rows]
     faster, slower, unjudged = (found.count(word) for word in ("faster", "slower", "not judged"))
     rest = f", {unjudged:,} measured too few times to judge" if unjudged else ""

@@ -1,1 +1,1 @@
-"""Files that are stored as several: their index, and what makes one plain file of them."""
+"""Files that are stored as several: their index, and the ways to make one plain file of them."""

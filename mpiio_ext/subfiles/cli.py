@@ -155,7 +155,7 @@ def rm(files: tuple[Path, ...]) -> None:
 
 
 def _report_foreign(stored: Stored, more: str = "") -> None:
-    """Name what is in a folder of subfiles and none of them."""
+    """Name the entries in a folder of subfiles that are no subfiles."""
     from mpiio_ext.subfiles.stored import foreign_in
 
     if names := foreign_in(stored):

@@ -30,7 +30,7 @@ from mpiio_ext.subfiles.stored import close_all, extents, open_all
 _PART = 16 << 20
 #: ioctl FICLONERANGE: source, its place, bytes, place in the target.
 _CLONE, _RANGE = 0x4020940D, struct.Struct("=qQQQ")
-#: What says that a system call cannot be used between these files.
+#: Errors by which a system call refuses to work between these files.
 _CANNOT = {errno.EXDEV, errno.ENOSYS, errno.EOPNOTSUPP, errno.EINVAL, errno.EPERM, errno.ENOTTY, errno.ETXTBSY}
 _MOST_THREADS = 8
 

@@ -1,4 +1,4 @@
-"""The index of a file that is stored as several subfiles: what it says.
+"""The contents of the index of a file that is stored as several subfiles.
 
 Problem. A program of thousands of ranks has written one logical file as many. Every reader of its name has to recognise
 what it is, programs that know nothing of it included, and must not take the leftovers of a killed job for the file.
@@ -37,7 +37,7 @@ from mpiio_ext.errors import FileSystemError, MpiioExtError
 
 HEAD = b"mpiio_ext subfiles "
 _VERSION = 1
-#: What a folder of subfiles is called: the name of the file, and this.
+#: The suffix of a folder of subfiles, behind the name of the file.
 FOLDER = ".subfiles"
 WHOLE, WRITING = "whole", "writing"
 MOST_UNIT, MOST_COUNT, MOST_SIZE = 2**62, 4096, 2**63 - 1
@@ -53,7 +53,7 @@ _LINES = re.compile(
 
 
 class SubfilesError(MpiioExtError):
-    """A file that is stored as several cannot be used as is asked; the message names it and the reason."""
+    """A file that is stored as several cannot be used as requested; the message names it and the reason."""
 
 
 class NoIndexError(SubfilesError):
@@ -131,7 +131,7 @@ def _plain(text: bytes) -> str:
 
 
 def parse(text: bytes, path: Path = Path("index")) -> Stored:
-    """Return what an index says.
+    """Return the contents of an index.
 
     Raises
     ------
@@ -169,7 +169,7 @@ def parse(text: bytes, path: Path = Path("index")) -> Stored:
 
 
 def _wrong(state: str, unit: int, count: int, size: int | None, names: tuple[str, ...]) -> str:
-    """Return what is wrong about the values; "": nothing."""
+    """Return the mistake in the values; "": none."""
     if not 1 <= unit <= MOST_UNIT:
         return f"its unit is {unit}"
     if not 1 <= count <= MOST_COUNT or len(names) != count:
@@ -184,7 +184,7 @@ def _wrong(state: str, unit: int, count: int, size: int | None, names: tuple[str
 
 
 def read(path: Path) -> Stored:
-    """Return what an index says.
+    """Return the contents of an index.
 
     Raises
     ------

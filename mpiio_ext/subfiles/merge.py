@@ -32,7 +32,7 @@ from mpiio_ext.subfiles.stored import find, usable
 
 
 class Merged(NamedTuple):
-    """What a merge has done: of what, how many bytes it has, and how they were copied, in words."""
+    """The result of a merge: its file, how many bytes it has, and how they were copied, in words."""
 
     stored: Stored
     size: int
@@ -61,7 +61,7 @@ def merge(
     stored, in_place = _find(path), target is None
     if target is None:
         with alone(stored):
-            pass  # who has it open is reported before anything is copied
+            pass  # a program that has it open is reported before anything is copied
     else:
         check_target(target, [path, *stored.subfiles])
         _refuse_index(target)
@@ -84,7 +84,7 @@ def merge(
 
 
 def _find(path: Path) -> Stored:
-    """Return the file of an index; the error says where a killed merge may have left subfiles beside a plain file."""
+    """Return the file of an index; the error names the place where a killed merge may have left subfiles."""
     try:
         return find(path)
     except NoIndexError as error:

@@ -1,4 +1,4 @@
-"""Shows files that are stored as several as what they are, one file each, to every program: a read-only file system.
+"""A read-only file system that shows files stored as several as one file each, to every program.
 
 Problem. h5dump, ncdump and a script in Python know nothing of subfiles, and a merge of terabytes for one look is dear.
 
@@ -48,7 +48,7 @@ _WRITES = 0o222
 
 
 class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
-    """What the file system answers, of the folder `root`."""
+    """The answers of the file system, for the folder `root`."""
 
     use_ns = True
 
@@ -58,7 +58,7 @@ class Shown(mfusepy.Operations):  # type: ignore[misc] # it has no types
         self._open: dict[int, tuple[list[int], Stored | None]] = {}
 
     def _path(self, path: str) -> Path:
-        """Return the path of what is shown; an error for what is not."""
+        """Return the path of an entry that is shown; an error for others."""
         found = self._root
         for name in path.split("/"):
             found /= name
@@ -127,7 +127,7 @@ def _is_hidden(path: Path) -> bool:
 
 
 def _stored(path: Path) -> Stored | MpiioExtError | None:
-    """Return the file that an index stands for, or what is wrong with it; None: it is no index."""
+    """Return the file that an index stands for, or its mistake; None: it is no index."""
     try:
         status = path.stat()
     except OSError:
@@ -146,7 +146,7 @@ def _read(path: Path, key: tuple[int, ...]) -> Stored | MpiioExtError | None:  #
 
 
 def _opened(path: Path, stored: Stored | MpiioExtError | None) -> tuple[list[int], Stored | None]:
-    """Return descriptors of a file, one, or those of the subfiles; what is wrong with these is raised."""
+    """Return descriptors of a file, one, or those of the subfiles; raise what is wrong with these."""
     if stored is None:
         return [os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)], None
     if isinstance(stored, MpiioExtError):
@@ -156,7 +156,7 @@ def _opened(path: Path, stored: Stored | MpiioExtError | None) -> tuple[list[int
 
 
 def _report(words: str) -> None:
-    """Print what is wrong on standard error, which in the background nobody has, and log it in the system's log."""
+    """Print a problem on standard error, which is not visible in the background, and write it to the system's log."""
     line = f"mpiio-ext: {words}".encode("utf-8", "backslashreplace").decode()
     echo(line, err=True)
     syslog.syslog(syslog.LOG_ERR, line)

@@ -36,7 +36,7 @@ def is_written(stored: Stored) -> bool:
 
 
 def _is_guarded(path: Path, count: int) -> bool:
-    """Return whether a process holds a lock on the first bytes: two of writers, three of readers, too."""
+    """Return whether a process has locked the first bytes: two are for writers, three for readers, too."""
     try:
         with opened(path) as descriptor:
             found = fcntl.fcntl(descriptor, _OFD_GETLK, _flock(count))
@@ -60,7 +60,7 @@ def alone(stored: Stored) -> Iterator[None]:
     """
     first, free = stored.subfiles[0], False
     with contextlib.ExitStack() as stack:
-        with contextlib.suppress(OSError):  # without the right to write, or without locks, only asking is left
+        with contextlib.suppress(OSError):  # without the right to write, or without locks, only a query is possible
             descriptor = stack.enter_context(opened(first, WRITE))
             free = bool(fcntl.fcntl(descriptor, _OFD_SETLK, _flock(3)))
         if not free and _is_guarded(first, 3):
@@ -70,7 +70,7 @@ def alone(stored: Stored) -> Iterator[None]:
 
 
 def state_words(stored: Stored) -> str:
-    """Return what a file is whose index does not say that it is whole."""
+    """Return the state of a file whose index does not say that it is complete."""
     if is_written(stored):
         return "is being written: a program has it open"
     return (

@@ -22,7 +22,7 @@ from mpiio_ext.subfiles.stored import find, refuse_shared
 
 
 def remove_subfiles(stored: Stored) -> None:
-    """Remove subfiles, and their folder where it is empty then.
+    """Remove subfiles, and their folder if it is empty then.
 
     Raises
     ------
@@ -39,7 +39,7 @@ def remove_subfiles(stored: Stored) -> None:
 
 
 def remove(path: Path) -> Stored:
-    """Remove a file that is stored as several; return what it was.
+    """Remove a file that is stored as several; return its facts.
 
     Raises
     ------

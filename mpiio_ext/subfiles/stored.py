@@ -1,4 +1,4 @@
-"""A logical file that is stored as several: its subfiles, what is wrong with them, and its bytes.
+"""A logical file that is stored as several: its subfiles, their problems, and its bytes.
 
 Problem. Who reads, merges or removes such a file has to know first that each subfile is there, whole, and of this file
 and not of another. A folder of subfiles can have been copied in part, and an index can name anything. Who opens a file
@@ -39,7 +39,7 @@ _MOST_LINES = 10
 
 
 class Finding(NamedTuple):
-    """What is wrong: "missing", "unreadable", "short", "too long", "foreign", "shared", "writing"; where; words."""
+    """A problem: "missing", "unreadable", "short", "too long", "foreign", "shared", "writing"; its place; words."""
 
     kind: str
     path: Path
@@ -106,7 +106,7 @@ def _examine(stored: Stored) -> tuple[list[int], list[Finding]]:
 
 
 def _wrong_length(path: Path, length: int, share: int, size: int) -> list[Finding]:
-    """Return what is wrong with the length of a subfile: it has to be exactly its share of the size."""
+    """Return the problem with the length of a subfile: it has to be exactly its share of the size."""
     kind, word = ("short", "short") if length < share else ("too long", "long")
     words = f"is too {word}: {length:,} B; its share of {size:,} B is {share:,} B"
     return [] if length == share else [Finding(kind, path, words)]
@@ -123,7 +123,7 @@ def refuse_shared(stored: Stored) -> None:
     """Raise `SubfilesError` where another index in the folders of index and subfiles has the subfiles, too."""
     own, place = stored.path.resolve(), stored.folder.resolve()
     for folder in dict.fromkeys((own.parent, place.parent)):
-        with contextlib.suppress(OSError):  # who cannot read it cannot see others
+        with contextlib.suppress(OSError):  # a user who cannot read it cannot list others
             for path in sorted(folder.iterdir()):
                 if path != own and _has(path, stored.ident, place):
                     raise SubfilesError(
@@ -133,7 +133,7 @@ def refuse_shared(stored: Stored) -> None:
 
 
 def _has(path: Path, ident: str, place: Path) -> bool:
-    """Return whether a file is an index with this id and folder of subfiles; links by name (symbolic ones) are none."""
+    """Return whether a file is an index with this id and folder of subfiles; symbolic links are none."""
     with contextlib.suppress(MpiioExtError, OSError):  # damaged, or it has gone
         if not stat.S_ISREG(path.lstat().st_mode) or _PART.fullmatch(path.name) or not index.is_index(path):
             return False
@@ -176,7 +176,7 @@ def usable(stored: Stored, *, unfinished: bool = False) -> int:
 
 
 def foreign_in(stored: Stored) -> list[str]:
-    """Return the names of what is in the folder of a file's subfiles, and none of them."""
+    """Return the names in the folder of a file's subfiles that are no subfiles."""
     known = {path.name for path in stored.subfiles}
     with contextlib.suppress(OSError):
         if stored.folder.name.endswith(FOLDER):
@@ -185,7 +185,7 @@ def foreign_in(stored: Stored) -> list[str]:
 
 
 def open_all(paths: Sequence[Path]) -> list[int]:
-    """Return descriptors of subfiles, for which as many as the system permits are asked for.
+    """Return descriptors of subfiles, after a request for as many as the system permits.
 
     Raises
     ------

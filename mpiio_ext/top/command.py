@@ -1,4 +1,4 @@
-"""``mpiio-ext top``: what the running jobs of this user do, on this node."""
+"""``mpiio-ext top``: the running jobs of this user on this node."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mpiio_ext.common.printing import echo
 from mpiio_ext.top import snapshot
 from mpiio_ext.top.snapshot import Follower, NoJobError, Snapshot, Watch
 
-#: Between two looks: more of them people do not see, and fewer are none.
+#: Limits of the time between two readings.
 _LEAST_S, _MOST_S = 0.1, 86_400.0
 
 
 def _two_looks(follower: Follower, interval_s: float) -> Snapshot:
-    """Return what is seen after an interval, so that rates are those of now; at once where there is nothing."""
+    """Return a snapshot after an interval, so that rates are present ones; at once if there is no job."""
     seen = follower.look()
     if seen.jobs:
         time.sleep(interval_s)
@@ -28,7 +28,7 @@ def _two_looks(follower: Follower, interval_s: float) -> Snapshot:
 
 
 def _put_json(follower: Follower, interval_s: float) -> None:
-    """Print one object, also where there is no such job."""
+    """Print one object, also if there is no such job."""
     try:
         seen = _two_looks(follower, interval_s)
     except NoJobError as error:

@@ -20,12 +20,12 @@ from mpiio_ext.top.tables import Table
 
 _GAP = "  "
 _NOTHING = frozenset({"", "–", "0 B"})
-#: Characters that a long text keeps while there are empty columns, then columns to spare, and at last.
+#: Least characters of a long text while there are empty columns, then while there are others to spare, and at last.
 _ALL, _KEPT, _LEAST = 1 << 30, 24, 8
 
 
 def shares(needs: Sequence[int], room: int) -> list[int]:
-    """Return how many lines each gets of `room`: no more than it needs, and what it leaves is the others'."""
+    """Return how many lines of `room` each gets: no more than it needs; the others get the rest."""
     given = [0] * len(needs)
     for left, index in zip(
         range(len(needs), 0, -1), sorted(range(len(needs)), key=lambda one: needs[one]), strict=True
@@ -82,7 +82,7 @@ class _Grid:
                 self.names.remove(name)
 
     def empty(self) -> list[str]:
-        """Return the columns that say nothing; one of rates, which come and go, where nothing was moved so far."""
+        """Return the empty columns; columns of rates only if nothing was moved so far, since rates come and go."""
         found = {name for name in self.names[1:] if set(self._cells(name)) <= _NOTHING}
         return [name for name in self.names if name in found and {f"{name} so far"} & set(self.names) <= found]
 

@@ -1,4 +1,4 @@
-"""The jobs of this user on this node, looked at again and again.
+"""The jobs of this user on this node, read again and again.
 
 Problem. Ranks come and go, processes are forked that hold a rank's page open, and a page does not say which job it is
 of: MPICH gives a job no name.
@@ -26,16 +26,16 @@ from mpiio_ext.launchers import is_launcher_process
 from mpiio_ext.top.names import is_word_of, name_of
 from mpiio_ext.top.pages import NAME, Counts, Page, PageError, read
 
-#: So long a job that has ended is remembered after the look that found it so.
+#: Time for which an ended job is remembered after the reading that found its end.
 REMEMBERED_S = 5.0
-#: Descriptors are gone through again after so many times what that took.
+#: Descriptors are searched again after this multiple of the time of a search.
 _PAUSE = 10.0
 _MOST_ABOVE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What ``/proc/PID/stat`` says of a process: its name, state (one letter), parent and start."""
+    """Fields of ``/proc/PID/stat``: name, state (one letter), parent and start of a process."""
 
     name: str
     state: str
@@ -44,7 +44,7 @@ class Process:
 
 
 def process(pid: int, proc: Path = PROC) -> Process | None:
-    """Return what is known of a process; None: it is gone."""
+    """Return the facts of a process; None: it has ended."""
     try:
         with open(f"{proc}/{pid}/stat", encoding="utf-8", errors="replace") as file:  # noqa: PTH123
             text = file.read()
@@ -133,7 +133,7 @@ class Job:
 
     @property
     def first(self) -> Page:
-        """What the lowest rank of this node says."""
+        """The page of the lowest rank of this node."""
         return self.ranks[0].page
 
     @property
@@ -153,7 +153,7 @@ class Job:
 
     @property
     def called(self) -> str:
-        """What a person knows it by: its script or program, and the arguments."""
+        """The name of the job for people: its script or program, and the arguments."""
         return name_of(self.first.command, self.first.program)
 
     def is_numbered(self, number: str) -> bool:
@@ -167,7 +167,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """A page at the last look: where it was found, of which job, its contents and when they were read.
+    """A page at the last reading: its place, its job, its contents and the time of the reading.
 
     `ended` : when its process was first seen to be gone, monotonic and of the Unix epoch; None: it is there.
     """
@@ -200,7 +200,7 @@ _STATES = {"R": "running", "D": "in the system", "T": "stopped", "t": "stopped"}
 
 
 class Watch:
-    """Looks at the jobs of this user on this node; rates are those between two looks."""
+    """Reads the jobs of this user on this node; rates are those between two readings."""
 
     def __init__(self, proc: Path = PROC) -> None:
         self._proc = proc
@@ -250,7 +250,7 @@ class Watch:
                 self._seen[identity] = _Seen(*owner, job, page, time.monotonic())
 
     def _owner(self, page: Page, paths: Iterable[Path]) -> tuple[int, Path] | None:
-        """Return which of the holders is the rank; None: it is gone, and a child of it holds the page."""
+        """Return which of the processes is the rank; None: it has ended, and a child of it has the page open."""
         for path in paths:
             pid = int(path.parent.parent.name)
             found = process(pid, self._proc)
@@ -267,7 +267,7 @@ class Watch:
         return pid
 
     def _launcher(self, pid: int, known: dict[int, Process | None], *, alone: bool) -> str:
-        """Return the launcher's process, and the daemon of it that has started this rank."""
+        """Return the launcher's process, and its daemon that has started this rank."""
 
         def look(one: int) -> Process | None:
             if one not in known:
@@ -289,7 +289,7 @@ class Watch:
             at = found.parent
         return f"{at} {nearest}"
 
-    # ---- looking again -----------------------------------------------------------------------------------------------
+    # ---- reading again -----------------------------------------------------------------------------------------------
 
     def _look_again(self, identity: _Identity, seen: _Seen) -> None:
         """Look at a rank as it is now."""
@@ -350,7 +350,7 @@ def _file_rates(before: Page, now: Page, interval_s: float) -> tuple[Rates, ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedFile:
-    """A file that ranks of a job have open: its path, how many of them, what they did, how fast."""
+    """A file that ranks of a job have open: its path, how many of them, their bytes and calls, their rates."""
 
     path: str
     ranks: int

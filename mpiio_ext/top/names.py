@@ -1,4 +1,4 @@
-"""What jobs are called: by their numbers, and by words of their commands.
+"""Names of jobs: their numbers, and words of their commands.
 
 Problem. Every job of an interpreter is a "python". A person knows a job by its script and what the script was given.
 
@@ -31,7 +31,7 @@ def program_of(command: str, program: str) -> str:
 
 
 def name_of(command: str, program: str) -> str:
-    """Return what a job is called: the script or the program, and its arguments; the start of a long one.
+    """Return the name of a job: the script or the program, and its arguments; the start of a long one.
 
     Parameters
     ----------

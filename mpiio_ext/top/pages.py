@@ -1,4 +1,4 @@
-"""The page of a rank: what a process of a running job says of itself, read while it goes on.
+"""The page of a rank: counters of a process of a running job, read while it continues.
 
 Problem. The page changes while it is read, may be cut off, or be that of another version; its process may be stopped in
 the middle of a change.
@@ -24,7 +24,7 @@ from pathlib import Path
 
 from mpiio_ext.errors import MpiioExtError
 
-#: What readlink() says of a page begins so.
+#: The result of readlink() for a page begins so.
 NAME = "/memfd:mpiio_ext.live"
 #: Of `mpiox_live.h`.
 VERSION = 1
@@ -35,7 +35,7 @@ _MAGIC = b"MPIOXLIV"
 _MOST_FILES = 1 << 20
 _FILE_WORDS = FILE_BYTES // 8
 _COLUMNS = 5  # of an entry: counts, and when the file was opened
-#: So long a change that does not end is waited for, and changes that follow each other without a pause.
+#: Time to wait for a change that does not end, or for changes that follow each other without a pause.
 _STUCK_S, _PATIENCE_S = 0.01, 0.2
 _F_GET_SEALS, _F_SEAL_SHRINK = 1034, 2
 # Words of 8 bytes from the start.
@@ -57,7 +57,7 @@ _PATH = 48
 
 
 class PageError(MpiioExtError, ValueError):
-    """Memory is not the page of a rank that can be read; the message says why."""
+    """Memory is no page of a rank that can be read; the message names the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Counts:
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """A file that a rank has open: its path (the end of a long one, behind ``...``), since when, what was done."""
+    """A file that a rank has open: its path (the end of a long one, behind ``...``), since when, its calls."""
 
     path: str
     opened_unix_s: float
@@ -89,7 +89,7 @@ class OpenFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """What a rank says of itself.
+    """The contents of a rank's page.
 
     Attributes
     ----------
@@ -126,13 +126,13 @@ class Page:
 
 
 def _text(content: bytes, first: int, size: int) -> str:
-    """Return a text as it can be shown: one that holds no text must not reach a terminal."""
+    """Return a text that can be shown: bytes that are no text must not reach a terminal."""
     raw = content[first : first + size].split(b"\0", 1)[0].decode("utf-8", "replace")
     return raw if raw.isprintable() else "".join(each if each.isprintable() else "?" for each in raw)
 
 
 def _check(content: memoryview, halves: memoryview) -> None:
-    """Refuse what is not a page, or a page that this reader does not know."""
+    """Refuse memory that is no page, or a page of an unknown version."""
     if bytes(content[:8]) != _MAGIC or halves[_STATE] not in (RUNNING, FINALIZED):
         raise PageError("it is no page of a rank, or not complete yet")
     if (halves[_VERSION], halves[_HEAD], halves[_FILE]) != (VERSION, HEAD_BYTES, FILE_BYTES):
@@ -147,7 +147,7 @@ def _check(content: memoryview, halves: memoryview) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _Copy:
-    """What a page held at one moment: numbers, those of files by column, and texts, which are not looked at yet."""
+    """A copy of a page at one moment: numbers, those of files by column, and texts, which are not decoded yet."""
 
     numbers: list[int]
     state: int
@@ -173,7 +173,7 @@ def _calm(content: memoryview, words: memoryview, halves: memoryview) -> _Copy:
         waited_s = time.monotonic() - began_s
         if waited_s > (_STUCK_S if words[_CHANGE] == first else _PATIENCE_S):
             return found
-        time.sleep(0.0)  # whoever changes it may have to run here
+        time.sleep(0.0)  # the process that changes it may have to run here
 
 
 def _page(found: _Copy, rank: int, ranks: int) -> Page:
@@ -204,13 +204,13 @@ def _page(found: _Copy, rank: int, ranks: int) -> Page:
 
 
 def _sum(found: _Copy) -> Counts:
-    """Return what all files together did; entries that are free hold nothing."""
+    """Return the counters of all files together; free entries are 0."""
     rest = found.numbers[_REST : _REST + 4]
     return Counts(*(of_closed + sum(column) for of_closed, column in zip(rest, found.columns[:4], strict=True)))
 
 
 def decode(content: memoryview) -> Page:
-    """Return what a page says, once it is calm, or after some tries.
+    """Return the contents of a page, once no write is in progress, or after some tries.
 
     Raises
     ------

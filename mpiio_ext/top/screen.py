@@ -25,7 +25,7 @@ def _wrapped(text: str, width: int | None) -> list[str]:
 
 
 def lines(seen: Snapshot, *, width: int | None = None, height: int | None = None) -> list[str]:
-    """Return what is shown: of one job its tables, of several a list.
+    """Return the output: for one job its tables, for several a list.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ def lines(seen: Snapshot, *, width: int | None = None, height: int | None = None
 
 
 def once(seen: Snapshot) -> str:
-    """Return what is printed once: as wide as the terminal where it is one, and as long as it is."""
+    """Return the output of --once: on a terminal as wide as that, and as long as it is."""
     return "\n".join(lines(seen, width=shutil.get_terminal_size().columns if sys.stdout.isatty() else None))
 
 

@@ -1,4 +1,4 @@
-"""All that is seen of a job at one moment: its ranks and files, its delegates, what the arbiter gave it.
+"""All facts of a job at one moment: its ranks and files, its delegates, its grant by the arbiter.
 
 Guarantees. Delegates are looked at where a rank says that the job has some, by `mpiio_ext.delegates`. The arbiter's map
 is on a file system that may hang: a thread reads it, and the last one that came is shown.
@@ -26,7 +26,7 @@ NOTHING = (
     "no MPI program of this user with this library is running on this node; "
     "mpiio-ext doctor -- ./app checks whether the library reaches a program"
 )
-#: Jobs that are named to somebody who has asked for another.
+#: Most jobs that the message for an unknown job lists.
 _MOST_TOLD = 10
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arbitrated:
-    """What an arbiter has given a job: its folder, the map's generation, I/O nodes by index; or why it is not known."""
+    """The arbiter's grant to a job: its folder, the map's generation, I/O nodes by index; or why it is not known."""
 
     folder: str
     generation: int = 0
@@ -46,7 +46,7 @@ class Arbitrated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """A job with its delegates on this node, and what its arbiter has given it (None: it follows none)."""
+    """A job with its delegates on this node, and its arbiter's grant (None: it follows no arbiter)."""
 
     job: Job
     delegates: tuple[Observation, ...] = ()
@@ -55,7 +55,7 @@ class Watched:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Jobs of this user on this node; `problems` are sentences about what could not be looked at."""
+    """Jobs of this user on this node; `problems` are sentences about unreadable parts."""
 
     host: str
     sampled_unix_s: float
@@ -71,7 +71,7 @@ class Snapshot:
 
     @property
     def ended_unix_s(self) -> float | None:
-        """When the last of the jobs was seen to have ended; None: one goes on, or there is none."""
+        """When the last of the jobs was found to have ended; None: one runs, or there is no job."""
         ends = [each.job.ended_unix_s for each in self.jobs]
         return None if None in ends else max((end for end in ends if end is not None), default=None)
 
@@ -84,7 +84,7 @@ class _Maps:
         self._reading: set[tuple[str, str]] = set()
 
     def of(self, folder: str, job: str) -> Arbitrated:
-        """Return what was read last; begin to read anew."""
+        """Return the last reading; begin to read anew."""
         if (folder, job) not in self._reading:
             self._reading.add((folder, job))
             reader = threading.Thread(target=self._read, args=(folder, job), daemon=True)
@@ -117,7 +117,7 @@ class Watch:
         self._no_delegates = ""
 
     def look(self) -> Snapshot:
-        """Return what is seen now."""
+        """Return the present snapshot."""
         import os
 
         found = self._jobs.look()
@@ -155,7 +155,7 @@ class Watch:
 
 
 class NoJobError(MpiioExtError, LookupError):
-    """No job is called as somebody has asked; the message says which ones there are.
+    """There is no job of the requested name; the message lists the jobs.
 
     Attributes
     ----------
@@ -173,7 +173,7 @@ class NoJobError(MpiioExtError, LookupError):
 
 
 class Follower:
-    """The jobs that somebody has asked for (None: all jobs), looked at; those that were seen last stay to be seen."""
+    """The requested jobs (None: all jobs), read again and again; the last readings of ended ones stay."""
 
     def __init__(self, watch: Watch, name: str | None) -> None:
         self._watch, self.name = watch, name
@@ -195,7 +195,7 @@ class Follower:
         return replace(asked, jobs=self._last)
 
     def is_over(self, seen: Snapshot) -> bool:
-        """Return whether nothing is left to look at: of all jobs there may be more at any time."""
+        """Return whether nothing is left to read: with all jobs, more may come at any time."""
         return self.name is not None and seen.ended_unix_s is not None
 
 

@@ -1,4 +1,4 @@
-"""What is shown of a snapshot: tables of words."""
+"""The output for a snapshot: tables of words."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _speed(bytes_per_s: float) -> str:
 
 
 def _mean(total: Counts, moved: Rates) -> str:
-    """Return the mean size of an access, in the last interval, or so far where there was none."""
+    """Return the mean size of an access, in the last interval, or so far if that had none."""
     calls = moved.reads_per_s + moved.writes_per_s
     if calls > 0:
         return amount_text(round(moved.bytes_per_s / calls))
@@ -207,7 +207,7 @@ def notes(seen: Snapshot, watched: Watched | None) -> tuple[str, ...]:
 
 
 def tables(seen: Snapshot, watched: Watched) -> tuple[Table, ...]:
-    """Return the tables of one job: the ranks that move most come first where not all can be shown."""
+    """Return the tables of one job: the ranks that move most come first if not all can be shown."""
     job = watched.job
     parts = [_rank_table(job.ranks, heading(seen, watched)), _file_table(watched)]
     if len(job.ranks) > 1:

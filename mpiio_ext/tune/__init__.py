@@ -1,4 +1,4 @@
-"""Find hints that make one program faster, by running it, and prove the gain before keeping any of them.
+"""Find hints that make one program faster, by running it, and prove the gain before writing any.
 
 `mpiio_ext.cli.tune` is the command; here is what it consists of, one idea a module:
 
@@ -85,6 +85,6 @@ def run(command: Sequence[str], *, output: str | Path = "tuned.hints", **options
 
 
 def carry_out(kind: str, command: Sequence[str], output: str | Path, options: Mapping[str, object]) -> Tuned:
-    """Return what ``mpiio-ext tune`` or ``advise``, which is `kind`, finds; the rest as of `run`."""
+    """Return the result of ``mpiio-ext tune`` or ``advise``, which is `kind`; the rest as of `run`."""
     words = [kind, *words_of(options), "--output", str(output), "--json"]
     return Tuned(json.loads(call(words, program=command)))

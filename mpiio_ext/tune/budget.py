@@ -1,4 +1,4 @@
-"""What a budget of time holds: how many runs, of how much of the work, and how sure a decision by them is. Pure.
+"""The capacity of a budget of time: how many runs, of how much of the work, and how sure a decision is. Pure.
 
 Problem.   A decision takes pairs of runs, and what a run costs is known late: a refusal then has wasted the time.
 Algorithm. A decision takes one start of the ranks, `FIRST_RUNS` run of the work as it is, candidates, and twice as
@@ -17,23 +17,23 @@ from dataclasses import dataclass
 
 from mpiio_ext.tune.evidence import least_pairs
 
-#: Runs are expected to take so much longer than their median; those of the decision must not be missing.
+#: Factor by which runs are expected to take longer than their median; those of the decision must not be missing.
 RESERVE_MARGIN = 1.5
 #: Of the work as it is, before anything is tried.
 FIRST_RUNS = 1
-#: Below so many candidates a search is none; more than so many are not planned.
+#: Least and most candidates of a search.
 LEAST_CANDIDATES, MOST_CANDIDATES = 3, 60
 LEAST_CONFIDENCE = 0.75
 _STEPS = (0.95, 0.9, 0.875, LEAST_CONFIDENCE)
 #: Parts of the work that are tried: below the last one the start of the calls is all that is seen.
 _SHARES = (1.0, 0.5, 0.25, 0.125)
-#: Pauses are left out only where they are so much of a run.
+#: Ratio of a run to its I/O time above which pauses are left out.
 _PAUSES_COUNT = 1.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Costs:
-    """What runs cost, seconds.
+    """The cost of runs, seconds.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class Costs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runs:
-    """What fits into a budget.
+    """The runs that fit into a budget.
 
     Attributes
     ----------
@@ -71,7 +71,7 @@ class Runs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Nothing fits; `needed_s` is the least budget that holds a decision."""
+    """Nothing fits; `needed_s` is the least budget that allows a decision."""
 
     needed_s: float
 
@@ -86,7 +86,7 @@ def _confidences(asked: float, may_fall: bool) -> list[float]:
 
 
 def confidence_for(left_s: float, run_s: float, asked: float, *, may_fall: bool) -> float | None:
-    """Return the highest confidence, not above the one asked for, whose pairs fit beside candidates; None: none does.
+    """Return the highest confidence, up to the requested one, whose pairs fit beside candidates; None: none does.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ def confidence_for(left_s: float, run_s: float, asked: float, *, may_fall: bool)
 def choose_runs(
     budget_s: float, costs: Costs, confidence: float, *, may_fall: bool, may_shorten: bool = True
 ) -> Runs | Refusal:
-    """Return what a budget holds.
+    """Return the runs that fit into a budget.
 
     Parameters
     ----------

@@ -12,7 +12,7 @@ EXIT_TUNE = 1
 
 
 class TuneError(MpiioExtError):
-    """Tuning cannot go on; the message is one line that says what to do."""
+    """Tuning cannot continue; the message is one line with the remedy."""
 
     exit_status = EXIT_TUNE
 
@@ -26,7 +26,7 @@ class ProgramError(TuneError):
 
 
 class TooShort(TuneError):  # noqa: N818  (a verdict, not only an error)
-    """The budget does not hold a decision.
+    """The budget does not allow a decision.
 
     Attributes
     ----------

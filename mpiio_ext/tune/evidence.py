@@ -1,4 +1,4 @@
-"""What pairs of runs prove: the gain of one setting over another, and an interval that holds it.
+"""The evidence of pairs of runs: the gain of one setting over another, and its confidence interval.
 
 Problem: run times on shared machines drift, jump and have long tails, and a tuner looks at many settings, so that the
 fastest time seen is mostly luck. A mean and its standard deviation would believe it.
@@ -51,7 +51,7 @@ class Evidence:
 
     @property
     def wins(self) -> bool:
-        """Whether the setting is faster beyond what chance explains."""
+        """Whether the setting is faster beyond chance."""
         return self.low > 1.0
 
 
@@ -64,7 +64,7 @@ def least_pairs(confidence: float) -> int:
 
 @functools.cache
 def _rejected_rank_sum(pairs: int, confidence: float) -> int:
-    """Return the largest sum of the ranks of one sign at which the two-sided exact test rejects; -1: none."""
+    """Return the largest sum of the ranks of one sign at which the two-sided exact test rejects; -1: there is none."""
     wilcoxon = need("scipy.stats").wilcoxon
     found = -1
     for wanted in range(pairs * (pairs + 1) // 2):

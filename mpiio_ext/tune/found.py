@@ -1,4 +1,4 @@
-"""Results of `tune` and `advise` for callers from Python: what their JSON has, which shows itself."""
+"""Results of `tune` and `advise` for callers from Python: the contents of their JSON, with a text form."""
 
 from __future__ import annotations
 

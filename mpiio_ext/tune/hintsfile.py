@@ -26,7 +26,7 @@ _EVERY = "*"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnHints:
-    """What the user has set outside the program.
+    """The hints that the user has set outside the program.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""A program that is tuned: what its phases share, and the results of all of them.
+"""A program to tune: the shared state of the phases, and the results of all of them.
 
 `Job` has the options, and what the first run shows. `tune` runs all phases (`mpiio_ext.tune.tuner`), with SIGTERM taken
 for Ctrl-C; `finish` prints the result and writes the files, and none of them keeps the others from being tried: the
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Job:
-    """What the phases share: filled when the baseline has run.
+    """The shared state of the phases: filled after the baseline has run.
 
     `choose` says that the first run chooses the metric, `why_metric` why it has chosen this one. `about` are lines for
     the head of the hints file. `usage` are the kinds of access, where they are known without the baseline's statistics.
@@ -65,7 +65,7 @@ class Job:
     one_server: str = ""
 
     def launch(self, variables: Mapping[str, str], without: tuple[str, ...]) -> Launch:
-        """Work out what to execute, as `mpiio-ext run` does."""
+        """Determine the command to execute, as `mpiio-ext run` does."""
         environment = {name: value for name, value in os.environ.items() if name not in without}
         library = str(get_library())
         return plan(self.command, library=library, settings=variables, family=family(), environment=environment)
@@ -86,7 +86,7 @@ class Job:
         return self.metric
 
     def space(self, outcome: Outcome) -> Space:
-        """Learn from the baseline what there is to search."""
+        """Learn the search space from the baseline."""
         from mpiio_ext.tune import program
         from mpiio_ext.tune.hintsfile import own_hints
 
@@ -107,7 +107,7 @@ class Job:
             self.one_server = f"each file of {folder} lies on one of {targets} servers of {kind}"
 
     def space_for(self, usage: Usage, present: Present) -> Space:
-        """Return what there is to search for a program of such accesses, under such hints."""
+        """Return the search space for a program of such accesses, under such hints."""
         from mpiio_ext.tune import program
         from mpiio_ext.tune.space import build
 
@@ -123,7 +123,7 @@ class Job:
 
 
 def metric_of(kind: str, pattern: str | None, lower: bool) -> Metric:
-    """Return what runs are judged by.
+    """Return the metric that judges runs.
 
     Parameters
     ----------
@@ -150,7 +150,7 @@ def metric_of(kind: str, pattern: str | None, lower: bool) -> Metric:
 
 
 def ranks_in(command: tuple[str, ...]) -> int:
-    """Return the number of ranks that a launcher's options ask for; 4 where none is found."""
+    """Return the number of ranks in a launcher's options; 4 if there is none."""
     for index, word in enumerate(command):
         match = re.fullmatch(r"(?:-n|-np|-c|--n|--np|--ntasks)(?:=(\d+))?", word)
         text = (match[1] or "".join(command[index + 1 : index + 2])) if match else ""
@@ -224,7 +224,7 @@ def _asks_for_delegates() -> bool:
     """Whether the user's own hints may start delegates, which a job has from its start on."""
     file = os.environ.get("MPIOX_HINTS_FILE")
     text = os.environ.get("MPIOX_HINTS", "")
-    with contextlib.suppress(OSError):  # said where it is read
+    with contextlib.suppress(OSError):  # reported where it is read
         text += Path(file).read_text(encoding="utf-8", errors="replace") if file else ""
     return "mpiox_delegates" in text
 
@@ -242,7 +242,7 @@ def _tell(result: Result, subject: Subject, output: Path, note: str) -> None:
 
 
 def _write_hints(result: Result, job: Job, subject: Subject, output: Path) -> None:
-    """Write the hints file of a setting that wins, and say how to use it."""
+    """Write the hints file of a setting that wins, and print how to use it."""
     from mpiio_ext.tune import hintsfile, report
 
     assert job.own is not None and result.candidate is not None
@@ -256,7 +256,7 @@ def _write_hints(result: Result, job: Job, subject: Subject, output: Path) -> No
 
 
 def _write_page(result: Result, subject: Subject, file: Path) -> None:
-    """Write the page about every run, and say where."""
+    """Write the page about every run, and print its place."""
     from mpiio_ext.common.files import write_whole
     from mpiio_ext.tune.page import tuning_page
 

@@ -151,7 +151,7 @@ def _middle(records: Iterable[Record], value: Callable[[Record], float | None]) 
 
 
 def merge_lines(result: Result, shown: Callable[[float], str], *, counted: bool) -> list[str]:
-    """Return what the best setting that stores files as several took, and what its merge; nothing where none ran.
+    """Return lines on the time of the best setting that stores files as several, and of its merge; none without one.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ SMALL_SHARE = 0.3
 
 
 class Unjudged(TuneError):  # noqa: N818  (a verdict, not only an error)
-    """A run that succeeded has no cost under this metric; the message says why."""
+    """A run that succeeded has no cost under this metric; the message names the reason."""
 
 
 class Metric(Protocol):
@@ -36,7 +36,7 @@ class Metric(Protocol):
 
     @property
     def name(self) -> str:
-        """What is measured, for people."""
+        """The measured quantity, for people."""
 
     @property
     def times_native(self) -> bool:
@@ -80,7 +80,7 @@ def access_s(outcome: Outcome) -> float:
 
 
 def access_share(outcome: Outcome) -> float | None:
-    """Return the share of data access in the elapsed time, 0 to about 1; None where the statistics do not time it all.
+    """Return the share of data access in the elapsed time, 0 to about 1; None if the statistics do not time it all.
 
     They do not time the calls that the MPI library carries out. A program without any data access has no share.
     """
@@ -126,7 +126,7 @@ class InOutput:
 
     @property
     def name(self) -> str:
-        """What is measured, for people."""
+        """The measured quantity, for people."""
         better = "lower" if self.lower_is_better else "higher"
         return f"the number that /{self.pattern.pattern}/ finds in the output, {better} is better"
 

@@ -11,7 +11,7 @@ from mpiio_ext.tune.trial import Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What the user asks for.
+    """The user's request.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Result:
-    """What is known at the end, or when it was interrupted.
+    """The knowledge at the end, or at an interruption.
 
     Attributes
     ----------

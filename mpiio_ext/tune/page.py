@@ -1,4 +1,4 @@
-"""What tuning found as a page: the decision, every run as a point, and every setting.
+"""The result of tuning as a page: the decision, every run as a point, and every setting.
 
 Guarantees. Speeds are over the median of the program as it is. A setting is called faster only if the confirmation has
 decided so.
@@ -36,7 +36,7 @@ def _title(result: Result) -> str:
 
 
 def chart(result: Result) -> Chart | None:
-    """Return every run as a point; None where the program as it is has no cost."""
+    """Return every run as a point; None if the program as it is has no cost."""
     known = [(record, record.cost) for record in result.records if record.cost]
     base = [cost for record, cost in known if record.setting == BASELINE]
     if not base:

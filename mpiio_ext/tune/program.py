@@ -1,4 +1,4 @@
-"""What the first run shows of the program: its files, its kinds of access, and the hints that are in force."""
+"""Facts of the program from its first run: its files, its kinds of access, and the hints in force."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def matching(outcome: Outcome, glob: str) -> tuple[FileUse, ...]:
 
 
 def usage_of(uses: Sequence[FileUse]) -> Usage:
-    """Return what the files were used for; where the MPI library did the work, every kind is assumed."""
+    """Return how the program used the files; if the MPI library did the work, every kind is assumed."""
     native = any(use.native_calls for use in uses)
     return Usage(
         ranks=max(use.ranks for use in uses),

@@ -1,4 +1,4 @@
-"""Programs that carry out workload paths: what ``mpiio-ext tune --kernel`` and ``mpiio-ext advise`` start.
+"""Programs that carry out workload paths, for ``mpiio-ext tune --kernel`` and ``mpiio-ext advise``.
 
 A path is carried out by ``mpiio-ext pioneer replay`` behind the user's own launcher. It prints how long its calls took,
 without starting Python and making input files; that is what runs are judged by.
@@ -14,7 +14,7 @@ import click
 
 from mpiio_ext.common.files import cannot_read, missing
 
-#: What the replay prints of the time of its calls; less is better.
+#: The replay's line with the time of its calls; less is better.
 CALLS_TIME = r"calls in ([0-9.]+) s"
 #: What a replay on orders prints behind each of them, with the exit status that it would have had alone.
 END_MARK = "mpiio-ext: end of order "

@@ -26,7 +26,7 @@ _INDEX = "files that it makes are stored as several: `mpiio-ext subfiles merge F
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What was tuned.
+    """The tuned program.
 
     Attributes
     ----------
@@ -35,7 +35,7 @@ class Subject:
     glob : files for which hints were searched.
     present : hints in force in the baseline; None when it did not end.
     budget_s : seconds.
-    why_metric : why runs were judged by it, where the first run has chosen it; "" where the user has.
+    why_metric : why runs were judged by it, where the first run has chosen it; "" if the user has.
     merges : whether merges of files that are stored as several count.
     """
 
@@ -113,7 +113,7 @@ def header(result: Result, subject: Subject) -> list[str]:
 
 
 def reasons(subject: Subject, setting: Setting) -> dict[str, str]:
-    """Return {hint: what it means, and what it was} for the lines of the hints file."""
+    """Return {hint: meaning, and value before} for the lines of the hints file."""
     from mpiio_ext.hints import registry
 
     assert subject.present is not None
@@ -131,7 +131,7 @@ def _merges(result: Result, subject: Subject) -> list[str]:
 
 
 def _delegates(result: Result) -> list[str]:
-    """Return what delegates would gain by the counters, unless they have won."""
+    """Return the gain of delegates by the counters, unless they have won."""
     candidate = {} if result.candidate is None else result.candidate.as_dict()
     if not result.delegates or (result.verdict == "wins" and "mpiox_delegates" in candidate):
         return []
@@ -163,7 +163,7 @@ def _failures(result: Result) -> list[str]:
 
 
 def _judged(subject: Subject) -> list[str]:
-    """Return by what runs were judged, where the first run has chosen it."""
+    """Return the metric that judged runs, if the first run has chosen it."""
     return [f"judged by {subject.metric.name}: {subject.why_metric}"] if subject.why_metric else []
 
 
@@ -204,7 +204,7 @@ def settings_of(result: Result) -> list[tuple[Setting, list[float]]]:
 
 
 def _summary(result: Result) -> list[dict[str, Any]]:
-    """Return what is known of each setting that ran, best first."""
+    """Return the facts of each setting that ran, best first."""
     return [
         {
             "hints": setting.as_dict(),

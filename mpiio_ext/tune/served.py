@@ -35,7 +35,7 @@ _MOST_JOBS = 3
 
 
 def delegates_of(setting: Setting) -> Setting:
-    """Return what a job takes when it starts: the hints of its delegates, if it is to have any."""
+    """Return the hints that a job takes at its start: those of its delegates, if it is to have any."""
     hints = setting.as_dict()
     if hints.get("mpiox_delegates", "0") in ("0", "0%", "per_node=0"):
         return BASELINE
@@ -52,7 +52,7 @@ class _Job:
     text: bytes = b""
 
     def order(self, words: dict[str, object]) -> bool:
-        """Send an order; whether the job has taken it."""
+        """Send an order; return whether the job has taken it."""
         assert self.process.stdin is not None
         try:
             self.process.stdin.write(json.dumps(words).encode() + b"\n")
@@ -62,7 +62,7 @@ class _Job:
         return True
 
     def answer(self, limit_s: float, end_mark: str) -> tuple[bytes, int | None]:
-        """Return what rank 0 prints until the end mark, and its status; None: out of time, or the job has ended."""
+        """Return the output of rank 0 until the end mark, and its status; None: out of time, or the job has ended."""
         assert self.process.stdout is not None
         until_s, mark = time.monotonic() + limit_s, b"\n" + end_mark.encode()
         while True:
@@ -96,7 +96,7 @@ class ServedRunner:
         self._works, self._started_s, self._count = True, 0.0, 0
 
     def start_s(self, setting: Setting) -> float:
-        """Return the seconds that the next run of a setting will take to start: what the last start has taken."""
+        """Return the seconds that the next run of a setting takes to start: those of the last start."""
         return 0.0 if not self._works or delegates_of(setting) in self._jobs else self._started_s
 
     def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:

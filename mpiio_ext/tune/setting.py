@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-#: Hints whose default "0" means that nobody sets them. They are handed on to the MPI library, and OMPIO of Open MPI 4.1
+#: Hints whose default "0" means that they are not set. They are handed on to the MPI library, and OMPIO of Open MPI 4.1
 #: divides by a `cb_nodes` of 0: their default is had by leaving them away, never by writing 0.
 LEFT_AWAY = frozenset(
     ("cb_nodes", "cb_buffer_size", "ind_rd_buffer_size", "ind_wr_buffer_size", "striping_unit", "striping_factor")
@@ -30,7 +30,7 @@ class Setting:
 
     @classmethod
     def of(cls, hints: Mapping[str, str], in_force: Mapping[str, str]) -> Setting:
-        """Return the setting that makes `hints` hold where `in_force` holds without it ({name: value}, both)."""
+        """Return the setting that puts `hints` in force where `in_force` is without it ({name: value}, both)."""
         return cls(tuple(sorted((name, value) for name, value in hints.items() if in_force.get(name) != value)))
 
     def without(self, name: str) -> Setting:

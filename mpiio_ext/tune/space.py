@@ -1,4 +1,4 @@
-"""Which hints are searched: a small tree, made from the registry of hints and from what the first run did.
+"""The hints to search: a small tree, made from the registry of hints and from the first run.
 
 The first choice is the way of the data: the extension's own choice (`auto`), no exchange (`direct`), one of the
 file-domain methods with the exchange forced, I/O delegates (`delegates`), or the MPI library (`native`). Only hints
@@ -29,9 +29,9 @@ _METHODS = ("even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 _ZERO_CHOOSES = ("cb_nodes", "cb_buffer_size")
 
 
-#: What ROMIO takes for cb_buffer_size when nobody says otherwise.
+#: ROMIO's default of cb_buffer_size.
 _ROMIO_BUFFER = str(16 * _KIB * _KIB)
-#: What users set for speed alone: put back to its default where that may be faster. No other hint is.
+#: Hints that users set for speed alone: the search may put them back to their defaults, and no other hint.
 _FOR_SPEED = frozenset(
     (
         "mpiox_stripe_size_io",
@@ -62,7 +62,7 @@ _FOR_SPEED = frozenset(
 
 
 class Draw(Protocol):
-    """What is needed of an Optuna trial."""
+    """The used part of an Optuna trial."""
 
     def suggest_categorical(self, name: str, choices: Sequence[str]) -> str:
         """Return one of `choices`."""
@@ -73,7 +73,7 @@ class Draw(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What the baseline did, as far as the space depends on it.
+    """The accesses of the baseline, as far as the space depends on them.
 
     Attributes
     ----------
@@ -90,7 +90,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user allows.
+    """The limits that the user sets.
 
     Attributes
     ----------
@@ -124,7 +124,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Space:
-    """What is searched.
+    """The search space.
 
     Attributes
     ----------
@@ -185,7 +185,7 @@ class Space:
         return self.setting(way, {item.hint: item.values[int(point[item.key])] for item in self.below(way)})
 
     def starting_points(self) -> list[dict[str, str | int]]:
-        """Return what experience tries first: the library's choice, native and native tuned, then every way."""
+        """Return the settings to try first: the library's choice, native and native tuned, then every way."""
         every = {"cb_nodes": str(self.ranks)}
         tuned = {**every, "cb_config_list": "*:*", "romio_cb_write": "enable", "romio_cb_read": "enable"}
         points: list[tuple[str, Mapping[str, str]]] = [("auto", {})]
@@ -223,7 +223,7 @@ def _delegates(ranks: int) -> tuple[str, ...]:
 
 
 def _subfiles(ranks: int, targets: int) -> tuple[str, ...]:
-    """Return numbers of subfiles: of more than there are ranks nobody writes his own."""
+    """Return numbers of subfiles: with more than there are ranks no rank writes its own."""
     most = max(2, min(_MANY_RANKS, ranks))
     counts = tuple(str(1 << power) for power in range(1, most.bit_length()))
     return (*counts, "per_server") if targets else counts

@@ -17,7 +17,7 @@ EXIT_TARGET = 2
 
 
 class TargetError(TuneError):
-    """A result cannot be put where the user wants it; the message says which option, why, and what to do."""
+    """A result cannot be put at the user's place; the message names the option, the reason, and the remedy."""
 
     exit_status = EXIT_TARGET
 
@@ -45,7 +45,7 @@ def check_file(option: str, path: Path) -> None:
 
 
 def _check_log(log: Path) -> None:
-    """Refuse a log folder that could not be filled; make it where it is not there."""
+    """Refuse a log folder that cannot be filled; create a missing one."""
     try:
         log.mkdir(exist_ok=True)
     except FileNotFoundError as error:

@@ -43,7 +43,7 @@ _FAILURES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FileUse:
-    """What the statistics say of one opening of a file, summed over its ranks.
+    """The statistics of one opening of a file, summed over its ranks.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ class FileUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one run did.
+    """The outcome of one run.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ def fold(stem: Path) -> int:
 
 
 def outcome_of(returned: int, elapsed_s: float, stem: Path, limit_s: float | None) -> Outcome:
-    """Return what a run did, from its exit status and its files; `limit_s` is None where it was not stopped."""
+    """Return the outcome of a run, from its exit status and its files; `limit_s` is None if it was not stopped."""
     uses, ranks = _statistics(stem.with_suffix(".stats"))
     exit_status = returned if returned >= 0 else 128 - returned
     status, reason = "ok", ""
@@ -222,7 +222,7 @@ class ProcessRunner:
     before: str | None = None
 
     def __call__(self, setting: Setting, number: int, limit_s: float, *, keep: bool = False) -> Outcome:
-        """Run once; `keep` says whether the file of its statistics stays.
+        """Run once; `keep` decides whether the file of its statistics stays.
 
         Raises
         ------
@@ -240,7 +240,7 @@ class ProcessRunner:
             raise TuneError(f"cannot write to the log folder {self.log}: {error.strerror or error}") from error
 
     def settle(self, setting: Setting, stem: Path) -> tuple[dict[str, str], tuple[str, ...]]:
-        """Do what comes before a run: write its hints, take old statistics away, run the shell command.
+        """Prepare a run: write its hints, remove old statistics, run the shell command.
 
         Returns
         -------

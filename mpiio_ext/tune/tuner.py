@@ -44,16 +44,16 @@ from mpiio_ext.tune.space import Space
 from mpiio_ext.tune.trial import Outcome, Runner
 
 LEAST_GAIN = 1.01
-#: A run is stopped after so many times the best time so far; never before LEAST_LIMIT_S.
+#: A run is stopped after this multiple of the best time so far; never before LEAST_LIMIT_S.
 STOP_FACTOR = 5.0
 LEAST_LIMIT_S = 5.0
 #: Search ends when this share of the free budget is left, the race when this one is.
 AFTER_SEARCH, AFTER_RACE = 0.55, 0.25
-#: "Close": within this factor of the best; so many settings race at most.
+#: "Close": within this factor of the best; the most settings in a race.
 CLOSE = 1.4
 RACERS = 8
 RACE_ROUNDS = 12
-#: A hint is dropped when so many pairs show, a standard error aside, that less than this is lost without it.
+#: A hint is dropped when this many pairs show, a standard error aside, that its loss is smaller than this.
 PRUNE_PAIRS = 5
 PRUNE_LOSS = 1.05
 MOST_PAIRS = 20
@@ -61,13 +61,13 @@ MOST_PAIRS = 20
 GOOD_PAIRS, CONFIRM_SHARE = 12, 0.25
 #: A gain that shows in fewer pairs.
 CLEAR_GAIN = 1.5
-#: Runs are expected to take so much longer than their median; of those of the confirmation see `budget`.
+#: Factor by which runs are expected to take longer than their median; for the confirmation see `budget`.
 MARGIN = 1.2
 REPEATS = 3
-#: After so many failed runs in a row, the program runs as it is, to see whether it is to blame.
+#: Number of consecutive failed runs after which the program runs as it is, to check whether it is to blame.
 MANY_FAILURES = 3
 MOST_DUPLICATES = 25
-#: Begins what statistics say of a file that has no delegates and would gain by them.
+#: Begin of the statistics' line on a file without delegates that would gain by them.
 WOULD_PAY = "would pay here: "
 #: Begins the reason of a run that was stopped where it was not its fault.
 _CUT = "the budget ended"
@@ -79,7 +79,7 @@ class _Broken(Exception):  # noqa: N818  (never leaves this module)
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one setting."""
+    """The measurements of one setting."""
 
     costs: list[float] = field(default_factory=list)
     elapsed_s: list[float] = field(default_factory=list)
@@ -172,7 +172,7 @@ class Tuner:
         return self._remaining_s() - keep_s > MARGIN * seconds
 
     def _reserve_s(self) -> float:
-        """Return the seconds that are kept for the confirmation: the least that it needs, more in a large budget."""
+        """Return the seconds reserved for the confirmation: the least that it needs, more in a large budget."""
         pair_s = RESERVE_MARGIN * (self._typical_s(BASELINE) + self._typical_s(self._best() or BASELINE))
         good = min(int(CONFIRM_SHARE * self._plan.budget_s / pair_s), GOOD_PAIRS)
         return pair_s * max(self._least_pairs, good)
@@ -253,7 +253,7 @@ class Tuner:
         return space
 
     def _choose_confidence(self, run_s: float) -> None:
-        """Take the confidence whose pairs the budget holds."""
+        """Choose the confidence whose pairs fit the budget."""
         asked, left_s = self._plan.confidence, self._remaining_s()
         found = confidence_for(left_s, run_s, asked, may_fall=self._plan.may_fall)
         if found is None:
@@ -426,7 +426,7 @@ class Tuner:
             return "nothing", "the best setting is not faster beyond chance", found
         if found.gain < LEAST_GAIN:
             return "nothing", f"the best setting gains less than {LEAST_GAIN - 1:.0%}", found
-        if self._judge is not None:  # a metric that nobody asked for must not make the whole command slower
+        if self._judge is not None:  # a metric that the user did not choose must not make the whole command slower
             before_s, after_s = zip(*self._elapsed_pairs, strict=True)
             whole = evidence(before_s, after_s, self._confidence)
             if whole.high < 1:

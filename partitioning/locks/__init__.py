@@ -1,4 +1,4 @@
-"""A model of file locking: what file domains cost on a file system that locks, counted and timed.
+"""A model of file locking: the cost of file domains on a file system that locks, counted and timed.
 
 ``simulate(geometry, method, file_system=lustre(), window_bytes=...)`` runs the requests that the planners make through
 a lock server (Lustre) or a token manager (GPFS), and returns counts for every server and a predicted time. Nothing

@@ -72,7 +72,7 @@ def _panel(outcomes: Sequence[Outcome], title: str, values: Sequence[float], cou
 
 
 def _keys(outcomes: Sequence[Outcome]) -> list[tuple[str, Look, float]]:
-    """Return what colours, marks and lines mean."""
+    """Return the meaning of colours, marks and lines."""
     labels = list(dict.fromkeys(map(_label, outcomes)))
     used = {_related(o) for o in outcomes}
     return [

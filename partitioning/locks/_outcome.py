@@ -1,4 +1,4 @@
-"""What the lock model returns."""
+"""The result of the lock model."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ COUNTERS = (
     "smallest_request_bytes",
     "largest_request_bytes",
 )
-#: Those of them that do not add up over servers.
+#: Counters that do not add up over servers.
 _NO_SUMS = ("aggregators", "smallest_request_bytes", "largest_request_bytes")
 
 
@@ -59,7 +59,7 @@ class Outcome:
     aggregators : ndarray
         Distinct aggregators that access a server.
     smallest_request_bytes, largest_request_bytes : ndarray
-        Of a server's data requests; 0 where it has none.
+        Of a server's data requests; 0 if it has none.
     request_sizes : ndarray of int64, shape (64,)
         File-system requests of [2**i, 2**(i + 1)) bytes.
     rounds, steps : int
@@ -100,12 +100,12 @@ class Outcome:
 
     @property
     def mean_request_bytes(self) -> FloatArray:
-        """Mean size of each server's data requests, shape (servers,); 0 where it has none."""
+        """Mean size of each server's data requests, shape (servers,); 0 without requests."""
         return self.data_bytes / np.maximum(self.data_requests, 1)
 
     @property
     def total_lock_requests(self) -> int:
-        """Locks asked for at all servers."""
+        """Locks requested at all servers."""
         return int(self.lock_requests.sum())
 
     @property
@@ -130,7 +130,7 @@ class Outcome:
 
     @property
     def bandwidth_bytes_s(self) -> float:
-        """Bytes of all collectives by the predicted time; 0 where there are none."""
+        """Bytes of all collectives by the predicted time; 0 without any."""
         return self.total_bytes / self.time_s if self.time_s > 0 else 0.0
 
     def as_dict(self) -> dict[str, Any]:

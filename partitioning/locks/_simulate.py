@@ -21,7 +21,7 @@ _TICK_S = 0.1
 
 
 def _system(file_system: FileSystem) -> object:
-    """Return the C struct of a file system, or raise ArgumentError when it is none."""
+    """Return the C struct of a file system, or raise ArgumentError if it is none."""
     if not isinstance(file_system, FileSystem):
         raise ArgumentError(f"file_system is lustre(), gpfs() or another FileSystem, not {file_system!r}")
     return ffi.new(
@@ -52,7 +52,7 @@ def _system(file_system: FileSystem) -> object:
 
 
 def _geometry_and_method(geometry_or_plan: Geometry | Plan, method: str | None) -> tuple[Geometry, str]:
-    """Return what is simulated, or raise ArgumentError when there is no such method."""
+    """Return the method to simulate, or raise ArgumentError if there is no such method."""
     if isinstance(geometry_or_plan, Plan):
         return geometry_or_plan.geometry, geometry_or_plan.method if method is None else method
     check_method(method)
@@ -69,7 +69,7 @@ def _how(
     synchronise: bool,
     order_seed: int | None,
 ) -> dict[str, int]:
-    """Return the fields of the C struct that says how collectives are carried out, or raise ArgumentError."""
+    """Return the fields of the C struct with the way to carry out collectives, or raise ArgumentError."""
     if operation not in ("write", "read"):
         raise ArgumentError(f"operation is write or read, not {operation!r}")
     _check("window_bytes", window_bytes, 1, MAX_OFFSET_BYTES)

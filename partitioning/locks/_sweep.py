@@ -34,7 +34,7 @@ class Variant:
 
 
 def variants(names: Sequence[str], stripe_size_io: str) -> list[Variant]:
-    """Return what is compared.
+    """Return the variants to compare.
 
     Parameters
     ----------

@@ -76,7 +76,7 @@ class FileSystem:
 
     @property
     def caches(self) -> bool:
-        """Clients write behind: there is a limit of what they may."""
+        """Clients write behind: their dirty data has a limit."""
         return self.dirty_server_bytes > 0 or self.dirty_client_bytes > 0
 
     def __post_init__(self) -> None:
@@ -182,5 +182,5 @@ def gpfs(**changes: Any) -> FileSystem:
 
 
 def unlocked(like: FileSystem) -> FileSystem:
-    """Return the same file system without locks: what bandwidth and latency alone allow."""
+    """Return the same file system without locks, with the same bandwidth and latency."""
     return replace(like, name=f"{like.name} without locks", protocol="none")

@@ -1,4 +1,4 @@
-"""``mpiio-ext locks``: what every partition method costs under a file system's locks, by the lock model."""
+"""``mpiio-ext locks``: the cost of every partition method under a file system's locks, by the lock model."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def _short(count: int) -> str:
 
 
 def _cells(o: Outcome, fastest_s: float) -> dict[str, str]:
-    """Return what a table says of an outcome, by column."""
+    """Return the cells of an outcome, by column."""
     best = " *" if o.time_s <= 1.01 * fastest_s else "  "
     return {
         "A": str(o.geometry.aggregators),
@@ -250,7 +250,7 @@ def locks(
     plot: Path | None,
     **of_system: float | None,
 ) -> None:
-    """Predict what partition methods cost under a file system's locks.
+    """Predict the cost of partition methods under a file system's locks.
 
     Counts lock requests, conflicts and revocations, and predicts a time, for each method and number of aggregators.
     No file is read or written except those that the options name. A series a,b,...,z continues by the ratio b / a if

@@ -1,4 +1,4 @@
-"""When operations were made and what they moved: time series of a trace or of a path.
+"""Times of operations and their bytes: time series of a trace or of a path.
 
 Problem.   Traces have the times of every rank; a path has slack and execution times of each group. Figures need both as
            the same thing.
@@ -36,7 +36,7 @@ class Activity:
     ----------
     start : ns from the start of the first one.
     duration : ns.
-    size : bytes of a data operation, 0 where they are not known and of others.
+    size : bytes of a data operation, 0 if they are not known and of others.
     data : it reads or writes data of a file.
     writes : it writes.
     root : the root process has made it.

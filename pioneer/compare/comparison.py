@@ -43,11 +43,11 @@ BINS = 200
 _LIMITS: Mapping[str, float] = {**LIMITS, "total": 0.005}
 
 _MOST_BINS = 100_000
-#: Below this a run's time is not judged, ns: 5 % of it are less than a time slice of the scheduler.
+#: Below this a run's time is not judged, ns: 5 % of that are less than a time slice of the scheduler.
 _SHORT_NS = 100_000_000
 _ARRIVAL_SCALE = 1000
 
-#: What the metrics are, for people; of characteristics without their classes.
+#: Meanings of the metrics, for people; of characteristics without their classes.
 MEANINGS: Mapping[str, str] = {
     "total": "relative difference of the number of operations of all ranks",
     "counts": "largest relative difference of the number of an operation",
@@ -99,7 +99,7 @@ class Metric:
 
     @property
     def meaning(self) -> str:
-        """What it is, in words."""
+        """The metric in words."""
         return MEANINGS[self.name.rpartition(".")[2]]
 
 
@@ -113,7 +113,7 @@ class Figures:
     unit_ns : time unit of the arrival rates.
     throughput : bytes per second in each bin.
     data_operations : data operations that begin in each bin.
-    data_ratio : share of them in all operations that begin there; NaN where there are none.
+    data_ratio : share of them in all operations that begin there; NaN if there are none.
     arrivals : operations that begin in each time unit, ascending.
     """
 
@@ -135,7 +135,7 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What two workloads differ by.
+    """The differences of two workloads.
 
     Attributes
     ----------
@@ -163,7 +163,7 @@ class Comparison:
 
     @property
     def not_judged(self) -> tuple[str, ...]:
-        """What is not judged since one of the workloads does not have it, a line each."""
+        """Metrics that are not judged because one of the workloads lacks their data, a line each."""
         return tuple(dict.fromkeys(_offsets_unknown(self.original, self.synthetic).values()))
 
 
@@ -211,7 +211,7 @@ def _offsets_unknown(original: Workload, synthetic: Workload) -> dict[str, str]:
 
 
 def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str, str]:
-    """Return the metrics that say nothing of these two workloads, and why."""
+    """Return the metrics that mean nothing for these two workloads, and why."""
     others = original.activity.ranks != synthetic.activity.ranks
     found = {"total": "the numbers of processes are not the same"} if others else {}
     found |= _offsets_unknown(original, synthetic)
@@ -246,7 +246,7 @@ def compare_workloads(
     note: str = "",
     in_path: Mapping[str, float] | None = None,
 ) -> Comparison:
-    """Return what two workloads differ by.
+    """Return the differences of two workloads.
 
     Parameters
     ----------

@@ -43,7 +43,7 @@ def _chosen(tables: Mapping[int, pa.Table], operations: int) -> list[int]:
 
 
 def touched_by_plans(path: WorkloadPath, owners: Mapping[str, str], ranks: list[int]) -> Touched:
-    """Return what ranks touch when a path is carried out by as many as were traced.
+    """Return the bytes that ranks touch when as many as were traced carry out a path.
 
     Parameters
     ----------

@@ -38,7 +38,7 @@ from mpiio_ext.pioneer.profile.sessions import flags_of
 
 UNITS = 200
 
-#: Metrics of slack and execution times: they say nothing of a run at another pace.
+#: Metrics of slack and execution times: they mean nothing for a run at another pace.
 TIMED = frozenset({"slack", "slack_us", "arrival", "makespan"})
 
 #: Largest value of each metric with which a sampled path counts as close; of characteristics by their names.
@@ -67,7 +67,7 @@ _ROUNDING = 1e-9
 #: Digits behind the point of numbers that are printed, and those that separate every two doubles.
 _DIGITS, _MOST_DIGITS = 4, 17
 
-#: Different slack times that are kept exactly.
+#: Most different slack times that are stored exactly.
 _MOST = 1 << 20
 #: Parts into which slack times are cut to be compared.
 _QUANTILES = 1000
@@ -94,7 +94,7 @@ def shown(value: float, limit: float, digits: int = _DIGITS) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Fidelity:
-    """What two paths differ by.
+    """The differences of two paths.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ def _counted(
 
 
 def _largest_difference(first: Counter[tuple[str, str]], second: Counter[tuple[str, str]]) -> float:
-    """Return the largest relative difference of a count; 1 for an operation that only one of them has."""
+    """Return the largest relative difference of a count; 1 for an operation that only one side has."""
     apart = [abs(first[name] - second[name]) / max(first[name], second[name]) for name in first | second]
     return max(apart, default=0.0)
 
@@ -163,7 +163,7 @@ def _divergence(first: Counter[tuple[str, str]], second: Counter[tuple[str, str]
 
 
 def _known(path: WorkloadPath, name: str, group: int) -> NDArray[np.int64]:
-    """Return a column of the operations that a group takes part in, 0 where it is not known."""
+    """Return a column of the operations that a group takes part in, 0 for unknown values."""
     takes_part = path.table["groups"].to_numpy() >> group & 1 == 1
     return np.asarray(pc.fill_null(path.table[f"{name}_{group}"], 0).to_numpy()[takes_part])
 
@@ -194,7 +194,7 @@ def _slack(path: WorkloadPath) -> NDArray[np.int64]:
 
 
 def _slack_us(first: NDArray[np.int64], second: NDArray[np.int64]) -> float:
-    """Return the median difference of equal quantiles of slack times, us; 0 where one path has none."""
+    """Return the median difference of equal quantiles of slack times, us; 0 if one path has none."""
     if not first.size or not second.size:
         return 0.0
     at = np.linspace(0, 1, 1 + _QUANTILES)
@@ -207,7 +207,7 @@ def _hole_share(profile: Profile) -> float:
 
 
 def _relative(first: float, second: float) -> float:
-    """Return a difference in relation to the first number, where there is one."""
+    """Return a difference in relation to the first number, if there is one."""
     return abs(second - first) / (first or 1.0)
 
 
@@ -248,7 +248,7 @@ def touched_of_classes(original: Touched, synthetic: Touched, classes: Iterable[
 
 
 def compare_paths(original: WorkloadPath, synthetic: WorkloadPath) -> Fidelity:
-    """Return what a synthetic path differs by from the original."""
+    """Return the differences of a synthetic path from the original."""
     first, second = characterize(original), characterize(synthetic)
     classes, groups = _of_classes(first, second), _of_groups(original, synthetic)
     slack, other_slack = _slack(original), _slack(synthetic)

@@ -183,7 +183,7 @@ def _verdict(metric: Metric) -> Cell:
 
 
 def _notices(comparison: Comparison) -> list[Finding]:
-    """Return which limits do not hold, and why some were not judged."""
+    """Return a note on the limits that are passed, and on metrics that were not judged."""
     note = [f"Metrics of time are not judged: {comparison.note}."] if comparison.note else []
     note += [f"Not judged: {why}." for why in comparison.not_judged]
     if comparison.passed:
@@ -271,7 +271,7 @@ def save_json(comparison: Comparison, path: Path) -> None:
 
 
 def save_all(comparison: Comparison, folder: Path) -> list[Path]:
-    """Write comparison.html, comparison.json and the figures (SVG) into a folder; the names of all.
+    """Write comparison.html, comparison.json and the figures (SVG) into a folder; return all their names.
 
     Raises
     ------

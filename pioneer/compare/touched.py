@@ -90,7 +90,7 @@ def _apart(mine: tuple[_Numbers, _Numbers], theirs: tuple[_Numbers, _Numbers]) -
 
 @dataclass(slots=True)
 class Accesses:
-    """What one member does; arrays have an element for each of its operations.
+    """The accesses of one member; arrays have an element for each of its operations.
 
     Attributes
     ----------
@@ -158,7 +158,7 @@ def accesses_of(layers: Sequence[str], names: Sequence[str]) -> tuple[NDArray[np
 
 
 def _words(column: pa.ChunkedArray) -> NDArray[np.object_]:
-    """Return a column of text, None where it is null."""
+    """Return a column of text, None for null."""
     found = column.cast(pa.string()).combine_chunks().dictionary_encode()
     if isinstance(found, pa.ChunkedArray):
         found = found.chunk(0) if found.num_chunks else pa.array([], pa.string()).dictionary_encode()
@@ -174,7 +174,7 @@ def _known(column: pa.ChunkedArray) -> _Numbers:
 
 
 def touched_by_groups(path: WorkloadPath) -> Touched:
-    """Return what the representatives of a path touch."""
+    """Return the bytes that the representatives of a path touch."""
     kinds = _kinds(path.words("layer").tolist(), path.words("operation").tolist())
     moves, writes = _flags(kinds)
     sessions = find_sessions(path).of
@@ -258,7 +258,7 @@ def _views_of_rank(table: pa.Table, kinds: Sequence[Operation]) -> dict[int, Vie
 
 
 def touched_by_ranks(tables: Mapping[int, pa.Table]) -> Touched:
-    """Return what every rank of a workload touches, of its sanitized operations (`traces.tables_of`)."""
+    """Return the bytes that every rank of a workload touches, by its sanitized operations (`traces.tables_of`)."""
     owners = owners_of(tables)
     extents: dict[tuple[str, int, bool], tuple[_Numbers, _Numbers]] = {}
     for rank, table in tables.items():

@@ -1,4 +1,4 @@
-"""What can be compared: raw traces, sanitized tables and workload paths, brought to one form."""
+"""Inputs of a comparison: raw traces, sanitized tables and workload paths, brought to one form."""
 
 from __future__ import annotations
 

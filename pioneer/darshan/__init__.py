@@ -1,1 +1,1 @@
-"""Logs in Darshan's own format of what the tracer saw: tools that read Darshan logs read runs of this library."""
+"""Logs in Darshan's own format from the tracer's records: tools that read Darshan logs read runs of this library."""

@@ -31,7 +31,7 @@ _MEANINGS = {(call.layer, call.name): meaning(call) for call in CALLS}
 
 @functools.lru_cache(maxsize=4096)
 def block_bytes(folder: str) -> int:
-    """Return the block size of a folder's file system, or of the next one above that is there; -1: none is."""
+    """Return the block size of a folder's file system, or of the next existing folder above it; -1: none exists."""
     try:
         return os.statvfs(folder).f_bsize
     except OSError:
@@ -158,7 +158,7 @@ class Module:
         return kinds[codes], counters[codes]
 
     def _records(self, column: pa.DictionaryArray, calls: Calls) -> Integers:
-        """Return the place of each row's record; negative: it has none."""
+        """Return the place of each row's record; negative: it has no record."""
         dictionary = column.dictionary
         if len(dictionary) > len(self._names):
             new = dictionary[len(self._names) :].to_pylist()
@@ -184,7 +184,7 @@ class Module:
         return place
 
     def _details(self, rows: pa.RecordBatch, calls: Calls, result: Integers) -> None:
-        """Set what only the details of a call contain: how many bytes, what an open was."""
+        """Set the facts that only the details of a call contain: the number of bytes, the kind of an open."""
         layout, extra = self.records.layout, rows.column("extra")
         if layout.module == "STDIO":
             blocks = np.isin(calls.kind, (Kind.READ, Kind.WRITE))
@@ -232,7 +232,7 @@ class Module:
 
 
 def _numbers(array: pa.Array, null: int = -1) -> Integers:
-    """Return a column as numbers, with `null` where there is none."""
+    """Return a column as numbers, with `null` for null."""
     filled = pc.fill_null(array, null) if array.null_count else array
     found: Integers = filled.to_numpy(zero_copy_only=False).astype(np.int64)
     return found

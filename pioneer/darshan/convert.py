@@ -54,7 +54,7 @@ class NothingRecordedError(MpiioExtError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What became of a trace.
+    """The result of a conversion.
 
     Attributes
     ----------
@@ -74,7 +74,7 @@ class Written:
 
 @dataclass(slots=True)
 class _Rank:
-    """What one rank has done."""
+    """The I/O of one rank."""
 
     modules: dict[str, Module]
     heats: dict[str, Heat]
@@ -84,7 +84,7 @@ class _Rank:
 
 @dataclass(slots=True)
 class _Run:
-    """What is known of all ranks so far; moments in ns since 1970; `active`: traces and recordings with accesses."""
+    """The facts of all ranks so far; moments in ns since 1970; `active`: traces and recordings with accesses."""
 
     start_ns: int
     end_ns: int = 0
@@ -205,7 +205,7 @@ def _identity(default: int) -> int:
 
 
 def _looked_at_only(run: _Run) -> set[str]:
-    """Return names that were looked at, are opened by no rank, and are no regular files (as far as they are there)."""
+    """Return names that were queried, that no rank opens, and that are no regular files (as far as they exist)."""
     opened: set[str] = set()
     looked: set[str] = set()
     for one in run.ranks.values():
@@ -261,7 +261,7 @@ def _ranks(numbers: Sequence[int]) -> str:
 
 
 def heads_of(folder: Path) -> list[own.Head]:
-    """Return what recordings say of their processes, or traces where there is none, by rank and start."""
+    """Return the heads of recordings, or of traces without any, by rank and start."""
     return recordings.heads([folder]) or own.heads([folder])
 
 

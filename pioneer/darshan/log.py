@@ -25,9 +25,9 @@ from mpiio_ext.errors import FileSystemError, MpiioExtError
 #: Module -> the version of its records; they are written in this order, which is that of the modules' numbers.
 _VERSIONS = {"POSIX": 4, "MPI-IO": 3, "STDIO": 2, "DXT_POSIX": 1, "DXT_MPIIO": 2, "HEATMAP": 1}
 _METADATA_BYTES, _EXE_BYTES, _MOUNT_BYTES, _NAME_BYTES = 1024, 4000, 3015, 4096
-#: At most so many bytes in one call: the library takes an int.
+#: Most bytes in one call: the library takes an int.
 _PIECE_BYTES = 1 << 28
-#: Of what the library says on standard error that is kept; of a try whether the file takes more.
+#: Most bytes of the library's standard error that are kept; bytes of a test write.
 _MOST_SAID, _PROBE_BYTES = 1 << 16, 1 << 16
 _DECLARATIONS = """
 struct darshan_job { int64_t uid, start_time_sec, start_time_nsec, end_time_sec, end_time_nsec, nprocs, jobid;
@@ -53,7 +53,7 @@ extern char *stdio_counter_names[]; extern char *stdio_f_counter_names[];
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What a log says of the run as a whole.
+    """The facts of a log about the run as a whole.
 
     Attributes
     ----------
@@ -116,7 +116,7 @@ def _metadata(pairs: Mapping[str, str]) -> bytes:
 
 
 def _names(ffi: Any, names: Mapping[int, str]) -> tuple[Any, list[Any]]:
-    """Return the first of a chain of names, and what must live as long."""
+    """Return the first of a chain of names, and the objects that must live as long."""
     alive: list[Any] = []
     first = ffi.NULL
     for number, name in names.items():
@@ -199,7 +199,7 @@ def write(path: Path, job: Job, names: Mapping[int, str], modules: Mapping[str, 
 
 @contextlib.contextmanager
 def _errors_of() -> Iterator[Callable[[], str]]:
-    """Keep what is said on standard error in the block, by C code, too; yield what returns it."""
+    """Capture standard error in the block, that of C code, too; yield the function that returns it."""
     with tempfile.TemporaryFile() as kept:
         before = os.dup(2)
         os.dup2(kept.fileno(), 2)
@@ -211,7 +211,7 @@ def _errors_of() -> Iterator[Callable[[], str]]:
 
 
 def _reason(part: Path, printed: str) -> str:
-    """Return why a log could not be written: Darshan's library says only what it could not do."""
+    """Return why a log could not be written: Darshan's library only names the failed step."""
     try:
         with part.open("ab") as file:
             file.write(bytes(_PROBE_BYTES))

@@ -1,4 +1,4 @@
-"""What a function is to a module of Darshan, for Python and for the recorder in C.
+"""The role of a function in a module of Darshan, for Python and for the recorder in C.
 
 Problem. A trace has every call of three layers; Darshan has modules, which count some functions and leave out others.
 Algorithm. The table of I/O calls (`common.iocalls`) says of each function what it is to its module and which counter
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Kind(enum.IntEnum):
-    """What a call is to its record.
+    """The role of a call in its record.
 
     COUNT: nothing but its counter; REOPEN: a duplicate of what is open; COPY: a read of its file, and then a write of
     the other one, of which each has half of the time. Darshan's own runtime does not see copies.
@@ -52,7 +52,7 @@ COUNTERS = {
 
 
 def meaning(call: Call) -> tuple[int, str]:
-    """Return what a function is to its module: kind, 0 for nothing, and the name of its counter, "" for none."""
+    """Return the role of a function in its module: kind, 0 for none, and the name of its counter, "" for none."""
     if "darshan" in call.values:
         kind, _, counter = call.values["darshan"].partition("/")
         return Kind[kind], counter

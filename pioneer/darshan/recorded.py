@@ -1,4 +1,4 @@
-"""A recording as Darshan's records, heat maps and accesses: what `calls` and `timeline` make of a trace.
+"""A recording as Darshan's records, heat maps and accesses: the same as `calls` and `timeline` make of a trace.
 
 Problem. A log must not depend on whether a run was traced or recorded. Algorithm: a recording's counters are put into
 the records of its rank under Darshan's names; several recordings of one rank (programs that follow each other, or
@@ -65,7 +65,7 @@ def _times(layout: Layout, rows: Structured, since: int) -> Integers:
 
 
 def _add(records: Records, place: int, counters: Integers, times: Integers) -> None:
-    """Add what another process of the same rank did to a file."""
+    """Add another process's I/O on a file, for the same rank."""
     at = records.layout.at
     had, spent = records.counters[place].copy(), records.times[place].copy()
     records.counters[place] += counters
@@ -137,7 +137,7 @@ def warm(recording: Recording, module: str, heat: Heat, origin_ns: int) -> None:
 
 
 def keep(recording: Recording, places: Mapping[int, int], module: str, segments: Segments, since: int) -> None:
-    """Put the accesses of a module that were kept into those of its rank; `places` as `fill` returns them."""
+    """Put the recorded accesses of a module into those of its rank; `places` as `fill` returns them."""
     rows = recording.segments[recording.segments["module"] == MODULES.index(module)]
     rows = rows[np.isin(rows["name"], list(places))]
     start = rows["start"] + since

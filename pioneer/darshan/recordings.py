@@ -148,7 +148,7 @@ _HARDLY = 0.01
 
 @dataclass(slots=True)
 class Recording:
-    """What one process has recorded; moments in ns since 1970, but for those of rows (`since_ns`).
+    """The recording of one process; moments in ns since 1970, but for those of rows (`since_ns`).
 
     Attributes
     ----------
@@ -270,7 +270,7 @@ def _head(path: Path, header: Any) -> Head:
 
 
 def _sum(moment: int, since: int) -> int:
-    """Return a moment since 1970; damaged ones are brought into what 64 bits hold."""
+    """Return a moment since 1970; damaged ones are brought into the range of 64 bits."""
     return min(max(moment + since, 0), 1 << 62)
 
 
@@ -361,7 +361,7 @@ def read(path: Path) -> Recording:
 
 
 def refused(folder: Path) -> int:
-    """Return how many processes have no recording, since those of their node have what they may have."""
+    """Return how many processes have no recording, since those of their node use the whole area."""
     found = 0
     for path in folder.glob(f"*{_ACCOUNT}"):
         with suppress(OSError):
@@ -370,7 +370,7 @@ def refused(folder: Path) -> int:
 
 
 def given(folder: Path) -> list[tuple[int, int, int]]:
-    """Return of each rank that has begun MPI_Finalize the ns since MPI_Init, on a CPU, and in which it had none."""
+    """Return of each rank that has begun MPI_Finalize the ns since MPI_Init, those on a CPU, and those without one."""
     found = []
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         with suppress(ValueError, OSError), path.open("rb") as file:
@@ -396,7 +396,7 @@ def left_out(paths: Sequence[Path]) -> LeftOut:
 
 
 def moved_beside(paths: Sequence[Path]) -> list[tuple[str, tuple[str, int], tuple[str, int]]]:
-    """Return what programs without MPI have moved beside one that has it, as (command, ("read", B), ("written", B)).
+    """Return the bytes of programs without MPI beside one that has it, as (command, ("read", B), ("written", B)).
 
     Those of the same command line are one; those that have moved hardly anything beside the others are left out.
 
@@ -424,7 +424,7 @@ def moved_beside(paths: Sequence[Path]) -> list[tuple[str, tuple[str, int], tupl
 
 
 def heads(paths: Sequence[Path]) -> list[Head]:
-    """Return what the recordings among files and folders say of their processes, by rank and start.
+    """Return the heads of the recordings among files and folders, by rank and start.
 
     What is no recording of this version is left out.
     """

@@ -1,4 +1,4 @@
-"""What one rank did to each file, as the counters of Darshan's records.
+"""The I/O of one rank on each file, as the counters of Darshan's records.
 
 Problem. Darshan's runtime updates a record at every call. A trace of millions of calls has to become the same numbers
 in seconds, and in memory that depends on the files alone.
@@ -29,7 +29,7 @@ Integers: TypeAlias = npt.NDArray[np.int64]
 _MOST_VALUES = 32
 #: Where buckets of sizes end, in bytes.
 _EDGES = np.array([101, 1025, 10241, 102401, 1048577, 4194305, 10485761, 104857601, 1073741825])
-#: Columns of what is kept between batches: ends of the last read and write, kind of the last access, end of the last
+#: Columns of the state between batches: ends of the last read and write, kind of the last access, end of the last
 #: call of each kind of time.
 _READ_BYTE, _WRITTEN_BYTE, _ACCESS, _META_END, _READ_END, _WRITE_END = range(6)
 
@@ -49,7 +49,7 @@ class Layout:
         self._places = {name: at for names in (self.counters, self.times) for at, name in enumerate(names)}
 
     def at(self, name: str) -> int:
-        """Return the place of a counter among its kind; -1: the module has none of this name."""
+        """Return the place of a counter among its kind; -1: the module has no counter of this name."""
         return self._places.get(f"{self._prefix}_{name}", -1)
 
 
@@ -91,7 +91,7 @@ class _Groups:
         self.number = np.cumsum(first) - 1
 
     def before(self, values: Integers, kept: Integers) -> Integers:
-        """Return the value of the call before each; of the first of a record what was `kept`."""
+        """Return the value of the call before each; for the first of a record the value that was `kept`."""
         found = np.empty_like(values)
         found[1:] = values[:-1]
         found[self.heads] = kept[self.records]
@@ -201,7 +201,7 @@ class Records:
         self._kept[groups.records, column] = running[groups.tails]
 
     def _accesses(self, calls: Calls) -> None:
-        """Count what every module counts of reads and writes."""
+        """Count the values that every module counts for reads and writes."""
         at = self.layout.at
         for kind, verb, done in ((Kind.READ, "READ", "BYTES_READ"), (Kind.WRITE, "WRITE", "BYTES_WRITTEN")):
             some = calls.take(calls.kind == kind)

@@ -24,7 +24,7 @@ _Member: TypeAlias = tuple[int, Records, int]  # rank, its records, place
 _SAME = re.compile(r"(RENAMED_FROM|MODE|(MEM|FILE)_ALIGNMENT)$")
 _LARGEST = re.compile(r"MAX_BYTE_(READ|WRITTEN)$")
 _BY_RANK = re.compile(r"(FAST|SLOW)EST_RANK|VARIANCE|STRIDE\d|ACCESS\d|MAX_\w+_TIME")
-#: What the tracer does not know; -1 as in Darshan's own logs.
+#: Counters that the tracer does not know; -1 as in Darshan's own logs.
 _UNKNOWN = ("FILENOS", "MEM_NOT_ALIGNED", "MEM_ALIGNMENT")
 
 
@@ -63,7 +63,7 @@ def _single(layout: Layout, member: _Member, row: npt.NDArray[np.void]) -> None:
 
 
 def _reduced(layout: Layout, members: list[_Member], row: npt.NDArray[np.void]) -> None:
-    """Put what all ranks did to a file into one record."""
+    """Put the records of all ranks for a file into one record."""
     at = layout.at
     counters = np.array([records.counters[place] for _, records, place in members])
     times = np.array([records.times[place] for _, records, place in members])

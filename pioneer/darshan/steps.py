@@ -1,4 +1,4 @@
-"""What ranks do when, from the steps of their recordings: seconds in calls by band and bin, bytes of files by bin.
+"""Ranks over time, from the steps of their recordings: seconds in calls by band and bin, bytes of files by bin.
 
 Problem. A log has the time in metadata calls, not when that was, and DXT only of runs of few accesses; of MPI-IO calls
 it has no times. Algorithm: the time and the bytes of a step are spread evenly over it; the sum so far, which is a line
@@ -24,14 +24,14 @@ from mpiio_ext.pioneer.darshan.names import clean
 _READ, _WRITE, _META = range(3)
 _CLASSES = len(recordings.CLASSES)
 _LANES = 2 * len(recordings.MODULES)
-#: Files whose views, and times in MPI-IO calls, are kept.
+#: Most files whose views, and times in MPI-IO calls, are stored.
 _MOST_VIEWED = 100
 _Line = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What the recordings of a run have by time.
+    """The recordings of a run over time.
 
     Attributes
     ----------
@@ -115,7 +115,7 @@ def in_calls(
     processes: int = 0,
     ends: Mapping[str, int] | None = None,
 ) -> Seen | None:
-    """Return what ranks do by band of ranks and bin of the run; None: no recordings.
+    """Return the times of ranks by band of ranks and bin of the run; None: no recordings.
 
     Parameters
     ----------

@@ -70,7 +70,7 @@ class Heat:
             self._bins[line] += np.diff(reached, prepend=0)
 
     def packed(self, module: str, rank: int, end_s: float) -> bytes:
-        """Return the record up to the end of the job; none where no byte was moved."""
+        """Return the record up to the end of the job; none if no byte was moved."""
         self._reach(end_s)
         if not self._bins.any():
             return b""

@@ -1,4 +1,4 @@
-"""Calls that a process was in when it was killed: what they were, since when, and their share of the time.
+"""Calls that a process was in when it was killed: their kinds, their begins, and their share of the time.
 
 Problem. A call counts when it has ended. A rank that waits in a collective call, or in a write, for minutes, until it
 is killed there, would have spent no time in it.
@@ -32,7 +32,7 @@ class Unfinished:
     Attributes
     ----------
     what : name of the call of MPI, without "_c" of large counts, or what kind of call on a file it is.
-    file : name; "" where it has none, or that is not known.
+    file : name; "" if it has none, or that is not known.
     within : class of time in which the process was in it, of `recordings.CLASSES`; "" for no I/O (MPI_Barrier).
     since_ns : ns since 1970.
     """
@@ -56,7 +56,7 @@ def _outermost(recording: Recording) -> list[tuple[int, int]]:
 
 
 def _inside(recording: Recording, thread: int, level: int) -> tuple[int, int] | None:
-    """Return class and begin of what goes on inside of a call; None: nothing that is recorded."""
+    """Return class and begin of the part that runs inside of a call; None: no such part is recorded."""
     mine = recording.doing[thread]
     if level == 0 and 0 < mine["class"][1] <= len(_FILE_CLASSES) and mine["start"][1] >= mine["start"][0]:
         return int(mine["class"][1]) - 1, int(mine["start"][1])

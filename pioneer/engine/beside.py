@@ -1,4 +1,4 @@
-"""What calls need beside their own handle: the mapping that munmap and msync are about, the target of a copy.
+"""Further arguments of calls beside their handle: the mapping for munmap and msync, the target of a copy.
 
 Problem.   Programs map a file and close its descriptor; of one descriptor they map several pieces. `sendfile` and
            `copy_file_range` have two descriptors. A plan has one handle for each call.
@@ -20,7 +20,7 @@ from mpiio_ext.pioneer.profile.sessions import Session
 #: Calls that move data from a file to another one.
 COPIES = frozenset({"sendfile", "copy_file_range"})
 #: Calls that are made with the size that they have moved: fgets ends with the line, which its stand-in does not know;
-#: what a copy asks for is often the largest number that there is.
+#: the requested size of a copy is often the largest number that there is.
 MOVED_SIZES = COPIES | {"fgets"}
 
 
@@ -62,12 +62,12 @@ def mapping_flags(extra: Mapping[str, Any]) -> int:
 
 
 def size_of(name: str, extra: Mapping[str, Any], size: int) -> int:
-    """Return the size that a call is made with, bytes; `size`: that of the trace, negative where it is not known."""
+    """Return the size in bytes with which a call is made; `size`: that of the trace, negative if unknown."""
     return max(0, int(extra.get(MOVED, size)) if name in MOVED_SIZES else size)
 
 
 def target_of(open_sessions: Mapping[int, int], sessions: Sequence[Session], file: str | None) -> int:
-    """Return the handle of the session of a file that was opened last; -1: there is none.
+    """Return the handle of the session of a file that was opened last; -1: there is no session.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Mappings:
         return number
 
     def find(self, session: int, extra: Mapping[str, Any], size: int, *, ends: bool) -> int:
-        """Return the number of the one that a call is about, -1: there is none; `ends`: the call takes it back."""
+        """Return the number of the mapping that a call is about, -1: there is none; `ends`: the call removes it."""
         several = self.of.get(session, [])
         address = extra.get("address")
         known = [item for item in several if address is not None and item[1] == address]

@@ -12,7 +12,7 @@ from mpiio_ext.common.iocalls import CALLS
 from mpiio_ext.pioneer.engine.beside import COPIES
 from mpiio_ext.pioneer.operations import CATALOG
 
-#: What the engine makes of an operation, where that is not the operation itself.
+#: The engine's stand-in for an operation that it does not make itself.
 STAND_INS = {
     call.name: call.values.get("as") or call.values["plain"]
     for call in CALLS
@@ -38,7 +38,7 @@ BY_DESCRIPTOR = "a folder is read through a descriptor"
 #: Of calls without the name, or the second name, that they need.
 NAMELESS = "the path names no file for it"
 ONE_NAME = 'the path has no second name for it ("file2" in extra)'
-#: Of what the engine itself leaves out.
+#: Reasons for operations that the engine itself leaves out.
 NOT_OPEN = "its file is not open then: its open failed, it was closed, or it is open in another mode"
 _NO_OPEN = "its file is not opened in the path"
 _UNKNOWN = "the engine does not know it"
@@ -66,13 +66,13 @@ def _load_operations() -> dict[str, int]:
 
 
 class _Operations:
-    """Numbers of the engine's operations by name; the library is loaded when the first is asked for."""
+    """Numbers of the engine's operations by name; the library is loaded at the first use."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] | None = None
 
     def get(self, name: str) -> int | None:
-        """Return the number of an operation or of what stands in for it; None: the engine has neither."""
+        """Return the number of an operation or of its stand-in; None: the engine has neither."""
         if self._numbers is None:
             self._numbers = _load_operations()
         found = self._numbers.get(name)
@@ -83,7 +83,7 @@ OPERATIONS = _Operations()
 
 
 def engine_number(layer: str, name: str) -> int | None:
-    """Return what the engine makes of an operation: its number; None: the engine leaves it out, or it is of no layer.
+    """Return the engine's number of an operation; None: the engine leaves it out, or it is of no layer.
 
     An operation that is written under another layer than its own has no open file there, and is not made.
     """

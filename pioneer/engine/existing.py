@@ -27,9 +27,9 @@ from mpiio_ext.pioneer.operations import NEEDING, SECOND_NAMES, WHENCE, Operatio
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.profile.sessions import Sessions
 
-#: What makes its name, if not as a file.
+#: Operations that create the name, but not as a file.
 _MAKING = frozenset({"mkdir", "mkdirat", "opendir", "symlink"})
-#: Opens of what is no file that could be made, or is open already.
+#: Opens of objects that are no files to create, or are open already.
 _OTHER_OPENS = frozenset({"opendir", "fdopen", "tmpfile"})
 _LENGTHS = frozenset({"fstat", "MPI_File_get_size"})
 _MPI_APPEND = 128  # MPI_MODE_APPEND of MPICH and Open MPI
@@ -63,7 +63,7 @@ def _appends(operation: Operation, flags: object) -> bool:
 
 @dataclass(slots=True)
 class _State:
-    """What is known of files so far, by their templates.
+    """The known facts of files so far, by their templates.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class _State:
             self.open_ended.add(file)
 
     def is_as_before(self, file: str) -> bool:
-        """Return whether the length of a file says what it was before the program."""
+        """Return whether the length of a file shows its length before the program."""
         return file not in self.written and (file in self.sizes or file in self.open_ended)
 
     def learn(self, file: str, size: int) -> None:

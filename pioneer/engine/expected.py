@@ -1,4 +1,4 @@
-"""What a trace of a replay has to show: a workload path as a given number of ranks carries it out.
+"""The expected trace of a replay: a workload path as a given number of ranks carries it out.
 
 Problem.   A path that is carried out and traced again is compared with itself. Some of it cannot come back, by
            construction: operations that the engine leaves out or makes by another call, and, where there are fewer
@@ -132,7 +132,7 @@ def _offsets(table: pa.Table, group: int, plan: Plan, *, moved: bool) -> pa.Chun
 
 
 def _sizes(path: WorkloadPath, group: int, plan: Plan) -> pa.ChunkedArray | pa.Array:
-    """Return the sizes of a group's operations: of some the engine makes what they have moved."""
+    """Return the sizes of a group's operations: for some the engine uses the bytes that they moved."""
     column = path.table[f"size_{group}"]
     rows = np.flatnonzero(np.isin(path.words("operation")[plan.ids], sorted(MOVED_SIZES)))
     if not rows.size:
@@ -143,7 +143,7 @@ def _sizes(path: WorkloadPath, group: int, plan: Plan) -> pa.ChunkedArray | pa.A
 
 
 def _slack(plan: Plan, rows: int) -> pa.Array:
-    """Return the slack times of a plan, at the rows of the path; null where it makes nothing."""
+    """Return the slack times of a plan, at the rows of the path; null for rows that it leaves out."""
     found, made = np.zeros(rows, np.int64), np.zeros(rows, np.bool_)
     found[plan.ids], made[plan.ids] = plan.slack, True
     return pa.array(found, mask=~made)
@@ -163,7 +163,7 @@ def _short_of_data(path: WorkloadPath, ranks: int) -> set[str]:
 
 
 def _behind_reads(path: WorkloadPath, files: set[str]) -> NDArray[np.bool_]:
-    """Return which accesses are at a file pointer that a read has moved by nobody knows how much."""
+    """Return which accesses are at a file pointer that a read has moved by an unknown distance."""
     found = np.zeros(path.table.num_rows, np.bool_)
     sessions = find_sessions(path)
     wanted = [number for number, session in enumerate(sessions.sessions) if session.file in files]
@@ -189,7 +189,7 @@ def _without_offsets(path: WorkloadPath, rows: NDArray[np.bool_]) -> WorkloadPat
 
 
 def _as_asked(path: WorkloadPath, files: set[str]) -> WorkloadPath:
-    """Return a path without what reads of some files have moved: less than was asked for, where data is not there."""
+    """Return a path without the bytes that reads of some files moved: fewer than requested, if data is missing."""
     texts = path.table["extra"].to_pylist()
     known = [
         row for row, file in enumerate(path.words("file").tolist()) if file in files and "moved" in (texts[row] or "")
@@ -224,7 +224,7 @@ def comparable_path(again: WorkloadPath, path: WorkloadPath, ranks: int) -> Work
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What the trace of a replay is to have.
+    """The contents that the trace of a replay must have.
 
     Attributes
     ----------
@@ -258,7 +258,7 @@ def _counted(
 
 
 def expectation(path: WorkloadPath, ranks: int) -> Expectation:
-    """Return what the trace of a replay by so many ranks is to have.
+    """Return the contents that the trace of a replay by so many ranks must have.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ _MOVING = DATA | {Role.BEGIN}
 
 @dataclass(slots=True)
 class Extents:
-    """What the ranks that were traced touch.
+    """The bytes that the traced ranks touch.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class Extents:
 
 
 def own_values(path: WorkloadPath, name: str, rank: int, group: int) -> NDArray[np.int64]:
-    """Return offsets or sizes of a rank of a group, -1 where they are not known."""
+    """Return offsets or sizes of a rank of a group, -1 if they are not known."""
     own = pc.fill_null(path.table[f"{name}_{group}"], -1).to_numpy()
     other = path.info.representatives[group]
     if group == 0 or name != "offset" or rank == other:
@@ -64,7 +64,7 @@ def _meet(spans: dict[int, tuple[int, int]]) -> bool:
 
 @dataclass(slots=True)
 class _Pass:
-    """What is known of the files so far: see `Extents`."""
+    """The known facts of the files so far: see `Extents`."""
 
     ends: dict[str, int] = field(default_factory=dict)
     spans: dict[str, dict[int, tuple[int, int]]] = field(default_factory=dict)
@@ -93,7 +93,7 @@ def extents_of(
     sessions: Sequence[int],
     views_at: Callable[[int], list[list[View]] | None],
 ) -> Extents:
-    """Return what the ranks that were traced touch.
+    """Return the bytes that the traced ranks touch.
 
     Parameters
     ----------

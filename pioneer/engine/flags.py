@@ -1,4 +1,4 @@
-"""Flags of an open in a plan: those of the trace where it has them, else what its session needs.
+"""Flags of an open in a plan: those of the trace if it has them, else those that its session needs.
 
 Exclusive creation is left out, since the file of an earlier run may be there.
 """
@@ -59,7 +59,7 @@ def _amode(extra: dict[str, Any], reads: bool, writes: bool) -> int:
 
 
 def open_flags(operation: Operation, extra: dict[str, Any], *, reads: bool, writes: bool) -> int:
-    """Return the flags of an open: those of the trace where it has them, else what its session needs.
+    """Return the flags of an open: those of the trace if it has them, else those that its session needs.
 
     Exclusive creation is left out, since the file of an earlier run may be there.
     """

@@ -1,4 +1,4 @@
-"""What is open in a plan: the handle slots of sessions, and the places of nonblocking calls that are under way.
+"""Open objects of a plan: the handle slots of sessions, and the places of nonblocking calls that are under way.
 
 A slot or place that is given up is used again, so that the engine's tables are as large as what is open at a time.
 """
@@ -36,7 +36,7 @@ class Handles:
         return slot
 
     def close(self, session: int) -> int:
-        """Return the slot that a session gives up; -1: it has none."""
+        """Return the slot that a session gives up; -1: it has no slot."""
         slot = self.slot_of.pop(session, -1)
         self.views.pop(session, None)
         if slot >= 0:
@@ -45,7 +45,7 @@ class Handles:
 
 
 def handles_of(sessions: Sessions, operations: Sequence[Operation], mine: Sequence[bool]) -> Handles:
-    """Return the sessions of a path; `mine` says which operations are of the rank."""
+    """Return the sessions of a path; `mine` marks the operations of the rank."""
     reads, writes, has_open, of_folder, last_close = [], [], [], [], []
     for session in sessions.sessions:
         kinds = [operations[row] for row in session.members]
@@ -84,13 +84,13 @@ class Requests:
             return place
         self._nameless += 1
         number = (file, extra["request"]) if "request" in extra else ("nameless", self._nameless)
-        if number in self.of_number:  # nobody has waited for that one
+        if number in self.of_number:  # no call has waited for that one
             self.free.append(self.of_number.pop(number)[0])
         self.of_number[number] = place, slot
         return place
 
     def wait(self, extra: dict[str, Any], file: str | None) -> int | None:
-        """Return the place of the call that a wait ends; -1: all; None: there is none."""
+        """Return the place of the call that a wait ends; -1: all; None: there is no such call."""
         if "request" in extra:
             wanted = extra["request"]
             number = next((key for key in self.of_number if key[1] == wanted and file in (None, key[0])), None)
@@ -103,7 +103,7 @@ class Requests:
         return -1
 
     def close(self, slot: int | None) -> None:
-        """Give up the places of a handle, or all: what is under way is waited for."""
+        """Free the places of a handle, or all; calls that are under way are waited for."""
         for number, (place, used_by) in list(self.of_number.items()):
             if slot is None or used_by == slot:
                 del self.of_number[number]

@@ -1,4 +1,4 @@
-"""Where all ranks of a replay have to meet, since one of them changes what others use.
+"""Points at which all ranks of a replay have to meet, since one of them changes what others use.
 
 Problem.   A path has no barriers: they are no I/O. But the root removes a file when the children are done with it, and
            children open what the root has made. Without the program's barriers a rank that is late would find a file
@@ -27,7 +27,7 @@ from mpiio_ext.pioneer.profile.sessions import Sessions
 #: Operations that change a name, or the length of a file, without a handle.
 _CHANGES = REMOVING | {"truncate", "link", "symlink"}
 _ROOT = 1  # as a bit of `groups`
-#: Of these the name is a folder's, and what is below it counts.
+#: Operations whose name is a folder's: the files below it count.
 _FOLDERS = frozenset({"rmdir", "rename", "renameat"})
 
 
@@ -74,7 +74,7 @@ class _State:
         return meet
 
     def users(self, file: str, *, below: bool) -> int:
-        """Return who has used a file, or something below a folder."""
+        """Return the users of a file, or of the files below a folder."""
         found = self.used.get(file, 0)
         if below:
             for name, groups in self.used.items():

@@ -26,9 +26,9 @@ from mpiio_ext.pioneer.profile import find_sessions
 from mpiio_ext.pioneer.profile.sessions import OUTSIDE
 
 IMPLIED = "implied"
-#: `extra` of what is made up.
+#: `extra` of an added operation.
 IMPLIED_MARK = f'{{"{IMPLIED}":true}}'
-#: What makes an access at a given offset, by what makes it at the file pointer; collectives have to be the same on all
+#: Operation at a given offset, by the operation at the file pointer; collectives have to be the same on all
 #: ranks, of which some may not know their offsets.
 AT_OFFSETS: Mapping[str, str] = {
     "read": "pread",
@@ -59,7 +59,7 @@ def with_opens(path: WorkloadPath) -> WorkloadPath:
 
 
 def opened(path: WorkloadPath) -> tuple[WorkloadPath, NDArray[np.int64]]:
-    """Return the same, and of each of its rows the ID in the path itself; of what is made up that of the row beside."""
+    """Return the path of `with_opens`, and each row's ID in the original; an added row has that of the row beside."""
     pairs = list(zip(path.words("layer").tolist(), path.words("operation").tolist(), strict=True))
     known = {pair: operation_of(*pair) for pair in set(pairs)}
     kinds: list[Operation] = [known[pair] for pair in pairs]

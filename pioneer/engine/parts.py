@@ -1,4 +1,4 @@
-"""Files that a part of the ranks open together: who takes part in a replay, and which of them a rank is.
+"""Files that a part of the ranks open together: the ranks of a replay that take part, and their numbers there.
 
 Problem.   A path has the rule of a communicator (`path.rules`), and which groups make each call. In a replay all
            members of a communicator have to make the same collective calls, with any number of ranks; a rank that waits
@@ -59,7 +59,7 @@ class Parts:
         self._seen: dict[Rule, PathInfo] = {}
 
     def rule_of(self, row: int) -> Rule | None:
-        """Return the rule of the communicator on which the file of an operation was opened; None: there is none."""
+        """Return the rule of the communicator on which the file of an operation was opened; None: it has none."""
         return self._of_session.get(self._of[row]) if self._opens else None
 
     def members(self, row: int) -> tuple[int, ...] | None:
@@ -83,7 +83,7 @@ class Parts:
         ----------
         row : of the access.
         group : of this rank.
-        offsets : those of the representatives that make it, by group, -1 where it is not known.
+        offsets : those of the representatives that make it, by group, -1 if it is not known.
         """
         rule = self.rule_of(row)
         own = offsets.get(group, -1)

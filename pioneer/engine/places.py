@@ -26,7 +26,7 @@ class PlaceError(ValueError):
 
 
 def _parts(name: str) -> list[str]:
-    """Return the parts of a name below a folder; none where it leads out, or is the folder itself."""
+    """Return the parts of a name below a folder; none if it leads out, or is the folder itself."""
     parts = [part for part in PurePosixPath(posixpath.normpath(name)).parts if not part.startswith("/")]
     return [] if ".." in parts or "\0" in name else parts
 
@@ -37,7 +37,7 @@ def without_place(names: Iterable[str]) -> list[str]:
 
 
 def leave_out(names: Iterable[str]) -> str:
-    """Return the options by which `pioneer path` and `all` leave out what is done to files, as a shell has them.
+    """Return the options by which `pioneer path` and `all` leave out operations on files, as a shell has them.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 _Value = TypeVar("_Value", bound=Hashable)
 _PLAIN = frozenset({Role.READ, Role.WRITE, Role.SEEK})
-#: What moves data and is about more than one handle, or about a folder.
+#: Operations that move data and use more than one handle, or a folder.
 _OTHERS = COPIES | LISTING
 #: Entries of `extra` that make a single access special.
 _SPECIAL = tuple(f'"{key}"' for key in (MOVED, IMPLIED, "file2"))
@@ -69,7 +69,7 @@ class States:
 
 
 def _codes(values: Sequence[_Value]) -> tuple[NDArray[np.int64], list[_Value]]:
-    """Return values as numbers, and what the numbers stand for."""
+    """Return values as numbers, and the value of each number."""
     numbers: dict[_Value, int] = {}
     codes = [numbers.setdefault(value, len(numbers)) for value in values]
     return np.array(codes, np.int64), list(numbers)

@@ -57,7 +57,7 @@ from mpiio_ext.pioneer.profile import find_sessions
 #: Of an offset, a size in bytes or a slack time in ns: sums of several are still numbers of 64 bits.
 MOST = 1 << 60
 
-#: Operations whose offset the plan keeps although they are neither accesses nor seeks.
+#: Operations whose offset the plan has although they are neither accesses nor seeks.
 _AT_OFFSETS = frozenset({"sync_file_range", "MPI_File_get_byte_offset"})
 
 
@@ -67,7 +67,7 @@ class PlanError(ValueError):
 
 @dataclass(slots=True)
 class Plan:
-    """What one rank does; arrays have an element for each of its operations.
+    """The operations of one rank; arrays have an element for each.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ class Plan:
     other : of calls on mappings which one; of copies the handle of their target; -1: none (`beside`).
     view : of MPI_File_set_view: index in `views`, else -1.
     offset, size : bytes; an offset of -1 is the file pointer; of a view its displacement.
-    place : of writes what the bytes are counted from; 0 where that is not known.
+    place : of writes what the bytes are counted from; 0 if that is not known.
     end : of reads the byte of the file that they do not go beyond, -1: not known.
     moved : of reads the bytes that they have moved in the trace, where these are fewer than `size`; else -1.
     slack : ns.
@@ -164,7 +164,7 @@ def reading_numbers() -> list[int]:
 
 
 def _offsets_in_parts(path: WorkloadPath, parts: Parts, group: int, own: NDArray[np.int64]) -> list[int]:
-    """Return the offsets of this rank, -1 where they are not known: in files of communicators by its place in them."""
+    """Return the offsets of this rank, -1 if they are not known: in files of communicators by its place in them."""
     found: list[int] = own.tolist()
     if not path.info.communicators:
         return found
@@ -245,7 +245,7 @@ class Planner:
         """Return the number of a file of the path, by its name here."""
         if name is None:
             return -1
-        if name not in self.known:  # a place is looked for on the file system: once
+        if name not in self.known:  # a place is searched on the file system: once
             place = self.places.of(Template(name).name(self.rank, self.ranks))
             self.known[name] = self.numbers.setdefault(str(place), len(self.numbers))
         return self.known[name]
@@ -271,7 +271,7 @@ class Planner:
         return self.handles.slot_of.get(session, -1) if session >= 0 else -1
 
     def _other(self, row: int, kind: Operation, extra: dict[str, Any]) -> int:
-        """Return the mapping that a call makes or is about, the handle that a copy goes to; -1: none."""
+        """Return the mapping that a call makes or uses, the handle that a copy goes to; -1: none."""
         session, size = self.handles.of[row], self.sizes[row]
         if kind.role is Role.MAP:
             return self.mappings.add(session, extra, size)
@@ -333,7 +333,7 @@ class Planner:
         """Return the number of the communicator of an open; -1: this rank opens it alone."""
         members = self.parts.members(row)
         if members is None:
-            template = Template(self.files[row] or "")  # what has a name for each rank is no file of all
+            template = Template(self.files[row] or "")  # a file with a name for each rank is no file of all
             alone = (
                 extra.get("comm") == "self"
                 or self.owners[row] in ("private", "root", "child")
@@ -353,7 +353,7 @@ class Planner:
         return {paths[self.known[name]]: size for name, size in found.items() if name in self.known}
 
     def _lacking(self, row: int, kind: Operation) -> str | None:
-        """Return why an operation cannot be made that lacks a name, None where it does not."""
+        """Return why an operation that lacks a name cannot be made, None if it can."""
         if self.files[row] is None and (kind.in_session or kind.role is Role.META):
             return NAMELESS
         second = parsed(self.extras[row]).get("file2") if kind.name in SECOND_NAMES else ""
@@ -434,7 +434,7 @@ def _gone_along(planner: Planner, rows: Sequence[int], ids: NDArray[np.int64], s
 
 
 def _check_range(path: WorkloadPath, group: int, ids: NDArray[np.int64]) -> None:
-    """Raise a PlanError where a number of a group is beyond what files and clocks have."""
+    """Raise a PlanError if a number of a group is outside the range of files and clocks."""
     for name in ("offset", "size", "slack"):
         beyond = np.flatnonzero(pc.fill_null(path.table[f"{name}_{group}"], 0).to_numpy() > MOST)
         if beyond.size:
@@ -455,7 +455,7 @@ def _together(planner: Planner, arrays: dict[str, Any], met: NDArray[np.int32], 
 
 
 def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Plan:
-    """Return what a rank does when a path is carried out by so many ranks.
+    """Return the operations of a rank when so many ranks carry out a path.
 
     Raises
     ------
@@ -475,7 +475,7 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     columns = np.concatenate([alone, plain_columns(planner, every[plain], states)])
     columns = columns[np.argsort(columns[:, 0], kind="stable")]
     waited = np.cumsum(slacks[every])[np.searchsorted(every, columns[:, 0])]
-    slack = np.diff(waited, prepend=0)  # slack of what is left out is the next operation's
+    slack = np.diff(waited, prepend=0)  # the slack of an operation that is left out is the next one's
     columns = np.concatenate([columns, slack.reshape(-1, 1).astype(np.int64)], axis=1)
     arrays: dict[str, Any] = {
         name: columns[:, number].astype(_KINDS.get(name, np.int64)) for number, name in enumerate(_COLUMNS)

@@ -85,7 +85,7 @@ class RankViews:
 
     @property
     def extents(self) -> Extents:
-        """What the ranks that were traced touch; read once, and only for further ranks."""
+        """The bytes that the traced ranks touch; read once, and only for further ranks."""
         if self._extents is None:
             self._extents = extents_of(self._path, self._kinds, self._sessions.of.tolist(), self._ends)
         return self._extents
@@ -124,7 +124,7 @@ class RankViews:
 
         Parameters
         ----------
-        own : by the distance of the accesses, however many ranks there are; -1 where they are not known.
+        own : by the distance of the accesses, however many ranks there are; -1 if they are not known.
         rank, group : whose.
         """
         info = self._path.info

@@ -1,4 +1,4 @@
-"""A path without what is done to names and folders: what is left opens files, moves their data, and looks at them.
+"""A path without operations on names and folders: the rest opens files, moves their data, and queries them.
 
 A bench or a tuner carries a path out again and again, and no run must find what another has left behind. Folders that
 a program has looked through, such as those of Python's modules, are not its data.
@@ -31,7 +31,7 @@ _FOLDERS = LISTING | {"opendir", "closedir"}
 
 
 def without_names(path: WorkloadPath) -> WorkloadPath:
-    """Return the path with operations in open sessions of files, waits, and looking at or deleting those files."""
+    """Return the path with operations in open sessions of files, waits, and queries or deletions of those files."""
     table = path.table
     pairs = list(zip(table["layer"].to_pylist(), table["operation"].to_pylist(), strict=True))
     files = table["file"].to_pylist()

@@ -1,4 +1,4 @@
-"""What a replay would refuse of a path, or hang in: found before there are ranks.
+"""Operations of a path that a replay would refuse, or hang in: found before there are ranks.
 
 Problem.   A path that a person has written may have anything in it: a number where a name belongs, a file that leads
            out of the folder, a collective call that one rank makes and another does not.
@@ -25,7 +25,7 @@ _NOWHERE = Path("/replay")
 
 
 def _plans(path: WorkloadPath) -> tuple[dict[int, Plan], list[str]]:
-    """Return the plan of a rank of each group, and why there is none."""
+    """Return the plan of a rank of each group, and why a group has none."""
     plans, wrong = dict[int, Plan](), list[str]()
     info = path.info
     groups = [group_of_rank(rank, info.traced, info.members, info.communicators) for rank in range(info.traced)]

@@ -33,7 +33,7 @@ _CHUNK = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of a plan.
+    """The result of a plan.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def _lengthen(name: str, begin: int, end: int) -> None:
     try:
         with Path(name).open("r+b" if Path(name).exists() else "w+b") as file:
             at = begin
-            while at < end:  # a disk that is nearly full takes a part of them
+            while at < end:  # a disk that is nearly full accepts a part of the bytes
                 at += os.pwrite(file.fileno(), bytes(min(_CHUNK, end - at)), at)
     except OSError as error:
         raise OSError(error.errno, f"cannot be made {end:,} bytes long: {error.strerror}", name) from error
@@ -203,7 +203,7 @@ def waits(plan: Plan) -> NDArray[np.int64]:
 
 
 def _late(plan: Plan, start: NDArray[np.int64], duration: NDArray[np.int64], time_scale: float) -> NDArray[np.int64]:
-    """Return by how much each slack time was too long, ns; none where the pace is "as fast as can be"."""
+    """Return by how much each slack time was too long, ns; none if the pace is "as fast as possible"."""
     if time_scale == 0 or not start.size:
         return np.zeros(0, np.int64)
     ended, paused = np.concatenate([[0], (start + duration)[:-1]]), waits(plan)
@@ -212,7 +212,7 @@ def _late(plan: Plan, start: NDArray[np.int64], duration: NDArray[np.int64], tim
 
 
 def together_alike(plan: Plan, comm: MPI.Intracomm) -> str | None:
-    """Return what is wrong if ranks would hang, waiting for each other: the same on all. Collective, blocking.
+    """Return why ranks would hang, waiting for each other: the same on all. Collective, blocking.
 
     All ranks have to make the same collective calls on files that all have opened, in the same order.
     """

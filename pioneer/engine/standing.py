@@ -1,4 +1,4 @@
-"""Where a replay stands that makes no progress: each rank says it on standard error.
+"""The place of a replay that makes no progress: each rank prints its own on standard error.
 
 Problem.   Ranks wait for each other in collective calls and meetings, a call may wait for a file system or a pipe, and
            a path may have slack times of minutes. From outside all of them look alike.
@@ -18,7 +18,7 @@ from mpiio_ext.common.printing import echo
 from mpiio_ext.pioneer.engine.coverage import engine_name
 from mpiio_ext.pioneer.engine.plan import Plan
 
-#: Seconds without progress after which a rank says where it stands.
+#: Seconds without progress after which a rank reports its place.
 REPORT_S = 60.0
 _PARTS = ("in", "waits for all ranks to meet before", "in the slack time before")  # as in mpiio_ext_engine.h
 

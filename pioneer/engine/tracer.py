@@ -1,4 +1,4 @@
-"""Keeping the tracer of ``mpiio-ext trace`` from recording what a replay does for itself.
+"""Calls of a replay for its own purposes, hidden from the tracer of ``mpiio-ext trace``.
 
 Preparing the files, reading the path and loading Python modules are no I/O of the program that is carried out. Where
 the tracer is in the process, it is notified for the calling thread; elsewhere nothing happens.

@@ -1,4 +1,4 @@
-"""Sizes and offsets that a tracer could not record: they are left out of what is compared.
+"""Sizes and offsets that a tracer could not record: a comparison leaves them out.
 
 Problem.   ltrace prints how many elements of a derived type a call moves, and not how many bytes. The path has no size
            then, the engine makes the call without data, for the other ranks wait for it, and the trace of the replay

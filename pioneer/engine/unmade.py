@@ -1,4 +1,4 @@
-"""What a replay would not make of a path as it stands: for people who write paths by hand.
+"""Operations that a replay would leave out of a path as it stands: for people who write paths by hand.
 
 Problem.   A path keeps operations that it does not know, since traces have such, and a replay leaves them out. In a
            path that was written by hand they are typing errors, and a data operation without a size moves nothing.
@@ -24,7 +24,7 @@ _MOST = 10  # names in all
 
 
 def _unknown(path: WorkloadPath) -> Iterator[str]:
-    """Yield a line for each operation that the engine does not make, by its own table; with the one that it looks like.
+    """Yield a line for each operation that the engine does not make, by its own table, with the most similar one.
 
     The replay reports those with a reason of their own (`LEFT_OUT`).
     """
@@ -80,7 +80,7 @@ def _without_names(path: WorkloadPath) -> Iterator[str]:
 
 
 def _is_refused(file: str) -> bool:
-    """Return whether a file of a path has no place; what is no template is refused for that (`refused`)."""
+    """Return whether a file of a path has no place; a name that is no template is refused for that (`refused`)."""
     try:
         return bool(without_place([Template(file).name(0)]))
     except ValueError:
@@ -105,5 +105,5 @@ def _places(path: WorkloadPath) -> Iterator[str]:
 
 
 def unmade(path: WorkloadPath) -> list[str]:
-    """Return what a replay would leave out or refuse, a line each; empty: nothing of these kinds."""
+    """Return the operations that a replay would leave out or refuse, a line each; empty: there are none."""
     return [*_unknown(path), *_without_size(path), *_without_names(path), *_places(path)]

@@ -37,7 +37,7 @@ _OPEN = "MPI_File_open"
 _SIZE = r'"comm_size":\s*(?P<size>\d+)'
 _DIGITS = re.compile(r"\d+")
 _RANGE = re.compile(r"(?P<first>\d+)(?:-(?P<last>\d+)(?::(?P<step>\d+))?)?")
-#: Ranks of a communicator at most: what is read must not fill the memory.
+#: Ranks of a communicator at most: the input must not fill the memory.
 _MOST_RANKS = 1 << 24
 
 _Set = tuple[int, ...]
@@ -60,7 +60,7 @@ def members_of(text: object) -> _Set | None:
 
 @dataclass(frozen=True, slots=True)
 class Communicators:
-    """What is known of the communicators of a trace.
+    """The known communicators of a trace.
 
     Attributes
     ----------
@@ -187,7 +187,7 @@ def opened_by_a_part(tables: Mapping[int, pa.Table], ranks: int, known: Communic
 
 
 def partly_words(found: Mapping[str, int], ranks: int) -> str:
-    """Return what people have to know of such files, a line; empty where there are none."""
+    """Return a note on such files, one line; empty if there are none."""
     if not found:
         return ""
     name, size = min(found.items())

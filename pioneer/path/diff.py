@@ -1,4 +1,4 @@
-"""What two sequences of operations have in common: the fewest differences, in C (csrc/tools/pioneer/mpiox_diff.h)."""
+"""The common part of two sequences of operations: the fewest differences, in C (csrc/tools/pioneer/mpiox_diff.h)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Difference:
 
 
 def compare(first: NDArray[np.int32], second: NDArray[np.int32], *, effort: int = EFFORT) -> Difference:
-    """Return what corresponds in two sequences of numbers from 0 on.
+    """Return the pairs that correspond in two sequences of numbers from 0 on.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""The form of a workload path that was written by hand, and what is wrong with one, and where.
+"""The form of a workload path that was written by hand, and the mistakes in one, with their places.
 
 Problem.   A path in JSON is there to be written and edited by people. Each mistake shall be a line with its place.
 Algorithm. `PathInfo` and the columns of as many groups as the path has are its form (`common.documents`). What types
@@ -49,7 +49,7 @@ with_config(CLOSED)(_Communicator)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PathInfo:
-    """What is common to all rows.
+    """The facts that all rows share.
 
     Attributes
     ----------
@@ -78,18 +78,18 @@ class PathInfo:
         return self.ranks or 1 + max(rank for group in (self.representatives, *self.members) for rank in group)
 
     def start(self, group: int) -> int:
-        """Return the start of a group, ns; 0 where it is not known."""
+        """Return the start of a group, ns; 0 if unknown."""
         return self.starts[group] if self.starts else 0
 
     def to_json(self) -> dict[str, Any]:
-        """Return it as a JSON object, without communicators and starts where there are none."""
+        """Return it as a JSON object, without communicators and starts if there are none."""
         found = asdict(self)
         found["communicators"] = [rule.to_json() for rule in self.communicators]
         return {name: value for name, value in found.items() if name not in ("communicators", "starts") or value}
 
 
 def parse_info(document: Any) -> PathInfo:
-    """Return what is common to all operations of a path.
+    """Return the facts that all operations of a path share.
 
     Raises
     ------
@@ -140,7 +140,7 @@ def path_form(groups: int) -> Any:
 
 
 def _extra_of(row: dict[str, Any]) -> dict[str, Any] | None:
-    """Return the object that `extra` is; None: it is none."""
+    """Return the object in `extra`; None: it is no object."""
     extra = row.get("extra")
     if isinstance(extra, str):
         try:
@@ -151,7 +151,7 @@ def _extra_of(row: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _of_operation(row: dict[str, Any], groups: int, communicators: int) -> Iterator[tuple[str, str]]:
-    """Yield what a schema cannot say of an operation: the name of the member, and what is wrong."""
+    """Yield the mistakes in an operation that a schema cannot find: the name of the member, and the mistake."""
     if row["groups"] >> groups:
         yield "groups", f"{row['groups']} has bits of groups that are not there: the path has {groups}"
     for name in _VALUES:
@@ -173,7 +173,7 @@ def _of_operation(row: dict[str, Any], groups: int, communicators: int) -> Itera
 
 
 def parse_path(document: Any) -> tuple[PathInfo, list[dict[str, Any]]]:
-    """Return what is common to all operations of a path, and the operations, of a JSON value.
+    """Return the facts that all operations share, and the operations, from a JSON value.
 
     Raises
     ------

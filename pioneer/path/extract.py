@@ -35,7 +35,7 @@ OPENS = sorted({operation.name for operation in CATALOG.values() if operation.ro
 
 
 def _level(operation: Operation, extra: str | None) -> int:
-    """Return what an operation does to its file: WRITTEN, MADE, OPENED or LOOKED."""
+    """Return the effect of an operation on its file: WRITTEN, MADE, OPENED or LOOKED."""
     if operation.writes or operation.role is Role.RESIZE or operation.name == "truncate":
         return WRITTEN
     if operation.role is Role.OPEN and creates(operation, extra):
@@ -66,7 +66,7 @@ def names_of(table: pa.Table) -> dict[str, int]:
 
 
 def slack_of(table: pa.Table) -> NDArray[np.int64]:
-    """Return the time in ns from the end of each operation's predecessor to its start; 0 where they overlap.
+    """Return the time in ns from the end of each operation's predecessor to its start; 0 if they overlap.
 
     The first operation has none: 0. An operation without a duration ends when it starts.
     """
@@ -111,7 +111,7 @@ class _Sequence:
 
 
 class _Shadows:
-    """Numbers for operations without what differs between ranks."""
+    """Numbers for operations without the parts in which ranks differ."""
 
     def __init__(self) -> None:
         self._numbers: dict[tuple[str, str, str, int], int] = {}
@@ -150,7 +150,7 @@ class _Merged:
     ----------
     tokens, sessions : of each operation.
     begins : it is the first of its session in one of the groups.
-    rows : for each group the row of each operation, -1 where it takes no part.
+    rows : for each group the row of each operation, -1 if it takes no part.
     minimal : the differences are the fewest.
     """
 
@@ -161,7 +161,7 @@ class _Merged:
     minimal: bool = True
 
     def _compared(self, other: _Sequence, effort: int) -> tuple[Difference, NDArray[np.int64]]:
-        """Return what corresponds, and the sessions of the other's operations by their numbers here."""
+        """Return the pairs that correspond, and the sessions of the other's operations by their numbers here."""
         found = compare(self.tokens, other.tokens, effort=effort)
         here, there = np.flatnonzero(found.common_first), np.flatnonzero(found.common_second)
         begins = self.begins[here] & first_rows(other.sessions)[there]
@@ -206,7 +206,7 @@ def _merge(sequences: Sequence[_Sequence], effort: int) -> _Merged:
 
 
 def _in_order(sessions: NDArray[np.int64]) -> pa.Array:
-    """Return the sessions by numbers in the order of their first operations, null where there is none."""
+    """Return the sessions by numbers in the order of their first operations, null without one."""
     numbers, first, inverse = np.unique(sessions, return_index=True, return_inverse=True)
     place = np.empty(numbers.size, np.int64)
     place[np.argsort(np.where(numbers < 0, sessions.size, first), kind="stable")] = np.arange(numbers.size)
@@ -267,7 +267,7 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 def _owners(files: list[str | None], groups: NDArray[np.int64], users: Mapping[str, int]) -> list[str | None]:
-    """Return the class of the file of each row: by its template, and by who uses it anywhere in the path."""
+    """Return the class of the file of each row: by its template, and by its users anywhere in the path."""
     masks: dict[str, int] = {}
     for file, mask in zip(files, groups, strict=True):
         if file is not None:
@@ -287,7 +287,7 @@ def _owners(files: list[str | None], groups: NDArray[np.int64], users: Mapping[s
 
 
 def _extra_of(texts: Sequence[str | None]) -> str | None:
-    """Return what the column `extra` of a row is to say: `texts` are those of the groups, None where they have none.
+    """Return the column `extra` of a row: `texts` are those of the groups, None for groups without one.
 
     The first group's object. A view that the groups have not in common is in the
     list "groups", in which each has its own object.

@@ -1,4 +1,4 @@
-"""File types, as the tracer writes them down: what is known of one, and how it is made again.
+"""File types, as the tracer writes them: the facts of one, and how it is made again.
 
 Problem.   A view says where the bytes of a data stream are. To make the accesses of a program again, by another program
            and another MPI library, its file type has to be made again.
@@ -104,7 +104,7 @@ class FileType:
 
     @property
     def text(self) -> str:
-        """What `parse` makes it of."""
+        """The parts from which `parse` makes it."""
         if not self.kind:
             return str(self.numbers[0][0])
         lists = "".join(",".join(map(str, numbers)) + ";" for numbers in self.numbers)
@@ -117,7 +117,7 @@ class FileType:
         return high - low
 
     def _runs(self) -> list[tuple[int, int]]:
-        """Return (elements, displacement) of what is made of blocks of one type, ends of a vector only."""
+        """Return (elements, displacement) of the blocks of one type, for a vector its ends only."""
         numbers = self.numbers
         if self.kind == "C":
             return [(numbers[0][0], 0)]
@@ -128,7 +128,7 @@ class FileType:
 
     @property
     def first(self) -> int:
-        """Where its lowest byte is, counted from where the type begins; 0 where it has none."""
+        """Its lowest byte, counted from the begin of the type; 0 for an empty one."""
         numbers, inner = self.numbers, self.inner
         if not self.kind or self.size == 0:
             return 0
@@ -149,7 +149,7 @@ class FileType:
 
     @property
     def end(self) -> int:
-        """The byte behind its highest one, counted from where the type begins; 0 where it has none."""
+        """The byte behind its highest one, counted from the begin of the type; 0 for an empty one."""
         numbers, inner = self.numbers, self.inner
         if not self.kind or self.size == 0:
             return numbers[0][0] if not self.kind else 0
@@ -403,7 +403,7 @@ def _is_in_order(kind: FileType) -> bool:
 
 
 def next_tile(kind: FileType, root: FileType | None, other: int, rank: int) -> FileType | None:
-    """Return the file type of a rank, reckoned from those of rank `other` and of rank 0, where it is tiles of arrays.
+    """Return the file type of a rank, computed from those of rank `other` and of rank 0, if it is tiles of arrays.
 
     The numbers of the tiles, in the order of the array, are a multiple of the rank apart from rank 0's. Where that
     comes back to rank 0's tile it goes on with the next one, so that each tile has one rank. A distributed array has
@@ -481,7 +481,7 @@ class _Parser:
         return FileType(kind, tuple(lists), tuple(inner))
 
     def end(self) -> None:
-        """Refuse what comes behind the type."""
+        """Refuse text behind the type."""
         if self._at != len(self._text):
             raise ViewError(f"no file type: {self._text[:80]!r}, at character {self._at}")
 

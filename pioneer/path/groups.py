@@ -1,4 +1,4 @@
-"""Subgroups of child processes: who behaves alike, found in the first part of their traces.
+"""Subgroups of child processes with the same behaviour, found in the first part of their traces.
 
 Problem.   The children of some programs do different things in several groups. A path needs one representative of each.
 Algorithm. Bootstrap characterization (paper, section V-A): of the first tenth of each trace, the share of every
@@ -19,7 +19,7 @@ PORTION = 0.1
 #: Largest difference of two shares of operations (total variation), and of two distributions of reuse distances
 #: (Kolmogorov-Smirnov), between processes that are alike.
 TOLERANCE = 0.05
-_LEAST = 200  # operations; shorter traces are looked at as a whole
+_LEAST = 200  # operations; shorter traces are compared as a whole
 _BUCKETS = 40  # reuse distances by powers of 2**0.5
 
 

@@ -18,7 +18,7 @@ from mpiio_ext.pioneer.path.rules import Rule, roles
 
 @functools.lru_cache(maxsize=8)
 def _groups_of_traced(members: tuple[tuple[int, ...], ...]) -> tuple[int, ...]:
-    """Return the group of each rank that was traced, and that of the rank behind the last; none where one is missing.
+    """Return the group of each traced rank, and that of the rank behind the last; empty if one is missing.
 
     The group behind the last follows the shortest period that the children's groups have: odd and even ranks for one.
     """

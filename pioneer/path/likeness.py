@@ -1,4 +1,4 @@
-"""Whether a representative has done what the ranks that it stands for have done.
+"""Whether a representative has done the same as the ranks that it stands for.
 
 Problem.   Subgroups are found by the names of calls in the first tenth of the traces (`groups`). Ranks that use other
            files, or part only later, would be in one subgroup, and what they do alone would be in no path.
@@ -28,7 +28,7 @@ LIMIT = 0.01
 #: Groups that a path has at most for the sake of likeness.
 MOST = 16
 
-#: How often a rank does what, by operation and template of a file; "" where there is no file.
+#: Number of a rank's operations, by operation and template of a file; "" if there is no file.
 Counts = Counter[tuple[str, str]]
 _NAMED = 3  # kinds of operations that are named for a rank
 

@@ -33,7 +33,7 @@ from dataclasses import dataclass
 from mpiio_ext.pioneer.path.rules import Rule
 
 _NUMBER = re.compile(r"\d+")
-#: What a rank has done to a file, the least first.
+#: Kinds of use of a file by a rank, the weakest first.
 LOOKED, OPENED, MADE, WRITTEN = range(4)
 _Used = Iterable[str] | Mapping[str, int]
 
@@ -44,7 +44,7 @@ _FIELD = re.compile(
 )
 _WIDTH = re.compile(r":0\d+\}")
 _BASES = (0, 1)
-#: Numbers of a name that are looked at for rank fields at most; the last ones, which are the likeliest.
+#: Most numbers of a name that are tried as rank fields; the last ones, which are the likeliest.
 _MOST_FIELDS = 6
 
 
@@ -171,7 +171,7 @@ def _choices(name: str, rank: int) -> Iterator[_Choice]:
 
 
 def _levels(used: _Used) -> Mapping[str, int]:
-    """Return what a rank has done to each file at most."""
+    """Return the strongest kind of use that a rank has made of each file."""
     return used if isinstance(used, Mapping) else dict.fromkeys(used, LOOKED)
 
 
@@ -253,7 +253,7 @@ def find_templates(names: Mapping[int, _Used]) -> dict[str, Template]:
 
 
 def _width(digits: Sequence[str]) -> str:
-    """Return what a field says of numbers that are filled up with zeros; empty: they are not."""
+    """Return the form of a field for numbers that are filled up with zeros; empty: they are not."""
     return next((f":0{len(text)}" for text in digits if len(text) > 1 and text[0] == "0"), "")
 
 

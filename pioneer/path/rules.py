@@ -75,7 +75,7 @@ class Rule:
         return cls(kind="ranks", ranks=tuple(sorted(sets)))
 
     def number(self, rank: int, traced: int) -> int | None:
-        """Return the number of the communicator that a rank is in; None: in none.
+        """Return the number of a rank's communicator; None: it is in none.
 
         Parameters
         ----------
@@ -93,7 +93,7 @@ class Rule:
         return None if found < 0 or (self.which is not None and found not in self.which) else found
 
     def place(self, rank: int, traced: int) -> int:
-        """Return which of the members of its communicator a rank is, from 0 on; -1: it is in none."""
+        """Return the number of a rank among the members of its communicator, from 0 on; -1: it is in none."""
         number = self.number(rank, traced)
         if number is None:
             return -1
@@ -106,7 +106,7 @@ class Rule:
         ]
 
     def members(self, rank: int, ranks: int, traced: int) -> _Set:
-        """Return the ranks that are in one communicator with a rank, itself included; none: it is in none."""
+        """Return the ranks that are in one communicator with a rank, itself included; empty: it is in none."""
         number = self.number(rank, traced)
         if number is None:
             return ()
@@ -122,7 +122,7 @@ class Rule:
         return OUTSIDE if place < 0 else FIRST if place == 0 else OTHER
 
     def words(self) -> str:
-        """Return what it says, for people."""
+        """Return the rule in words."""
         only = "" if self.which is None else f"; of these {', '.join(map(str, self.which))}"
         if self.kind == "ranks":
             return f"ranks {'; '.join(', '.join(map(str, one)) for one in self.ranks)}"
@@ -165,7 +165,7 @@ class Rule:
 
 
 def roles(rules: Sequence[Rule], rank: int, traced: int) -> tuple[tuple[int, int], ...]:
-    """Return what a rank is for each rule: its role, and of listed ranks which communicator it is in."""
+    """Return the role of a rank for each rule, and for listed ranks the communicator that it is in."""
     found = []
     for rule in rules:
         listed = rule.number(rank, traced) if rule.kind == "ranks" else None

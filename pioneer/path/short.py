@@ -1,10 +1,10 @@
-"""Accesses that moved less than they asked for.
+"""Accesses that moved fewer bytes than they requested.
 
 Problem.   The size of a read is what the program asks for: 1 MiB, of a file that has 6 bytes. Who makes that file again
            needs what was there, and who counts bytes needs what was moved. A write that a signal or a full disk has
            stopped is made again by the program: its size would be written twice.
 Algorithm. A POSIX or stdio read whose result is known and smaller than its size gets the result as `moved` in `extra`.
-           The size of a POSIX write becomes its result, 0 where it failed. `fread` returns elements: `count` in `extra`
+           The size of a POSIX write becomes its result, 0 if it failed. `fread` returns elements: `count` in `extra`
            shows of how many bytes; without it a read of more than none counts as whole.
            MPI-IO's results are error codes: of its accesses only the size is known.
 """
@@ -66,7 +66,7 @@ def moved_of(table: pa.Table) -> NDArray[np.int64]:
 
 
 def with_moved(table: pa.Table) -> pa.Table:
-    """Return a trace table (`pioneer.table.SCHEMA`) that contains what short accesses have moved.
+    """Return a trace table (`pioneer.table.SCHEMA`) with the bytes that short accesses moved.
 
     Reads say it in `extra`; of writes it is their size.
     """
@@ -86,7 +86,7 @@ def with_moved(table: pa.Table) -> pa.Table:
 
 
 def moved_in_extra(extras: pa.ChunkedArray | pa.Array) -> NDArray[np.int64]:
-    """Return the bytes that `with_moved` has put into the column `extra` of a path; -1 where there are none."""
+    """Return the bytes that `with_moved` has put into the column `extra` of a path; -1 without any."""
     found = pc.extract_regex(extras.cast(pa.string()), rf'"{MOVED}":\s*(?P<bytes>\d+)')
     numbers = pc.fill_null(pc.struct_field(found, "bytes").cast(pa.int64()), -1)
     return np.asarray(numbers.to_numpy(), np.int64)

@@ -47,7 +47,7 @@ COMMON = (
     pa.field("layer", _TEXT, nullable=False),
     pa.field("extra", pa.string()),
 )
-#: Columns that exist for each group, null where it takes no part: bytes, bytes, ns, and ns from the end of the group's
+#: Columns that exist for each group, null if it takes no part: bytes, bytes, ns, and ns from the end of the group's
 #: operation before to the start of this one.
 PER_GROUP = ("offset", "size", "duration", "slack")
 
@@ -90,7 +90,7 @@ class WorkloadPath:
         return len(self.info.representatives)
 
     def words(self, name: str) -> NDArray[np.object_]:
-        """Return a column of text, None where it is null; much faster than a list of all."""
+        """Return a column of text, None for null; much faster than a list of all."""
         column = self.table[name].combine_chunks()
         if isinstance(column, pa.ChunkedArray):
             column = column.chunk(0) if column.num_chunks else pa.array([], self.table.schema.field(name).type)

@@ -33,7 +33,7 @@ from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Session, Sessions, find_
 
 #: Class of operations that name no file.
 NO_FILE = "none"
-#: Sequentiality is kept in thousandths.
+#: Sequentiality is stored in thousandths.
 SCALE = 1000
 
 
@@ -98,7 +98,7 @@ class Profile(Shown):
     shapes: Mapping[str, Any] | None = None
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return what is counted of each class of files."""
+        """Return the counts of each class of files."""
         return [
             {
                 "class": name,
@@ -123,7 +123,7 @@ class Profile(Shown):
 
 @dataclass(slots=True)
 class _Columns:
-    """The path as numpy arrays; -1 where a number is not known."""
+    """The path as numpy arrays; -1 if a number is not known."""
 
     names: NDArray[np.object_]
     owners: NDArray[np.object_]
@@ -158,7 +158,7 @@ def _of_lowest_group(path: WorkloadPath, name: str) -> NDArray[np.int64]:
 
 
 def _moving(path: WorkloadPath, operations: Sequence[Operation], role: Role) -> NDArray[np.bool_]:
-    """Return which operations read, or write; the first halves of split collectives do what both halves do."""
+    """Return which operations read, or write; first halves of split collectives count for both halves."""
     found = flags_of(path, role)
     for row in np.flatnonzero(flags_of(path, Role.BEGIN)).tolist():
         found[row] = operations[row].writes == (role is Role.WRITE)
@@ -194,7 +194,7 @@ def _columns_of(path: WorkloadPath) -> _Columns:
 
 @dataclass(slots=True)
 class _OfSessions:
-    """What is counted of each session; arrays have an element for each, in their order.
+    """The counts of each session; arrays have an element for each, in their order.
 
     Attributes
     ----------
@@ -225,7 +225,7 @@ def _sequentiality(columns: _Columns, rows: NDArray[np.int64], count: int) -> ND
 
 
 def _samples_of(columns: _Columns) -> _OfSessions:
-    """Return what is counted of each session, in one pass over the operations of all."""
+    """Return the counts of each session, in one pass over the operations of all."""
     sessions = columns.sessions.sessions
     count = len(sessions)
     inside = np.flatnonzero(columns.sessions.of != OUTSIDE)

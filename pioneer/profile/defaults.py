@@ -1,4 +1,4 @@
-"""What a profile that a person writes may leave out.
+"""The parts that a profile written by hand may leave out.
 
 Problem.   Table III has thirteen characteristics for each class of files. Who describes a workload that was never
            traced knows what is done to how many files, and how large the requests are.
@@ -76,7 +76,7 @@ def _completed_class(found: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def completed(document: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a profile as JSON with what it has left out.
+    """Return a profile as JSON, with the parts that it left out.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Empirical distributions: what is kept of a characteristic, and how values are drawn from it.
+"""Empirical distributions: the stored values of a characteristic, and how values are drawn from them.
 
 Problem.   Some characteristics have few different values (sizes), others as many as there are operations (slack time).
            The profile must be small enough to be read, and exact where it matters.
@@ -103,7 +103,7 @@ class Distribution:
 
     @classmethod
     def from_json(cls, document: Any) -> Distribution:
-        """Return what `to_json` has made of one, possibly edited.
+        """Return the distribution from the output of `to_json`, possibly edited.
 
         Raises
         ------

@@ -23,7 +23,7 @@ from mpiio_ext.pioneer.profile.defaults import completed, without_sizes
 from mpiio_ext.pioneer.profile.distributions import Distribution
 from mpiio_ext.pioneer.profile.form import ProfileForm
 
-#: Raised when the meaning of a name changes, or an older release could not read what is written.
+#: Raised when the meaning of a name changes, or an older release could not read the document.
 VERSION = 2
 
 #: Unit of each characteristic that has one; the others are numbers of operations, sessions or files.
@@ -112,7 +112,7 @@ def profile_schema() -> dict[str, Any]:
 
 
 def _beyond(name: str, values: Sequence[int]) -> Iterator[tuple[str, str]]:
-    """Yield which values a characteristic cannot have: the place in it, and what is wrong."""
+    """Yield the forbidden values of a characteristic: the place in it, and the mistake."""
     least = _LEAST.get(name)
     for number, value in enumerate(values):
         if least is not None and value < least:
@@ -122,7 +122,7 @@ def _beyond(name: str, values: Sequence[int]) -> Iterator[tuple[str, str]]:
 
 
 def _class_of(place: str, found: dict[str, Any], mistakes: list[tuple[str | None, str]]) -> ClassProfile:
-    """Return the characteristics of a class whose form is right; what else is wrong is added to the mistakes."""
+    """Return the characteristics of a class whose form is right; other mistakes are added to the list."""
     values: dict[str, Any] = {}
     for item in fields(ClassProfile):
         value = values[item.name] = found.get(item.name)

@@ -68,7 +68,7 @@ def extended_names(operations: Sequence[Operation], sessions: Sessions) -> list[
 
 
 def parse_extended(layer_names: Mapping[str, Operation], name: str) -> tuple[Operation | None, bool, bool]:
-    """Return what an extended name stands for: the operation, whether a seek precedes it, whether a wait ends it.
+    """Return the meaning of an extended name: the operation, whether a seek precedes it, whether a wait ends it.
 
     Parameters
     ----------

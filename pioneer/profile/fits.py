@@ -1,4 +1,4 @@
-"""Known distributions that samples may come from: fitted by maximum likelihood, kept where a test does not reject them.
+"""Known distributions that samples may come from: fitted by maximum likelihood, dropped if a test rejects them.
 
 Problem.   Some characteristics follow a known distribution (slack times a Pareto distribution for one, says the paper's
            section V-C); two parameters then show more than a thousand values. Whether they do has to be tested, and the
@@ -47,7 +47,7 @@ _Share = Annotated[float, Field(ge=0, le=1)]
 
 
 def _special() -> Any:
-    """Return SciPy's special functions; ranks that carry a path out need none, and start without them."""
+    """Return SciPy's special functions; ranks that carry a path out do not need them, and start without."""
     from scipy import special
 
     return special

@@ -1,4 +1,4 @@
-"""The form of profiles as JSON, stated as types: what is checked first of one that was edited by hand.
+"""The form of profiles as JSON, stated as types: the first check of one that was edited by hand.
 
 What types cannot say is checked behind it (`profile.document`): there are as many counts as values, each value is there
 once, a fit has the parameters of its family. What a class leaves out has a default
@@ -33,7 +33,7 @@ class ListedDistribution(TypedDict, total=False):
 
 @with_config(CLOSED)
 class _Modes(TypedDict, total=False):
-    """Sessions by what they do.
+    """Sessions by their operations.
 
     Attributes
     ----------

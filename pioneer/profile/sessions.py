@@ -73,7 +73,7 @@ class Sessions:
 
 
 def _words(path: WorkloadPath, name: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Return a column as numbers, -1 for null, and what they mean."""
+    """Return a column as numbers, -1 for null, and the value of each number."""
     column = path.table[name].unify_dictionaries().combine_chunks()
     if isinstance(column, pa.ChunkedArray):  # without rows
         column = column.chunk(0) if column.num_chunks else pa.array([], pa.string()).dictionary_encode()
@@ -144,7 +144,7 @@ class _Members:
 
 
 def flags_of(path: WorkloadPath, *roles: Role) -> NDArray[np.bool_]:
-    """Return for each operation of a path whether it has one of the roles; of column 2, where none are given."""
+    """Return for each operation of a path whether it has one of the roles; without roles, that of column 2."""
     numbers, names = _words(path, "operation")
     layers, layer_names = _words(path, "layer")
     code = layers * (len(names) + 1) + numbers

@@ -1,4 +1,4 @@
-"""Readers of raw traces: one module for each format, found by what a file begins with.
+"""Readers of raw traces: one module for each format, found by the first bytes of a file.
 
 A reader is any object with the attributes of `Reader`. Other packages add theirs as entry points of the group
 ``mpiio_ext.pioneer.readers``, name = format.
@@ -32,16 +32,16 @@ FORMATS = {
 
 
 class Reader(Protocol):
-    """What a reader offers; a module with these names is one."""
+    """The functions of a reader; a module with these names is one."""
 
     #: Name of the format.
     NAME: str
 
     def recognizes(self, path: Path) -> bool:
-        """Return whether a file, or a folder, is a trace of this format. Looks at a few KiB of it at most."""
+        """Return whether a file, or a folder, is a trace of this format. Reads a few KiB at most."""
 
     def read(self, paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-        """Return what is known of the trace, and its rows as batches of `table.SCHEMA`.
+        """Return the facts of the trace, and its rows as batches of `table.SCHEMA`.
 
         Rows of a rank come in the order in which it made the calls; ranks may follow each other or mix. The memory that
         is in use does not depend on the size of the trace. `TraceInfo` is complete when the last batch has been taken.

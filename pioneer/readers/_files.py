@@ -90,7 +90,7 @@ def _raw(path: Path, chunk_bytes: int) -> Iterator[bytes]:
 
 
 def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Yield the contents of a file, decompressed where it is gzip; damage goes to the source's Loss.
+    """Yield the contents of a file, decompressed if it is gzip; damage goes to the source's Loss.
 
     Raises
     ------
@@ -105,7 +105,7 @@ def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Ite
 
 
 def parquet_of(path: Path, **options: bool) -> pq.ParquetFile:
-    """Return a Parquet file whose row groups are read as they are asked for.
+    """Return a Parquet file whose row groups are read on demand.
 
     PyArrow's own choice is to read ahead, and to hold what it has read of all parts of a file until the last is taken.
     Reading through a buffer (`buffer_size`) would not even hold a row group; but then PyArrow takes the sizes of pages
@@ -125,7 +125,7 @@ def parquet_of(path: Path, **options: bool) -> pq.ParquetFile:
 
 
 def begin_of(path: Path, count: int = 4096) -> bytes:
-    """Return the first bytes of a file, decompressed; nothing where it cannot be read."""
+    """Return the first bytes of a file, decompressed; nothing if it cannot be read."""
     try:
         if not path.is_file():
             return b""

@@ -1,4 +1,4 @@
-"""What arguments of functions mean, for readers of traces that print them by position: the table of I/O calls in words.
+"""Meanings of functions' arguments, for readers of traces that print them by position: the table of I/O calls in words.
 
 A signature has a word for each argument. The words are explained in ``csrc/tools/pioneer/mpiox_rawtrace_call.h``:
 columns of the table, "-" for what is left out (addresses of buffers), and keys of ``extra``.

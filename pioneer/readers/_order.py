@@ -52,7 +52,7 @@ def _joined(one: pa.RecordBatch, other: pa.RecordBatch) -> list[pa.RecordBatch]:
 
 
 def ordered(batches: Iterable[pa.RecordBatch], source: Source, window: int = WINDOW) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of a stream sorted by time, as far as a window of them can."""
+    """Yield the rows of a stream sorted by time, as far as a window of rows allows."""
     held: list[pa.RecordBatch] = []  # together they are sorted, and not more than the window
     last: int | None = None
     late = 0

@@ -49,7 +49,7 @@ class Family:
             self.children.add(child)
 
     def process_of(self, thread: int) -> int:
-        """Return the process of a thread; one that nobody has made is one itself."""
+        """Return the process of a thread; a thread that no other made is a process itself."""
         return self.process.get(thread, thread)
 
 

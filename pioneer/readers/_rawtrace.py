@@ -68,7 +68,7 @@ codecs.register_error("mpiio_ext_bytes", _byte_by_byte)
 
 
 def text_of(raw: bytes) -> str:
-    """Return bytes of a trace as text; what is not valid UTF-8 becomes U+00XX, byte by byte."""
+    """Return bytes of a trace as text; bytes that are not valid UTF-8 become U+00XX."""
     return raw.decode("utf-8", "mpiio_ext_bytes")
 
 
@@ -239,7 +239,7 @@ class RawTrace:
 
     @staticmethod
     def _note_cut(source: Source, begin: int, end: int, lost: bool) -> None:
-        """Say where a file ends in the middle of a line; `lost`: what is there of the line was not understood."""
+        """Report that a file ends in the middle of a line; `lost`: the part of the line was not understood."""
         source.loss.unread_bytes += (end - begin) * lost
         what = "were not understood" if lost else "were read as a line"
         source.loss.add(

@@ -45,7 +45,7 @@ def recognizes(path: Path) -> bool:
 
 @dataclass
 class _Tables:
-    """What the first pass finds."""
+    """The results of the first pass."""
 
     ranks: dict[int, int] = field(default_factory=dict)
     hosts: dict[str, str] = field(default_factory=dict)
@@ -78,7 +78,7 @@ _LAST = np.iinfo(np.int64).max  # larger than every number of a process or threa
 
 
 def _index(sorted_values: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Return where each value stands, the last place where it does not."""
+    """Return the place of each value, the last place for a missing one."""
     places = np.searchsorted(sorted_values[:-1], values)
     return np.where(sorted_values[places] == values, places, len(sorted_values) - 1)
 
@@ -106,7 +106,7 @@ class _Placement:
             self._count[pid] = self._threads[pid, tid] + 1
 
     def _tabulate(self) -> None:
-        """Make the arrays in which the pairs are looked up: numbers of processes and of threads, and codes of both."""
+        """Make the arrays in which the pairs are found: numbers of processes and of threads, and codes of both."""
         pairs = list(self._threads)
         self._pids = np.array([*sorted({pid for pid, _ in pairs}), _LAST], np.int64)
         self._tids = np.array([*sorted({tid for _, tid in pairs}), _LAST], np.int64)
@@ -152,7 +152,7 @@ def _first_pass(parser: RawTrace, paths: Sequence[Path]) -> _Tables:
 
 
 def _host_of(path: Path) -> str:
-    """Return the host that the first events of a file name, "": they name none."""
+    """Return the host that the first events of a file name, "": they name no host."""
     found = _HOST.search(begin_of(path))
     return "" if found is None else text_of(found[1])
 
@@ -176,7 +176,7 @@ def _one_file(parser: RawTrace, path: Path, source: Source, placement: _Placemen
 
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a trace, and its rows; see `Reader.read`. A file follows the other."""
+    """Return the facts of a trace, and its rows; see `Reader.read`. One file follows the other."""
     files = files_of(paths, _SUFFIXES)
     parser = RawTrace()
     tables = _first_pass(parser, files)

@@ -60,7 +60,7 @@ class _Columns:
     parts: dict[str, list[np.ndarray]] = field(default_factory=dict)
 
     def add(self, count: int, **values: Any) -> None:
-        """Add `count` accesses; a number stands for all of them."""
+        """Add `count` accesses; a number is the same for all."""
         for name, value in values.items():
             self.parts.setdefault(name, []).append(np.broadcast_to(np.asarray(value), (count,)))
 
@@ -123,7 +123,7 @@ def _add_access(columns: _Columns, module: str, access: Access, file: str, start
 
 
 def _take(log: DarshanFile, columns: _Columns, source: Source, info: TraceInfo) -> None:
-    """Take in what DXT of a log has; an error is that of the log."""
+    """Add the DXT of a log; an error is that of the log."""
     job = log.job()
     processes, start_ns = job.processes, job.start * 10**9 + job.start_ns
     if not 0 <= start_ns < _LAST_START_NS:
@@ -164,7 +164,7 @@ def _read_log(path: Path, source: Source, info: TraceInfo) -> Iterator[pa.Record
 
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a trace, and its rows; see `Reader.read`. A log follows the other."""
+    """Return the facts of a trace, and its rows; see `Reader.read`. One log follows the other."""
     info = TraceInfo(format=NAME, lacks=list(LACKS))
     files = files_of(paths, (".darshan",))
     info.sources = [Source(path=str(path)) for path in files]

@@ -154,7 +154,7 @@ def _moved(batch: pa.RecordBatch, clock: Clock) -> pa.RecordBatch:
 
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a trace, and its rows; see `Reader.read`. A rank follows the other."""
+    """Return the facts of a trace, and its rows; see `Reader.read`. One rank follows the other."""
     every = files_of(paths)
     timing, files = Timing(), []
     barriers = [path for path in every if _is_timing(path)]

@@ -70,7 +70,7 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
-    """What a trace file says of its process.
+    """The head of a trace file: the facts of its process.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class Head:
 
 
 def heads(paths: Sequence[Path]) -> list[Head]:
-    """Return what the trace files among files and folders say of their processes, by rank and start.
+    """Return the heads of the trace files among files and folders, by rank and start.
 
     What is no trace file of this version is left out.
     """
@@ -116,11 +116,11 @@ def heads(paths: Sequence[Path]) -> list[Head]:
 
 @contextmanager
 def _opened(path: Path) -> Iterator[Any]:
-    """Open a trace file; what is none of this version raises ValueError, what cannot be read OSError."""
+    """Open a trace file; ValueError if it is not of this version, OSError if it cannot be read."""
     pointer = ffi.new("mpiio_ext_trace **")
     code = lib.mpiio_ext_trace_open(os.fsencode(path), pointer)
     if code == -3:
-        path.open("rb").close()  # says why
+        path.open("rb").close()  # names the reason
         raise OSError(f"{path}: cannot be read")
     if code == -1:
         raise MemoryError(f"{path}: no memory to read the trace")
@@ -189,7 +189,7 @@ def _batch(trace: Any, rows: int, rank: int, operations: _Names, files: _Names) 
 
 
 def _note(trace: Any, source: Source) -> None:
-    """Put what the decoder says of the file so far into the source."""
+    """Put the decoder's facts of the file so far into the source."""
     line = ffi.new("int64_t *")
     problems = source.loss.problems
     while len(problems) < source.loss.MOST and (why := lib.mpiio_ext_trace_problem(trace, len(problems), line)):
@@ -261,7 +261,7 @@ def _note_ranks(info: TraceInfo, sources: Sequence[Source], place: Path) -> None
 
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a trace, and its rows; see :class:`mpiio_ext.pioneer.readers.Reader`."""
+    """Return the facts of a trace, and its rows; see :class:`mpiio_ext.pioneer.readers.Reader`."""
     info = TraceInfo(format=NAME)
     found: list[tuple[int, int, Path, Source]] = []
     for path in files_of(paths):

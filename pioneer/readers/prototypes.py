@@ -1,4 +1,4 @@
-"""Prototypes for ltrace 0.7 (-F): what the reader of ltrace wants to know, by the table of I/O calls.
+"""Prototypes for ltrace 0.7 (-F), as the reader of ltrace needs them, from the table of I/O calls.
 
 Problem. Of a call whose prototype it does not know ltrace prints the first words: addresses in place of names, handles
 and counts. Algorithm. ``python -m mpiio_ext.pioneer.readers.prototypes > mpi.conf`` writes a line for each function of

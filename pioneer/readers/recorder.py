@@ -92,7 +92,7 @@ def _whole(value: Any) -> int:
 
 
 def _wholes(column: pa.Array) -> NDArray[np.int64]:
-    """Return whole numbers; what is none is `_BAD`, what is not there `_NONE`."""
+    """Return integers; `_BAD` for other texts, `_NONE` for missing ones."""
     if pa.types.is_integer(column.type) and column.type != pa.uint64():
         numbers: NDArray[np.int64] = np.array(pc.fill_null(column.cast(pa.int64()), int(_NONE)), np.int64)
         return numbers
@@ -107,7 +107,7 @@ def _second(value: Any) -> float:
 
 
 def _seconds(column: pa.Array) -> NDArray[np.float64]:
-    """Return times, s: what is none is infinite, what is not there NaN."""
+    """Return times, s; infinite for other texts, NaN for missing ones."""
     if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
         numbers: NDArray[np.float64] = np.asarray(pc.fill_null(column.cast(pa.float64(), safe=False), math.nan))
         infinite = np.asarray(column.is_valid()) & np.isnan(numbers)
@@ -129,7 +129,7 @@ def _texts(column: pa.Array) -> pa.Array:
 
 
 def _names(column: pa.Array) -> pa.Array:
-    """Return names of functions; none where the column has no texts."""
+    """Return names of functions; none if the column has no texts."""
     is_text = column.type in (pa.string(), pa.large_string(), pa.binary(), pa.large_binary())
     if is_text or pa.types.is_dictionary(column.type):
         return _texts(column)
@@ -178,7 +178,7 @@ def _records(batch: pa.RecordBatch, default_rank: int, threads: _Threads) -> Rec
 
 
 def _pieces(path: Path, source: Source) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a table; what cannot be read is counted in the source's Loss."""
+    """Yield the batches of a table; unreadable rows are counted in the source's Loss."""
     expected = taken = 0
     try:
         file = parquet_of(path, page_checksum_verification=True)
@@ -242,7 +242,7 @@ def _rank_in_name(path: Path) -> int:
 
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a trace, and its rows; see `Reader.read`. A rank follows the other."""
+    """Return the facts of a trace, and its rows; see `Reader.read`. One rank follows the other."""
     files = _files(paths)
     ranks = [_rank_in_name(path) for path in files]
     if len(set(ranks)) < len(ranks) or -1 in ranks:

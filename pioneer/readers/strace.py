@@ -59,7 +59,7 @@ def _has_lines(path: Path, line: re.Pattern[bytes]) -> bool:
 
 
 def _suffix(path: Path) -> int:
-    """Return the number at the end of a name, 0: there is none."""
+    """Return the number at the end of a name, 0 without one."""
     match = re.search(r"\.(\d+)(?:\.gz)?$", path.name)
     return int(match[1]) if match else 0
 
@@ -126,7 +126,7 @@ def _rows(
 
 
 def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
-    """Return what is known of a trace, and its rows; see `Reader.read`."""
+    """Return the facts of a trace, and its rows; see `Reader.read`."""
     groups, named, family = _group(files_of(paths))
     info = TraceInfo(format=NAME, lacks=list(LACKS), clock=clock_of([path for group in groups for path in group]))
     ranks = None if named else order_ranks([family.process_of(thread) for thread in family.process])
@@ -156,7 +156,7 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
 
 
 def clock_of(files: Sequence[Path]) -> str:
-    """Return what the times of files of strace or ltrace count from, one of `table.CLOCKS`."""
+    """Return the origin of the times in files of strace or ltrace, one of `table.CLOCKS`."""
     begin = b"".join(map(begin_of, samples(files)))
     found = re.search(rb"^(?:\[pid\s+\d+\] +|\d{1,8} +)?(\d+[:.]?\d*)", begin, re.MULTILINE)
     if found is None:

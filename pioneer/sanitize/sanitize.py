@@ -41,16 +41,16 @@ MASKS = ("inside MPI-IO", "descriptor of MPI-IO", OF_SYSTEM, "no I/O on files")
 
 _SESSION = pa.field("session", pa.int64())
 #: The schema of a trace table with the reason, the line of the MPI call that has made the operation, and the number of
-#: the open, from 0 on for each rank, whose handle or a duplicate of it the operation uses; null: nobody has opened it.
+#: the open, from 0 on for each rank, whose handle or a duplicate of it the operation uses; null: no open is known.
 SANITIZED = SCHEMA.append(pa.field("mask", _TEXT)).append(pa.field("parent", pa.int64())).append(_SESSION)
-#: The schema of what the application has made.
+#: The schema of the application's operations.
 APPLICATION = SCHEMA.append(_SESSION)
 
 #: Rows of a rank that may wait for the end of an MPI_File_open whose name has to be found.
 MOST_WAITING = 1 << 18
 
 #: Where rows of ranks are mixed: rows of all that may wait for more of their rank, of one that are enough where there
-#: are many ranks, and so many that they never wait.
+#: are many ranks, and rows that never wait.
 MOST_GATHERED, ENOUGH, PLENTY = 1 << 15, 1 << 8, 1 << 12
 
 #: Names of functions that are remembered.
@@ -87,7 +87,7 @@ _ROLE_STEPS = {
     Role.MAP: _MAP,
     Role.UNMAP: _UNMAP,
 }
-#: What makes descriptors that are no files.
+#: Operations that make descriptors of other objects than files.
 _OBJECTS = frozenset(
     {
         "socket",
@@ -230,7 +230,7 @@ def _telling(batch: pa.RecordBatch, rows: NDArray[np.int64], wanted: re.Pattern[
 
 
 def _moved(batch: pa.RecordBatch, layer: NDArray[np.uint8]) -> NDArray[np.int64]:
-    """Return the bytes that each row has moved: POSIX returns them, elsewhere what was asked for is taken."""
+    """Return the bytes that each row moved: the result of a POSIX call, elsewhere the requested bytes."""
     result, size = _numbers(batch["result"]), _numbers(batch["size"])
     returned = np.where(result == _UNKNOWN, size, np.maximum(result, 0))
     return np.where(layer == _LAYERS["posix"], returned, size)
@@ -388,7 +388,7 @@ class _Gathered:
         self._count: dict[int, int] = {}
 
     def add(self, rank: int, part: pa.RecordBatch) -> pa.RecordBatch | None:
-        """Return the rows of a rank that are to be looked at now, None: it should have more."""
+        """Return the rows of a rank to process now, None: wait for more."""
         if part.num_rows >= PLENTY and not self._rows.get(rank):
             return part
         self._rows.setdefault(rank, []).append(part)
@@ -401,7 +401,7 @@ class _Gathered:
         return found
 
     def rest(self) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """Yield what is left of each rank."""
+        """Yield the remaining rows of each rank."""
         for rank in sorted(rank for rank, count in self._count.items() if count):
             yield rank, self.take(rank)
 

@@ -1,4 +1,4 @@
-"""A first pass over a trace: what the sanitization has to know before its first row.
+"""A first pass over a trace: facts that the sanitization needs before its first row.
 
 Problem.   How far the clocks of the ranks are apart, and which longer name a cut one stands for, is known at the end.
 Algorithm. Moments that all ranks have in common are the ends of barriers on all processes; where there are fewer than
@@ -50,7 +50,7 @@ class _Moments:
         """Take so many more, in their order."""
         while times.size:
             taken = np.arange(-self.count % self.step, times.size, self.step)
-            full = MOST_POINTS + 1 - len(self.times)  # so many more, and every second one is left out
+            full = MOST_POINTS + 1 - len(self.times)  # after this many more, every second one is left out
             used = times.size if taken.size < full else int(taken[full - 1]) + 1
             self.times += times[taken[:full]].tolist()
             self.count += used
@@ -62,7 +62,7 @@ class _Moments:
 
 @dataclass(slots=True)
 class Survey:
-    """What was found.
+    """The findings of the survey.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class Survey:
     suspects: list[str] = field(default_factory=list)
 
     def report(self) -> Iterator[str]:
-        """Yield what people have to know, a line each."""
+        """Yield notes for people, a line each."""
         for rank, clock in sorted(self.clocks.items()):
             if clock.offset_ns or clock.drift:
                 yield (
@@ -141,7 +141,7 @@ class Survey:
 
 
 def _may_be_cut(texts: pa.Array) -> bool:
-    """Return whether any of the texts has the mark of a cut name: one look at the bytes of all."""
+    """Return whether any of the texts has the mark of a cut name, by one search of the bytes of all."""
     if texts.type != pa.string():
         return True
     _, places, data = texts.buffers()
@@ -160,7 +160,7 @@ def _is_cut(batch: pa.RecordBatch) -> NDArray[np.bool_]:
 
 
 def _numbered(values: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return what occurs, ascending, and for each value its place among that. Without sorting where there are few."""
+    """Return the distinct values, ascending, and the place of each value among them. Does not sort if there are few."""
     lowest, width = int(values.min()), int(values.max()) - int(values.min()) + 1
     if width > _MOST_RANKS:
         found, places = np.unique(values, return_inverse=True)
@@ -198,7 +198,7 @@ def _common_calls(batch: pa.RecordBatch) -> Iterator[tuple[str, int, NDArray[np.
 
 @dataclass(slots=True)
 class _Names:
-    """Names of a rank, and which of them are cut."""
+    """Names of a rank, with marks of those that are cut."""
 
     all: set[str] = field(default_factory=set)
     cut: set[str] = field(default_factory=set)
@@ -296,7 +296,7 @@ class Surveyor:
         return any(mine.cut for mine in self._names.values())
 
     def survey(self, info: TraceInfo) -> Survey:
-        """Return what was found, and put the estimates of the clocks into the reader's `info`."""
+        """Return the findings, and put the estimates of the clocks into the reader's `info`."""
         survey = Survey()
         hosts = {source.rank: source.host for source in info.sources if source.rank >= 0 and source.host}
         clocks = _clocks(self._moments, self._names, hosts) if len(self._names) > 1 else []

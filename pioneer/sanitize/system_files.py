@@ -1,4 +1,4 @@
-"""Which files are the system's: the one table of it, for PIONEER and for the tracer in C.
+"""Files of the system: the one table of rules, for PIONEER and for the tracer in C.
 
 Problem. A launcher's session folders, shared memory and what libraries read when they start are no I/O of the
 application, and differ from run to run; but a rule that is too wide hides files of the user.
@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 _LIB = ("lib", "lib32", "lib64")
 _SOFTWARE = ("bin", "sbin", *_LIB, "libx32", "libexec", "share", "include", "etc", "src")
-#: What MPI libraries keep in session folders, in memory, and beside the program's files.
+#: Files of MPI libraries in session folders, in memory, and beside the program's files.
 #: `*`: any text without slashes, `**`: any text, `#`: a number; a slash at the end: the folder, and all in it.
 OF_MPI = (
     "**/ompi.*.#/",
@@ -41,7 +41,7 @@ OF_MPI = (
 #: All rules; "!" in front: such files are the program's.
 RULES = (
     *OF_MPI,
-    # what runs: libraries, and where the loader looks for them; modules of Python, and where it looks when it starts
+    # code: libraries, and the folders that the loader searches; modules of Python, and the folders that it searches
     "**.so",
     "**.so.#*",
     "**/glibc-hwcaps/",
@@ -58,7 +58,7 @@ RULES = (
     "**/pybuilddir.txt",
     "**/Modules/Setup.local",
     *(f"**/{lib}/python#*/" for lib in _LIB),
-    # folders of the system, without those of them that people have files in
+    # folders of the system, without those in which people have files
     "!/dev/shm/**",
     "!/run/user/**",
     "!/run/media/**",
@@ -93,7 +93,7 @@ def expanded(rules: Iterable[str]) -> Iterator[str]:
 
 
 def import_folders(locations: Mapping[str, Sequence[str]]) -> set[str]:
-    """Return the folders that an editable installation looks for when a program imports it, there or not.
+    """Return the folders that an editable installation searches when a program imports it, whether they exist or not.
 
     Parameters
     ----------
@@ -107,19 +107,19 @@ def import_folders(locations: Mapping[str, Sequence[str]]) -> set[str]:
 
 
 def _own_folders() -> tuple[str, ...]:
-    """Return the folders of this installation, where it is editable, and not what is in them."""
+    """Return the folders of this installation, if it is editable, without their contents."""
     finders = (getattr(finder, "submodule_search_locations", None) for finder in sys.meta_path)
     own = [locations for locations in finders if isinstance(locations, dict) and __package__.split(".")[0] in locations]
     return tuple(sorted(folder.rstrip("/") for locations in own for folder in import_folders(locations)))
 
 
-#: The same with folders that an editable installation of mpiio_ext looks for its packages in.
+#: The same with folders in which an editable installation of mpiio_ext searches its packages.
 USUAL: tuple[str, ...] = (*RULES, *_own_folders())
 _WORDS = {"**": ".*", "*": "[^/]*", "#": "[0-9]+"}
 
 
 def expression(rules: Iterable[str]) -> str:
-    """Return an expression for whole names that fit one of the rules, none of which begins with "!".
+    """Return an expression for whole names that fit one of the rules; no rule begins with "!".
 
     What may begin anywhere stands behind one `.*`. Python, and RE2, which Arrow uses, read it alike.
     """
@@ -132,7 +132,7 @@ def expression(rules: Iterable[str]) -> str:
 
 
 def matcher(rules: Iterable[str] = USUAL, *, only: Sequence[str] = (), below: str | None = None) -> re.Pattern[str]:
-    """Return what matches the names of files of the system.
+    """Return the expression that matches the names of files of the system.
 
     Parameters
     ----------

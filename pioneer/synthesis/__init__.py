@@ -1,4 +1,4 @@
-"""Phase D: synthetic workload paths, and the rules that every path keeps.
+"""Phase D: synthetic workload paths, and the rules that every path obeys.
 
 Source: He, Du, Narasimhamurthy, "PIONEER: A Solution To Parallel I/O Workload Characterization And Generation",
 sections IV-B and V-D.

@@ -41,7 +41,7 @@ _OPENS = {
 }
 _SEEKS = {"posix": "lseek", "stdio": "fseek", "mpiio": "MPI_File_seek"}
 _NAMES = {"root": "root.{}", "shared": "shared.{}", "private": "private.{{rank}}.{}", "child": "child.{}"}
-#: What must not happen to a file that is to be opened again.
+#: Operations that must not happen to a file that is opened again later.
 _REMOVING = REMOVING | {"truncate"}
 _MAKING = frozenset({"mkdir", "mkdirat", "link", "symlink"})
 
@@ -136,7 +136,7 @@ class _Session:
         return rows
 
     def _access(self, *, moves: bool) -> tuple[int, int]:
-        """Return size and offset of an access: where the one before has ended, as often as SEQ says, and else OFF.
+        """Return size and offset of an access: at the end of the one before, as often as SEQ gives, and else OFF.
 
         One that does not name its offset, and has no seek before it, is always where the one before has ended.
         """
@@ -166,7 +166,7 @@ def _sessions(source: ClassDraws, numbers: Iterator[int]) -> Iterator[tuple[str,
         yield file, runs, end
 
 
-# ---- what is outside of sessions -------------------------------------------------------------------------------------
+# ---- operations outside of sessions ----------------------------------------------------------------------------------
 
 
 def _outside(
@@ -182,7 +182,7 @@ def _outside(
     for name, count in found.outside.items():
         operation = BY_NAME.get(name) or Operation(name=name, layer="posix", role=Role.META)
         if operation.role is Role.WAIT:
-            continue  # a wait belongs to what it ends
+            continue  # a wait belongs to the call that it ends
         for _ in range(max(1, round(count * factor))):
             if owner == NO_FILE:
                 yield None, _Row(operation, None, NO_FILE)

@@ -31,7 +31,7 @@ from mpiio_ext.pioneer.synthesis.model import Archetype, Pair, Shape
 #: By archetype, shape and kind of an operation, and of the one behind it.
 Follows = Mapping[tuple[int, ...], int]
 
-#: Distances of a file that are looked for at a time.
+#: Distances of a file that are tried at a time.
 _MOST_DISTANCES = 24
 #: Works that are late among which one is drawn.
 _MOST_LATE = 32
@@ -78,7 +78,7 @@ class _Distances:
         return distance in self._left
 
     def some(self, random: np.random.Generator) -> list[int]:
-        """Return the different distances, or as many of them as are looked for at a time."""
+        """Return the different distances, or as many as are tried at a time."""
         count = len(self._order)
         if count <= _MOST_DISTANCES:
             return self._order
@@ -201,7 +201,7 @@ class _Allocation:
             self._late.append(work)
 
     def _candidates(self, at: int) -> list[tuple[int, int]]:
-        """Return the works that may begin at an ID, with their distances; it is not asked again."""
+        """Return the works that may begin at an ID, with their distances; each ID is queried once."""
         found = []
         for work, unit, distance in self._possible.pop(at, ()):
             state = self._states[work]
@@ -214,7 +214,7 @@ class _Allocation:
         return found
 
     def _fitting(self, works: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return those whose first burst ends before another one is due; all where none does."""
+        """Return the works whose first burst ends before another one is due; all if there is no such work."""
         if not self._due:
             return list(works)
         room = self._due[0][0] - self._now
@@ -222,19 +222,19 @@ class _Allocation:
         return fit or list(works)
 
     def _step(self, work: int) -> tuple[int, ...]:
-        """Return what stands before the next ID, and what would follow if a work began there."""
+        """Return the operations before the next ID, and the one that would follow if a work began there."""
         shape = self._shape(work)
         return (*self._before, self._works[work].number, shape, self._first_kinds[shape])
 
     def _following(self, works: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-        """Return those that were seen to follow what stands before, and have not done so as often; all if none."""
+        """Return the works that followed the same operations before, and not yet as often; all if there are none."""
         return [item for item in works if self._follows[self._step(item[0])] > 0] or list(works)
 
     def _length(self, work: int) -> int:
         return self._cuts[self._shape(work)].lengths[0]
 
     def _exact(self) -> int | None:
-        """Return a work that may begin now, None if there is none."""
+        """Return a work that may begin now, None without one."""
         found = self._candidates(self._now)
         if not found:
             return None

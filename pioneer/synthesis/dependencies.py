@@ -1,4 +1,4 @@
-"""Hard dependencies: what must hold in every workload path, made of a trace or synthesized.
+"""Hard dependencies: rules that every workload path obeys, made of a trace or synthesized.
 
 Rules.     He, Du, Narasimhamurthy, "PIONEER", section IV-B and Figures 1a and 1b: operations of column 2 are made
            between the open and the close of their file. Nothing is unmapped that was not mapped. The end of a split
@@ -34,7 +34,7 @@ _NOT_OPEN = "the file is not open"
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A hard dependency that does not hold.
+    """A hard dependency that is violated.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class _Handle:
 
     Attributes
     ----------
-    number : of its session, None where it has none.
+    number : of its session, None if it has none.
     closed : it is closed, and what is mapped of it lasts longer.
     together : groups, as bits, that have opened it on a communicator of a part of the ranks; 0: on another one.
     """
@@ -73,7 +73,7 @@ class _Handle:
 
 @dataclass(slots=True)
 class _State:
-    """What one group has open."""
+    """The open objects of one group."""
 
     handles: dict[tuple[str, str], list[_Handle]] = field(default_factory=dict)
     requests: dict[tuple[str | None, int], None] = field(default_factory=dict)
@@ -101,7 +101,7 @@ class _State:
             self.nameless += 1
 
     def wait(self, operation: Operation, file: str | None, extra: str | None) -> str | None:
-        """Return what is wrong with a wait: for a request, for any one, or for all."""
+        """Return the mistake in a wait: for a request, for any one, or for all."""
         number = parsed(extra).get("request")
         if isinstance(number, int):
             known = next((key for key in self.requests if key[1] == number and (file in (None, key[0]))), None)
@@ -163,13 +163,13 @@ def _close(handles: list[_Handle], handle: _Handle) -> None:
 
 
 def _forget(handles: list[_Handle], handle: _Handle) -> None:
-    """Drop a handle that is closed, when nothing of it is mapped any more."""
+    """Drop a closed handle when it has no mappings any more."""
     if handle.closed and handle.mapped == 0:
         handles.remove(handle)
 
 
 def _on_communicator(info: PathInfo, extra: str | None, group: int) -> tuple[bool, str | None]:
-    """Return whether an open is made on a communicator of a part of the ranks, and what is wrong with that."""
+    """Return whether an open is made on a communicator of a part of the ranks, and the mistake in that."""
     number = parsed(extra).get(NUMBER) if extra is not None and NUMBER in extra else None
     if number is None:
         return False, None
@@ -200,7 +200,7 @@ class _Row:
 
 
 def _take(state: _State, operation: Operation, row: _Row, info: PathInfo, group: int) -> str | None:
-    """Return what is wrong with an operation of a group, None if nothing is."""
+    """Return the mistake in an operation of a group, None if there is none."""
     file, extra, number = row.file, row.extra, row.number
     if operation.role is Role.WAIT:
         return state.wait(operation, file, extra)
@@ -247,14 +247,14 @@ def _order(ids: Sequence[int]) -> list[Violation]:
     ]
 
 
-# ---- what need not be looked at --------------------------------------------------------------------------------------
+# ---- rows without a check --------------------------------------------------------------------------------------------
 
-#: What opens, closes or maps a file, or begins something on it: what holds for it is another thing from then on.
+#: Operations that open, close or map a file, or begin a call on it: they change the rules for the file.
 _CHANGING = frozenset({Role.OPEN, Role.CLOSE, Role.BEGIN, Role.END, Role.MAP, Role.UNMAP, Role.DUPLICATE})
 
 
 def _codes(column: pa.ChunkedArray) -> NDArray[np.int64]:
-    """Return a number for each text of a column, 0 where it is null."""
+    """Return a number for each text of a column, 0 for null."""
     found = column.combine_chunks()
     found = found.chunk(0) if isinstance(found, pa.ChunkedArray) and found.num_chunks else found
     indices = found.indices if pa.types.is_dictionary(found.type) else found.dictionary_encode().indices
@@ -324,7 +324,7 @@ def _repeated(path: WorkloadPath, kinds: _Kinds) -> NDArray[np.bool_]:
 
 
 def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
-    """Return the operations of a path whose hard dependencies do not hold, the first `most` of each kind of check.
+    """Return the operations of a path that violate hard dependencies, the first `most` of each kind of check.
 
     A path that was made of a trace may have some: descriptors that were inherited, formats without opens.
     """
@@ -336,13 +336,13 @@ def find_violations(path: WorkloadPath, *, most: int = 100) -> list[Violation]:
     for group in range(path.group_count):
         mine = groups >> group & 1 == 1
         some = _of_group(path, kinds, group, np.flatnonzero(mine & ~repeated), most)
-        # What was left out is as what was looked at: only where that is wrong there is more to be found.
+        # Rows that were left out have the verdict of those that were checked: only a wrong one has further mistakes.
         found += _of_group(path, kinds, group, np.flatnonzero(mine), most) if some else some
     return found
 
 
 def _of_group(path: WorkloadPath, kinds: _Kinds, group: int, rows: NDArray[np.int64], most: int) -> list[Violation]:
-    """Return what is wrong with some rows of a group, of which the others change nothing."""
+    """Return the mistakes in some rows of a group, of which the others change nothing."""
     table, chosen = path.table, pa.array(rows)
     files, extras = (path.words(name)[rows].tolist() for name in ("file", "extra"))
     sessions, ids, groups = (table[name].take(chosen).to_pylist() for name in ("session", "id", "groups"))

@@ -35,7 +35,7 @@ from mpiio_ext.pioneer.profile.form import ListedDistribution
 from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Pair, Shape, Step, Times, time_slices
 
 MOST_TIMES = 512
-#: Operations that a file may ask for: what is read must not fill the memory.
+#: Most operations of a file: the input must not fill the memory.
 _MOST = 1 << 28
 #: Places, offsets and counts are below it.
 _BELOW = 1 << 62
@@ -315,7 +315,7 @@ class _Times(TypedDict):
 
 
 class _Structure(TypedDict):
-    """What `PathInfo` has not."""
+    """Facts that `PathInfo` lacks."""
 
     operations: _Operations
     kinds: list[Kind]
@@ -325,7 +325,7 @@ class _Structure(TypedDict):
 
 
 def _beyond(found: _Structure, groups: int) -> Iterator[tuple[str, str]]:
-    """Yield what is of a kind, a shape or a group that is not there: its place, and what there is."""
+    """Yield references to a kind, a shape or a group that does not exist: the place, and the existing ones."""
     for at, kind in enumerate(found["kinds"]):
         if not 0 < kind.groups < 1 << groups:
             yield pointer("kinds", at, 2), f"not a whole number from 1 to {(1 << groups) - 1}"

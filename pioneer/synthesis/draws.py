@@ -1,4 +1,4 @@
-"""The characteristics of one class of files, ready to be drawn: what Algorithm 1 takes from a profile.
+"""The characteristics of one class of files, ready to be drawn: the input of Algorithm 1 from a profile.
 
 Content.   `Bag` gives the values of one distribution, stratified, as many at a time as are expected to be needed.
            `Step` is an entry of RT1 with what hangs on it: the seek before it and the wait behind it, the second half
@@ -26,7 +26,7 @@ BY_NAME = {operation.name: operation for operation in CATALOG.values()}
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """An entry of RT1: an operation with what hangs on it.
+    """An entry of RT1: an operation with its dependent operations.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Step:
 
 
 def _steps_of(inside: Mapping[str, int]) -> Iterator[tuple[Step, int]]:
-    """Yield the steps of RT1 and their frequencies; what cannot stand by itself is part of another one."""
+    """Yield the steps of RT1 and their frequencies; operations that cannot stand alone are part of another step."""
     for name, count in inside.items():
         operation, seek, wait = parse_extended(BY_NAME, name)
         if operation is None:
@@ -85,7 +85,7 @@ class Bag:
         return self._values[at]
 
     def number(self, otherwise: int = 0) -> int:
-        """Return a whole number; `otherwise` where there is nothing to draw from."""
+        """Return an integer; `otherwise` if there is nothing to draw from."""
         return int(self.take()) if self else otherwise  # type: ignore[call-overload]
 
 

@@ -33,7 +33,7 @@ from mpiio_ext.pioneer.synthesis.stratified import stratified
 FOLLOWED = frozenset({"slack", "size", "offset", "files", "opened"})
 _VALUES = ("size", "offset", "slack")
 
-#: What the files of a class, and the sessions of each, are multiplied by.
+#: Factors of the files of a class, and of the sessions of each.
 ClassScale = tuple[float, float]
 
 
@@ -54,13 +54,13 @@ def edited(profile: Profile) -> set[tuple[str, str]] | None:
 
 
 def keeps_shapes(profile: Profile) -> bool:
-    """Return whether what was edited leaves the structure of the shapes as it is."""
+    """Return whether the edits leave the structure of the shapes as it is."""
     found = edited(profile)
     return found is not None and all(name in FOLLOWED for _, name in found)
 
 
 def class_scales(before: Profile, profile: Profile, names: set[tuple[str, str]]) -> dict[str, ClassScale]:
-    """Return what the files of classes, and their sessions, are multiplied by.
+    """Return the factors of the files of classes, and of their sessions.
 
     Parameters
     ----------
@@ -86,7 +86,7 @@ def class_scales(before: Profile, profile: Profile, names: set[tuple[str, str]])
 
 
 def _lowest(path: WorkloadPath, name: str) -> NDArray[np.int64]:
-    """Return the values of the lowest group of each operation, -1 where there is none."""
+    """Return the values of the lowest group of each operation, -1 without one."""
     found = pc.fill_null(pc.coalesce(*(path.table[f"{name}_{group}"] for group in range(path.group_count))), -1)
     return np.asarray(found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found)
 
@@ -100,7 +100,7 @@ def _replaced(old: NDArray[np.int64], wanted: Distribution, random: np.random.Ge
 
 
 def _at_quantiles(values: NDArray[np.int64], old: NDArray[np.int64], new: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return what stands in `new` where each value stands in `old`; values beyond the ends keep their distance."""
+    """Return the value in `new` at the quantile of each value in `old`; values beyond the ends stay as far away."""
     old, new = np.sort(old), np.sort(new)
     middle = (np.searchsorted(old, values, "left") + np.searchsorted(old, values, "right")) // 2
     at = np.clip(middle, 0, old.size - 1)

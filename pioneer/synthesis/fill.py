@@ -77,7 +77,7 @@ def _beginnings(lengths: Sequence[int]) -> NDArray[np.int64]:
 
 
 class _Source:
-    """Kinds and accesses of all shapes, joined, so that bursts are ranges of them."""
+    """Kinds and accesses of all shapes, joined, so that bursts are ranges of these arrays."""
 
     def __init__(self, model: Model) -> None:
         shapes = model.shapes
@@ -187,7 +187,7 @@ def _words(values: Sequence[str | None], at: NDArray[np.int64]) -> pa.Array:
 
 
 def _extras(model: Model, kinds: NDArray[np.int64], files: Sequence[File], file: NDArray[np.int64]) -> pa.Array:
-    """Return the arguments of operations; what makes a second name makes that of its copy."""
+    """Return the arguments of operations; those with a second name get that of its copy."""
     texts, at = [kind.extra for kind in model.kinds], kinds.copy()
     copies = np.array([item.copy for item in files], np.int64)[file]
     for number, kind in enumerate(model.kinds):

@@ -1,4 +1,4 @@
-"""Repeating what is done to files that are removed or renamed: as a whole, from their making to their end.
+"""Repetition of operations on files that are removed or renamed: as a whole, from their creation to their end.
 
 Problem.   `--multiply opens=2` repeats the units of a file. Where a program writes `checkpoint.tmp` and renames it to
            `checkpoint`, the units in turn would be one writing and three renamings, two of them of no file.
@@ -20,7 +20,7 @@ from mpiio_ext.pioneer.access import creates, parsed
 from mpiio_ext.pioneer.operations import NEEDING, REMOVING, SECOND_NAMES, Role, operation_of
 from mpiio_ext.pioneer.synthesis.model import Archetype, Kind, Model, Step
 
-#: Opens of what is no file that could be missing, or is open already.
+#: Opens of objects that cannot be missing, or are open already.
 _OTHER_OPENS = frozenset({"opendir", "fdopen", "tmpfile"})
 
 
@@ -75,7 +75,7 @@ class Lives:
         return [tuple(part) for part in parts]
 
     def check(self, archetype: Archetype, lives: Sequence[Sequence[Step]]) -> None:
-        """Refuse repetitions that need what an earlier one has taken away.
+        """Refuse repetitions that need a name which an earlier repetition has removed.
 
         Raises
         ------
@@ -94,7 +94,7 @@ class Lives:
             )
 
     def _missing(self, archetype: Archetype, steps: Iterable[Step]) -> str | None:
-        """Return the first name that is needed and is not there, None if there is none."""
+        """Return the first name that is needed and missing, None if there is none."""
         names = [str(archetype.names[0]), *(str(names[0]) for _, names in archetype.linked)]
         there: dict[str, bool] = {}
         for step in steps:

@@ -1,4 +1,4 @@
-"""The joint structure of a workload: what Algorithm 1 draws, with what hangs together drawn together.
+"""The joint structure of a workload: the input of Algorithm 1, with dependent values drawn together.
 
 Problem.   Drawn independently, the characteristics of Table III give the right frequencies in the wrong places: no two
            programs open ten files in turn for the same reason. Where one characteristic decides another, they must be
@@ -41,7 +41,7 @@ _MOST_SLICES, _IN_SLICE = 16, 16
 
 
 class Kind(NamedTuple):
-    """An operation without what is drawn.
+    """An operation without its drawn values.
 
     Attributes
     ----------
@@ -130,13 +130,13 @@ class Archetype:
 
     @property
     def files(self) -> int:
-        """How many files of different names one of them is."""
+        """Number of files of different names in it."""
         return 1 + len(self.linked)
 
 
 @dataclass(frozen=True, slots=True)
 class Times:
-    """Slack and execution times of operations by what they are and what is before them.
+    """Slack and execution times of operations by their kind and the kind before.
 
     Attributes
     ----------
@@ -176,7 +176,7 @@ class Model:
 
 
 def _codes(column: pa.ChunkedArray) -> tuple[NDArray[np.int64], list[str | None]]:
-    """Return a column as numbers, and what they mean."""
+    """Return a column as numbers, and the value of each number."""
     column = column.combine_chunks()
     plain = column.chunk(0) if isinstance(column, pa.ChunkedArray) else column
     if pa.types.is_dictionary(plain.type) and plain.null_count == 0:
@@ -319,7 +319,7 @@ _File = tuple[str | None, str]
 
 
 def _families(path: WorkloadPath) -> dict[str, str]:
-    """Return one name for the files that renames and links join; files that are in none are not there."""
+    """Return one name for the files that renames and links join; other files are left out."""
     if path.table.num_rows == 0:
         return {}
     texts, files, found = path.words("extra"), path.words("file"), dict[str, str]()

@@ -1,4 +1,4 @@
-"""What a workload is multiplied by when it is tuned (mode "tuned")."""
+"""Factors by which mode "tuned" multiplies a workload."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _MOST = 1e6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """What is multiplied; 1 leaves it as it is.
+    """The factors; 1 changes nothing.
 
     Attributes
     ----------

@@ -41,7 +41,7 @@ MODES = ("faithful", "quota", "sampled", "tuned")
 
 
 def _files(archetype: Archetype, count: int, random: np.random.Generator) -> list[list[File]]:
-    """Return so many files, with those that are linked: of its names in random order, then of others made of them."""
+    """Return so many files, with their linked ones: of its names in random order, then of others made from them."""
     order = random.permutation(len(archetype.names)).tolist()
     several = [(archetype.owner, archetype.names), *archetype.linked]
     if archetype.names[0] is None:

@@ -1,4 +1,4 @@
-"""Cutting a workload path into units and bursts: what is kept together when a path is synthesized.
+"""Cutting a workload path into units and bursts, which stay together when a path is synthesized.
 
 Problem.   A path is one stream in which sessions of several files mix. Drawing its operations one by one would tear
            what belongs together: a stat before the open, a wait behind the access it ends, a run of writes.
@@ -26,7 +26,7 @@ from mpiio_ext.pioneer.profile.sessions import OUTSIDE, Session, find_sessions, 
 
 @dataclass(slots=True)
 class Unit:
-    """A session with what belongs to it, or a run of operations outside of sessions.
+    """A session with its operations, or a run of operations outside of sessions.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Run a command on a host of the cluster: what ssh is to launchers.
+"""Run a command on a host of the cluster, in the place of ssh for launchers.
 
 ``agent.py FOLDER [-OPTION...] HOST COMMAND...``: as ssh does, the words are joined and given to a shell. With
 ``--exec`` before HOST they are executed as they are. Standard input, output and error, the environment and the folder

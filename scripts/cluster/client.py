@@ -39,7 +39,7 @@ DEFAULT = "default"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostState:
-    """A host as its keeper sees it.
+    """A host as its keeper records it.
 
     Attributes
     ----------
@@ -88,7 +88,7 @@ class Cluster:
     # ---- what there is ----------------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return what the keeper has written down."""
+        """Return the record of the keeper."""
         try:
             return dict(json.loads((self.private / "state.json").read_text("utf-8")))
         except (OSError, ValueError) as error:
@@ -114,7 +114,7 @@ class Cluster:
     # ---- what its keeper does ---------------------------------------------------------------------------------------
 
     def ask(self, do: str, **more: Any) -> None:
-        """Have the keeper do something; raises ClusterError."""
+        """Send the keeper a request; raises ClusterError."""
         answer = b""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
             connection.settimeout(4 * START_S)
@@ -167,13 +167,13 @@ class Cluster:
             raise ClusterError(f"the cluster '{self.name}' has ended and left {', '.join(left)}: remove them")
 
     def let_go(self) -> None:
-        """Close what keeps an attached cluster up."""
+        """Close the descriptor on which an attached cluster's life depends."""
         if self._life >= 0:
             os.close(self._life)
             self._life = -1
 
     def hold(self, life: int) -> None:
-        """Keep what an attached cluster's life hangs on."""
+        """Remember the descriptor on which an attached cluster's life depends."""
         self._life = life
 
     # ---- commands ---------------------------------------------------------------------------------------------------

@@ -151,7 +151,7 @@ def number_of(host: str) -> int:
 
 
 def describe(found: client.Cluster) -> str:
-    """Return what is up, in words."""
+    """Return the running parts, in words."""
     state = found.state()
     lines = [f"cluster '{found.name}', {'in a user namespace' if state['rootless'] else 'as root'}"]
     for host in found.hosts():
@@ -165,7 +165,7 @@ def describe(found: client.Cluster) -> str:
 
 
 def run(found: client.Cluster, options: argparse.Namespace) -> int:
-    """Run a program on the hosts; nothing of it is alive afterwards. Returns the launcher's exit status."""
+    """Run a program on the hosts; no process of it survives. Returns the launcher's exit status."""
     program = options.program[1:] if options.program[:1] == ["--"] else options.program
     if not program:
         raise ClusterError("run needs a program")

@@ -55,7 +55,7 @@ KINDS: dict[str, Kind] = {
 
 
 def missing(kind: str, *, rootless: bool) -> list[str]:
-    """Return what keeps a kind of shared folder from being served and mounted here."""
+    """Return why a kind of shared folder cannot be served and mounted here."""
     return lacking_tools(KINDS[kind].tools) + KINDS[kind].lacking(rootless)
 
 

@@ -1,4 +1,4 @@
-"""One host: namespaces of its own, held by its first process; see host_init.py.
+"""One host: namespaces of its own, which its first process keeps alive; see host_init.py.
 
 What a host has of its own: network, host name, System V and POSIX IPC, process numbers, mounts; of these /dev/shm,
 /proc, /etc/hosts and a folder for temporary files, to which TMPDIR points. Everything else of the file system is the
@@ -17,7 +17,7 @@ from pathlib import Path
 from cluster.tools import START_S, ClusterError, die_with_parent
 
 HERE = Path(__file__).resolve().parent
-#: What a host does before its first process: $1 the shared folder in /dev/shm, $2 a folder to move it by, $3 hosts
+#: Steps of a host before its first process: $1 the shared folder in /dev/shm, $2 a folder to move it by, $3 hosts
 #: file, $4 folder of temporary files; the rest is the command.
 SETUP = """
 set -e
@@ -34,7 +34,7 @@ exec "$@"
 
 
 def spaces(*kinds: str, words: Sequence[str], log: Path) -> tuple[subprocess.Popen[bytes], int]:
-    """Start a command in namespaces of its own (options of unshare); what started it, and its process number.
+    """Start a command in namespaces of its own (options of unshare); return its starter, and its process number.
 
     The command is the first process of a process namespace: all of that namespace dies with it, and it dies with what
     has started it, which dies with the caller.

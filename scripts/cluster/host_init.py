@@ -93,7 +93,7 @@ def hang_up(connection: socket.socket, running: dict[int, socket.socket]) -> Non
 
 
 def end_leaving() -> float | None:
-    """Kill what has had its time; seconds until there is more to kill, None when nothing leaves."""
+    """Kill processes whose time is over; return seconds until the next, None if there is none."""
     now_s = time.monotonic()
     for group in [group for group, end_s in Leaving.items() if end_s <= now_s]:
         del Leaving[group]
@@ -122,7 +122,7 @@ def main() -> None:
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     listener.bind(f"{sys.argv[1]}.new")
     listener.listen(64)
-    Path(f"{sys.argv[1]}.new").rename(sys.argv[1])  # whoever sees it can connect
+    Path(f"{sys.argv[1]}.new").rename(sys.argv[1])  # every process that sees it can connect
     ended, woken = os.pipe()
     os.set_blocking(ended, False)
     os.set_blocking(woken, False)

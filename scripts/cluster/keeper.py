@@ -1,4 +1,4 @@
-"""The process that holds a cluster: ``python keeper.py SETTINGS``, started by client.py.
+"""The process that keeps a cluster alive: ``python keeper.py SETTINGS``, started by client.py.
 
 It brings the hosts up, says so on its standard output, and then carries out what comes over `keeper.socket`: one line
 of JSON a connection, one line of answer. All of the cluster ends with it: the hosts die with their parent, and the
@@ -36,7 +36,7 @@ SWEEP_S = 20.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What a cluster is to be.
+    """The settings of a cluster.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Settings:
 
 
 def start_sweeper(places: list[Path]) -> int:
-    """Start the process that removes these folders after the end of this one; what to keep open until then."""
+    """Start the process that removes these folders after the end of this one; return the pipe to keep open."""
     ended, alive = os.pipe()
     if os.fork():
         os.close(ended)
@@ -101,7 +101,7 @@ class Keeper:
         self.network = Network(pid)
 
     def bring_up(self) -> None:
-        """Start the hosts, join them, mount what they share."""
+        """Start the hosts, join them, mount their shared folders."""
         numbers = range(1, self.settings.count + 1)
         lines = ["127.0.0.1 localhost", *(f"{address(k)} node{k}" for k in numbers), ""]
         (self.private / "hosts").write_text("\n".join(lines), encoding="utf-8")
@@ -127,7 +127,7 @@ class Keeper:
             if any(self.links[k]):
                 self.network.shape(k, host.pid, *self.links[k])
         except ClusterError:
-            host.await_up()  # where the host has ended, its words say why
+            host.await_up()  # if the host has ended, its output names the reason
             raise
 
     def place(self) -> Place:
@@ -137,7 +137,7 @@ class Keeper:
     def run(self, k: int, words: list[str]) -> str:
         """Run a command that must succeed on host k; its output."""
         agent = [sys.executable, "-S", "-E", str(HERE / "agent.py"), str(self.private), "--exec", f"node{k}", *words]
-        output = self.private / "command.log"  # a daemon would keep a pipe open
+        output = self.private / "command.log"  # a daemon would leave a pipe open
         with output.open("wb") as file:
             try:
                 done = subprocess.run(agent, stdin=subprocess.DEVNULL, stdout=file, stderr=file, timeout=START_S)
@@ -148,10 +148,10 @@ class Keeper:
             raise ClusterError(f"node{k}: {' '.join(words)}: {text.strip() or f'exit status {done.returncode}'}")
         return text
 
-    # ---- what clients ask for ---------------------------------------------------------------------------------------
+    # ---- requests of clients ----------------------------------------------------------------------------------------
 
     def state(self) -> dict[str, Any]:
-        """Return what clients need to know."""
+        """Return the facts that clients need."""
         hosts = [
             {
                 "name": host.name,
@@ -174,7 +174,7 @@ class Keeper:
         }
 
     def write_state(self) -> None:
-        """Write it where clients look for it, whole or not at all."""
+        """Write the facts where clients read them, complete or not at all."""
         new = self.private / "state.new"
         new.write_text(json.dumps(self.state(), indent=1), encoding="utf-8")
         new.rename(self.private / "state.json")
@@ -224,7 +224,7 @@ class Keeper:
 
 
 def answer(keeper: Keeper, connection: socket.socket) -> bool:
-    """Carry out what a client asks for; whether the cluster is to go on."""
+    """Carry out a client's request; return whether the cluster continues."""
     with connection, contextlib.suppress(OSError):
         connection.settimeout(START_S)
         text = b""
@@ -281,7 +281,7 @@ def main() -> int:
         listener.bind(str(private / "keeper.socket"))
         listener.listen(16)
         print("{}", flush=True)
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever has started this waits for the end of its output
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the process that started this waits for the end of its output
         serve(keeper, listener, settings.life)
     except (ClusterError, OSError, subprocess.SubprocessError) as error:
         print(json.dumps({"error": f"{error}"}), flush=True)

@@ -1,4 +1,4 @@
-"""What a cluster needs of a machine, and which of it is missing: one line for each thing, with what to do about it."""
+"""The needs of a cluster on a machine, and which are missing: one line for each, with the remedy."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ KINDS = ("net", "mnt", "uts", "ipc", "pid")
 
 
 def missing(*, rootless: bool | None = None, shaping: bool = False) -> list[str]:
-    """Return what keeps a cluster from starting, as far as can be seen without trying; empty when nothing does.
+    """Return why a cluster cannot start, as far as that shows without trying; empty if nothing prevents it.
 
     Parameters
     ----------

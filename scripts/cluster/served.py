@@ -1,4 +1,4 @@
-"""What all kinds of shared folders have in common: where they are, how their servers are started, and their logs."""
+"""The common part of all shared folders: their places, the start of their servers, and their logs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SERVER = 1
 SERVED = "/dev/shm/served"
 #: Bytes of the disk that a server has its files on.
 DISK_BYTES = 4 << 30
-#: Lines of servers' logs that say what is wrong, and how many of them a message has.
+#: Lines of servers' logs that name an error, and how many a message has.
 ERROR_LINE = re.compile(r"\] [EC] \[|:(CRIT|MAJ|FATAL|EVENT):| -1 |\[(ERROR|WARNING)\]")
 LOG_LINES = 5
 #: Runs a command on a host, which must succeed: (number of the host, words); its output.
@@ -40,7 +40,7 @@ class Place:
     run: Run
 
     def logged(self, log: Path, k: int, words: list[str]) -> str:
-        """Run a command on host k; where it fails, the end of its log is part of the message."""
+        """Run a command on host k; if it fails, the end of its log is part of the message."""
         try:
             return self.run(k, words)
         except ClusterError as error:
@@ -77,5 +77,5 @@ def keep_trying(step: Callable[[], object]) -> None:
 
 
 def lacking_fuse() -> list[str]:
-    """Return what keeps FUSE file systems from being mounted."""
+    """Return why FUSE file systems cannot be mounted."""
     return [] if os.access("/dev/fuse", os.R_OK | os.W_OK) else ["/dev/fuse that can be opened"]

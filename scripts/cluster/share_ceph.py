@@ -77,7 +77,7 @@ client oc size = {CLIENT_BYTES}
 
 
 def lacking(rootless: bool) -> list[str]:
-    """Return what else is needed."""
+    """Return further needs."""
     return (["root: its daemons and clients are started as root"] if rootless else []) + lacking_fuse()
 
 
@@ -86,7 +86,7 @@ def _settings(place: Place) -> Path:
 
 
 def _run(place: Place, k: int, name: str, *words: str) -> str:
-    """Run one of Ceph's commands on host k with this cluster's settings; `name`: whose log says what is wrong."""
+    """Run one of Ceph's commands on host k with this cluster's settings; the log of `name` explains a failure."""
     return place.logged(place.private / f"ceph-{name}.log", k, [words[0], "-c", f"{_settings(place)}", *words[1:]])
 
 
@@ -96,7 +96,7 @@ def command(place: Place, *words: str) -> str:
 
 
 def serve(place: Place, k: int) -> None:
-    """Start what runs on host k."""
+    """Start the servers of host k."""
     place.run(k, ["mkdir", "-p", f"{OWN}/run", f"{OWN}/crash"])
     if k == SERVER:
         if _settings(place).exists():

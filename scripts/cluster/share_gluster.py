@@ -35,7 +35,7 @@ def graph(*translators: Translator, below: str = "") -> str:
 
 
 def lacking(rootless: bool) -> list[str]:
-    """Return what else is needed."""
+    """Return further needs."""
     own = ["root: the server keeps what it knows of files in attributes that user namespaces may not set"]
     return (own if rootless else []) + lacking_fuse()
 
@@ -68,7 +68,7 @@ class Volume:
         return f"{SERVED}/{self.name}-{brick}"
 
     def server_graph(self, brick: int, host: int) -> str:
-        """Return what the process of a brick runs."""
+        """Return the command of a brick's process."""
         index = f"index-base {self.folder(brick)}/.glusterfs/indices; xattrop64-watchlist trusted.ec.dirty"
         indexed = [("index", "features/index", index)] if self.redundancy else []
         transport = f"transport-type tcp; transport.address-family inet; transport.socket.bind-address {address(host)}"
@@ -86,7 +86,7 @@ class Volume:
         )
 
     def client_graph(self, count: int) -> str:
-        """Return what every host's client runs."""
+        """Return the command of every host's client."""
         texts, names = [], [f"remote-{brick}" for brick in range(self.bricks)]
         for brick, name in enumerate(names):
             where = f"remote-host {address(self.host_of(brick, count))}; remote-port {self.port + brick}"
@@ -120,7 +120,7 @@ class Volume:
                 self.start_brick(place, brick)
 
     def start_brick(self, place: Place, brick: int) -> None:
-        """Start the process of a brick, on what is there of its files."""
+        """Start the process of a brick, on its existing files."""
         k, name = self.host_of(brick, place.count), place.private / f"{self.name}-server-{brick}"
         settings, log = name.with_suffix(".vol"), name.with_suffix(".log")
         own = [f"{self.folder(brick)}/.glusterfs/indices"] if self.redundancy else []  # which only the daemon makes

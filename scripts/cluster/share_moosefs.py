@@ -30,7 +30,7 @@ DISK = f"{OWN}/chunks"
 SERVERS, COPIES = 3, 2
 #: Space of a chunk server.
 SPACE = "1GiB"
-#: Seconds until a client reports an error for what no server has done.
+#: Seconds until a client reports an error for a request without an answer.
 IO_S = 30
 #: Of both daemons: as any other process, and their memory is the machine's.
 COMMON = "WORKING_USER = root\nWORKING_GROUP = root\nNICE_LEVEL = 0\nDISABLE_OOM_KILLER = 0\n"
@@ -59,7 +59,7 @@ OPTIONS += f",mfserroronnospace,mfstimeout={IO_S}"
 
 
 def lacking(rootless: bool) -> list[str]:
-    """Return what else is needed."""
+    """Return further needs."""
     found = ["root: its daemons and clients are started as root"] if rootless else []
     return found + ([] if EMPTY.exists() else [f"{EMPTY} (Debian: apt-get install moosefs-master)"]) + lacking_fuse()
 
@@ -71,7 +71,7 @@ def _settings(place: Place, name: str, text: str) -> Path:
 
 
 def serve(place: Place, k: int) -> None:
-    """Start what runs on host k."""
+    """Start the servers of host k."""
     if k == SERVER:
         if (place.private / "mfsmaster.cfg").exists():
             raise ClusterError("node1 had MooseFS' master: the file system is lost, start the cluster again")
@@ -86,7 +86,7 @@ def serve(place: Place, k: int) -> None:
 
 
 def start_chunk_server(place: Place, k: int) -> None:
-    """Start the chunk server of host k, on what is there of its chunks."""
+    """Start the chunk server of host k, on its existing chunks."""
     text = CHUNK_SERVER.replace("@address@", address(k))
     settings = _settings(place, f"mfschunkserver.{k}.cfg", text)
     place.run(k, ["mkdir", "-p", f"{OWN}/server"])

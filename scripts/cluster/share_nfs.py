@@ -26,7 +26,7 @@ EXPORT {{
 
 
 def lacking(rootless: bool) -> list[str]:
-    """Return what else is needed."""
+    """Return further needs."""
     found = []
     known = Path("/proc/filesystems").read_text(encoding="ascii").split()
     if "nfs4" not in known and "nfs" not in known:

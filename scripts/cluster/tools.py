@@ -1,4 +1,4 @@
-"""Run the system's tools, from inside a process's namespaces where asked, with their message when they fail."""
+"""Run the system's tools, from inside a process's namespaces if requested, with their message when they fail."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1
 
 
 class ClusterError(RuntimeError):
-    """The cluster cannot do what was asked; the message says what is missing or what failed."""
+    """The cluster cannot do what was requested; the message names what is missing or what failed."""
 
 
 def with_system_path(path: str | None) -> str:

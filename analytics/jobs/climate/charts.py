@@ -35,13 +35,13 @@ def _amount(unit: str, high: float | None = None) -> Axis:
 
 
 def label_of(name: str) -> str:
-    """Return what a metric is called; † where a job has more of it for being slow."""
+    """Return the name of a metric; † if a slower job has more of it for that alone."""
     one = metric(name)
     return one.label + (" †" if one.extensive else "")
 
 
 def signed(value: float) -> str:
-    """Return a value between -1 and 1 with its sign; what rounds to 0 is +0.00."""
+    """Return a value between -1 and 1 with its sign; a value that rounds to 0 is +0.00."""
     return f"{round(value, 2) + 0.0:+.2f}"
 
 

@@ -24,7 +24,7 @@ def month_at(time: float, zone: datetime.tzinfo) -> Month:
 
 
 def months_of(every: Sequence[History], zone: datetime.tzinfo) -> list[Month]:
-    """Return all months from the first job of the histories to the last, none left out."""
+    """Return all months from the first job of the histories to the last."""
     times = [time for history in every if len(history.jobs) for time in history.jobs.times()[[0, -1]].tolist()]
     if not times:
         return []

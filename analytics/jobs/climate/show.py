@@ -54,7 +54,7 @@ def _p(value: float) -> str:
 
 
 def _change(ratio: float, before: str = "", none: str = "") -> str:
-    """Return by how much a value has changed, behind words; `none` where that is not known."""
+    """Return by how much a value has changed, behind words; `none` if unknown."""
     return none if ratio != ratio else f"{before}{100 * (ratio - 1):+.0f} %"
 
 
@@ -127,7 +127,7 @@ def _recent_outliers(made: Study, zone: datetime.tzinfo) -> list[str]:
 
 
 def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
-    """Return what the watch cannot see: a history without new jobs, or with too few for two levels."""
+    """Return the blind spots of the watch: a history without new jobs, or with too few for two levels."""
     quiet = stopped(made.every)
     lines = [f"no run of {one.name} since {_day(one.time, zone)}, while others went on" for one in quiet[:_MOST_QUIET]]
     if len(quiet) > _MOST_QUIET:
@@ -145,7 +145,7 @@ def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
 
 
 def text(made: Study, zone: datetime.tzinfo) -> str:
-    """Return what a person wants to know in the morning: regressions, since when, and what moved with them."""
+    """Return the summary for the morning: regressions, since when, and which metrics changed with them."""
     lines = _together(made, zone)
     for found in made.regressions:
         assert found.regression is not None
@@ -196,7 +196,7 @@ def _newest_changes(made: Study, zone: datetime.tzinfo) -> list[str]:
 
 
 def _hints(made: Study) -> list[str]:
-    """Return which options show more, where there is more."""
+    """Return which options show more, if there is more."""
     within = made.options.within_days
     old = sum(one.regression is None and bool(one.shifts) and one.shifts[-1].worse for one in made.watched)
     hints = (
@@ -227,7 +227,7 @@ def _panels(made: Study, system: str) -> list[int]:
 
 
 def _figures(made: Study, zone: datetime.tzinfo) -> dict[str, list[Figure]]:
-    """Return the figures by what they show: of each file system, and of the correlations."""
+    """Return the figures by their subject: each file system, and the correlations."""
     found: dict[str, list[Figure]] = {what: [] for what in _CAPTIONS}
     for number, system in enumerate(_systems(made)):
         places = _panels(made, system)
@@ -307,7 +307,7 @@ def _changes(made: Study, zone: datetime.tzinfo) -> Section:
 
 
 def _quartiles(one: Box | None) -> str:
-    """Return median and middle half of a share; what rounds to 0 has no sign."""
+    """Return median and middle half of a share; a value that rounds to 0 has no sign."""
     if one is None:
         return "–"
     median, first, third = (f"{round(value, 3) + 0.0:.3f}" for value in (one.median, one.first, one.third))
@@ -478,7 +478,7 @@ _CAPTIONS = {
 
 
 def _lead(made: Study, zone: datetime.tzinfo) -> list[str]:
-    """Return the first sentences: the largest change that has lasted, then what has fallen of late."""
+    """Return the first sentences: the largest lasting change, then recent falls."""
     target, within = made.options.target, made.options.within_days
     span = f" within the last {within:g} days" if within is not None else ""
     lasting = largest_lasting(made.watched, target)
@@ -494,7 +494,7 @@ def _lead(made: Study, zone: datetime.tzinfo) -> list[str]:
 
 
 def page(made: Study, title: str, zone: datetime.tzinfo) -> str:
-    """Return the page: what changed, months, coverage, correlations, regimes, and which rows count."""
+    """Return the page: changes, months, coverage, correlations, regimes, and which rows count."""
     figures = _figures(made, zone)
     lasting = largest_lasting(made.watched, made.options.target)
     worst = [f"months-{_systems(made).index(one.system)}.csv" for one, _ in ([lasting] if lasting else [])]

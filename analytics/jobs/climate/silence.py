@@ -1,4 +1,4 @@
-"""What the regression watch cannot see: histories that are too short, and those in which nothing happens any more.
+"""Blind spots of the regression watch: histories that are too short, and those without new jobs.
 
 Problem. A watch of nothing finds nothing, which looks the same as a system that is well: a suite that stopped, a file
 system that was taken out of it, a history too short for two levels.
@@ -38,7 +38,7 @@ class Stopped:
 
 
 def newest(every: Sequence[History]) -> float | None:
-    """Return when the newest job of all histories began, in s since 1970 UTC; None where none has a start."""
+    """Return when the newest job of all histories began, in s since 1970 UTC; None if none has a start."""
     starts = [float(np.nanmax(times)) for history in every if not np.isnan(times := history.jobs.times()).all()]
     return max(starts, default=None)
 

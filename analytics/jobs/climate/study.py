@@ -1,4 +1,4 @@
-"""All that the climate of a table is: what changed, correlations, regimes, coverage.
+"""The climate of a table: changes, correlations, regimes, coverage.
 
 One study is made of a table and options, and then shown as text, as JSON or as a page.
 """
@@ -118,7 +118,7 @@ def coverage(every: Sequence[History]) -> list[tuple[History, dict[str, Box]]]:
 
 
 def _quartiles(made: Study) -> list[dict[str, Any]]:
-    """Return the distribution of what is watched and of each metric in each history."""
+    """Return the distribution of the watched metric and of every other one in each history."""
     metrics = dict.fromkeys([made.options.target, *(made.options.metrics or EXPLAINING)])
     out = []
     for history in made.every:
@@ -135,7 +135,7 @@ def _quartiles(made: Study) -> list[dict[str, Any]]:
 
 
 def document(made: Study) -> dict[str, Any]:
-    """Return a study as JSON can hold it; values are in the units of the columns, times in s since 1970 UTC."""
+    """Return a study as data for JSON; values are in the units of the columns, times in s since 1970 UTC."""
     regimes = [
         {
             "file_system": one.history.system,

@@ -67,7 +67,7 @@ class Options:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Shift:
-    """A change of level, with what moved with it.
+    """A change of level, with the metrics that changed with it.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Outlier:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """What the watch says of a history; `regression` is the change for the worse that alarms, or None."""
+    """The finding of the watch for a history; `regression` is the change for the worse that alarms, or None."""
 
     system: str
     motif: str
@@ -160,7 +160,7 @@ def _outliers(one: _Series, changes: Sequence[Change], target: str) -> list[Outl
 
 
 def watch(every: Sequence[History], options: Options | None = None) -> list[Watched]:
-    """Return what has changed in each history, in the order given.
+    """Return the changes of each history, in the given order.
 
     Parameters
     ----------
@@ -244,7 +244,7 @@ def largest_lasting(every: Sequence[Watched], target: str) -> tuple[Watched, Shi
 
 
 def as_json(found: Watched) -> dict[str, Any]:
-    """Return what was found of a history as JSON can hold it; values are in the units of the columns."""
+    """Return the finding of a history as data for JSON; values are in the units of the columns."""
     shifts = [
         {
             "since": shift.time,

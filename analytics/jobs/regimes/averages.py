@@ -1,4 +1,4 @@
-"""Simple moving averages over time, and where two of them cross.
+"""Simple moving averages over time, and the times at which two of these cross.
 
 Source: Lockwood et al., "A Year in the Life of a Parallel File System" (SC18, Section IV), and its published tools
 (``sma_by_value``, ``find_sma_intercepts``): a window is a span of time, not a number of jobs, and stands around each
@@ -40,7 +40,7 @@ def moving_average(times: Numbers, values: Numbers, width_s: float) -> Numbers:
     width_s : of the window, in s.
     """
     first, end = windows(times, width_s)
-    # Sums of the distances from the mean: a sum of large numbers would lose what distinguishes them.
+    # Sums of the distances from the mean: a sum of large numbers would lose their differences.
     middle = values.mean() if len(values) else 0.0
     sums = np.concatenate([[0.0], np.cumsum(values - middle)])
     out: Numbers = middle + (sums[end] - sums[first]) / (end - first)

@@ -86,7 +86,7 @@ class Region:
     regime : str
         ``normal``, ``long-term low`` or ``long-term high``.
     effect, p_corrected : float
-        Of the difference from the jobs around, as a description; NaN where the region is too short.
+        Of the difference from the jobs around, as a description; NaN if the region is too short.
     """
 
     begin: int
@@ -187,7 +187,7 @@ def _far(values: Numbers, others: Numbers, step: float) -> bool:
 
 
 def _effect(times: Numbers, values: Numbers, others: Numbers, rules: Rules) -> tuple[float, float]:
-    """Return how a region differs from the jobs around it, and the p-value; NaN where it is too short."""
+    """Return how a region differs from the jobs around it, and the p-value; NaN if it is too short."""
     if min(len(values), len(others)) < rules.least or times[-1] - times[0] < rules.short_days * _DAY:
         return float("nan"), float("nan")
     return effect_of(others, values)

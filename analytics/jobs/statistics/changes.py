@@ -38,7 +38,7 @@ from mpiio_ext.common.extras import needing
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
 
-#: Random orders of a test, where its level does not ask for more, and at most; the smallest p-value is one in so many.
+#: Random orders of a test, unless its level needs more, and at most; the smallest p-value is one in that number.
 _ORDERS, _MOST_ORDERS = 999, 200_000
 #: Random orders at a time, first and at most, and how many larger ones end a test: it will not be sure any more.
 _FIRST, _BATCH, _ENOUGH = 99, 4000, 10
@@ -69,7 +69,7 @@ class Change:
 
     @property
     def ratio(self) -> float:
-        """Median after over median before; NaN where that was 0."""
+        """Median after over median before; NaN if that was 0."""
         return self.after / self.before if self.before else float("nan")
 
 
@@ -108,7 +108,7 @@ def _p_value(values: Numbers, least: int, orders: int = _ORDERS, enough: int = _
 
 
 def _test(ranks: Numbers, least: int, dependence: float, orders: int = _ORDERS) -> float:
-    """Return the p-value of no change in ranks that depend on those before them; 1 where there is no place for one."""
+    """Return the p-value of no change in ranks that depend on those before them; 1 if there is no place for one."""
     left = whitened(ranks, dependence)
     sides = least - (len(ranks) - len(left))  # the first rank has none before it
     return _p_value(left, sides, orders) if len(left) >= 2 * sides > 0 else 1.0
@@ -182,7 +182,7 @@ def change_points(
 
 
 def whole(values: Numbers, *, least: int = 7, dependence: float = 0.0) -> float:
-    """Return the p-value of no change at any place of a series; 1 where it is too short or constant."""
+    """Return the p-value of no change at any place of a series; 1 if it is too short or constant."""
     return _test(ranked(values), least, dependence) if len(values) >= 2 * least and np.ptp(values) > 0 else 1.0
 
 

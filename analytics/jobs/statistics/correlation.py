@@ -49,9 +49,9 @@ class Correlation:
     metric : column.
     method : ``pearson`` or ``spearman``.
     pairs : jobs that have both values.
-    coefficient, low, high : with the ends of its confidence interval; NaN where not tested.
+    coefficient, low, high : with the ends of its confidence interval; NaN if not tested.
     p, p_corrected : of no correlation; corrected over the whole table.
-    within : mean of the coefficients within the histories; NaN where none has one.
+    within : mean of the coefficients within the histories; NaN if none has one.
     """
 
     group: str

@@ -75,7 +75,7 @@ def dependences(every: Sequence[Numbers]) -> list[float]:
 
 
 def whitened(ranks: Numbers, phi: float) -> Numbers:
-    """Return the values less what the one before each lets expect; one fewer, or the same where phi is 0.
+    """Return the values less those predicted from the one before each; one fewer, or the same if phi is 0.
 
     A step of the level stays a step, smaller by the factor 1 - phi.
     """

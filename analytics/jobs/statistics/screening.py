@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 def sure_changes(
     every: Sequence[Numbers], *, least: int = 7, level: float = 0.01, step: float = 0.05
 ) -> list[list[tuple[Change, float]]]:
-    """Return the changes of each series that are sure when all are looked at, with their corrected p-values.
+    """Return the changes of each series that are sure among all series, with their corrected p-values.
 
     Parameters
     ----------

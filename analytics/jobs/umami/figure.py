@@ -1,4 +1,4 @@
-"""An UMAMI as a chart: a row for each metric, of its values over time, their box, and what the job's value is."""
+"""An UMAMI as a chart: a row for each metric, with its values over time, their box, and the job's value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def value_words(value: float | None, row: Row) -> str:
 
 
 def _values(row: Row) -> list[float]:
-    """Return the values of a metric in the unit that is shown; NaN where not known."""
+    """Return the values of a metric in the unit that is shown; NaN for unknown ones."""
     return [value * row.metric.factor for value in row.values.tolist()]
 
 
@@ -97,7 +97,7 @@ def _table(found: Umami) -> tuple[Sequence[str], Sequence[Sequence[object]]]:
 
 
 def _finding(found: Umami) -> str:
-    """Return what the figure shows: how many metrics are in their worst and in their best quarter."""
+    """Return the message of the figure: how many metrics are in their worst and in their best quarter."""
     judged = [row.quarter for row in found.metrics if row.metric.big_is_good is not None and row.quarter is not None]
     if not judged:
         return f"none of {len(found.metrics)} metrics can be judged"
@@ -105,7 +105,7 @@ def _finding(found: Umami) -> str:
 
 
 def _over_time(found: Umami, row: Row, last: bool, narrow: bool, panel: Panel) -> None:
-    """Draw the time line of a metric; its name stands on the left, or above where it is narrow."""
+    """Draw the time line of a metric; its name is on the left, or above on a narrow page."""
     label, limits = row.metric.label, _limits(row)
     _line(panel, found, row, limits)
     if not narrow:
@@ -118,7 +118,7 @@ def _over_time(found: Umami, row: Row, last: bool, narrow: bool, panel: Panel) -
 
 
 def _box(found: Umami, row: Row, narrow: bool, panel: Panel) -> None:
-    """Draw the distribution of the other jobs, the job in it, and, at the right, its value and what it is."""
+    """Draw the distribution of the other jobs, the job in it, and, at the right, its value and verdict."""
     five, own, colour = _five(row), _value(row), _colour(row)
     if five:
         panel.boxes([0.5], [five], width=0.5)

@@ -1,4 +1,4 @@
-"""Which row of a table is the job that is asked for, and which jobs are its history.
+"""The row of a table that is the requested job, and the jobs of its history.
 
 A job of the scheduler may run several programs, each a row: then the motif says which. What the history is, the paper
 leaves to the reader of the figure. Here it is the jobs of the same file system, motif and processes that began before:
@@ -136,7 +136,7 @@ def with_log(table: Jobs, log: Path, system: str | None = None) -> Jobs:
 
 
 def _named(table: Jobs, column: str, wanted: str, what: str) -> Flags:
-    """Return the rows of a name; those whose names hold it, where it is no whole name and only one name does."""
+    """Return the rows of a name; if it is no whole name, those of the only name that contains it."""
     texts = table.texts(column)
     known = sorted(set(texts.tolist()))
     holding = [name for name in known if wanted in name]

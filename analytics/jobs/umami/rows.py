@@ -51,7 +51,7 @@ class Row:
     ----------
     metric : Metric
     values : numpy.ndarray
-        Of all jobs of the history by start, this one included, in the unit of the column; NaN where not known.
+        Of all jobs of the history by start, this one included, in the unit of the column; NaN if not known.
     value : float or None
         Of the job.
     box : Box or None
@@ -73,7 +73,7 @@ class Row:
 
     @property
     def verdict(self) -> str:
-        """The quarter in words; "usual" where most jobs have the same value, "too few" of them, or "" (not known)."""
+        """The quarter in words; "usual" if most jobs have the same value, "too few" jobs, or "" (unknown)."""
         if self.quarter is None:
             if self.value is None or self.box is None:
                 return ""
@@ -121,7 +121,7 @@ class Umami(Shown):
 
     @property
     def about(self) -> str:
-        """Of what kind the job is, when it began, and how many others there are."""
+        """The kind of the job, its begin, and the number of others."""
         at = datetime.datetime.fromtimestamp(float(self.times[self.place]), datetime.timezone.utc)
         count = len(self.times) - 1
         others = f"against {count_words(count, 'other job')} of the same kind" if count else "without a history"
@@ -129,7 +129,7 @@ class Umami(Shown):
 
     @property
     def summary(self) -> str:
-        """In a sentence what was worse than usual while the job ran, and what its performance was."""
+        """A sentence on the metrics that were worse than usual while the job ran, and on its performance."""
         first = self.metrics[0]
         if not any(row.box is not None and row.box.count >= LEAST for row in self.metrics):
             return f"Nothing is judged: that needs {LEAST} other jobs."
@@ -141,7 +141,7 @@ class Umami(Shown):
         return f"{words}In their worst quarter: {', '.join(bad)}."
 
     def lines(self) -> list[str]:
-        """Return which job it is, and what was worse than usual."""
+        """Return the job, and the metrics that were worse than usual."""
         return [f"job {self.job}: {self.about}", self.summary]
 
     def rows(self) -> list[dict[str, object]]:

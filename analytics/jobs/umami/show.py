@@ -23,7 +23,7 @@ _CAPTION = (
 
 
 def document(found: Umami) -> dict[str, Any]:
-    """Return the UMAMI as JSON can hold it; values are in the units of the columns."""
+    """Return the UMAMI as data for JSON; values are in the units of the columns."""
     rows = []
     for row in found.metrics:
         box = row.box

@@ -59,7 +59,7 @@ def declarations() -> dict[str, tuple[str, list[str]]]:
 
 
 def argument(parameter: str) -> str:
-    """Return what is passed on of a parameter."""
+    """Return the argument that is passed on for a parameter."""
     kind, name = re.fullmatch(r"(.*?)(\w+)", parameter, re.DOTALL).groups()  # type: ignore[union-attr]
     handle = re.search(r"mpiio_ext_\w+", kind)
     if handle is None:

@@ -48,13 +48,13 @@ class Type:
     large: str | None = None
 
     def declare(self, name: str, *, large: bool = False) -> str:
-        """C parameter declaration; the large-count form when asked for."""
+        """C parameter declaration; the large-count form if requested."""
         text = self.large if large and self.large else self.c
         return text + name if text.endswith("*") else f"{text} {name}"
 
 
 def _handler(name: str) -> str:
-    """Return what carries out a "handled" MPI function: File_open -> mpiox_mpi_open, Wait -> mpiox_wait."""
+    """Return the name that carries out a "handled" MPI function: File_open -> mpiox_mpi_open, Wait -> mpiox_wait."""
     return "mpiox_" + re.sub("^file_", "mpi_", name.lower())
 
 
@@ -64,7 +64,7 @@ _OR_NO_MEMORY = "\n    if (!c_{n})\n        return mpiox_fortran_result(ierror, 
 
 
 def _in(c: str, argument: str) -> Type:
-    """Return a value that goes in: `argument` of it is passed on."""
+    """Return a value that goes in; its `argument` is passed on."""
     return Type(c, "MPI_Fint *{n}", argument)
 
 
@@ -73,7 +73,7 @@ def _in_handle(c: str, convert: str) -> Type:
 
 
 def _through(c: str, value: str, after: str) -> Type:
-    """Return what is passed on by address: a variable in C with a value before the call, converted back behind it."""
+    """Return an argument by address: a variable in C with a value before the call, converted back behind it."""
     return Type(f"{c} *", "MPI_Fint *{n}", "&c_{n}", f"{c} c_{{n}} = {value};", after)
 
 
@@ -195,7 +195,7 @@ class Function:
 
 
 def read_table() -> list[Function]:
-    """Return the functions of MPI in the table; ValueError where it has what there is no wrapper of."""
+    """Return the functions of MPI in the table; ValueError if one has properties for which there is no wrapper."""
     found = []
     for call in runpy.run_path(str(CALLS))["CALLS"]:
         if call.layer not in ("mpi", "mpiio"):
@@ -308,7 +308,7 @@ def calls(functions: list[Function]) -> str:
 
 
 def handlers(functions: list[Function]) -> str:
-    """Text of mpiox_handlers.h: what carries a call out, declared like its MPI namesake; what an mpi.h leaves out."""
+    """Text of mpiox_handlers.h: functions that carry calls out, declared like their MPI namesakes."""
     handled = [function for function in functions if function.kind == "handled"]
     new = [function for function in functions if "mpi5" in function.flags]
     lines = [f"{NOTE}#ifndef MPIOX_HANDLERS_H\n#define MPIOX_HANDLERS_H\n\n#include <mpi.h>\n"]

@@ -100,7 +100,7 @@ def _begin(function: Any, name: str) -> str:
 
 
 def _record(function: Any) -> list[str]:
-    """Return what is recorded behind the call."""
+    """Return the code that records, behind the call."""
     names = [each for _, each in function.parameters]
     lines = [RECORDED[pair].replace("{n}", pair[1]) for pair in function.parameters if pair in RECORDED]
     if function.name == "File_open":
@@ -173,7 +173,7 @@ def operations(layers: dict[str, list[str]]) -> str:
 
 
 def _meaning(meanings: Any, name: str, call: Any) -> str:
-    """Return the row of an operation: what it is to its module, and its class of time."""
+    """Return the row of an operation: its role in its module, and its class of time."""
     kind, counter = meanings.meaning(call)
     kinds, module = meanings.Kind, call.layer.upper() if call.layer in ("posix", "stdio") else "MPIIO"
     moves = {kinds.READ: "READ", kinds.WRITE: "WRITE", kinds.SYNC: "WRITE"}

@@ -1,4 +1,4 @@
-"""What the scheduler says, applied to the jobs that have announced themselves.
+"""The scheduler's facts, applied to the jobs that have announced themselves.
 
 Problem.    A job that has ended keeps its I/O nodes for a lease; one that has begun has none until its first file, and
             then all others are moved; older libraries do not say on how many nodes they run.
@@ -29,7 +29,7 @@ _MOST_REPORTED = 1024
 
 
 class Scheduler:
-    """What is known from the scheduler.
+    """The facts from the scheduler.
 
     Parameters
     ----------
@@ -108,14 +108,14 @@ class Scheduler:
         return True
 
     def _completed(self, announcement: Announcement, job: SlurmJob | None) -> Announcement:
-        """Return the announcement with the compute nodes that its library did not say."""
+        """Return the announcement with the compute nodes that its library left out."""
         if announcement.nodes is not None or job is None or job.nodes is None:
             return announcement
         return dataclasses.replace(announcement, nodes=job.nodes)
 
 
 def _reserved(job: SlurmJob, io_nodes: int) -> Announcement:
-    """Return what a job will announce, as far as the scheduler knows."""
+    """Return the expected announcement of a job, as far as the scheduler knows it."""
     return Announcement(
         job=f"slurm-{job.id}",
         host="-",

@@ -124,7 +124,7 @@ def _go_on(looker: _Watch, interval: float) -> None:
         try:
             looker.step()
             last = ""
-        except (MpiioExtError, OSError) as error:  # the controller restarts, the disk is full: what was said stays
+        except (MpiioExtError, OSError) as error:  # the controller restarts, the disk is full: the earlier facts stay
             if str(error) != last:
                 warn(f"{error}; trying again")
             last = str(error)
@@ -139,7 +139,7 @@ def _user() -> str:
 
 
 def _check(folder: Path) -> str:
-    """Return why this user cannot say in an arbiter's folder what Slurm does; "": it can.
+    """Return why this user cannot write Slurm's facts into an arbiter's folder; "": it can.
 
     Raises
     ------

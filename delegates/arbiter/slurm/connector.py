@@ -1,4 +1,4 @@
-"""From lists of jobs to what the arbiter reads: :mod:`mpiio_ext.delegates.arbiter.slurm.scheduled`.
+"""From lists of jobs to the files that the arbiter reads: :mod:`mpiio_ext.delegates.arbiter.slurm.scheduled`.
 
 Problem.    The list of a scheduler is a picture of one moment; jobs begin while it is taken, and those that have ended
             are not in it for long. A list may also lack jobs that run: those of other users where PrivateData=jobs
@@ -26,23 +26,23 @@ from mpiio_ext.delegates.arbiter.slurm import scheduled
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse
 from mpiio_ext.errors import MpiioExtError
 
-#: What is asked, as a rule. A job's number as SLURM_JOB_ID has it, its tasks, and its name last, which may have any
+#: The usual query. A job's number as SLURM_JOB_ID has it, its tasks, and its name last, which may have any
 #: character.
 COMMAND = ("squeue", "--all", "--states=all", "--Format=JobID:20|,State:20|,NumNodes:12|,NumTasks:12|,Name:64")
 #: Seconds, by the clock of the folder's file system.
 GRACE_S = 30.0
-#: After which what has ended, or is not listed, is forgotten, s.
+#: Time after which ended or unlisted jobs are forgotten, s.
 FORGET_S = 3600.0
 _PATIENCE_S = 60.0
 _MISSING = ".missing"
 
 
 class QueryError(MpiioExtError, OSError):
-    """The scheduler could not be asked."""
+    """The query of the scheduler failed."""
 
 
 def query(command: Sequence[str]) -> str:
-    """Return what a command prints.
+    """Return the output of a command.
 
     Raises
     ------
@@ -75,7 +75,7 @@ def _set_missing(folder: Path, jobs: set[str]) -> None:
 
 
 def _without(folder: Path, known: Mapping[str, SlurmJob], *, whole: bool) -> list[str]:
-    """Deal with the jobs that the folder has and a list does not; returns lines about what has changed."""
+    """Treat the jobs that the folder has and a list lacks; returns lines about the changes."""
     now, changed = now_ns(folder / scheduled.FOLDER) / 1e9, []
     before = _missing(folder) if whole else set()
     for job in known.values():
@@ -93,7 +93,7 @@ def _without(folder: Path, known: Mapping[str, SlurmJob], *, whole: bool) -> lis
 
 
 def sync(folder: Path, text: str, *, whole: bool = True) -> tuple[list[str], Sequence[str]]:
-    """Bring what the folder says to what a list says; returns lines about what has changed, and about bad lines.
+    """Change the folder to agree with a list; returns lines about the changes, and about bad lines.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Jobs of Slurm as the arbiter sees them: what their states mean, and their sizes, from ``squeue`` or ``sacct``.
+"""Jobs of Slurm for the arbiter: the meaning of their states, and their sizes, from ``squeue`` or ``sacct``.
 
 Algorithm.  :mod:`mpiio_ext.common.slurm` reads the list; here its lines are gathered to jobs. The parts of a
             heterogeneous job are added up. A job that was put back is what its last line says. Steps give the tasks
@@ -27,7 +27,7 @@ _PHASES: dict[Phase, str] = {
 }
 _PHASE_OF: dict[str, Phase] = {word: phase for phase, words in _PHASES.items() for word in words.split()}
 
-#: Columns that say a thing, the best first.
+#: Columns that have a fact, the best first.
 _STATE = ("state", "st")
 _NODES = ("allocnodes", "nnodes", "nodes")
 _TASKS = ("ntasks", "tasks")
@@ -56,12 +56,12 @@ class SlurmJob:
 
     @property
     def phase(self) -> Phase:
-        """What the state means for its I/O nodes."""
+        """The meaning of the state for its I/O nodes."""
         return phase(self.state)
 
 
 def phase(state: str) -> Phase:
-    """Return what a word of Slurm for a state means; "CANCELLED by 1000" is one, too."""
+    """Return the meaning of a word of Slurm for a state; "CANCELLED by 1000" is one, too."""
     words = state.upper().rstrip("+").split()
     return _PHASE_OF.get(words[0], "unknown") if words else "unknown"
 
@@ -72,7 +72,7 @@ class _Jobs:
     def __init__(self) -> None:
         self.found: dict[int, SlurmJob] = {}
         self.tasks: dict[int, int] = {}  # of the largest step
-        self.own_tasks: set[int] = set()  # jobs whose own line says tasks
+        self.own_tasks: set[int] = set()  # jobs whose own line has tasks
 
     def add_line(self, job: JobId, values: Mapping[str, object]) -> None:
         """Add a line of a text."""
@@ -119,7 +119,7 @@ class _Jobs:
         self.found[key] = new  # requeued: the last line is the newest
 
     def jobs(self) -> list[SlurmJob]:
-        """Return them, with the tasks of steps where the job itself does not say them."""
+        """Return the jobs, with the tasks of steps if the job itself has none."""
         return [
             replace(job, processes=self.tasks[key]) if key not in self.own_tasks and self.tasks.get(key) else job
             for key, job in self.found.items()

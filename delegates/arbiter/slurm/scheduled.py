@@ -1,4 +1,4 @@
-"""What the scheduler says of jobs, in the arbiter's folder: a file each, below ``scheduler``.
+"""The scheduler's facts about jobs in the arbiter's folder: a file each, below ``scheduler``.
 
 Problem.    Slurm's prolog and epilog, and readers of its list of jobs, must report jobs to the arbiter,
             from other hosts, in a moment, without a process that could be missing.
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[^A-Za-z0-9._+-]")
 
 
 def _nodes_of(text: str) -> int | None:
-    """Return how many nodes a compressed list names; None: it is none."""
+    """Return the number of nodes in a compressed list; None: it is no list."""
     try:
         return None if text.strip() == "-" else count_nodes(text) or None
     except SlurmError:
@@ -66,7 +66,7 @@ def _parse(name: str, text: str) -> SlurmJob | None:
 
 
 def read_all(folder: Path) -> tuple[list[SlurmJob], list[str]]:
-    """Return what the scheduler says, by number, and the names of files that say nothing.
+    """Return the scheduler's facts, by number, and the names of files without any.
 
     Raises
     ------

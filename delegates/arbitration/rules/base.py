@@ -1,4 +1,4 @@
-"""What a policy is: one class that holds its name, its decision, its simulation and its documentation.
+"""Base class of policies: one class has the name, decision, simulation and documentation of a policy.
 
 Algorithm.  A policy is asked with jobs and a machine (`allocate`), or with many sets of jobs at once (`simulate`),
             which asks `allocate` set by set where the class has no faster way. A `Formula` is a number for each job
@@ -27,7 +27,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Policy(ABC):
-    """A rule that says which job gets how many I/O nodes.
+    """A rule that decides how many I/O nodes each job gets.
 
     Attributes
     ----------
@@ -100,7 +100,7 @@ def grant_of(job: Job, io_nodes: int) -> Grant:
 
 
 class Sizes(NamedTuple):
-    """What formulas are made of.
+    """The arguments of formulas.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Formula(Policy):
 
     @abstractmethod
     def wanted(self, sizes: Sizes) -> Ints:
-        """Return the number of each job, before it is fitted to what the job can use; as `sizes.compute_nodes`."""
+        """Return the number of each job, before it is fitted to the options of the job; as `sizes.compute_nodes`."""
 
     def allocate(self, jobs: Sequence[Job], machine: Machine) -> Allocation:
         """Decide; see :class:`Policy`."""

@@ -1,4 +1,4 @@
-"""The policy MCKP: the allocation with the largest aggregate bandwidth, exactly; and what a real system needs besides.
+"""The policy MCKP: the exact allocation with the largest aggregate bandwidth, and the needs of a real system.
 
 Problem.    Equation 1 of the arbitration paper: one option of each job, I/O nodes within the pool, the largest sum of
             bandwidths. Taken literally it starves jobs, trusts single measurements and moves jobs for nothing.
@@ -10,7 +10,7 @@ Algorithm.  Each setting changes options or values of the knapsack (mpiio_ext.de
                           Where the floors of all jobs do not fit together, the largest common one that does is taken;
             migration     options other than the present one lose the share migration_cost_s / horizon_s of their value:
                           the time in which a job that is moved does no I/O, of the time until the next decision;
-            hysteresis    running jobs keep what they have, as many of them as can, unless the whole allocation gains
+            hysteresis    as many running jobs as possible keep their I/O nodes, unless the whole allocation gains
                           more than this share; with 0 they keep it where moving them would gain nothing;
             shared node   one I/O node is shared by all jobs that ask: an option of weight 0 and the value of one node
                           divided by the number of jobs (Section 3.1); the other nodes are given out.
@@ -54,7 +54,7 @@ class Mckp(Policy):
     floor : share of the best bandwidth that it could have alone, which every job gets at least; 0 to 1
     migration_cost_s : time without I/O of a job that gets another number, s
     horizon_s : expected time until the next decision, s
-    hysteresis : relative gain of the whole allocation below which running jobs keep what they have
+    hysteresis : relative gain of the whole allocation below which running jobs keep their I/O nodes
     shared_node : one I/O node of the pool is shared
     """
 
@@ -126,7 +126,7 @@ class Mckp(Policy):
         return sets.profile[:, sets.pools], None
 
     def _kept(self, classes: Classes, current: Ints, best: Ints, pool: int, notes: list[str]) -> Ints:
-        """Return what running jobs get: what they have, unless the best choice gains enough."""
+        """Return the I/O nodes of running jobs: their present ones, unless the best choice gains enough."""
         if _moves(classes.where(best), current) == 0:
             return best
         kept = _keep_most(classes, current, pool)
@@ -136,13 +136,13 @@ class Mckp(Policy):
         gains = float(new.worth.sum()) - base > self.hysteresis * base
         if lacks_more or gains or _moves(old, current) == _moves(new, current):
             return best
-        notes.append(f"running jobs keep what they have: moving them gains less than {self.hysteresis:.1%}")
+        notes.append(f"running jobs keep their I/O nodes: moving them gains less than {self.hysteresis:.1%}")
         return kept
 
 
 @dataclass(frozen=True, slots=True)
 class _Choice:
-    """A choice of the knapsack: the place of each job's option, and what no choice exceeds."""
+    """A choice of the knapsack: the place of each job's option, and a bound for all choices."""
 
     chosen: Ints
     bound: float
@@ -169,14 +169,14 @@ def _moves(chosen: Classes, current: Ints) -> int:
 
 
 def _keep_most(classes: Classes, current: Ints, pool: int) -> Ints:
-    """Return the best choice of those in which the most running jobs keep what they have."""
+    """Return the best choice of those that leave the most running jobs as they are."""
     keeps = classes.counts == current[classes.of]
     can = np.zeros(current.size, np.bool_)
     can[classes.of[keeps]] = True
     places = np.flatnonzero(keeps | ~can[classes.of])
     limited = classes.where(places)
     least = np.minimum.reduceat(limited.counts, limited.first(current.size)[:-1])
-    if least.sum() > pool:  # not all can: who can is a knapsack of its own
+    if least.sum() > pool:  # not all can: another knapsack selects those that can
         bonus = 1.0 + 2 * float(np.abs(classes.worth).sum() + np.abs(classes.penalty).sum())
         can &= classes.counts[_solve(classes, current, pool, bonus).chosen] == current
         places = np.flatnonzero(keeps & can[classes.of] | ~can[classes.of])
@@ -186,7 +186,7 @@ def _keep_most(classes: Classes, current: Ints, pool: int) -> Ints:
 
 
 def _bound(classes: Classes, current: Ints, best: _Choice, pool: int) -> float:
-    """Return what no allocation is worth more than that leaves unknown jobs what the best one leaves them."""
+    """Return a bound for all allocations that leave unknown jobs as much as the best one does."""
     if not classes.penalty.any():
         return best.bound
     is_best = np.zeros(classes.of.size, np.bool_)
@@ -198,7 +198,7 @@ def _bound(classes: Classes, current: Ints, best: _Choice, pool: int) -> float:
 def _note_of_unknown(
     jobs: Sequence[Job], machine: Machine, classes: Classes, found: Classes, current: Ints, pool: int
 ) -> list[str]:
-    """Return what jobs without a curve, which come first, cost the others; [] where it is nothing."""
+    """Return the loss of the others due to jobs without a curve, which come first; [] without a loss."""
     unknown = [place for place, job in enumerate(jobs) if job.curve is None]
     known = np.array([place for place, job in enumerate(jobs) if job.curve is not None], np.int64)
     if not unknown or not known.size:
@@ -231,14 +231,14 @@ def _grants(found: Classes) -> list[Grant]:
 
 
 def _shares(classes: Classes, first: Ints) -> Floats:
-    """Return what each option gives of its job's best one; 1 where nothing is known of the job."""
+    """Return the part of its job's best value that each option gives; 1 if the job is unknown."""
     bandwidth = np.where(np.isnan(classes.bandwidth), 0.0, classes.bandwidth)
     best = np.maximum.reduceat(bandwidth, first[:-1])[classes.of]
     return np.where(best > 0, bandwidth / np.where(best > 0, best, 1.0), 1.0)
 
 
 def _with_floor(classes: Classes, floor: float, jobs: int, pool: int) -> tuple[Classes, float]:
-    """Leave out options below the floor; return what is left and the floor, the largest up to `floor` that fits."""
+    """Leave out options below the floor; return the others and the floor, the largest up to `floor` that fits."""
     if floor == 0:
         return classes, 0.0
     first = classes.first(jobs)
@@ -250,7 +250,7 @@ def _with_floor(classes: Classes, floor: float, jobs: int, pool: int) -> tuple[C
 
     levels = sorted({floor, *(value for value in shares.tolist() if value < floor)})
     if not fits(levels[0]):
-        return classes, 0.0  # no allocation at all: the solver says so
+        return classes, 0.0  # no allocation at all: the solver reports it
     low, high = 0, len(levels) - 1
     while low < high:  # the higher the floor, the more is needed: monotone
         middle = (low + high + 1) // 2

@@ -8,7 +8,7 @@ from mpiio_ext.delegates.arbitration.rules.base import Formula, Ints, Sizes
 
 
 class Zero(Formula):
-    """No job gets an I/O node (its smallest option, where it must have one)."""
+    """No job gets an I/O node (or its smallest option, if it must have one)."""
 
     name, order = "ZERO", 0
     rule = "0"

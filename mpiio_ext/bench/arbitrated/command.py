@@ -37,7 +37,7 @@ def _newest(archive: Path) -> Path:
 
 
 def _add_to_report(folder: Path) -> Path:
-    """Make the page of results anew: it shows what lies beside them."""
+    """Make the page of results anew: it also shows results that are beside them."""
     from mpiio_ext.common.files import write_whole
     from mpiio_ext.report.load import load_all
     from mpiio_ext.report.page import render

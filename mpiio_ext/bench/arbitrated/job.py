@@ -38,7 +38,7 @@ _TOTAL_BYTES = 16 << 20
 
 
 class _Rank:
-    """What one rank does."""
+    """The work of one rank."""
 
     def __init__(self, comm: MPI.Intracomm, spec: Spec) -> None:
         self.comm, self.spec = comm, spec
@@ -72,7 +72,7 @@ class _Rank:
                         return
 
     def compare(self, path: Path, ends: list[tuple[int, int]]) -> int:
-        """Compare what the next rank has written; returns how many bytes.
+        """Compare the bytes that the next rank wrote; return their number.
 
         Raises
         ------

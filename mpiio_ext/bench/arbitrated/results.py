@@ -1,4 +1,4 @@
-"""What the jobs did under each policy: JSON, and the figure beside it."""
+"""Bandwidth of the jobs under each policy: JSON, and the figure beside it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def document(
 
 
 def _together(run: Mapping[str, Any]) -> float:
-    """Return what all jobs moved a second, in MB/s, while every job wrote; 0 if they never wrote at the same time.
+    """Return the bytes of all jobs a second, in MB/s, while every job wrote; 0 if they never wrote at the same time.
 
     The window has whole slots of each job: a slot in which a job begins or ends is partly idle.
     """
@@ -54,7 +54,7 @@ def _together(run: Mapping[str, Any]) -> float:
 
 
 def lines(found: Mapping[str, Any]) -> list[str]:
-    """Return a sentence for each policy and job, and what they cannot prove."""
+    """Return a sentence for each policy and job, and one on what they cannot prove."""
     out = []
     for policy, run in parsed(found).policies.items():
         out += [

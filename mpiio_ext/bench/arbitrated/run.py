@@ -216,7 +216,7 @@ def _start(setting: Setting, stack: contextlib.ExitStack, folder: Path, name: st
 
 
 class _Map:
-    """What the arbiter's map says over time."""
+    """The contents of the arbiter's map over time."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -224,7 +224,7 @@ class _Map:
         self.steps: list[tuple[float, dict[str, int]]] = []
 
     def look(self) -> set[str]:
-        """Return the programs that are in the map, and keep a step where it has changed."""
+        """Return the programs in the map, and record a step when it has changed."""
         with contextlib.suppress(OSError, MpiioExtError):
             self._programs |= {job.job: job.program for job in announcements.read_all(self._folder)[0]}
             found = mapfile.read(self._folder).jobs
@@ -257,7 +257,7 @@ def _watch(seen: _Map, running: Mapping[str, subprocess.Popen[str]], seconds: fl
 
 
 def _follow(setting: Setting, folder: Path, stack: contextlib.ExitStack) -> tuple[dict[str, Any], _Map]:
-    """Start the jobs one after the other, stop them in the same order, and look at the map meanwhile."""
+    """Start the jobs one after the other, stop them in the same order, and read the map meanwhile."""
     seen = _Map(folder)
     running: dict[str, subprocess.Popen[str]] = {}
     for name in setting.jobs:
@@ -283,7 +283,7 @@ def _follow(setting: Setting, folder: Path, stack: contextlib.ExitStack) -> tupl
 
 
 def run_policy(setting: Setting, policy: str, curves: Mapping[str, Curve]) -> dict[str, Any]:
-    """Return what the jobs did under a policy; times in seconds from the first job's begin.
+    """Return the measurements of the jobs under a policy; times in seconds from the first job's begin.
 
     Raises
     ------

@@ -62,7 +62,7 @@ _SMALLEST_BYTES = 1 << 20
 
 @dataclass(slots=True)
 class Measurement:
-    """What was measured of one pattern and peer.
+    """The measurements of one pattern and peer.
 
     Attributes
     ----------
@@ -97,7 +97,7 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to compare: see ``--help``.
+    """The settings of a comparison: see ``--help``.
 
     `nodes` 0 means the real ones, `delegates` "" no peers with delegates, `hosts` 0 this machine as it is; `hints` are
     for this library.
@@ -295,7 +295,7 @@ def summarize(found: Measurements, peers: Sequence[Peer], patterns: Sequence[str
 
 
 def _network(found: Measurements, peers: Sequence[Peer], pattern: str, operation: str) -> dict[str, Any]:
-    """Return what a result has of the network: nothing where the launches were on one host."""
+    """Return the network figures of a result: none if the launches were on one host."""
     there = {
         peer.name: found[pattern, peer.name]
         for peer in peers

@@ -1,4 +1,4 @@
-"""Launches of the micro-benchmark under a peer, bounded in time and memory; what ``compare`` and ``scaling`` share."""
+"""Launches of the micro-benchmark under a peer, bounded in time and memory; shared by ``compare`` and ``scaling``."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ Results = list[dict[str, Any]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """What a launch of the micro-benchmark does.
+    """The work of one launch of the micro-benchmark.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a launch gave.
+    """The result of a launch.
 
     Attributes
     ----------

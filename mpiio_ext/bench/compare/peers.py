@@ -112,14 +112,14 @@ class Peer:
 
 
 def own_environment() -> dict[str, str]:
-    """Return this process's environment; hints, settings and what is preloaded do not reach a launch."""
+    """Return this process's environment without the hints, settings and preloads that must not reach a launch."""
     own = {name: value for name, value in os.environ.items() if not name.startswith("MPIOX_")}
     own.pop("LD_PRELOAD", None)
     return own
 
 
 def launcher_of(python: Path) -> str | None:
-    """Return the launcher of a Python's MPI: the one beside it, else one on PATH; None: there is none."""
+    """Return the launcher of a Python's MPI: the one beside it, else one on PATH; None: there is no launcher."""
     beside = python.parent / "mpirun"
     return str(beside) if beside.exists() else shutil.which("mpirun") or shutil.which("mpiexec")
 
@@ -164,7 +164,7 @@ def find_installations() -> list[Installation]:
 
 
 def with_delegates(peers: Iterable[Peer], delegates: str, mode: str) -> list[Peer]:
-    """Return the peers, each with this library followed by itself with so many I/O delegates; "": none."""
+    """Return the peers, each with this library followed by itself with so many I/O delegates; "": without delegates."""
     found = []
     for peer in peers:
         found.append(peer)
@@ -210,7 +210,7 @@ def peers_of(installation: Installation, ranks: int) -> list[Peer]:
 
 
 def some_installations() -> list[Installation]:
-    """Return them; raises BenchError where there is none."""
+    """Return the peers; raises BenchError if there are none."""
     found = find_installations()
     if not found:
         raise BenchError(

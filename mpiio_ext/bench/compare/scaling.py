@@ -43,7 +43,7 @@ SERIES: dict[str, tuple[str, int, str]] = {
 RANKS = (1, 2, 3, 4, 6, 8, 12, 16)
 #: The user's own list of the random pattern is 8 bytes a piece and its making takes time: it ends earlier.
 _RANDOM_PIECES_MOST = 10**7
-#: Beyond the collective buffers, what a rank may need: the claim that the results are held against.
+#: Beyond the collective buffers, what a rank may need: the claim that the results are compared with.
 CLAIM_BYTES = 2 << 20
 #: What the columns of the results mean; part of the JSON.
 UNITS = {
@@ -69,7 +69,7 @@ _KINDS = ("memory_growth_bytes", "private_growth_bytes", "shared_growth_bytes", 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What to measure: see ``--help``; sizes in bytes, limits in seconds and bytes."""
+    """The settings of a measurement: see ``--help``; sizes in bytes, limits in seconds and bytes."""
 
     series: tuple[str, ...]
     rank_counts: tuple[int, ...]
@@ -108,7 +108,7 @@ class Point:
 
 @dataclass(slots=True)
 class Samples:
-    """What was measured of one peer at one point.
+    """The measurements of one peer at one point.
 
     Attributes
     ----------
@@ -132,7 +132,7 @@ class Samples:
         return [record["bytes"] / record[f"{operation}_s"] / 1e6 for records in self.rounds for record in records]
 
     def of_round(self, k: int, operation: str) -> float | None:
-        """Return the median of one round in 10^6 bytes per second, None where there was none."""
+        """Return the median of one round in 10^6 bytes per second, None if the round has no measurement."""
         if k >= len(self.rounds) or not self.rounds[k]:
             return None
         figures: list[float] = [record["bytes"] / record[f"{operation}_s"] / 1e6 for record in self.rounds[k]]
@@ -194,7 +194,7 @@ def _largest(into: dict[str, int], records: Iterable[dict[str, Any]]) -> None:
 
 
 def _take(samples: Samples, outcome: Outcome, *, memory: bool) -> None:
-    """Add what a launch gave; figures that were already there survive a later failure of the same peer."""
+    """Add the results of a launch; figures that are already there survive a later failure of the same peer."""
     if outcome.reason:
         samples.reason = outcome.reason
         return
@@ -258,7 +258,7 @@ def measure(
 
 
 def collective_buffers_bytes(hints: dict[str, str]) -> int | None:
-    """Return the size of all collective buffers by the hints in force, None where they do not say."""
+    """Return the size of all collective buffers by the hints in force, None if the hints do not give it."""
     try:
         return int(hints["cb_nodes"]) * int(hints["cb_buffer_size"]) * int(hints["mpiox_buffers"]) or None
     except (KeyError, ValueError):
@@ -305,7 +305,7 @@ def _memory(samples: dict[str, Samples], peers: Sequence[Peer], pattern: str) ->
 def summarize(
     found: Found, points: Sequence[Point], peers: Callable[[int], list[Peer]], rounds: int
 ) -> list[dict[str, Any]]:
-    """Return the `results` list: one entry per point and operation; UNITS says what each column is."""
+    """Return the `results` list: one entry per point and operation; UNITS describes each column."""
     results = []
     for point in points:
         there = peers(point.ranks)

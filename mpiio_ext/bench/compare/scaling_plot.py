@@ -67,7 +67,7 @@ def _ratio(panel: Panel, results: Sequence[dict[str, Any]], axis: str, titles: d
 
 
 def _memory(panel: Panel, rows: Sequence[dict[str, Any]], titles: dict[str, str]) -> str:
-    """Draw the lines of a rank's memory, and return the title that says what the one in black is."""
+    """Draw the lines of a rank's memory, and return the title that explains the black one."""
     xs = [row["pieces"] for row in rows]
     values = [
         families({name: value / 2**20 for name, value in row["memory_growth_bytes"].items() if value}, largest=False)

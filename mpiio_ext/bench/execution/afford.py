@@ -21,7 +21,7 @@ _FRACTIONS = (64, 16, 4, 1)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NativeLimit:
-    """What native methods may cost.
+    """Limits of the cost of native methods.
 
     Attributes
     ----------

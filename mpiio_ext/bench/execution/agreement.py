@@ -1,4 +1,4 @@
-"""Ranks that do the same thing: timing a phase over all of them, and agreeing on its errors before anybody goes on."""
+"""Ranks that do the same thing: timing a phase over all of them, and agreeing on its errors before any continues."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def agree(comm: MPI.Intracomm, error: Exception | None, doing: str) -> None:
 
 
 def on_rank_0(comm: MPI.Intracomm, action: Callable[[], Value]) -> Value:
-    """Return on every rank what `action` returns on rank 0; its OSError becomes a SetupError of all; collective."""
+    """Return the result of `action` on rank 0 to every rank; its OSError becomes a SetupError of all; collective."""
     result: Value | None = None
     error: Exception | None = None
     if comm.rank == 0:

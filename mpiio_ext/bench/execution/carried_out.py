@@ -1,4 +1,4 @@
-"""Playing a program that the engine of PIONEER carries out, and comparing what two methods have written.
+"""Playing a program that the engine of PIONEER carries out, and comparing the files of two methods.
 
 The engine makes the calls of each rank's plan in C. Files that are read are made before the clock starts, the hints of
 the method go to every MPI_File_open. A call of MPI-IO that fails ends the bench; other calls may fail, as they did in

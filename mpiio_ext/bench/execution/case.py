@@ -1,4 +1,4 @@
-"""One thing to run: a program through an interface, and how it was asked for."""
+"""One thing to run: a program through an interface, with the user's request for it."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Case:
         return [method for method in wanted if method.native][:1]
 
     def steps(self, phase: Phase, rank: int) -> Iterator[Step]:
-        """Return what a rank does in a phase."""
+        """Return the work of a rank in a phase."""
         if phase.operation == "read":
             rank = (rank + self.read_shift) % self.program.active
         return self.program.steps(phase.name, rank, self.interface.name)

@@ -37,7 +37,7 @@ class Content:
         self._address = functools.cache(lambda file, name: address_of(self.files, file, name))
 
     def salt(self, version: int) -> int:
-        """Return what is xored into every byte of a version; even, and never the same for neighbouring versions."""
+        """Return the value xored into every byte of a version; even, and never the same for neighbouring versions."""
         return salt_of_run(self.run + 31 * version)
 
     def variable(self, access: Access) -> Variable:
@@ -85,14 +85,14 @@ class Content:
         _scatter(access, self.variable(access), self.packed(access), memory)
 
     def poison(self, access: Access, out: Bytes | None = None) -> Bytes:
-        """Return the memory before a read, in `out` if given: not one byte is what the read must bring."""
+        """Return the memory before a read, in `out` if given: every byte differs from the one that the read brings."""
         if out is None:
             out = np.empty(access.memory_bytes(self.variable(access)), np.uint8)
         out[:] = POISON ^ self.salt(access.version)
         return out
 
     def position(self, access: Access, index: int) -> int | None:
-        """Return which byte of the array byte `index` of the memory belongs to, None where it is no part of it."""
+        """Return the byte of the array that byte `index` of the memory belongs to, None if it belongs to none."""
         variable = self.variable(access)
         packed = np.empty(access.data_bytes(variable), np.uint8)
         place = np.zeros(access.memory_bytes(variable), np.int64)

@@ -1,4 +1,4 @@
-"""From what each rank counted to the columns of a row.
+"""From the counters of each rank to the columns of a row.
 
 The extension's own counters where it did the work, the operating system's where the MPI library did: see
 `mpiio_ext.bench.extension`. What delegates did is counted by them, and seen by the ranks of their node.
@@ -18,12 +18,12 @@ _DONE = {"write": "written", "read": "read"}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counted:
-    """What one rank counted in a phase.
+    """The counters of one rank in a phase.
 
     Attributes
     ----------
     extension : its statistics of the phase by name, None without extension
-    system_calls : before and after; None where the system does not say
+    system_calls : before and after; None if the system does not say
     delegates : what the delegates of its node counted in the phase, closing included: delegate -> counters by name
     """
 
@@ -73,7 +73,7 @@ def _all_delegates(counted: Sequence[Counted]) -> list[dict[str, Any]]:
 
 
 def with_delegates(row: Row, counted: Sequence[Counted]) -> Row:
-    """Return a row of a method with delegates with what went through them, and with their requests among the others."""
+    """Return a row of a method with delegates with their bytes, and with their requests among the others."""
     statistics = [item.extension for item in counted if item.extension is not None]
     delegates = _all_delegates(counted)
     kinds = _kinds(row)
@@ -111,7 +111,7 @@ def with_delegates(row: Row, counted: Sequence[Counted]) -> Row:
 
 
 def with_counters(row: Row, counted: Sequence[Counted]) -> Row:
-    """Return the row with the counters of all ranks; the operation of the row, without them, says which are meant."""
+    """Return the row with the counters of all ranks that belong to its operation."""
     kinds = _kinds(row)
     statistics = [item.extension for item in counted if item.extension is not None]
 

@@ -1,4 +1,4 @@
-"""A rank that has failed, while the others do not come back: it says why and ends, and the launcher ends the rest.
+"""A rank that has failed while the others do not return: it prints why and ends, and the launcher ends the rest.
 
 Ranks agree on errors when a phase is over. Some libraries never get there: where the disk is full, HDF5's collective
 close waits on some ranks for others that have given up. Nothing inside such a process can speak, because the library

@@ -115,7 +115,7 @@ class Player:
         self._shared: dict[str, Bytes] = {}
 
     def use(self, hints: dict[str, str], method: str, *, independent: bool = False, delegated: bool = False) -> None:
-        """Play the next phases with these hints for MPI_Info, every access independently if asked for.
+        """Play the next phases with these hints for MPI_Info, every access independently if requested.
 
         `delegated`: what delegates count is read, and closing is part of the access. `method` is for messages.
         """
@@ -169,7 +169,7 @@ class Player:
         )
 
     def _rooms(self, accesses: Sequence[Access]) -> Iterator[Bytes | None]:
-        """Yield for each access its part of the kept buffer, one behind the other; None where nothing is kept."""
+        """Yield for each access its part of the kept buffer, one behind the other; None if no buffer is kept."""
         if not self._keep:
             yield from itertools.repeat(None)
         sizes = [access.memory_bytes(self._content.variable(access)) for access in accesses]
@@ -207,7 +207,7 @@ class Player:
     # ---- a phase in parts ----
 
     def _in_parts(self, prepared: Sequence[_Prepared], requests: list[Request]) -> _Outcome:
-        """Play one open, accesses and one close; what is counted ends before the file is closed."""
+        """Play one open, accesses and one close; counting ends before the file is closed."""
         first = prepared[0]
         assert isinstance(first, Open)
         opened: OpenFile | None = None
@@ -380,7 +380,7 @@ class Player:
 
 
 def _space(folder: Path) -> str:
-    """Return in words that the file system is full, where it is: MPI libraries have no words for it."""
+    """Return a note that the file system is full, if it is: MPI libraries do not report it."""
     try:
         space = os.statvfs(folder)
     except OSError:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class _Cast:
-    """A case with what its runs have in common on this rank."""
+    """A case with the state that its runs share on this rank."""
 
     case: Case
     content: Content
@@ -158,7 +158,7 @@ class Runner:
     # ---- one run ----
 
     def _cast(self, group: Any, case: Case) -> _Cast:
-        """Return content and player; patterns keep their images, which take longer to make than to access."""
+        """Return content and player; patterns reuse their images, which take longer to make than to access."""
         for known in self._casts:
             if known.case is case:
                 return known

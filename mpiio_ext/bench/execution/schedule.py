@@ -88,7 +88,7 @@ class Schedule(Generic[Case]):
         return time.perf_counter() - begin
 
     def _choose(self, elapsed_s: float) -> None:
-        """Leave out of further repetitions what the budget does not allow, by rank 0's clock; collective."""
+        """Leave out further repetitions that the budget does not allow, by rank 0's clock; collective."""
         if not self.budget_s:
             return
         more = min(self.repetitions, ENOUGH) - 1
@@ -102,5 +102,5 @@ class Schedule(Generic[Case]):
         """Return rank 0's judgement whether one more repetition like the last fits the budget; collective."""
         if not self.repeated:
             return False
-        promised = done < ENOUGH  # what was chosen is measured often enough, also where the machine has become slower
+        promised = done < ENOUGH  # a chosen row is measured often enough, also where the machine has become slower
         return promised or bool(self.comm.bcast(not self.budget_s or elapsed_s + sum(self._seconds) <= self.budget_s))

@@ -1,4 +1,4 @@
-"""Is every byte of the files what it must be? Read by other means than the interface under test.
+"""Verification of every byte of the files, read by other means than the interface under test.
 
 The arrays are cut into chunks that are dealt to the ranks; each rank compares its chunks with the content, and bytes
 that no rank writes with zero. A raw file must also hold nothing else and end with its last written byte.
@@ -65,7 +65,7 @@ def check_files(
     ranks: int,
     complete: bool,
 ) -> FileFaults:
-    """Compare this rank's chunks with what must be there; local.
+    """Compare this rank's chunks with the expected bytes; local.
 
     Parameters
     ----------
@@ -108,7 +108,7 @@ def _first(known: FileFaults, new: FileFaults) -> FileFaults:
 
 
 def _whole_file(content: Content, reader: Reader, number: int, path: Path) -> FileFaults:
-    """Return what is wrong with a file beside its arrays."""
+    """Return the differences of a file beside its arrays."""
     layout = content.files[number]
     behind = (len(layout.variables), layout.end_bytes)
 
@@ -169,7 +169,7 @@ def _differences(
 
 
 def check_memory(content: Content, access: Access, memory: Bytes, path: Path) -> Fault | None:
-    """Compare the memory of an access after a read with what must be there, guard cells included.
+    """Compare the memory of an access after a read with the expected bytes, guard cells included.
 
     Parameters
     ----------

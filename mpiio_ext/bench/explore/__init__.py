@@ -1,1 +1,1 @@
-"""Exploration: access patterns measured with different numbers of I/O delegates, and the curves that come of it."""
+"""Exploration: access patterns measured with different numbers of I/O delegates, and the resulting curves."""

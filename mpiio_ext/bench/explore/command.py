@@ -17,7 +17,7 @@ from mpiio_ext.delegates.arbiter.mapfile import MOST_NODES
 from mpiio_ext.errors import ArgumentError
 
 _FOLDER = click.Path(path_type=Path)
-#: Said by the patterns and by --io-nodes.
+#: Set by the patterns and by --io-nodes.
 _TAKEN = ("mpiox_enable", "mpiox_delegates", "mpiox_delegate_mode", "mpiox_delegate_owners", "mpiox_arbiter")
 
 _EPILOG = f"""
@@ -45,7 +45,7 @@ def _counts(ctx: click.Context, param: click.Parameter, value: tuple[int, ...] |
 
 
 class _Asked:
-    """What --pattern asks for, all of them together."""
+    """The requests of all --pattern options together."""
 
     def __init__(self, total_bytes: int, stonewall_s: float) -> None:
         self._defaults = {"total_bytes": total_bytes, "stonewall_s": stonewall_s}

@@ -45,11 +45,11 @@ class Content:
 
         Parameters
         ----------
-        file : number of the file; 0 where all ranks have one
+        file : number of the file; 0 if all ranks have one
         """
         begin = (offset_bytes + file * _FILE_STEP) % PERIOD_BYTES
         return self._base[begin : begin + self._request_bytes]
 
     def poison(self, memory: Bytes) -> None:
-        """Fill memory with what no request holds."""
+        """Fill memory with bytes that occur in no request."""
         memory[:] = self._poison

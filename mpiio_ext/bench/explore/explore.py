@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user asked for.
+    """The user's request.
 
     Attributes
     ----------
@@ -135,7 +135,7 @@ def _check(options: Options, ranks: int, compute_nodes: int) -> dict[Pattern, Sp
 
 
 def _needed_bytes(options: Options) -> int:
-    """Return what lies on the file system at most: files of reads stay, one pattern writes at a time.
+    """Return the most bytes on the file system at a time: files of reads stay, one pattern writes at a time.
 
     Where every pattern has a stonewall it is a limit that may never be met: 0.
     """
@@ -212,7 +212,7 @@ class _Explorer:
         )
 
     def _prepare(self) -> None:
-        """Write what is read; it lies there to the end."""
+        """Write the files to read; they stay until the end."""
         for index, (pattern, spec) in enumerate(self.patterns.items()):
             if spec.operation == "read":
                 prepare(self.comm, self._place(_Step(pattern, spec, 0, 0), index))
@@ -271,7 +271,7 @@ def _store(options: Options, output: Path, runs: Sequence[Run]) -> list[Path]:
 
 
 def _finish(options: Options, output: Path, found: dict[str, Any], runs: Sequence[Run]) -> None:
-    """Write everything, and say it; on rank 0."""
+    """Write all results, and print their places; on rank 0."""
     paths = results.write(output, found, runs, page=options.report)
     failed = found["failure"] is not None
     if runs and not failed:
@@ -314,7 +314,7 @@ def explore(comm: MPI.Intracomm, options: Options) -> Path:
         failure = caught
         raise
     finally:
-        if comm.rank == 0 and not isinstance(failure, VerificationError):  # wrong data stays for those who look
+        if comm.rank == 0 and not isinstance(failure, VerificationError):  # wrong data stays for an inspection
             shutil.rmtree(folder, ignore_errors=True)
 
 

@@ -34,7 +34,7 @@ MOST_THREADS = 15
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forge:
-    """What a file asks for.
+    """The requests of a file.
 
     Attributes
     ----------
@@ -110,7 +110,7 @@ class _Phases(_Both):
 
 
 class _Patterns:
-    """What the objects of a document ask for."""
+    """The requests of the objects of a document."""
 
     def __init__(self) -> None:
         self.specs: list[Spec] = []
@@ -160,7 +160,7 @@ class _Patterns:
             self.paths.append(Path(found["path"].strip()).parent)
         if not found.get("validation", 1):
             self.notes["validation 0: bytes are compared outside the time; --no-verify leaves that out"] = None
-        # The first form did both, and says nothing of it.
+        # The first form did both, and has no field for it.
         for operation in found.get("operation", found.get("operations", ("write", "read"))):
             try:
                 self.add(

@@ -36,9 +36,9 @@ from mpiio_ext.bench.kernels.shapes import Bytes
 if TYPE_CHECKING:
     from mpi4py import MPI
 
-#: Memory of a rank for what it reads: so much of the end is compared without reading it again.
+#: Memory of a rank for its reads: this much of the end is compared without reading it again.
 _READ_MEMORY_BYTES = 64 << 20
-#: Counters of a delegate that say that it has served pages.
+#: Counters of a delegate that show that it has served pages.
 _SERVED = ("hits", "misses", "flush_bytes", "fill_bytes")
 
 
@@ -77,7 +77,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """What was measured.
+    """The results of a measurement.
 
     Attributes
     ----------
@@ -108,13 +108,13 @@ class Measured:
 
 
 class _Rank:
-    """What one rank does in one measurement; methods named after phases are run by all at once."""
+    """The work of one rank in one measurement; all ranks run methods named after phases at once."""
 
     def __init__(self, comm: MPI.Intracomm, place: Place) -> None:
         self.comm, self.place, self.spec = comm, place, place.spec
         self.requests = place.spec.requests(comm.size)
         self.content = Content(place.spec.request_bytes, place.run)
-        #: Whose data is accessed: what another one has written is read.
+        #: The rank whose data is accessed: reads access the data of another rank.
         self.owner = comm.rank if place.spec.operation == "write" else (comm.rank + 1) % comm.size
         self.file: Any = None
         self.done = 0
@@ -151,7 +151,7 @@ class _Rank:
             self.content.poison(self.memory)
 
     def check_delegates(self) -> None:
-        """Refuse to measure something else than what was asked for."""
+        """Refuse to measure anything else than the request."""
         delegation = str((extension.file_statistics(self.file) or {}).get("delegation", ""))
         if (self.place.io_nodes > 0) != (bool(delegation) and not delegation.startswith("none")):
             why = delegation or "no delegates serve the file"
@@ -195,7 +195,7 @@ class _Rank:
         )
 
     def compare_read(self) -> int:
-        """Compare what was read; returns how many bytes. The file is open."""
+        """Compare the bytes that were read; return their number. The file is open."""
         path, size = self.place.file_of(self.owner), self.spec.request_bytes
         kept = min(self.done, self.memory.size // size)
         for index in range(self.done - kept, self.done):
@@ -214,7 +214,7 @@ class _Rank:
         return self.done * size
 
     def compare_written(self, done: list[int]) -> int:
-        """Compare what the next rank has written by plain reads; returns how many bytes."""
+        """Compare the bytes that the next rank wrote, by plain reads; return their number."""
         owner, size = (self.comm.rank + 1) % self.comm.size, self.spec.request_bytes
         path = self.place.file_of(owner)
         with path.open("rb", buffering=0) as file:
@@ -228,7 +228,7 @@ class _Rank:
         return int(done[owner]) * size
 
     def _compare_rest(self, path: Path, descriptor: int, owner: int, done: list[int]) -> None:
-        """Nothing lies behind what a rank wrote, where nobody did."""
+        """Check that nothing is behind the bytes that a rank wrote."""
         size, ranks = self.spec.request_bytes, range(self.comm.size)
         owners = [owner] if self.place.is_split else [rank for rank in ranks if done[rank]]
         ends = [self.spec.offset(rank, done[rank] - 1, self.comm.size, self.requests) + size for rank in owners]
@@ -247,7 +247,7 @@ class _Rank:
 
 @contextlib.contextmanager
 def _agreed(comm: MPI.Intracomm, doing: str) -> Iterator[None]:
-    """Run what is inside on every rank, and raise on all when one fails; collective."""
+    """Run the block on every rank, and raise on all when one fails; collective."""
     error: Exception | None = None
     try:
         yield
@@ -274,7 +274,7 @@ def _remove(comm: MPI.Intracomm, place: Place) -> None:
 
 
 def measure(comm: MPI.Intracomm, place: Place) -> Measured:
-    """Carry a pattern out once; collective. What it has written is removed, unless it was wrong.
+    """Carry a pattern out once; collective. The written files are removed, unless they are wrong.
 
     Raises
     ------
@@ -324,7 +324,7 @@ def measure(comm: MPI.Intracomm, place: Place) -> Measured:
 
 
 def prepare(comm: MPI.Intracomm, place: Place) -> None:
-    """Write what a pattern of reads finds, all of it and without delegates; collective, not timed.
+    """Write the whole file for a pattern of reads, without delegates; collective, not timed.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What exploring found: JSON, FORGE's table, curves with their versions, lines and a page.
+"""Results of exploring: JSON, FORGE's table, curves with their versions, lines and a page.
 
 Guarantees. The table is the one that ``arbitrate`` reads as FORGE's, a line for each repetition, so that a
             curve has the spread of its repetitions. Bandwidths are in MB/s of 10^6 bytes throughout (FORGE's own tables
@@ -65,7 +65,7 @@ class Run:
 
 
 def curves_of(runs: Sequence[Run]) -> dict[Pattern, Curve]:
-    """Return the curve of each pattern, in the order of the runs; its source says how much a run moved at most."""
+    """Return the curve of each pattern, in the order of the runs; its source names the most bytes of a run."""
     found: dict[Pattern, dict[int, list[float]]] = {}
     for run in runs:
         points = found.setdefault(run.pattern, {})
@@ -203,7 +203,7 @@ def lines(summary: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _lead(summary: Sequence[Mapping[str, Any]]) -> str:
-    """Return what was measured, and how often."""
+    """Return a sentence on the measurements and their number."""
     patterns = len({row["pattern"] for row in summary})
     counts, times = ([row[key] for row in summary] for key in ("io_nodes", "repetitions"))
     ends = f"{min(times)}" if min(times) == max(times) else f"{min(times)} to {max(times)}"
@@ -221,7 +221,7 @@ def _caches(runs: Sequence[Run]) -> str:
 
 
 def write(folder: Path, found: Mapping[str, Any], runs: Sequence[Run], *, page: bool) -> list[Path]:
-    """Write results.json and curves.csv, with `page` curves.svg and index.html too; returns what there is.
+    """Write results.json and curves.csv, with `page` curves.svg and index.html too; return the files.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What is explored: an access pattern, as the command line or a JSON file of FORGE names it.
+"""An access pattern to explore, as the command line or a JSON file of FORGE names it.
 
 Problem.    A pattern is more than the properties that identify a curve: how much it moves, how long it may take, past
 which cache. Algorithm.  Words in any order, each of which can be one thing only; a size is the request first, then the

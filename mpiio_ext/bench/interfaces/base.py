@@ -1,4 +1,4 @@
-"""What an interface is: files that are opened, defined, accessed, waited for, synced and closed.
+"""Interfaces: files that are opened, defined, accessed, waited for, synced and closed.
 
 An `Interface` is one of POSIX, MPI-IO, HDF5, PnetCDF, netCDF-4. The player calls its files on every rank in the order
 of the program's steps. Its `Reader` reads a finished file by other means than the interface under test, for
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Where:
-    """What an open works on.
+    """The things that an open needs.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Where:
 
 @dataclass(slots=True, eq=False, kw_only=True)
 class Request:
-    """An access with its memory: the interface reads from `memory` or fills it, and keeps it until a wait is done.
+    """An access with its memory: the interface reads from `memory` or fills it, and uses it until a wait is done.
 
     Attributes
     ----------
@@ -71,13 +71,13 @@ class Request:
 
 
 class OpenFile(ABC):
-    """One open file on one rank. What a method does collectively is what its step says."""
+    """One open file on one rank. A step decides whether a method is collective."""
 
     def __init__(self, where: Where) -> None:
         self.where = where
 
     def build(self, requests: Sequence[Request]) -> None:
-        """Make, before the clock of a phase in parts starts, what its accesses need, such as datatypes; local."""
+        """Make, before the clock of a phase in parts starts, the objects of its accesses, such as datatypes; local."""
         del requests
 
     @abstractmethod
@@ -108,11 +108,11 @@ class OpenFile(ABC):
             raise first
 
     def wait(self, *, collective: bool) -> None:
-        """Complete the accesses that were begun; an interface that begins none has nothing to do."""
+        """Complete the accesses that were begun; an interface that begins none does nothing."""
         del collective
 
     def statistics(self) -> dict[str, Any] | None:
-        """Return what the extension counted on this rank of this open file, None where only the process's are known."""
+        """Return the extension's counters of this rank for this open file, None if only the process's are known."""
         return None
 
     @abstractmethod
@@ -136,7 +136,7 @@ class Reader(ABC):
         return None
 
     def foreign(self) -> str | None:
-        """Return what the file holds beside its arrays that no rank wrote, in words, or None."""
+        """Describe bytes of the file beside its arrays that no rank wrote, or return None."""
         return None
 
     @abstractmethod
@@ -219,7 +219,7 @@ class Interface(ABC):
         return folder / f"{layout.name}-{self.name}{self.suffix}"
 
     def arrange(self, comm: MPI.Intracomm, items: Sequence[Open | Request]) -> None:  # noqa: B027  (most have none)
-        """Decide before the clock starts what ranks that share a file must decide alike; collective over `comm`.
+        """Before the clock starts, decide what ranks that share a file must decide alike; collective over `comm`.
 
         `items` are the opens and accesses of a phase on this rank, in order.
         """

@@ -174,7 +174,7 @@ class Hdf5(Interface):
     file: ClassVar[type[OpenFile]] = Hdf5File
 
     def absent_reason(self) -> str | None:
-        """Name what is missing: h5py, or its MPI support."""
+        """Name the missing package: h5py, or its MPI support."""
         try:
             import h5py
         except ImportError as error:

@@ -14,7 +14,7 @@ from mpiio_ext.bench.kernels.shapes import Bytes
 
 
 def boxed_parts(request: Request) -> Iterator[np.ndarray[Any, Any]]:
-    """Yield for each slab the part of the memory that holds it, a view with the box's number of dimensions."""
+    """Yield for each slab its part of the memory, a view with the box's number of dimensions."""
     access, variable = request.access, request.variable
     assert access.boxes is not None
     begin = 0

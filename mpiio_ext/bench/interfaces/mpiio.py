@@ -136,7 +136,7 @@ def _any_rank(comm: MPI.Intracomm, mine: list[bool]) -> list[bool]:
 
 
 class MpiIoFile(OpenFile):
-    """An MPI file; datatypes are kept until it is closed."""
+    """An MPI file; its datatypes last until it is closed."""
 
     def __init__(self, where: Where) -> None:
         super().__init__(where)
@@ -154,7 +154,7 @@ class MpiIoFile(OpenFile):
             if plan is None or call is None or request.access.nonblocking:
                 raise ValueError(f"array {request.variable.name}: a phase in parts has blocking accesses with a view")
             etype = self._own_view(plan)
-            memory = request.memory[:]  # what a call touches lies together, made here in one go
+            memory = request.memory[:]  # the bytes of a call are together, made here in one go
             if isinstance(call.memory, Contiguous):
                 message = [memory, call.memory.count, etype]
             else:

@@ -92,7 +92,7 @@ class Netcdf4(Interface):
     file: ClassVar[type[OpenFile]] = Netcdf4File
 
     def absent_reason(self) -> str | None:
-        """Name what is missing: netCDF4, its parallel support, or h5py to verify with."""
+        """Name the missing package: netCDF4, its parallel support, or h5py to verify with."""
         try:
             import netCDF4
         except ImportError as error:
@@ -115,7 +115,7 @@ class Netcdf4(Interface):
         return Hdf5Reader(path)
 
     def compare(self, ours: Path, theirs: Path) -> tuple[str, str | None]:
-        """Compare byte by byte, and where that finds a difference, what netCDF-4 knows of the files.
+        """Compare byte by byte; if that finds a difference, compare the contents as netCDF-4 reads them.
 
         Not by h5diff: the library keeps a dataset for every dimension that nobody writes, whose bytes two runs of the
         same program need not have in common.

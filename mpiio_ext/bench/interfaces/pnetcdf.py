@@ -155,7 +155,7 @@ class Pnetcdf(Interface):
     file: ClassVar[type[OpenFile]] = PnetcdfFile
 
     def absent_reason(self) -> str | None:
-        """Name what is missing."""
+        """Name the missing library."""
         from mpiio_ext.bench import pnetcdf
 
         return pnetcdf.absent_reason()

@@ -1,4 +1,4 @@
-"""POSIX: every rank moves its own pieces with preadv and pwritev; what the original codes do without MPI-IO."""
+"""POSIX: every rank moves its own pieces with preadv and pwritev, as the original codes do without MPI-IO."""
 
 from __future__ import annotations
 

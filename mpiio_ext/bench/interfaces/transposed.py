@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from mpiio_ext.bench.kernels.shapes import Bytes
 
-#: What the report takes for long enough.
+#: Time that the report counts as long enough.
 EXTENT_BYTES = 4_000_000
 
 
@@ -145,7 +145,7 @@ class TransposedFile(PosixFile):
 
     @staticmethod
     def _place(row: _Row, extents: Any, passed: Bytes, *, inward: bool) -> None:
-        """Copy what ranks passed to its places in the extents, or from there."""
+        """Copy the bytes that ranks passed to their places in the extents, or from there."""
         begin = 0
         for rank, (_, count) in enumerate(row.slabs):
             shape = (len(extents), *count[row.split :], row.item_bytes)

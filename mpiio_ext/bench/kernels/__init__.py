@@ -1,4 +1,4 @@
-"""What is accessed: patterns, and kernels, which are the I/O of applications; one module each.
+"""The accesses: patterns, and kernels, which are the I/O of applications; one module each.
 
 A new one is one module and one line here. `program` says what a module describes, `pattern` what a pattern has besides.
 """
@@ -91,7 +91,7 @@ KERNELS: dict[str, type[Kernel]] = {
 }
 
 
-#: Kernels that are asked for with a file, ``NAME:FILE``: name -> (class, the parameter that is the file).
+#: Kernels that are named with a file, ``NAME:FILE``: name -> (class, the parameter that is the file).
 #:
 #: :meta hide-value:
 WITH_FILE: dict[str, tuple[type[Kernel], str]] = {Pioneer.name: (Pioneer, "path")}
@@ -102,7 +102,7 @@ LARGEST_SCALE = 1000.0
 
 
 def kernel_name(text: str) -> str:
-    """Return the name of a kernel as it is asked for, ``NAME`` or ``NAME:FILE``.
+    """Return the name of a kernel as the user gives it, ``NAME`` or ``NAME:FILE``.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""What a climate model flushes: hundreds of variables on an irregular grid, and how its cells are dealt to the ranks.
+"""The flush of a climate model: hundreds of variables on an irregular grid, and how its cells belong to the ranks.
 
 Source: the E3SM I/O benchmark (github.com/Parallel-NetCDF/E3SM-IO, docs/variables.md: partitioned variables per
 decomposition map, numbers of levels and types, sizes of grids). Case F is the atmosphere, G the ocean, I the land.
@@ -20,7 +20,7 @@ import numpy as np
 
 from mpiio_ext.bench.kernels.shapes import Offsets
 
-#: Most cells that are dealt out: each is a run of a rank at worst, and every rank holds them all.
+#: Most cells that are dealt out: each is a run of a rank at worst, and every rank has them all in memory.
 MOST_CELLS = 1 << 28
 
 

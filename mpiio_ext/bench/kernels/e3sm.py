@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _E3sm(Kernel):
-    """What the cases have in common.
+    """Properties that the cases share.
 
     Attributes
     ----------
@@ -68,7 +68,7 @@ class _E3sm(Kernel):
 
     def scaled(self, factor: float) -> Self:
         cells = max(2, round(self.cells * factor))
-        fewer = max(1, round(cells / (self.cells * factor)) if factor > 0 else 1)  # what cells cannot, variables do
+        fewer = max(1, round(cells / (self.cells * factor)) if factor > 0 else 1)  # below that, fewer variables
         return self.replace(cells=cells, divisor=self.divisor * fewer)
 
     def grid(self, group: Group) -> tuple[int, ...]:

@@ -90,7 +90,7 @@ class Hacc(Kernel):
         )
 
     def _arrays(self, ranks: range) -> tuple[Variable, ...]:
-        """Return what a file of these ranks holds."""
+        """Return the contents of a file of these ranks."""
         particles = [(_array(name, rank), dtype, (self.numparticles,)) for rank in ranks for name, dtype in _FIELDS]
         return packed_variables(("header", "<i8", (self.header_size // _HEADER_ITEM_BYTES,)), *particles)
 

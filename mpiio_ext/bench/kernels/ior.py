@@ -45,7 +45,7 @@ def _dealt(seed: int, transfers: int, ranks: int) -> tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ior(Kernel):
-    """Write: create, all transfers, fsync if asked for, close; read: open, all transfers, close.
+    """Write: create, all transfers, fsync if requested, close; read: open, all transfers, close.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class Ior(Kernel):
         return self.block_size if self.file_per_process else self.block_size * self.ranks
 
     def _arrays(self) -> tuple[Variable, ...]:
-        """Return an array per segment as through HDF5; one for all where there is no HDF5, and many segments."""
+        """Return an array per segment as through HDF5; one for all without HDF5 and with many segments."""
         items = self._segment_bytes // _ITEM_BYTES
         if "hdf5" not in self.interfaces:
             return packed_variables(("data", "<i8", (items * self.segment_count,)))

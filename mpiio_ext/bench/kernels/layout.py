@@ -1,4 +1,4 @@
-"""What an application stores: files, and in each file arrays of numbers.
+"""The data of an application: files, and in each file arrays of numbers.
 
 An array is known by its shape and its element type. Self-describing formats place it themselves; in a raw file (POSIX,
 MPI-IO) it lies row-major, little-endian, at a place that the kernel gives, as in the file of the original code.

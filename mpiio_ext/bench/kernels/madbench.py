@@ -70,7 +70,7 @@ class Madbench(Kernel):
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
         "quick": {"no_pix": 512, "no_bin": 8},
         "laptop": {"no_pix": 1024, "no_bin": 16},
-        "published": {"no_pix": 11648, "no_bin": 8},  # the size that the volume of Bez et al., Table 3, asks for
+        "published": {"no_pix": 11648, "no_bin": 8},  # the size for the volume of Bez et al., Table 3
     }
 
     no_pix: int = 1024
@@ -98,7 +98,7 @@ class Madbench(Kernel):
 
     @property
     def side(self) -> int:
-        """Processes a side of the square of them that takes part."""
+        """Processes a side of the square of processes that takes part."""
         return math.isqrt(self.ranks)
 
     @property

@@ -143,7 +143,7 @@ class MpiIoTestStrided(MpiIoTest):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MpiIoTestSegmented(MpiIoTest):
-    """One file, a part of it for every rank; nonblocking."""
+    """One file, with a part for every rank; nonblocking."""
 
     name: ClassVar[str] = "mpi_io_test_segmented"
     title: ClassVar[str] = "MPI-IO Test N-1 segmented"

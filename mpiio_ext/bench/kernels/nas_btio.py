@@ -81,7 +81,7 @@ class NasBtio(Kernel):
 
     @property
     def side(self) -> int:
-        """Ranks a side of the square of them that takes part; cells of a rank."""
+        """Ranks a side of the square of ranks that takes part; cells of a rank."""
         return math.isqrt(self.ranks)
 
     @property

@@ -1,4 +1,4 @@
-"""What a pattern is: one array in one file, written and read once through one view.
+"""Patterns: one array in one file, written and read once through one view.
 
 A `Pattern` is geometry only: it knows neither MPI, nor a file, nor time. Its `write_plan` and `read_plan` say what one
 rank does, as `Plan`: one file view and a sequence of collective calls. Independently of the plans, `mask` says by its
@@ -27,7 +27,7 @@ _ARRAY = "data"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sizes:
-    """What the command line says about sizes; every pattern derives its geometry from it.
+    """Sizes from the command line; every pattern derives its geometry from them.
 
     Attributes
     ----------
@@ -87,13 +87,13 @@ class Pattern(Program):
     kind: ClassVar[str] = "pattern"
     noncontiguous: ClassVar[bool] = True
     interfaces: ClassVar[tuple[str, ...]] = ("mpiio",)
-    #: What `compare` runs of it.
+    #: The variants that `compare` runs.
     micro_forms: ClassVar[tuple[MicroForm, ...]] = ()
 
     @classmethod
     @abstractmethod
     def create(cls, sizes: Sizes, ranks: int) -> list[Pattern]:
-        """Return the variants that `sizes` asks for; `ranks` is what is there, a variant may use fewer.
+        """Return the variants for `sizes`; there are `ranks` ranks, and a variant may use fewer.
 
         Raises
         ------
@@ -108,20 +108,20 @@ class Pattern(Program):
 
     @abstractmethod
     def write_plan(self, rank: int) -> Plan:
-        """Return what `rank` writes."""
+        """Return the accesses with which `rank` writes."""
 
     def read_plan(self, rank: int) -> Plan:
-        """Return what `rank` reads; what it writes unless the pattern says otherwise."""
+        """Return the accesses with which `rank` reads; by default those with which it writes."""
         return self.write_plan(rank)
 
     def mask(self, begin: int, end: int) -> Mask | None:
-        """Return which file bytes of [begin, end) are written, shape (end - begin,); None = all of them."""
+        """Return which file bytes of [begin, end) are written, shape (end - begin,); None: all."""
         del begin, end
         return None
 
     @property
     def array_shape(self) -> tuple[int, ...] | None:
-        """Shape of the array of doubles that self-describing formats hold, or None where there is none.
+        """Shape of the array of doubles in self-describing formats, or None without such an array.
 
         Its row-major bytes are the bytes [0, extent_bytes) of the MPI-IO file.
         """
@@ -136,7 +136,7 @@ class Pattern(Program):
         return dataclasses.asdict(self)
 
     def words(self, sizes: Sizes) -> list[str]:
-        """Return the options of the command line, beside its name and --size, that ask for this variant."""
+        """Return the options of the command line, beside its name and --size, that select this variant."""
         del sizes
         return []
 
@@ -170,7 +170,7 @@ class Pattern(Program):
         return tuple(Phase(name=operation, operation=operation, parts=True) for operation in ("write", "read"))
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:
-        """Yield one open, the calls of the plan, one close; memory is contiguous where there are no datatypes."""
+        """Yield one open, the calls of the plan, one close; memory is contiguous without datatypes."""
         write = phase == "write"
         plan = self.write_plan(rank) if write else self.read_plan(rank)
         if interface != "mpiio":

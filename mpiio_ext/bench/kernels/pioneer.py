@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
 _ARRAY = "data"
 _LONGEST_NAME = 100
-#: What the engine writes repeats itself after so many bytes.
+#: Period of the engine's data in bytes.
 PATTERN = 251
 
 
@@ -104,7 +104,7 @@ def _extents(name: str, ranks: int) -> tuple[tuple[str, int], ...]:
 
 
 def _pieces(plan: Plan, row: int) -> Iterator[tuple[int, int, int]]:
-    """Yield (offset in the file, length, what the bytes are counted from) of a write whose offset is known."""
+    """Yield (offset in the file, length, base from which the bytes are counted) of a write with a known offset."""
     begin, size, through = int(plan.stream[row]), int(plan.size[row]), int(plan.through[row])
     if through < 0:
         yield begin, size, int(plan.place[row])
@@ -116,7 +116,7 @@ def _pieces(plan: Plan, row: int) -> Iterator[tuple[int, int, int]]:
 
 
 def _values_of(plan: Plan, file: str, size: int) -> Bytes | None:
-    """Return the bytes that a rank leaves in a file, 0 where it writes nothing; None if the path does not have it."""
+    """Return the bytes of a rank in a file, 0 if it writes nothing; None if the path does not have it."""
     values = np.zeros(size, np.uint8)
     mine = [number for number, path in enumerate(plan.paths) if Path(path).name == file]
     for row in np.flatnonzero(_moved_of(plan).writes & np.isin(plan.file, mine)):
@@ -205,11 +205,11 @@ class Pioneer(Kernel):
         return (Phase(name="replay", operation="both" if reads and writes else "read" if reads else "write"),)
 
     def plan(self, rank: int, folder: Path, ending: str) -> Plan:
-        """Return what a rank does; files are in `folder`, with `ending` behind their names."""
+        """Return the steps of a rank; files are in `folder`, with `ending` behind their names."""
         return _plan_of(self.path, rank, self.ranks, folder, ending)
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:
-        """Yield what a rank moves, to be counted; the engine does it, in its own order and way."""
+        """Yield the accesses of a rank, to count them; the engine makes them, in its own order and way."""
         del phase, interface
         plan, numbers = self.plan(rank, Path("/"), ""), {layout.name: at for at, layout in enumerate(self.files())}
         moved = _moved_of(plan)
@@ -224,7 +224,7 @@ class Pioneer(Kernel):
             )
 
     def versions(self, phase: str, interface: str) -> dict[tuple[int, str], int]:
-        """Return nothing: what is written is what the engine writes, and is compared between methods."""
+        """Return nothing: the engine writes its own bytes, which are compared between methods."""
         del phase, interface
         return {}
 

@@ -1,4 +1,4 @@
-"""What is accessed: files, phases, and in each phase the steps of one rank.
+"""The accesses: files, phases, and in each phase the steps of one rank.
 
 A `Program` has its sizes fixed, for a fixed number of ranks. It describes and does nothing: the files and arrays
 (`files`), the phases that are timed (`phases`), and what a rank does in a phase (`steps`). The same description is
@@ -37,7 +37,7 @@ Box = tuple[_Index, _Index] | tuple[_Index, _Index, _Index]
 
 
 def box_part(box: Box, count: _Index) -> tuple[_Index, _Index, _Index]:
-    """Return (sizes, starts, counts) of the part of an array in memory that holds a slab of `count` elements.
+    """Return (sizes, starts, counts) of the part of an array in memory that contains a slab of `count` elements.
 
     Raises
     ------
@@ -188,7 +188,7 @@ class Phase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program(ABC):
-    """What is accessed. Subclasses are frozen dataclasses whose fields are the geometry or the parameters.
+    """The accesses. Subclasses are frozen dataclasses whose fields are the geometry or the parameters.
 
     Attributes
     ----------
@@ -225,7 +225,7 @@ class Program(ABC):
 
     @property
     def note(self) -> str:
-        """One line on anything unusual, e.g. idle ranks; empty when there is nothing to say."""
+        """One line on anything unusual, e.g. idle ranks; else empty."""
         return ""
 
     @abstractmethod
@@ -238,10 +238,10 @@ class Program(ABC):
 
     @abstractmethod
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:
-        """Yield what `rank` does in a phase. `interface`: the original may differ between its variants."""
+        """Yield the steps of `rank` in a phase. `interface`: the original may differ between its variants."""
 
     def written(self, file: int, variable: str, begin: int, end: int) -> Mask | None:
-        """Return which bytes [begin, end) of an array are written, shape (end - begin,); None = all of them."""
+        """Return which bytes [begin, end) of an array are written, shape (end - begin,); None: all."""
         del file, variable, begin, end
         return None
 
@@ -301,7 +301,7 @@ class Kernel(Program):
 
     @abstractmethod
     def scaled(self, factor: float) -> Self:
-        """Return the kernel with about `factor` times the bytes per rank, never below what its structure needs."""
+        """Return the kernel with about `factor` times the bytes per rank, at least what its structure needs."""
 
     def replace(self, **changes: Any) -> Self:
         """Return the kernel with other parameters."""

@@ -24,7 +24,7 @@ from mpiio_ext.bench.kernels.views import Call, Plan, idle_plan
 from mpiio_ext.errors import ArgumentError
 
 _NOBODY = -1
-#: Most slots of a table: every rank holds three numbers of each.
+#: Most slots of a table: every rank has three numbers of each in memory.
 _MOST_SLOTS = 1 << 26
 
 

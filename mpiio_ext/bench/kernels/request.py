@@ -1,4 +1,4 @@
-"""Kernels as they are asked for: names, sizes and parameters, from a command line or a parameter file, and back.
+"""Requests for kernels: names, sizes and parameters, from a command line or a parameter file, and back.
 
 A request says how to make a kernel for any number of ranks; `command_words` gives the options that make the same
 request, so that one entry of a suite can be run by itself.
@@ -27,7 +27,7 @@ _FLAGS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRequest:
-    """One kernel that is asked for.
+    """One requested kernel.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ def _text_of(value: Any) -> str:
 
 
 def command_words(request: KernelRequest) -> list[str]:
-    """Return the options of the command line that ask for the same kernel (not its interface)."""
+    """Return the options of the command line that request the same kernel (not its interface)."""
     words = ["-k", request.kernel, "--preset", request.preset]
     if request.scale != 1.0:
         words += ["--scale", repr(request.scale)]

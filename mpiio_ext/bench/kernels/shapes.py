@@ -43,7 +43,7 @@ class Element:
         return self.basic_bytes * self.count
 
     def datatype(self) -> MPI.Datatype:
-        """Return a committed MPI datatype, the predefined one where there is one; `free` it after use.
+        """Return a committed MPI datatype, the predefined one if there is one; `free` it after use.
 
         Not a derived type of one double, because Open MPI's I/O treats a view of a predefined type as contiguous and a
         view of any derived type element by element.

@@ -332,7 +332,7 @@ class File:
         self._wait("wait", requests)
 
     def cancel(self, requests: Sequence[int] | None = None) -> None:
-        """Forget posted requests without carrying them out; None: all of them. Local."""
+        """Forget posted requests without carrying them out; None: all. Local."""
         self._wait("cancel", requests)
 
     def _wait(self, name: str, requests: Sequence[int] | None) -> None:
@@ -360,11 +360,11 @@ class File:
             self._check(status, f"ncmpi_{name}", variable)
 
     def sync(self) -> None:
-        """Write what is buffered, and the header, to the file system (MPI_File_sync). Collective in collective mode."""
+        """Write buffered data, and the header, to the file system (MPI_File_sync). Collective in collective mode."""
         self._call("sync")
 
     def flush(self) -> None:
-        """Hand what PnetCDF itself buffers to MPI-IO. Collective in collective mode."""
+        """Pass the data that PnetCDF itself buffers to MPI-IO. Collective in collective mode."""
         self._call("flush")
 
     # ---- inquiries --------------------------------------------------------------------------------------------------
@@ -401,7 +401,7 @@ class File:
         return self._inquire("inq_header_size", "MPI_Offset")
 
     def header_extent(self) -> int:
-        """Return where the first variable may begin, in bytes: the header and what is kept free behind it. Local."""
+        """Return the first possible offset of a variable, in bytes, behind the header and its spare room. Local."""
         return self._inquire("inq_header_extent", "MPI_Offset")
 
     def put_size(self) -> int:

@@ -133,7 +133,7 @@ def candidates() -> list[Path]:
 
 
 def mpi_names(library: Path) -> list[str]:
-    """Return the names of the MPI libraries that a shared library asks for ("libmpi.so.40"), from its string table.
+    """Return the names of the MPI libraries that a shared library needs ("libmpi.so.40"), from its string table.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Variables, places in them, and memory: from NumPy to what the C interface takes, checked.
+"""Variables, places in them, and memory: from NumPy to the arguments of the C interface, checked.
 
 PnetCDF reads as many start and count values as the variable has dimensions and as many items as they make, wherever the
 pointers lead; a mistake of the caller would be read or written memory. So lengths and sizes are checked here, and the

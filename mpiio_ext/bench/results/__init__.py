@@ -1,1 +1,1 @@
-"""Results: the files that hold them (`files`), `table` and picture (`plot`); their schema is `common.results`."""
+"""Results: their files (`files`), `table` and picture (`plot`); their schema is `common.results`."""

@@ -1,4 +1,4 @@
-"""The files that hold results: JSON and Parquet with the same columns."""
+"""The files of results: JSON and Parquet with the same columns."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def write_document(
     failure: str | None,
     final: bool = True,
 ) -> Path:
-    """Write results.json and return its path; what was there before stays until the new file is whole.
+    """Write results.json and return its path; the earlier file stays until the new one is complete.
 
     Parameters
     ----------

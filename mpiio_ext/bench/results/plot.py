@@ -73,7 +73,7 @@ def _draw(clusters: Sequence[_Cluster], methods: Sequence[str], places: int, ope
 
 
 def plot_ratios(summaries: Sequence[Measured], folder: Path) -> list[Path]:
-    """Write ratios.svg and ratios.png into `folder` and return their paths; none when there is nothing to compare."""
+    """Write ratios.svg and ratios.png into `folder` and return their paths; without ratios write nothing."""
     rows = [row for row in summaries if row.ratio is not None and row.key.strategy != "native"]
     if not rows:
         return []

@@ -1,4 +1,4 @@
-"""What people look at, made of results.json alone: the table and the page.
+"""The output for people, made of results.json alone: the table and the page.
 
 The bench makes them when it has ended; of a bench that was ended early the process beside it does (`interrupted`):
 ``python -m mpiio_ext.bench.results.rest FOLDER TITLE``.
@@ -24,7 +24,7 @@ WIDTH = 150
 
 
 def write_page(console: Console, output: Path, title: str) -> Path | None:
-    """Write report.html; what goes wrong there is a warning, because the results are there already."""
+    """Write report.html; an error there is a warning, because the results are there already."""
     path = output / "report.html"
     try:
         from mpiio_ext.common.files import write_whole

@@ -44,7 +44,7 @@ def _ratio(row: Measured | None) -> Text:
 
 
 def why_without_delegates(delegation: str, reason: str) -> str:
-    """Return why no access of a method with delegates went through them: there are none, or another way was chosen."""
+    """Return why no access of a method with delegates used them: there are none, or the file took another way."""
     return delegation.removeprefix("none: ") if delegation.startswith("none") else reason or "no reason is known"
 
 
@@ -115,7 +115,7 @@ def print_table(console: Console, summaries: Sequence[Measured]) -> None:
 
 
 def _own_ways(summaries: Sequence[Measured]) -> list[str]:
-    """Return how the default method compares with the fastest other way, where one of those is without MPI-IO."""
+    """Return how the default method compares with the fastest other way, if one of those is without MPI-IO."""
     rivals: dict[tuple[str, str, str], list[Measured]] = {}
     for row in summaries:
         way = interfaces.REGISTRY.get(row.key.interface)
@@ -134,7 +134,7 @@ def _own_ways(summaries: Sequence[Measured]) -> list[str]:
 
 
 def print_worth(console: Console, summaries: Sequence[Measured]) -> None:
-    """Print for which kinds of access it is worth it, before that against what programs do without MPI-IO."""
+    """Print for which kinds of access the library pays, and before that how it compares with I/O without MPI-IO."""
     for line in _own_ways(summaries):
         console.print(line, highlight=False, soft_wrap=True)
     sentence = worth(kinds(summaries))
@@ -143,7 +143,7 @@ def print_worth(console: Console, summaries: Sequence[Measured]) -> None:
 
 
 def print_heading(console: Console, environment: dict[str, Any], notes: Sequence[str]) -> None:
-    """Print where and on what the bench runs."""
+    """Print where the bench runs, and on which file system."""
     hosts = environment["hosts"]
     where = hosts[0] if len(hosts) == 1 else f"{len(hosts)} hosts"
     console.print(
@@ -157,6 +157,6 @@ def print_heading(console: Console, environment: dict[str, Any], notes: Sequence
 
 
 def print_absent(console: Console, absent: Sequence[Absent]) -> None:
-    """Print what was not run and why, one line each."""
+    """Print the cases that did not run and the reasons, one line each."""
     for item in absent:
         console.print(f"not run: {item.what}: {item.reason}", highlight=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Suites: what the bench runs as data, one at a time, with the results kept by date.
+"""Suites: lists of cases for the bench as data, one at a time, with the results sorted by date.
 
 ==================  ==================================================================================================
 `files`             parameter files (TOML): read, checked entry by entry

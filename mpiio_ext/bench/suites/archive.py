@@ -1,4 +1,4 @@
-"""Where the results of a suite go, and what is kept beside them: parameters, environment, logs.
+"""The archive of suites: the folder of the results, and beside them parameters, environment, logs.
 
 ``<archive>/<suite>/<YYYY-MM-DD>/<HH-MM-SS>/`` holds one run. Darshan, where it is under the program, writes its log
 when MPI ends, so that its logs are collected after that.
@@ -39,7 +39,7 @@ def folder_of(archive: Path, suite: str, now: datetime.datetime) -> Path:
 
 
 def write_surroundings(folder: Path, suite: Suite, environment: dict[str, Any]) -> list[Path]:
-    """Write the parameter file and environment.json: what the bench recorded, the loaded modules, the job.
+    """Write the parameter file and environment.json: the bench's record, the loaded modules, the job.
 
     Variables whose names sound like secrets are left out.
     """
@@ -61,7 +61,7 @@ def write_surroundings(folder: Path, suite: Suite, environment: dict[str, Any]) 
 
 
 def _candidates(started: datetime.datetime) -> list[Path]:
-    """Return the logs where the environment says that they are: one file, a folder, or its folder of the day."""
+    """Return the logs at the place that the environment names: one file, a folder, or its folder of the day."""
     named = os.environ.get("DARSHAN_LOGFILE")
     if named:
         return [Path(named)]

@@ -1,4 +1,4 @@
-"""The form of parameter files, stated as types; what they cannot say is checked behind them.
+"""The form of parameter files, stated as types; further checks follow the types.
 
 Guarantee. Every mistake is reported with its place: kernels and their presets, interfaces and parameters are
            those that there are. The command line checks the values of its options.
@@ -20,7 +20,7 @@ from mpiio_ext.bench.arguments import one_of
 from mpiio_ext.bench.kernels.request import DEFAULT_PRESET, KernelRequest, convert_parameter
 from mpiio_ext.common.documents import CLOSED, DocumentError, made_of, pointer
 
-#: What names of suites and of entries are made of.
+#: Characters in names of suites and of entries.
 NAME = r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,63}"
 #: Options that belong to one run rather than to a suite, or that would have the suite begin itself.
 _NOT_IN_FILES = {
@@ -54,7 +54,7 @@ class KernelEntry:
     def request(
         self, *, preset: str | None, fallback: str | None, scale: float, interfaces: tuple[str, ...]
     ) -> KernelRequest:
-        """Return the entry as it is asked for.
+        """Return the entry as the user gives it.
 
         Parameters
         ----------

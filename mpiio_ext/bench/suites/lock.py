@@ -1,4 +1,4 @@
-"""One suite at a time: a lock file in the archive, held by rank 0 for as long as the suite runs.
+"""One suite at a time: rank 0 locks a file in the archive for as long as the suite runs.
 
 `flock` is used, which the operating system takes back when the process ends, however it ends: the file of a suite that
 crashed is no obstacle. Where the file system has no `flock` (Lustre mounted with ``noflock``), the file's being there
@@ -37,7 +37,7 @@ def _who(suite: str) -> str:
 
 
 def _holder(path: Path) -> str:
-    """Return who wrote the file, in words; it may be empty for a moment."""
+    """Return the writer of the file, in words; the file may be empty for a moment."""
     try:
         return path.read_text(encoding="utf-8").strip() or "another suite"
     except (OSError, UnicodeDecodeError):

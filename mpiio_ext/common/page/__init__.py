@@ -37,7 +37,7 @@ MOST_BYTES = 1_000_000
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Figure:
-    """A drawing and what is seen in it.
+    """A drawing and its message.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Figure:
 
 
 def drawn(chart: Chart, *, caption: str = "", narrow: Chart | bool = True) -> Figure:
-    """Return a chart as a figure: its title says what is seen, and its numbers are beside it.
+    """Return a chart as a figure: its title is the message, and its numbers are beside it.
 
     Parameters
     ----------
@@ -80,7 +80,7 @@ def drawn(chart: Chart, *, caption: str = "", narrow: Chart | bool = True) -> Fi
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Cell:
-    """Words of a table with a style: ``up`` (good), ``dn`` (bad), ``ours``, ``best``, or none ("")."""
+    """Words of a table with a style: ``up`` (good), ``dn`` (bad), ``ours``, ``best``, or "" for plain."""
 
     text: str
     style: str
@@ -109,13 +109,13 @@ class Grid:
 
     @property
     def cards(self) -> bool:
-        """Return whether it is a list of its rows where it is narrow: of many columns, or of several of words."""
+        """Return whether a narrow page shows a table as a list of its rows: if many columns, or several of words."""
         return len(self.columns) > 3 or (len(self.columns) == 3 and not any(self.numbers))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Something that was found: a title, its evidence, and what to do; a ``warning``, a ``note`` or ``good``.
+    """A finding: a title, its evidence, and an advice; a ``warning``, a ``note`` or ``good``.
 
     `links` are pairs of the anchor of a `Fold` of the page, and what it is called.
     """
@@ -129,7 +129,7 @@ class Finding:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Fold:
-    """What the reader opens, with words `beside` its title: sentences, facts, tables; `body` is HTML that is ours."""
+    """A part that the reader opens, with words `beside` its title: sentences, facts, tables; `body` is our own HTML."""
 
     anchor: str
     title: str
@@ -205,7 +205,7 @@ def _data(values: object) -> Markup:
 
 
 def _saved(data: str, name: str) -> Markup:
-    """Return the attributes of a link that saves data in a file; much of it is compressed."""
+    """Return the attributes of a link that saves data in a file; long data are compressed."""
     from markupsafe import Markup, escape
 
     kind = "application/json" if name.endswith(".json") else "text/csv"

@@ -1,4 +1,4 @@
-"""What a chart is made of: functions that draw its panels, where these stand, and what its axes say.
+"""Parts of a chart: functions that draw its panels, the places of these, and the texts of its axes.
 
 Problem. Charts of many kinds, in pages, files and papers, shall look alike, and each has a form for a phone.
 

@@ -57,7 +57,7 @@ def style(theme: Theme, chart: Chart) -> Any:
         "path.simplify_threshold": 1 / 9 if chart.scale == 1 else 0.5,  # of a phone most of a long line is not seen
         "legend.frameon": False,
         "legend.fontsize": small,
-        "text.parse_math": False,  # names of files may hold dollars
+        "text.parse_math": False,  # names of files may contain dollars
     }
 
 

@@ -28,7 +28,7 @@ _HEAD = re.compile(r"^.*?(?=<svg )|<metadata>.*?</metadata>", re.DOTALL)
 #: Places, of which tenths of a point are enough: more digits are most of the bytes of a path.
 _PLACES = re.compile(r'(?<= d=")[^"]+|(?<= [xy]=")[^"]+')
 _TENTHS = re.compile(r"(\.\d)\d+")
-#: What says nothing, or what the whole says once: the font, turns by nothing, groups of no name and no style.
+#: Parts without effect, or that the whole has once: the font, turns by nothing, groups of no name and no style.
 _FONT = "'DejaVu Sans', sans-serif"
 _NOTHING = re.compile(rf' transform="rotate\(-?0 [^"]*"|font-family: {_FONT}; ')
 _GROUP = re.compile(r"\s*<(/?)g( [^>]*)?>")
@@ -75,7 +75,7 @@ def _steps(path: str) -> str:
 
 
 def _alike(text: str) -> str:
-    """Return an SVG where the look of shapes that follow one another stands once, at a group of them."""
+    """Return an SVG in which a group gives the look of the consecutive shapes inside it once."""
     out: list[str] = []
     for look, lines in itertools.groupby(text.split("\n"), _look):
         shapes = list(lines)

@@ -59,7 +59,7 @@ class Panel:
         self._above = self._collections = False
 
     def rows(self) -> Iterator[Row]:
-        """Return what was drawn, once: a row for each point, bar, box or rectangle, as the axes name their places."""
+        """Return the drawn values, once: a row for each point, bar, box or rectangle, as the axes name their places."""
         for name, rows in self._drawn:
             yield from ({"series": name, **row} for row in rows)
 
@@ -79,7 +79,7 @@ class Panel:
         clip: bool = True,
         layer: float = 2,
     ) -> None:
-        """Draw points that are joined, unless their look has no dash; `layer`: what lies on top."""
+        """Draw points that are joined, unless their look has no dash; `layer`: higher ones are on top."""
         rest: dict[str, Any] = {"markerfacecolor": "none"} if hollow else {}
         if edge:
             rest |= {"markeredgecolor": self.theme.colour(edge), "markeredgewidth": 0.6}
@@ -147,7 +147,7 @@ class Panel:
         *,
         alpha: float = 0.35,
     ) -> None:
-        """Draw what lies between two lines."""
+        """Draw the area between two lines."""
         colour = self.theme.colour(look.colour)
         self.axes.fill_between(x, low, high, facecolor=colour, label=name or None, linewidth=0, alpha=alpha)
         places = zip(x, low, high, strict=True)
@@ -241,7 +241,7 @@ class Panel:
             edgecolor=self.theme.colour(edge) if edge else "none",
             hatch=look.hatch or None,
         )
-        cells.set_in_layout(False)  # the ends of the axes say all; measuring every patch takes seconds
+        cells.set_in_layout(False)  # the ends of the axes are enough; measuring every patch takes seconds
         self.axes.add_collection(cells, autolim=False)
         self._note(name, self._of_tiles(places))
 
@@ -338,7 +338,7 @@ def _beside(axis: Axis) -> Axis:
 
 
 def _set(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
-    """Make the x or the y axis what it shall be."""
+    """Set up the x or the y axis."""
     from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter, NullLocator
 
     one = axes.xaxis if which == "x" else axes.yaxis

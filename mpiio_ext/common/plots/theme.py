@@ -36,7 +36,7 @@ SERIES = 8
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Look:
-    """How a mark looks.
+    """The look of a mark.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class Look:
 
 
 def look(number: int) -> Look:
-    """Return how the series of a number looks; those of `SERIES` numbers in a row differ by each of the three."""
+    """Return the look of the series of a number; `SERIES` consecutive numbers differ by each of the three."""
     at = number % SERIES
     return Look(f"series{at}", _DASHES[at], _MARKS[at], _HATCHES[at])
 
