@@ -1,7 +1,7 @@
 """Layouts: how a file lies on the servers of its file system, with the source of each fact.
 
 `inspect` asks the file system that a path is on (Lustre, GPFS, BeeGFS, CephFS, GlusterFS, DAOS, NFS, XFS…) for all that
-it tells without rights. Each fact has its source; what no source has is absent. ``docs/reference/layout.md`` says
+it shows without rights. Each fact has its source; what no source has is absent. ``docs/reference/layout.md`` says
 what is found where.
 """
 

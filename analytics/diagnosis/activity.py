@@ -172,7 +172,7 @@ class Calls:
         The same of an average rank.
     inside : seconds that the rank with most of it spends in MPI-IO calls of any kind; 0 if recordings do not have it.
     opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view: that with most of them,
-        without waiting for others, where recordings tell, else an average one.
+        without waiting for others, if recordings show it, else an average one.
     waits, late_rank : seconds that each other rank waits in these calls, on average, for one that comes late, and which
         one that is; 0 if unknown.
     given : share of its bytes that the rank with most of them gives to MPI-IO calls, or gets; 0 if not known.

@@ -55,7 +55,7 @@ _SIZES, _DURATIONS, _SHORTEST = 192, 80, -24
 
 
 def activity_of(path: str | Path, tables: Mapping[str, pa.Table]) -> Activity | None:
-    """Return what DXT, HEATMAP and counters of a log tell that are in no table; `tables` are its rows. Else None."""
+    """Return the facts of DXT, HEATMAP and counters of a log that are in no table; `tables` are its rows. Else None."""
     jobs = tables["darshan_job"].to_pylist()
     if len(jobs) != 1:
         return None
@@ -66,7 +66,7 @@ def activity_of(path: str | Path, tables: Mapping[str, pa.Table]) -> Activity | 
 
 
 def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, run_time: float) -> Activity | None:
-    """Return what DXT, HEATMAP and counters of a log tell; None where it cannot be read.
+    """Return the facts of DXT, HEATMAP and counters of a log; None if it cannot be read.
 
     Parameters
     ----------
@@ -431,7 +431,7 @@ def _add_ways(ways: Mapping[bool, Union], batch: _Batch) -> None:
 
 
 def _opened(log: DarshanFile) -> dict[int, float]:
-    """Return when the last rank had opened each file by MPI-IO (s), of logs that tell."""
+    """Return when the last rank had opened each file by MPI-IO (s), for logs that show it."""
     found: dict[int, float] = {}
     with contextlib.suppress(DamagedLogError):
         for part in _counters(log, "MPI-IO"):

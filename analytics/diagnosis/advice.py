@@ -103,8 +103,8 @@ def come_together(rank: int | None = None) -> Advice:
     """A rank comes late to collective calls; None: perhaps one does."""
     if rank is None:
         return Advice(
-            "Look at whether ranks come to these calls at the same time (the time of an MPI_Barrier before one tells),"
-            " and at how much they exchange: the storage is not what they wait for."
+            "Check whether ranks arrive at these calls at the same time (time an MPI_Barrier before one), and how much"
+            " they exchange: they do not wait for the storage."
         )
     return Advice(
         f"Look at what rank {rank} does before the calls (more work, output, a slow node), not at the storage: the time"
@@ -309,8 +309,8 @@ def fewer_syncs() -> Advice:
 def other_load() -> Advice:
     """Load by others, or a fault of the storage."""
     return Advice(
-        "Compare with other runs of the program, and with what the servers moved at that time: these tell load by"
-        " others from a fault.",
+        "Compare with other runs of the program, and with what the servers moved at that time, to separate load"
+        " by others from a fault.",
         "mpiio-ext analyze umami --help",
         "docs/howto/program-or-system.md",
     )

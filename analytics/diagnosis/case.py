@@ -33,7 +33,7 @@ _MATTERS = 0.2
 #: Shares of the time in calls that findings of high confidence must explain, where it is not ``Limits.sure``. The
 #: requests of read-modify-write are counted; small requests are nearly everywhere, and seldom what a job waits for.
 _SURE = {"read_modify_write": 0.0, "small_requests": 0.2}
-#: Share of the bytes of all files that a HEATMAP must have to tell who moves them.
+#: Share of the bytes of all files that a HEATMAP must have to show which ranks move them.
 _ALL = 0.9
 #: How many times as many one of two numbers of calls may be that are called the same.
 _AS_MANY = 1.25
@@ -42,7 +42,7 @@ TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
 
 def _with_all_bytes(activity: Activity | None, files: Files) -> Activity | None:
-    """Return what a log tells, without a HEATMAP that lacks bytes of the files.
+    """Return the facts of a log, without a HEATMAP that lacks bytes of the files.
 
     HEATMAP sees POSIX and the C library. Of a job that writes through DFS it has what rank 0 prints, and that says
     nothing of who writes the data, nor when.
@@ -105,7 +105,7 @@ class Case:
     def _in_io(self) -> tuple[str, Numbers]:
         """Return where the time in I/O is known from, in words, and its part of each file's exclusive time (s).
 
-        DXT tells when any rank is in a call, HEATMAP in which bins of time bytes move; without them a file counts from
+        DXT shows when any rank is in a call, HEATMAP in which bins of time bytes move; without them a file counts from
         its first to its last access.
         """
         exclusive, seen = self.files.exclusive, self.activity
@@ -198,7 +198,7 @@ class Case:
 
         Headers that each rank reads by itself may be more calls than those for the data. The large calls, which have
         nearly all bytes, are of the kind that has as many calls. Where neither has: of the kind that has more. Where
-        both have, nothing tells: then no rule may take them for collective.
+        both have, nothing shows: then no rule may take them for collective.
         """
         together, alone = (np.nan_to_num(self.files[name]) for name in ("{collective}", "{independent}"))
         large = np.array([calls.large(self.write) for calls in self.calls])
@@ -367,7 +367,7 @@ class Case:
     def known_osts(self) -> int | None:
         """Return how many OSTs there are, as far as that is known; None where it is not.
 
-        A store may tell; else the job's own files.
+        From a store; else from the job's own files.
         """
         own = count_of_osts(np.unique(self.files.ost_pairs[1]).tolist())
         return max((number for number in (self.osts, own) if number is not None), default=None)
@@ -398,7 +398,7 @@ class Case:
         """Return the ranks that make nearly all metadata calls, the longest time in them (s) and the most opens.
 
         The busiest is the first; others of which each has hardly any do not count. None if they are more than half.
-        Only a log tells, by the records of files that a rank has for itself.
+        Only a log shows it, by the records of files that a rank has for itself.
         """
         times, opens = (np.zeros(0),) * 2 if self.activity is None else self.activity.alone
         if len(times) < 2:

@@ -67,7 +67,7 @@ def _jumping(case: Case) -> Finding | None:
         return None
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)
     calls, requests = np.nansum([independent, collective]), float(np.nansum(counts[chosen]))
-    ordered = chosen & ~np.isnan(case.files["{sequential}"])  # of other files nothing tells where requests go
+    ordered = chosen & ~np.isnan(case.files["{sequential}"])  # for other files nothing shows where requests go
     mean = case.total("{bytes}", chosen) / requests
     forward = case.total("{sequential}", ordered) / max(float(np.nansum(counts[ordered])), 1.0)
     tiny = mean <= limits.tiny_bytes and case.mean(small, chosen) > 0.9
@@ -326,7 +326,7 @@ def dominant_file(case: Case) -> Finding | None:
     )
 
 
-#: In the order in which they are told where they explain the same.
+#: In the order in which they are reported if they explain the same.
 RULES: tuple[Callable[[Case], Finding | None], ...] = (
     slow_ost,
     read_modify_write,

@@ -1,6 +1,6 @@
 """The rules about ranks: one or few do the work, some have more of it, or all wait for metadata.
 
-Problem. A sum over ranks does not tell what the job waits for: a rank does, the slowest one.
+Problem. A sum over ranks does not show what the job waits for: it waits for one rank, the slowest.
 
 Algorithm. Times and bytes of one rank (:mod:`.ranks`) are held against the critical time and against the bytes of the
 file. Confidence is high where both speak for the cause: the rank has the bytes, and it spends the time.
@@ -210,7 +210,7 @@ def _at_once(case: Case) -> tuple[Numbers, Numbers]:
     """Return how many ranks move the bytes of each file at once, and the time (s) in which they do.
 
     An aggregator may be another rank in each call: of all calls each rank has its part then, never two at once, and the
-    others are in the call meanwhile. DXT tells. Several aggregators begin together, when the exchange is done.
+    others are in the call meanwhile. DXT shows it. Several aggregators begin together, when the exchange is done.
     """
     movers, busy = case.movers.copy(), case.in_calls.copy()
     for place, row in case.traced(case.files.critical & case.collective):
@@ -458,7 +458,7 @@ def syncs(case: Case) -> Finding | None:
 def _of_a_rank(case: Case, times: Numbers, chosen: Flags) -> float:
     """Return the time (s) of a rank on the chosen files, of that on each: ranks with own files work side by side.
 
-    DXT tells whose the files are, and then it is the time of the rank with most; else files of one rank each are spread
+    DXT shows whose the files are, and then it is the time of the rank with most; else files of one rank each are spread
     evenly, but those of rank 0.
     """
     rows = [(place, case.rows[place]) for place in np.flatnonzero(chosen).tolist()]

@@ -7,8 +7,8 @@ copies to make besides.
 Algorithm. A target is slow where several alike files on it take several times longer for a byte than those on the
 others. What is slow on it is charged to it, not all that touches it. Ranks read the same where they read far more bytes
 than there are up to the last one. The state of disks is that of the last list before the job began
-(:func:`mpiio_ext.analytics.tools.health.disk_states`); how much of the time it costs nobody tells, so that this finding
-is never of high confidence.
+(:func:`mpiio_ext.analytics.tools.health.disk_states`); no source shows how much of the time it costs, so that this
+finding is never of high confidence.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def contention(case: Case) -> Finding | None:
     aggregated = case.collective
     fewer = np.where(np.isnan(case.movers), 1.0, np.round(case.movers) / np.maximum(case.files["ranks"], 1.0))
     traced = case.traced(case.files.critical)
-    for place, each in traced:  # DXT tells how many ranks meet
+    for place, each in traced:  # DXT shows how many ranks meet
         fewer[place] = min(fewer[place], each.together / max(float(case.files["ranks"][place]), 1.0))
     ratio = case.per_file["processes_per_ost"] * fewer  # those that move nothing do not meet
     chosen = case.files.critical & (ratio >= case.limits.contention) & ~aggregated & ~(case.files["{bytes}"] == 0)
@@ -205,7 +205,7 @@ def storage_fault(case: Case) -> Finding | None:
         f"{which}.",
         case.time,
         "medium" if disks.down else "low",
-        "the list of disks says so; what it cost the job, neither the list nor the log tells",
+        "the list of disks says so; neither the list nor the log shows what it cost the job",
         evidence,
         [
             Advice(

@@ -1,6 +1,6 @@
 """The rules about what happens when: ranks that take turns, calls that wait, requests that slow down.
 
-Problem. Sums of counters do not tell whether ranks work at the same time, or wait for each other, for a server, or for
+Problem. Sums of counters do not show whether ranks work at the same time, or wait for each other, for a server, or for
 other jobs.
 
 Algorithm. :mod:`.activity` has the requests of each rank by time. Ranks take turns where many move data and hardly more
@@ -261,7 +261,7 @@ def _early_to_open(case: Case) -> Finding | None:
 def waiting_for_late(case: Case, place: int) -> float:
     """Return the time (s) that each other rank waits in a file's collective calls for a late one; 0 if none is.
 
-    DXT tells. Else a rank that is late spends far less time in the calls than the others, which give them as many
+    DXT shows it. Else a rank that is late spends far less time in the calls than the others, which give them as many
     bytes: it does not wait. An aggregator stays longer in the calls than others, so the requests of the slowest rank
     are no waiting, and all ranks but one must be in the calls for as long as the slowest.
     """
@@ -308,7 +308,7 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
 def without_requests(case: Case, place: int) -> tuple[float, float]:
     """Return of the time in a file's collective calls (s) that in which no rank is in a request, and the whole.
 
-    DXT tells both; else it is at least what an average rank spends in the calls beyond the requests of all ranks.
+    DXT shows both; else it is at least what an average rank spends in the calls beyond the requests of all ranks.
     """
     row, files = case.rows[place], case.files
     if not case.collective[place]:
@@ -322,7 +322,7 @@ def without_requests(case: Case, place: int) -> tuple[float, float]:
 def _waited(case: Case, place: int) -> float:
     """Return the time (s) of a file's collective calls without requests; of ranks that make these side by side.
 
-    DXT tells; else the slowest rank's requests are all that the calls wait for, where ranks share the work.
+    DXT shows it; else the slowest rank's requests are all that the calls wait for, where ranks share the work.
     """
     least, inside = without_requests(case, place)
     if case.complete[place]:
@@ -457,7 +457,7 @@ def load_by_others(case: Case) -> Finding | None:
         " not the job's.",
         case.time * (1 - case.own_share),
         "medium",
-        "the servers tell whose bytes they are not; how much longer the job's own took, they do not",
+        "the servers show that these bytes are not the job's, but not how much longer the job's own took",
         case.evidence("the job's own share of what its OSTs moved", case.own_share, "share"),
         [say.other_load()],
         case.files.critical,

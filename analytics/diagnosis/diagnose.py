@@ -87,9 +87,9 @@ def diagnose(
     osts : int, optional
         OSTs that are known to exist where the files lie: advice names no more.
     activity : Activity, optional
-        What DXT and HEATMAP of the log tell (:func:`.activity_read.activity_of`).
+        Facts of the log's DXT and HEATMAP (:func:`.activity_read.activity_of`).
     own_share : float, optional
-        The job's bytes over those that its OSTs moved meanwhile, where the servers tell.
+        The job's bytes over those that its OSTs moved meanwhile, if the servers show it.
     disks : DiskStates, optional
         Which disks were down or not ready when the job began (:func:`mpiio_ext.analytics.tools.health.disk_states`).
 
@@ -159,8 +159,8 @@ def _unseen(case: Case) -> str:
         return ""
     more = f" and {case.value(len(rows) - 1):.0f} more" if len(rows) > 1 else ""
     return (
-        f"The program maps {case.name(rows[0])}{more} into memory (mmap): how much it reads and writes there, and how"
-        " long that takes, the log does not tell."
+        f"The program maps {case.name(rows[0])}{more} into memory (mmap): the log does not show how much it reads"
+        " and writes there, and how long that takes."
     )
 
 
@@ -362,14 +362,14 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
         else:
             unknown += [f"{name}: {why_unknown(case, name)}" for name in missing]
-    told = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank tell
+    told = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank show it
     if np.isnan(case.per_job.get("root_writes", 0.0)) and not told[case.files.critical].all():
         unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
     apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
     if np.isnan(case.per_job["straggler"]) and not apart:
         unknown.append(
-            "how ranks differ (straggler): no critical file tells of its slowest and fastest rank, or only"
-            " aggregators access it"
+            "how ranks differ (straggler): no critical file has its slowest and fastest rank, or only aggregators"
+            " access it"
         )
     if case.activity is not None and case.activity.partial:
         unknown.append("some of what ranks did when: DXT ran out of memory, or it or HEATMAP is damaged in the log")

@@ -58,7 +58,7 @@ class Limits:
         Time (s) for a small request from which on, and its bytes over that time (B/s) up to which, it waits for the
         storage, though it follows the one before.
     flushed : float
-        Flushes for each such call from which on it is told that pieces are flushed.
+        Flushes for each such call from which on flushes of pieces are reported.
     root : float
         Rank 0's share of the bytes.
     one_rank : float

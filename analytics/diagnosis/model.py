@@ -84,7 +84,7 @@ class Finding:
         Whom it is about, most critical first; shortened lists say so in evidence.
     advice : sequence of Advice
     at_most : bool
-        Whether `share` is the time of the files that it is about: how much of that it costs, a log cannot tell.
+        Whether `share` is the time of the files that it is about: a log cannot show how much of that it costs.
     costs : bool
         Whether the log shows that it costs time: a bandwidth that is not low does not speak against it then.
     of : str

@@ -15,7 +15,7 @@ _LEAST, _MET = 16, 0.9
 
 
 def count_of_osts(met: Iterable[int]) -> int | None:
-    """Return how many OSTs there are, by the indexes that were met; None where these do not tell."""
+    """Return how many OSTs there are, by the indexes that were met; None if these do not show it."""
     indexes = set(met)
     count = max(indexes, default=-1) + 1
     return count if len(indexes) >= _LEAST and len(indexes) >= _MET * count else None

@@ -33,7 +33,7 @@ class LogTime:
     ----------
     start, run_time : float
     in_io : seconds.
-    parts : starts and ends (s since 1970) of the time that its files or DXT tell of; `in_io` may be more, or less.
+    parts : starts and ends (s since 1970) of the time in its files or DXT; `in_io` may be more, or less.
     """
 
     start: float

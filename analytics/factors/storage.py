@@ -1,7 +1,7 @@
 """Factors about storage targets: a file, or an OST, that is far slower than its likes in the same job.
 
-Problem. A failing device makes one OST slow, and a job waits for the slowest. A job that writes many alike files tells
-which: the files on that OST take many times as long as the others ("bad OST performance caused by occasional device
+Problem. A failing device makes one OST slow, and a job waits for the slowest. A job that writes many alike files shows
+which one: the files on that OST take many times as long as the others ("bad OST performance caused by occasional device
 failure", IOMiner, Section II-D).
 
 Algorithm. Alike are files of a job of which within a factor of two the median number of bytes was moved, of those with

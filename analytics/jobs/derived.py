@@ -205,8 +205,8 @@ def groups_of(table: Jobs) -> dict[tuple[str, str, str], Any]:
     """Return (file system, motif, scale) -> places of its rows: by name, and then by processes.
 
     A row whose file system, motif or number of processes is not known is of no group, since others are known not to be
-    of the same. Where no row has one, as in a table of one file system that does not name it, this name is "" and tells
-    nothing apart.
+    of the same. Where no row has one, as in a table of one file system that does not name it, this name is "" and
+    separates nothing.
     """
     systems, kinds, scales = table.texts(SYSTEM), table.texts(MOTIF), table.texts(SCALE)
     known = [names != "" if (names != "").any() else np.ones(len(table), dtype=np.bool_) for names in (systems, kinds)]

@@ -46,14 +46,14 @@ def merged(older: Jobs, newer: Jobs) -> Jobs:
     about = {note["what"] for note in fresh if note[LOG_ID] is None}
     notes: list[dict[str, Any]] = []
     slices: dict[int, Slice] = {}
-    for part, told, first, last in (
+    for part, noted, first, last in (
         (older, older.notes.to_pylist(), 0, len(before)),
         (newer, fresh, len(before), len(rows)),
     ):
         logs = {rows[place][LOG_ID] for place in places if first <= place < last}
         unread = about if part is older else set()
         notes += [
-            note for note in told if (note["what"] not in unread if note[LOG_ID] is None else note[LOG_ID] in logs)
+            note for note in noted if (note["what"] not in unread if note[LOG_ID] is None else note[LOG_ID] in logs)
         ]
         slices |= {log: found for log, found in part.slices.items() if log in logs}
     return Jobs.of_rows([rows[place] for place in places], notes, slices)

@@ -35,7 +35,7 @@ _DONE = {"read": "reads", "write": "writes"}
 
 
 def common_sizes(activity: Activity | None) -> list[tuple[str, str]]:
-    """Return the common sizes of accesses as a fact: of MPI-IO and of POSIX; none where the log does not tell."""
+    """Return the common sizes of accesses as a fact: of MPI-IO and of POSIX; none if the log lacks them."""
     told = []
     for module, counts in ({} if activity is None else activity.common).items():
         first = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_SIZES]

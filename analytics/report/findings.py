@@ -32,13 +32,13 @@ Headline = Callable[["Mapping[str, pa.Table]", "Known", list[dict[str, Any]]], s
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Known:
-    """What is known of a job beside its rows, and how it is to be told.
+    """The facts of a job beside its rows, and the form of its report.
 
     Attributes
     ----------
     anonymous : names were taken out of the tables; the diagnosis shall name neither OSTs nor exact numbers.
     osts : so many OSTs are known to exist.
-    activity : what DXT and HEATMAP of its log tell.
+    activity : facts of its log's DXT and HEATMAP.
     disks : which disks were down or not ready when it began.
     limits : from which values on something is a cause.
     unread : logs that were named and cannot be read; whose they are is not known.

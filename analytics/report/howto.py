@@ -65,7 +65,7 @@ def _anchor(title: str) -> str:
 
 
 def links(cause: str, files: Collection[str] = (), see: Collection[str] = ()) -> list[tuple[str, str]]:
-    """Return anchors and titles of what is told about a cause.
+    """Return anchors and titles of the sections about a cause.
 
     Parameters
     ----------
@@ -92,7 +92,7 @@ def section(findings: Iterable[Finding]) -> list[Section]:
 
 @functools.cache
 def _folds() -> dict[str, Fold]:
-    """Return all that can be told, by anchors."""
+    """Return all sections, by anchors."""
     parts = {title: found for title, found in _sections(_tokens(_SECTIONS)).items() if title in _CAUSES}
     parts |= {_title(found): found[3:] for found in map(_tokens, PAGES[1:])}  # without the heading, three tokens
     return {

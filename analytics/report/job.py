@@ -453,7 +453,7 @@ def _load(series: Sequence[Mapping[str, Any]], times: Sequence[float], span: tup
 def charts(tables: Mapping[str, pa.Table], found: Mapping[str, Any], activity: Activity | None = None) -> list[Chart]:
     """Return the figures of a job: time lines of its files, sizes and places of requests, the load of their OSTs.
 
-    `activity`: what DXT tells of a job with one log.
+    `activity`: the DXT of a job with one log.
     """
     jobs, files = tables["darshan_job"], data_files(tables)
     starts = [time for time in jobs["start_time"].to_pylist() if time is not None]

@@ -40,7 +40,7 @@ _HURT = re.compile(r"(?:^|; )(?:[\w-]+|file names|mount points) left out: | (?:m
 
 @dataclasses.dataclass(frozen=True)
 class Told:
-    """What is told of a job: its tables, what else is known, and its steps where it has several logs."""
+    """The report of a job: its tables, further facts, and its steps if it has several logs."""
 
     tables: Mapping[str, pa.Table]
     known: Known
@@ -111,7 +111,7 @@ class Logs:
     def told(
         self, areas: Mapping[str, str] | None, anonymous: bool, low: float, headline: Headline | None = None
     ) -> Told:
-        """Return what is told; a bandwidth below `low` (B/s) is called low; `headline`: as of `Known`."""
+        """Return the report; a bandwidth below `low` (B/s) is called low; `headline`: as of `Known`."""
         from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 
         seen = {

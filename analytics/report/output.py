@@ -149,7 +149,7 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
 
 
 def _plain(conclusion: str) -> str:
-    """Return a conclusion without the words that tell how times were measured, and by which limits."""
+    """Return a conclusion without the words on how times were measured, and by which limits."""
     for pattern, short in _IN_SHORT:
         conclusion = re.sub(pattern, short, conclusion)
     return conclusion
@@ -228,7 +228,7 @@ def job_text(
 
 
 def _short(name: str, most: int = 40) -> str:
-    """Shorten the name of a log in its middle: the ends tell logs apart."""
+    """Shorten the name of a log in its middle: the ends of names differ most."""
     return name if len(name) <= most else f"{name[: most // 2 - 2]}…{name[-most // 2 - 1 :]}"
 
 

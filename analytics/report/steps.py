@@ -92,7 +92,7 @@ class Steps:
 
     @property
     def busiest(self) -> tuple[str, Activity] | None:
-        """Return the log with most time in I/O of which DXT or HEATMAP tell, and what they tell."""
+        """Return the log with most time in I/O that has DXT or HEATMAP, and their facts."""
         there = [step for step in self.steps if step.row["log_id"] in self.seen]
         most = max(there, key=lambda step: step.time.in_io, default=None)
         return None if most is None else (most.name, self.seen[most.row["log_id"]])

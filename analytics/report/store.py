@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mpiio_ext.analytics.analyses.result import Result
 
 
-#: Reasons that are told; the manifest has all of them.
+#: Most reasons that are printed; the manifest has all.
 _MOST_REASONS = 8
 
 

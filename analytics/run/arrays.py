@@ -4,7 +4,7 @@ Problem. A program describes its arrays to MPI-IO by the file types of its views
 of vectors.
 
 Algorithm. A subarray and a darray have the shape in their arguments. Of vectors in vectors the counts are the block,
-the ratios of their strides the array but for its first dimension, which the extent tells where it was resized.
+the ratios of their strides the array but for its first dimension, which the extent shows if it was resized.
 
 Guarantees. What is no regular part of an array is left out. C's order of dimensions: the last one is contiguous.
 """
@@ -29,9 +29,9 @@ _WORDS = {
     "MPI_REAL": ("reals", 4),
     "MPI_INTEGER": ("integers", 4),
 }
-#: Arrays of a file that are told.
+#: Most arrays of a file that are printed.
 _MOST = 3
-#: A dimension that nothing tells.
+#: An unknown dimension.
 _UNKNOWN = 0
 
 _Shape = tuple[tuple[int, ...], tuple[int, ...], int]

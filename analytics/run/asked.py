@@ -29,7 +29,7 @@ def _order(row: Mapping[str, Any], way: str, count: int, calls: Calls, views: Co
     if by_view := arrays.pieces(views):
         return by_view
     known = calls.asked.get(way == "write")
-    if known is None:  # single calls were not kept: where each is a request, these tell
+    if known is None:  # single calls were not kept: if each is a request, these show it
         alike = abs((row[f"{way}s"] or 0) - count) <= (1 - _MOST_OF) * count
         return row[f"{way}_pattern"] or "" if alike and not views else ""
     pairs, adjacent, behind, regular, unknown = (float(each) for each in known)

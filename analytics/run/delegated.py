@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _DELEGATED = ("delegated_calls", "delegated_writes", "delegated_reads")
-#: Share of the time in I/O from which on the time in delegates is told.
+#: Share of the time in I/O from which on the time in delegates is reported.
 _MOST = 0.5
 #: Bytes of the library's requests over those of calls from which on some were no calls.
 _MORE = 1.1
@@ -97,7 +97,7 @@ def as_asked_for(files: pa.Table, chosen: Collection[int]) -> pa.Table:
 
 
 def without_requests(activity: Activity, chosen: Collection[int]) -> None:
-    """Take out what requests of the chosen files tell."""
+    """Remove the requests of the chosen files."""
     for key in [key for key in activity.rows if key[0] in chosen]:
         del activity.rows[key]
 

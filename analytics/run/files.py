@@ -50,7 +50,7 @@ def opening_of(files: Files, activity: Activity | None, run_s: float) -> Numbers
 def own_time(files: Files, activity: Activity | None, run_s: float) -> tuple[Numbers, Numbers]:
     """Return the time of a rank in the calls of each file (s), and `opening_of` it, which is a part of that.
 
-    It is that of the rank with most of it in MPI-IO calls, where recordings tell. Else reads and writes are those of
+    It is that of the rank with most of it in MPI-IO calls, if recordings show it. Else reads and writes are those of
     MPI-IO, where these take longer. No rank has more time than the run.
     """
     meta, calls = opening_of(files, activity, run_s), {} if activity is None else activity.calls

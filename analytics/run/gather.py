@@ -62,7 +62,7 @@ _WORDS = (
     ("counted by Darshan", "counted"),
     ("no module LUSTRE in the log", "the recordings have no layout of Lustre"),
     (" in the log", " in the recordings"),
-    ("the log tells", "the recordings tell"),
+    ("the log shows", "the recordings show"),
     ("start of the job", "start of the run"),
     ("known for this job", "known for this run"),
     ("critical time, in which files are accessed", "time in which files are accessed"),
@@ -118,7 +118,7 @@ def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class _Recorded:
-    """A folder of recordings; since when it tells (ns since 1970), and when and where ranks that were killed ended."""
+    """A folder of recordings; since when it has data (ns since 1970), and when and where killed ranks ended."""
 
     folder: Path
     origin_ns: int
@@ -143,7 +143,7 @@ def headline(tables: Mapping[str, pa.Table], known: Known, documents: Sequence[M
     Parameters
     ----------
     tables : rows of the log.
-    known : with what DXT and HEATMAP of it tell; of an anonymous form, times are rounded.
+    known : with the facts of its DXT and HEATMAP; of an anonymous form, times are rounded.
     documents : its diagnoses, the most important first.
     """
     from mpiio_ext.analytics.diagnosis.words import rounded
@@ -467,7 +467,7 @@ def _times(
     """Return the time in I/O (s), its part without data calls, and the time in calls that no counter has.
 
     The time in I/O is that of the rank with most of it: in calls on files, and in MPI-IO calls. The job waits for that
-    rank, wherever others are meanwhile. A log without recordings has it as far as counters of ranks tell.
+    rank, wherever others are meanwhile. A log without recordings has it as far as counters of ranks show it.
     """
     from mpiio_ext.analytics.run import files as accessed
 
@@ -482,7 +482,7 @@ def _times(
 
 
 def _beside(folder: Path) -> list[str]:
-    """Return what is to be said of programs without MPI beside one that has it."""
+    """Return a note on programs without MPI beside one that has it."""
     from mpiio_ext.pioneer.darshan.recordings import moved_beside
 
     told = [
@@ -660,7 +660,7 @@ def _charts(
 
 
 def _storage(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return how the files that took the most time lie on servers, as far as the file system tells after the run."""
+    """Return how the files that took the most time lie on servers, as far as the file system shows it after the run."""
     from mpiio_ext.layout import inspect
 
     out: list[dict[str, Any]] = []

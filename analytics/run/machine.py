@@ -18,7 +18,7 @@ import numpy as np
 
 from mpiio_ext.common.units import seconds_text
 
-#: Share of the time from which on waiting for a CPU is told.
+#: Share of the time from which on waiting for a CPU is reported.
 LOADED = 0.1
 
 
@@ -45,7 +45,7 @@ class Machine:
 
     @property
     def loaded(self) -> bool:
-        """Return whether that is so much that times tell little of I/O."""
+        """Return whether that is so much that times show little about I/O."""
         return self.share >= LOADED
 
     def notice(self) -> list[str]:
@@ -72,7 +72,7 @@ class Machine:
 
 
 def of(folder: Path) -> Machine:
-    """Return what the recordings of a folder tell; nothing where they do not."""
+    """Return the facts of a folder's recordings; nothing without any."""
     from mpiio_ext.pioneer.darshan.recordings import given
 
     rows = np.array([each for each in given(folder) if each[0] > 0]).reshape(-1, 3)

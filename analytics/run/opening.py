@@ -25,7 +25,7 @@ from mpiio_ext.common.units import amount_text, count_text, mean_text, seconds_t
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
 #: The rank that comes late, and whether others do so, too, in the title of that finding.
 _RANK = re.compile(r"(rank \d+)( most)?:")
-#: Percent that are not told apart from less.
+#: Percent below which values count as equal.
 _LEAST_PERCENT = 0.01
 #: Characters of a command line that is shown within another.
 _MOST_COMMAND = 160
@@ -33,7 +33,7 @@ _MOST_COMMAND = 160
 TRIVIAL = 0.02
 #: Shares of the time in I/O that are called all of it, and nearly all.
 _ALL, _NEARLY = 0.995, 0.95
-#: Share of it that a cause takes at least to be told first, and that a file, or opening and closing, take at least.
+#: Share of it that a cause takes at least to come first, and that a file, or opening and closing, take at least.
 _LEAST, _MOST = 0.2, 0.5
 #: The same share of a cause of high confidence: the diagnosis has none that explains less, and names it first.
 _LEAST_SURE = 0.05
@@ -41,7 +41,7 @@ _LEAST_SURE = 0.05
 LONG = 0.5
 #: Bytes from which on requests are large: no hint and no library would make them faster.
 LARGE = 1 << 20
-#: Causes that need at least medium confidence to be told first: caches often make them cost nothing.
+#: Causes that need at least medium confidence to come first: caches often make them cost nothing.
 _WEAK = ("unaligned",)
 #: Words in front of a colon that say what an advice is about.
 _MOST_ABOUT = 3
@@ -248,7 +248,7 @@ def phrase(finding: Document, direction: str) -> str:
 
 
 def leading(told: Sequence[Document], spent: Spent) -> tuple[Document, str] | None:
-    """Return the finding that is told first, and its direction; None where none explains enough of the time."""
+    """Return the first finding, and its direction; None if none explains enough of the time."""
     for one in told:
         for finding in one["findings"]:
             took_s, weak = finding["time"]["value"], finding["confidence"] == "low" and finding["cause"] in _WEAK

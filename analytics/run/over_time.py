@@ -18,8 +18,8 @@ from mpiio_ext.common.units import seconds_text, size_text
 _LAYERS = ("POSIX", "STDIO")
 #: Numbers of the looks of reads and writes; those of the time line of ranks.
 _LOOKS = (("read", 0), ("written", 1))
-#: Curves in the chart of files, and the shares of their bytes that are not in it from which on that is told, and from
-#: which on there is no chart.
+#: Curves in the chart of files, and the shares of their bytes that are not in it from which on that is reported, and
+#: from which on there is no chart.
 _MOST_SERIES, _LOST, _TOO_MUCH = 4, 0.02, 0.5
 
 
@@ -48,7 +48,7 @@ def _mapped(path: Path, processes: int, run_s: float) -> tuple[Line, Line, float
 
 
 def charts(path: Path, activity: Activity, every: float) -> list[Chart]:
-    """Return bandwidth over time by direction, and bytes by rank and time; none where the log does not tell.
+    """Return bandwidth over time by direction, and bytes by rank and time; none if the log lacks them.
 
     `every`: bytes of all files. Where most of these are not seen, others than the ranks move them.
     """

@@ -47,7 +47,7 @@ def _count(value: float) -> str:
 
 # ---- tables ----------------------------------------------------------------------------------------------------------
 
-#: Name of a column, what it tells of a row (a field, or words made of the row), and how numbers of it are written;
+#: Name of a column, its value for a row (a field, or words made of the row), and how numbers of it are written;
 #: None: it has words.
 _Column = tuple[str, str | Callable[[Document], str], Callable[[float], str] | None]
 _FILES: tuple[_Column, ...] = (
@@ -92,9 +92,9 @@ _STORAGE: tuple[_Column, ...] = (
     ("file", "file", None),
     ("file system", "file_system", None),
     ("stripe size", "stripe_size", lambda value: size_text(float(value))),
-    ("stripes", lambda row: row["stripe_count"] or "not told", _count),
-    ("servers", lambda row: row["servers"] or "not told", _count),
-    ("locks", lambda row: row["lock_protocol"] or "not told", None),
+    ("stripes", lambda row: row["stripe_count"] or "unknown", _count),
+    ("servers", lambda row: row["servers"] or "unknown", _count),
+    ("locks", lambda row: row["lock_protocol"] or "unknown", None),
 )
 _CONFLICTS: tuple[_Column, ...] = (
     ("file", "file", None),
@@ -139,7 +139,7 @@ def _recorded(row: Document, name: str) -> str:
 
 
 def _cell(row: Document, column: _Column) -> str:
-    """Return what a column tells of a row; a dash where that is not known, or nothing."""
+    """Return a column's value for a row; a dash if it is unknown, or nothing."""
     _, key, form = column
     if callable(key):
         return key(row)
@@ -187,7 +187,7 @@ def _hints(document: Document, most: int) -> Section:
 def _storage(document: Document) -> Section:
     locks = document.get("locks", ())  # none where no file system grants them
     grids = [_grid(_STORAGE, document["storage"]), _grid(_CONFLICTS, locks, _LOCKS)]
-    told = "As the file system told after the run, of the files that took the most time."
+    told = "As the file system reports it after the run, for the files that took the most time."
     return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[told])
 
 
@@ -196,7 +196,7 @@ def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[
     unknown = [f"Not known: {text}." for text in document["unknown"]]
     if not document["facts"]:
         return []
-    parts = [row for row in document.get("parts", ()) if row["most_s"] > 0]  # none where the recordings do not tell
+    parts = [row for row in document.get("parts", ()) if row["most_s"] > 0]  # none if the recordings lack them
     run = Section(anchor="run", title="The run", facts=document["facts"], grids=[_grid(_PARTS, parts)])
     last = Section(anchor="unknown", title="What is not known", sentences=unknown)
     if not document["files"]:

@@ -29,7 +29,7 @@ class Part(Shown):
         self.title, self._rows, self._lines = title, rows, lines
 
     def lines(self) -> list[str]:
-        """Return what is said of it."""
+        """Return its sentences."""
         return [self.title, *(self._lines or [f"{count_text(len(self._rows), 'row')}: .table()"])]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:

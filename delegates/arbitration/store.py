@@ -1,8 +1,8 @@
 """Curves stored between runs: one JSON file with versions, replaced as a whole.
 
-Problem.    What was learnt of an application must be there at its next run, on another node, after an upgrade, and be
-            told apart from what was measured since.
-Algorithm.  Each save of a name adds a version. The newest is what `load` returns; older ones stay (up to `KEPT`), so
+Problem.    The curve of an application must be there at its next run, on another node, after an upgrade, and be
+separate from later measurements. Algorithm.  Each save of a name adds a version. The newest is what `load` returns;
+older ones stay (up to `KEPT`), so
             that a bad measurement can be undone. Then the version before it is written once more, as the newest; to
             undo again goes on to the one before that. The file is written beside the old one and renamed over it;
             writers take turns by a lock file.

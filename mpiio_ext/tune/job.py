@@ -45,7 +45,7 @@ class Job:
     `choose` says that the first run chooses the metric, `why_metric` why it has chosen this one. `about` are lines for
     the head of the hints file. `usage` are the kinds of access, where they are known without the baseline's statistics.
     `served` says that the command carries out a path, which its ranks can do again and again; `fresh` is the folder
-    where it does so, which is the tuner's own. `merges` says that merges of subfiles count. `one_server` tells where
+    where it does so, which is the tuner's own. `merges` says that merges of subfiles count. `one_server` shows whether
     one file lies on one server; "": unknown.
     """
 

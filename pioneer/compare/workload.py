@@ -90,8 +90,8 @@ def load_workload(
     below : of a trace or table only operations on files whose names begin so.
     reader : format of a trace; None: it is found out.
     only, skip : of a trace or table, patterns of names of files, as of `traces.selected`.
-    without : of a trace or table, names of operations that are not to be counted; they stay in the path, which tells
-        by them what is a duplicate's.
+    without : of a trace or table, names of operations that are not to be counted; they stay in the path, where they
+        identify duplicates.
     each_rank : of a trace or table: each rank is a subgroup of its path.
 
     Raises
