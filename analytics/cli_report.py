@@ -21,7 +21,7 @@ from mpiio_ext.common.printing import echo, echo_styled
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from mpiio_ext.analytics.report.logs import Logs, Told
+    from mpiio_ext.analytics.report.logs import JobReport, Logs
     from mpiio_ext.analytics.tools.health import DiskStates
     from mpiio_ext.analytics.tools.system import System
 
@@ -110,7 +110,7 @@ def job(
     for log, why in gone:
         name = "a log" if anonymous or found is not None else log
         warn(f"{name} {why}: its DXT and HEATMAP are not used")
-    _tell(one.told(found, anonymous or found is not None, low_bandwidth, headline), output, as_json)
+    _print(one.report(found, anonymous or found is not None, low_bandwidth, headline), output, as_json)
 
 
 @click.command("logs", context_settings=HELP)
@@ -168,16 +168,16 @@ def logs(
         disks = {log: _disks(system, one.of(log), file_system, anonymous) for log in one.paths}
         jobs[number] = dataclasses.replace(one, disks=disks)
     if as_json and len(files) > 1:  # one document, whatever could be read
-        echo(dumps([one.told(found, anonymous, low_bandwidth, headline).document() for one in jobs]))
+        echo(dumps([one.report(found, anonymous, low_bandwidth, headline).document() for one in jobs]))
     else:
-        told = [one.told(found, anonymous, low_bandwidth, headline) for one in jobs]
+        job_report = [one.report(found, anonymous, low_bandwidth, headline) for one in jobs]
         names = [f"job {number}" if anonymous else _named(one) for number, one in enumerate(jobs, 1)]
         if len(jobs) > 1:
-            echo(overview(list(zip(names, told, strict=True)), len(lost), seconds_in_io))
-        for name, each in zip(names, told, strict=True):
+            echo(overview(list(zip(names, job_report, strict=True)), len(lost), seconds_in_io))
+        for name, each in zip(names, job_report, strict=True):
             if len(jobs) > 1:
                 echo_styled([("\n" + name, {"bold": True})])
-            _tell(each, output, as_json)
+            _print(each, output, as_json)
     if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
     if hurt:
@@ -280,11 +280,11 @@ def _converted(
     return found, unread, hurt
 
 
-def _tell(told: Told, output: Path | None, as_json: bool) -> None:
+def _print(job_report: JobReport, output: Path | None, as_json: bool) -> None:
     """Report the facts of a job: on a page, as JSON, or on the terminal."""
     if output is not None:
-        save(output, told.page())
+        save(output, job_report.page())
     if as_json:
-        echo(dumps(told.document()))
+        echo(dumps(job_report.document()))
     elif output is None:
-        echo(told.text())
+        echo(job_report.text())

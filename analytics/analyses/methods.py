@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, Tables, expression, fetch
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common.results import ENOUGH
 from mpiio_ext.common.units import size_text
@@ -345,10 +345,10 @@ def _shown(rows: Sequence[Mapping[str, Any]], slower: str, faster: str) -> pa.Ta
                 **{name: row[name] for name in _CASE if row[name] is not None},
                 "quantity": row["quantity"].removesuffix(" [B]"),
                 **{
-                    name: "–" if row[key] is None else said(row[key], unit)
+                    name: "–" if row[key] is None else worded(row[key], unit)
                     for name, key in ((slower, "slower"), (faster, "faster"))
                 },
-                "ratio": None if row["ratio"] is None else said(row["ratio"], "ratio"),
+                "ratio": None if row["ratio"] is None else worded(row["ratio"], "ratio"),
                 "of the difference": None if row["share"] is None else f"{100 * row['share']:.0f} %",
             }
         )

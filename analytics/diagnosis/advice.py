@@ -236,7 +236,7 @@ def at_once(direction: str) -> Advice:
 
 def metadata(*, again: bool, many: bool = False, stats: bool = False, syncs: bool = False) -> Advice:
     """Opens and the like: the same files again and again, many files, stats, syncs or flushes."""
-    told = [
+    sentences = [
         text
         for text, it in (
             ("Open files once, before the loop, and keep them open", again),
@@ -246,7 +246,9 @@ def metadata(*, again: bool, many: bool = False, stats: bool = False, syncs: boo
         )
         if it
     ]
-    return Advice(f"{'. '.join(told or ['Make fewer of these calls: let one rank make them, and tell the others'])}.")
+    return Advice(
+        f"{'. '.join(sentences or ['Make fewer of these calls: let one rank make them, and tell the others'])}."
+    )
 
 
 def imbalance(by_bytes: bool, collective: bool = True) -> Advice:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.storage import alike
 
 #: Factor -> (limit's name, words, unit). What is no fault by itself is not here: one file alone, pauses, POSIX.
@@ -32,14 +32,14 @@ def beyond(case: Case) -> list[str]:
     if case.swept - float(case.files.largest(case.files.duration)[0]) < case.limits.reported * case.swept:
         values["serialised"] = float("nan")  # the others take no time, one after the other or not
     found = [
-        f"{words} {said(case.value(value), unit)}"
+        f"{words} {worded(case.value(value), unit)}"
         for name, (limit, words, unit) in _LIMITS.items()
         if (value := values.get(name, float("nan"))) >= getattr(case.limits, limit)
     ]
     small, jumps = case.small, case.per_job["non_consecutive"]
     if small >= case.limits.small and jumps >= case.limits.non_consecutive:
         small, jumps = case.value(small), case.value(jumps)
-        found.append(f"small requests {said(small, 'share')}, non-consecutive ones {said(jumps, 'share')}")
+        found.append(f"small requests {worded(small, 'share')}, non-consecutive ones {worded(jumps, 'share')}")
     return found
 
 

@@ -44,7 +44,7 @@ from mpiio_ext.analytics.diagnosis.causes_time import (
 )
 from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.ranks import appended
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.tables.arrays import Flags
 from mpiio_ext.common.units import size_text
 
@@ -274,8 +274,8 @@ def many_aggregators(case: Case) -> Finding | None:
     osts = float(files["stripe_count"][row])
     return case.finding(
         "many_aggregators",
-        f"Too many aggregators: {said(case.value(round(float(case.movers[row]))), 'count')} ranks write"
-        f" {said(case.value(osts), 'count')} OST{'s' if osts != 1 else ''} in pieces of less than a stripe.",
+        f"Too many aggregators: {worded(case.value(round(float(case.movers[row]))), 'count')} ranks write"
+        f" {worded(case.value(osts), 'count')} OST{'s' if osts != 1 else ''} in pieces of less than a stripe.",
         float(np.nansum(case.in_calls[chosen])),
         "high" if sure else "medium",
         "DXT has stripes that several of them write"

@@ -22,7 +22,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import of_all, time_in_calls
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 from mpiio_ext.common.units import amount_text
@@ -138,7 +138,7 @@ def _waits_for_each(case: Case) -> Finding | None:
     follows = case.mean(case.per_file["non_consecutive"], chosen) < limits.non_consecutive
     return case.finding(
         "small_requests",
-        f"Each small {files.direction} waits for the storage: {said(case.value(each), 's')} for"
+        f"Each small {files.direction} waits for the storage: {worded(case.value(each), 's')} for"
         f" {amount_text(case.value(mean))}{', though one follows the other' if follows else ''}.",
         float(np.nansum(case.in_calls[chosen])),
         "medium",
@@ -216,8 +216,8 @@ def read_amplification(case: Case) -> Finding | None:
     wanted = float(asked[chosen].sum())
     return case.finding(
         "read_amplification",
-        f"The MPI library reads {said(case.value(more), 'ratio')} what the program asks for (data sieving):"
-        f" {said(case.value(float(read[chosen].sum())), 'B')} for {said(case.value(wanted), 'B')}.",
+        f"The MPI library reads {worded(case.value(more), 'ratio')} what the program asks for (data sieving):"
+        f" {worded(case.value(float(read[chosen].sum())), 'B')} for {worded(case.value(wanted), 'B')}.",
         float((case.in_calls * (1 - asked / np.where(chosen, read, 1.0)))[chosen].sum()),
         "high",
         "bytes of MPI-IO and of POSIX are in the log; without it, each piece would be a request",
@@ -352,8 +352,8 @@ def read_before_write(case: Case) -> Finding | None:
     read, written = (float(files[name][chosen].sum()) for name in ("bytes_read", "bytes_written"))
     return case.finding(
         "read_before_write",
-        f"Each block is read before it is overwritten: {said(case.value(read), 'B')} are read, and as much is written,"
-        " in turn.",
+        f"Each block is read before it is overwritten: {worded(case.value(read), 'B')} are read, and as much is"
+        " written, in turn.",
         time,
         "high",
         "reads and writes alternate, and have the same bytes and the same last block; whether the program needs what it"
@@ -424,8 +424,8 @@ def _amplified(case: Case, written: Numbers, stored: Numbers, chosen: Flags) -> 
     asked, moved = float(written[chosen].sum()), float(np.nansum(stored[chosen]))
     if moved < 1.05 * asked:
         read = float(case.files["bytes_read"][chosen].sum())
-        return f" (for {said(case.value(asked), 'B')} of MPI-IO writes it reads {said(case.value(read), 'B')})"
+        return f" (for {worded(case.value(asked), 'B')} of MPI-IO writes it reads {worded(case.value(read), 'B')})"
     return (
-        f" ({said(case.value(asked), 'B')} of MPI-IO writes are {said(case.value(moved), 'B')} at the file system,"
-        f" {said(case.value(moved / asked), 'ratio')} as much)"
+        f" ({worded(case.value(asked), 'B')} of MPI-IO writes are {worded(case.value(moved), 'B')} at the file system,"
+        f" {worded(case.value(moved / asked), 'ratio')} as much)"
     )

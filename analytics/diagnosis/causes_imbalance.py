@@ -22,7 +22,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_ranks import busy_share, filled
 from mpiio_ext.analytics.diagnosis.model import Finding
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import bins
 from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.common.units import amount_text
@@ -162,9 +162,9 @@ def pieces_of_one(case: Case) -> Finding | None:
         sure = alike and in_them >= 0.5 * longer
         return case.finding(
             "pieces_of_one",
-            f"Rank {rank} alone {verb} {said(case.value(small), 'count')} small pieces beside the large ones,"
-            f" {amount_text(case.value(more / small))} each, and needs {said(case.value(longer), 's')} longer than the"
-            " others.",
+            f"Rank {rank} alone {verb} {worded(case.value(small), 'count')} small pieces beside the large ones,"
+            f" {amount_text(case.value(more / small))} each, and needs {worded(case.value(longer), 's')} longer than"
+            " the others.",
             min(longer, case.calling),
             "high" if sure else "medium",
             "it moves as many bytes more than the fastest rank as all small pieces have"

@@ -15,7 +15,7 @@ from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes_time import slowed_down, waiting_for_late
 from mpiio_ext.analytics.diagnosis.model import Advice, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data, time_in_calls
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
@@ -81,7 +81,7 @@ def root_writes(case: Case) -> Finding | None:
     most = share >= limits.one_rank
     if not most and few_writers(case) is not None:
         return None
-    sure, part = most and busy, "most" if most else said(case.value(share), "share")
+    sure, part = most and busy, "most" if most else worded(case.value(share), "share")
     return case.finding(
         "root_writes" if files.direction == "write" else "root_reads",
         f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
@@ -134,8 +134,8 @@ def few_writers(case: Case) -> Finding | None:
     verb = "write" if case.write else "read"
     return case.finding(
         "few_writers" if case.write else "few_readers",
-        f"{'' if heat is not None else 'At most '}{said(case.value(count), 'count')} of"
-        f" {said(case.value(ranks), 'count')} processes {verb} all of the data.",
+        f"{'' if heat is not None else 'At most '}{worded(case.value(count), 'count')} of"
+        f" {worded(case.value(ranks), 'count')} processes {verb} all of the data.",
         float(case.in_calls[chosen].sum()),
         "medium",
         ("each of the files has one process" if heat is None else "HEATMAP has the bytes of each rank")
@@ -175,7 +175,7 @@ def few_aggregators(case: Case) -> Finding | None:
     count, whole = round(float(movers[row])), float(case.exclusive[chosen].sum())
     part, moved = float(busy[chosen].sum()) / whole if whole > 0 else 0.0, case.total("{bytes}", chosen)
     rate = moved / max(part * whole, 1e-9)
-    who = f"{count} of {said(case.value(ranks[row]), 'count')} processes"
+    who = f"{count} of {worded(case.value(ranks[row]), 'count')} processes"
     who += " at a time" if case.movers[row] > 1.5 * movers[row] else ""
     late = sum(waiting_for_late(case, place) for place in case.order if chosen[place])  # not for the aggregator
     wide = ranks[row] >= limits.node_ranks * count
@@ -340,7 +340,7 @@ def _storm(case: Case, shared: int, again: bool, sure: bool) -> str:
         return f"{calls[0].upper()}{calls[1:]} take much of the I/O time."
     who = "Metadata storm"
     if shared:
-        which = "same file" if again or shared == 1 else f"same {said(case.value(shared), 'count')} files"
+        which = "same file" if again or shared == 1 else f"same {worded(case.value(shared), 'count')} files"
         who = f"Every process opens or looks up the {which}{' again and again' if again else ''}"
     part = "most" if case.metadata >= 0.5 else "much"
     return f"{who}: {calls} take {part} of the I/O time of each process."

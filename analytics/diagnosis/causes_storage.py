@@ -19,7 +19,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes_time import slow_stripe
 from mpiio_ext.analytics.diagnosis.model import Advice, Finding
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.storage import alike, ost_times
 from mpiio_ext.analytics.tables.arrays import Flags
 from mpiio_ext.common.units import amount_text
@@ -56,7 +56,7 @@ def slow_ost(case: Case) -> Finding | None:
     ]
     return case.finding(
         "slow_ost",
-        f"OST {names[0]} is {said(case.value(case.per_job['slow_ost']), 'ratio')} slower than the others."
+        f"OST {names[0]} is {worded(case.value(case.per_job['slow_ost']), 'ratio')} slower than the others."
         if len(worst) == 1
         else f"{len(worst)} OSTs are far slower than the others, OST {names[0]} most.",
         min(case.saved(on_bad), float(case.in_calls[on_bad].sum())),
@@ -129,7 +129,7 @@ def redundant_reads(case: Case) -> Finding | None:
     return case.finding(
         "redundant_writes" if case.write else "redundant_reads",
         f"{_SHIFTED if shifted else what}: {amount_text(case.value(moved))} are {done} of"
-        f" {amount_text(case.value(extent))}, {said(case.value(moved / extent), 'ratio')} over.",
+        f" {amount_text(case.value(extent))}, {worded(case.value(moved / extent), 'ratio')} over.",
         time,
         "high" if sure and (shifted or not case.write) else "medium",
         f"bytes of all ranks and the last byte that is {done} are in the log; "
@@ -167,8 +167,8 @@ def contention(case: Case) -> Finding | None:
     osts = f"{count:.0f} OST{'s' if count != 1 else ''}"
     return case.finding(
         "contention",
-        f"{said(case.value(ranks), 'count')} processes {case.files.direction if known else 'open'} a file that lies on"
-        f" {osts}.",
+        f"{worded(case.value(ranks), 'count')} processes {case.files.direction if known else 'open'} a file that lies"
+        f" on {osts}.",
         float(case.exclusive[chosen].sum()),
         "high" if (count == 1 and ranks >= 16 and known) or (met and ranks >= 8 * count) else "medium",
         "layout and processes are in the log; "

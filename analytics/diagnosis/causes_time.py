@@ -23,7 +23,7 @@ from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_calls import sieving
 from mpiio_ext.analytics.diagnosis.model import Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 #: Share of the waiting from which on all of it is for one rank.
@@ -139,7 +139,7 @@ def waiting_calls(case: Case) -> Finding | None:
     return case.finding(
         "waiting_calls",
         "Ranks wait inside of MPI-IO calls: these take"
-        f" {said(case.value(case.mean(longer, chosen)), 'ratio')} as long as"
+        f" {worded(case.value(case.mean(longer, chosen)), 'ratio')} as long as"
         " the requests that they make (locks, atomic mode, a shared file pointer, or copies of pieces).",
         float(waits[chosen].sum()),
         "high" if sure else "medium",
@@ -373,7 +373,7 @@ def slow_stripe(case: Case) -> Finding | None:
         worst = int(np.nanargmax(np.where(slow, times, np.nan)))
         return case.finding(
             "slow_ost",
-            f"The OST of stripe {worst} of a file is {said(case.value(float(times[worst] / median)), 'ratio')} slower"
+            f"The OST of stripe {worst} of a file is {worded(case.value(float(times[worst] / median)), 'ratio')} slower"
             " than those of the others.",
             lost * float(case.exclusive[place]),
             "high",
@@ -453,8 +453,8 @@ def load_by_others(case: Case) -> Finding | None:
         return None
     return case.finding(
         "load_by_others",
-        f"Others load the job's OSTs: {said(case.value(1 - case.own_share), 'share')} of what they moved meanwhile was"
-        " not the job's.",
+        f"Others load the job's OSTs: {worded(case.value(1 - case.own_share), 'share')} of what they moved meanwhile"
+        " was not the job's.",
         case.time * (1 - case.own_share),
         "medium",
         "the servers show that these bytes are not the job's, but not how much longer the job's own took",

@@ -33,7 +33,7 @@ from mpiio_ext.analytics.diagnosis.causes_time import late_to_open, without_requ
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import LOST, Diagnosis, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.together import LogTime, log_time
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.equations import bandwidth
 from mpiio_ext.analytics.factors.extract import with_jobs
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files
@@ -253,15 +253,15 @@ def _critical(case: Case) -> list[tuple[str, Evidence]]:
     shown = []
     for row in case.order[:MOST_NAMES]:
         share = case.value(case.exclusive[row] / case.time) if case.time > 0 else 0.0
-        shown.append((case.name(row), Evidence(said(share, "share"), case.value(case.exclusive[row]), "s")))
+        shown.append((case.name(row), Evidence(worded(share, "share"), case.value(case.exclusive[row]), "s")))
     return shown
 
 
 def _not_low(case: Case) -> str:
     if not case.fast:
         return ""
-    here, bound = (said(value, "B/s") for value in (case.value(case.of_distinct), case.limits.fast))
-    of = " of distinct bytes" if here != said(case.value(case.bandwidth), "B/s") else ""
+    here, bound = (worded(value, "B/s") for value in (case.value(case.of_distinct), case.limits.fast))
+    of = " of distinct bytes" if here != worded(case.value(case.bandwidth), "B/s") else ""
     return (
         f"the bandwidth{of} over the {case.of_calling} is {here}, which is not low (low: below {bound},"
         " --low-bandwidth)"
@@ -275,7 +275,7 @@ def _trivial(case: Case) -> str:
         what, spent = "the time of all ranks in calls", case.in_all_calls
     else:
         what, spent = "this I/O", case.io_time
-    share, time = said(case.value(spent / case.run_time), "share"), said(case.value(spent), "s")
+    share, time = worded(case.value(spent / case.run_time), "share"), worded(case.value(spent), "s")
     if case.activity is not None and case.activity.lost:
         return f"{what} is {share} of the run time ({time}) in the files that the log has; {LOST}"
     return f"{what} is {share} of the run time ({time}), too little to be worth tuning"
@@ -293,7 +293,7 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     if not case.fast:
         return found, []
     seen = [
-        f"{each.title} The files that this is about take {said(each.share, 'share')} of the critical time"
+        f"{each.title} The files that this is about take {worded(each.share, 'share')} of the critical time"
         f" ({'; '.join(one.text() for one in each.evidence)}). It is not called a cause, because the bandwidth is"
         " not low."
         for each in found
@@ -308,21 +308,21 @@ def _notes(case: Case) -> list[str]:
     small, jumps = case.small, case.per_job["non_consecutive"]
     if small >= case.limits.small and jumps < case.limits.non_consecutive and "small_requests" not in case.about:
         notes.append(
-            f"{said(case.value(small), 'share')} of the requests are small, but most follow the one before: the"
+            f"{worded(case.value(small), 'share')} of the requests are small, but most follow the one before: the"
             " operating system can merge them."
         )
     gaps, idle = case.per_job["gaps"], case.idle
     if gaps >= case.limits.gaps and case.calling <= case.time:  # else it is in calls meanwhile
         notes.append(
-            f"For {said(case.value(gaps), 'share')} of the span from first to last access there is no I/O: the"
+            f"For {worded(case.value(gaps), 'share')} of the span from first to last access there is no I/O: the"
             " bandwidth over that span makes the job look slower than its I/O is."
         )
     lost = case.activity is not None and case.activity.lost
     if idle >= case.limits.gaps and case.calling <= case.time and not lost:
-        notes.append(f"For {said(case.value(idle), 'share')} of the run time no file is read or written.")
+        notes.append(f"For {worded(case.value(idle), 'share')} of the run time no file is read or written.")
     if case.busy < case.limits.busy:
         notes.append(
-            f"At most {said(case.value(case.busy), 'share')} of the critical time is spent in calls, all ranks"
+            f"At most {worded(case.value(case.busy), 'share')} of the critical time is spent in calls, all ranks"
             " together: the files are open for long and accessed now and then; their times say little."
         )
     calls = [without_requests(case, place) for place in case.order]
@@ -330,7 +330,7 @@ def _notes(case: Case) -> list[str]:
     if idle >= 0.2 * case.time > 0:
         least, source = ("", " (DXT)") if any(case.complete) else ("at least " if idle < 0.99 * called else "", "")
         notes.append(
-            f"For {least}{said(case.value(min(1.0, idle / called)), 'share')} of the time in collective calls no rank"
+            f"For {least}{worded(case.value(min(1.0, idle / called)), 'share')} of the time in collective calls no rank"
             f" is in a {case.files.direction} of the file system: data are exchanged, or ranks wait{source}."
         )
     aside = int(case.files.background().sum())
@@ -362,8 +362,8 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
         else:
             unknown += [f"{name}: {why_unknown(case, name)}" for name in missing]
-    told = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank show it
-    if np.isnan(case.per_job.get("root_writes", 0.0)) and not told[case.files.critical].all():
+    ranked = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank show it
+    if np.isnan(case.per_job.get("root_writes", 0.0)) and not ranked[case.files.critical].all():
         unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
     apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
     if np.isnan(case.per_job["straggler"]) and not apart:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from mpiio_ext.analytics.diagnosis.words import rounded, said
+from mpiio_ext.analytics.diagnosis.words import rounded, worded
 from mpiio_ext.common.guide import command_of
 from mpiio_ext.common.units import size_text
 
@@ -46,7 +46,7 @@ class Evidence:
 
     def text(self) -> str:
         """Return one line."""
-        return f"{self.meaning}: {size_text(self.value) if self.exact else said(self.value, self.unit)}"
+        return f"{self.meaning}: {size_text(self.value) if self.exact else worded(self.value, self.unit)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return it as JSON values."""
@@ -118,13 +118,13 @@ class Finding:
     def explained(self) -> str:
         """Return how much of the time it explains, in words."""
         shares = [(self.share, self.of)] + ([(self.of_run, "run time")] if self.of_run >= 0 else [])
-        told = [
+        parts = [
             f"{percent} of the {of}"
             for value, of in shares
-            if (percent := said(value, "share")) != "100 %" or not self.at_most
+            if (percent := worded(value, "share")) != "100 %" or not self.at_most
         ]  # at most all says nothing
         bound = "at most " if self.at_most else ""
-        text = bound + (f"{', '.join(told)} ({said(self.time, 's')})" if told else said(self.time, "s"))
+        text = bound + (f"{', '.join(parts)} ({worded(self.time, 's')})" if parts else worded(self.time, "s"))
         return f"{text} in the files that the log has; {LOST}" if self.lost else text
 
     @property
@@ -230,7 +230,7 @@ class Diagnosis:
         out += ["", *(f"  {fact.text()}" for fact in self.facts)]
         if self.critical_files:
             out += ["", "Critical files (exclusive time):"]
-            out += [f"  {name}: {said(time.value, 's')} ({time.meaning})" for name, time in self.critical_files]
+            out += [f"  {name}: {worded(time.value, 's')} ({time.meaning})" for name, time in self.critical_files]
         for number, finding in enumerate(self.findings, 1):
             out += ["", *finding.lines(number)]
         for title, items in (("Also seen:", self.notes), ("Unknown:", self.unknown)):

@@ -63,12 +63,12 @@ def _parts(case: Case, start: float) -> list[Parts]:
     files, seen = case.files, case.activity
     begin, end = files.intervals()
     counted = files.counted & np.isfinite(begin) & np.isfinite(end)
-    told = np.zeros(len(files), bool)
+    timed = np.zeros(len(files), bool)
     if seen is not None and not seen.partial and len(seen.busy[0]) and np.isfinite(start):
-        told = np.array(case.complete) if seen.source == "DXT" else files.requests() > 0
-    out = [merged(begin[counted & ~told], end[counted & ~told])]
-    if seen is not None and (counted & told).any():
-        spans = merged(begin[counted & told], end[counted & told])
+        timed = np.array(case.complete) if seen.source == "DXT" else files.requests() > 0
+    out = [merged(begin[counted & ~timed], end[counted & ~timed])]
+    if seen is not None and (counted & timed).any():
+        spans = merged(begin[counted & timed], end[counted & timed])
         out.append(_common(spans, (seen.busy[0] + start, seen.busy[1] + start)))
     return out
 

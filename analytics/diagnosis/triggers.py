@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import Advice
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import size_text
 
@@ -422,10 +422,10 @@ def _named(limits: Limits) -> dict[str, str]:
         if name.endswith("_bytes"):
             return size_text(value, exact=True)
         if name in _BANDWIDTHS:
-            return said(value, "B/s")
+            return worded(value, "B/s")
         if name in _TIMES:
-            return said(value, "s")
-        return said(value, "share") if value < 1 and name not in ("synced", "flushed") else said(value, "count")
+            return worded(value, "s")
+        return worded(value, "share") if value < 1 and name not in ("synced", "flushed") else worded(value, "count")
 
     return {name: f"{words(name, value)} (`{name}`)" for name, value in vars(limits).items()}
 

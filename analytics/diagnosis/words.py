@@ -21,7 +21,7 @@ def number(value: float) -> str:
     return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.3g}"
 
 
-def said(value: float | None, unit: str) -> str:
+def worded(value: float | None, unit: str) -> str:
     """Return a value with its unit as people write it.
 
     Units are ``s``, ``B``, ``B/s``, ``share`` (percent), ``count``, ``ratio`` (times), or none.

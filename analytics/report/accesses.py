@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 from mpiio_ext.common.units import count_text, seconds_text, size_text
 
@@ -36,12 +36,12 @@ _DONE = {"read": "reads", "write": "writes"}
 
 def common_sizes(activity: Activity | None) -> list[tuple[str, str]]:
     """Return the common sizes of accesses as a fact: of MPI-IO and of POSIX; none if the log lacks them."""
-    told = []
+    parts = []
     for module, counts in ({} if activity is None else activity.common).items():
         first = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST_SIZES]
         if first:
-            told.append(f"{module}: {', '.join(f'{size_text(size)} ({count:,}×)' for size, count in first)}")
-    return [("common access sizes", "; ".join(sorted(told)))] if told else []
+            parts.append(f"{module}: {', '.join(f'{size_text(size)} ({count:,}×)' for size, count in first)}")
+    return [("common access sizes", "; ".join(sorted(parts)))] if parts else []
 
 
 def size_chart(files: pa.Table) -> Chart | None:
@@ -54,14 +54,14 @@ def size_chart(files: pa.Table) -> Chart | None:
     if not known:
         return None
     labels = [_label(name) for name in SIZE_BINS]
-    told = [
+    parts = [
         f"most {_DONE[way]} are of {labels[int(np.argmax(each))]} ({100 * max(each) / sum(each):.0f} %)"
         for way, each in known.items()
     ]
     return Chart(
         kind="bars",
         name="request-sizes",
-        title=f"Sizes of requests: {', '.join(told)}",
+        title=f"Sizes of requests: {', '.join(parts)}",
         data={
             "series": [{"name": _DONE[way], "values": each} for way, each in known.items()],
             "labels": [label.replace(" to ", "\nto ").replace(" and ", "\nand ") for label in labels],
@@ -105,7 +105,7 @@ def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
     drawn = activity.places.every * step
     sample = f"one request in {drawn:,}" if drawn > 1 else "each request"
     share, until_s = _traced(activity, files, number)
-    part, lost = (f"{said(share, 'share')} of the ", _LOST) if share < _ALL else ("", "")
+    part, lost = (f"{worded(share, 'share')} of the ", _LOST) if share < _ALL else ("", "")
     return Chart(
         kind="places",
         name="places",
@@ -116,7 +116,7 @@ def place_chart(activity: Activity | None, files: pa.Table) -> Chart | None:
             "y_label": "offset in the file",
             "x_range": (0.0, activity.run_time),
             "caption": f"A point is where {sample} begins (DXT), of the file with most requests; colours: ranks."
-            + lost.format(share=said(share, "share"), until=seconds_text(until_s)),
+            + lost.format(share=worded(share, "share"), until=seconds_text(until_s)),
         },
     )
 

@@ -31,8 +31,8 @@ _TITLE = re.compile(r"<title>(.*?)</title>", re.DOTALL)
 
 def _line(one: Explained) -> tuple[str, ...]:
     case = f"{one.pattern} [{interface_title(one.interface)}], {f'{one.phase}, ' if one.phase else ''}{one.operation}"
-    told = one.evidence or "no statistic that was kept of both differs"
-    return case, one.slower, one.faster, f"{one.ratio:.2f}×", told
+    reason = one.evidence or "no statistic that was kept of both differs"
+    return case, one.slower, one.faster, f"{one.ratio:.2f}×", reason
 
 
 def _summary(found: Sequence[Explained]) -> str:

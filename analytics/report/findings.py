@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.analytics.diagnosis.limits import Limits
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.report import howto
 from mpiio_ext.common import page
 
@@ -92,7 +92,7 @@ def diagnoses(
     found.sort(key=lambda each: _weight(each[0]), reverse=True)
     if all(_sure_cause(one) == "read_modify_write" for one, _ in found):
         found.sort(key=lambda each: each[0].direction == "read")
-    return [told for _, told in found]
+    return [diagnosed for _, diagnosed in found]
 
 
 def _sure_cause(one: Diagnosis) -> str:
@@ -113,7 +113,7 @@ def _with_reservation(one: Diagnosis, waited_s: float) -> Diagnosis:
     def judged(each: Finding) -> Finding:
         if not (each.by_times and waited_s >= _BY_CPU * each.time):
             return each
-        reason = f"{each.reason}; but ranks waited for a CPU for {said(waited_s, 's')}, which may be all of it"
+        reason = f"{each.reason}; but ranks waited for a CPU for {worded(waited_s, 's')}, which may be all of it"
         return dataclasses.replace(each, confidence="low", reason=reason)
 
     return dataclasses.replace(one, findings=sorted(map(judged, one.findings), key=lambda each: each.rank))
@@ -134,13 +134,13 @@ def _concrete(one: Diagnosis, concrete: Callable[[str], str | None]) -> Diagnosi
     return dataclasses.replace(one, findings=[made(finding) for finding in one.findings])
 
 
-def findings(told: list[dict[str, Any]]) -> list[page.Finding]:
+def findings(diagnosed: list[dict[str, Any]]) -> list[page.Finding]:
     """Return the findings of both directions as parts of a page, surest first, then those that explain most.
 
     What is the same in both, but for how much it explains, is one.
     """
     found: dict[tuple[str, tuple[str, ...]], page.Finding] = {}
-    for _, finding in sorted((shown for one in told for shown in one["shown"]), key=lambda shown: shown[0]):
+    for _, finding in sorted((shown for one in diagnosed for shown in one["shown"]), key=lambda shown: shown[0]):
         what = finding.title, tuple(finding.advice)
         first = found.setdefault(what, finding)
         if first is not finding:

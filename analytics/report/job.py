@@ -265,17 +265,17 @@ def document(tables: Mapping[str, pa.Table], known: Known | None = None, steps: 
 
     jobs, files = tables["darshan_job"], tables["darshan_file"].sort_by("job_id")
     own = own_shares(tables)
-    told = diagnoses(tables, known, own) if steps is None else [dict(one) for _, one in steps.told()]
-    headline = known.headline if known is not None and steps is None and told else None
-    documents = [one["document"] for one in told]
+    diagnosed = diagnoses(tables, known, own) if steps is None else [dict(one) for _, one in steps.diagnosed()]
+    headline = known.headline if known is not None and steps is None and diagnosed else None
+    documents = [one["document"] for one in diagnosed]
     found: dict[str, Any] = {
         "job_id": jobs["job_id"][0].as_py(),
         **({"sentence": headline(tables, known, documents)} if headline is not None and known is not None else {}),
         "facts": dict(facts(tables, known)),
-        "diagnosis": told,
+        "diagnosis": diagnosed,
         "directions": {},
     }
-    if not told:
+    if not diagnosed:
         found["undiagnosed"] = f"Nothing could be diagnosed: {_no_diagnosis(tables)}."
     for direction in _DIRECTIONS:
         factors = extract(files, direction=direction, jobs=jobs, by="job_id").to_pylist()

@@ -39,7 +39,7 @@ _HURT = re.compile(r"(?:^|; )(?:[\w-]+|file names|mount points) left out: | (?:m
 
 
 @dataclasses.dataclass(frozen=True)
-class Told:
+class JobReport:
     """The report of a job: its tables, further facts, and its steps if it has several logs."""
 
     tables: Mapping[str, pa.Table]
@@ -108,9 +108,9 @@ class Logs:
         """Return the rows of one log."""
         return of_log(self.tables, log)
 
-    def told(
+    def report(
         self, areas: Mapping[str, str] | None, anonymous: bool, low: float, headline: Headline | None = None
-    ) -> Told:
+    ) -> JobReport:
         """Return the report; a bandwidth below `low` (B/s) is called low; `headline`: as of `Known`."""
         from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 
@@ -132,9 +132,9 @@ class Logs:
             anonymous=anonymous, osts=self.osts, limits=Limits(fast=low), unread=self.unread, headline=headline
         )
         if tables["darshan_job"].num_rows > 1:
-            return Told(tables, known, of_job(tables, known, seen, disks))
+            return JobReport(tables, known, of_job(tables, known, seen, disks))
         (log,) = tables["darshan_job"]["log_id"].to_pylist()
-        return Told(tables, dataclasses.replace(known, activity=seen.get(log), disks=disks.get(log)), None)
+        return JobReport(tables, dataclasses.replace(known, activity=seen.get(log), disks=disks.get(log)), None)
 
 
 def job_in_name(name: str) -> int | None:

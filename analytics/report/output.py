@@ -117,7 +117,7 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
     figures = {chart.name: figure(chart) for chart in charts}
     exact = _conclusions(found, steps)
     servers = [figures.pop("lmt")] if "lmt" in figures else []
-    rows, told = _factor_rows(found), findings(found["diagnosis"])
+    rows, listed = _factor_rows(found), findings(found["diagnosis"])
     factors = Grid(columns=("factor", "reading", "writing", "meaning"), numbers=(False, True, True, False), rows=rows)
     first = [found.get("sentence", ""), *map(_plain, exact), found.get("undiagnosed", "")]
     lead = [text for text in first if text][:2]
@@ -127,7 +127,7 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
         Section(
             anchor="diagnosis",
             title="Diagnosis",
-            findings=told,
+            findings=listed,
             sentences=others_said,
             grids=[] if steps is None else [_steps_grid(steps)],
         ),
@@ -140,7 +140,7 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
             sentences=["Averages over the critical files, weighted by exclusive time (Equation 2)."],
         ),
         _critical_section(found),
-        *howto.section(told),
+        *howto.section(listed),
     ]
     title = f"I/O of job {found['job_id']}"
     head = "One run of a program, as Darshan saw it." if steps is None else f"A job as Darshan saw it: {steps.order}."
@@ -216,7 +216,7 @@ def job_text(
         lines += [line for one in found["diagnosis"] for line in ("", one["text"].rstrip())]
     else:
         lines += ["", *wrapped(steps.conclusion), "", f"{steps.order}:", *_steps_text(steps)]
-        for words, one in steps.told():
+        for words, one in steps.diagnosed():
             lines += ["", f"==== {words}", one["text"].rstrip()]
     if "undiagnosed" in found:
         lines += ["", found["undiagnosed"]]
@@ -244,8 +244,8 @@ def _steps_text(steps: Steps) -> list[str]:
             for name, cell, width in zip(names, cells, widths, strict=True)
         ]
         lines.append(f"  {'  '.join(padded)}")
-        told = wrapped("the same" if sentence == before else sentence) if sentence else []
-        lines += [f"      {line}" for line in told]
+        listed = wrapped("the same" if sentence == before else sentence) if sentence else []
+        lines += [f"      {line}" for line in listed]
         before = sentence
     left = len(steps.steps) - len(rows)
     return [*lines, *([f"  {left:,} more logs with less time in I/O are not shown."] if left else [])]

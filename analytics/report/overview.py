@@ -13,14 +13,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.diagnosis.model import wrapped
-from mpiio_ext.analytics.diagnosis.words import rounded, said
+from mpiio_ext.analytics.diagnosis.words import rounded, worded
 from mpiio_ext.common.units import amount_text, count_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from mpiio_ext.analytics.report.findings import Known
-    from mpiio_ext.analytics.report.logs import Told
+    from mpiio_ext.analytics.report.logs import JobReport
 
 #: Jobs of the table.
 MOST_JOBS = 20
@@ -29,7 +29,7 @@ _HEADS = ("time in I/O", "run time", "processes", "read", "written", "job")
 Seconds = Callable[["Mapping[str, pa.Table]", "Known"], float]
 
 
-def overview(jobs: Sequence[tuple[str, Told]], unread: int, seconds: Seconds) -> str:
+def overview(jobs: Sequence[tuple[str, JobReport]], unread: int, seconds: Seconds) -> str:
     """Return the counts and the table as text.
 
     Parameters
@@ -54,13 +54,13 @@ def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
     return f"  {'  '.join([*numbers, name.lstrip()])}"
 
 
-def _in_io(one: Told, seconds: Seconds) -> float:
+def _in_io(one: JobReport, seconds: Seconds) -> float:
     if one.steps is not None:
         return one.steps.in_io
     return seconds(one.tables, one.known) if one.has_files else 0.0
 
 
-def _cells(io_s: float, name: str, one: Told) -> tuple[str, ...]:
+def _cells(io_s: float, name: str, one: JobReport) -> tuple[str, ...]:
     logs = one.tables["darshan_job"].to_pylist()
     run_s = one.steps.run_time if one.steps is not None else logs[0]["run_time"]
     sums = [[row[column] for row in logs] for column in ("processes", "bytes_read", "bytes_written")]
@@ -69,7 +69,7 @@ def _cells(io_s: float, name: str, one: Told) -> tuple[str, ...]:
     def cell(value: float | None, unit: str) -> str:
         if value is None or value != value:
             return "–"
-        return said(rounded(value, 2) if one.known.anonymous else value, unit)
+        return worded(rounded(value, 2) if one.known.anonymous else value, unit)
 
     known = one.has_files
     return (
@@ -81,7 +81,7 @@ def _cells(io_s: float, name: str, one: Told) -> tuple[str, ...]:
     )
 
 
-def _counts(jobs: Sequence[Told], unread: int) -> str:
+def _counts(jobs: Sequence[JobReport], unread: int) -> str:
     """Return one line: jobs and logs, those with findings, logs that cannot be read or lack records."""
     logs = [row for one in jobs for row in one.tables["darshan_job"].to_pylist()]
     having = sum(one.has_findings for one in jobs)

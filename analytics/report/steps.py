@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.diagnosis.model import LOST, NOTHING
 from mpiio_ext.analytics.diagnosis.together import LogTime, explained, running, stretches, together
-from mpiio_ext.analytics.diagnosis.words import rounded, said
+from mpiio_ext.analytics.diagnosis.words import rounded, worded
 from mpiio_ext.common.units import amount_text
 
 if TYPE_CHECKING:
@@ -54,18 +54,22 @@ class Step:
     name: str
     row: Mapping[str, Any]
     time: LogTime
-    told: Sequence[Mapping[str, Any]]
+    diagnosed: Sequence[Mapping[str, Any]]
 
     @property
     def first(self) -> Mapping[str, Any] | None:
         """Return the finding that its first sentence names."""
-        found = self.told[0]["document"]["findings"] if self.told else ()
+        found = self.diagnosed[0]["document"]["findings"] if self.diagnosed else ()
         return found[0] if found else None
 
     @property
     def sentence(self) -> str:
         """Return its first sentence."""
-        return str(self.told[0]["document"]["conclusion"]) if self.told else "No file has times of reads or writes."
+        return (
+            str(self.diagnosed[0]["document"]["conclusion"])
+            if self.diagnosed
+            else "No file has times of reads or writes."
+        )
 
     @property
     def of_run(self) -> float:
@@ -117,7 +121,7 @@ class Steps:
         named: dict[tuple[str, str, bool], list[int]] = {}
         for number, step in enumerate(self.steps):
             if (first := step.first) is not None:
-                key = first["cause"], step.told[0]["document"]["direction"], first["confidence"] == "high"
+                key = first["cause"], step.diagnosed[0]["document"]["direction"], first["confidence"] == "high"
                 named.setdefault(key, []).append(number)
         found = []
         for (_, _, sure), numbers in named.items():
@@ -164,7 +168,7 @@ class Steps:
         return f"{whole} {'' if sure else f'{NOTHING} Possible: '}{who}: {first['title']} {explains}"
 
     def _said(self, value: float, unit: str) -> str:
-        return "unknown" if value != value else said(rounded(value, 2) if self.known.anonymous else value, unit)
+        return "unknown" if value != value else worded(rounded(value, 2) if self.known.anonymous else value, unit)
 
     @property
     def order(self) -> str:
@@ -209,7 +213,7 @@ class Steps:
                 "io_time": step.time.in_io,
                 "io_of_run": step.of_run if step.of_run == step.of_run else None,
                 "conclusion": step.sentence,
-                "diagnosis": [one["document"] for one in step.told],
+                "diagnosis": [one["document"] for one in step.diagnosed],
             }
             for step in self.steps
         ]
@@ -222,17 +226,17 @@ class Steps:
             "steps": steps,
         }
 
-    def told(self) -> list[tuple[str, Mapping[str, Any]]]:
+    def diagnosed(self) -> list[tuple[str, Mapping[str, Any]]]:
         """Return the diagnoses to show in full: of each group that of its longest step, and of steps without a cause.
 
         With each goes of how many logs it is, in words.
         """
         shown = [(steps[0], _and_more(steps, "with this cause")) for _, steps in self.groups()]
-        none = [step for step in self.steps if step.first is None and step.told]
+        none = [step for step in self.steps if step.first is None and step.diagnosed]
         if none:
             none.sort(key=lambda step: -step.time.in_io)
             shown.append((none[0], _and_more(none, "without a cause")))
-        return [(words, one) for step, words in shown for one in step.told]
+        return [(words, one) for step, words in shown for one in step.diagnosed]
 
 
 def _and_more(steps: Sequence[Step], what: str) -> str:
@@ -277,14 +281,16 @@ def of_job(
         own = dataclasses.replace(known, activity=seen.get(number), disks=(disks or {}).get(number))
         name = f"log {place}" if known.anonymous or not row["log_file"] else row["log_file"]
         steps.append(Step(name, row, times[number], _diagnosed(parts[number], own)))
-    little = [step for step in steps if step.told and not any(one["document"]["worth_tuning"] for one in step.told)]
+    little = [
+        step for step in steps if step.diagnosed and not any(one["document"]["worth_tuning"] for one in step.diagnosed)
+    ]
     if together([step.time for step in little]) >= known.limits.trivial * running(list(times.values())):
         limits = dataclasses.replace(known.limits, trivial=0.0)
         for place, step in enumerate(steps):
             number = step.row["log_id"]
             own = dataclasses.replace(known, activity=seen.get(number), limits=limits)
             if step in little:
-                steps[place] = dataclasses.replace(step, told=_diagnosed(parts[number], own))
+                steps[place] = dataclasses.replace(step, diagnosed=_diagnosed(parts[number], own))
     by_one = any(step.first and step.first["cause"] == "slow_ost" for step in steps)
     return Steps(steps, known, None if by_one else _slow_target(tables, known), seen)
 

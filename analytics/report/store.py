@@ -103,13 +103,15 @@ def _coverage(source: Any, *, anonymous: bool) -> tuple[list[tuple[str, str]], l
     if anonymous or not missing:
         return facts, []
     missing.sort(key=lambda row: (-row["count_all"], row["kind"], row["status"], row["reason"] or ""))
-    told = [
+    listed = [
         f"{count_words(row['count_all'], 'log')} of {row['kind']} {row['status']}: {row['reason'] or 'no reason given'}"
         for row in missing[:_MOST_REASONS]
     ]
     left = sum(row["count_all"] for row in missing[_MOST_REASONS:])
     more = f"; {left:,} more for other reasons" if left else ""
-    return facts, [f"Not covered, or not whole: {'; '.join(told)}{more}. `mpiio-ext analyze manifest` names each log."]
+    return facts, [
+        f"Not covered, or not whole: {'; '.join(listed)}{more}. `mpiio-ext analyze manifest` names each log."
+    ]
 
 
 def _statuses(counts: list[dict[str, Any]]) -> str:
@@ -119,8 +121,8 @@ def _statuses(counts: list[dict[str, Any]]) -> str:
         found[row["status"]] = found.get(row["status"], 0) + row["count_all"]
     parts = []
     for kind, found in sorted(kinds.items()):
-        told = ", ".join(f"{count:,} {name}" for name, count in sorted(found.items()))
-        parts.append(f"{kind} {sum(found.values()):,} ({told})")
+        listed = ", ".join(f"{count:,} {name}" for name, count in sorted(found.items()))
+        parts.append(f"{kind} {sum(found.values()):,} ({listed})")
     return ", ".join(parts) or "none"
 
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.analyses.result import Chart
-from mpiio_ext.analytics.diagnosis.words import said
+from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.common.plots import Axis, Look, Panel
 from mpiio_ext.common.units import amount_text, seconds_text
 
@@ -113,12 +113,12 @@ def rank_chart(activity: Activity, recorded: Line | None = None) -> Chart | None
 
 def exactly(values: Mapping[str, Any], unit: str, step: float) -> dict[str, Any]:
     """Return the numbers of a time line: arrays (bands, bins) by what they are of, in s or B, in steps of s."""
-    told = {
+    texts = {
         name: [[float(f"{each:.5g}") if unit == "s" else round(each) for each in row] for row in array.tolist()]
         for name, array in values.items()
         if array.any()
     }
-    return {"unit": unit, "step": step, "values": told}
+    return {"unit": unit, "step": step, "values": texts}
 
 
 def rows_of(data: Mapping[str, Any]) -> tuple[tuple[str, ...], list[tuple[Any, ...]]]:
@@ -148,20 +148,20 @@ def _finding(line: Line, activity: Activity) -> str:
     shares = sorted(
         ((float(plane.sum()) / whole, name) for name, plane in zip(_PLANES, line, strict=False)), reverse=True
     )
-    told = [f"{name} {said(min(share, 1.0), 'share')}" for share, name in shares if share > 0]
-    return f"Ranks over time: {', '.join(told)} of their time"
+    texts = [f"{name} {worded(min(share, 1.0), 'share')}" for share, name in shares if share > 0]
+    return f"Ranks over time: {', '.join(texts)} of their time"
 
 
 def _when(levels: Mapping[str, list[list[int]]], activity: Activity) -> str:
     """Return what a time line of bytes shows: from when to when ranks do what."""
-    told = []
+    texts = []
     for name, rows in levels.items():
         busy = np.flatnonzero(np.array(rows).any(axis=0))
         if busy.size:
             step = activity.run_time / len(rows[0])
             first, last = (seconds_text(float(at * step)) for at in (busy[0], busy[-1] + 1))
-            told.append(f"{name} from {first} to {last}")
-    return f"Ranks over time: {', '.join(told)}"
+            texts.append(f"{name} from {first} to {last}")
+    return f"Ranks over time: {', '.join(texts)}"
 
 
 def _bars(levels: list[list[int]], step: float, most: float) -> list[tuple[float, float, float, float]]:

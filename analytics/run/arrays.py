@@ -37,7 +37,7 @@ _UNKNOWN = 0
 _Shape = tuple[tuple[int, ...], tuple[int, ...], int]
 
 
-def told(views: Collection[str]) -> str:
+def described(views: Collection[str]) -> str:
     """Return the arrays of a file, in words; "" where its views are of none."""
     found: dict[tuple[tuple[int, ...], str], set[tuple[int, ...]]] = {}
     for view in views:
@@ -51,8 +51,10 @@ def told(views: Collection[str]) -> str:
             word, size = _WORDS.get(etype, ("", 0))
             what = word if size == element else f"elements of {size_text(element, exact=True)}"
             found.setdefault((sizes, what), set()).add(block)
-    told = [f"{_by(sizes)} {what} {_blocks(sizes, blocks)}" for (sizes, what), blocks in found.items()]
-    return "; ".join([*told[:_MOST], *([f"and {len(told) - _MOST} more arrays"] if len(told) > _MOST else [])])
+    described = [f"{_by(sizes)} {what} {_blocks(sizes, blocks)}" for (sizes, what), blocks in found.items()]
+    return "; ".join(
+        [*described[:_MOST], *([f"and {len(described) - _MOST} more arrays"] if len(described) > _MOST else [])]
+    )
 
 
 def pieces(views: Collection[str]) -> str:

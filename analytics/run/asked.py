@@ -47,7 +47,7 @@ def _order(row: Mapping[str, Any], way: str, count: int, calls: Calls, views: Co
 
 def by_program(row: Mapping[str, Any], calls: Calls, views: Collection[str]) -> str:
     """Return what the program asked for."""
-    told = []
+    sentences = []
     for way, done in _DONE.items():
         counts = {kind: row[f"{kind}_{way}s"] for kind in ("collective", "independent")}
         count = sum(counts.values())
@@ -57,8 +57,8 @@ def by_program(row: Mapping[str, Any], calls: Calls, views: Collection[str]) -> 
         which = " and ".join(f"{number:,} {kind}" for kind, number in counts.items() if number)
         mean = "" if count == 1 else " on average" if sum(map(bool, counts.values())) > 1 else " each"
         order = _order(row, way, count, calls, views)
-        told.append(f"{done}: {which} call{'s' * (count != 1)} of {each}{mean}{', ' * bool(order)}{order}")
-    return "; ".join(told) or by_storage(row, ())
+        sentences.append(f"{done}: {which} call{'s' * (count != 1)} of {each}{mean}{', ' * bool(order)}{order}")
+    return "; ".join(sentences) or by_storage(row, ())
 
 
 def by_storage(row: Mapping[str, Any], library: Sequence[Mapping[str, Any]], *, mapped: bool = False) -> str:

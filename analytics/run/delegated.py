@@ -55,9 +55,9 @@ def delegated(files: pa.Table, statistics: Sequence[Mapping[str, Any]]) -> list[
     theirs = [row for row in statistics if any(row[name] for name in _DELEGATED)]
     found = []
     for row in files.to_pylist():
-        told = any(library.is_of(one, row["file"] or "") for one in theirs)
+        named = any(library.is_of(one, row["file"] or "") for one in theirs)
         unseen = not statistics and any((row[asked] or 0) > 0 == (row[moved] or 0) for moved, asked in _WAYS)
-        if told or unseen:
+        if named or unseen:
             found.append(row["file_id"])
     return found
 

@@ -105,7 +105,7 @@ def stood(folder: Path, ends: Mapping[str, int]) -> Stood:
     )
 
 
-def told(document: Mapping[str, Any], failure: Failure, start_ns: int | None, at_end: Stood) -> dict[str, Any]:
+def with_failure(document: Mapping[str, Any], failure: Failure, start_ns: int | None, at_end: Stood) -> dict[str, Any]:
     """Return a document that says first how its run has failed; it is as it was where it has not.
 
     Parameters

@@ -112,9 +112,14 @@ def _of(measured: Mapping[str, str], finding: Mapping[str, Any], spent: Spent) -
     return f"up to {up_to} of the run, these accesses {measured['gain']}"
 
 
-def found(told: Sequence[Mapping[str, Any]], title: str) -> tuple[Mapping[str, Any], str]:
+def found(diagnosed: Sequence[Mapping[str, Any]], title: str) -> tuple[Mapping[str, Any], str]:
     """Return the finding of a title and its direction; where both directions have it, that which takes longer."""
-    of = [(one, diagnosis["direction"]) for diagnosis in told for one in diagnosis["findings"] if one["title"] == title]
+    of = [
+        (one, diagnosis["direction"])
+        for diagnosis in diagnosed
+        for one in diagnosis["findings"]
+        if one["title"] == title
+    ]
     return max(of, key=lambda pair: float(pair[0]["time"]["value"]))
 
 
@@ -147,10 +152,14 @@ def with_gains(
 
 
 def help_of(
-    told: Sequence[Mapping[str, Any]], spent: Spent, measured: Mapping[str, str] | None, program: str, processes: int
+    diagnosed: Sequence[Mapping[str, Any]],
+    spent: Spent,
+    measured: Mapping[str, str] | None,
+    program: str,
+    processes: int,
 ) -> dict[str, str] | None:
     """Return what would help first: text, command, gain; None where nothing was found."""
-    if (first := leading(told, spent)) is None:
+    if (first := leading(diagnosed, spent)) is None:
         return None
     finding, direction = first
     if measured is not None and finding["cause"] == "small_requests":
@@ -162,10 +171,10 @@ def help_of(
         (each["command"] for each in finding["advice"] if each["command"] and "tune" not in each["command"]), ""
     )
     text = next((each["text"] for each in finding["advice"] if each["command"] == command), advice["text"])
-    told_gain = gain(f"{text} {command}", finding, direction, spent, processes)
+    printed_gain = gain(f"{text} {command}", finding, direction, spent, processes)
     tune = concrete("mpiio-ext tune -- PROGRAM", program, processes)
     return {
         "text": text.rstrip("."),
         "command": command,
-        "gain": f"{told_gain}; `{tune}` measures it" if command else told_gain,
+        "gain": f"{printed_gain}; `{tune}` measures it" if command else printed_gain,
     }

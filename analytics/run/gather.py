@@ -104,7 +104,7 @@ def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str
             written = convert(folder, log, dxt=True, missing=missing, launch=launch)
         except NothingRecordedError as error:
             document = _without_calls(str(error), there, command, missing)
-            return failed.told(document, failure, launch[0], failed.Stood())
+            return failed.with_failure(document, failure, launch[0], failed.Stood())
         ends = {"": launch[1], **failure.ends} if launch[1] is not None else failure.ends
         at_end = failed.stood(folder, ends) if failure else failed.Stood()
         recorded = _Recorded(folder, written.start_ns, ends, at_end)
@@ -113,7 +113,7 @@ def of_folder(folder: Path, *, missing: str = "", command: str = "") -> dict[str
     words = (*_WORDS, *(_TARGETS if other else ()))
     document |= {name: _in_words(document[name], words) for name in _DIAGNOSED}
     known = [text for text in document["unknown"] if "ran out of memory" not in text]  # `lacks` says what lacks
-    return failed.told(document | {"unknown": known}, failure, written.start_ns, at_end)
+    return failed.with_failure(document | {"unknown": known}, failure, written.start_ns, at_end)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -390,11 +390,11 @@ def _document(
     given = machine.of(recordings.folder) if recordings is not None else machine.Machine()
     files = _all_files(tables)
     seen = _seen(recordings, activity, accessed.longest(files, activity, run_s)[:_MOST_CURVES])
-    _tell_times(files, activity, seen)
+    _add_times(files, activity, seen)
     one_host = recordings is not None and _on_one_host(files)  # of a log, the mount may be of many hosts
     known = Known(activity=activity, waited_s=given.least_s if given.loaded else 0.0, one_host=one_host)
-    told = diagnoses(tables, known, concrete=_concrete(statistics, measured, program, processes))
-    documents = [one["document"] for one in told]
+    diagnosed = diagnoses(tables, known, concrete=_concrete(statistics, measured, program, processes))
+    documents = [one["document"] for one in diagnosed]
     rows = _with_unfinished(accessed.table(files, activity, processes, run_s) if len(files) else [], recordings, run_s)
     _tell(rows, files, activity, seen, library.table(statistics))
     mapped, shares = _mapped(files, activity, run_s), parts.parts(seen, run_s) if seen is not None else []
@@ -415,7 +415,7 @@ def _document(
         lacks=lacks,
         crowded=crowded,
         notices=[*silent, *through, *(_beside(recordings.folder) if recordings else []), *given.notice()],
-        findings=_with_gains(findings(told), documents, spent, processes, measured),
+        findings=_with_gains(findings(diagnosed), documents, spent, processes, measured),
         conclusions=[f"{one['direction'].capitalize()}s: {one['conclusion']}" for one in documents],
         unknown=[*dict.fromkeys(text for one in documents for text in one["unknown"]), *map(_of_mapped, mapped[:1])],
         files=rows,
@@ -446,7 +446,7 @@ def _tell(
         mine = [one for one in library_rows if library.is_of({"path": one["file"]}, row["file"])]
         row["asked"] = asked.by_program(row, calls, views)
         row["reached"] = asked.by_storage(row, mine, mapped=not (row["reads"] or row["writes"]))
-        row["arrays"] = arrays.told(views)
+        row["arrays"] = arrays.described(views)
 
 
 def _at_end(recordings: _Recorded | None) -> failed.Stood:
@@ -485,16 +485,16 @@ def _beside(folder: Path) -> list[str]:
     """Return a note on programs without MPI beside one that has it."""
     from mpiio_ext.pioneer.darshan.recordings import moved_beside
 
-    told = [
+    programs = [
         f"`{command}` ({', '.join(f'{amount_text(each)} {verb}' for verb, each in done if each)})"
         for command, *done in moved_beside([folder])
     ]
-    if not told:
+    if not programs:
         return []
-    more = f" and {count_text(len(told) - _MOST_BESIDE, 'more program')}" if len(told) > _MOST_BESIDE else ""
+    more = f" and {count_text(len(programs) - _MOST_BESIDE, 'more program')}" if len(programs) > _MOST_BESIDE else ""
     return [
         f"Programs without MPI ran beside the one with it, and are not in these numbers:"
-        f" {', '.join(told[:_MOST_BESIDE])}{more}. Each has a page of its own where it is run by itself."
+        f" {', '.join(programs[:_MOST_BESIDE])}{more}. Each has a page of its own where it is run by itself."
     ]
 
 
@@ -593,7 +593,7 @@ def _on_one_host(files: Files) -> bool:
     return bool(kinds) and all(kind in OF_ONE_NODE for kind in kinds)
 
 
-def _tell_times(files: Files, activity: Activity | None, seen: Seen | None) -> None:
+def _add_times(files: Files, activity: Activity | None, seen: Seen | None) -> None:
     """Put times of ranks in MPI-IO calls, as recordings have them, in place of those that a log's counters allow.
 
     The rank that has waited least for others to open and close a file is late by as much as these have waited longer

@@ -247,9 +247,9 @@ def phrase(finding: Document, direction: str) -> str:
     return plain[cause]
 
 
-def leading(told: Sequence[Document], spent: Spent) -> tuple[Document, str] | None:
+def leading(diagnosed: Sequence[Document], spent: Spent) -> tuple[Document, str] | None:
     """Return the first finding, and its direction; None if none explains enough of the time."""
-    for one in told:
+    for one in diagnosed:
         for finding in one["findings"]:
             took_s, weak = finding["time"]["value"], finding["confidence"] == "low" and finding["cause"] in _WEAK
             least = _LEAST_SURE if finding["confidence"] == "high" else _LEAST
@@ -263,9 +263,9 @@ def _opened(spent: Spent) -> bool:
     return spent.opening_s >= _MOST * spent.io_s
 
 
-def _without_cause(told: Sequence[Document], spent: Spent) -> str:
+def _without_cause(diagnosed: Sequence[Document], spent: Spent) -> str:
     """Return what most of the time was, where no cause is known: the direction with its bandwidth, and the file."""
-    sides = [side for one in told if (side := _bandwidth(one)) is not None]
+    sides = [side for one in diagnosed if (side := _bandwidth(one)) is not None]
     seconds, rate, size, low, way = max(sides, default=(0.0, 0.0, 0.0, True, ""))
     said = ""
     if seconds >= _LEAST * spent.io_s:
@@ -275,7 +275,9 @@ def _without_cause(told: Sequence[Document], spent: Spent) -> str:
     each, what = _each(first, way) if said and len(spent.files) == 1 and first is not None else (0.0, "")
     said += f", in {what} of {mean_text(each)}" if each and low else ""
     side_by_side = seconds * _MOST <= spent.io_s  # else a rank pauses, or waits where no counter is: maybe for its turn
-    right = bool(said) and (not low or (each >= LARGE and side_by_side)) and not any(one["findings"] for one in told)
+    right = (
+        bool(said) and (not low or (each >= LARGE and side_by_side)) and not any(one["findings"] for one in diagnosed)
+    )
     right &= spent.waiting_s < _MOST * spent.io_s  # ranks have not as much to do
     if (
         len(spent.files) > 1
@@ -318,12 +320,12 @@ def _of_finding(finding: Document, io_s: float) -> str:
     return f"{'up to ' if finding['at_most'] and took_s < _NEARLY * io_s else ''}{_part(took_s, io_s)}"
 
 
-def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True) -> str:
+def first_sentence(diagnosed: Sequence[Document], spent: Spent, *, whole: bool = True) -> str:
     """Return the first sentence.
 
     Parameters
     ----------
-    told : the diagnoses of both directions, the most important first.
+    diagnosed : the diagnoses of both directions, the most important first.
     spent : what the run has spent its time on.
     whole : nothing lacks in the recordings; otherwise no cause is certain.
     """
@@ -354,13 +356,13 @@ def first_sentence(told: Sequence[Document], spent: Spent, *, whole: bool = True
     if spent.unfinished.longest_s >= _MOST * io_s:
         took = _part(min(spent.unfinished.longest_s, io_s), io_s)
         return f"{lead}; {took} were in {spent.unfinished.longest}, which had not ended."
-    if (first := leading(told, spent)) is None and _opened(spent):
+    if (first := leading(diagnosed, spent)) is None and _opened(spent):
         return (
             f"{lead}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
             " read nor write."
         )
     if first is None:
-        return f"{lead} ({of}); {_without_cause(told, spent)}"
+        return f"{lead} ({of}); {_without_cause(diagnosed, spent)}"
     part, words = _of_finding(first[0], io_s), phrase(*first)
     if first[0]["confidence"] == "high" and whole:
         return f"{lead}; {part} were {words}."

@@ -98,12 +98,12 @@ def of_files(rows: Sequence[Mapping[str, Any]], moved: Line, run_s: float) -> Ch
     lost = max(0.0, 1 - kept / there) if there else 0.0
     if lost >= _TOO_MUCH:
         return None
-    told = f"All ranks, in steps of {seconds_text(step)} (recordings)."
+    text = f"All ranks, in steps of {seconds_text(step)} (recordings)."
     if lost >= _LOST:
-        told += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."
+        text += f" {100 * lost:.0f} % of their bytes are not shown: of calls on several files in turn."
     names = ", ".join(dict.fromkeys(Path(rows[place]["file"]).name for place, _ in shown))
     title = f"Bandwidth of the files that took the most time: {names}"
-    return _steps("bandwidth-files", title, series, run_s, told)
+    return _steps("bandwidth-files", title, series, run_s, text)
 
 
 def _steps(name: str, title: str, series: Sequence[Mapping[str, Any]], run_s: float, caption: str) -> Chart:
@@ -136,12 +136,12 @@ def _bandwidth(moved: Line, run_s: float, width: float, source: str, lost: str) 
         for way, (name, look) in enumerate(_LOOKS)
         if moved[way].any()
     ]
-    told = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source}).{lost}"
-    return _steps("bandwidth", _peaks(series, starts, max(step, width)), series, run_s, told)
+    text = f"All ranks, at the file system's interface, in steps of {seconds_text(max(step, width))} ({source}).{lost}"
+    return _steps("bandwidth", _peaks(series, starts, max(step, width)), series, run_s, text)
 
 
 def _peaks(series: Sequence[Mapping[str, Any]], starts: Sequence[float], step: float) -> str:
     """Return what the bandwidth shows: its peaks."""
     peaks = [(max(one["y"]), starts[int(np.argmax(one["y"]))], one["name"]) for one in series]
-    told = ", ".join(f"{size_text(most)}/s {name} at {seconds_text(at)}" for most, at, name in peaks)
-    return f"Bandwidth: at most {told}, on average over {seconds_text(step)}"
+    text = ", ".join(f"{size_text(most)}/s {name} at {seconds_text(at)}" for most, at, name in peaks)
+    return f"Bandwidth: at most {text}, on average over {seconds_text(step)}"

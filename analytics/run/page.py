@@ -176,19 +176,19 @@ def _library(document: Document, most: int) -> Section:
 
 def _hints(document: Document, most: int) -> Section:
     rows = document["hints"][:most]
-    told = (
+    shown = (
         "All others have their defaults; `mpiio-ext hints` lists every hint."
         if rows
         else "No file had a hint that is no default; `mpiio-ext hints` lists them."
     )
-    return Section(anchor="hints", title="Hints in force", grids=[_grid(_HINTS, rows)], sentences=[told])
+    return Section(anchor="hints", title="Hints in force", grids=[_grid(_HINTS, rows)], sentences=[shown])
 
 
 def _storage(document: Document) -> Section:
     locks = document.get("locks", ())  # none where no file system grants them
     grids = [_grid(_STORAGE, document["storage"]), _grid(_CONFLICTS, locks, _LOCKS)]
-    told = "As the file system reports it after the run, for the files that took the most time."
-    return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[told])
+    shown = "As the file system reports it after the run, for the files that took the most time."
+    return Section(anchor="storage", title="File system and stripes", grids=grids, sentences=[shown])
 
 
 def _sections(document: Document, figures: Sequence[Figure], most: int) -> list[Section]:
@@ -264,8 +264,8 @@ _SMALLER: tuple[tuple[dict[str, Any], str], ...] = (
 def page(document: Document) -> str:
     """Return the page of a document."""
     for options, left_out in _SMALLER:
-        told = [f"left out, to keep the page below 1 MB: {left_out}"] if left_out else []
-        text = _page({**document, "unknown": [*document["unknown"], *told]}, **options)
+        shown = [f"left out, to keep the page below 1 MB: {left_out}"] if left_out else []
+        text = _page({**document, "unknown": [*document["unknown"], *shown]}, **options)
         if len(text.encode("utf-8", "replace")) <= MOST_BYTES:
             break
     return text

@@ -34,7 +34,7 @@ _MEANT = {
     "waiting": "in calls that this library carries out: until other ranks have come, and have done their part",
     "messages": "sending to other nodes, receiving, and until the messages have come",
     "library": "planning, copying, packing; through delegates also waiting for them",
-    "mpi_library": "opening, closing, views, and what it carries out itself: exchange, copies, waiting, not told apart",
+    "mpi_library": "opening, closing, views, and what it carries out itself: exchange, copies, waiting, together",
 }
 #: Share of the time in I/O from which on a part is named.
 _LEAST = 0.05
@@ -71,10 +71,10 @@ def sentence(rows: Sequence[Mapping[str, Any]], run_s: float) -> str:
     whole = sum(row["busiest_s"] for row in inside)
     if whole < TRIVIAL * run_s or whole <= 0:
         return ""
-    told = [
+    listed = [
         f"{row['name']} {share_text(row['busiest_s'], whole)}" for row in inside if row["busiest_s"] >= _LEAST * whole
     ]
-    return f"Of that time: {', '.join(told)}."
+    return f"Of that time: {', '.join(listed)}."
 
 
 def waiting_s(rows: Sequence[Mapping[str, Any]]) -> float:

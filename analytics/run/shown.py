@@ -149,7 +149,7 @@ class RunReport(Shown):
     def lines(self) -> list[str]:
         """Return the first sentences, and what is not as it should be."""
         document = self.document
-        told = (
+        texts = (
             self.sentence,
             document.get("spent_on", ""),
             self.advice,
@@ -157,7 +157,7 @@ class RunReport(Shown):
             *document["notices"],
             *document["lacks"],
         )
-        return [text for text in told if text]
+        return [text for text in texts if text]
 
     def rows(self) -> Sequence[Mapping[str, Any]]:
         """Return the files."""

@@ -308,7 +308,7 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of the package is a line for each mistake, and the exit status."""
-        with said(), own_warnings(), suggesting():
+        with reporting(), own_warnings(), suggesting():
             try:
                 return super().invoke(ctx)
             except ModuleNotFoundError:

@@ -38,9 +38,9 @@ class Probe:
         library = ctypes.CDLL(path, mode=os.RTLD_GLOBAL | os.RTLD_NOW)
         text, length = ctypes.create_string_buffer(_VERSION_BYTES), ctypes.c_int(0)
         library.MPI_Get_library_version(text, ctypes.byref(length))
-        self.tell(version=text.value.decode(errors="replace").strip())
+        self.report(version=text.value.decode(errors="replace").strip())
         if hasattr(library, "MPIX_Query_cuda_support"):  # of Open MPI and MPICH, before MPI_Init, too
-            self.tell(cuda=bool(library.MPIX_Query_cuda_support()))
+            self.report(cuda=bool(library.MPIX_Query_cuda_support()))
 
     def extension(self) -> None:
         """Load the library and report its version and family."""

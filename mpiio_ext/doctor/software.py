@@ -53,7 +53,7 @@ def gpus(library: str, environment: Mapping[str, str], limit_s: float = 20.0, ro
     return found
 
 
-def _parallel(name: str, library: str, told: Mapping[str, Any]) -> Finding:
+def _parallel(name: str, library: str, values: Mapping[str, Any]) -> Finding:
     key, prefix = f"versions.{name}", {"h5py": "h5py", "netCDF4": "netcdf"}[name]
     parallel, version = values.get(f"{prefix}_parallel"), values.get(library.lower())
     facts = {"version": values.get(name), "library": version, "parallel": parallel}

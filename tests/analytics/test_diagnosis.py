@@ -12,7 +12,7 @@ import pytest
 from mpiio_ext import hints
 from mpiio_ext.analytics.diagnosis import Diagnosis, Limits, advice, diagnose
 from mpiio_ext.analytics.diagnosis.targets import count_of_osts
-from mpiio_ext.analytics.diagnosis.words import rounded, said
+from mpiio_ext.analytics.diagnosis.words import rounded, worded
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 from mpiio_ext.errors import ArgumentError
 from support import darshan_rows
@@ -443,10 +443,10 @@ def test_every_hint_in_advice_exists() -> None:
 
 
 def test_numbers_in_words() -> None:
-    assert [said(value, "share") for value in (0.0, 0.004, 0.5, 1.0)] == ["0 %", "0.4 %", "50 %", "100 %"]
-    assert said(7.06e8, "B/s") == "706 MB/s"
-    assert said(19.8e9, "B/s") == "19.8 GB/s"
-    assert [said(value, "B") for value in (100, 4096, 5000, 1 << 20, 3 << 20, 1 << 30, 999_950, 2.5e15)] == [
+    assert [worded(value, "share") for value in (0.0, 0.004, 0.5, 1.0)] == ["0 %", "0.4 %", "50 %", "100 %"]
+    assert worded(7.06e8, "B/s") == "706 MB/s"
+    assert worded(19.8e9, "B/s") == "19.8 GB/s"
+    assert [worded(value, "B") for value in (100, 4096, 5000, 1 << 20, 3 << 20, 1 << 30, 999_950, 2.5e15)] == [
         "100 B",
         "4.1 kB",
         "5 kB",
@@ -456,5 +456,5 @@ def test_numbers_in_words() -> None:
         "1 MB",
         "2.5 PB",
     ]
-    assert said(39211.7, "s") == "39,212 s"
+    assert worded(39211.7, "s") == "39,212 s"
     assert [rounded(value, 2) for value in (0.0, 727.18, 0.0123, 2050, 1.0)] == [0.0, 730, 0.012, 2000, 1.0]

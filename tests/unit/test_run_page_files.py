@@ -88,7 +88,7 @@ def test_views_tell_the_arrays_in_a_file() -> None:
         ),
         (["MPI_INT I(1,2;0,40;4)", "MPI_INT V(10;3;42;4)", "MPI_BYTE V(2;1;8;I(1,1;0,6;1))", "MPI_BYTE x", "4"], ""),
     ):
-        assert arrays.told(views) == words
+        assert arrays.described(views) == words
 
 
 def test_metadata_calls_without_times_are_no_picture() -> None:
