@@ -132,6 +132,20 @@ def test_a_read_that_fails(way: str, tmp_path: pathlib.Path) -> None:
     assert all(bool(rank["errors"][0]) == (WAYS[way][0] == "_all") for rank in (seen[0], seen[2])), seen
 
 
+@pytest.mark.parametrize("way", ["independent", "two_phase"])
+def test_direct_io(way: str, tmp_path: pathlib.Path) -> None:
+    """Blocks that lie askew in memory pass through an aligned buffer, which the processor would fill."""
+    nbytes = 400 * BLOCK
+    hints = ("-H", "direct_read=true", "-H", "direct_write=true")
+    for verb in ((), ("--read",)):
+        seen = run(tmp_path, way, nbytes, "--whole", "--shift", "8", *verb, *hints)
+        assert all(rank["errors"] == [""] for rank in seen), seen
+        assert all(rank["device_bytes_read" if verb else "device_bytes_written"] == nbytes for rank in seen)
+        if not verb:
+            found = np.fromfile(tmp_path / "data", np.uint8).reshape(RANKS, nbytes)
+            assert (found == written(tmp_path, nbytes)[1].swapaxes(0, 1).reshape(RANKS, nbytes)).all()
+
+
 @pytest.mark.parametrize("way", ["two_phase", "independent"])
 def test_host_memory_that_is_not_registered(way: str, tmp_path: pathlib.Path) -> None:
     nbytes = 100 * BLOCK

@@ -54,6 +54,10 @@ parser.add_argument("--kind", default="DEVICE")
 parser.add_argument("--fail", default="")
 parser.add_argument("--again", action="store_true")
 parser.add_argument("--read", action="store_true")
+parser.add_argument("--end", type=int, help="the file ends there")
+parser.add_argument("--growing", action="store_true", help="before, the first 512, 1024, 1536 ... bytes are accessed")
+parser.add_argument("--shift", type=int, default=0, help="bytes between the start of the GPU's memory and the buffer")
+parser.add_argument("--whole", action="store_true", help="rank r's bytes are the r-th SIZE bytes of the file")
 parser.add_argument("-H", dest="hints", action="append", default=[])
 options = parser.parse_args()
 how, n, kind = options.how, options.size, Kind[options.kind]
@@ -67,19 +71,26 @@ if rank == 0 and options.read:
     for r in range(size):
         whole[:, r] = np.random.default_rng(r).integers(0, 200, n, dtype=np.uint8).reshape(-1, BLOCK)
     whole.tofile(options.path)
+if rank == 0 and options.end is not None:
+    os.truncate(options.path, options.end)
 comm.Barrier()
 info = MPI.Info.Create()
 for pair in options.hints:
     info.Set(*pair.split("=", 1))
 file = MPI.File.Open(comm, options.path, MPI.MODE_RDWR, info)
 pieces = MPI.BYTE.Create_vector(n // BLOCK, BLOCK, BLOCK * size).Create_resized(0, n * size).Commit()
-file.Set_view(rank * BLOCK, MPI.BYTE, pieces)
-there = gpu.place(np.zeros_like(data) if options.read else data, kind)
+if options.whole:
+    file.Set_view(rank * n)
+else:
+    file.Set_view(rank * BLOCK, MPI.BYTE, pieces)
+there = options.shift + gpu.place(np.pad(np.zeros_like(data) if options.read else data, (options.shift, 0)), kind)
 buffer = [MPI.buffer.fromaddress(there, n), n, MPI.BYTE]
 who, _, failure = options.fail.partition(":")
 if options.fail and int(who) == rank:
     os.environ["PRETENDED_GPU_FAIL"] = failure
 verb = "read" if options.read else "write"
+for part in range(BLOCK, n, BLOCK) if options.growing else ():
+    attempt(file, verb, how, [buffer[0], part, MPI.BYTE])
 errors = [attempt(file, verb, how, buffer)]
 if options.again:
     os.environ.pop("PRETENDED_GPU_FAIL", None)

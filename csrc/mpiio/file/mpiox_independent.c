@@ -233,13 +233,13 @@ static int access_tiles(const mpiox_independent_file *file, const mpiox_request 
     return let_go(file, request->write, 0, 0, move_tiles(file, request, done, error), error);
 }
 
-/* One run of memory and of the file that no lock and no hint cuts, as most small accesses are: nothing need be looked
- * up for it. */
+/* One run of memory and of the file that no lock and no hint cuts, as most small accesses are, and that only the kernel
+ * copies, which direct I/O does not promise: nothing need be looked up for it. */
 static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *request)
 {
     return !request->memory && mpiox_typemap_is_contiguous(file->view) && !file->atomic && !file->locked &&
-           !file->stripe_size_io && file->hints->ds_write != MPIOX_ON &&
-           request->position <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
+           !file->stripe_size_io && file->hints->ds_write != MPIOX_ON && !file->hints->direct_read &&
+           !file->hints->direct_write && request->position <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
            request->length <= MPIOX_INDEPENDENT_MAX_OFFSET / 4 &&
            file->displacement <= MPIOX_INDEPENDENT_MAX_OFFSET / 4;
 }
