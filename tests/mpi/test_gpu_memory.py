@@ -146,6 +146,14 @@ def test_direct_io(way: str, tmp_path: pathlib.Path) -> None:
             assert (found == written(tmp_path, nbytes)[1].swapaxes(0, 1).reshape(RANKS, nbytes)).all()
 
 
+@pytest.mark.parametrize("way", ["two_phase", "nodes", "direct", "independent"])
+def test_the_end_of_the_file(way: str, tmp_path: pathlib.Path) -> None:
+    """Bytes that are not there are not counted."""
+    nbytes, blocks = 200 * BLOCK, 100
+    seen = run(tmp_path, way, nbytes, "--read", "--end", str(blocks * RANKS * BLOCK))
+    assert all(rank["errors"] == [""] and rank["device_bytes_read"] == blocks * BLOCK for rank in seen), seen
+
+
 @pytest.mark.parametrize("way", ["two_phase", "independent"])
 def test_host_memory_that_is_not_registered(way: str, tmp_path: pathlib.Path) -> None:
     nbytes = 100 * BLOCK

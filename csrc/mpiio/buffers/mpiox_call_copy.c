@@ -19,6 +19,8 @@ static int copy_device(mpiox_call *call, const mpiox_memory_layout *memory, cons
         error.rank = b->file->topology->rank;
         error.length = call->request->length;
         mpiox_buffers_fail(b, &error);
+    } else {
+        mpiox_independent_count_device(&b->file->independent, call->write, length, 0);
     }
     return error.code;
 }

@@ -230,8 +230,7 @@ static void run_two_phase(mpiox_collective *collective, mpiox_call *call)
     mpiox_rounds_run(collective->transport, call);
     b->file->stats.rounds += call->exchange_round;
     if (call->staging != NULL)
-        mpiox_independent_count_device(&b->file->independent, call->write, call->request->length,
-                                       call->staging->spent_s);
+        mpiox_independent_count_device(&b->file->independent, call->write, 0, call->staging->spent_s);
     mpiox_staging_give(call->staging);
     free(call->progress);
     free(call->used);
