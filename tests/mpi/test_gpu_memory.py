@@ -146,6 +146,14 @@ def test_direct_io(way: str, tmp_path: pathlib.Path) -> None:
             assert (found == written(tmp_path, nbytes)[1].swapaxes(0, 1).reshape(RANKS, nbytes)).all()
 
 
+def test_threads_whose_first_accesses_come_at_once(tmp_path: pathlib.Path) -> None:
+    """None goes on as if there were no driver while another one looks for it."""
+    program = PROGRAM.with_name("gpu_threads.py")
+    env = {pretended_gpu.VARIABLE: pretended_gpu.library(), "PRETENDED_GPU_LATE": "100000"}
+    done = python_run([str(program), str(tmp_path / "data")], 1, env=env, timeout_s=120)
+    assert json.loads(done.stdout) == [""] * 4
+
+
 @pytest.mark.parametrize("way", ["two_phase", "nodes", "direct", "independent"])
 def test_the_end_of_the_file(way: str, tmp_path: pathlib.Path) -> None:
     """Bytes that are not there are not counted."""

@@ -10,6 +10,7 @@
  *
  *   PRETENDED_GPU_FAIL=NAME:N:RESULT  the N-th call of this function of the driver, from 1 on, and all after it fail
  *                                     with RESULT; with 700 and 719 then all functions do, as for a lost context
+ *   PRETENDED_GPU_LATE=US             cuGetErrorName is found so many microseconds after a program has asked for it
  *
  * pretended_gpu_count(what) returns 0: bytes of host memory that are registered, 1: the most there were, 2: copies that
  * were begun, 3: bytes copied, 4: the most bytes of host memory at once that were named by copies under way.
@@ -279,7 +280,7 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
     return SUCCESS;
 }
 
-int cuGetErrorName(int result, const char **name)
+static int name_of_error(int result, const char **name)
 {
     *name = result == INVALID_VALUE        ? "CUDA_ERROR_INVALID_VALUE"
             : result == OUT_OF_MEMORY      ? "CUDA_ERROR_OUT_OF_MEMORY"
@@ -291,6 +292,17 @@ int cuGetErrorName(int result, const char **name)
                                            : NULL;
     return *name == NULL ? INVALID_VALUE : SUCCESS;
 }
+
+/* The dynamic linker calls this each time that it is asked for the function. */
+static int (*found_late(void))(int, const char **)
+{
+    const char *us = getenv("PRETENDED_GPU_LATE");
+    if (us != NULL)
+        usleep((unsigned)atoi(us));
+    return name_of_error;
+}
+
+int cuGetErrorName(int result, const char **name) __attribute__((ifunc("found_late")));
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 

@@ -3,7 +3,9 @@
  *
  * Problem.    A driver may be loaded at any time, by any library of the program, and nobody announces it.
  * Algorithm.  The dynamic linker counts the libraries that it has loaded. Where the number has changed, the names of
- *             the libraries are read, and a driver's functions are taken. Each driver is tried once.
+ *             the libraries are read, and a driver's functions are taken. Threads that come meanwhile do the same, each
+ *             for itself: none waits for another, which may be inside of dlopen(), and none goes on without a driver
+ *             that is there.
  *             Staging that is given back stays in a list, with its pinned buffers: pinning takes as long as copying
  *             many megabytes.
  * Guarantees. No driver is loaded or initialised here. A list is as long as the most accesses at once have been.
@@ -29,11 +31,9 @@ enum { KINDS = sizeof kinds / sizeof *kinds };
 _Atomic double mpiox_memory_next_look;
 atomic_bool mpiox_memory_loaded;
 
-static pthread_mutex_t looking = PTHREAD_MUTEX_INITIALIZER; /* guards the next two */
-static atomic_ullong libraries;                             /* loaded so far, when the names were read */
-static bool tried[KINDS];
+static atomic_ullong libraries; /* loaded so far, when the names were read */
 static atomic_bool usable[KINDS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the list, and the taking of functions */
 static mpiox_staging *given_back;
 
 /* ---- drivers ----------------------------------------------------------------------------------------------------- */
@@ -58,38 +58,37 @@ static int find_drivers(struct dl_phdr_info *info, size_t bytes, void *paths)
 
 static void try_driver(int k, const char *path)
 {
-    void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
-    tried[k] = true;
+    void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD), *functions[MPIOX_MEMORY_FUNCTIONS];
     if (library == NULL) /* unloaded meanwhile */
         return;
-    if (!kinds[k]->load(library)) {
-        dlclose(library);
-        return;
+    bool taken = true;
+    for (int i = 0; kinds[k]->functions[i] != NULL && taken; i++)
+        taken = (functions[i] = dlsym(library, kinds[k]->functions[i])) != NULL;
+    pthread_mutex_lock(&lock);
+    taken = taken && !atomic_load(&usable[k]);
+    if (taken) {
+        kinds[k]->take(functions);
+        atomic_store(&usable[k], true); /* with the handle: the driver stays */
+        atomic_store(&mpiox_memory_loaded, true);
     }
-    atomic_store(&usable[k], true); /* with the handle: the driver stays */
-    atomic_store(&mpiox_memory_loaded, true);
-}
-
-static void try_drivers(void)
-{
-    const char *paths[KINDS] = {NULL};
-    dl_iterate_phdr(find_drivers, paths);
-    for (int k = 0; k < KINDS; k++)
-        if (paths[k] != NULL && !tried[k])
-            try_driver(k, paths[k]);
+    pthread_mutex_unlock(&lock);
+    if (!taken)
+        dlclose(library);
 }
 
 void mpiox_memory_look(double now)
 {
     unsigned long long loaded;
-    atomic_store_explicit(&mpiox_memory_next_look, now + look_every_s, memory_order_relaxed);
     dl_iterate_phdr(count_loaded, &loaded);
-    if (loaded == atomic_load_explicit(&libraries, memory_order_relaxed) ||
-        pthread_mutex_trylock(&looking) != 0) /* another thread is at it; that one may be inside of dlopen() */
-        return;
-    atomic_store_explicit(&libraries, loaded, memory_order_relaxed);
-    try_drivers();
-    pthread_mutex_unlock(&looking);
+    if (loaded != atomic_load_explicit(&libraries, memory_order_relaxed)) {
+        const char *paths[KINDS] = {NULL};
+        dl_iterate_phdr(find_drivers, paths);
+        for (int k = 0; k < KINDS; k++)
+            if (paths[k] != NULL && !atomic_load(&usable[k]))
+                try_driver(k, paths[k]);
+        atomic_store_explicit(&libraries, loaded, memory_order_relaxed);
+    }
+    atomic_store_explicit(&mpiox_memory_next_look, now + look_every_s, memory_order_relaxed);
 }
 
 bool mpiox_memory_find(const void *pointer, mpiox_device *out)

@@ -24,6 +24,8 @@
 
 typedef struct mpiox_memory_kind mpiox_memory_kind;
 
+enum { MPIOX_MEMORY_FUNCTIONS = 16 };
+
 typedef struct mpiox_device { /* whose memory a buffer is; zeros: the host's. Plain data, may be copied */
     const mpiox_memory_kind *kind;
     void *context; /* the driver's, current while the memory is accessed; NULL: that of the device `ordinal` */
@@ -37,9 +39,10 @@ typedef struct mpiox_memory_run {  /* `count` blocks of device memory, packed on
 
 /* Functions return a result of the driver, 0: success. Blocking but for copy(), which may only begin the copy. */
 struct mpiox_memory_kind {
-    const char *name;            /* as in texts: "CUDA" */
-    const char *library;         /* how the file name of its driver begins */
-    bool (*load)(void *library); /* take the functions of the driver; false: some are missing */
+    const char *name;                     /* as in texts: "CUDA" */
+    const char *library;                  /* how the file name of its driver begins */
+    const char *const *functions;         /* names of those of the driver, at most MPIOX_MEMORY_FUNCTIONS, then NULL */
+    void (*take)(void *const *functions); /* in this order; before all other calls */
     bool (*find)(const void *pointer, mpiox_device *out); /* is it memory that only the device can access? */
     int (*queue_create)(const mpiox_device *device, void **queue);
     int (*queue_wait)(const mpiox_device *device, void *queue); /* until all copies of the queue are done */

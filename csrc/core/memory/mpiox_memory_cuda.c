@@ -5,7 +5,6 @@
  * function runs with the context of the memory, whichever the program's thread has. Runs of blocks are one 2-D copy
  * where their stride is one that the driver takes, else a copy for each block.
  */
-#include <dlfcn.h>
 #include <string.h>
 
 #include "mpiox_memory.h"
@@ -61,20 +60,19 @@ static struct {
 /* The contexts of memory that has none of its own, such as that of pools. They stay retained. */
 static _Atomic(void *) primary[ORDINALS];
 
-static bool load(void *library)
+static const char *const functions[] = {"cuPointerGetAttributes", "cuCtxPushCurrent_v2",
+                                        "cuCtxPopCurrent_v2",     "cuDevicePrimaryCtxRetain",
+                                        "cuStreamCreate",         "cuStreamSynchronize",
+                                        "cuStreamDestroy_v2",     "cuMemcpyDtoHAsync_v2",
+                                        "cuMemcpyHtoDAsync_v2",   "cuMemcpy2DAsync_v2",
+                                        "cuMemHostRegister_v2",   "cuMemHostUnregister",
+                                        "cuGetErrorName",         NULL};
+_Static_assert(sizeof functions == sizeof driver + sizeof(char *), "a name for each function");
+_Static_assert(sizeof driver <= MPIOX_MEMORY_FUNCTIONS * sizeof(void *), "room for all functions");
+
+static void take(void *const *found)
 {
-    static const char *const names[] = {
-        "cuPointerGetAttributes", "cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2",   "cuDevicePrimaryCtxRetain",
-        "cuStreamCreate",         "cuStreamSynchronize", "cuStreamDestroy_v2",   "cuMemcpyDtoHAsync_v2",
-        "cuMemcpyHtoDAsync_v2",   "cuMemcpy2DAsync_v2",  "cuMemHostRegister_v2", "cuMemHostUnregister",
-        "cuGetErrorName"};
-    _Static_assert(sizeof names / sizeof *names * sizeof(void *) == sizeof driver, "a name for each function");
-    void *found[sizeof names / sizeof *names];
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        if ((found[i] = dlsym(library, names[i])) == NULL)
-            return false;
     memcpy(&driver, found, sizeof driver);
-    return true;
 }
 
 static bool find(const void *pointer, mpiox_device *out)
@@ -206,7 +204,8 @@ static const char *result_name(int result)
 const mpiox_memory_kind mpiox_memory_cuda = {
     .name = "CUDA",
     .library = "libcuda.so",
-    .load = load,
+    .functions = functions,
+    .take = take,
     .find = find,
     .queue_create = queue_create,
     .queue_wait = queue_wait,
