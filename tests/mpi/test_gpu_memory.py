@@ -132,6 +132,28 @@ def test_a_read_that_fails(way: str, tmp_path: pathlib.Path) -> None:
     assert all(bool(rank["errors"][0]) == (WAYS[way][0] == "_all") for rank in (seen[0], seen[2])), seen
 
 
+@pytest.mark.parametrize("failure", ["cuStreamSynchronize:2:700", "cuPointerGetAttributes:1:700"])
+@pytest.mark.parametrize("way", ["two_phase", "nodes", "direct", "independent", "delegates"])
+def test_a_driver_that_no_longer_answers(way: str, failure: str, tmp_path: pathlib.Path) -> None:
+    """Memory that the processor cannot access is no host memory: later calls end with an error, too."""
+    nbytes = 100 * BLOCK
+    seen = run(tmp_path, way, nbytes, "--fail", f"1:{failure}", "--again")
+    for rank, each in enumerate(seen):
+        for error in each["errors"]:
+            assert bool(error) == (rank == 1 or WAYS[way][0] == "_all"), seen
+            assert not error or ("rank 1: " in error and "CUDA_ERROR_ILLEGAL_ADDRESS" in error), error
+
+
+@pytest.mark.parametrize("way", ["two_phase", "independent", "delegates"])
+def test_host_memory_of_which_the_driver_says_nothing(way: str, tmp_path: pathlib.Path) -> None:
+    """What the processor can access is written without the driver."""
+    nbytes = 100 * BLOCK
+    seen = run(tmp_path, way, nbytes, "--kind", "MANAGED", "--fail", "1:cuPointerGetAttributes:1:700")
+    assert all(rank["errors"] == [""] and rank["copies"] == 0 for rank in seen), seen
+    found, ours = written(tmp_path, nbytes)
+    assert (found == ours).all()
+
+
 @pytest.mark.parametrize("way", ["independent", "two_phase"])
 def test_direct_io(way: str, tmp_path: pathlib.Path) -> None:
     """Blocks that lie askew in memory pass through an aligned buffer, which the processor would fill."""
@@ -152,6 +174,12 @@ def test_threads_whose_first_accesses_come_at_once(tmp_path: pathlib.Path) -> No
     env = {pretended_gpu.VARIABLE: pretended_gpu.library(), "PRETENDED_GPU_LATE": "100000"}
     done = python_run([str(program), str(tmp_path / "data")], 1, env=env, timeout_s=120)
     assert json.loads(done.stdout) == [""] * 4
+
+
+def test_accesses_that_grow(tmp_path: pathlib.Path) -> None:
+    """Buffers that became too small go: what stays is two of the largest access."""
+    (seen, *_) = run(tmp_path, "independent", 100 * BLOCK, "--growing", buffer="1M")
+    assert seen["errors"] == [""] and seen["registered"] == 2 * 53248, seen
 
 
 @pytest.mark.parametrize("way", ["two_phase", "nodes", "direct", "independent"])

@@ -7,8 +7,8 @@
  *             for itself: none waits for another, which may be inside of dlopen(), and none goes on without a driver
  *             that is there.
  *             Staging that is given back stays in a list, with its pinned buffers: pinning takes as long as copying
- *             many megabytes.
- * Guarantees. No driver is loaded or initialised here. A list is as long as the most accesses at once have been.
+ *             many megabytes. Where all of it is too small for an access, one goes before the access makes its own.
+ * Guarantees. No driver is loaded or initialised here. The list is as long as the most accesses at once have been.
  */
 #include "mpiox_memory.h"
 
@@ -20,11 +20,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mpiox_wait.h"
 
 static const double look_every_s = 0.05;
+static const int64_t most_reused = 64 * 1024 * 1024; /* larger buffers, as of long atomic accesses, go at once */
 static const mpiox_memory_kind *const kinds[] = {&mpiox_memory_cuda};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
@@ -101,16 +103,30 @@ bool mpiox_memory_find(const void *pointer, mpiox_device *out)
     return false;
 }
 
+/* The kernel copies the set of signals before it refuses the rest of the call. */
+bool mpiox_memory_is_readable(const void *pointer)
+{
+    const uintptr_t word = (uintptr_t)pointer / sizeof(uint64_t) * sizeof(uint64_t);
+    const int before = errno;
+    const bool readable = syscall(SYS_rt_sigprocmask, ~0, word, NULL, sizeof(uint64_t)) == 0 || errno != EFAULT;
+    errno = before;
+    return readable;
+}
+
 /* ---- staging ----------------------------------------------------------------------------------------------------- */
 
 /* The driver's name of the result is what a user finds in its manual. */
-static int failed(mpiox_staging *staging, int result, const char *what, mpiox_error *error)
+static int refused(const mpiox_memory_kind *kind, int result, const char *what, mpiox_error *error)
 {
-    const mpiox_memory_kind *kind = staging->device.kind;
     char text[sizeof error->what];
-    staging->broken = true;
     snprintf(text, sizeof text, "%s %s memory (%.60s)", what, kind->name, kind->result_name(result));
     return mpiox_error_set(error, MPIOX_E_DEVICE, 0, -1, -1, text);
+}
+
+static int failed(mpiox_staging *staging, int result, const char *what, mpiox_error *error)
+{
+    staging->broken = true;
+    return refused(staging->device.kind, result, what, error);
 }
 
 static void destroy(mpiox_staging *staging)
@@ -158,23 +174,39 @@ static mpiox_staging *create(const mpiox_device *device, int64_t bytes, mpiox_er
     return staging;
 }
 
-static bool fits(const mpiox_staging *staging, const mpiox_device *device, int64_t bytes)
+static bool is_of(const mpiox_staging *staging, const mpiox_device *device)
 {
     return staging->device.kind == device->kind && staging->device.context == device->context &&
-           staging->device.ordinal == device->ordinal && staging->bytes >= bytes;
+           staging->device.ordinal == device->ordinal;
+}
+
+/* Under the lock: where in the list there is staging of a device, of so many bytes at least; NULL: nowhere. */
+static mpiox_staging **place(const mpiox_device *device, int64_t bytes)
+{
+    for (mpiox_staging **at = &given_back; *at != NULL; at = &(*at)->next)
+        if (is_of(*at, device) && (*at)->bytes >= bytes)
+            return at;
+    return NULL;
 }
 
 mpiox_staging *mpiox_staging_take(const mpiox_device *device, int64_t bytes, mpiox_error *error)
 {
-    mpiox_staging *found = NULL;
+    if (device->failure != 0) {
+        refused(device->kind, device->failure, "asking about", error);
+        return NULL;
+    }
     pthread_mutex_lock(&lock);
-    for (mpiox_staging **at = &given_back; *at != NULL && found == NULL; at = &(*at)->next)
-        if (fits(*at, device, bytes)) {
-            found = *at;
-            *at = found->next;
-            break;
-        }
+    mpiox_staging **at = place(device, bytes);
+    if (at == NULL)
+        at = place(device, 0);
+    mpiox_staging *found = at != NULL ? *at : NULL;
+    if (found != NULL)
+        *at = found->next;
     pthread_mutex_unlock(&lock);
+    if (found != NULL && found->bytes < bytes) {
+        destroy(found);
+        found = NULL;
+    }
     if (found == NULL)
         return create(device, bytes, error);
     found->spent_s = 0;
@@ -185,7 +217,7 @@ void mpiox_staging_give(mpiox_staging *staging)
 {
     if (staging == NULL)
         return;
-    if (mpiox_staging_wait(staging, NULL) != MPIOX_OK || staging->broken) {
+    if (mpiox_staging_wait(staging, NULL) != MPIOX_OK || staging->broken || staging->bytes > most_reused) {
         destroy(staging);
         return;
     }

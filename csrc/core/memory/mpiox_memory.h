@@ -30,6 +30,7 @@ typedef struct mpiox_device { /* whose memory a buffer is; zeros: the host's. Pl
     const mpiox_memory_kind *kind;
     void *context; /* the driver's, current while the memory is accessed; NULL: that of the device `ordinal` */
     int32_t ordinal;
+    int32_t failure; /* the driver's result where it would not tell more; else 0 */
 } mpiox_device;
 
 typedef struct mpiox_memory_run {  /* `count` blocks of device memory, packed one behind the other in host memory */
@@ -71,6 +72,9 @@ static inline bool mpiox_memory_any(double now)
 /* Ask the drivers that the process has loaded whose memory `pointer` is in. True: a device's, which is in *out. Takes
  * about a microsecond for host memory where there is a driver. Local, from any thread. */
 bool mpiox_memory_find(const void *pointer, mpiox_device *out);
+
+/* May the processor read the word in which `pointer` is? For drivers that do not answer. Local, from any thread. */
+bool mpiox_memory_is_readable(const void *pointer);
 
 /* ---- staging ----------------------------------------------------------------------------------------------------- */
 

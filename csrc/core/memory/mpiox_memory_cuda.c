@@ -13,6 +13,7 @@ typedef unsigned long long device_pointer;
 
 enum {
     SUCCESS = 0,
+    NOT_INITIALIZED = 3,
     ATTRIBUTE_CONTEXT = 1,
     ATTRIBUTE_MEMORY_TYPE = 2,
     ATTRIBUTE_IS_MANAGED = 8,
@@ -82,8 +83,14 @@ static bool find(const void *pointer, mpiox_device *out)
     unsigned type = 0, managed = 0;
     int ordinal = 0;
     void *values[] = {&context, &type, &managed, &ordinal};
-    if (driver.cuPointerGetAttributes(4, attributes, values, (device_pointer)(uintptr_t)pointer) != SUCCESS ||
-        type != MEMORY_DEVICE || managed)
+    const int result = driver.cuPointerGetAttributes(4, attributes, values, (device_pointer)(uintptr_t)pointer);
+    if (result == NOT_INITIALIZED) /* no memory of a GPU was allocated in this process */
+        return false;
+    if (result != SUCCESS) { /* as after the loss of a context */
+        *out = (mpiox_device){.failure = result};
+        return !mpiox_memory_is_readable(pointer);
+    }
+    if (type != MEMORY_DEVICE || managed)
         return false;
     if (context == NULL && ordinal >= 0 && ordinal < ORDINALS && (context = atomic_load(&primary[ordinal])) == NULL) {
         if (driver.cuDevicePrimaryCtxRetain(&context, ordinal) != SUCCESS)
