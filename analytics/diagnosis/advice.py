@@ -121,15 +121,6 @@ def own_offsets(direction: str) -> Advice:
     )
 
 
-def unsieved_reads() -> Advice:
-    """Gaps that are read."""
-    return Advice(
-        "Or read the pieces alone, where gaps are far larger than they (ROMIO; other libraries ignore the hint).",
-        "mpiio-ext run -H romio_ds_read=disable -- PROGRAM",
-        "docs/howto/hints.md",
-    )
-
-
 def read_once(*, again: bool = False, alone: bool = False) -> Advice:
     """Ranks read the same data; `alone`: there is one process."""
     keep = "Keep in memory what is needed again. " if again else ""

@@ -20,7 +20,7 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
-from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Evidence, Finding
+from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Advice, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import of_all, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import Files, bins
@@ -226,7 +226,7 @@ def read_amplification(case: Case) -> Finding | None:
             *case.evidence("read through MPI-IO", wanted, "B"),
             *case.evidence("what the program gets", wanted / case.time, "B/s"),
         ],
-        [say.use_collective("read"), say.unsieved_reads()],
+        [say.use_collective("read")],
         chosen,
         at_most=True,
         costs=wanted < limits.fast * case.time,
@@ -285,11 +285,22 @@ def read_modify_write(case: Case) -> Finding | None:
             *(case.evidence("time in writes, all ranks", float(writing[chosen].sum()), "s") if much else []),
             *(case.evidence(IN_MPIIO, float(inside[chosen].sum()), "s") if waits else []),
         ],
-        say.no_sieving(),
+        _instead_of_sieving(case, float(written[chosen].sum()), float(np.nan_to_num(stored[chosen]).sum())),
         chosen,
         at_most=at_most,
         costs=direction == "read" or much,
     )
+
+
+def _instead_of_sieving(case: Case, written: float, stored: float) -> list[Advice]:
+    """Return what to do: writing the pieces alone gains where there are no gaps, or where these are far larger.
+
+    Between, requests of the pieces may take longer than reading and writing the gaps: tried with programs of
+    tests/corpora/advice_trials.py.
+    """
+    limits = case.limits
+    alone = stored <= limits.no_gaps * written or stored >= limits.wide_gaps * written
+    return say.no_sieving() if alone else [say.measure()]
 
 
 def _mean_piece(case: Case, chosen: Flags) -> list[Evidence]:

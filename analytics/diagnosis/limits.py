@@ -42,6 +42,8 @@ class Limits:
         POSIX reads for each write from which on these belong to read-modify-write, whatever they read.
     amplified : float
         Bytes that POSIX writes to a file, over those that MPI-IO does, from which on that is called amplified.
+    no_gaps, wide_gaps : float
+        The same up to which pieces have no gaps between them, and from which on gaps are far larger than the pieces.
     contention : float
         Processes per OST of a file (the paper's jobs above 3 were slow).
     again, alike_ranks, many_ranks : float
@@ -141,6 +143,8 @@ class Limits:
     read_modify_write: float = 0.05
     reads_of_a_write: float = 0.1
     amplified: float = 1.5
+    no_gaps: float = 1.1
+    wide_gaps: float = 3.0
     contention: float = 3.0
     again: float = 1.9
     alike_ranks: float = 0.5

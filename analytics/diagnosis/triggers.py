@@ -52,6 +52,7 @@ class Trigger:
 
 
 _ALWAYS = "always"
+_NO_OR_WIDE = "if POSIX writes at most {no_gaps} times what MPI-IO writes (no gaps), or {wide_gaps} times as much"
 _MPI = "if MPI-IO calls move bytes of the critical files"
 
 
@@ -147,7 +148,11 @@ TRIGGERS: tuple[Trigger, ...] = (
         " writes. And POSIX writes more than MPI-IO, or reads before each write.",
         "if no MPI-IO call reads, or POSIX writes {amplified} times what MPI-IO writes",
         ("The MPI library reads what it is about to overwrite", "The reads are not the program's"),
-        (Offer(_ALWAYS, lambda _: say.no_sieving()[0]), Offer(_ALWAYS, lambda _: say.no_sieving()[1])),
+        (
+            Offer(_NO_OR_WIDE, lambda _: say.no_sieving()[0]),
+            Offer(_NO_OR_WIDE, lambda _: say.no_sieving()[1]),
+            Offer("else", lambda _: say.measure()),
+        ),
     ),
     Trigger(
         ("read_before_write",),
@@ -164,7 +169,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         "POSIX reads {amplified} times what MPI-IO reads, from a file that the job does not write.",
         _ALWAYS,
         ("The MPI library reads ",),
-        (Offer(_ALWAYS, say.use_collective), Offer(_ALWAYS, lambda _: say.unsieved_reads())),
+        (Offer(_ALWAYS, say.use_collective),),
     ),
     Trigger(
         ("shared_pointer",),

@@ -124,6 +124,16 @@ def test_small_requests_and_their_advice(way: str) -> None:
     assert "small_requests" not in causes(large)
 
 
+@pytest.mark.parametrize(("stored", "alone"), [(1.05, True), (1.5, False), (2.9, False), (3.1, True)])
+def test_pieces_are_written_alone_where_that_gains(stored: float, alone: bool) -> None:
+    """Without gaps, or with wide ones; else the tuner measures: 2 times as many bytes took 3 times as long alone."""
+    asked = 99 * 2**20
+    row = file(0, 10, bytes_written=asked * stored, bytes_read=10 << 20, mpiio_bytes_read=0, mpiio_bytes_written=asked)
+    (found,) = (each for each in diagnose(JOB, [row]).findings if each.cause == "read_modify_write")
+    commands = " ".join(each.command for each in found.advice)
+    assert ("romio_ds_write=disable" in commands, "mpiio-ext tune" in commands) == (alone, not alone)
+
+
 def test_read_modify_write_is_told_from_reads_of_the_program() -> None:
     sieved = {"bytes_read": 10 << 20, "mpiio_bytes_read": 0, "mpiio_bytes_written": 99 << 20}
     found = causes(file(0, 10, **sieved))["read_modify_write"]

@@ -626,7 +626,7 @@ def test_bytes_say_of_which_layer_they_are() -> None:
     (path,) = darshan_rows.shared_data("darshan").glob("jlbez*.darshan")
     page = dict(mpiio_ext.run_report(path).document["facts"])
     (logs,) = by_job([(path, convert([path.name], str(path.parent)).tables)])
-    facts = logs.told(None, anonymous=False, low=1e9).document()["facts"]
+    facts = logs.report(None, anonymous=False, low=1e9).document()["facts"]
     assert page["read, written by the program"] == "80 B, 258 GB"
     assert facts["read, written at the file system"] == "25.9 GB, 266 GB"
     assert not {"read, written"} & {*page, *facts}
