@@ -246,3 +246,23 @@ def test_a_page_has_the_bytes(tmp_path: pathlib.Path) -> None:
     run_bounded(command, env=env, timeout_s=120, cwd=tmp_path)
     (row,) = mpiio_ext.run_report(page).library.rows()
     assert f"{RANKS * 200 * BLOCK // 1000} kB in GPU memory" in row["method"], row
+
+
+@pytest.mark.parametrize(
+    "hints",
+    [
+        (),
+        ("mpiox_subfiles=2",),
+        ("mpiox_delegates=1", "mpiox_close=staged"),
+        ("mpiox_delegates=1", "mpiox_close=never"),
+        ("mpiox_delegates=2", "mpiox_delegate_mode=thread", "mpiox_delegate_ack=replica"),
+        ("mpiox_storage=io_uring",),
+    ],
+    ids=lambda hints: hints[-1].partition("=")[2] if hints else "plain",
+)
+def test_a_driver_that_is_loaded_late(hints: tuple[str, ...], tmp_path: pathlib.Path) -> None:
+    """The driver is found when the file has long been open, whatever way the file is stored or accessed."""
+    program = PROGRAM.with_name("gpu_late.py")
+    env = {pretended_gpu.VARIABLE: pretended_gpu.library()}
+    done = python_run([str(program), str(tmp_path / "data"), *hints], RANKS, env=env, timeout_s=120)
+    assert done.stdout.split() == ["right"] * RANKS
