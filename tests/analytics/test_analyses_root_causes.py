@@ -182,7 +182,7 @@ def test_the_figure_has_a_line_a_job_and_ends_in_words() -> None:
     nodes = next(axis for axis in chart.data["axes"] if axis["name"] == "nodes")
     assert (nodes["low"], nodes["high"], nodes["only"]) == ("", "", "64")  # one job's alone: no ends are made up
     places = [line["values"][chart.data["axes"].index(nodes)] for line in chart.data["lines"]]
-    assert sorted(places, key=str) == [0.5, None, None, None] and "Dotted lines" in root_causes(_store()).caption
+    assert sorted(places, key=str) == [0.5, None, None, None] and "A dotted line" in root_causes(_store()).caption
     assert all(0 <= value <= 1 for line in chart.data["lines"] for value in line["values"] if value is not None)
     assert "slow (3)" in draw(chart)
 

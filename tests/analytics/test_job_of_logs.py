@@ -278,7 +278,8 @@ def test_report_and_analyze_begin_with_the_same_sentence(folder: str, name: str,
     log = darshan_rows.shared_data(folder, f"{name}.darshan")
     sentence = json.loads(run("logs", "--json", log).stdout)["sentence"]
     made = CliRunner().invoke(main, ["report", str(log), "-o", str(tmp_path / "report.html")])
-    assert made.exit_code == 0 and sentence.startswith("Your program spent ") and made.output.strip().endswith(sentence)
+    assert made.exit_code == 0 and made.output.strip().endswith(sentence)
+    assert sentence.startswith(("Your program spent ", "By the calls in the log, your program spent "))
     text = run("logs", log).stdout
     assert " ".join(text.split()).split(" ", 2)[2].startswith(sentence)
     run("logs", log, "-o", tmp_path / "job.html")

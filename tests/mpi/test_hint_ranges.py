@@ -27,6 +27,7 @@ USUAL = {
     "mpiox_ranks_per_node": ("2", ROUNDS),
     "mpiox_wait_limit": ("60", ROUNDS),
     "mpiox_io_uring_depth": ("16", "mpiox_storage=io_uring"),
+    "mpiox_device_buffer": ("64k", ROUNDS),
     "cb_buffer_size": ("64k", ROUNDS),
     "cb_nodes": ("2", ROUNDS),
     "ind_wr_buffer_size": ("64k", "romio_ds_write=enable"),

@@ -130,7 +130,7 @@ def test_versions_that_are_as_they_should_be(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize(("aware", "said"), [(True, "knows their"), (False, "does not know"), (None, "does not tell")])
 def test_gpus(aware: bool | None, said: str, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
-    monkeypatch.setattr(software, "ask", lambda *_, **__: Answer(values={"cuda": aware}, trouble="", said=""))
+    monkeypatch.setattr(software, "ask", lambda *_, **__: Answer(values={"cuda": aware}))
     assert software.gpus("", {}, root=tmp_path) == []
     for name in ("dev/kfd", "proc/driver/nvidia/version", "proc/driver/nvidia/gpus/0", "proc/driver/nvidia/gpus/1"):
         (tmp_path / name).mkdir(parents=True)
@@ -226,7 +226,7 @@ def test_table_of_variables_is_that_of_the_sources() -> None:
         for path in (ROOT / folder).rglob("*"):
             if path.suffix in (".c", ".h", ".py") and path.name not in ("environment.py", "software.py"):
                 text = path.read_text(encoding="utf-8")
-                readers = "getenv|environment|number_of"
+                readers = "getenv|mpiox_text_variable|environment|number_of"
                 found |= set(re.findall(rf'(?:{readers})\("(MPIOX_[A-Z_]+)"', text))
                 found |= set(re.findall(r'(?:environ|environment)(?:\.get\(|\[)"(MPIOX_[A-Z_]+)"', text))
                 found |= set(re.findall(r'define MPIOX_\w+_VARIABLE "(MPIOX_[A-Z_]+)"', text))

@@ -11,6 +11,13 @@
 #include "check.h"
 #include "mpiox_windows.c"
 
+/* No window is copied here. */
+int mpiox_call_copy(mpiox_call *one, const mpiox_memory_layout *host, int64_t from, int64_t length)
+{
+    (void)one, (void)host, (void)from, (void)length;
+    return MPIOX_OK;
+}
+
 enum { CASES = 3000, AGGREGATORS = 12, EXTENTS = 4096, WINDOWS = 2000 };
 
 static uint64_t seed = 1;
