@@ -212,7 +212,8 @@ def test_arrays_and_datasets(case: str, tmp_path: pathlib.Path, request: pytest.
         request.getfixturevalue("parallel_h5py")
     program = PROGRAM.with_name("gpu_hdf5.py")
     env = {pretended_gpu.VARIABLE: pretended_gpu.library()}
-    assert python_run([str(program), case, str(tmp_path)], 2, env=env, timeout_s=120).stdout.split() == ["right"] * 2
+    done = python_run([str(program), case, str(tmp_path)], 2, env=env, timeout_s=120)
+    assert done.stdout.count("right") == 2  # lines of ranks may come in one
 
 
 def test_the_script_that_measures(tmp_path: pathlib.Path) -> None:
@@ -265,4 +266,4 @@ def test_a_driver_that_is_loaded_late(hints: tuple[str, ...], tmp_path: pathlib.
     program = PROGRAM.with_name("gpu_late.py")
     env = {pretended_gpu.VARIABLE: pretended_gpu.library()}
     done = python_run([str(program), str(tmp_path / "data"), *hints], RANKS, env=env, timeout_s=120)
-    assert done.stdout.split() == ["right"] * RANKS
+    assert done.stdout.count("right") == RANKS  # lines of ranks may come in one
