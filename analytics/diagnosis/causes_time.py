@@ -254,6 +254,7 @@ def _early_to_open(case: Case) -> Finding | None:
             _one(case, place),
             costs=True,
             whole=case.calling + lost,
+            by_times=True,
         )
     return None
 
