@@ -67,6 +67,14 @@ def test_bytes_and_counts(way: str, kind: str, tmp_path: pathlib.Path) -> None:
     assert all(rank["most_registered"] == 2 * 20480 and rank["most_under_way"] <= 2 * 20480 for rank in seen), seen
 
 
+@pytest.mark.parametrize("way", ["two_phase", "nodes", "direct", "independent", "delegates"])
+def test_host_memory_is_no_more_than_the_access_needs(way: str, tmp_path: pathlib.Path) -> None:
+    """With the largest buffers, host memory is as much as the data of both."""
+    nbytes = 200 * BLOCK
+    seen = run(tmp_path, way, nbytes, buffer="1g")
+    assert all(rank["errors"] == [""] and 0 < rank["most_registered"] <= 2 * nbytes for rank in seen), seen
+
+
 @pytest.mark.parametrize("kind", ["MANAGED", "PINNED"])
 @pytest.mark.parametrize("way", ["two_phase", "independent", "delegates"])
 def test_memory_that_the_processor_can_access(way: str, kind: str, tmp_path: pathlib.Path) -> None:

@@ -13,7 +13,8 @@ static int copy_device(mpiox_call *call, const mpiox_memory_layout *memory, cons
     mpiox_buffers *b = call->b;
     mpiox_error error = {.code = MPIOX_OK};
     if (call->staging == NULL)
-        call->staging = mpiox_staging_take(&call->request->device, b->file->hints.device_buffer, &error);
+        call->staging = mpiox_staging_take(&call->request->device, mpiox_file_device_window(b->file, call->request),
+                                           &error);
     if (call->staging == NULL ||
         mpiox_copy_device(call->staging, memory, host, length, !call->write, &error) != MPIOX_OK) {
         error.rank = b->file->topology->rank;
