@@ -165,7 +165,7 @@ class Calls:
     unmoved : seconds from its first open to its last close, where no call reads or writes it, and the log does not
         count calls of mmap; else 0.
     switches : how often ranks read after a write of POSIX, or write after a read.
-    opens, asked_syncs : calls that open it, and that sync it, by MPI-IO, of all ranks.
+    opens, asked_syncs, views : calls that open it, that sync it, and that set a view, by MPI-IO, of all ranks.
     mpi : mapping of bool to float
         Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
     mean : mapping of bool to float
@@ -188,6 +188,10 @@ class Calls:
         known. Those of them that are adjacent, that lie behind, and that have the distance of the pair before. Calls
         whose place is not known.
     askers : ranks that move bytes by MPI-IO.
+    strided : requests of POSIX that lie behind the one before at one of the four commonest distances, where there are
+        many.
+    longest : mapping of bool to float
+        Seconds of the longest request of POSIX that reads (False) or writes (True), where there are many.
     sizes : mapping of bool to array (10)
         Calls of MPI-IO that read (False) or write (True), of each size of Darshan's histogram; empty if not known.
     """
@@ -200,6 +204,7 @@ class Calls:
     switches: int = 0
     opens: int = 0
     asked_syncs: int = 0
+    views: int = 0
     mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     mean: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     inside: float = 0.0
@@ -215,6 +220,8 @@ class Calls:
     unclosed: bool = False
     asked: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     askers: set[int] = dataclasses.field(default_factory=set)
+    strided: int = 0
+    longest: dict[bool, float] = dataclasses.field(default_factory=dict)
     sizes: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
 
     def large(self, write: bool) -> float:
@@ -294,6 +301,8 @@ class Activity:
     in_turn : mapping of bool to tuple
         Of HEATMAP: how many ranks move bytes in a bin that has any, on average, and the number of these bins. Ranks of
         which one begins in the bin in which another ends count as one, where all of them do so.
+    most_bins : mapping of bool to int
+        Of HEATMAP: the bins in which the rank that moves bytes in most of them does so.
     durations : mapping of bool to array (sizes, windows, durations)
     common : mapping of str to mapping of int to int
         Of MPI-IO and of POSIX: sizes (B) that are common among the accesses of a file, and how many have them.
@@ -317,6 +326,7 @@ class Activity:
     alone: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 0)))
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
+    most_bins: dict[bool, int] = dataclasses.field(default_factory=dict)
     durations: dict[bool, Whole] = dataclasses.field(default_factory=dict)
     common: dict[str, dict[int, int]] = dataclasses.field(default_factory=dict)
     places: Places = dataclasses.field(default_factory=lambda: Places())

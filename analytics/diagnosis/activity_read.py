@@ -46,6 +46,8 @@ _BATCH = 1 << 18
 _MOST_BLOCKS = 1 << 20
 #: Times without a request that are kept of a file.
 _MOST_PAUSES = 1 << 12
+#: Requests of a file from which on the longest one is kept.
+_MANY = 100
 #: Sizes of accesses that are taken from each of the pieces in which records come.
 _MOST_COMMON = 64
 #: Versions of modules from which on their counters are looked at: those that diagnoses were compared with.
@@ -123,21 +125,23 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
                 calls.switches += switches
                 calls.syncs += sum(syncs)
         _add_unmoved(found, part)
+        _add_requests_of(found, part)
     seen: set[int] = set()
     for part in _counters(log, "MPI-IO"):
         read, write, meta, slowest = 8, 9, 10, 14
         times = part["times"][:, [read, write, meta, slowest, read - 1, slowest - 1]].astype(float)
         spread = part["counters"][:, 47:51].astype(np.int64).tolist()  # fastest rank and its bytes, slowest and its
         opens = part["counters"][:, :2].astype(np.int64).sum(axis=1)  # independent and collective ones
-        syncs = part["counters"][:, 10].astype(np.int64)
+        syncs, views = part["counters"][:, [10, 12]].astype(np.int64).T
         shares = _largest_shares(part, found.processes)
         _add_sizes(found, part)
         _add_common(found, part, "MPI-IO")
-        for file, rank, opened, synced, timed, (first, least, last, most) in zip(
+        for file, rank, opened, synced, viewed, timed, (first, least, last, most) in zip(
             part["file"].tolist(),
             part["rank"].tolist(),
             opens.tolist(),
             syncs.tolist(),
+            views.tolist(),
             times.tolist(),
             spread,
             strict=True,
@@ -146,6 +150,7 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
             calls = found.calls.setdefault(signed(file), Calls())
             calls.opens += max(opened, 0)
             calls.asked_syncs += max(synced, 0)
+            calls.views += max(viewed, 0)
             calls.given = shares.pop(0)
             calls.unclosed = closed <= 0 and (calls.unclosed or signed(file) not in seen)
             seen.add(signed(file))
@@ -168,6 +173,16 @@ def _add_unmoved(found: Activity, part: Requests) -> None:
     for place in np.flatnonzero(lasting > 0).tolist():
         calls = found.calls.setdefault(signed(int(part["file"][place])), Calls())
         calls.unmoved = max(calls.unmoved, float(lasting[place]))
+
+
+def _add_requests_of(found: Activity, part: Requests) -> None:
+    """Add the longest request in each direction, and those at common distances, of files with many."""
+    counters, times = part["counters"].astype(np.int64), part["times"].astype(float)
+    for place in np.flatnonzero((counters[:, 3:5] >= _MANY).any(axis=1)).tolist():
+        calls = found.calls.setdefault(signed(int(part["file"][place])), Calls())
+        calls.strided += int(np.maximum(counters[place, 53:57], 0)[counters[place, 49:53] > 0].sum())
+        for way in (False, True):
+            calls.longest[way] = max(calls.longest.get(way, 0.0), float(times[place, 11 + way]))
 
 
 def _add_sizes(found: Activity, part: Requests) -> None:
@@ -243,6 +258,7 @@ def _add_heat(found: Activity, log: DarshanFile) -> None:
     found.heat = {False: moved[0], True: moved[1]}
     if bins:
         there, begun = np.zeros((2, max(each.shape[1] for each in bins))), np.zeros(2)
+        found.most_bins = {bool(way): max(int(each[way].sum()) for each in bins) for way in (0, 1)}
         for each in bins:
             there[:, : each.shape[1]] += each
             begun += np.maximum(np.diff(each, prepend=0.0), 0.0).sum(axis=1)

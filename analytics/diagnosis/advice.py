@@ -46,6 +46,23 @@ def collective_buffering(direction: str) -> Advice:
     )
 
 
+def larger_rounds() -> Advice:
+    """Collective calls that aggregators carry out with a small buffer."""
+    return Advice(
+        "Give aggregators a larger buffer: each request, and each round of the exchange, has as many bytes at most.",
+        "mpiio-ext run -H cb_buffer_size=16777216 -- PROGRAM",
+        "docs/howto/hints.md",
+    )
+
+
+def no_fill() -> Advice:
+    """Fill values, which data then replace."""
+    return Advice(
+        "Write no fill values where data follow: H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER), nc_set_fill(NC_NOFILL).",
+        see="docs/howto/hdf5.md",
+    )
+
+
 def no_sieving() -> list[Advice]:
     """Read-modify-write."""
     return [

@@ -17,9 +17,10 @@ from mpiio_ext.analytics.diagnosis.overlap import shared
 from mpiio_ext.analytics.diagnosis.targets import count_of_osts
 from mpiio_ext.analytics.diagnosis.words import rounded
 from mpiio_ext.analytics.factors.catalogue import factors
-from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+from mpiio_ext.analytics.tables.schema import SIZE_BINS
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tools.health import DiskStates
@@ -35,6 +36,8 @@ _MATTERS = 0.2
 _SURE = {"read_modify_write": 0.0, "small_requests": 0.2}
 #: Share of the bytes of all files that a HEATMAP must have to show which ranks move them.
 _ALL = 0.9
+#: Sizes of requests that are named at most, and the share of all requests that they have.
+_MOST_SIZES, _MOST_REQUESTS = 3, 0.8
 #: How many times as many one of two numbers of calls may be that are called the same.
 _AS_MANY = 1.25
 #: What stands for a file's name in tables without names; the standard streams are everyone's.
@@ -257,6 +260,50 @@ class Case:
         np.divide(self.files["{bytes}"], requests, out=out, where=requests > 0)
         return out
 
+    def common_sizes(self, chosen: Any) -> list[float]:
+        """Return the sizes (B) of most requests to chosen files, the commonest first; none where the mean is one.
+
+        The log has the sizes that are common in any file: these are the chosen ones' where they are not too many.
+        """
+        number = float(np.nansum(self.files.requests()[chosen]))
+        mean = self.total("{bytes}", chosen) / max(number, 1.0)
+        common = {} if self.activity is None else self.activity.common.get("POSIX", {})
+        sizes = sorted(common, key=lambda size: -common[size])[:_MOST_SIZES]
+        counts = np.cumsum([common[size] for size in sizes])
+        enough = int(np.searchsorted(counts, _MOST_REQUESTS * number)) + 1
+        if enough > len(sizes) or counts[enough - 1] > number / _MOST_REQUESTS:
+            return []
+        alike = any(abs(size - mean) <= (1 - _ALL) * mean for size in sizes[:enough])
+        return [] if alike else [float(size) for size in sizes[:enough]]
+
+    def common_request(self, chosen: Any) -> tuple[float, list[str]]:
+        """Return the most that most requests to chosen files have (B), and the columns of larger ones.
+
+        NaN where the mean is about as large, or no size prevails.
+        """
+        counts = np.array([np.nansum(self.files[name][chosen]) for name in bins(self.files.direction)])
+        place, number = int(np.argmax(counts)), float(counts.sum())
+        mean = self.total("{bytes}", chosen) / max(number, 1.0)
+        least, most = ([0.0, *(float(bound or np.inf) for bound in SIZE_BINS.values())][place + way] for way in (0, 1))
+        if not counts[place] >= 0.5 * number > 0 or 0.5 * least <= mean <= 2 * most:
+            return float("nan"), []
+        return most, bins(self.files.direction)[place + 1 :]
+
+    def beside_large(self, chosen: Any) -> bool:
+        """Return whether most requests to chosen files are far smaller than the mean: few are large."""
+        return self.common_request(chosen)[0] > 0
+
+    def of_large(self, chosen: Any) -> float:
+        """Return the most time (s) that requests larger than most of chosen files can take; NaN: not known.
+
+        None of them takes longer than the longest request.
+        """
+        (_, larger), time = self.common_request(chosen), 0.0
+        for place in np.flatnonzero(chosen).tolist():
+            count = float(np.nansum([self.files[name][place] for name in larger]))
+            time += count * self.calls[place].longest.get(self.write, float("nan")) if count else 0.0
+        return time
+
     @property
     def small(self) -> float:
         """Return the share of small requests of the job; 0 where they are as large as the bound on average."""
@@ -340,10 +387,21 @@ class Case:
         busiest = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"])
         in_turn = files["consec_writes"] >= 0.9 * files.requests("write")
         opens = np.nan_to_num(self.opens) / np.maximum(np.nan_to_num(files["ranks"]), 1.0)
-        appended = ranks.appended(files) | ((files["ranks"] > 1) & in_turn & np.isnan(busiest))
+        appended = ranks.appended(files) & (
+            ends >= 0.9 * busiest
+        )  # else the busiest rank has written more than is there
+        appended |= (files["ranks"] > 1) & in_turn & np.isnan(busiest)
         appended |= (opens >= 2) & (opens >= 0.9 * again)
         filled = files["bytes_written"] >= self.limits.amplified * files["mpiio_bytes_written"]
         return np.where((again >= self.limits.again) & ~appended & ~filled, again, np.nan)
+
+    @functools.cached_property
+    def together(self) -> Flags:
+        """Return for each file whether ranks fill it together, or read all of it once, from front to back."""
+        files, ends = self.files, self.files["max_offset_written" if self.write else "max_offset_read"] + 1
+        ahead = files["{sequential}"] >= self.limits.forward * files.requests()
+        once = np.abs(files["{bytes}"] - ends) <= 0.1 * ends
+        return np.asarray((files["ranks"] > 1) & (self.movers >= 2) & ahead & once)
 
     @functools.cached_property
     def bandwidth(self) -> float:
@@ -454,6 +512,11 @@ class Case:
     def of_run(self) -> float:
         """Return the time for I/O over the run time; NaN where that is unknown."""
         return self.calling / self.run_time if self.run_time > 0 else float("nan")
+
+    @functools.cached_property
+    def opening(self) -> Numbers:
+        """Return the time (s) of a rank in MPI-IO calls that open or close each file, without waiting for others."""
+        return ranks.opening(self.files, self.calls)
 
     @property
     def io_time(self) -> float:

@@ -18,6 +18,8 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_calls import (
+    in_small_rounds,
+    placeless,
     read_amplification,
     read_before_write,
     read_modify_write,
@@ -26,7 +28,14 @@ from mpiio_ext.analytics.diagnosis.causes_calls import (
     tiny_calls,
 )
 from mpiio_ext.analytics.diagnosis.causes_imbalance import pieces_of_one, stragglers
-from mpiio_ext.analytics.diagnosis.causes_ranks import few_aggregators, few_writers, metadata, root_writes, syncs
+from mpiio_ext.analytics.diagnosis.causes_ranks import (
+    few_aggregators,
+    few_writers,
+    metadata,
+    opening,
+    root_writes,
+    syncs,
+)
 from mpiio_ext.analytics.diagnosis.causes_storage import (
     contention,
     redundant_reads,
@@ -42,7 +51,7 @@ from mpiio_ext.analytics.diagnosis.causes_time import (
     turns,
     waiting_calls,
 )
-from mpiio_ext.analytics.diagnosis.model import Finding
+from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE, Finding
 from mpiio_ext.analytics.diagnosis.ranks import appended
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.tables.arrays import Flags
@@ -51,7 +60,7 @@ from mpiio_ext.common.units import size_text
 
 def small_requests(case: Case) -> Finding | None:
     """Requests are small, and jump about, or cost more than their bytes."""
-    return _jumping(case) or tiny_calls(case)
+    return in_small_rounds(case) or _jumping(case) or tiny_calls(case)
 
 
 def _jumping(case: Case) -> Finding | None:
@@ -62,7 +71,9 @@ def _jumping(case: Case) -> Finding | None:
     chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
     chosen &= ~_reopened(case) | together
-    chosen &= ~shared_pointers(case.files) & ~case.shifted  # whoever moves data asks for them block by block
+    chosen &= (
+        ~shared_pointers(case.files) & ~placeless(case) & ~case.shifted
+    )  # whoever moves data asks for them block by block
     if not chosen.any():
         return None
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)
@@ -70,15 +81,19 @@ def _jumping(case: Case) -> Finding | None:
     ordered = chosen & ~np.isnan(case.files["{sequential}"])  # for other files nothing shows where requests go
     mean = case.total("{bytes}", chosen) / requests
     forward = case.total("{sequential}", ordered) / max(float(np.nansum(counts[ordered])), 1.0)
-    tiny = mean <= limits.tiny_bytes and case.mean(small, chosen) > 0.9
     direction = case.files.direction
     alone = calls > 0 and collective < calls / 2
-    time = float(np.nansum(case.in_calls[chosen])) * _small_part(case, chosen)
+    part, (most, _), sizes = _small_part(case, chosen), case.common_request(chosen), case.common_sizes(chosen)
+    time = float(np.nansum(case.in_calls[chosen])) * part
+    large = part == 1.0 and most > 0 and not 2 * case.of_large(chosen) <= case.total("{time}", chosen)
+    tiny = np.fmin(mean, most) <= limits.tiny_bytes and case.mean(small, chosen) > 0.9 and not large
     evidence = [
         *case.evidence(f"requests of at most {size_text(limits.small_bytes)}", case.mean(small, chosen), "share"),
         *case.evidence("requests that do not follow the one before", case.mean(jumps, chosen), "share"),
         *case.evidence("requests behind the one before, with or without a gap", forward, "share"),
         *case.evidence("mean request", mean, "B", exact=True),
+        *(each for size in sizes for each in case.evidence(COMMON_SIZE, size, "B", exact=True)),
+        *([] if sizes else case.evidence(MOST_SIZE, most, "B", exact=True)),
         *case.evidence("requests", requests, "count"),
         *case.evidence("independent MPI-IO calls", independent, "count"),
         *case.evidence("collective MPI-IO calls, of all ranks", collective, "count"),
@@ -93,8 +108,9 @@ def _jumping(case: Case) -> Finding | None:
             advice.append(say.delegates())
     else:  # others have no part in a file that a rank has for itself
         advice = [say.larger_requests(mpiio=bool(alone), alone=case.lonely)]
-    where = "appended to one file by several ranks" if together[chosen].all() else "not consecutive"
-    where = "at random places" if forward < limits.forward else where
+    where = f"not consecutive{', between those of other ranks' * bool((case.together & ~together)[chosen].all())}"
+    where = "appended to one file by several ranks" if together[chosen].all() else where
+    where = "at random places" if forward < limits.forward and not _regular(case, ordered) else where
     where = "none of them behind the one before" if forward < limits.backward else where
     return case.finding(
         "small_requests",
@@ -102,13 +118,19 @@ def _jumping(case: Case) -> Finding | None:
         time,
         "high" if tiny else "medium",
         "counted by Darshan for each request that reached the operating system; the time is that of the slowest rank in"
-        " these calls",
+        " these calls" + ("; how much of it is that of the few large ones, is not in the log" if large else ""),
         evidence,
         [*advice, *([say.measure()] if calls > 0 else [])],  # hints change nothing without MPI-IO
         chosen,
         at_most=True,
         costs=tiny,
     )
+
+
+def _regular(case: Case, chosen: Flags) -> bool:
+    """Return whether most gaps of requests to chosen files have a common size: several places are accessed in turn."""
+    strided = float(sum(calls.strided for calls, it in zip(case.calls, chosen, strict=True) if it))
+    return strided >= 0.5 * (case.total("{sequential}", chosen) - case.total("{consecutive}", chosen)) > 0
 
 
 def _reopened(case: Case) -> Flags:
@@ -345,6 +367,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     serialised,
     small_files,
     metadata,
+    opening,
     stragglers,
     turns,
     late_rank,
@@ -379,6 +402,7 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "shared_pointer": ("waiting_calls", "turns", "stragglers", "slowed_down", "unaligned"),
     "read_amplification": ("small_requests", "unaligned", "waiting_calls", "redundant_reads", "contention"),
     "redundant_reads": ("contention", "slowed_down"),
+    "redundant_writes": ("stragglers", "root_writes", "few_writers", "turns"),
     "metadata": ("small_files",),
     "shared_opens": ("small_files", "stragglers", "waiting_calls"),
     "root_writes": ("contention", "serialised", "stragglers", "slowed_down"),

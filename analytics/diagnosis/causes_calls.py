@@ -25,7 +25,7 @@ from mpiio_ext.analytics.diagnosis.ranks import of_all, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
-from mpiio_ext.common.units import amount_text
+from mpiio_ext.common.units import amount_text, size_text
 
 
 def tiny_calls(case: Case) -> Finding | None:
@@ -47,7 +47,7 @@ def _tiny_pieces(case: Case) -> Finding | None:
     own = (together == 0) & (alone >= 0.9 * calls) & (alone <= 1.1 * calls)  # each call of the program is a request
     chosen &= ~(of_posix & by_mpi) | own
     chosen &= ~of_posix if (chosen & ~of_posix).any() else of_posix
-    chosen &= ~(case.opens * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files)
+    chosen &= ~(case.opens * 2 * limits.requests_of_an_open > calls) & ~shared_pointers(files) & ~placeless(case)
     time, whole = float(np.nansum(case.in_calls[chosen])), float(case.exclusive[chosen].sum())
     if not chosen.any() or not time >= limits.busy_calls * whole:
         return None
@@ -119,6 +119,51 @@ def _tiny_collectives(case: Case) -> Finding | None:
     )
 
 
+def small_rounds(case: Case) -> Flags:
+    """Return for each file whether aggregators carry each collective call out in many small requests in a row.
+
+    An aggregator makes one request of what its buffer has of adjacent bytes: so its buffer is small.
+    """
+    files, limits = case.files, case.limits
+    calls = np.nan_to_num(files["{collective}"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    rounds = files.requests() / np.maximum(calls * np.fmax(case.movers, 1.0), 1.0)
+    found = files.critical & case.collective & (files["ranks"] > 1) & (rounds >= limits.small_rounds)
+    found &= (case.request_bytes <= limits.small_bytes / 4) & ~sieving(case) & ~(files["{independent}"] > calls)
+    found &= case.per_file["non_consecutive"] < limits.non_consecutive
+    return found if found.any() and not case.beside_large(found) else np.zeros(len(files), bool)
+
+
+def in_small_rounds(case: Case) -> Finding | None:
+    """Collective calls are carried out in many rounds: each costs an exchange, and a request of a small buffer."""
+    files, limits, chosen = case.files, case.limits, small_rounds(case)
+    if not chosen.any():
+        return None
+    requests, moved = float(files.requests()[chosen].sum()), case.total("{bytes}", chosen)
+    calls = float((files["{collective}"] / files["ranks"])[chosen].sum())
+    time = float(np.minimum(np.fmax(case.in_mpi, case.in_calls), case.exclusive)[chosen].sum())
+    each = time / (requests / max(case.mean(case.movers, chosen), 1.0))
+    sure = moved <= limits.tiny_bytes * requests and each >= limits.slow_request
+    return case.finding(
+        "small_requests",
+        f"Collective calls are carried out in small rounds: requests of {size_text(case.value(moved / requests))} for"
+        f" calls of {amount_text(case.value(moved / calls))} (cb_buffer_size).",
+        time,
+        "high" if sure else "medium",
+        "requests of an aggregator are small, and one follows the other; the size of its buffer is not in the log",
+        [
+            *case.evidence("mean request", moved / requests, "B", exact=True),
+            *case.evidence("bytes of a call, all ranks together", moved / calls, "B"),
+            *case.evidence("requests", requests, "count"),
+            *case.evidence("collective calls of a rank", calls, "count"),
+            *case.evidence("time for each round", each, "s"),
+        ],
+        [say.larger_rounds()],
+        chosen,
+        at_most=True,
+        costs=each >= limits.slow_request,
+    )
+
+
 def _waits_for_each(case: Case) -> Finding | None:
     """Small requests follow one another, and each takes as long as the storage needs: nobody gathers them."""
     files, limits = case.files, case.limits
@@ -132,7 +177,7 @@ def _waits_for_each(case: Case) -> Finding | None:
     chosen = files.critical & (counts >= 100 * ranks) & (size <= limits.tiny_bytes)
     chosen &= (took >= limits.slow_request) & (size <= limits.waiting * took)
     chosen &= ~(case.syncs > 0) & ~shared_pointers(files)
-    if not chosen.any():
+    if not chosen.any() or case.beside_large(chosen):
         return None
     each, mean = case.mean(took, chosen), case.mean(size, chosen)
     follows = case.mean(case.per_file["non_consecutive"], chosen) < limits.non_consecutive
@@ -176,7 +221,7 @@ def shared_pointer(case: Case) -> Finding | None:
     asked = [files[f"mpiio_{kind}_{way}s"] for kind in ("coll", "indep") for way in ("read", "write")]
     calls = float(np.nansum(asked))
     if not pointers.any() or not moves >= 0.5 * max(calls, 100.0):
-        return None
+        return _by_pointer(case)
     inside, requests = np.array([max(each.mpi.values()) for each in case.calls]), time_in_calls(files, "both")
     place = int(np.argmax(inside))
     given = float(np.nansum([files["mpiio_bytes_read"], files["mpiio_bytes_written"]]))
@@ -199,6 +244,46 @@ def shared_pointer(case: Case) -> Finding | None:
         ],
         [say.own_offsets(files.direction)],
         pointers,
+        at_most=True,
+        costs=True,
+    )
+
+
+def placeless(case: Case) -> Flags:
+    """Return for each file whether calls have no place of their own, but ranks fill it together, between one another.
+
+    A rank that has its own part of the file jumps there once.
+    """
+    files, way, limits = case.files, case.write, case.limits
+    jumps = files.requests() - np.nan_to_num(files["{consecutive}"])
+    calls = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"])
+    recorded = [way in each.asked and each.inside > 0 and not each.views for each in case.calls]  # others name no place
+    unknown = np.array([each.asked[way][4] if it else 0.0 for each, it in zip(case.calls, recorded, strict=True)])
+    found = files.critical & case.together & (unknown >= 0.9 * np.maximum(calls, limits.some_collectives))
+    found &= jumps >= _BLOCKS * files["ranks"]
+    return np.asarray(found & (files["{bytes}"] <= limits.tiny_bytes * calls))
+
+
+def _by_pointer(case: Case) -> Finding | None:
+    """Ranks write as by the pointer that they share."""
+    files, chosen = case.files, placeless(case)
+    if not chosen.any():
+        return None
+    calls = float((np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]))[chosen].sum())
+    ordered = case.total("{collective}", chosen) > case.total("{independent}", chosen)
+    return case.finding(
+        "shared_pointer",
+        f"Ranks wait for the shared file pointer ({_SHARED[ordered]}), or seek before each call.",
+        float(np.minimum(np.fmax(case.in_mpi, case.in_calls), case.exclusive)[chosen].sum()),
+        "medium",
+        "calls name no place and no view, and pieces of a rank lie between those of others; which pointer it is, is not"
+        " in the log",
+        [
+            *case.evidence("MPI-IO calls", calls, "count"),
+            *case.evidence("bytes of each", case.total("{bytes}", chosen) / calls, "B"),
+        ],
+        [say.own_offsets(files.direction)],
+        chosen,
         at_most=True,
         costs=True,
     )
@@ -252,7 +337,9 @@ def read_modify_write(case: Case) -> Finding | None:
     needless = np.where(read > 0, extra / np.where(read > 0, read, 1.0), np.where(asked > 0, 0.0, 1.0))
     reading, writing = np.nan_to_num(files["read_time"]), np.nan_to_num(files["write_time"])
     cost = reading * needless + writing * np.clip(1 - written / np.maximum(stored, 1.0), 0, 1)
-    part = cost / np.maximum(reading + writing, 1e-12) if much else np.ones(len(files))
+    part = np.where(
+        much | (case.collective & (reading > 0)), cost / np.maximum(reading + writing, 1e-12), 1.0
+    )  # alone, ranks lock meanwhile
     part = part if direction == "write" else needless
     inside = np.array([max(calls.mpi.values()) for calls in case.calls])
     known = inside > 0
@@ -317,7 +404,7 @@ def _mean_piece(case: Case, chosen: Flags) -> list[Evidence]:
     return case.evidence("mean piece, at most", mean, "B") if 0 < mean < case.limits.small_bytes / 2 else []
 
 
-#: Blocks of a rank from which on it is no chance that it reads each, and then writes it.
+#: Blocks of a rank from which on it is no chance where they lie, or that it reads each, and then writes it.
 _BLOCKS = 10
 #: How many times as much one of two numbers may be that are called alike.
 _ALIKE = 1.1

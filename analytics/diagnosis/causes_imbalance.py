@@ -24,7 +24,7 @@ from mpiio_ext.analytics.diagnosis.causes_ranks import busy_share, filled
 from mpiio_ext.analytics.diagnosis.model import Finding
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import bins
-from mpiio_ext.analytics.tables.arrays import Numbers
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 from mpiio_ext.common.units import amount_text
 
 
@@ -38,7 +38,7 @@ def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
     value, most = case.per_file["straggler"].copy(), files["slowest_rank_bytes"] - other
     time, mean = files["slowest_rank_time"].copy(), moved / np.maximum(files["ranks"], 1.0)
     lags = files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it does in the other direction
-    value = np.where(lags & ~case.collective, value, np.nan)  # of collectives a rank carries out what others have
+    value = np.where(lags & (~case.collective | _gives(case, most / np.maximum(moved, 1.0))), value, np.nan)
     for place, row in case.traced(files.critical & (files["ranks"] > 1)):
         ranks = float(len(row.ranks))  # those that move data this way: others may have opened it for the other
         if case.collective[place] or (files["{collective}"][place] > 0 and ranks < files["ranks"][place]):
@@ -49,6 +49,17 @@ def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         value[place], time[place] = 1 - row.busy.sum() / ranks / row.busy[slowest], row.busy[slowest]
         most[place], mean[place] = row.moved[slowest], row.moved.sum() / ranks
     return value, time, most, mean
+
+
+def _gives(case: Case, share: Numbers) -> Flags:
+    """Return for each file whether the rank with that share of its requests' bytes gives as much to collective calls.
+
+    Then each rank makes the requests of its own bytes; else a rank carries out what others have. The log has the sum of
+    the squares of the ranks' shares: where one has more, and the others are alike, the shares of both are the same.
+    """
+    ranks, given = case.files["ranks"], np.array([calls.given for calls in case.calls])
+    squares = share**2 + (1 - share) ** 2 / np.maximum(ranks - 1, 1.0)
+    return np.asarray((ranks > 1) & (share * ranks >= case.limits.uneven) & (np.abs(squares - given) <= 0.02))
 
 
 def _balanced(case: Case) -> tuple[bool, bool]:

@@ -12,9 +12,10 @@ import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
-from mpiio_ext.analytics.diagnosis.causes_time import slowed_down, waiting_for_late
+from mpiio_ext.analytics.diagnosis.causes_calls import small_rounds
+from mpiio_ext.analytics.diagnosis.causes_time import late_rank, slowed_down, waiting_for_late
 from mpiio_ext.analytics.diagnosis.model import Advice, Evidence, Finding
-from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data, time_in_calls
+from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data, of_all, time_in_calls
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -185,6 +186,7 @@ def few_aggregators(case: Case) -> Finding | None:
     sure = much and part >= limits.busy_aggregator and not late >= limits.late * whole
     slow = rate < limits.slow_rank and bool((case.request_bytes > limits.tiny_bytes)[chosen].all())
     sure &= not slow and slowed_down(case) is None  # else it is the storage that the process waits for
+    sure &= not small_rounds(case)[chosen].any()  # which any number of aggregators makes
     return case.finding(
         "few_aggregators",
         f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
@@ -215,6 +217,7 @@ def _at_once(case: Case) -> tuple[Numbers, Numbers]:
     movers, busy = case.movers.copy(), case.in_calls.copy()
     for place, row in case.traced(case.files.critical & case.collective):
         alone = row.together <= _ALONE and row.called_for >= case.limits.waits
+        alone &= row.wall >= case.limits.busy_aggregator * row.called  # else no request is what the calls wait for
         if alone and row.requests.sum() >= 3 * len(row.ranks):
             movers[place], busy[place] = 1.0, max(busy[place], min(row.wall, float(case.exclusive[place])))
     return movers, busy
@@ -276,6 +279,33 @@ def metadata(case: Case) -> Finding | None:
         [_fewer_calls(case, chosen, often)],
         chosen,
         whole=max(case.time, meta + data),
+    )
+
+
+def opening(case: Case) -> Finding | None:
+    """MPI-IO calls that open and close files take most of the time, and those of POSIX below do not."""
+    files, processes = case.files, case.processes if case.processes > 0 else 1.0
+    chosen, each = case.opening > 0, np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    moving = np.array([sum(calls.mpi.values()) for calls in case.calls])
+    time = of_all(files, np.maximum(case.opening, np.nan_to_num(files["meta_time"]) / each), processes)
+    data = max(case.rank_time[1], of_all(files, moving, processes))
+    if not chosen.any() or not time >= data or metadata(case) is not None or late_rank(case) is not None:
+        return None
+    return case.finding(
+        "opening",
+        "MPI-IO calls that open and close files, or set views, take most of the I/O time.",
+        time,
+        "medium",
+        "time of a rank in these calls; whether the MPI library works there, or ranks wait for one another, is not in"
+        " the log",
+        [
+            *case.evidence("opens of a process", float(np.nansum((case.opens / each)[chosen])), "count"),
+            *case.evidence("reads and writes of a process", data, "s"),
+            *case.evidence("run time", case.run_time, "s"),
+        ],
+        [say.metadata(again=False)],
+        chosen,
+        whole=time + data,
     )
 
 

@@ -104,7 +104,15 @@ def slow_files(case: Case) -> Flags:
 
 #: What a move of data within a file looks like.
 _SHIFTED = "The same data are read and written again and again, as where a header grows (new variables or attributes)"
+_FILLED = "One rank writes a whole file, and then ranks write their data there (fill values)"
 _OVER = {False: "The same data are read again and again", True: "The same places of a file are written again and again"}
+
+
+def _filled_by_one(case: Case) -> Flags:
+    """Return for each file whether one rank writes all of it, and all ranks do so again: it writes fill values."""
+    files = case.files
+    more, ends = files["slowest_rank_bytes"] - files["fastest_rank_bytes"], files["max_offset_written"] + 1
+    return np.asarray(case.write & (files["ranks"] > 1) & (np.abs(more - ends) <= 0.02 * ends))
 
 
 def redundant_reads(case: Case) -> Finding | None:
@@ -117,6 +125,7 @@ def redundant_reads(case: Case) -> Finding | None:
     large = bool(((case.request_bytes >= limits.small_bytes / 2) & (files["ranks"] > 1))[chosen].all())
     many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
     shifted = bool(case.shifted[chosen].all())
+    filled = bool(_filled_by_one(case)[chosen].all())
     sure, time = large or many or shifted, float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum())
     if not sure and time < limits.reported * case.run_time:
         return None
@@ -125,13 +134,14 @@ def redundant_reads(case: Case) -> Finding | None:
     each = not case.write and bool((again <= 1.25 * files["ranks"])[chosen].all())  # else also its own again
     done = "written" if case.write else "read"
     what = "Ranks read the same data, each for itself" if each else _OVER[case.write]
+    what = _FILLED if filled else what
     advice = say.write_once() if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)
     return case.finding(
         "redundant_writes" if case.write else "redundant_reads",
         f"{_SHIFTED if shifted else what}: {amount_text(case.value(moved))} are {done} of"
         f" {amount_text(case.value(extent))}, {worded(case.value(moved / extent), 'ratio')} over.",
         time,
-        "high" if sure and (shifted or not case.write) else "medium",
+        "high" if sure and (shifted or filled or not case.write) else "medium",
         f"bytes of all ranks and the last byte that is {done} are in the log; "
         + ("whether the program needs each version is not" if case.write else "what caches of the nodes spare, is not"),
         [
@@ -140,7 +150,7 @@ def redundant_reads(case: Case) -> Finding | None:
             *case.evidence("ranks that open the file", case.mean(files["ranks"], chosen), "count"),
             *case.evidence("OSTs of the file", case.mean(files["stripe_count"], chosen), "count"),
         ],
-        [say.define_first() if shifted else advice],
+        [say.define_first() if shifted else say.no_fill() if filled else advice],
         chosen,
         at_most=True,
         costs=case.write or shifted,  # what is written twice is moved twice, however fast; reads may come from a cache

@@ -85,8 +85,8 @@ def _turns_by_heatmap(case: Case, alone: Flags) -> Finding | None:
         return None
     moved = seen.heat[case.write]
     ranks = float(moved.sum() / max(float(moved.max()), 1.0))
-    if ranks < limits.taking_turns or bins < 2 * ranks:
-        return None
+    if ranks < limits.taking_turns or bins < 2 * ranks or seen.most_bins.get(case.write, 0) * ranks > 2 * bins:
+        return None  # where one moves most of the time, it is slow: the others are done
     evidence = [
         *case.evidence("ranks that move bytes in a bin of time with any (HEATMAP)", together, "count"),
         *case.evidence("ranks in calls at once, on average", calls, "count"),

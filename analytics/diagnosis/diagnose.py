@@ -28,7 +28,7 @@ from mpiio_ext.analytics.diagnosis.activity import Activity
 from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
 from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file, without_effects
-from mpiio_ext.analytics.diagnosis.causes_ranks import metadata
+from mpiio_ext.analytics.diagnosis.causes_ranks import metadata, opening
 from mpiio_ext.analytics.diagnosis.causes_time import late_to_open, without_requests
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import LOST, Diagnosis, Evidence, Finding
@@ -147,7 +147,7 @@ def time_of_log(jobs: pa.Table, files: pa.Table, activity: Activity | None = Non
 def _without_times(who: str, case: Case | None, direction: Direction, jobs: pa.Table) -> Diagnosis:
     """Return what can be said of a job that moves nothing in a direction: it may spend its time on metadata."""
     unknown = [f"no file has times of {direction}s", *uncounted(jobs)]
-    found = None if case is None or case.trivial else late_to_open(case) or metadata(case)
+    found = None if case is None or case.trivial else late_to_open(case) or metadata(case) or opening(case)
     unseen = "" if case is None else _unseen(case)
     return Diagnosis(who, direction, findings=[found] if found else [], unknown=unknown, unseen=unseen)
 

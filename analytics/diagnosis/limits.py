@@ -53,6 +53,8 @@ class Limits:
     tiny_call_bytes, many_calls, busy_calls
         Mean bytes of calls, of the C library or of POSIX, up to which they are tiny. Such calls of a rank, and the
         share of the critical time that it spends in them, from which on they are a cause.
+    small_rounds : float
+        Requests of an aggregator in each collective call, one behind the other, from which on its buffer is too small.
     some_collectives, many_collectives : float
         Collective calls of a rank, of ``tiny_bytes`` of all ranks together at most, from which on they are a cause, and
         from which on that is sure.
@@ -152,6 +154,7 @@ class Limits:
     tiny_call_bytes: int = 512
     many_calls: float = 10_000.0
     busy_calls: float = 0.1
+    small_rounds: float = 4.0
     some_collectives: float = 100.0
     many_collectives: float = 1_000.0
     slow_request: float = 5e-5

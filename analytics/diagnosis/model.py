@@ -17,9 +17,11 @@ _WIDTH = 100
 #: What is said where no finding has high confidence.
 NOTHING = "No cause stands out."
 #: Causes in calls that move no data: a bandwidth says nothing of these.
-_WITHOUT_DATA = ("metadata", "shared_opens", "small_files")
+_WITHOUT_DATA = ("metadata", "shared_opens", "small_files", "opening")
 #: Evidence of a longer time than that of the requests that a finding explains: that of the calls that make them.
 IN_MPIIO = "time of a rank in MPI-IO calls"
+#: Evidence of a size that most requests have, where the mean is no such size, and of the most that they have.
+COMMON_SIZE, MOST_SIZE = "common size of requests", "size of most requests, at most"
 #: What is said beside a share of the run time that is little, where records of files are lost.
 LOST = "records of others are missing, and what these take is not known"
 
@@ -131,9 +133,11 @@ class Finding:
     def rank(self) -> tuple[int, float]:
         """Return what findings are sorted by: confidence first, then the time that they explain, to two digits.
 
-        Of two that explain the same time the order of the rules decides, not a microsecond.
+        Of two that explain the same time the order of the rules decides, not a microsecond. The time of opens and
+        closes is counted, only its reason is not sure: it comes among the sure ones.
         """
-        return _CONFIDENCES.index(self.confidence), -rounded(self.time, 2)
+        place = 0 if self.cause == "opening" else _CONFIDENCES.index(self.confidence)
+        return place, -rounded(self.time, 2)
 
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""

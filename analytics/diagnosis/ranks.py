@@ -14,8 +14,11 @@ other facts that of an average rank: the slowest one needs at least as long.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from mpiio_ext.analytics.diagnosis.activity import Calls
 from mpiio_ext.analytics.factors.equations import ratio
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
@@ -86,6 +89,19 @@ def time_in_calls(files: Files, direction: str | None = None) -> Numbers:
     data = both if direction == "both" else np.nan_to_num(files["{time}"])
     own = slowest - (meta + both - data) / ranks
     return np.where(np.isnan(own), data / ranks, np.clip(own, data / ranks, data))
+
+
+def opening(files: Files, calls: Sequence[Calls]) -> Numbers:
+    """Return the time (s) of a rank in MPI-IO calls that open or close each file, without waiting for a slow rank.
+
+    All ranks close a file together: who moves data in less time than the slowest rank waits for that one there, if not
+    in the data calls, as for an aggregator. Recordings have the time without waiting. `calls`: counters of each file.
+    """
+    both = np.nan_to_num(files["read_time"]) + np.nan_to_num(files["write_time"])
+    mean, recorded = np.array([sum(each.mean.values()) for each in calls]), [each.inside > 0 for each in calls]
+    waited = np.maximum(time_in_calls(files, "both") - np.maximum(both / _ranks(files), mean), 0.0)
+    whole: Numbers = np.array([each.opening for each in calls])
+    return np.maximum(whole - np.where(recorded, 0.0, waited), 0.0)
 
 
 def metadata_and_data(files: Files, ranks: float, chosen: Flags | None = None) -> tuple[float, float]:

@@ -86,18 +86,23 @@ TRIGGERS: tuple[Trigger, ...] = (
         " {non_consecutive} of them do not follow the one before. Or a rank makes {many_calls} calls of at most"
         " {tiny_call_bytes} each. Or a rank makes {some_collectives} collective calls, to each of which all ranks"
         " together give at most {tiny_bytes}. Or requests of at most {tiny_bytes} take {slow_request} each, and move"
-        " at most {waiting}.",
+        " at most {waiting}. Or aggregators make {small_rounds} requests for each collective call, one behind the"
+        " other, of a quarter of {small_bytes} or less.",
         "if the requests have at most {tiny_bytes} on average, and take a fifth of the time in calls, unless ranks wait"
-        " in MPI-IO calls for twice as long; or if there are {many_collectives} such collective calls",
+        " in MPI-IO calls for twice as long; or if there are {many_collectives} such collective calls, or each round of"
+        " {tiny_bytes} takes {slow_request}. If most requests are far smaller than the mean, the large ones have to"
+        " take less than half of the time: none of them takes longer than the longest request",
         (
             "The reads of critical files are small",
             "The writes of critical files are small",
             "Tiny pieces are ",
             "Collective calls have few bytes",
+            "Collective calls are carried out in small rounds",
             "Each small ",
             "Small pieces are ",
         ),
         (
+            Offer("if aggregators make the requests in small rounds", lambda _: say.larger_rounds()),
             Offer(
                 "if the calls are collective, and all ranks make requests, nearly one for each call",
                 say.collective_buffering,
@@ -174,7 +179,9 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("shared_pointer",),
         "Each call locks and rewrites the hidden file that has the shared pointer.",
-        "The hidden file gets half as many requests as there are MPI-IO calls, and at least 50.",
+        "The hidden file gets half as many requests as there are MPI-IO calls, and at least 50. Or {some_collectives}"
+        " calls or more, of {tiny_bytes} or less, name no place and no view, and ranks fill the file, pieces of one"
+        " between those of others (recordings of this library).",
         "if the calls take 30 % of the time, and move {tiny_bytes} or less each",
         ("Ranks wait for the shared file pointer",),
         (Offer(_ALWAYS, say.own_offsets),),
@@ -185,11 +192,18 @@ TRIGGERS: tuple[Trigger, ...] = (
         "The job moves the bytes of a file, up to the last one that it moves, {again} times or more. If several"
         " ranks read the file, they move these bytes at least as often as {alike_ranks} of the number of ranks. The"
         " file has {one_rank_bytes} or more.",
-        "for reads, if requests have half of {small_bytes}, or {many_ranks} ranks read; for writes, only if a"
+        "for reads, if requests have half of {small_bytes}, or {many_ranks} ranks read; for writes, only if one rank"
+        " moves as many bytes more than the fastest as the file has (fill values), or a"
         " library moves data within the file: the job reads the file as often, and fewer than {backward} of the"
         " requests lie behind the one before",
-        ("Ranks read the same data", "The same data are read", "The same places of a file"),
         (
+            "Ranks read the same data",
+            "The same data are read",
+            "The same places of a file",
+            "One rank writes a whole file",
+        ),
+        (
+            Offer("if one rank fills the file", lambda _: say.no_fill()),
             Offer("if a library moves data within the file", lambda _: say.define_first()),
             Offer("if the job writes the file", lambda _: say.write_once()),
             Offer("if each rank reads the file once", lambda _: say.read_once()),
@@ -312,6 +326,15 @@ TRIGGERS: tuple[Trigger, ...] = (
             Offer("if the calls are syncs or flushes", lambda _: say.metadata(again=False, syncs=True)),
             Offer("if none of these conditions is true", lambda _: say.metadata(again=False)),
         ),
+    ),
+    Trigger(
+        ("opening",),
+        "The MPI library opens, closes or sets views, or ranks wait for one another in these calls.",
+        "These calls of MPI-IO take half of the time that a rank is in calls, without waiting for a slower rank; no"
+        " rank is late, and the calls of POSIX below take less than {metadata}.",
+        "",
+        ("MPI-IO calls that open and close files",),
+        (Offer(_ALWAYS, lambda _: say.metadata(again=False)),),
     ),
     Trigger(
         ("stragglers",),

@@ -33,7 +33,7 @@ _CAUSES = {
         "turns",
         "serialised",
     ),
-    "Opening, metadata, many small files": ("metadata", "shared_opens", "small_files"),
+    "Opening, metadata, many small files": ("metadata", "shared_opens", "opening", "small_files"),
     "Ranks wait for one another": ("stragglers", "late_rank", "exchange", "waiting_calls"),
     "Ranks share blocks, stripes or servers": ("unaligned", "contention", "many_osts", "many_aggregators"),
     "More is read than was asked for": (

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis import ranks
-from mpiio_ext.analytics.diagnosis.activity import Activity, Row
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
@@ -42,7 +42,7 @@ def opening_of(files: Files, activity: Activity | None, run_s: float) -> Numbers
     """
     meta: Numbers = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     calls = {} if activity is None else activity.calls
-    opening = np.array([calls[each].opening if each in calls else 0.0 for each in files.table["file_id"].to_pylist()])
+    opening = ranks.opening(files, [calls.get(each, Calls()) for each in files.table["file_id"].to_pylist()])
     found: Numbers = np.minimum(np.maximum(meta, opening), run_s)
     return found
 
@@ -100,7 +100,7 @@ def asked_bytes(files: Files) -> tuple[float, float]:
     return read, written
 
 
-def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> str | None:
+def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int, strided: int = 0) -> str | None:
     requests, consec, ahead = row[f"{way}s"] or 0, row[f"consec_{way}s"], row[f"seq_{way}s"]
     pairs = requests - each
     if requests <= 0:
@@ -113,7 +113,9 @@ def _pattern(way: str, row: dict[str, Any], traced: Row | None, each: int) -> st
         return "contiguous"
     if traced is not None and traced.pairs > 0 and traced.regular >= _MOST_OF * (traced.pairs - each):
         return "strided"
-    return "forward, with gaps" if ahead >= _FORWARD * pairs else "random places"
+    if ahead >= _FORWARD * pairs:
+        return "forward, with gaps"
+    return "strided" if strided >= 0.5 * (ahead - consec) > 0 else "random places"  # in several places in turn
 
 
 def _who(row: dict[str, Any], traced: Sequence[Row | None], askers: set[int], processes: int) -> str:
@@ -177,11 +179,11 @@ def table(files: Files, activity: Activity | None, processes: int, run_s: float)
             for way in ("read", "write")
         }
         by = "mpiio_" if any(calls.values()) else ""
-        askers = activity.calls[row["file_id"]].askers if activity and row["file_id"] in activity.calls else set()
+        own = activity.calls.get(row["file_id"], Calls()) if activity is not None else Calls()
         out.append(
             {
                 "file": row["file"] or f"file {row['file_id']}",
-                "who": _who(row, traced, askers, processes),
+                "who": _who(row, traced, own.askers, processes),
                 "asked_read_bytes": row[f"{by}bytes_read"],
                 "asked_written_bytes": row[f"{by}bytes_written"],
                 "read_bytes": row["bytes_read"],
@@ -192,8 +194,8 @@ def table(files: Files, activity: Activity | None, processes: int, run_s: float)
                 "mean_write_bytes": _mean(row, "write"),
                 "read_sizes": _sizes(row, "read"),
                 "write_sizes": _sizes(row, "write"),
-                "read_pattern": _pattern("read", row, traced[0], each),
-                "write_pattern": _pattern("write", row, traced[1], each),
+                "read_pattern": _pattern("read", row, traced[0], each, own.strided),
+                "write_pattern": _pattern("write", row, traced[1], each, own.strided),
                 "time_s": float(time[place]),
                 "opening_s": float(opening[place]),
                 "opens": _opens(row, activity),

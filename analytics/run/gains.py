@@ -32,6 +32,7 @@ _TIME_OF = {
     "syncs": "the time of these syncs",
     "metadata": "the time of these calls",
     "shared_opens": "the time of these calls",
+    "opening": "the time of these calls",
     "shared_pointer": "the time of these waits",
 }
 #: Bytes of the requests that small accesses are collected to, and how long one takes (s): as of delegates, in

@@ -18,6 +18,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE
 from mpiio_ext.analytics.run.failed import Stood
 from mpiio_ext.common.units import amount_text, count_text, mean_text, seconds_text, size_text
 
@@ -43,6 +44,8 @@ LONG = 0.5
 LARGE = 1 << 20
 #: Causes that need at least medium confidence to come first: caches often make them cost nothing.
 _WEAK = ("unaligned",)
+#: Causes of a long time in opening and closing.
+_OF_OPENING = ("opening", "metadata", "shared_opens", "small_files", "late_rank")
 #: Words in front of a colon that say what an advice is about.
 _MOST_ABOUT = 3
 
@@ -133,6 +136,8 @@ def _where(files: Sequence[str], word: str) -> str:
 
 def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> str:
     size = f"{size_text(known['mean request'])} " if "mean request" in known else "small "
+    if finding["title"].startswith("Collective calls are carried out in small rounds"):
+        return f"collective {way}s{at} carried out in rounds of {size.strip()} (cb_buffer_size)"
     if finding["title"].startswith("Collective calls have few bytes"):
         few = amount_text(known["bytes of a call, all ranks together"])
         return f"collective {way}s{at} of few bytes, {few} a call of all ranks together"
@@ -148,12 +153,18 @@ def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> 
     place = next(
         (
             words
-            for words in ("at random places", "appended by several ranks in turn")
+            for words in ("at random places", "appended by several ranks in turn", "between those of other ranks")
             if words.split()[0] in finding["title"]
         ),
         "",
     )
-    return f"{size}{kind}{way}s{at}{f' {place}' if place else ''}"
+    sizes = [one["value"] for one in finding["evidence"] if one["meaning"] == COMMON_SIZE]
+    if sizes or MOST_SIZE in known:
+        named = [size_text(each) for each in sorted(sizes)]
+        size = f"{' and '.join(named)} " if named else f"{size_text(known[MOST_SIZE])} and smaller "
+    larger = known.get("mean request", 0.0) > 2 * max(sizes, default=float("inf"))
+    beside = ", beside larger ones" if larger or MOST_SIZE in known else ""
+    return f"{size}{kind}{way}s{at}{f' {place}' if place else ''}{beside}"
 
 
 def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
@@ -165,7 +176,7 @@ def _opens(finding: Document, known: Mapping[str, float], at: str) -> str:
         of = at.replace(" to ", " of ").replace(" from ", " of ")
         return f"opens{of}, {least}{count_text(opens, 'time')} by each rank"
     of = f" of {least}{count_text(files, 'file')}" if files else ""
-    return f"metadata calls (open, stat, seek, sync){of}, with {least}{count_text(opens, 'open')} by each rank"
+    return f"metadata calls (open, stat, seek, sync){of}, with {least}{count_text(round(opens), 'open')} by each rank"
 
 
 def _rewriting(way: str, at: str, *, small: bool) -> str:
@@ -183,6 +194,16 @@ def _late(title: str, way: str, at: str) -> str:
     if "open or close" in title:
         return f"waiting for {who} to open or close{at.removeprefix(' to').removeprefix(' from') or ' a file'}"
     return f"waiting in collective {way}s{at} for {who}"
+
+
+def _again(title: str, way: str, at: str) -> str:
+    """Return what is read or written again."""
+    if "fill values" in title:
+        return f"writes{at} of everything twice: one rank writes fill values, and data replace them"
+    if "header grows" in title:
+        return f"{way}s{at} of data that are moved again and again, as where a header grows"
+    what = "data by several ranks, or" if way == "read" else "places"
+    return f"{way}s{at} of the same {what} again and again"
 
 
 def phrase(finding: Document, direction: str) -> str:
@@ -208,8 +229,6 @@ def phrase(finding: Document, direction: str) -> str:
         if "more to do" in title and most and mean:
             return f"{way}s{at} of the slowest rank, which has {most / mean:.1f} times the bytes of an average rank"
         return f"{way}s{at} of one slow rank, which has as much to do as the others"
-    if "header grows" in title:
-        return f"{way}s{at} of data that are moved again and again, as where a header grows"
     who = "rank 0" if title.startswith("Rank 0") else "one rank"
     plain = {
         "root_writes": f"{way}s{at} by {who} alone",
@@ -228,8 +247,7 @@ def phrase(finding: Document, direction: str) -> str:
         "slowed_down": f"{way}s{at} that took several times longer for a while",
         "read_amplification": f"{way}s{at} of far more bytes than the program asks for",
         "shared_pointer": f"{way}s{at} by the shared file pointer, for which ranks wait for one another",
-        "redundant_reads": f"{way}s{at} of the same data by several ranks, or again and again",
-        "redundant_writes": f"writes{at} of the same places again and again",
+        **dict.fromkeys(("redundant_reads", "redundant_writes"), _again(title, way, at)),
         "contention": f"{way}s{at} by many processes at few storage targets",
         "few_writers": f"{way}s{at} by few of the processes",
         "few_readers": f"{way}s{at} by few of the processes",
@@ -243,17 +261,24 @@ def phrase(finding: Document, direction: str) -> str:
         "load_by_others": f"{way}s{at} while others loaded the storage",
         "storage_fault": f"{way}s{at} while disks of the file system were not as they should be",
         "dominant_file": f"{way}s{at}, which has far less of the bytes",
+        "opening": "opening and closing files, and other calls that neither read nor write",
     }
     return plain[cause]
 
 
 def leading(diagnosed: Sequence[Document], spent: Spent) -> tuple[Document, str] | None:
-    """Return the first finding, and its direction; None if none explains enough of the time."""
+    """Return the first finding, and its direction; None if none explains enough of the time.
+
+    Where opening and closing took most of the time, it is about these, or takes as long, or at the same time: ranks
+    wait at a close for one that writes.
+    """
     for one in diagnosed:
         for finding in one["findings"]:
             took_s, weak = finding["time"]["value"], finding["confidence"] == "low" and finding["cause"] in _WEAK
             least = _LEAST_SURE if finding["confidence"] == "high" else _LEAST
-            if not weak and took_s >= max(least * spent.io_s, spent.opening_s if _opened(spent) else 0.0):
+            least_s = max(least * spent.io_s, min(spent.opening_s, 1.1 * spent.io_s - spent.opening_s))
+            least_s = least * spent.io_s if not _opened(spent) or finding["cause"] in _OF_OPENING else least_s
+            if not weak and took_s >= least_s:
                 return finding, one["direction"]
     return None
 
@@ -279,6 +304,7 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent) -> str:
         bool(said) and (not low or (each >= LARGE and side_by_side)) and not any(one["findings"] for one in diagnosed)
     )
     right &= spent.waiting_s < _MOST * spent.io_s  # ranks have not as much to do
+    right &= not low or (first or {}).get(f"mean_{way}_bytes", LARGE) >= LARGE / 4  # nor are calls many requests
     if (
         len(spent.files) > 1
         and first is not None
@@ -364,7 +390,7 @@ def first_sentence(diagnosed: Sequence[Document], spent: Spent, *, whole: bool =
     if first is None:
         return f"{lead} ({of}); {_without_cause(diagnosed, spent)}"
     part, words = _of_finding(first[0], io_s), phrase(*first)
-    if first[0]["confidence"] == "high" and whole:
+    if (first[0]["confidence"] == "high" or first[0]["cause"] == "opening") and whole:
         return f"{lead}; {part} were {words}."
     cpu = f" A rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time: that is in it." if spent.no_cpu else ""
     return f"{lead} ({of}). No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"
