@@ -8,9 +8,12 @@ from typing import Any
 
 import pytest
 
+import mpiio_ext
 from corpora.diagnosis_truth import KINDS, judged
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import Known, diagnoses
+from mpiio_ext.analytics.run.gather import headline
+from mpiio_ext.analytics.run.opening import phrase
 from mpiio_ext.analytics.sources.darshan import convert
 from support import cbuild
 
@@ -24,6 +27,44 @@ def test_the_first_sentence_is_right(row: dict[str, Any]) -> None:
     told = judged(row, LOGS)
     assert told["right"] and not told["wrong"], told["sentences"]
     assert told["causes"] == [{"cause": cause, "share": share} for cause, share in KINDS[row["kind"]].causes.items()]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=[row["log"].removesuffix(".darshan") for row in ROWS])
+def test_the_headline_is_about_the_first_finding(row: dict[str, Any]) -> None:
+    """The first sentence of both commands names it, or no cause at all."""
+    path = LOGS / row["log"]
+    tables = convert([path.name], str(LOGS)).tables
+    known = Known(activity=activity_of(path, tables))
+    documents = [one["document"] for one in diagnoses(tables, known)]
+    sentence, findings = headline(tables, known, documents), documents[0]["findings"]
+    without = "no cause of slow I/O stands out" in sentence or "too little to be worth tuning" in sentence
+    assert without or phrase(findings[0], documents[0]["direction"]) in sentence, sentence
+
+
+@pytest.mark.parametrize(
+    ("log", "words"),
+    [
+        ("late_to_close-4-1-plain", "were waiting for rank 2, which comes late to open or close `data`"),
+        ("uneven_writes-4-1-slow", "were writes to `data` of the slowest rank, which has 3.1 times the bytes"),
+        (
+            "small_rounds-4-1-slow",
+            "were collective writes to `data` carried out in rounds of 16,384 B (cb_buffer_size)",
+        ),
+        ("fill_values-4-1-slow", "were writes to `data` of everything twice: one rank writes fill values, and data"),
+        (
+            "files_beside-4-1-plain",
+            "were metadata calls (open, stat, seek, sync) of 201 files, with 12,001 opens by each",
+        ),
+        ("two_sizes-4-1-plain", "were 300 B writes to `data`, beside larger ones."),
+        ("two_tables-4-1-plain", "were 1,024 B and 2,048 B writes to `data`."),
+        (
+            "records_of_ranks_in_turn-4-1-plain",
+            "were 2,048 B independent writes to `data` between those of other ranks.",
+        ),
+    ],
+)
+def test_the_headline_names_what_a_program_does(log: str, words: str) -> None:
+    assert words in mpiio_ext.run_report(LOGS / f"{log}.darshan").sentence
 
 
 def test_one_rank_that_is_as_fast_as_memory_needs_no_advice() -> None:

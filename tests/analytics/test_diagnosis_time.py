@@ -106,6 +106,9 @@ def test_turns_by_heatmap_are_possible() -> None:
     found = told(seen(source="HEATMAP", heat=heat, in_turn={True: (1.0, 40)}))
     assert high(found) == [] and found.findings[0].cause == "turns"
     assert "turns" not in causes(told(seen(source="HEATMAP", heat=heat, in_turn={True: (4.0, 40)})))
+    for bins, turns in ((8, True), (38, False)):  # of one rank: a slow one goes on when the others are done
+        found = told(seen(source="HEATMAP", heat=heat, in_turn={True: (1.1, 40)}, most_bins={True: bins}))
+        assert ("turns" in causes(found)) == turns
 
 
 @pytest.mark.parametrize(

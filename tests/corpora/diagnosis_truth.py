@@ -135,6 +135,14 @@ _SINGLE = {
     "direct_writes": _kind("small_requests", possible=True),
     "split_writes": _kind("few_aggregators"),
     "synced_files": _kind("syncs"),
+    "late_to_close": _kind("late_rank", possible=True),  # whether it is late to open or to close is not in a log
+    "uneven_writes": _kind("stragglers", "root_writes"),
+    "small_rounds": _kind("small_requests"),
+    "fill_values": _kind("redundant_writes"),
+    "files_beside": _kind("metadata", "shared_opens"),
+    "two_sizes": _kind("small_requests", ""),  # without DXT the large ones may take the time
+    "two_tables": _kind("small_requests"),
+    "records_of_ranks_in_turn": _kind("small_requests"),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),

@@ -19,7 +19,8 @@ struct kind {
 };
 
 /* Each up to the one without a name. */
-extern const struct kind known_kinds[], held_kinds[], later_kinds[], last_kinds[], fresh_kinds[], second_kinds[];
+extern const struct kind known_kinds[], held_kinds[], later_kinds[], last_kinds[], fresh_kinds[], second_kinds[],
+    third_kinds[];
 
 extern int rank, ranks, size;
 extern char folder[PATH_BYTES - 64]; /* of all files */

@@ -78,7 +78,8 @@ void view_pieces(MPI_File file, int bytes, int stride, int count)
 
 static const struct kind *find(const char *name, size_t length)
 {
-    const struct kind *const tables[] = {known_kinds, held_kinds, later_kinds, last_kinds, fresh_kinds, second_kinds};
+    const struct kind *const tables[] = {known_kinds, held_kinds,   later_kinds, last_kinds,
+                                         fresh_kinds, second_kinds, third_kinds};
 
     for (size_t k = 0; k < sizeof(tables) / sizeof(tables[0]); k++)
         for (const struct kind *one = tables[k]; one->name != NULL; one++)
