@@ -55,6 +55,14 @@ def larger_rounds() -> Advice:
     )
 
 
+def open_once() -> Advice:
+    """Opens and closes by MPI-IO."""
+    return Advice(
+        "Open each file once, and keep it open; check whether ranks come to these calls at the same time (time an"
+        " MPI_Barrier before one)."
+    )
+
+
 def no_fill() -> Advice:
     """Fill values, which data then replace."""
     return Advice(

@@ -56,10 +56,14 @@ def _gives(case: Case, share: Numbers) -> Flags:
 
     Then each rank makes the requests of its own bytes; else a rank carries out what others have. The log has the sum of
     the squares of the ranks' shares: where one has more, and the others are alike, the shares of both are the same.
+    Where all have as many bytes of requests, none of them does the work of others, either.
     """
-    ranks, given = case.files["ranks"], np.array([calls.given for calls in case.calls])
+    files, given = case.files, np.array([calls.given for calls in case.calls])
+    ranks, least = files["ranks"], files["fastest_rank_bytes"]
     squares = share**2 + (1 - share) ** 2 / np.maximum(ranks - 1, 1.0)
-    return np.asarray((ranks > 1) & (share * ranks >= case.limits.uneven) & (np.abs(squares - given) <= 0.02))
+    own = (share * ranks >= case.limits.uneven) & (np.abs(squares - given) <= 0.02)
+    even = (np.abs(share * ranks - 1) <= 0.05) & (np.abs(files["slowest_rank_bytes"] - least) <= 0.05 * least)
+    return np.asarray((ranks > 1) & (own | even))
 
 
 def _balanced(case: Case) -> tuple[bool, bool]:

@@ -303,7 +303,7 @@ def opening(case: Case) -> Finding | None:
             *case.evidence("reads and writes of a process", data, "s"),
             *case.evidence("run time", case.run_time, "s"),
         ],
-        [say.metadata(again=False)],
+        [say.open_once()],
         chosen,
         whole=time + data,
     )

@@ -122,7 +122,8 @@ def redundant_reads(case: Case) -> Finding | None:
     chosen = files.critical & ~np.isnan(again) & (end >= limits.one_rank_bytes)
     if not chosen.any():
         return None
-    large = bool(((case.request_bytes >= limits.small_bytes / 2) & (files["ranks"] > 1))[chosen].all())
+    least = np.where(again >= limits.again * files["ranks"], limits.tiny_bytes, limits.small_bytes / 2)  # its own again
+    large = bool(((case.request_bytes >= least) & (files["ranks"] > 1))[chosen].all())
     many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
     shifted = bool(case.shifted[chosen].all())
     filled = bool(_filled_by_one(case)[chosen].all())

@@ -231,7 +231,7 @@ def _early_to_open(case: Case) -> Finding | None:
     meta = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     for place, calls in enumerate(case.calls):
         (least, mean, most), count = calls.apart, float(files["ranks"][place])
-        if not (calls.alike and count > 1 and mean - least >= (1 - 1.5 / count) * (most - least) > 0):
+        if not (count > 1 and mean - least >= (1 - 1.5 / count) * (most - least) > 0):
             continue
         opening, moving = calls.opening - float(meta[place]), sum(calls.mean.values())
         lost = min(mean - least, opening) * count / (count - 1)  # the late one does not wait

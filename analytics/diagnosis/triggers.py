@@ -192,10 +192,10 @@ TRIGGERS: tuple[Trigger, ...] = (
         "The job moves the bytes of a file, up to the last one that it moves, {again} times or more. If several"
         " ranks read the file, they move these bytes at least as often as {alike_ranks} of the number of ranks. The"
         " file has {one_rank_bytes} or more.",
-        "for reads, if requests have half of {small_bytes}, or {many_ranks} ranks read; for writes, only if one rank"
-        " moves as many bytes more than the fastest as the file has (fill values), or a"
-        " library moves data within the file: the job reads the file as often, and fewer than {backward} of the"
-        " requests lie behind the one before",
+        "for reads, if requests have half of {small_bytes} (or {tiny_bytes}, if each rank reads the file {again}"
+        " times), or {many_ranks} ranks read; for writes, only if one rank moves as many bytes more than the fastest as"
+        " the file has (fill values), or a library moves data within the file: the job reads the file as often, and"
+        " fewer than {backward} of the requests lie behind the one before",
         (
             "Ranks read the same data",
             "The same data are read",
@@ -334,7 +334,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         " rank is late, and the calls of POSIX below take less than {metadata}.",
         "",
         ("MPI-IO calls that open and close files",),
-        (Offer(_ALWAYS, lambda _: say.metadata(again=False)),),
+        (Offer(_ALWAYS, lambda _: say.open_once()),),
     ),
     Trigger(
         ("stragglers",),

@@ -1,0 +1,68 @@
+"""Which of several times is the cause: of a slow rank, of those that wait for it, of few large requests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from mpiio_ext.analytics.diagnosis import diagnose
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from support.quiet_rows import JOB, file
+
+MIB = 1 << 20
+
+
+def causes(document: dict[str, Any]) -> dict[str, str]:
+    """Return cause -> confidence."""
+    return {each["cause"]: each["confidence"] for each in document["findings"]}
+
+
+def made(rows: list[dict[str, Any]], activity: Any = None, **job: Any) -> dict[str, Any]:
+    """Return the diagnosis of made rows."""
+    return diagnose({**JOB, "run_time": 20.0, **job}, rows, "write", activity=activity).to_dict()
+
+
+@pytest.mark.parametrize(
+    ("most", "least", "given", "confidence"),
+    [
+        (100, 100, 1 / 8, "low"),  # as much as each other one: it is slow
+        (450, 50, (450**2 + 7 * 50**2) / 800**2, "high"),  # what it gives
+        (450, 50, 1 / 8, None),  # it carries out what all give
+    ],
+)
+def test_who_makes_the_requests_of_collective_calls(
+    most: int, least: int, given: float, confidence: str | None
+) -> None:
+    """Of 12 s of 8 ranks in requests 9 s are those of one rank."""
+    bytes_of = {"slowest_rank_bytes": most * MIB, "fastest_rank_bytes": least * MIB, "bytes_written": 800 * MIB}
+    times = {"slowest_rank_time": 9.0, "fastest_rank_time": 0.4, "write_time": 12.0}
+    calls = {"mpiio_coll_writes": 80, "mpiio_indep_writes": 0, "mpiio_bytes_written": 800 * MIB}
+    row = file(0, 10, ranks=8, processes=8, **bytes_of, **times, **calls)
+    seen = Calls(given=given, mpi={False: 0.0, True: 9.5}, mean={False: 0.0, True: 9.5})
+    found = made([row], activity=Activity("", 8, 20.0, calls={row["file_id"]: seen}), processes=8)
+    assert causes(found).get("stragglers") == confidence
+
+
+@pytest.mark.parametrize(("write_time", "opening"), [(8 * 0.4 + 2.6, False), (8 * 3.0, True)])
+def test_waiting_at_a_close_for_a_slow_rank_is_no_opening(write_time: float, opening: bool) -> None:
+    """A rank writes for 3 s, and all are in opens and closes for 4 s on average, less what they wait for that one."""
+    times = {"slowest_rank_time": 3.0, "fastest_rank_time": 0.4, "write_time": write_time}
+    row = file(0, 10, ranks=8, processes=8, mpiio_indep_writes=80, mpiio_coll_writes=0, **times)
+    seen = Calls(opens=8, opening=4.0, mpi={False: 0.0, True: 3.0}, mean={False: 0.0, True: write_time / 8})
+    found = made([row], activity=Activity("", 8, 20.0, calls={row["file_id"]: seen}), processes=8)
+    assert ("opening" in causes(found)) == opening, found
+
+
+@pytest.mark.parametrize(("longest", "confidence"), [(0.01, "high"), (0.6, "medium")])
+def test_small_requests_are_sure_where_large_ones_take_little_time(longest: float, confidence: str) -> None:
+    """20,000 writes of 300 B and 8 of 4 MiB take 8 s: the large ones at most 0.08 s, or 4.8 s."""
+    sizes = {"write_size_100_1k": 20_000, "write_size_1m_4m": 8, "writes": 20_008}
+    order = {"consec_writes": 0, "seq_writes": 20_000, "bytes_written": 20_000 * 300 + 32 * MIB}
+    row = file(0, 10, write_time=8.0, slowest_rank_time=7.9, mpiio_coll_writes=None, **sizes, **order)
+    seen = Calls(longest={True: longest})
+    common = {"POSIX": {300: 20_000, 4 * MIB: 8}}
+    found = made([row], activity=Activity("", 1, 20.0, calls={row["file_id"]: seen}, common=common))
+    (one,) = (each for each in found["findings"] if each["cause"] == "small_requests")
+    assert one["confidence"] == confidence
+    assert [each["value"] for each in one["evidence"] if each["meaning"] == "common size of requests"] == [300]
