@@ -285,6 +285,7 @@ class Case:
         place, number = int(np.argmax(counts)), float(counts.sum())
         mean = self.total("{bytes}", chosen) / max(number, 1.0)
         least, most = ([0.0, *(float(bound or np.inf) for bound in SIZE_BINS.values())][place + way] for way in (0, 1))
+        most = min(most, max(self.common_sizes(chosen), default=most))
         if not counts[place] >= 0.5 * number > 0 or 0.5 * least <= mean <= 2 * most:
             return float("nan"), []
         return most, bins(self.files.direction)[place + 1 :]

@@ -289,7 +289,8 @@ def opening(case: Case) -> Finding | None:
     moving = np.array([sum(calls.mpi.values()) for calls in case.calls])
     time = of_all(files, np.maximum(case.opening, np.nan_to_num(files["meta_time"]) / each), processes)
     data = max(case.rank_time[1], of_all(files, moving, processes))
-    if not chosen.any() or not time >= data or metadata(case) is not None or late_rank(case) is not None:
+    enough = time >= max(data, case.limits.much_metadata * float(np.nan_to_num(case.run_time)))
+    if not chosen.any() or not enough or metadata(case) is not None or late_rank(case) is not None:
         return None
     return case.finding(
         "opening",

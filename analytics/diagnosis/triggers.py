@@ -330,8 +330,8 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("opening",),
         "The MPI library opens, closes or sets views, or ranks wait for one another in these calls.",
-        "These calls of MPI-IO take half of the time that a rank is in calls, without waiting for a slower rank; no"
-        " rank is late, and the calls of POSIX below take less than {metadata}.",
+        "These calls of MPI-IO take half of the time that a rank is in calls, without waiting for a slower rank, and"
+        " {much_metadata} of the run time; no rank is late, and the calls of POSIX below take less than {metadata}.",
         "",
         ("MPI-IO calls that open and close files",),
         (Offer(_ALWAYS, lambda _: say.open_once()),),
