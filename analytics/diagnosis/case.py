@@ -376,6 +376,14 @@ class Case:
         enough = again >= np.maximum(limits.again, limits.alike_ranks * files["ranks"])
         return np.where(each & all_read & ~sieved & enough, again, np.nan)
 
+    @functools.cached_property
+    def filled_by_one(self) -> Flags:
+        """Return for each file whether one rank writes all of it, beside what it writes as the others: fill values."""
+        files, ends = self.files, self.files["max_offset_written"] + 1
+        least = files["fastest_rank_bytes"]  # 0: the others may append
+        whole = np.abs(files["slowest_rank_bytes"] - least - ends) <= 0.02 * ends
+        return np.asarray(self.write & (files["ranks"] > 1) & (least > 0) & whole)
+
     @property
     def _rewritten(self) -> Numbers:
         """Return how often the bytes of each file up to the last one are written; NaN where that is less than twice.
@@ -388,9 +396,7 @@ class Case:
         busiest = np.fmax(files["slowest_rank_bytes"], files["fastest_rank_bytes"])
         in_turn = files["consec_writes"] >= 0.9 * files.requests("write")
         opens = np.nan_to_num(self.opens) / np.maximum(np.nan_to_num(files["ranks"]), 1.0)
-        appended = ranks.appended(files) & (
-            ends >= 0.9 * busiest
-        )  # else the busiest rank has written more than is there
+        appended = ranks.appended(files) & ~self.filled_by_one
         appended |= (files["ranks"] > 1) & in_turn & np.isnan(busiest)
         appended |= (opens >= 2) & (opens >= 0.9 * again)
         filled = files["bytes_written"] >= self.limits.amplified * files["mpiio_bytes_written"]

@@ -108,13 +108,6 @@ _FILLED = "One rank writes a whole file, and then ranks write their data there (
 _OVER = {False: "The same data are read again and again", True: "The same places of a file are written again and again"}
 
 
-def _filled_by_one(case: Case) -> Flags:
-    """Return for each file whether one rank writes all of it, and all ranks do so again: it writes fill values."""
-    files = case.files
-    more, ends = files["slowest_rank_bytes"] - files["fastest_rank_bytes"], files["max_offset_written"] + 1
-    return np.asarray(case.write & (files["ranks"] > 1) & (np.abs(more - ends) <= 0.02 * ends))
-
-
 def redundant_reads(case: Case) -> Finding | None:
     """Ranks read the same data, each for itself; or the same places are written again and again."""
     files, limits = case.files, case.limits
@@ -126,7 +119,7 @@ def redundant_reads(case: Case) -> Finding | None:
     large = bool(((case.request_bytes >= least) & (files["ranks"] > 1))[chosen].all())
     many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
     shifted = bool(case.shifted[chosen].all())
-    filled = bool(_filled_by_one(case)[chosen].all())
+    filled = bool(case.filled_by_one[chosen].all())
     sure, time = large or many or shifted, float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum())
     if not sure and time < limits.reported * case.run_time:
         return None
