@@ -47,6 +47,15 @@ def test_a_killed_process_leaves_a_trace(program: pathlib.Path, tmp_path: pathli
     assert source.lines == source.rows == 50001
 
 
+@pytest.mark.parametrize("after_us", range(1000, 4000, 250))
+def test_a_signal_handler_that_ends_the_process(after_us: int, program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """The handler may interrupt the tracer, which has its lock then: the process does not wait for itself."""
+    assert traced(program, tmp_path, "interrupted", str(after_us)).returncode == 7
+    _, rows = read(tmp_path / "trace")
+    places = [row["offset"] for row in of(rows, tmp_path / "data") if row["operation"] == "pwrite"]
+    assert places == list(range(len(places)))
+
+
 def asleep(process: subprocess.Popen[str]) -> bool:
     """Return whether a process waits in the kernel, now and a little later."""
     for _ in range(3):

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -280,6 +281,33 @@ static void forking(void)
     execl("/bin/true", "true", (char *)NULL);
 }
 
+static void leave(int signal)
+{
+    (void)signal;
+    _exit(7);
+}
+
+static void *rest(void *nothing)
+{
+    for (;;)
+        pause();
+    return nothing;
+}
+
+/* Beside a second thread, a signal handler ends the process in the middle of its calls, after `number` microseconds. */
+static void interrupted(void)
+{
+    const struct itimerval after = {.it_value.tv_usec = number};
+    const int fd = open(path, O_RDWR | O_CREAT, 0600);
+    pthread_t second;
+
+    need(pthread_create(&second, NULL, rest, NULL) == 0, "pthread_create");
+    signal(SIGALRM, leave);
+    setitimer(ITIMER_REAL, &after, NULL);
+    for (int i = 0;; i++)
+        need(pwrite(fd, "x", 1, i) == 1, "pwrite");
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -305,6 +333,8 @@ int main(int argc, char **argv)
         blocked(argv[3]);
     else if (strcmp(mode, "fork") == 0)
         forking();
+    else if (strcmp(mode, "interrupted") == 0)
+        interrupted();
     else
         bytes(strcmp(mode, "kill") == 0 ? SIGKILL : 0);
     return 0;

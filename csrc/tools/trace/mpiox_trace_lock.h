@@ -3,9 +3,10 @@
  *
  * Problem.   Threads, signal handlers and the tracer's own calls must not disturb each other, at the cost of some tens
  *            of nanoseconds a call.
- * Algorithm. A word in memory: a thread that finds it locked yields. A process of one thread does not use it. A thread
- *            notes that it is inside the tracer before it locks; calls that it makes then, or a signal handler in it,
- *            are not recorded.
+ * Algorithm. A word in memory, which names the thread that has locked it: another one that finds it locked yields. A
+ *            process of one thread does not use it. A thread notes that it is inside the tracer before it locks; calls
+ *            that it makes then, or a signal handler in it, are not recorded. A signal handler that ends the process or
+ *            forks needs the lock that the code under it may have: it does not wait for itself.
  */
 #ifndef MPIOX_TRACE_LOCK_H
 #define MPIOX_TRACE_LOCK_H
@@ -19,6 +20,7 @@ enum { MPIOX_TRACE_FRAMES = 32 };
 
 typedef struct mpiox_trace_thread {
     int inside;   /* of the tracer itself */
+    int again;    /* locks of a signal handler, beyond that of the code under it */
     int depth;    /* MPI calls that are being made */
     int number;   /* from 1 on; 0: none yet */
     int64_t time; /* the last one that the thread has read, ns */
@@ -34,7 +36,7 @@ typedef struct mpiox_trace_thread {
 
 extern _Thread_local mpiox_trace_thread mpiox_trace_self __attribute__((tls_model("initial-exec")));
 
-extern atomic_int mpiox_trace_lock_word;
+extern atomic_uintptr_t mpiox_trace_lock_word; /* 0: unlocked */
 
 #ifdef __GLIBC__
 /* Not 0: the process has one thread, which the lock need not keep from others. C libraries before 2.32 have none. */
@@ -44,23 +46,26 @@ extern char __libc_single_threaded __attribute__((weak));
 #define MPIOX_TRACE_ALONE 0
 #endif
 
-void mpiox_trace_lock_wait(void); /* until it is free, and take it */
+void mpiox_trace_lock_wait(void); /* until it is free, and take it; at once if this thread has it */
 
 static inline void mpiox_trace_lock(void)
 {
-    int unlocked = 0;
+    uintptr_t unlocked = 0;
 
     mpiox_trace_self.inside++;
-    if (!MPIOX_TRACE_ALONE &&
-        __builtin_expect(!atomic_compare_exchange_strong_explicit(&mpiox_trace_lock_word, &unlocked, 1,
-                                                                  memory_order_acquire, memory_order_relaxed),
-                         0))
+    if (!MPIOX_TRACE_ALONE && __builtin_expect(!atomic_compare_exchange_strong_explicit(
+                                                   &mpiox_trace_lock_word, &unlocked, (uintptr_t)&mpiox_trace_self,
+                                                   memory_order_acquire, memory_order_relaxed),
+                                               0))
         mpiox_trace_lock_wait();
 }
 
 static inline void mpiox_trace_unlock(void)
 {
-    atomic_store_explicit(&mpiox_trace_lock_word, 0, memory_order_release);
+    if (__builtin_expect(mpiox_trace_self.again > 0, 0))
+        mpiox_trace_self.again--;
+    else
+        atomic_store_explicit(&mpiox_trace_lock_word, 0, memory_order_release);
     mpiox_trace_self.inside--;
 }
 
