@@ -32,7 +32,7 @@ import re
 import shutil
 import signal
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,6 +50,8 @@ _ENV_LIST = "OMPI_MCA_mca_base_env_list"
 _SPEAKING_S = 1.0
 #: Processes between a rank and what has started it, at most: shells and wrappers.
 _ANCESTORS = 16
+#: Place of the parent among the words about a process.
+_PARENT = 2
 #: Variables of other libraries that this one honours and that launchers of Open MPI do not forward by themselves.
 FORWARDED = ("MPICH_MPIIO_HINTS", "MPICH_MPIIO_HINTS_DISPLAY", "PNETCDF_HINTS", "ROMIO_HINTS", "ROMIO_PRINT_HINTS")
 #: Name of the tracer's library, which goes in front of every other.
@@ -79,6 +81,28 @@ def is_launcher_process(name: str) -> bool:
     return name[:15] in _PROCESS_NAMES
 
 
+def process_name(process: int) -> str:
+    """Return the name of a process, as `is_launcher_process` takes it; "": there is no such process."""
+    return next(iter(_status(process)), "")
+
+
+def ancestors(process: int) -> Iterator[int]:
+    """Yield the parent of a process, the parent of that, and so on."""
+    for _ in range(_ANCESTORS):
+        status = _status(process)
+        if not status or (process := int(status[_PARENT])) <= 1:
+            return
+        yield process
+
+
+def _status(process: int, processes: Path = Path("/proc")) -> list[str]:
+    """Return name, state, parent and further words about a process; no words: there is no such process."""
+    with contextlib.suppress(OSError):
+        name, _, words = (processes / str(process) / "stat").read_text(errors="replace").rpartition(")")
+        return [name.partition("(")[2], *words.split()]
+    return []
+
+
 def launched_rank(environment: Mapping[str, str]) -> int:
     """Return the rank that a launcher has given this process; 0 without one."""
     values = (environment[name] for name in RANK_VARIABLES if environment.get(name, "").isdecimal())
@@ -104,8 +128,7 @@ def _control_port(processes: Path) -> str:
             words = (processes / str(process) / "cmdline").read_bytes().decode(errors="replace").split("\0")
             if Path(words[0]).name == "hydra_pmi_proxy":
                 return words[words.index("--control-port") + 1]
-            status = (processes / str(process) / "stat").read_text(errors="replace")
-            process = int(status.rpartition(")")[2].split()[1])
+            process = int(_status(process, processes)[_PARENT])
             continue
         break
     return ""

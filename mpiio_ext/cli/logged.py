@@ -7,12 +7,14 @@ Algorithm. Each rank records into a folder beside the first of these files. One 
 that has started the launcher, stays beside the program and leaves with its exit status. Before that it has forked a
 writer, in a session of its own, which no launcher knows. The writer waits on a pipe until the program has ended or its
 companion was killed, then until the recordings on this host have no living process, makes what was asked for, and
-removes the folder. The other ranks become the program, as without it.
+removes the folder. The other ranks become the program, as without it. The writer waits 10 s at most for processes that
+the program has left behind: neither the program nor its launcher is above them.
 
 Guarantees. When the command, or the launcher outside of it, returns after a run that succeeded, the files are there
 whole, or one line on standard error has said why not. After a run that failed within a launcher they are there seconds
 later. Of ranks that were killed they say what lacks. A folder of which no page could be made stays, and
-``mpiio-ext report`` makes the page. Nothing of this is done, or imported, in a run without these options.
+``mpiio-ext report`` makes the page. Only the wait for the program has no bound. Nothing of this is done, or imported,
+in a run without these options.
 """
 
 from __future__ import annotations
@@ -35,22 +37,39 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 from mpiio_ext.cli.endings import PASSED_ON, TERMINATED, Endings
 from mpiio_ext.common.descriptors import let_go
 from mpiio_ext.common.endings import OF_LAUNCHERS, Failure, failure_of, note_failure, signal_text
-from mpiio_ext.common.extras import MissingExtraError
+from mpiio_ext.common.extras import MissingExtraError, missing_here
 from mpiio_ext.common.files import check_target, write_whole
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.recordings import STATISTICS, launch_of, lives, note_launch, nothing_recorded
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
-from mpiio_ext.launchers import RANK_VARIABLES, Launch, job_name, launched_rank, let_rank_0_speak
+from mpiio_ext.launchers import (
+    RANK_VARIABLES,
+    Launch,
+    ancestors,
+    is_launcher_process,
+    job_name,
+    launched_rank,
+    let_rank_0_speak,
+    process_name,
+)
 
-#: Longest time for which a trace on another host may lack its end, once those on this host have theirs; and for which
-#: the companion of rank 0 waits for the other ranks: a rank that ended without MPI_Finalize must not delay them.
+if TYPE_CHECKING:
+    from mpiio_ext.pioneer.readers.own import Head
+
+#: Longest time for which a trace on another host may lack its end, once those on this host have theirs; for which a
+#: process that the program has left behind is waited for; and for which the companion of rank 0 waits for the other
+#: ranks: a rank that ended without MPI_Finalize must not delay them.
 _OTHERS_S = 10.0
+#: Longest time for which the command waits for its files, if it has started the launcher.
+_MAKING_S = 600.0
+#: Time after which it prints what it waits for.
+_PATIENT_S = 3.0
 #: A log has all files, however many there are.
 _WITHOUT_BOUND = {"MPIOX_RECORDING_BYTES": str(1 << 28), "MPIOX_RECORDING_NODE_BYTES": "0"}
 #: Longest time for which it waits, if its rank has failed, until the writer has printed so.
@@ -59,6 +78,8 @@ _SAID_S = 0.5
 _LOOK_S = 0.05
 #: Leftovers of a killed run that are older go; those that are younger may be of another rank of this one.
 _LEFTOVER_S = 60.0
+#: Characters of the command of a process that is named.
+_COMMAND = 80
 _FORWARDED = (signal.SIGTERM, signal.SIGUSR1, signal.SIGUSR2)
 _BY_LAUNCHERS = tuple(-number for number in OF_LAUNCHERS)
 _BY_LAUNCHER = ", as launchers end all ranks when one has failed"
@@ -259,9 +280,13 @@ class Recording:
             return ""
         return f"the recordings stay: mpiio-ext report {shlex.quote(str(self.folder))} -o FILE.html"
 
+    def names(self) -> str:
+        """Return the files, in words."""
+        return " and ".join(str(result.target) for result in self.results)
+
     def announce(self, failure: Failure | None = None) -> None:
         """Announce that the results come later: once a launcher has ended, the writer has no terminal."""
-        coming = " and ".join(str(result.target) for result in self.results)
+        coming = self.names()
         why = "" if failure is None else f"{failure.reason()}; "
         with contextlib.suppress(OSError):
             os.write(2, f"mpiio-ext: {why}{coming}: made when all ranks have ended, in some seconds\n".encode())
@@ -292,11 +317,12 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     sys.stdout.flush()
     theirs, ours = os.pipe()
     endings = Endings(recording.folder)  # before any rank can come
+    launcher = next((pid for pid in ancestors(os.getpid()) if is_launcher_process(process_name(pid))), 0)
     note_launch(recording.folder, time.time_ns(), selects=recording.selects(launch.environment))
     writer = os.fork()
     if writer == 0:
         os.close(ours)
-        _write(theirs, recording, endings)
+        _write(theirs, recording, endings, launcher)
     os.close(theirs)
     endings.close()
     try:
@@ -324,15 +350,44 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     with contextlib.suppress(BrokenPipeError):
         os.write(ours, (TERMINATED if status else b"") + f"\nended {status}\n".encode())
     os.close(ours)
-    # A launcher ends the other ranks of one that has failed when that has left.
-    until = time.monotonic() + (_OTHERS_S if status == 0 else _SAID_S)
-    while (left := os.waitpid(writer, os.WNOHANG if recording.inside else 0))[0] == 0 and time.monotonic() < until:
-        time.sleep(_LOOK_S)
-    if not left[0] and status == 0:
+    ended = _wait_inside(writer, status) if recording.inside else _wait_outside(writer, recording)
+    if ended is None and (status == 0 or not recording.inside):
         recording.announce()
-    elif os.WIFSIGNALED(left[1]) and (stays := recording.stays()):
+    elif ended is not None and os.WIFSIGNALED(ended) and (stays := recording.stays()):
         echo(f"mpiio-ext: no page: its writer was killed\nmpiio-ext: {stays}", err=True)
     _leave(status)
+
+
+def _wait_inside(writer: int, status: int) -> int | None:
+    """Wait for the writer as long as the other ranks and the launcher may wait for this rank.
+
+    Returns how the writer has ended, as `os.waitpid` does; None: it still works. `status`: of the program.
+    """
+    # A launcher ends the other ranks of one that has failed when that has left.
+    until = time.monotonic() + (_OTHERS_S if status == 0 else _SAID_S)
+    while (left := os.waitpid(writer, os.WNOHANG))[0] == 0 and time.monotonic() < until:
+        time.sleep(_LOOK_S)
+    return left[1] if left[0] else None
+
+
+def _wait_outside(writer: int, recording: Recording) -> int | None:
+    """Wait for the writer, 10 minutes at most, or until a signal: it works on. Returns as `_wait_inside` does."""
+    began, prints = time.monotonic(), os.isatty(2)
+
+    def leave(_number: int, _frame: object) -> None:
+        nonlocal began
+        began = -_MAKING_S
+
+    for number in _ENDING:
+        signal.signal(number, leave)
+    while (passed := time.monotonic() - began) < _MAKING_S:
+        if (left := os.waitpid(writer, os.WNOHANG))[0]:
+            return left[1]
+        if prints and passed > _PATIENT_S:
+            prints = False
+            _print(f"makes {recording.names()}; after Ctrl-C it does so in the background")
+        time.sleep(min(_LOOK_S, 0.002 + passed / 20))
+    return None
 
 
 def _leave(status: int) -> NoReturn:
@@ -354,8 +409,8 @@ def _leave(status: int) -> NoReturn:
 # ---- the writer ------------------------------------------------------------------------------------------------------
 
 
-def _write(pipe: int, recording: Recording, endings: Endings) -> NoReturn:
-    """Be the writer: wait for the end of the run, and make the results."""
+def _write(pipe: int, recording: Recording, endings: Endings, launcher: int) -> NoReturn:
+    """Be the writer: wait for the end of the run, and make the results; `launcher`: as of `_results`."""
     try:
         os.setsid()
         for number in (*_FORWARDED, *_IGNORED):
@@ -369,13 +424,17 @@ def _write(pipe: int, recording: Recording, endings: Endings) -> NoReturn:
         if words[:1] == [b"no"]:
             shutil.rmtree(recording.folder, ignore_errors=True)
         else:
-            _results(words, recording, endings)
+            missing_here("pandas")  # PyArrow imports it where it is installed: 0.2 s
+            _results(words, recording, endings, launcher)
     finally:
         os._exit(0)
 
 
-def _results(words: list[bytes], recording: Recording, endings: Endings) -> None:
-    """Make the requested files, and remove the recordings unless they are needed."""
+def _results(words: list[bytes], recording: Recording, endings: Endings, launcher: int = 0) -> None:
+    """Make the requested files, and remove the recordings unless they are needed.
+
+    `launcher`: the process above all ranks of this host; 0: it is not known.
+    """
     ended_ns, killed = time.time_ns(), words[-2:-1] != [b"ended"]
     if killed and words:
         while lives(int(words[0])):
@@ -384,7 +443,8 @@ def _results(words: list[bytes], recording: Recording, endings: Endings) -> None
     for result in recording.results:
         try:
             if not settled:
-                _settle(recording.folder, _OTHERS_S if recording.inside or killed else 0.0)
+                others_s = _OTHERS_S if recording.inside or killed else 0.0
+                missing = _settle(recording.folder, others_s, launcher if recording.inside else None)
                 failure = _failure(None if killed else int(words[-1]), recording, endings, ended_ns)
                 if (started_ns := launch_of(recording.folder)[0]) is not None:
                     note_launch(recording.folder, started_ns, max([ended_ns, *failure.ends.values()]))
@@ -399,9 +459,8 @@ def _results(words: list[bytes], recording: Recording, endings: Endings) -> None
             lines = [f"no {result.name}: {text}"]
             if result.keeps:
                 lines.append(recording.stays())
-        with contextlib.suppress(OSError):
-            for line in lines:
-                echo(f"mpiio-ext: {line}", err=True)
+        for line in lines:
+            _print(line)
     if not kept:
         shutil.rmtree(recording.folder, ignore_errors=True)
 
@@ -431,20 +490,58 @@ def _failure(status: int | None, recording: Recording, endings: Endings, ended_n
     return dataclasses.replace(failure, whole=whole, moment_ns=moment_ns)
 
 
-def _settle(folder: Path, others_s: float) -> None:
-    """Wait until every recording has its end, or no process that could write it; `others_s` for those elsewhere."""
+def _settle(folder: Path, others_s: float, launcher: int | None) -> str:
+    """Wait until every recording has its end, or no process that could write it; return what will lack, or "".
+
+    Parameters
+    ----------
+    others_s : for those on other hosts.
+    launcher : a rank is part of the run as long as this process is above it; 0: as long as it lives; None: no longer.
+    """
     from mpiio_ext.pioneer.darshan.convert import heads_of
 
-    here, until = os.uname().nodename, time.monotonic() + others_s
+    here, since_s, printed = os.uname().nodename, time.monotonic(), False
     while True:
         began_s = time.monotonic()
         heads = heads_of(folder)
         there = {head.rank for head in heads if head.rank >= 0}
         open_here = [head for head in heads if head.running and head.host == here and lives(head.pid)]
-        open_there = [head for head in heads if head.running and head.host != here]
         lacking = bool(heads) and len(there) < max(head.ranks for head in heads)
-        if not open_here and (not (open_there or lacking) or time.monotonic() > until):
-            return
-        if open_here:
-            until = time.monotonic() + others_s
+        elsewhere = lacking or any(head.running and head.host != here for head in heads)
+        if any(_runs_on(head, launcher) for head in open_here):
+            since_s = began_s
+        passed_s = began_s - since_s
+        if not open_here and (not elsewhere or passed_s > others_s):
+            return ""
+        if open_here and passed_s > _OTHERS_S:
+            return _given_up(open_here, heads)
+        if open_here and passed_s > _PATIENT_S and not printed:
+            printed = True
+            _print(f"waits up to {_OTHERS_S:.0f} s for {_processes(open_here)}, which the program has left behind")
         time.sleep(max(_LOOK_S, time.monotonic() - began_s))  # thousands of ranks
+
+
+def _runs_on(head: Head, launcher: int | None) -> bool:
+    """Return whether a living process is still part of the run; `launcher`: as of `_settle`."""
+    if not launcher:
+        return launcher is not None and head.rank >= 0
+    return launcher in ancestors(head.pid)
+
+
+def _processes(heads: Sequence[Head]) -> str:
+    more = f" and {count_text(len(heads) - 1, 'more process', 'more processes')}" if len(heads) > 1 else ""
+    return f"process {heads[0].pid} ({heads[0].command[:_COMMAND]}){more}"
+
+
+def _given_up(left: Sequence[Head], heads: Sequence[Head]) -> str:
+    """Return what will lack in the numbers of a run, since processes run on; print it if these are in no number."""
+    line = f"{_processes(left)}, left behind by the program, still runs: what it does from now on is missing"
+    if any(head.rank >= 0 for head in left) or all(head.rank < 0 for head in heads):
+        return line
+    _print(line)
+    return ""
+
+
+def _print(line: str) -> None:
+    with contextlib.suppress(OSError):
+        echo(f"mpiio-ext: {line}", err=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -53,6 +54,18 @@ def needing(extra: str, what: str) -> Iterator[None]:
         if isinstance(error, MpiioExtError) or package in ("", "mpiio_ext"):
             raise
         raise MissingExtraError(what, package, extra) from error
+
+
+def missing_here(package: str) -> None:
+    """Let a package be missing in this process, which must be one of ours alone: PyArrow imports pandas if it can."""
+
+    class Missing:
+        @staticmethod
+        def find_spec(name: str, _path: object = None, _target: object = None) -> None:
+            if name == package:
+                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+    sys.meta_path.insert(0, Missing)
 
 
 def darshan_library(what: str, extra: str) -> str:

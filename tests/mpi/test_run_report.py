@@ -6,6 +6,8 @@ import os
 import pathlib
 import re
 import shlex
+import signal
+import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -487,6 +489,25 @@ def test_a_run_that_has_left_its_recordings(extension: str, tmp_path: pathlib.Pa
     found = mpiio_ext.run_report(tmp_path / "late.html")
     assert str(tmp_path / "f") in [row["file"] for row in found.rows()], done.describe()
     assert left.is_dir() and mpiio_ext.run_report(left).sentence == found.sentence
+
+
+def test_who_does_not_wait_for_the_page(extension: str, tmp_path: pathlib.Path) -> None:
+    """A signal after the end of the program ends the command, with the program's status; the page comes later."""
+    stays = "f = open('f', 'w'); print('x' * 100000, file=f, flush=True); import time; time.sleep(300)"
+    program = f"{shlex.join([sys.executable, '-c', stays])} 2>/dev/null & until [ -s f ]; do sleep .1; done; exit 3"
+    command = [*RUN, "--report", str(tmp_path / "io.html"), "--", "sh", "-c", program]
+    with subprocess.Popen(command, env=base_environment(), cwd=tmp_path, stderr=subprocess.PIPE, text=True) as run:
+        assert run.stderr is not None
+        waits = run.stderr.readline()
+        run.send_signal(signal.SIGTERM)
+        assert run.wait(60) == 3
+        rest = run.stderr.read()  # as long as the writer works
+    found = re.fullmatch(r"mpiio-ext: waits up to 10 s for process (\d+) \(.*\), which the .*\n", waits)
+    assert found is not None, waits + rest
+    os.kill(int(found[1]), signal.SIGKILL)
+    assert f"{tmp_path / 'io.html'}: made when all ranks have ended, in some seconds\n" in rest
+    lacks = mpiio_ext.run_report(tmp_path / "io.html").document["lacks"]
+    assert any(f"process {found[1]} " in line and "still runs" in line for line in lacks), lacks
 
 
 @pytest.mark.parametrize(("target", "message"), [(".", "is a folder"), ("missing/io.html", "there is no folder")])

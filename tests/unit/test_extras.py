@@ -99,6 +99,16 @@ def test_the_core_prints_the_help_of_every_command() -> None:
     assert all(out.startswith("Usage: mpiio-ext") and not err for out, err in core.values())
 
 
+def test_a_process_of_ours_does_without_pandas() -> None:
+    """PyArrow imports it where it is installed, which takes longer than what is to be done."""
+    code = (
+        "import sys, numpy, pyarrow; from mpiio_ext.common.extras import missing_here; missing_here('pandas'); "
+        "print(pyarrow.array(numpy.arange(3)).to_pylist(), 'pandas' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
+    assert done.stdout == "[0, 1, 2] False\n"
+
+
 def test_help_behind_two_dashes_is_of_the_program() -> None:
     done = child(["advise", "--", "true", "--help"])
     assert done.returncode == 2 and "pip install 'mpiio_ext[tune]'" in done.stderr and not done.stdout

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import html
 import json
+import os
 import pathlib
 import re
+import subprocess
 from typing import Any
 
 import numpy as np
@@ -30,10 +33,11 @@ from mpiio_ext.cli import logged, main
 from mpiio_ext.cli.endings import Endings
 from mpiio_ext.common import guide
 from mpiio_ext.common import page as pages
-from mpiio_ext.common.recordings import STATISTICS, has_recordings
+from mpiio_ext.common.recordings import STATISTICS, has_recordings, lives
 from mpiio_ext.errors import ArgumentError, FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES
 from mpiio_ext.pioneer.darshan import recordings
+from mpiio_ext.pioneer.readers.own import Head
 from support.html_page import Page
 from support.launch import ROOT
 from support.run_logs import log_of
@@ -556,6 +560,57 @@ def test_how_the_program_ended_is_told(
     assert sentence.startswith(f"The job failed: {words}. No call" if words else "No call")
     assert sentence.split("`")[0] in (tmp_path / "io.html").read_text("utf-8")
     assert "`mpiio-ext doctor -- './a b' x`" in document["notices"][0]  # of what was run, though nothing was recorded
+
+
+def head_of(pid: int, rank: int, ranks: int = 1) -> Head:
+    """Return what the recording of a living process of this host shows."""
+    return Head(
+        path=pathlib.Path("x"),
+        rank=rank,
+        ranks=ranks,
+        host=os.uname().nodename,
+        pid=pid,
+        command=f"./app {rank}",
+        started_ns=0,
+        running=True,
+    )
+
+
+def settled(monkeypatch: pytest.MonkeyPatch, heads: list[Head], launcher: int | None) -> str:
+    """Return what `_settle` returns for these recordings, after short waits."""
+    monkeypatch.setattr(logged, "_OTHERS_S", 0.3)
+    monkeypatch.setattr(logged, "_PATIENT_S", 0.1)
+    monkeypatch.setattr("mpiio_ext.pioneer.darshan.convert.heads_of", lambda _folder: heads)
+    return logged._settle(pathlib.Path("x"), 0.0, launcher)
+
+
+@pytest.mark.parametrize(("rank", "counted"), [(-1, False), (0, True)])
+def test_a_process_that_the_program_has_left_behind_is_given_up(
+    rank: int, counted: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The numbers of a run lack something only if they have that process."""
+    ended = dataclasses.replace(head_of(1, 0), running=False)
+    with subprocess.Popen(["sleep", "60"]) as left:
+        try:
+            lacks = settled(monkeypatch, [ended, head_of(left.pid, rank)], None)
+        finally:
+            left.kill()
+    name = f"process {left.pid} (./app {rank})"
+    line = f"{name}, left behind by the program, still runs: what it does from now on is missing"
+    printed = capsys.readouterr().err.splitlines()
+    assert printed[0] == f"mpiio-ext: waits up to 0 s for {name}, which the program has left behind"
+    assert (lacks, printed[1:]) == ((line, []) if counted else ("", [f"mpiio-ext: {line}"]))
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_ranks_are_waited_for_as_long_as_they_run(
+    known: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They run longer than what was left behind may, below their launcher or where that is not known."""
+    with subprocess.Popen(["sleep", "2"]) as rank:
+        assert settled(monkeypatch, [head_of(rank.pid, 0)], os.getpid() if known else 0) == ""
+        assert not lives(rank.pid)
+    assert capsys.readouterr().err == ""
 
 
 def test_the_recorder_leaves_its_own_folder_out(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
