@@ -160,9 +160,12 @@ def pieces_of_one(case: Case) -> Finding | None:
     """One rank writes many small pieces alone, as of a header, beside the large ones of all, and needs far longer."""
     files, verb = case.files, "writes" if case.write else "reads"
     for place in case.order:
+        ranks = float(files["ranks"][place])
+        if not ranks > 1:
+            continue
         rank, more, (_, mean, most), counts, moved, module = _ahead(case, place)
-        (small, low, high), ranks = _pieces(counts, moved), float(files["ranks"][place])
-        if not (ranks > 1 and small and rank >= 0 and 0.98 * low <= more <= 1.02 * high and more > 0):
+        small, low, high = _pieces(counts, moved)
+        if not (small and rank >= 0 and 0.98 * low <= more <= 1.02 * high and more > 0):
             continue
         other = np.nansum([files["bytes_read"][place], files["bytes_written"][place]]) - files["{bytes}"][place]
         longer = most - (mean * ranks - most) / (ranks - 1)

@@ -11,6 +11,7 @@ what could not be read.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -82,6 +83,7 @@ _HEADER = np.dtype(
     ]
 )
 _ITEM = [("kind", "u4"), ("bytes", "u4")]
+_HEAD_OF_ITEM = struct.Struct("=II")
 _RECORD_TYPE = np.dtype(
     [
         *_ITEM,
@@ -278,7 +280,7 @@ def _items(data: bytes, used: int) -> Iterator[tuple[int, int, int]]:
     """Yield kind, place and bytes of each item; the last one's kind is 0 where the rest cannot be read."""
     at = _HEADER_BYTES
     while at + 8 <= used:
-        kind, length = (int(each) for each in np.frombuffer(data, "u4", 2, at))
+        kind, length = _HEAD_OF_ITEM.unpack_from(data, at)
         exact = kind in (_RECORD, _VALUES, _LANE)
         least = _LENGTHS.get(kind, used + 1)
         if length % 8 or length < least or at + length > used or (exact and length != least):
@@ -296,7 +298,7 @@ def _array(data: bytes, at: int, length: int, kind: np.dtype[np.void]) -> Struct
 
 
 def _fill(found: Recording, data: bytes, used: int) -> None:
-    records, segments = [], []
+    records, segments = list[bytes](), list[bytes]()
     for kind, at, length in _items(data, used):
         if kind == 0:
             found.problem = found.problem or f"its bytes behind {at:,} are damaged"
@@ -305,23 +307,23 @@ def _fill(found: Recording, data: bytes, used: int) -> None:
         elif kind == _VIEW:
             found.views.append((int(np.frombuffer(data, "i8", 1, at + 8)[0]), _text(data[at + 16 : at + length])))
         elif kind == _RECORD:
-            records.append(np.frombuffer(data, _RECORD_TYPE, 1, at))
+            records.append(data[at : at + length])
         elif kind == _VALUES:
             found.more[at] = np.frombuffer(data, _VALUES_TYPE, 1, at)[0]
         elif kind == _LANE:
             lane = np.frombuffer(data, _LANE_TYPE, 1, at)[0]
             found.lanes[int(lane["lane"])] = lane["bin"]
         elif kind == _SEGMENTS:
-            segments.append(_array(data, at, length, _SEGMENT_TYPE))
+            segments.append(_array(data, at, length, _SEGMENT_TYPE).tobytes())
         elif kind == _STEPS:
             steps = _array(data, at, length, STEP_TYPE)
             found.steps = steps[(steps["class"] < len(CLASSES)) & (steps["end"] >= steps["start"])]
     if records:
-        found.records = np.concatenate(records)
+        found.records = np.frombuffer(b"".join(records), _RECORD_TYPE)  # concatenate() compares the types of each
         there = np.isin(found.records["name"], list(found.names)) & (found.records["module"] < len(MODULES))
         found.records = found.records[there]
     if segments:
-        found.segments = np.concatenate(segments)
+        found.segments = np.frombuffer(b"".join(segments), _SEGMENT_TYPE)
 
 
 def read(path: Path) -> Recording:
