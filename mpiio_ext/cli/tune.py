@@ -173,7 +173,7 @@ def tune(
     metric = metric_of(kind, pattern, lower_is_better)
     with reporting():
         from mpiio_ext.tune import hintsfile
-        from mpiio_ext.tune.errors import need
+        from mpiio_ext.tune.errors import TooShort, need
         from mpiio_ext.tune.outcome import Plan
         from mpiio_ext.tune.space import Options
         from mpiio_ext.tune.targets import check_targets
@@ -205,7 +205,12 @@ def tune(
         hints_path, log_path = Path(output), Path(log or f"{output}.log")
         check_targets(hints_path, log_path)
         with json_result(as_json) as put:
-            result = tune_job(job, asked, log_path, before)
+            try:
+                result = tune_job(job, asked, log_path, before)
+            except TooShort as short:  # as on a machine that became busy: the runs that there were count
+                if short.result is None:
+                    raise
+                result = short.result
             printed = (lambda found: put(json.dumps(found, indent=1))) if as_json else None
             failures = finish(result, job, budget, hints_path, printed, log_path / "tuning.html")
     for failure in failures:

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpiio_ext.common.units import size_text
+from mpiio_ext.common.units import count_text, size_text
 from mpiio_ext.tune.evidence import Evidence
 from mpiio_ext.tune.merging import asks, merge_lines
 from mpiio_ext.tune.objective import SMALL_SHARE, Elapsed, Metric, access_share
@@ -152,7 +152,8 @@ def _advice(result: Result, subject: Subject) -> list[str]:
 
 def _counts(result: Result) -> str:
     settings = {record.setting for record in result.records}
-    return f"{len(result.records)} runs of {len(settings)} settings in {result.spent_s:.0f} s"
+    counts = count_text(len(result.records), "run"), count_text(len(settings), "setting")
+    return f"{' of '.join(counts)} in {result.spent_s:.0f} s"
 
 
 def _failures(result: Result) -> list[str]:

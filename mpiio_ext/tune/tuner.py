@@ -153,6 +153,10 @@ class Tuner:
                 self._candidate = self._best()
         except _Broken:
             broken = self._records[-1]
+        except TooShort as error:
+            if self._known[BASELINE].costs:
+                error.result = self._result_of("unconfirmed", str(error))
+            raise
         return self._result(interrupted, broken)
 
     # ---- one run ----------------------------------------------------------------------------------------------------
@@ -440,6 +444,16 @@ class Tuner:
         else:
             verdict, found = "unconfirmed", None
             reason = f"{self._plan.subject}, which ran at first, fails as it is: {broken.reason}"
+        return self._result_of(verdict, reason, found, interrupted, 0 if broken is None else broken.exit_status)
+
+    def _result_of(
+        self,
+        verdict: str,
+        reason: str,
+        found: Evidence | None = None,
+        interrupted: bool = False,
+        broken_status: int = 0,
+    ) -> Result:
         return Result(
             verdict=verdict,
             reason=reason,
@@ -448,7 +462,7 @@ class Tuner:
             records=tuple(self._records),
             baseline=self._baseline,
             interrupted=interrupted,
-            broken_status=0 if broken is None else broken.exit_status,
+            broken_status=broken_status,
             spent_s=self._clock() - self._begin_s,
             delegates=self._delegates,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -110,6 +111,22 @@ def test_a_program_that_hardly_accesses_data_is_judged_by_that(tmp_path: pathlib
     assert found["metric"].startswith("seconds inside data access") and "native settings are left out" in done.stderr
     assert found["metric_reason"] in done.stderr
     assert len(found["runs"]) > 1 and all(run["hints"].get("mpiox_enable") != "false" for run in found["runs"])
+
+
+def test_a_budget_that_a_loaded_machine_uses_up(tmp_path: pathlib.Path) -> None:
+    """The run that there was is reported, with the budget that would do; that is no error."""
+    code = (
+        "import sys, time; from mpi4py import MPI; "
+        "f = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], MPI.MODE_CREATE | MPI.MODE_WRONLY); "
+        "f.Write_at(0, bytes(100000)); f.Close(); time.sleep(8)"
+    )
+    program = [str(launcher()), "-n", "1", sys.executable, "-c", code, str(tmp_path / "file")]
+    done = tune(tmp_path, "--budget", "100s", "--", *program, timeout_s=240)
+    assert done.returncode == 0, done.describe()
+    words = r"no decision: the budget of 100 s is too short: a run takes .* use --budget \d+s"
+    assert re.search(words, done.stdout), done.describe()
+    assert done.stdout.startswith("1 run of 1 setting in "), done.describe()
+    assert not (tmp_path / "tuned.hints").exists() and (tmp_path / "tuned.hints.log" / "tuning.html").is_file()
 
 
 def test_a_program_that_fails(tmp_path: pathlib.Path) -> None:

@@ -19,7 +19,7 @@ pytest.importorskip("optuna", reason="tuning needs Optuna")
 pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
 
 from mpiio_ext.tune import report
-from mpiio_ext.tune.errors import ProgramError, TuneError
+from mpiio_ext.tune.errors import ProgramError, TooShort, TuneError
 from mpiio_ext.tune.hintsfile import OwnHints
 from mpiio_ext.tune.job import Job
 from mpiio_ext.tune.job import finish as finish_job
@@ -246,14 +246,18 @@ def test_trials_bound_the_search() -> None:
 
 def test_a_budget_that_cannot_decide_is_refused_after_one_run() -> None:
     program = Program(flat)
-    with pytest.raises(TuneError, match=r"budget of 10 s is too short: a run takes 1\.0 s.*use --budget \d+s"):
+    with pytest.raises(TooShort, match=r"budget of 10 s is too short: a run takes 1\.0 s.*use --budget \d+s") as short:
         tune(program, budget_s=10)
     assert len(program.limits) == 1
+    result = short.value.result
+    assert result is not None and [record.status for record in result.records] == ["ok"]
+    assert (result.verdict, result.reason) == ("unconfirmed", str(short.value))
 
 
 def test_a_first_run_that_does_not_end() -> None:
-    with pytest.raises(TuneError, match="did not end within the budget"):
+    with pytest.raises(TooShort, match="did not end within the budget") as short:
         tune(Program(lambda hints: 1e6), budget_s=60)
+    assert short.value.result is None
 
 
 def test_short_runs_are_not_stopped_for_being_noisy() -> None:
