@@ -6,11 +6,10 @@ One table, read by ``mpiio-ext doctor`` and by the page docs/reference/checks.md
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Variable:
+class Variable(NamedTuple):  # a data class would make every rank import `inspect`
     """One variable.
 
     Attributes

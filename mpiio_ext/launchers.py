@@ -33,8 +33,8 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from mpiio_ext.abi import LIBRARY, POSIX
 from mpiio_ext.loadable import FIRST
@@ -62,8 +62,7 @@ _PAST_MPI = re.compile(r'mpiox_close[\s="#]+(staged|never)|mpiox_subfiles[\s="#]
 RANK_VARIABLES = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Launch:
+class Launch(NamedTuple):  # a data class would make every rank import `inspect`
     """The command to execute.
 
     Attributes

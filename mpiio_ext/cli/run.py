@@ -6,7 +6,6 @@ import contextlib
 import difflib
 import errno
 import os
-import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -18,10 +17,10 @@ from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import complete_command, complete_hint
 from mpiio_ext.common.commands import HELP, warn
 from mpiio_ext.common.printing import echo
-from mpiio_ext.launchers import Launch, execute, launched_rank, launcher_family, let_rank_0_speak, plan
+from mpiio_ext.errors import ArgumentError, LoadError
+from mpiio_ext.launchers import Launch, execute, launched_rank, let_rank_0_speak
+from mpiio_ext.started import hint_rule, planned, with_hints
 
-_WITH_GLOB = re.compile(r"(?P<glob>.+?):(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
-_PLAIN = re.compile(r"(?P<name>[A-Za-z]\w*)\s*=(?P<value>.*)", re.DOTALL)
 _TAKES_VALUE = frozenset({"-H", "--hint", "--hints-file", "--darshan", "--timeline", "--report", "--only", "--skip"})
 
 
@@ -45,20 +44,10 @@ class _Run(click.Command):
 
 def _hint_rules(hints: tuple[str, ...]) -> list[str]:
     """Turn ``-H [GLOB:]NAME=VALUE`` into rules of MPIOX_HINTS, checked."""
-    from mpiio_ext.errors import ArgumentError
-    from mpiio_ext.hints import check, quote
-
-    rules = []
-    for text in hints:
-        match = _PLAIN.fullmatch(text) or _WITH_GLOB.fullmatch(text)
-        if match is None:
-            raise click.BadParameter(f"{text!r} is not of the form [GLOB:]NAME=VALUE", param_hint="-H")
-        try:
-            check(match["name"], match["value"])
-            rules.append(f"{quote(match.groupdict().get('glob') or '*')}:{match['name']}={quote(match['value'])}")
-        except ArgumentError as error:
-            raise click.BadParameter(str(error), param_hint="-H") from error
-    return rules
+    try:
+        return [hint_rule(text) for text in hints]
+    except ArgumentError as error:
+        raise click.BadParameter(str(error), param_hint="-H") from error
 
 
 def _check_file(name: str) -> str:
@@ -115,10 +104,7 @@ def _check_names(targets: Mapping[str, str | None]) -> None:
 
 def settings_of(hint: tuple[str, ...], hints_file: str | None, stats: tuple[str, ...] = ()) -> dict[str, str]:
     """Return the MPIOX_* variables for the options."""
-    settings = {}
-    if hint:
-        present = os.environ.get("MPIOX_HINTS", "")
-        settings["MPIOX_HINTS"] = ",".join([*([present] if present else []), *_hint_rules(hint)])
+    settings = with_hints(_hint_rules(hint), os.environ)
     if hints_file is not None:
         settings["MPIOX_HINTS_FILE"] = _check_file(hints_file)
     if stats:
@@ -136,30 +122,16 @@ def _wants_statistics(environment: Mapping[str, str]) -> bool:
 
 def plan_launch(command: tuple[str, ...], library: str, settings: dict[str, str]) -> Launch:
     """Return the command to execute, with the library preloaded; a launcher of the other MPI family is refused."""
-    from mpiio_ext._load import family as family_of_library
-    from mpiio_ext.errors import LoadError
-    from mpiio_ext.loadable import first_libraries
-
-    family = family_of_library()
-    kind = launcher_family(command[0], family)
-    if (kind, family) in (("openmpi", "mpich"), ("hydra", "openmpi")):
-        names = {"openmpi": "Open MPI", "mpich": "MPICH", "hydra": "MPICH"}
-        raise click.UsageError(
-            f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext is for {names[family]}: "
-            "use the launcher of that MPI library, or the mpiio-ext of the other one"
-        )
     try:
-        library = ":".join([*first_libraries(command, kind is not None), library])
+        return planned(command, library, settings)
     except LoadError as error:
         raise click.UsageError(str(error)) from error
-    return plan(command, library=library, settings=settings, family=family, environment=os.environ)
 
 
 def select_library(command: tuple[str, ...]) -> None:
     """Choose the library that fits the program of a command; if none fits, raise `click.UsageError`."""
     from mpiio_ext import __version__
     from mpiio_ext._load import misfit_here, select
-    from mpiio_ext.errors import LoadError
 
     try:
         select(command)

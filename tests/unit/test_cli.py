@@ -6,6 +6,7 @@ import json
 import os
 import pathlib
 import re
+import shlex
 import subprocess
 import sys
 
@@ -313,6 +314,33 @@ def test_run_imports_little() -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
     heavy = {"numpy", "mpi4py", "mpi4py.MPI", "rich", "pyarrow", "matplotlib", "elftools", "mpiio_ext.cli.logged"}
     assert not heavy & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("hints", [[], ["-H", "cb_nodes=4"]], ids=["plain", "hint"])
+def test_what_a_rank_imports_before_its_program(hints: list[str]) -> None:
+    """Neither the command line nor what it imports; each module of ours is here by its name."""
+    command = [sys.executable, "-X", "importtime", "-m", "mpiio_ext", "run", *hints, "--", "true"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    names = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    ours = {name for name in names if name.partition(".")[0] == "mpiio_ext"}
+    needed = {"", "._load", ".abi", ".common", ".common.programs", ".elf", ".environment", ".errors", ".launchers"}
+    needed |= {".loadable", ".started", "._binding"}
+    if not hints:
+        assert ours == {f"mpiio_ext{name}" for name in needed}
+        assert not {"dataclasses", "difflib", "inspect"} & names
+    assert not {"click", "mpiio_ext.cli", "platform", "subprocess", "tempfile", "threading", "uuid"} & names
+
+
+@pytest.mark.parametrize("words", [["-H", "cb_nodes=4", "--hint", "*.h5:cb_nodes=2", "--"], ["--"], []])
+def test_a_program_gets_the_same_with_and_without_the_command_line(
+    words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`--hints-file` and the like need the command line; what it prints for `--dry-run` is what ranks get."""
+    monkeypatch.setenv("MPIOX_HINTS", "cb_nodes=1")
+    command = [sys.executable, "-m", "mpiio_ext", "run", *words, "env"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    found = {line for line in done.stdout.splitlines() if line.startswith(("MPIOX_", "LD_PRELOAD="))}
+    assert found == set(shlex.split(dry(*words, "env"))[1:-1])
 
 
 def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
