@@ -26,7 +26,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every test-mpis test-root lint release-check wheel build clean
+.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every test-mpis test-root lint release-check wheel build build-bench clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -37,7 +37,7 @@ help: ## this list
 	@echo 'Variables: MPI=$(MPI)   RANKS=$(RANKS) and BENCH_ARGS="--help" (bench)   PYTEST_ARGS="-k NAME" (tests)'
 	@echo '           HOSTS=$(HOSTS), ARGS="--share gluster" (cluster)   ARGS="-n 8 PROGRAM" (cluster-run)'
 
-bench: build ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite
+bench: build-bench ## mpirun -n RANKS python -m mpiio_ext.bench BENCH_ARGS; without BENCH_ARGS the quick suite
 	$(BIN)/mpirun -n $(RANKS) $(BIN)/python -m mpiio_ext.bench $(or $(BENCH_ARGS),--suite quick)
 
 cluster: ## HOSTS hosts on this machine, made of namespaces, until cluster-stop; see docs/project/clusters.md
@@ -80,6 +80,9 @@ release-check: build ## what has to be right before a release: CONTRIBUTING.md; 
 
 build: ## set up build/MPI and compile
 	@scripts/setup $(MPI)
+
+build-bench:
+	@scripts/setup $(MPI) bench
 
 wheel: ## one wheel for every MPI, and the sdist, in build/wheel/dist; needs PyPI, no MPI
 	scripts/wheel
