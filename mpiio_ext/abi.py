@@ -29,7 +29,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from mpiio_ext.common.programs import PYTHON
+from mpiio_ext.common.programs import PYTHON, path_of
 from mpiio_ext.elf import ElfError, listed, read
 from mpiio_ext.errors import LoadError
 
@@ -122,9 +122,7 @@ def _is_this_python(path: str) -> bool:
 
 def _of_word(word: str) -> str | None:
     """Return the ABI of one word of a command, when it names a program that has one."""
-    import shutil
-
-    path = shutil.which(word)
+    path = path_of(word)
     if path is None:
         return None
     if PYTHON.fullmatch(Path(path).name):
@@ -137,8 +135,6 @@ def _of_word(word: str) -> str | None:
 
 def _interpreter(path: str) -> str:
     """Return the interpreter of a script, or an empty string."""
-    import shutil
-
     try:
         with Path(path).open("rb") as file:
             line = file.readline(_LINE).decode("utf-8", "replace")
@@ -146,7 +142,7 @@ def _interpreter(path: str) -> str:
         return ""
     words = line[2:].split() if line.startswith("#!") else []
     if words and Path(words[0]).name == "env":
-        return shutil.which(words[-1]) or ""
+        return path_of(words[-1]) or ""
     return words[0] if words else ""
 
 

@@ -29,7 +29,6 @@ import contextlib
 import itertools
 import os
 import re
-import shutil
 import signal
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,6 +36,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mpiio_ext.abi import LIBRARY, POSIX
+from mpiio_ext.common.programs import path_of
 from mpiio_ext.loadable import FIRST
 
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
@@ -159,7 +159,7 @@ def launcher_family(program: str, default: str) -> str | None:
         return "hydra"
     if name not in _EITHER:
         return None
-    found = shutil.which(program)
+    found = path_of(program)
     real = Path(found).resolve().name if found else name
     if real in _OPENMPI or "openmpi" in real:
         return "openmpi"

@@ -11,11 +11,11 @@ it the C library. A script hides its program: that is left alone.
 from __future__ import annotations
 
 import re
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from mpiio_ext.common.programs import path_of
 from mpiio_ext.elf import Elf, ElfError, listed, read
 from mpiio_ext.errors import LoadError
 
@@ -45,7 +45,7 @@ def first_libraries(command: Sequence[str], launched: bool) -> tuple[str, ...]:
         The program is of another C library.
     """
     for word in command[1:] if launched else command:
-        path = None if word.startswith("-") or Path(word).name == "env" else shutil.which(word)
+        path = None if word.startswith("-") or Path(word).name == "env" else path_of(word)
         names = _libraries(word, path) if path else None
         if names is not None:
             return tuple(name for name in names if FIRST.fullmatch(name))

@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -17,6 +18,7 @@ import mpiio_ext
 from mpiio_ext import hints, launchers
 from mpiio_ext.cli import main
 from mpiio_ext.cli.logged import DarshanLog, Recording
+from mpiio_ext.common.programs import path_of
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import TRACER, launcher_family, plan
 from support import cbuild
@@ -328,7 +330,7 @@ def test_what_a_rank_imports_before_its_program(hints: list[str]) -> None:
     if not hints:
         assert ours == {f"mpiio_ext{name}" for name in needed}
         assert not {"dataclasses", "difflib", "inspect"} & names
-    assert not {"click", "mpiio_ext.cli", "platform", "subprocess", "tempfile", "threading", "uuid"} & names
+    assert not {"click", "mpiio_ext.cli", "platform", "shutil", "subprocess", "tempfile", "threading", "uuid"} & names
 
 
 @pytest.mark.parametrize("words", [["-H", "cb_nodes=4", "--hint", "*.h5:cb_nodes=2", "--"], ["--"], []])
@@ -341,6 +343,16 @@ def test_a_program_gets_the_same_with_and_without_the_command_line(
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
     found = {line for line in done.stdout.splitlines() if line.startswith(("MPIOX_", "LD_PRELOAD="))}
     assert found == set(shlex.split(dry(*words, "env"))[1:-1])
+
+
+@pytest.mark.parametrize("program", ["sh", "/bin/sh", "own", "./own", "no-such", "folder", "plain", ""])
+def test_where_a_program_is(program: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "folder").mkdir()
+    for name, mode in (("own", 0o755), ("plain", 0o644)):
+        (tmp_path / name).touch(mode)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert path_of(program) == shutil.which(program)
 
 
 def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
