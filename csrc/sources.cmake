@@ -75,6 +75,9 @@ set(MPIOX_CORE_SOURCES
     csrc/core/memory/mpiox_copy_device.c
     csrc/core/memory/mpiox_memory.c
     csrc/core/memory/mpiox_memory_cuda.c
+    csrc/core/memory/mpiox_memory_driver.c
+    csrc/core/memory/mpiox_memory_hip.c
+    csrc/core/memory/mpiox_memory_level_zero.c
     csrc/core/opener/mpiox_opener.c
     csrc/core/stats/mpiox_stats.c
     csrc/core/stats/mpiox_stats_identity.c

@@ -35,6 +35,8 @@ from support.launch import MEMORY, library_version, mpi_family, started_once_mor
 REFUSED = "refuses a legal view"
 #: Delegates with little memory and small pages: what the cases move does not fit.
 DELEGATE_HINTS = "mpiox_delegate_mode=thread:mpiox_delegate_page=4k:mpiox_delegate_cache=512k:mpiox_delegate_bypass=16k"
+#: Cases from which on launches are long: under load, starting one takes as long as 25 cases.
+MANY = 1_000
 FATAL = ("crash", "hang")  # views go to the MPI library too, so it can end any case
 
 
@@ -192,11 +194,13 @@ def run(
 ) -> Report:
     """Run the cases of all seeds. After ``deadline_s`` seconds no new launch is started.
 
-    ``shuffle`` runs short launches of all rank counts in turn, so that a run that is cut short has seen them all. While
-    one launch runs, the cases of the next are drawn and those of the last compared. ``strict``: see generate.generate.
+    ``shuffle`` runs launches of all rank counts in turn, short ones unless there are thousands of cases, so that a run
+    that is cut short has seen them all. While one launch runs, the cases of the next are drawn and those of the last
+    compared. ``strict``: see generate.generate.
     """
     report, started_s = Report(setting=setting), time.monotonic()
-    plan = [(ranks, group) for ranks, groups in chunks(seeds, 25 if shuffle else 100).items() for group in groups]
+    most = 25 if shuffle and len(seeds) < MANY else 100  # cases of one launch
+    plan = [(ranks, group) for ranks, groups in chunks(seeds, most).items() for group in groups]
     if shuffle:
         random.Random(seeds[0]).shuffle(plan)
     with concurrent.futures.ThreadPoolExecutor(1) as pool:

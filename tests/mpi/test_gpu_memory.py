@@ -13,6 +13,7 @@ import pytest
 
 import mpiio_ext
 from support import pretended_gpu
+from support.pretended_gpu import Driver
 from support.launch import base_environment, launcher, python_run, run_bounded
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
@@ -33,12 +34,14 @@ WAYS = {
 Seen = list[dict[str, Any]]
 
 
-def run(folder: pathlib.Path, way: str, nbytes: int, *options: str, buffer: str = "20000") -> Seen:
+def run(
+    folder: pathlib.Path, way: str, nbytes: int, *options: str, buffer: str = "20000", driver: Driver = Driver.CUDA
+) -> Seen:
     """Return what each rank saw."""
     how, hints = WAYS[way]
     words = [word for hint in (f"mpiox_device_buffer={buffer}", *hints) for word in ("-H", hint)]
     command = [str(PROGRAM), how, str(folder / "data"), str(nbytes), *words, *options]
-    env = {pretended_gpu.VARIABLE: pretended_gpu.library()}
+    env = {pretended_gpu.VARIABLE: pretended_gpu.library(driver)}
     done = python_run(command, RANKS, env=env, timeout_s=120)
     seen = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
     assert len(seen) == RANKS, done.describe()
@@ -52,16 +55,23 @@ def written(folder: pathlib.Path, nbytes: int) -> tuple[np.ndarray[Any, Any], np
     return found, np.stack(ours, axis=1)
 
 
-@pytest.mark.parametrize(("way", "kind"), [*((way, "DEVICE") for way in WAYS), ("two_phase", "POOL")])
-def test_bytes_and_counts(way: str, kind: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("way", "kind", "driver"),
+    [
+        *((way, "DEVICE", Driver.CUDA) for way in WAYS),
+        *((way, "DEVICE", Driver.HIP) for way in ("two_phase", "independent", "delegates")),
+        *(("two_phase", "POOL", driver) for driver in (Driver.CUDA, Driver.HIP)),
+    ],
+)
+def test_bytes_and_counts(way: str, kind: str, driver: Driver, tmp_path: pathlib.Path) -> None:
     """Bytes arrive both ways and are counted; host memory is two buffers, whatever the size of the access."""
     nbytes = 200 * BLOCK
-    seen = run(tmp_path, way, nbytes, "--kind", kind)
+    seen = run(tmp_path, way, nbytes, "--kind", kind, driver=driver)
     assert all(rank["errors"] == [""] and rank["device_bytes_written"] == nbytes for rank in seen), seen
     assert all(rank["copies"] >= nbytes // 20480 and rank["device_s"] > 0 for rank in seen)
     found, ours = written(tmp_path, nbytes)
     assert (found == ours).all()
-    seen = run(tmp_path, way, nbytes, "--kind", kind, "--read")
+    seen = run(tmp_path, way, nbytes, "--kind", kind, "--read", driver=driver)
     assert all(rank["errors"] == [""] and rank["right"] for rank in seen), seen
     assert all(rank["device_bytes_read"] == nbytes and rank["device_bytes_written"] == 0 for rank in seen)
     assert all(rank["most_registered"] == 2 * 20480 and rank["most_under_way"] <= 2 * 20480 for rank in seen), seen
@@ -76,12 +86,47 @@ def test_host_memory_is_no_more_than_the_access_needs(way: str, tmp_path: pathli
 
 
 @pytest.mark.parametrize("kind", ["MANAGED", "PINNED"])
-@pytest.mark.parametrize("way", ["two_phase", "independent", "delegates"])
-def test_memory_that_the_processor_can_access(way: str, kind: str, tmp_path: pathlib.Path) -> None:
+@pytest.mark.parametrize(
+    ("way", "driver"),
+    [*((way, Driver.CUDA) for way in ("two_phase", "independent", "delegates")), ("two_phase", Driver.HIP)],
+)
+def test_memory_that_the_processor_can_access(way: str, driver: Driver, kind: str, tmp_path: pathlib.Path) -> None:
     """Managed and pinned memory is the host's: nothing is copied by the driver."""
     nbytes = 100 * BLOCK
-    seen = run(tmp_path, way, nbytes, "--kind", kind)
+    seen = run(tmp_path, way, nbytes, "--kind", kind, driver=driver)
     assert all(rank["errors"] == [""] and rank["copies"] == rank["device_bytes_written"] == 0 for rank in seen), seen
+    found, ours = written(tmp_path, nbytes)
+    assert (found == ours).all()
+
+
+@pytest.mark.parametrize("verb", [(), ("--read",)], ids=["write", "read"])
+def test_device_memory_that_the_processor_could_access(
+    verb: tuple[str, ...], tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Through a large BAR that is slow, and ends with no EFAULT: the driver copies all but the smallest accesses."""
+    monkeypatch.setenv("PRETENDED_GPU_MAPPED", "1")
+    for nbytes, copied in ((100 * BLOCK, True), (256, False)):
+        seen = run(tmp_path, "independent", nbytes, "--whole", *verb, driver=Driver.HIP)
+        assert all(rank["errors"] == [""] and rank["right"] for rank in seen), seen
+        got = {rank["device_bytes_read" if verb else "device_bytes_written"] for rank in seen}
+        assert got == {nbytes if copied else 0} and all((rank["copies"] > 0) == copied for rank in seen), seen
+        if not verb:
+            found = np.fromfile(tmp_path / "data", np.uint8).reshape(RANKS, nbytes)
+            ours = [np.random.default_rng(r).integers(0, 200, nbytes, dtype=np.uint8) for r in range(RANKS)]
+            assert (found == ours).all()
+
+
+@pytest.mark.parametrize("way", ["two_phase", "direct", "independent", "delegates"])
+def test_memory_that_no_driver_copies(way: str, tmp_path: pathlib.Path) -> None:
+    """That of Level Zero: an error on every rank, no crash; managed memory is written as that of the host."""
+    nbytes = 100 * BLOCK
+    seen = run(tmp_path, way, nbytes, driver=Driver.LEVEL_ZERO)
+    for each in seen:
+        (error,) = each["errors"]
+        assert "Level Zero memory (not supported: copy it to the host first)" in error and not each["closing"], each
+    assert (np.fromfile(tmp_path / "data", np.uint8) == 0xEE).all()
+    seen = run(tmp_path, way, nbytes, "--kind", "MANAGED", driver=Driver.LEVEL_ZERO)
+    assert all(rank["errors"] == [""] for rank in seen), seen
     found, ours = written(tmp_path, nbytes)
     assert (found == ours).all()
 
@@ -94,6 +139,14 @@ FAILURES = {
     "lost-context": "cuStreamSynchronize:2:700",
     "no-context": "cuCtxPushCurrent_v2:1:201",
 }
+
+
+@pytest.mark.parametrize("failure", ["later-copy", "lost-context"])
+def test_a_driver_of_hip_that_fails(failure: str, tmp_path: pathlib.Path) -> None:
+    """The error has HIP's name."""
+    seen = run(tmp_path, "two_phase", 200 * BLOCK, "--fail", f"1:{FAILURES[failure]}", driver=Driver.HIP)
+    name = "hipErrorILLEGAL_ADDRESS" if failure == "lost-context" else "unknown"
+    assert all("HIP memory (" in rank["errors"][0] and name in rank["errors"][0] for rank in seen), seen
 
 
 def pairs() -> list[Any]:

@@ -67,9 +67,8 @@ if rank == 0:
         made.write(b"\xee" * (n * size))
 data = np.random.default_rng(rank).integers(0, 200, n, dtype=np.uint8)
 if rank == 0 and options.read:
-    whole = np.empty((n // BLOCK, size, BLOCK), np.uint8)
-    for r in range(size):
-        whole[:, r] = np.random.default_rng(r).integers(0, 200, n, dtype=np.uint8).reshape(-1, BLOCK)
+    each = [np.random.default_rng(r).integers(0, 200, n, dtype=np.uint8) for r in range(size)]
+    whole = np.concatenate(each) if options.whole else np.stack([mine.reshape(-1, BLOCK) for mine in each], axis=1)
     whole.tofile(options.path)
 if rank == 0 and options.end is not None:
     os.truncate(options.path, options.end)

@@ -1,15 +1,16 @@
 /*
  * pretended_gpu.c - a driver of a GPU that is not there: the functions of the CUDA driver API that this library uses,
- * and those by which a test gets device memory.
+ * and those by which a test gets device memory. Compiled with -DPRETENDED_HIP, the former are those of HIP.
  *
  * Device memory is a memory file that is mapped twice: without access at the address that the program sees, so that
  * a processor that touches it is killed and the file system returns EFAULT; and once more for the pretended copies.
  * Copies that are begun are carried out when the program waits for their stream, in order, as late as a GPU may: who
  * reads the bytes before, or changes them, sees or writes wrong ones. Copies need the context of the memory to be
- * current.
+ * current, with HIP its device. HIP knows no contexts: memory of pools is on device 0, all other on device 1.
  *
+ *   PRETENDED_GPU_MAPPED=1            a processor can access device memory, as through a large BAR
  *   PRETENDED_GPU_FAIL=NAME:N:RESULT  the N-th call of this function of the driver, from 1 on, and all after it fail
- *                                     with RESULT; with 700 and 719 then all functions do, as for a lost context
+ *                                     with RESULT; with 700 and 719 then all functions do, as for a lost context. NAME is CUDA's
  *   PRETENDED_GPU_LATE=US             cuGetErrorName is found so many microseconds after a program has asked for it
  *
  * pretended_gpu_count(what) returns 0: bytes of host memory that are registered, 1: the most there were, 2: copies that
@@ -25,6 +26,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#ifdef PRETENDED_HIP
+#define cuPointerGetAttributes hipDrvPointerGetAttributes
+#define cuStreamCreate hipStreamCreateWithFlags
+#define cuStreamSynchronize hipStreamSynchronize
+#define cuStreamDestroy_v2 hipStreamDestroy
+#define cuMemcpyDtoHAsync_v2 hipMemcpyDtoHAsync
+#define cuMemcpyHtoDAsync_v2 hipMemcpyHtoDAsync
+#define cuMemHostRegister_v2 hipHostRegister
+#define cuMemHostUnregister hipHostUnregister
+#define NAMED(error) "hipError" error
+#else
+#define NAMED(error) "CUDA_ERROR_" error
+#endif
+
 enum {
     SUCCESS = 0,
     INVALID_VALUE = 1,
@@ -38,6 +53,11 @@ enum {
     DEPTH = 16
 };
 enum { PLAIN, MANAGED, POOL, HOST };
+#ifdef PRETENDED_HIP
+enum { CONTEXT = -1, MEMORY_TYPE = -2, HOST_POINTER = 4, IS_MANAGED = 8, ORDINAL = 9 }; /* it has not the former */
+#else
+enum { CONTEXT = 1, MEMORY_TYPE = 2, HOST_POINTER = -1, IS_MANAGED = 8, ORDINAL = 9 };
+#endif
 
 typedef struct allocation {
     uintptr_t at;
@@ -82,9 +102,14 @@ static struct {
 static int registrations;
 static pid_t owner;
 static int lost; /* the result of all functions, once a context is lost */
-static char one_context, primary_context;
+static char one_context;
+#ifdef PRETENDED_HIP
+static __thread int current; /* device */
+#else
+static char primary_context;
 static __thread void *contexts[DEPTH];
 static __thread int depth;
+#endif
 
 __attribute__((constructor)) static void begin(void)
 {
@@ -125,10 +150,19 @@ static allocation *find(uintptr_t at, size_t bytes)
     return NULL;
 }
 
+static int ordinal_of(const allocation *a)
+{
+    return a->kind != POOL;
+}
+
 static bool is_current(const allocation *a)
 {
+#ifdef PRETENDED_HIP
+    return current == ordinal_of(a);
+#else
     const void *now = depth > 0 ? contexts[depth - 1] : NULL;
     return now == (a->kind == POOL ? &primary_context : &one_context);
+#endif
 }
 
 /* ---- memory ------------------------------------------------------------------------------------------------------ */
@@ -138,7 +172,8 @@ static int allocate(uintptr_t *out, size_t bytes, int kind)
     const int fd = memfd_create("device", 0);
     if (fd < 0 || ftruncate(fd, (off_t)bytes) != 0)
         return OUT_OF_MEMORY;
-    const int access = kind == MANAGED || kind == HOST ? PROT_READ | PROT_WRITE : PROT_NONE;
+    const bool mapped = kind == MANAGED || kind == HOST || getenv("PRETENDED_GPU_MAPPED") != NULL;
+    const int access = mapped ? PROT_READ | PROT_WRITE : PROT_NONE;
     char *seen = mmap(NULL, bytes, access, MAP_SHARED, fd, 0);
     char *shadow = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
     close(fd);
@@ -198,17 +233,20 @@ int cuPointerGetAttributes(unsigned n, int *attributes, void **data, uintptr_t p
     const allocation *found = find(pointer, 1);
     for (unsigned i = 0; i < n; i++)
         switch (attributes[i]) {
-        case 1:
+        case CONTEXT:
             *(void **)data[i] = found == NULL || found->kind == POOL ? NULL : &one_context;
             break;
-        case 2:
+        case MEMORY_TYPE:
             *(unsigned *)data[i] = found == NULL ? 0 : found->kind == HOST ? 1 : 2;
             break;
-        case 8:
-            *(unsigned *)data[i] = found != NULL && found->kind == MANAGED;
+        case HOST_POINTER:
+            *(void **)data[i] = found == NULL || found->kind == PLAIN || found->kind == POOL ? NULL : (void *)pointer;
             break;
-        case 9:
-            *(int *)data[i] = found == NULL ? -2 : 0;
+        case IS_MANAGED:
+            *(bool *)data[i] = found != NULL && found->kind == MANAGED;
+            break;
+        case ORDINAL:
+            *(int *)data[i] = found == NULL ? -2 : ordinal_of(found);
             break;
         default:
             pthread_mutex_unlock(&lock);
@@ -256,6 +294,20 @@ int64_t pretended_gpu_count(int what)
 
 /* ---- contexts ---------------------------------------------------------------------------------------------------- */
 
+#ifdef PRETENDED_HIP
+int hipGetDevice(int *device)
+{
+    BEGIN(cuCtxPushCurrent_v2);
+    *device = current;
+    return SUCCESS;
+}
+
+int hipSetDevice(int device)
+{
+    current = device;
+    return SUCCESS;
+}
+#else
 int cuCtxPushCurrent_v2(void *context)
 {
     BEGIN(cuCtxPushCurrent_v2);
@@ -279,17 +331,29 @@ int cuDevicePrimaryCtxRetain(void **context, int device)
     *context = &primary_context;
     return SUCCESS;
 }
+#endif
 
-static int name_of_error(int result, const char **name)
+static const char *name_of_error(int result)
 {
-    *name = result == INVALID_VALUE        ? "CUDA_ERROR_INVALID_VALUE"
-            : result == OUT_OF_MEMORY      ? "CUDA_ERROR_OUT_OF_MEMORY"
-            : result == NOT_INITIALIZED    ? "CUDA_ERROR_NOT_INITIALIZED"
-            : result == INVALID_CONTEXT    ? "CUDA_ERROR_INVALID_CONTEXT"
-            : result == ILLEGAL_ADDRESS    ? "CUDA_ERROR_ILLEGAL_ADDRESS"
-            : result == ALREADY_REGISTERED ? "CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED"
-            : result == LAUNCH_FAILED      ? "CUDA_ERROR_LAUNCH_FAILED"
-                                           : NULL;
+    return result == INVALID_VALUE        ? NAMED("INVALID_VALUE")
+           : result == OUT_OF_MEMORY      ? NAMED("OUT_OF_MEMORY")
+           : result == NOT_INITIALIZED    ? NAMED("NOT_INITIALIZED")
+           : result == INVALID_CONTEXT    ? NAMED("INVALID_CONTEXT")
+           : result == ILLEGAL_ADDRESS    ? NAMED("ILLEGAL_ADDRESS")
+           : result == ALREADY_REGISTERED ? NAMED("HOST_MEMORY_ALREADY_REGISTERED")
+           : result == LAUNCH_FAILED      ? NAMED("LAUNCH_FAILED")
+                                          : NULL;
+}
+
+#ifdef PRETENDED_HIP
+const char *hipGetErrorName(int result)
+{
+    return name_of_error(result);
+}
+#else
+static int set_name_of_error(int result, const char **name)
+{
+    *name = name_of_error(result);
     return *name == NULL ? INVALID_VALUE : SUCCESS;
 }
 
@@ -299,10 +363,11 @@ static int (*found_late(void))(int, const char **)
     const char *us = getenv("PRETENDED_GPU_LATE");
     if (us != NULL)
         usleep((unsigned)atoi(us));
-    return name_of_error;
+    return set_name_of_error;
 }
 
 int cuGetErrorName(int result, const char **name) __attribute__((ifunc("found_late")));
+#endif
 
 /* ---- copies ------------------------------------------------------------------------------------------------------ */
 
@@ -390,11 +455,30 @@ static int begin_copy(const copy_2d *c, void *queue)
     return result;
 }
 
+#ifdef PRETENDED_HIP
+int hipMemcpy2DAsync(void *target, size_t target_pitch, const void *source, size_t source_pitch, size_t width,
+                     size_t height, int kind, void *queue)
+{
+    const copy_2d c = {.source_type = kind == 1 ? 1 : 2,
+                       .source_host = source,
+                       .source_device = (uintptr_t)source,
+                       .source_pitch = source_pitch,
+                       .target_type = kind == 1 ? 2 : 1,
+                       .target_host = target,
+                       .target_device = (uintptr_t)target,
+                       .target_pitch = target_pitch,
+                       .width = width,
+                       .height = height};
+    BEGIN(cuMemcpy2DAsync_v2);
+    return kind == 1 || kind == 2 ? begin_copy(&c, queue) : INVALID_VALUE;
+}
+#else
 int cuMemcpy2DAsync_v2(const copy_2d *c, void *queue)
 {
     BEGIN(cuMemcpy2DAsync_v2);
     return begin_copy(c, queue);
 }
+#endif
 
 int cuMemcpyDtoHAsync_v2(void *host, unsigned long long device, size_t bytes, void *queue)
 {

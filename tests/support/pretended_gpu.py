@@ -35,11 +35,20 @@ class Count(enum.IntEnum):
     REGISTERED, MOST_REGISTERED, COPIES, COPIED, MOST_UNDER_WAY = range(5)
 
 
+class Driver(enum.Enum):
+    """Whose driver is pretended: the name of its library, which begins as the real one's does, and how it is compiled."""
+
+    CUDA = ("libcuda.so.1", "-UPRETENDED_HIP")
+    HIP = ("libamdhip64.so.6", "-DPRETENDED_HIP")
+    LEVEL_ZERO = ("libze_loader.so.1", "-UPRETENDED_HIP")  #: none of its functions are used
+
+
 @functools.cache
-def library() -> str:
-    """Return the driver's library, compiled; its name begins as the real one's does."""
+def library(driver: Driver = Driver.CUDA) -> str:
+    """Return the driver's library, compiled."""
     command = [cbuild.compiler(), "-std=c11", "-Wall", "-Wextra", "-Werror", "-O1", "-g1", "-shared", "-fPIC"]
-    return str(cbuild.compile_c([*command, str(_SOURCE), "-pthread"], "libcuda.so.1"))
+    name, option = driver.value
+    return str(cbuild.compile_c([*command, option, str(_SOURCE), "-pthread"], name))
 
 
 class Gpu:

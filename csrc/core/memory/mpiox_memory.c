@@ -27,11 +27,11 @@
 
 static const double look_every_s = 0.05;
 static const int64_t most_reused = 64 * 1024 * 1024; /* larger buffers, as of long atomic accesses, go at once */
-static const mpiox_memory_kind *const kinds[] = {&mpiox_memory_cuda};
+static const mpiox_memory_kind *const kinds[] = {&mpiox_memory_cuda, &mpiox_memory_hip, &mpiox_memory_level_zero};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 _Atomic double mpiox_memory_next_look;
-atomic_bool mpiox_memory_loaded;
+atomic_bool mpiox_memory_loaded, mpiox_memory_mapped;
 
 static atomic_ullong libraries; /* loaded so far, when the names were read */
 static atomic_bool usable[KINDS];
@@ -71,6 +71,8 @@ static void try_driver(int k, const char *path)
     if (taken) {
         kinds[k]->take(functions);
         atomic_store(&usable[k], true); /* with the handle: the driver stays */
+        if (kinds[k]->is_mapped)
+            atomic_store(&mpiox_memory_mapped, true);
         atomic_store(&mpiox_memory_loaded, true);
     }
     pthread_mutex_unlock(&lock);
@@ -133,10 +135,10 @@ static void destroy(mpiox_staging *staging)
 {
     const mpiox_device *device = &staging->device;
     if (staging->queue != NULL)
-        device->kind->queue_free(device, staging->queue);
+        mpiox_memory_queue_free(device, staging->queue);
     for (int i = 0; i < MPIOX_STAGING_BUFFERS; i++) {
         if (staging->pinned[i])
-            device->kind->unpin(device, staging->buffers[i]);
+            mpiox_memory_unpin(device, staging->buffers[i]);
         if (staging->buffers[i] != NULL)
             munmap(staging->buffers[i], (size_t)staging->bytes);
     }
@@ -164,8 +166,8 @@ static mpiox_staging *create(const mpiox_device *device, int64_t bytes, mpiox_er
         return NULL;
     }
     for (int i = 0; i < MPIOX_STAGING_BUFFERS; i++) /* refused: copies are slower, and as right */
-        staging->pinned[i] = device->kind->pin(device, staging->buffers[i], staging->bytes);
-    if ((result = device->kind->queue_create(device, &staging->queue)) != 0) {
+        staging->pinned[i] = mpiox_memory_pin(device, staging->buffers[i], staging->bytes);
+    if ((result = mpiox_memory_queue_create(device, &staging->queue)) != 0) {
         failed(staging, result, "making a queue for", error);
         staging->queue = NULL;
         destroy(staging);
@@ -232,7 +234,7 @@ int mpiox_staging_copy(mpiox_staging *staging, const mpiox_memory_run *run, void
 {
     const mpiox_device *device = &staging->device;
     const double begun = mpiox_now();
-    const int result = device->kind->copy(device, staging->queue, run, host, to_device);
+    const int result = mpiox_memory_queue_copy(device, staging->queue, run, host, to_device);
     staging->spent_s += mpiox_now() - begun;
     return result == 0 ? MPIOX_OK : failed(staging, result, to_device ? "copying to" : "copying from", error);
 }
@@ -241,7 +243,7 @@ int mpiox_staging_wait(mpiox_staging *staging, mpiox_error *error)
 {
     const mpiox_device *device = &staging->device;
     const double begun = mpiox_now();
-    const int result = device->kind->queue_wait(device, staging->queue);
+    const int result = mpiox_memory_queue_wait(device, staging->queue);
     staging->spent_s += mpiox_now() - begun;
     return result == 0 ? MPIOX_OK : failed(staging, result, "waiting for copies of", error);
 }

@@ -18,6 +18,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "mpiox_error.h"
@@ -38,26 +39,36 @@ typedef struct mpiox_memory_run {  /* `count` blocks of device memory, packed on
     int64_t length, stride, count; /* bytes; the stride may be negative; blocks do not overlap */
 } mpiox_memory_run;
 
-/* Functions return a result of the driver, 0: success. Blocking but for copy(), which may only begin the copy. */
+typedef struct mpiox_memory_driver { /* functions that are the same in CUDA and HIP, all but for their names */
+    int (*attributes)(unsigned, int *, void **, uintptr_t);
+    int (*queue_create)(void **, unsigned);
+    int (*queue_wait)(void *);
+    int (*queue_free)(void *);
+    int (*copy_to_host)(void *, uintptr_t, size_t, void *);
+    int (*copy_to_device)(uintptr_t, const void *, size_t, void *);
+    int (*pin)(void *, size_t, unsigned);
+    int (*unpin)(void *);
+} mpiox_memory_driver;
+
+/* What differs. Functions return a result of the driver, 0: success. */
 struct mpiox_memory_kind {
     const char *name;                     /* as in texts: "CUDA" */
     const char *library;                  /* how the file name of its driver begins */
+    bool is_mapped;                       /* the processor may be able to access it, slowly: no EFAULT */
     const char *const *functions;         /* names of those of the driver, at most MPIOX_MEMORY_FUNCTIONS, then NULL */
     void (*take)(void *const *functions); /* in this order; before all other calls */
-    bool (*find)(const void *pointer, mpiox_device *out); /* is it memory that only the device can access? */
-    int (*queue_create)(const mpiox_device *device, void **queue);
-    int (*queue_wait)(const mpiox_device *device, void *queue); /* until all copies of the queue are done */
-    void (*queue_free)(const mpiox_device *device, void *queue);
-    int (*copy)(const mpiox_device *device, void *queue, const mpiox_memory_run *run, void *host, bool to_device);
-    bool (*pin)(const mpiox_device *device, void *host, int64_t bytes); /* let the driver access host memory directly */
-    void (*unpin)(const mpiox_device *device, void *host);
+    const mpiox_memory_driver *driver;
+    bool (*find)(const void *pointer, mpiox_device *out); /* is it memory that only the device should access? */
+    int (*enter)(const mpiox_device *device, int *before); /* make it the thread's device, or context; leave() undoes */
+    void (*leave)(const mpiox_device *device, int before);
+    int (*copy_blocks)(void *queue, const mpiox_memory_run *run, void *host, bool to_device); /* stride >= length */
     const char *(*result_name)(int result); /* the driver's name of a result; never NULL */
 };
 
 /* ---- whose memory ------------------------------------------------------------------------------------------------ */
 
 extern _Atomic double mpiox_memory_next_look; /* as of mpiox_now() */
-extern atomic_bool mpiox_memory_loaded;
+extern atomic_bool mpiox_memory_loaded, mpiox_memory_mapped;
 void mpiox_memory_look(double now);
 
 /* Has the process loaded a driver? Drivers are looked for each 50 ms at most, `now` being mpiox_now(): none can be
@@ -67,6 +78,12 @@ static inline bool mpiox_memory_any(double now)
     if (now >= atomic_load_explicit(&mpiox_memory_next_look, memory_order_relaxed))
         mpiox_memory_look(now);
     return atomic_load_explicit(&mpiox_memory_loaded, memory_order_relaxed);
+}
+
+/* Has the process loaded a driver whose memory the processor may be able to access? */
+static inline bool mpiox_memory_any_mapped(double now)
+{
+    return mpiox_memory_any(now) && atomic_load_explicit(&mpiox_memory_mapped, memory_order_relaxed);
 }
 
 /* Ask the drivers that the process has loaded whose memory `pointer` is in. True: a device's, which is in *out. Takes
@@ -103,6 +120,16 @@ int mpiox_staging_wait(mpiox_staging *staging, mpiox_error *error);
 /* Free all that were given back: before the drivers go. */
 void mpiox_memory_finalize(void);
 
-extern const mpiox_memory_kind mpiox_memory_cuda;
+/* ---- queues of a driver: blocking, but for the copy, which they may only begin. A result of the driver, 0: success -- */
+
+int mpiox_memory_queue_create(const mpiox_device *device, void **queue);
+int mpiox_memory_queue_wait(const mpiox_device *device, void *queue); /* until all copies of the queue are done */
+void mpiox_memory_queue_free(const mpiox_device *device, void *queue);
+int mpiox_memory_queue_copy(const mpiox_device *device, void *queue, const mpiox_memory_run *run, void *host,
+                            bool to_device);
+bool mpiox_memory_pin(const mpiox_device *device, void *host, int64_t bytes); /* let the driver access it directly */
+void mpiox_memory_unpin(const mpiox_device *device, void *host);
+
+extern const mpiox_memory_kind mpiox_memory_cuda, mpiox_memory_hip, mpiox_memory_level_zero;
 
 #endif

@@ -28,6 +28,7 @@
 #include "mpiox_wait.h"
 
 enum {
+    LEAST_ASKED_ABOUT = 512, /* the processor has read so many bytes of a GPU in the time of a few questions */
     DEFAULT_SIEVE_BYTES = 1024 * 1024, /* stays in the second-level cache with the user's data */
     MINIMUM_SIEVE_BYTES = 4096,
     LARGE_PIECE_BYTES = 64 * 1024, /* from here on a piece is a request of its own */
@@ -244,13 +245,24 @@ static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *
            file->displacement <= MPIOX_INDEPENDENT_MAX_OFFSET / 4;
 }
 
+/* As the kernel does where the processor cannot access it. */
+static int refuse_device(const mpiox_request *request, int64_t *done, mpiox_error *error)
+{
+    *done = 0;
+    return mpiox_error_set(error, MPIOX_E_IO, EFAULT, -1, request->length, "access of the memory of a GPU");
+}
+
 static int access_run(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
                       mpiox_error *error)
 {
     char *buffer = (char *)request->buffer + request->memory_position;
     const int64_t offset = file->displacement + mpiox_typemap_true_lb(file->view) + request->position;
     const double begun = mpiox_now();
+    mpiox_device device;
     mpiox_error_clear(error);
+    if (request->length >= LEAST_ASKED_ABOUT && mpiox_memory_any_mapped(begun) &&
+        mpiox_device_has(request, begun, &device))
+        return refuse_device(request, done, error);
     const int code = mpiox_independent_transfer(file, request->write, buffer, offset, request->length, done, error);
     if (code != MPIOX_OK && error->sys_errno == EFAULT) /* of a device, perhaps: it is not over */
         return code;
@@ -274,7 +286,7 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
     *done = 0;
     mpiox_error_clear(error);
     if (mpiox_device_has(request, begun, &device))
-        return mpiox_error_set(error, MPIOX_E_IO, EFAULT, -1, request->length, "access of the memory of a GPU");
+        return refuse_device(request, done, error);
     if (!mpiox_independent_range(file->view, file->displacement, request->position, request->length, &first, &last))
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");
