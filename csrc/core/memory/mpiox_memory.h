@@ -58,7 +58,7 @@ struct mpiox_memory_kind {
     const char *const *functions;         /* names of those of the driver, at most MPIOX_MEMORY_FUNCTIONS, then NULL */
     void (*take)(void *const *functions); /* in this order; before all other calls */
     const mpiox_memory_driver *driver;
-    bool (*find)(const void *pointer, mpiox_device *out); /* is it memory that only the device should access? */
+    bool (*find)(const void *pointer, mpiox_device *out);  /* is it memory that only the device should access? */
     int (*enter)(const mpiox_device *device, int *before); /* make it the thread's device, or context; leave() undoes */
     void (*leave)(const mpiox_device *device, int before);
     int (*copy_blocks)(void *queue, const mpiox_memory_run *run, void *host, bool to_device); /* stride >= length */

@@ -45,20 +45,13 @@ static struct {
     int (*cuGetErrorName)(int, const char **);
 } driver;
 
-static const char *const functions[] = {"cuPointerGetAttributes",
-                                        "cuStreamCreate",
-                                        "cuStreamSynchronize",
-                                        "cuStreamDestroy_v2",
-                                        "cuMemcpyDtoHAsync_v2",
-                                        "cuMemcpyHtoDAsync_v2",
-                                        "cuMemHostRegister_v2",
-                                        "cuMemHostUnregister",
-                                        "cuCtxPushCurrent_v2",
-                                        "cuCtxPopCurrent_v2",
-                                        "cuDevicePrimaryCtxRetain",
-                                        "cuMemcpy2DAsync_v2",
-                                        "cuGetErrorName",
-                                        NULL};
+static const char *const functions[] = {"cuPointerGetAttributes",   "cuStreamCreate",
+                                        "cuStreamSynchronize",      "cuStreamDestroy_v2",
+                                        "cuMemcpyDtoHAsync_v2",     "cuMemcpyHtoDAsync_v2",
+                                        "cuMemHostRegister_v2",     "cuMemHostUnregister",
+                                        "cuCtxPushCurrent_v2",      "cuCtxPopCurrent_v2",
+                                        "cuDevicePrimaryCtxRetain", "cuMemcpy2DAsync_v2",
+                                        "cuGetErrorName",           NULL};
 _Static_assert(sizeof functions == sizeof driver + sizeof(char *), "a name for each function");
 _Static_assert(sizeof driver <= MPIOX_MEMORY_FUNCTIONS * sizeof(void *), "room for all functions");
 

@@ -50,38 +50,32 @@ static int access_part(void *route, const mpiox_request *part, int64_t *done, mp
     return code;
 }
 
-static __attribute__((noinline)) int access_device(const mpiox_route *route, const mpiox_request *request,
-                                                   mpiox_outcome *outcome)
-{
-    mpiox_route as_is = *route;
-    const int code = mpiox_device_access(request, mpiox_file_device_window(route->file, request), access_part, &as_is,
-                                         &route->file->independent, &outcome->bytes, &outcome->error);
-    outcome->error.rank = route->file->topology->rank;
-    return code;
-}
-
-/* An access that has failed with EFAULT, once more where its memory is a GPU's. */
+/* An access that has failed, once more if its memory is a GPU's. */
 static __attribute__((noinline)) int access_again(const mpiox_route *route, const mpiox_request *request,
                                                   mpiox_outcome *outcome)
 {
-    mpiox_request there = *request;
-    if (outcome->bytes > 0 || !mpiox_device_has(request, mpiox_now(), &there.device))
+    mpiox_device device;
+    mpiox_route as_is = *route;
+    if (outcome->error.code != MPIOX_E_IO || outcome->error.sys_errno != EFAULT || outcome->bytes > 0 ||
+        !mpiox_device_has(request, mpiox_now(), &device))
         return outcome->error.code;
-    return access_device(route, &there, outcome);
+    const int code = mpiox_device_access(request, &device, mpiox_file_device_window(route->file, request), access_part,
+                                         &as_is, &route->file->independent, &outcome->bytes, &outcome->error);
+    outcome->error.rank = route->file->topology->rank;
+    return code;
 }
 
 /* Nobody asks beforehand whose memory it is: for one request of the file system that would take as long as it does. */
 static int access_any(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
-    if (request->device.kind != NULL)
-        return access_device(route, request, outcome);
     const int code = access_host(route, request, outcome);
-    return code == MPIOX_E_IO && outcome->error.sys_errno == EFAULT ? access_again(route, request, outcome) : code;
+    return code == MPIOX_OK ? code : access_again(route, request, outcome);
 }
 
 int mpiox_route_access(const mpiox_route *route, const mpiox_request *request, mpiox_outcome *outcome)
 {
-    return noted(route, request, access_any(route, request, outcome));
+    const int code = access_any(route, request, outcome);
+    return code == MPIOX_OK ? code : noted(route, request, code);
 }
 
 /* ---- collectives ------------------------------------------------------------------------------------------------- */

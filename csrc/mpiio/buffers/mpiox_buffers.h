@@ -77,6 +77,7 @@ typedef struct mpiox_call {
     int64_t granule;        /* of the coverage map */
     int participants;       /* arrivals that complete a window */
     int64_t done;           /* bytes that this rank has moved by itself; -1: it has still to */
+    mpiox_device device;    /* in whose memory this rank's buffer is; zeros: the host's */
     mpiox_staging *staging; /* where this rank's memory is a GPU's, from its first copy on; given back by its owner */
 } mpiox_call;
 

@@ -13,8 +13,7 @@ static int copy_device(mpiox_call *call, const mpiox_memory_layout *memory, cons
     mpiox_buffers *b = call->b;
     mpiox_error error = {.code = MPIOX_OK};
     if (call->staging == NULL)
-        call->staging = mpiox_staging_take(&call->request->device, mpiox_file_device_window(b->file, call->request),
-                                           &error);
+        call->staging = mpiox_staging_take(&call->device, mpiox_file_device_window(b->file, call->request), &error);
     if (call->staging == NULL ||
         mpiox_copy_device(call->staging, memory, host, length, !call->write, &error) != MPIOX_OK) {
         error.rank = b->file->topology->rank;
@@ -30,7 +29,7 @@ int mpiox_call_copy(mpiox_call *call, const mpiox_memory_layout *host, int64_t f
 {
     const mpiox_request *request = call->request;
     const mpiox_memory_layout memory = {request->buffer, request->memory, 0, from - request->position};
-    if (request->device.kind != NULL)
+    if (call->device.kind != NULL)
         return copy_device(call, &memory, host, length);
     if (call->write)
         mpiox_copy(host, &memory, length);

@@ -156,11 +156,9 @@ static __attribute__((noinline)) int64_t access_device(const mpiox_call *call, c
                                                        mpiox_independent_file *through, mpiox_error *error)
 {
     mpiox_file *file = call->b->file;
-    mpiox_request there = *request;
     int64_t done = 0;
-    there.device = call->request->device;
-    mpiox_device_access(&there, mpiox_file_device_window(file, request), access_part, through, &file->independent,
-                        &done, error);
+    mpiox_device_access(request, &call->device, mpiox_file_device_window(file, request), access_part, through,
+                        &file->independent, &done, error);
     return done;
 }
 
@@ -172,7 +170,7 @@ static int64_t access_own(const mpiox_call *call, const mpiox_request *request, 
     const mpiox_part before = mpiox_parts_on(MPIOX_PART_STORAGE);
     int64_t done = 0;
     error->code = MPIOX_OK;
-    if (call->request->device.kind != NULL)
+    if (call->device.kind != NULL)
         done = access_device(call, request, &through, error);
     else if (request->length > 0)
         mpiox_independent_access(&through, request, &done, error);
@@ -358,7 +356,7 @@ static int carry_out(mpiox_collective *collective, const mpiox_request *request,
     const int64_t event = mpiox_event_begin();
     int code;
     *outcome = (mpiox_outcome){.bytes = 0, .error = {.code = MPIOX_OK}};
-    mpiox_device_has(&shifted, begun, &shifted.device);
+    mpiox_device_has(&shifted, begun, &call.device);
     if (!agree_to_begin(collective, &call, request, outcome, &code)) {
         if (code == MPIOX_OK) /* no rank accesses anything */
             count_call(&call, 0, false, begun, &before);

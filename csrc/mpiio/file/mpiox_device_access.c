@@ -60,7 +60,6 @@ static int step(const access_t *a, int64_t at, int64_t *done)
     part.buffer = buffer_at(a, at);
     part.memory = NULL;
     part.memory_position = 0;
-    part.device = (mpiox_device){.kind = NULL};
     *done = 0;
     return a->step(a->context, &part, done, a->error);
 }
@@ -109,15 +108,16 @@ static int read_all(access_t *a, int64_t *done)
     return error->code;
 }
 
-int mpiox_device_access(const mpiox_request *request, int64_t window, mpiox_device_step *step, void *context,
-                        mpiox_independent_counters *counters, int64_t *done, mpiox_error *error)
+int mpiox_device_access(const mpiox_request *request, const mpiox_device *device, int64_t window,
+                        mpiox_device_step *step, void *context, mpiox_independent_counters *counters, int64_t *done,
+                        mpiox_error *error)
 {
     access_t a = {.request = request, .window = window, .step = step, .context = context, .error = error};
     *done = 0;
     mpiox_error_clear(error);
     if (request->length <= 0)
         return MPIOX_OK;
-    a.staging = mpiox_staging_take(&request->device, window, error);
+    a.staging = mpiox_staging_take(device, window, error);
     if (a.staging == NULL)
         return error->code;
     const int code = request->write ? write_all(&a, done) : read_all(&a, done);

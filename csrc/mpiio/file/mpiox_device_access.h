@@ -13,10 +13,11 @@ bool mpiox_device_has(const mpiox_request *request, double now, mpiox_device *de
 /* An access of a part whose memory is contiguous, and the host's: as mpiox_independent_access(). */
 typedef int mpiox_device_step(void *context, const mpiox_request *part, int64_t *done, mpiox_error *error);
 
-/* Carry a request out by `step`, part by part: of `window` bytes (> 0), the last one of fewer. request->device is where
- * its memory is. Uses two windows of host memory, raises the counters of device memory. *done and the result are those
+/* Carry a request out by `step`, part by part: of `window` bytes (> 0), the last one of fewer. Its memory is that of
+ * `device`. Uses two windows of host memory, raises the counters of device memory. *done and the result are those
  * of mpiox_independent_access(). Local and blocking. */
-int mpiox_device_access(const mpiox_request *request, int64_t window, mpiox_device_step *step, void *context,
-                        mpiox_independent_counters *counters, int64_t *done, mpiox_error *error);
+int mpiox_device_access(const mpiox_request *request, const mpiox_device *device, int64_t window,
+                        mpiox_device_step *step, void *context, mpiox_independent_counters *counters, int64_t *done,
+                        mpiox_error *error);
 
 #endif

@@ -224,8 +224,8 @@ static int let_go(const mpiox_independent_file *file, bool write, int64_t offset
 }
 
 /* In atomic mode under a lock on the whole file. */
-static int access_tiles(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
-                        mpiox_error *error)
+static __attribute__((noinline)) int access_tiles(const mpiox_independent_file *file, const mpiox_request *request,
+                                                  int64_t *done, mpiox_error *error)
 {
     *done = 0;
     *error = (mpiox_error){.code = MPIOX_OK};
@@ -236,7 +236,8 @@ static int access_tiles(const mpiox_independent_file *file, const mpiox_request 
 
 /* One run of memory and of the file that no lock and no hint cuts, as most small accesses are, and that only the kernel
  * copies, which direct I/O does not promise: nothing need be looked up for it. */
-static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *request)
+static inline __attribute__((always_inline)) bool is_one_run(const mpiox_independent_file *file,
+                                                             const mpiox_request *request)
 {
     return !request->memory && mpiox_typemap_is_contiguous(file->view) && !file->atomic && !file->locked &&
            !file->stripe_size_io && file->hints->ds_write != MPIOX_ON && !file->hints->direct_read &&
@@ -245,24 +246,28 @@ static bool is_one_run(const mpiox_independent_file *file, const mpiox_request *
            file->displacement <= MPIOX_INDEPENDENT_MAX_OFFSET / 4;
 }
 
-/* As the kernel does where the processor cannot access it. */
-static int refuse_device(const mpiox_request *request, int64_t *done, mpiox_error *error)
+/* The memory of a GPU is refused, as the kernel does where the processor cannot access it. */
+static __attribute__((noinline)) int refuse_device(const mpiox_request *request, double now, int64_t *done,
+                                                   mpiox_error *error)
 {
+    mpiox_device device;
     *done = 0;
-    return mpiox_error_set(error, MPIOX_E_IO, EFAULT, -1, request->length, "access of the memory of a GPU");
+    mpiox_error_clear(error);
+    if (mpiox_device_has(request, now, &device))
+        mpiox_error_set(error, MPIOX_E_IO, EFAULT, -1, request->length, "access of the memory of a GPU");
+    return error->code;
 }
 
-static int access_run(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
-                      mpiox_error *error)
+static inline __attribute__((always_inline)) int
+access_run(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done, mpiox_error *error)
 {
     char *buffer = (char *)request->buffer + request->memory_position;
     const int64_t offset = file->displacement + mpiox_typemap_true_lb(file->view) + request->position;
     const double begun = mpiox_now();
-    mpiox_device device;
-    mpiox_error_clear(error);
     if (request->length >= LEAST_ASKED_ABOUT && mpiox_memory_any_mapped(begun) &&
-        mpiox_device_has(request, begun, &device))
-        return refuse_device(request, done, error);
+        refuse_device(request, begun, done, error) != MPIOX_OK)
+        return error->code;
+    mpiox_error_clear(error);
     const int code = mpiox_independent_transfer(file, request->write, buffer, offset, request->length, done, error);
     if (code != MPIOX_OK && error->sys_errno == EFAULT) /* of a device, perhaps: it is not over */
         return code;
@@ -271,22 +276,15 @@ static int access_run(const mpiox_independent_file *file, const mpiox_request *r
     return code;
 }
 
-int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
-                             mpiox_error *error)
+static __attribute__((noinline)) int access_windows(const mpiox_independent_file *file, const mpiox_request *request,
+                                                    int64_t *done, mpiox_error *error)
 {
-    if (file->tile_extent)
-        return access_tiles(file, request, done, error);
-    if (is_one_run(file, request))
-        return access_run(file, request, done, error);
     int64_t first, last;
     mpiox_independent_file held = *file;
     mpiox_independent_call call = {.file = &held, .request = request};
     const double begun = mpiox_now();
-    mpiox_device device;
-    *done = 0;
-    mpiox_error_clear(error);
-    if (mpiox_device_has(request, begun, &device))
-        return refuse_device(request, done, error);
+    if (refuse_device(request, begun, done, error) != MPIOX_OK)
+        return error->code;
     if (!mpiox_independent_range(file->view, file->displacement, request->position, request->length, &first, &last))
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");
@@ -299,4 +297,13 @@ int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_req
     free(call.staging);
     count(file, request->write, first, last, *done, begun);
     return code;
+}
+
+int mpiox_independent_access(const mpiox_independent_file *file, const mpiox_request *request, int64_t *done,
+                             mpiox_error *error)
+{
+    if (file->tile_extent)
+        return access_tiles(file, request, done, error);
+    return is_one_run(file, request) ? access_run(file, request, done, error)
+                                     : access_windows(file, request, done, error);
 }

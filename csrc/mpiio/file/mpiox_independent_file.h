@@ -27,7 +27,6 @@ typedef struct mpiox_request {
     void *buffer;                /* origin of the memory description; not modified by writes */
     const mpiox_typemap *memory; /* borrowed, tiled from `buffer` on; NULL = contiguous */
     int64_t memory_position;     /* data bytes of the memory to skip first; 0 as a rule */
-    mpiox_device device;         /* whose memory it is, as far as is known; zeros: the host's */
     mpiox_error local_error;     /* code != 0: found before the access began */
 } mpiox_request;
 
