@@ -131,6 +131,16 @@ def test_memory_that_no_driver_copies(way: str, tmp_path: pathlib.Path) -> None:
     assert (found == ours).all()
 
 
+@pytest.mark.parametrize("verb", [(), ("--read",)], ids=["write", "read"])
+@pytest.mark.parametrize("way", ["two_phase", "independent", "delegates"])
+def test_one_datatype_with_memory_of_host_and_gpu(way: str, verb: tuple[str, ...], tmp_path: pathlib.Path) -> None:
+    """Absolute addresses of both kinds: an error on every rank, no crash."""
+    seen = run(tmp_path, way, 100 * BLOCK, "--mixed", *verb)
+    assert all("one datatype with memory of the host and of a GPU" in rank["errors"][0] for rank in seen), seen
+    if not verb:
+        assert (np.fromfile(tmp_path / "data", np.uint8) == 0xEE).all()
+
+
 #: Of the driver's functions: which call fails, and how.
 FAILURES = {
     "first-copy": "cuMemcpyDtoHAsync_v2:1:999",

@@ -58,6 +58,7 @@ parser.add_argument("--end", type=int, help="the file ends there")
 parser.add_argument("--growing", action="store_true", help="before, the first 512, 1024, 1536 ... bytes are accessed")
 parser.add_argument("--shift", type=int, default=0, help="bytes between the start of the GPU's memory and the buffer")
 parser.add_argument("--whole", action="store_true", help="rank r's bytes are the r-th SIZE bytes of the file")
+parser.add_argument("--mixed", action="store_true", help="the buffer's second half is in host memory")
 parser.add_argument("-H", dest="hints", action="append", default=[])
 options = parser.parse_args()
 how, n, kind = options.how, options.size, Kind[options.kind]
@@ -84,6 +85,9 @@ else:
     file.Set_view(rank * BLOCK, MPI.BYTE, pieces)
 there = options.shift + gpu.place(np.pad(np.zeros_like(data) if options.read else data, (options.shift, 0)), kind)
 buffer = [MPI.buffer.fromaddress(there, n), n, MPI.BYTE]
+if options.mixed:
+    places = [there, MPI.Get_address(data) + n // 2]
+    buffer = [MPI.BOTTOM, 1, MPI.BYTE.Create_hindexed([n // 2] * 2, places).Commit()]
 who, _, failure = options.fail.partition(":")
 if options.fail and int(who) == rank:
     os.environ["PRETENDED_GPU_FAIL"] = failure

@@ -193,6 +193,10 @@ static mpiox_staging **place(const mpiox_device *device, int64_t bytes)
 
 mpiox_staging *mpiox_staging_take(const mpiox_device *device, int64_t bytes, mpiox_error *error)
 {
+    if (device->failure == MPIOX_MEMORY_MIXED) {
+        mpiox_error_set(error, MPIOX_E_DEVICE, 0, -1, -1, "one datatype with memory of the host and of a GPU");
+        return NULL;
+    }
     if (device->failure != 0) {
         refused(device->kind, device->failure, "asking about", error);
         return NULL;

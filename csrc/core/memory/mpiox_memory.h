@@ -25,13 +25,16 @@
 
 typedef struct mpiox_memory_kind mpiox_memory_kind;
 
-enum { MPIOX_MEMORY_FUNCTIONS = 16 };
+enum {
+    MPIOX_MEMORY_FUNCTIONS = 16,
+    MPIOX_MEMORY_MIXED = INT32_MIN /* part of a buffer is in the host's memory */
+};
 
 typedef struct mpiox_device { /* whose memory a buffer is; zeros: the host's. Plain data, may be copied */
     const mpiox_memory_kind *kind;
     void *context; /* the driver's, current while the memory is accessed; NULL: that of the device `ordinal` */
     int32_t ordinal;
-    int32_t failure; /* the driver's result where it would not tell more; else 0 */
+    int32_t failure; /* the driver's result where it would not tell more, or MPIOX_MEMORY_MIXED; else 0 */
 } mpiox_device;
 
 typedef struct mpiox_memory_run {  /* `count` blocks of device memory, packed one behind the other in host memory */

@@ -11,10 +11,43 @@
 
 #include "mpiox_copy_device.h"
 
+enum { PAGE = 4096 }; /* bytes; also where pages are larger */
+
+/* Of absolute addresses (MPI_BOTTOM), each block may lie in other memory. Two blocks on one page do not. */
+static bool addresses_have(const mpiox_request *request, mpiox_device *device)
+{
+    mpiox_cursor cursor;
+    mpiox_device found;
+    int64_t asked = -1;
+    bool has_host = false, has_device = false;
+    mpiox_cursor_init(&cursor, request->memory, 0, request->memory_position);
+    for (int64_t left = request->length; left > 0;) {
+        mpiox_run run;
+        left -= mpiox_cursor_next(&cursor, left, &run);
+        for (int64_t i = 0; i < run.count; i += run.count > 1 ? run.count - 1 : 1) { /* the first and the last block */
+            const int64_t address = run.offset + i * run.stride;
+            if (address / PAGE == asked)
+                continue;
+            asked = address / PAGE;
+            if (!mpiox_memory_find((const void *)(uintptr_t)address, &found)) {
+                has_host = true;
+            } else if (!has_device) {
+                has_device = true;
+                *device = found;
+            }
+        }
+    }
+    if (has_device && has_host && device->failure == 0)
+        device->failure = MPIOX_MEMORY_MIXED;
+    return has_device;
+}
+
 bool mpiox_device_has(const mpiox_request *request, double now, mpiox_device *device)
 {
     if (!mpiox_memory_any(now) || request->length == 0)
         return false;
+    if (request->memory != NULL && request->buffer == NULL)
+        return addresses_have(request, device);
     const int64_t first = request->memory ? mpiox_typemap_offset(request->memory, request->memory_position)
                                           : request->memory_position;
     return mpiox_memory_find((const void *)((uintptr_t)request->buffer + (uintptr_t)first), device);
