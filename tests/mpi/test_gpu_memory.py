@@ -13,8 +13,8 @@ import pytest
 
 import mpiio_ext
 from support import pretended_gpu
-from support.pretended_gpu import Driver
 from support.launch import base_environment, launcher, python_run, run_bounded
+from support.pretended_gpu import Driver
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 

@@ -10,7 +10,8 @@
  *
  *   PRETENDED_GPU_MAPPED=1            a processor can access device memory, as through a large BAR
  *   PRETENDED_GPU_FAIL=NAME:N:RESULT  the N-th call of this function of the driver, from 1 on, and all after it fail
- *                                     with RESULT; with 700 and 719 then all functions do, as for a lost context. NAME is CUDA's
+ *                                     with RESULT; with 700 and 719 then all functions do, as for a lost context.
+ *                                     NAME is CUDA's
  *   PRETENDED_GPU_LATE=US             cuGetErrorName is found so many microseconds after a program has asked for it
  *
  * pretended_gpu_count(what) returns 0: bytes of host memory that are registered, 1: the most there were, 2: copies that

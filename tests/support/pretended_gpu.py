@@ -36,7 +36,7 @@ class Count(enum.IntEnum):
 
 
 class Driver(enum.Enum):
-    """Whose driver is pretended: the name of its library, which begins as the real one's does, and how it is compiled."""
+    """Whose driver is pretended: its library, whose name begins as the real one's, and an option of the compiler."""
 
     CUDA = ("libcuda.so.1", "-UPRETENDED_HIP")
     HIP = ("libamdhip64.so.6", "-DPRETENDED_HIP")

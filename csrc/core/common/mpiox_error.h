@@ -42,8 +42,8 @@ typedef struct mpiox_error {
 /* A short English name for a MPIOX_E_* code; never NULL. */
 const char *mpiox_error_name(int code);
 
-/* No error, as {.code = MPIOX_OK}, with an empty text: to clear all of its bytes takes longer than a small access. Field
- * by field, since compilers would clear so many bytes by a loop in hardware, which begins slowly. */
+/* No error, as {.code = MPIOX_OK}, with an empty text: to clear all of its bytes takes longer than a small access.
+ * Field by field: compilers would clear so many bytes by a loop in hardware, which begins slowly. */
 static inline void mpiox_error_clear(mpiox_error *error)
 {
     error->code = error->sys_errno = error->mpi_code = error->rank = 0;

@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mpiox_wait.h"
@@ -103,16 +102,6 @@ bool mpiox_memory_find(const void *pointer, mpiox_device *out)
             return true;
         }
     return false;
-}
-
-/* The kernel copies the set of signals before it refuses the rest of the call. */
-bool mpiox_memory_is_readable(const void *pointer)
-{
-    const uintptr_t word = (uintptr_t)pointer / sizeof(uint64_t) * sizeof(uint64_t);
-    const int before = errno;
-    const bool readable = syscall(SYS_rt_sigprocmask, ~0, word, NULL, sizeof(uint64_t)) == 0 || errno != EFAULT;
-    errno = before;
-    return readable;
 }
 
 /* ---- staging ----------------------------------------------------------------------------------------------------- */

@@ -1,10 +1,14 @@
 /*
  * mpiox_memory_driver.c - queues and pinned memory: calls of a GPU's driver that are the same in CUDA and HIP.
  *
- * Each function runs on the device, or in the context, of the memory, whichever the program's thread has. Runs of blocks
- * are one 2-D copy where their stride is one that drivers take, else a copy for each block.
+ * Each function runs on the device, or in the context, of the memory, whichever the program's thread has. Blocks of a
+ * run are one 2-D copy if drivers take their stride, else a copy each.
  */
-#include "mpiox_memory.h"
+#include "mpiox_memory_driver.h"
+
+#include <errno.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum {
     SUCCESS = 0,
@@ -12,6 +16,16 @@ enum {
     PIN_PORTABLE = 1        /* for all contexts */
 };
 static const int64_t largest_pitch = INT32_MAX;
+
+/* The kernel copies the set of signals before it refuses the rest of the call. */
+bool mpiox_memory_is_readable(const void *pointer)
+{
+    const uintptr_t word = (uintptr_t)pointer / sizeof(uint64_t) * sizeof(uint64_t);
+    const int before = errno;
+    const bool readable = syscall(SYS_rt_sigprocmask, ~0, word, NULL, sizeof(uint64_t)) == 0 || errno != EFAULT;
+    errno = before;
+    return readable;
+}
 
 int mpiox_memory_queue_create(const mpiox_device *device, void **queue)
 {

@@ -10,7 +10,7 @@
  */
 #include <string.h>
 
-#include "mpiox_memory.h"
+#include "mpiox_memory_driver.h"
 
 enum {
     SUCCESS = 0,

@@ -5,7 +5,7 @@
  * zeMemGetAllocProperties), and only the program has that. Therefore such memory cannot be copied here. It is known by
  * the processor, which cannot read it.
  */
-#include "mpiox_memory.h"
+#include "mpiox_memory_driver.h"
 
 enum { UNSUPPORTED = 1 };
 
