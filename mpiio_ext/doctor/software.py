@@ -48,8 +48,7 @@ def gpus(library: str, environment: Mapping[str, str], limit_s: float = 20.0, ro
         text = f"{count} NVIDIA GPU{'s' * (count != 1)}: buffers there are written and read; the MPI library {knows}"
         found.append(good(key, text, cuda_gpus=count, cuda_mpi=aware))
     if (root / "dev/kfd").exists():
-        text = "an AMD GPU: buffers in its memory are not recognised"
-        found.append(warn(key, text, "copy them to host memory first, see `mpiio-ext help howto/gpu`", rocm=True))
+        found.append(good(key, "an AMD GPU: buffers in its memory are written and read", rocm=True))
     return found
 
 
