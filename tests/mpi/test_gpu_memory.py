@@ -215,11 +215,17 @@ def test_a_driver_that_no_longer_answers(way: str, failure: str, tmp_path: pathl
             assert not error or ("rank 1: " in error and "CUDA_ERROR_ILLEGAL_ADDRESS" in error), error
 
 
-@pytest.mark.parametrize("way", ["two_phase", "independent", "delegates"])
-def test_host_memory_of_which_the_driver_says_nothing(way: str, tmp_path: pathlib.Path) -> None:
-    """What the processor can access is written without the driver."""
+@pytest.mark.parametrize(
+    ("way", "driver", "result"),
+    [*((way, Driver.CUDA, 700) for way in ("two_phase", "independent", "delegates")), ("two_phase", Driver.HIP, 100)],
+)
+def test_host_memory_of_which_the_driver_says_nothing(
+    way: str, driver: Driver, result: int, tmp_path: pathlib.Path
+) -> None:
+    """What the processor can access is written without the driver, also if that has found no GPU (100)."""
     nbytes = 100 * BLOCK
-    seen = run(tmp_path, way, nbytes, "--kind", "MANAGED", "--fail", "1:cuPointerGetAttributes:1:700")
+    failure = f"1:cuPointerGetAttributes:1:{result}"
+    seen = run(tmp_path, way, nbytes, "--kind", "MANAGED", "--fail", failure, driver=driver)
     assert all(rank["errors"] == [""] and rank["copies"] == 0 for rank in seen), seen
     found, ours = written(tmp_path, nbytes)
     assert (found == ours).all()

@@ -47,6 +47,9 @@ static const char *const functions[] = {"hipDrvPointerGetAttributes",
 _Static_assert(sizeof functions == sizeof driver + sizeof(char *), "a name for each function");
 _Static_assert(sizeof driver <= MPIOX_MEMORY_FUNCTIONS * sizeof(void *), "room for all functions");
 
+/* Once HIP has found none: each further question would look for one again, for tens of microseconds. */
+static atomic_bool without_device;
+
 static void take(void *const *found)
 {
     memcpy(&driver, found, sizeof driver);
@@ -58,11 +61,13 @@ static bool find(const void *pointer, mpiox_device *out)
     void *host = NULL;
     unsigned managed = 0; /* HIP sets one byte of it */
     void *values[] = {&host, &managed, &ordinal};
-    if (pointer == NULL)
+    if (pointer == NULL || atomic_load_explicit(&without_device, memory_order_relaxed))
         return false;
     const int result = driver.same.attributes(3, attributes, values, (uintptr_t)pointer);
-    if (result == NO_DEVICE || result == INVALID_DEVICE)
+    if (result == NO_DEVICE || result == INVALID_DEVICE) {
+        atomic_store_explicit(&without_device, true, memory_order_relaxed);
         return false;
+    }
     if (result != SUCCESS) {
         *out = (mpiox_device){.failure = result};
         return !mpiox_memory_is_readable(pointer);
