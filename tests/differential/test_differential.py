@@ -16,6 +16,7 @@ from differential.program import ACCESS_FAMILIES, STYLES
 from differential.state import HOWS
 from support import fuzz, mounts, pretended_gpu
 from support.launch import Launch
+from support.pretended_gpu import Driver
 
 #: Seconds after which a case counts as stuck: nothing here depends on how busy the machine is.
 LIMIT_S = 60.0
@@ -101,19 +102,19 @@ def test_delegates(extension: str, more: str, cases: int) -> None:
 
 @pytest.mark.mpi
 @pytest.mark.parametrize(
-    ("hints", "cases"),
+    ("driver", "hints", "cases"),
     [
-        ("mpiox_device_buffer=4194304", fuzz.examples(80)),
-        ("mpiox_device_buffer=97", fuzz.examples(80)),
-        (f"mpiox_device_buffer=97:{run.DELEGATE_HINTS}:mpiox_delegate_mode=thread", fuzz.examples(80)),
-        pytest.param("mpiox_device_buffer=97", 5_000, marks=pytest.mark.slow),
-        pytest.param(f"{run.DELEGATE_HINTS}:mpiox_collective=cached", 5_000, marks=pytest.mark.slow),
+        (Driver.HIP, "mpiox_device_buffer=4194304", fuzz.examples(80)),
+        (Driver.CUDA, "mpiox_device_buffer=97", fuzz.examples(80)),
+        (Driver.CUDA, f"mpiox_device_buffer=97:{run.DELEGATE_HINTS}:mpiox_delegate_mode=thread", fuzz.examples(80)),
+        pytest.param(Driver.CUDA, "mpiox_device_buffer=97", 5_000, marks=pytest.mark.slow),
+        pytest.param(Driver.CUDA, f"{run.DELEGATE_HINTS}:mpiox_collective=cached", 5_000, marks=pytest.mark.slow),
     ],
 )
-def test_memory_of_a_gpu(extension: str, hints: str, cases: int) -> None:
+def test_memory_of_a_gpu(extension: str, driver: Driver, hints: str, cases: int) -> None:
     """Three of four buffers are in the memory of a pretended GPU."""
     given = run.delegate_hints(2, hints) if run.DELEGATE_HINTS in hints else f"*:{hints}"
-    env = (("MPIOX_HINTS", given), (pretended_gpu.VARIABLE, pretended_gpu.library()))
+    env = (("MPIOX_HINTS", given), (pretended_gpu.VARIABLE, pretended_gpu.library(driver)))
     check(run.run(seeds_from(40_001, cases), Setting(arms=("ours",), limit_s=LIMIT_S, env=env), shuffle=True), cases)
 
 
