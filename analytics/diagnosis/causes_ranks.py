@@ -177,7 +177,8 @@ def few_aggregators(case: Case) -> Finding | None:
     part, moved = float(busy[chosen].sum()) / whole if whole > 0 else 0.0, case.total("{bytes}", chosen)
     rate = moved / max(part * whole, 1e-9)
     who = f"{count} of {worded(case.value(ranks[row]), 'count')} processes"
-    who += " at a time" if case.movers[row] > 1.5 * movers[row] else ""
+    in_turn = bool(case.movers[row] > 1.5 * movers[row])  # seen by times, which a busy machine makes as well
+    who += " at a time" if in_turn else ""
     late = sum(waiting_for_late(case, place) for place in case.order if chosen[place])  # not for the aggregator
     wide = ranks[row] >= limits.node_ranks * count
     if not wide and whole < limits.aggregated * case.run_time:
@@ -205,6 +206,7 @@ def few_aggregators(case: Case) -> Finding | None:
         chosen,
         at_most=True,
         costs=sure,
+        by_times=in_turn,
     )
 
 

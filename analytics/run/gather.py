@@ -309,12 +309,15 @@ def _concrete(
     statistics: Sequence[Mapping[str, Any]], measured: Mapping[str, str] | None, program: str, processes: int
 ) -> Callable[[str], str | None]:
     """Return what turns a command of an advice into one for this program; None where it has been followed."""
-    own = {each["hint"] for each in library.hints(statistics)}
+    values = {(each["hint"], each["value"]) for each in library.hints(statistics)}
+    own = {hint for hint, _ in values}
 
     def concrete(command: str) -> str | None:
         by_library = opening.FORCES in command and not own & opening.FORCED  # it has looked at the calls, and chosen
         lost = opening.DELEGATES in command and measured is None  # it has seen the accesses, and they would not pay
-        taken = bool(statistics) and (command == opening.TAKEN or by_library or lost)
+        asked = {hint for hint in opening.HINT.findall(command) if hint[0] != "mpiox_delegates"}
+        in_force = bool(asked) and asked <= values
+        taken = bool(statistics) and (command == opening.TAKEN or by_library or lost or in_force)
         return None if taken else opening.concrete(command, program, processes)
 
     return concrete

@@ -92,6 +92,8 @@ class Spent:
 TAKEN = "mpirun -n RANKS mpiio-ext run -- PROGRAM"
 #: What advice to use delegates has in its command.
 DELEGATES = "mpiox_delegates="
+#: The hints of a command, and their values.
+HINT = re.compile(r" -H ([a-z_]+)=(\S+)")
 #: A hint of advice that takes a choice from the library, and hints by which a program has taken it already.
 FORCES, FORCED = "mpiox_exchange=two_phase", frozenset({"mpiox_exchange", "romio_cb_read", "romio_cb_write"})
 

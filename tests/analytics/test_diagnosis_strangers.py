@@ -474,6 +474,8 @@ def test_an_aggregator_that_moves_between_ranks(wall: float, cause: str | None) 
     found = made([row], activity=seen, processes=8)
     assert causes(found).get("few_aggregators") == cause
     assert ("1 of 8 processes at a time writes all the data" in found["conclusion"]) == (cause is not None)
+    named = [each for each in found["findings"] if each["cause"] == "few_aggregators"]
+    assert all(each["by_times"] for each in named)  # a rank without a CPU is not in a request, either
 
 
 @pytest.mark.parametrize(("took", "confidence"), [(1.0, "medium"), (6.0, "high")])
