@@ -73,6 +73,7 @@ ONCE: dict[str, tuple[str, ...]] = {
         "exchange_memory": "",
         "existing_codes": "hints_of_pnetcdf_are_not_swallowed",
         "file_formats": "same_file[vpicio-transpose*",
+        "gpu_memory": "bytes_and_counts a_driver_that_fails[two_phase* a_driver_that_fails[nodes* the_end_of_the_file",
         "hint_ranges": "texts_that_are_counts[cb_config_list]",
         "layout_create": "all_servers",
         "library_suites": "h5py_parallel_tests netcdf4_example",
