@@ -63,7 +63,7 @@ def missing_here(package: str) -> None:
         @staticmethod
         def find_spec(name: str, _path: object = None, _target: object = None) -> None:
             if name == package:
-                raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+                raise ModuleNotFoundError(name, name=name)
 
     sys.meta_path.insert(0, Missing)
 
