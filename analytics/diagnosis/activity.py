@@ -282,6 +282,8 @@ class Activity:
     rows : mapping of (file, write) to Row
         By the file's number; empty without DXT.
     calls : mapping of int to Calls
+    owners : mapping of int to int
+        By the file's number: a rank that has records of it for itself.
     wall : mapping of bool to float
         Seconds in which any rank is in a call that reads (False) or writes (True): of HEATMAP, of the bins of time with
         bytes.
@@ -317,6 +319,7 @@ class Activity:
     run_time: float
     rows: dict[tuple[int, bool], Row] = dataclasses.field(default_factory=dict)
     calls: dict[int, Calls] = dataclasses.field(default_factory=dict)
+    owners: dict[int, int] = dataclasses.field(default_factory=dict)
     wall: dict[bool, float] = dataclasses.field(default_factory=dict)
     busy: tuple[Numbers, Numbers] = dataclasses.field(default_factory=lambda: (np.zeros(0), np.zeros(0)))
     resolution: float = 0.0
@@ -344,4 +347,5 @@ class Activity:
         """Return the same with other numbers of files."""
         rows = {(numbers.get(file, file), write): row for (file, write), row in self.rows.items()}
         calls = {numbers.get(file, file): one for file, one in self.calls.items()}
-        return dataclasses.replace(self, rows=rows, calls=calls, places=self.places.renamed(numbers))
+        owners = {numbers.get(file, file): rank for file, rank in self.owners.items()}
+        return dataclasses.replace(self, rows=rows, calls=calls, owners=owners, places=self.places.renamed(numbers))

@@ -228,9 +228,10 @@ def _shared_by_mpi(log: DarshanFile) -> set[int]:
 
 
 def _add_alone(found: Activity, part: Requests, place: int, shared: set[int]) -> None:
-    """Add metadata time, which is at `place` among the times, and opens of files that a rank has for itself."""
+    """Add whose files are that a rank has for itself, with metadata time, at `place` among the times, and opens."""
     rank = part["rank"].astype(np.int64)
     own = (rank >= 0) & (rank < found.processes)
+    found.owners.update(zip(map(signed, part["file"][own].tolist()), rank[own].tolist(), strict=True))
     own &= np.array([file not in shared for file in part["file"].tolist()], bool)
     for into, values in zip(found.alone, (part["times"][:, place], part["counters"][:, 0]), strict=True):
         np.add.at(into, rank[own], np.maximum(values[own].astype(float), 0.0))

@@ -19,7 +19,7 @@ from mpiio_ext.analytics.diagnosis.words import rounded
 from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.sweep.intervals import sweep
-from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 
 if TYPE_CHECKING:
@@ -474,6 +474,19 @@ class Case:
         if not times[few].sum() >= least > 0 or 2 * len(few) > len(times):
             return None
         return few.tolist(), float(times[few].max()), float(opens[few].max())
+
+    @functools.cached_property
+    def owners(self) -> Whole:
+        """Return whose each file is that one rank alone has opened; -1 for others, and where that is not known."""
+        return ranks.owners(self.files, self.activity)
+
+    @functools.cached_property
+    def of_owners(self) -> Numbers:
+        """Return the time (s) in data calls, and the bytes, of each rank in files of its own; zeros if not known."""
+        own = (self.owners >= 0) & self.files.counted
+        values = (np.where(own, np.nan_to_num(self.files[name]), 0.0) for name in ("{time}", "{bytes}"))
+        count = int(np.nan_to_num(max(self.processes, 1.0 + max(self.owners, default=0))))
+        return np.stack([np.bincount(self.owners[own], each[own], count) for each in values])
 
     @functools.cached_property
     def rank_time(self) -> tuple[float, float]:

@@ -169,6 +169,9 @@ def serialised(case: Case) -> Finding | None:
         return None  # between the files the program does something else: the data of a checkpoint are not there before
     if case.per_job["slow_file"] >= case.limits.slow and case.time_without(slow_files(case)) < 0.5 * case.swept:
         return None  # the time is that of slow files, in whatever order
+    alone = case.of_owners[0]
+    if not case.lonely and alone.max() >= max(case.limits.root * case.time, case.limits.uneven * alone.mean()):
+        return None  # one rank has most of them for itself: it is that rank's work that is not shared out
     longest = float(files.largest(files.duration)[0])
     logs, lasting = np.nan_to_num(files["log_id"]), np.nan_to_num(files.duration)
     waited = sum(

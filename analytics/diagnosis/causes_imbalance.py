@@ -96,7 +96,7 @@ def stragglers(case: Case) -> Finding | None:
     chosen = files.critical & (value >= case.limits.straggler * np.where(uneven, most_possible, 1.0))
     chosen &= files["{bytes}"] >= case.limits.one_rank_bytes
     if not chosen.any():
-        return _uneven_files(case)
+        return (None if as_much else _uneven_ranks(case)) or _uneven_files(case)
     row = next(row for row in case.order if chosen[row])
     traced = case.complete[row]
     by_bytes = bool(uneven[row]) if traced else bool(not as_much and most[row] > 2 * files["fastest_rank_bytes"][row])
@@ -208,6 +208,41 @@ _LAGS = {
     True: "Imbalance: the slowest rank needs far longer than an average one, and has more to do",
     False: "The slowest rank needs far longer than an average one, with as much to do",
 }
+
+
+def _uneven_ranks(case: Case) -> Finding | None:
+    """Of files of one rank each, a rank has far more bytes than the others, and takes far longer."""
+    files, limits, (times, moved) = case.files, case.limits, case.of_owners
+    if len(times) < 2 or not moved.sum() >= max(limits.one_rank * case.total("{bytes}", files.counted), 1.0):
+        return None
+    slowest, most = int(np.argmax(times)), float(times.max())
+    several = 2 * np.count_nonzero(moved >= 0.01 * moved.max()) >= len(moved)  # else few have any
+    uneven = moved[slowest] >= max(limits.uneven * moved.mean(), limits.one_rank_bytes)
+    if not several or not uneven or not _lag(times) >= limits.straggler * (1 - 1 / len(times)):
+        return None
+    share, over = float(moved[slowest] / moved.sum()), float(moved[slowest] / moved.mean())
+    has = f"{worded(case.value(share), 'share')} of the bytes" if share >= limits.root else ""
+    has = has or f"{worded(case.value(over), 'ratio')} the bytes of an average rank"
+    sure = most >= limits.busy_straggler * case.time
+    return case.finding(
+        "stragglers",
+        f"Imbalance: rank {slowest} {'writes' if case.write else 'reads'} {has}, and needs far longer than an average"
+        " one.",
+        min(most, case.time),
+        "high" if sure else "medium",
+        "each rank has files of its own, whose bytes and times are in the log"
+        + ("" if sure else "; it is in calls for a small part of the time only"),
+        [
+            *case.evidence("time of that rank in calls", most, "s"),
+            *case.evidence("time of an average rank", float(times.mean()), "s"),
+            *case.evidence("bytes of that rank", float(moved[slowest]), "B"),
+            *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
+            *case.evidence("files of that rank", float(((case.owners == slowest) & files.counted).sum()), "count"),
+        ],
+        [say.imbalance(by_bytes=True, collective=bool(case.collective[case.owners >= 0].any()))],
+        files.counted & (case.owners == slowest),
+        at_most=True,
+    )
 
 
 def _uneven_files(case: Case) -> Finding | None:

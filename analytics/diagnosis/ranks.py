@@ -18,7 +18,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpiio_ext.analytics.diagnosis.activity import Calls
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
 from mpiio_ext.analytics.factors.equations import ratio
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.sweep.intervals import sweep
@@ -121,6 +121,27 @@ def of_all(files: Files, times: Numbers, ranks: float) -> float:
     others = ~shared & ~root
     side = max(1.0, min(ranks - 1 if root.any() else ranks, float(others.sum())))
     return _sum(times, shared) + max(_sum(times, root), _sum(times, others) / side)
+
+
+def owners(files: Files, activity: Activity | None) -> Whole:
+    """Return the rank of each file that one rank alone has opened; -1 for others, and where that is not known."""
+    if activity is None or "file_id" not in files.table.schema.names:
+        return np.full(len(files), -1, np.int64)
+    known = [activity.owners.get(number, -1) for number in files.table["file_id"].to_pylist()]
+    return np.where(files["ranks"] == 1, np.array(known, np.int64), -1)
+
+
+def of_busiest(files: Files, times: Sequence[Numbers], ranks: float, whose: Whole) -> tuple[float, ...]:
+    """Return the times (s) that the rank with most of them spends on all files, of several kinds, as `of_all` of each.
+
+    `whose`: :func:`owners`; where it is not known of all files of one rank each, these are spread evenly.
+    """
+    own = _ranks(files) == 1
+    if not own.any() or (whose[own] < 0).any():
+        return tuple(of_all(files, each, ranks) for each in times)
+    by_rank = np.stack([np.bincount(whose[own], each[own]) for each in times])
+    most = int(np.argmax(by_rank.sum(axis=0)))
+    return tuple(_sum(each, ~own) + float(alone[most]) for each, alone in zip(times, by_rank, strict=True))
 
 
 def _sum(values: Numbers, chosen: Flags) -> float:

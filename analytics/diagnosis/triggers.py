@@ -287,7 +287,8 @@ TRIGGERS: tuple[Trigger, ...] = (
         ("serialised",),
         "The job accesses its files one after the other.",
         "The critical files do not overlap for {serialised} of their time. It is no cause if the job has no I/O for"
-        " {gaps} of the time from the first access to the last, as between checkpoints.",
+        " {gaps} of the time from the first access to the last, as between checkpoints; nor if one rank of several is"
+        " in calls on files of its own for {root} of the critical time, and {uneven} times as long as an average one.",
         "",
         ("Files are ",),
         (
@@ -339,7 +340,9 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("stragglers",),
         "One rank has more to do than the others, or is slow.",
-        "An average rank does not need {straggler} of the time that the slowest rank is in calls.",
+        "An average rank does not need {straggler} of the time that the slowest rank is in calls: on a file that ranks"
+        " share, or on files that ranks have for themselves, of which that rank moves {uneven} times the bytes of an"
+        " average one.",
         "if that rank moves {uneven} times the bytes of an average rank, and is in calls for {busy_straggler} of"
         " the critical time",
         ("Imbalance: ", "The slowest rank "),

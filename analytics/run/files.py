@@ -78,10 +78,11 @@ def longest(files: Files, activity: Activity | None, run_s: float) -> list[str]:
 def in_io(files: Files, activity: Activity | None, processes: int, run_s: float) -> tuple[float, float]:
     """Return the time in which a rank is in I/O calls (s), at most the run time, and that part without data calls.
 
-    Files of one rank each are spread evenly over the ranks; but the rank with the longest one has at least that.
+    Files of one rank each are those of the rank with most of their time, if the log has whose they are. Else they are
+    spread evenly over the ranks; but the rank with the longest one has at least that.
     """
-    opening = ranks.of_all(files, opening_of(files, activity, run_s), float(processes))
-    _, moving = ranks.metadata_and_data(files, float(processes))
+    times = opening_of(files, activity, run_s), ranks.time_in_calls(files, "both")
+    opening, moving = ranks.of_busiest(files, times, float(processes), ranks.owners(files, activity))
     if activity is not None and activity.source == "DXT":
         moving = max(moving, float((activity.busy[1] - activity.busy[0]).sum()))
     longest = float(np.max(own_time(files, activity, run_s)[0], initial=0.0))

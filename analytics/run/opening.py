@@ -26,6 +26,8 @@ from mpiio_ext.common.units import amount_text, count_text, mean_text, seconds_t
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
 #: The rank that comes late, and whether others do so, too, in the title of that finding.
 _RANK = re.compile(r"(rank \d+)( most)?:")
+#: That rank, and how many bytes it has, in the title of a finding of imbalance.
+_UNEVEN = re.compile(r"(rank \d+) (?:reads|writes) (.+), and needs far longer")
 #: Percent below which values count as equal.
 _LEAST_PERCENT = 0.01
 #: Characters of a command line that is shown within another.
@@ -223,6 +225,8 @@ def phrase(finding: Document, direction: str) -> str:
         return f"{what}{at} by {found[0].lower() if found else 'one rank'} alone, beside the large ones"
     if cause in ("metadata", "shared_opens"):
         return _opens(finding, known, at)
+    if cause == "stragglers" and (found := _UNEVEN.search(title)):
+        return f"{way}s{at} by {found[1]}, which has {found[2]}, and for which the others wait"
     if cause == "stragglers":
         most, mean = (
             known.get("bytes of the slowest rank", known.get("its bytes")),

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from mpiio_ext.analytics.diagnosis import diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.run import opening
+from mpiio_ext.analytics.run.files import in_io
 from support.quiet_rows import JOB, file
 
 MIB = 1 << 20
@@ -66,3 +70,46 @@ def test_small_requests_are_sure_where_large_ones_take_little_time(longest: floa
     (one,) = (each for each in found["findings"] if each["cause"] == "small_requests")
     assert one["confidence"] == confidence
     assert [each["value"] for each in one["evidence"] if each["meaning"] == "common size of requests"] == [300]
+
+
+@pytest.mark.parametrize(
+    ("counts", "cause", "serial"),
+    [
+        ((26, 2, 2, 2), "high", False),  # one rank has most of the files
+        ((8, 8, 8, 8), None, True),  # each has as many, and they work one after the other
+        ((32, 0, 0, 0), None, False),  # one has all: that is no imbalance, but one writer
+    ],
+)
+def test_files_of_one_rank_are_its_own_work(counts: tuple[int, ...], cause: str | None, serial: bool) -> None:
+    """Of 32 files of 10 MiB each rank writes its own one after the other, 0.25 s each; ranks write side by side."""
+    rows, owners, begun = [], {}, 0.0
+    for rank, count in enumerate(counts):
+        for k in range(count):
+            start = begun if serial else 0.25 * k
+            begun += 0.25
+            rows.append(file(start, start + 0.25, processes=4, bytes_written=10 * MIB, file_id=len(rows)))
+            rows[-1] |= {"mpiio_coll_writes": None, "mpiio_indep_writes": None, "root_bytes_written": None}
+            owners[len(rows) - 1] = rank
+    found = made(rows, Activity("", 4, 20.0, owners=owners), processes=4)
+    assert causes(found).get("stragglers") == cause
+    assert ("serialised" in causes(found)) == serial
+    if cause:
+        first = found["findings"][0]
+        assert first["title"].startswith("Imbalance: rank 0 writes 81 % of the bytes, and needs far longer")
+        assert first["time"]["value"] == pytest.approx(6.5)
+        assert opening.phrase(first, "write").endswith(
+            "by rank 0, which has 81 % of the bytes, and for which the others wait"
+        )
+    unknown = causes(made(rows, processes=4))
+    assert "stragglers" not in unknown and "serialised" in unknown
+
+
+def test_the_time_in_io_is_that_of_the_rank_with_most_of_it() -> None:
+    """Rank 1 has three of four files, 2 s each; of files whose owners are not known each rank has as much."""
+    table = pa.Table.from_pylist(
+        [file(2.0 * k, 2.0 * k + 2, processes=4, file_id=k, job_id=1) | {"this_job": 0} for k in range(4)]
+    )
+    files = Files(table, "write", "this_job")
+    known = Activity("", 4, 20.0, owners={0: 0, 1: 1, 2: 1, 3: 1})
+    assert in_io(files, known, 4, 20.0)[0] == pytest.approx(6.0)
+    assert in_io(files, Activity("", 4, 20.0), 4, 20.0)[0] == pytest.approx(2.0)
