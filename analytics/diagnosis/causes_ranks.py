@@ -291,7 +291,9 @@ def opening(case: Case) -> Finding | None:
     moving = np.array([sum(calls.mpi.values()) for calls in case.calls])
     time = of_all(files, np.maximum(case.opening, np.nan_to_num(files["meta_time"]) / each), processes)
     data = max(case.rank_time[1], of_all(files, moving, processes))
-    enough = time >= max(data, case.limits.much_metadata * float(np.nan_to_num(case.run_time)))
+    opens = float(np.nansum((case.opens / each)[chosen]))
+    least = case.limits.slow_opening if opens < case.limits.many_opens else 0.0  # one open is in the best of runs
+    enough = time >= max(data, least, case.limits.much_metadata * float(np.nan_to_num(case.run_time)))
     if not chosen.any() or not enough or metadata(case) is not None or late_rank(case) is not None:
         return None
     return case.finding(
@@ -302,7 +304,7 @@ def opening(case: Case) -> Finding | None:
         "time of a rank in these calls; whether the MPI library works there, or ranks wait for one another, is not in"
         " the log",
         [
-            *case.evidence("opens of a process", float(np.nansum((case.opens / each)[chosen])), "count"),
+            *case.evidence("opens of a process", opens, "count"),
             *case.evidence("reads and writes of a process", data, "s"),
             *case.evidence("run time", case.run_time, "s"),
         ],

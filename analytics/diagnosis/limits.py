@@ -100,6 +100,9 @@ class Limits:
         Opens of each process from which on they are called many.
     much_metadata : float
         Share of the run time from which on a rank's metadata calls are sure to matter.
+    slow_opening : float
+        Time (s) of a rank in calls that open and close files below which they are the start and the end of any run,
+        unless a process makes ``many_opens``.
     many_stripes, aggregators_per_ost : float
         OSTs of a file of one stripe, and ranks that write for each OST, from which on they are too many.
     taking_turns : float
@@ -181,6 +184,7 @@ class Limits:
     metadata: float = 0.3
     many_opens: float = 10.0
     much_metadata: float = 0.04
+    slow_opening: float = 0.1
     many_stripes: float = 8.0
     aggregators_per_ost: float = 4.0
     taking_turns: float = 3.0

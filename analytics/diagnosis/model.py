@@ -133,11 +133,9 @@ class Finding:
     def rank(self) -> tuple[int, float]:
         """Return what findings are sorted by: confidence first, then the time that they explain, to two digits.
 
-        Of two that explain the same time the order of the rules decides, not a microsecond. The time of opens and
-        closes is counted, only its reason is not sure: it comes among the sure ones.
+        Of two that explain the same time the order of the rules decides, not a microsecond.
         """
-        place = 0 if self.cause == "opening" else _CONFIDENCES.index(self.confidence)
-        return place, -rounded(self.time, 2)
+        return _CONFIDENCES.index(self.confidence), -rounded(self.time, 2)
 
     def lines(self, number: int) -> list[str]:
         """Return the finding as lines of text."""

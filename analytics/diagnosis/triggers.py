@@ -332,7 +332,8 @@ TRIGGERS: tuple[Trigger, ...] = (
         ("opening",),
         "The MPI library opens, closes or sets views, or ranks wait for one another in these calls.",
         "These calls of MPI-IO take half of the time that a rank is in calls, without waiting for a slower rank, and"
-        " {much_metadata} of the run time; no rank is late, and the calls of POSIX below take less than {metadata}.",
+        " {much_metadata} of the run time, and {slow_opening} or a process makes {many_opens} opens; no rank is late,"
+        " and the calls of POSIX below take less than {metadata}.",
         "",
         ("MPI-IO calls that open and close files",),
         (Offer(_ALWAYS, lambda _: say.open_once()),),
@@ -443,7 +444,7 @@ TRIGGERS: tuple[Trigger, ...] = (
     ),
 )
 
-_BANDWIDTHS, _TIMES = ("fast", "waiting", "slow_rank"), ("least", "slow_request", "slow_sync")
+_BANDWIDTHS, _TIMES = ("fast", "waiting", "slow_rank"), ("least", "slow_request", "slow_sync", "slow_opening")
 
 
 def _named(limits: Limits) -> dict[str, str]:

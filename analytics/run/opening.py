@@ -18,6 +18,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE
 from mpiio_ext.analytics.run.failed import Stood
 from mpiio_ext.common.units import amount_text, count_text, mean_text, seconds_text, size_text
@@ -38,6 +39,8 @@ TRIVIAL = 0.02
 _ALL, _NEARLY = 0.995, 0.95
 #: Share of it that a cause takes at least to come first, and that a file, or opening and closing, take at least.
 _LEAST, _MOST = 0.2, 0.5
+#: Seconds of opening and closing below which they are no more than the start and the end of a run.
+_LEAST_OPENING = Limits.slow_opening
 #: The same share of a cause of high confidence: the diagnosis has none that explains less, and names it first.
 _LEAST_SURE = 0.05
 #: Share of the run for which a file is open that is worth a word, though no call reads or writes it.
@@ -290,8 +293,8 @@ def leading(diagnosed: Sequence[Document], spent: Spent) -> tuple[Document, str]
 
 
 def _opened(spent: Spent) -> bool:
-    """Return whether opening, closing and the like took most of the time."""
-    return spent.opening_s >= _MOST * spent.io_s
+    """Return whether opening, closing and the like took most of the time, and longer than in the best of runs."""
+    return spent.opening_s >= max(_MOST * spent.io_s, _LEAST_OPENING)
 
 
 def _without_cause(diagnosed: Sequence[Document], spent: Spent) -> str:
@@ -310,7 +313,7 @@ def _without_cause(diagnosed: Sequence[Document], spent: Spent) -> str:
         bool(said) and (not low or (each >= LARGE and side_by_side)) and not any(one["findings"] for one in diagnosed)
     )
     right &= spent.waiting_s < _MOST * spent.io_s  # ranks have not as much to do
-    right &= not low or (first or {}).get(f"mean_{way}_bytes", LARGE) >= LARGE / 4  # nor are calls many requests
+    right &= not low or ((first or {}).get(f"mean_{way}_bytes") or LARGE) >= LARGE / 4  # nor are calls many requests
     if (
         len(spent.files) > 1
         and first is not None
@@ -396,7 +399,7 @@ def first_sentence(diagnosed: Sequence[Document], spent: Spent, *, whole: bool =
     if first is None:
         return f"{lead} ({of}); {_without_cause(diagnosed, spent)}"
     part, words = _of_finding(first[0], io_s), phrase(*first)
-    if (first[0]["confidence"] == "high" or first[0]["cause"] == "opening") and whole:
+    if first[0]["confidence"] == "high" and whole:
         return f"{lead}; {part} were {words}."
     cpu = f" A rank waited for a CPU for {100 * spent.no_cpu:.0f} % of the time: that is in it." if spent.no_cpu else ""
     return f"{lead} ({of}). No cause is certain; possibly {part.removeprefix('up to ')} were {words}.{cpu}"

@@ -113,3 +113,13 @@ def test_the_time_in_io_is_that_of_the_rank_with_most_of_it() -> None:
     known = Activity("", 4, 20.0, owners={0: 0, 1: 1, 2: 1, 3: 1})
     assert in_io(files, known, 4, 20.0)[0] == pytest.approx(6.0)
     assert in_io(files, Activity("", 4, 20.0), 4, 20.0)[0] == pytest.approx(2.0)
+
+
+@pytest.mark.parametrize(("seconds", "opens", "cause"), [(0.06, 1, False), (0.06, 20, True), (0.3, 1, True)])
+def test_one_short_open_is_in_the_best_of_runs(seconds: float, opens: int, cause: bool) -> None:
+    """8 ranks open a file and write it within 50 ms of a run of 0.5 s; opens and closes take as long, or longer."""
+    row = file(0, 0.05, ranks=8, processes=8, write_time=8 * 0.05, slowest_rank_time=0.05, fastest_rank_time=0.05)
+    row["write_size_1m_4m"] = 1000
+    seen = Calls(opens=8 * opens, opening=seconds, mpi={False: 0.0, True: 0.05}, mean={False: 0.0, True: 0.05})
+    found = made([row], Activity("", 8, 0.5, calls={row["file_id"]: seen}), processes=8, run_time=0.5)
+    assert ("opening" in causes(found)) == cause, found
