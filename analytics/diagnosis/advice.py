@@ -307,6 +307,16 @@ def bundle() -> Advice:
     )
 
 
+def own_regions() -> Advice:
+    """Ranks write between one another."""
+    return Advice(
+        "Let each rank write a region of the file that is its own, from a boundary of blocks or stripes on, or use"
+        " collective calls: where ranks write between one another, each write may wait for a lock of the file system"
+        " that another rank's node has (Lustre, GPFS, BeeGFS).",
+        see="docs/explanation/file-domains.md",
+    )
+
+
 def no_locks() -> Advice:
     """Calls that wait for locks."""
     return Advice(

@@ -57,6 +57,10 @@ from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.tables.arrays import Flags
 from mpiio_ext.common.units import size_text
 
+#: What is said of collective calls of which each makes requests of its own, and of writes that may wait for locks.
+_BY_EACH = " (collective calls that each rank carries out by itself)"
+_LOCKS = ", for whose locks of the file system they may wait"
+
 
 def small_requests(case: Case) -> Finding | None:
     """Requests are small, and jump about, or cost more than their bytes."""
@@ -65,15 +69,10 @@ def small_requests(case: Case) -> Finding | None:
 
 def _jumping(case: Case) -> Finding | None:
     """Requests are small and jump about."""
-    limits = case.limits
+    limits, counts = case.limits, case.files.requests()
     small, jumps = case.per_file["small"], case.per_file["non_consecutive"]
-    counts, together = case.files.requests(), appended(case.files) & (case.files.direction == "write")
-    chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
-    chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
-    chosen &= ~_reopened(case) | together
-    chosen &= (
-        ~shared_pointers(case.files) & ~placeless(case) & ~case.shifted
-    )  # whoever moves data asks for them block by block
+    together = appended(case.files) & (case.files.direction == "write")
+    chosen = _scattered(case, together)
     if not chosen.any():
         return None
     independent, collective = case.total("{independent}", chosen), case.total("{collective}", chosen)
@@ -99,31 +98,57 @@ def _jumping(case: Case) -> Finding | None:
         *case.evidence("collective MPI-IO calls, of all ranks", collective, "count"),
         *case.in_mpiio(chosen, time),
     ]
+    aggregated = bool((case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any())
+    by_each = bool(not alone and calls > 0 and requests >= 0.9 * collective) and not aggregated
     if not alone and calls > 0:
-        aggregated = (case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any()
-        advice = [say.collective_buffering(direction)] if requests >= 0.9 * collective and not aggregated else []
+        advice = [say.collective_buffering(direction)] if by_each else []
     elif alone and not (case.files["ranks"][chosen] == 1).all():
         advice = [say.use_collective(direction)]
         if not forward < limits.forward:  # pages of delegates are of no use to accesses at random places
             advice.append(say.delegates())
     else:  # others have no part in a file that a rank has for itself
         advice = [say.larger_requests(mpiio=bool(alone), alone=case.lonely)]
-    where = f"not consecutive{', between those of other ranks' * bool((case.together & ~together)[chosen].all())}"
+    between = bool((case.together & ~together)[chosen].all())
+    locks = between and case.write and mean > limits.tiny_bytes  # of smaller ones the calls cost more
+    where = f"not consecutive{', between those of other ranks' * between}{_LOCKS * locks}"
     where = "appended to one file by several ranks" if together[chosen].all() else where
     where = "at random places" if forward < limits.forward and not _regular(case, ordered) else where
     where = "none of them behind the one before" if forward < limits.backward else where
+    given = case.total("mpiio_bytes_written" if case.write else "mpiio_bytes_read", chosen)
+    by_each &= requests <= 1.1 * collective and abs(given - mean * requests) <= 0.1 * given  # each request is a call
+    kind = " (independent calls)" if alone else _BY_EACH * by_each
     return case.finding(
         "small_requests",
-        f"The {direction}s of critical files are small and {where}{' (independent calls)' if alone else ''}.",
+        f"The {direction}s of critical files are small and {where}{kind}.",
         time,
         "high" if tiny else "medium",
-        "counted by Darshan for each request that reached the operating system; the time is that of the slowest rank in"
-        " these calls" + ("; how much of it is that of the few large ones, is not in the log" if large else ""),
+        _known(large, by_each, locks),
         evidence,
-        [*advice, *([say.measure()] if calls > 0 else [])],  # hints change nothing without MPI-IO
+        [*advice, *([say.own_regions()] if locks else []), *([say.measure()] if calls > 0 else [])],  # hints of MPI-IO
         chosen,
         at_most=True,
         costs=tiny,
+    )
+
+
+def _scattered(case: Case, together: Flags) -> Flags:
+    """Return for each file whether its requests are small and jump about; `together`: ranks append to it in turn."""
+    limits, small, jumps = case.limits, case.per_file["small"], case.per_file["non_consecutive"]
+    chosen = case.files.critical & (small >= limits.small) & ((jumps >= limits.non_consecutive) | together)
+    chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
+    chosen &= ~_reopened(case) | together
+    chosen &= ~shared_pointers(case.files) & ~placeless(case) & ~case.shifted  # these are moved block by block
+    return np.asarray(chosen)
+
+
+def _known(large: bool, by_each: bool, locks: bool) -> str:
+    """Return where small requests are known from, and what of them the log does not have."""
+    return (
+        "counted by Darshan for each request that reached the operating system; the time is that of the slowest rank in"
+        " these calls"
+        + ("; how much of it is that of the few large ones, is not in the log" if large else "")
+        + ("; so they are, too, where every rank is an aggregator of small calls" if by_each else "")
+        + ("; time in locks of the file system is not in the log" if locks else "")
     )
 
 

@@ -109,7 +109,12 @@ TRIGGERS: tuple[Trigger, ...] = (
             ),
             Offer("if the calls are independent, and ranks share the file", say.use_collective),
             Offer(
-                "in the same case, if {forward} or more of the requests lie behind the one before",
+                "if ranks write between one another, more than {tiny_bytes} in each request",
+                lambda _: say.own_regions(),
+            ),
+            Offer(
+                "if the calls are independent, ranks share the file, and {forward} or more of the requests lie"
+                " behind the one before",
                 lambda _: say.delegates(),
             ),
             Offer(

@@ -169,6 +169,9 @@ def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> 
     if sizes or MOST_SIZE in known:
         named = [size_text(each) for each in sorted(sizes)]
         size = f"{' and '.join(named)} " if named else f"{size_text(known[MOST_SIZE])} and smaller "
+    if "each rank carries out by itself" in finding["title"]:
+        return f"{size}collective {way}s{at} that each rank makes by itself: collective buffering is off"
+    place += ", for whose locks they may wait" if "locks" in finding["title"] else ""
     larger = known.get("mean request", 0.0) > 2 * max(sizes, default=float("inf"))
     beside = ", beside larger ones" if larger or MOST_SIZE in known else ""
     return f"{size}{kind}{way}s{at}{f' {place}' if place else ''}{beside}"

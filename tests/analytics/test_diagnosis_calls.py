@@ -450,3 +450,66 @@ def test_blocks_that_are_read_before_they_are_overwritten(
         found = told(file(0, 10, **{**IN_TURN, **columns}), way, activity)
         assert (causes(found).get("read_before_write") == "high") == cause, what
         assert ("252 MB are read, and as much is written, in turn" in found.conclusion) == cause, what
+
+
+@pytest.mark.parametrize(
+    ("calls", "movers", "words"),
+    [
+        (4000, 4, "(collective calls that each rank carries out by itself)"),  # as many requests as calls
+        (4000, 1, None),  # one rank has the bytes of all
+        (40_000, 4, None),  # ten calls are one request
+        (400, 4, None),  # a call is ten requests: of holes, or of a buffer
+    ],
+)
+def test_collective_calls_that_each_rank_carries_out_by_itself(calls: int, movers: int, words: str | None) -> None:
+    """Of 4 ranks that write 1,000 blocks of 8 KiB each, between one another, each makes its own requests."""
+    blocks: dict[str, Any] = {
+        **small(),
+        **FOUR,
+        "bytes_written": 4000 * 8192,
+        "write_size_1k_10k": 4000,
+        "seq_writes": 3999,
+        "max_offset_written": 4000 * 8192 - 1,
+        "slowest_rank_bytes": 4000 * 8192 // movers,
+        "fastest_rank_bytes": 1000 * 8192 if movers == 4 else 0,
+        "slowest_rank_time": 9.0,
+        "write_time": 9.0 * movers,
+        "mpiio_coll_writes": calls,
+        "mpiio_indep_writes": 0,
+        "mpiio_bytes_written": 4000 * 8192,
+    }
+    found = next(each for each in told(file(0, 10, **blocks)).findings if each.cause == "small_requests")
+    assert ("that each rank carries out by itself" in found.title) == (words is not None), found.title
+    assert any("Switch collective buffering on" in each.text for each in found.advice) == (
+        movers == 4 and calls <= 4000
+    )
+    if words:
+        assert words in found.title
+
+
+@pytest.mark.parametrize(
+    ("size", "way", "locks"), [(1 << 18, "write", True), (1 << 13, "write", False), (1 << 18, "read", False)]
+)
+def test_writes_between_those_of_other_ranks_may_wait_for_locks(size: int, way: str, locks: bool) -> None:
+    """4 ranks access 1,000 blocks, each of them every fourth, by POSIX; of tiny ones the calls cost more."""
+    bin_of = "100k_1m" if size > 1 << 16 else "1k_10k"
+    done = "written" if way == "write" else "read"
+    blocks: dict[str, Any] = {
+        **small(way),
+        **FOUR,
+        f"{way}_size_1k_10k": 0,
+        f"{way}_size_{bin_of}": 1000,
+        f"bytes_{done}": 1000 * size,
+        f"seq_{way}s": 999,
+        f"max_offset_{done}": 1000 * size - 1,
+        "slowest_rank_bytes": 250 * size,
+        "fastest_rank_bytes": 250 * size,
+        "slowest_rank_time": 9.0,
+        f"{way}_time": 36.0,
+        f"mpiio_coll_{way}s": None,
+        f"mpiio_indep_{way}s": None,
+    }
+    found = next(each for each in told(file(0, 10, way, **blocks), way).findings if each.cause == "small_requests")
+    assert "between those of other ranks" in found.title
+    assert ("for whose locks of the file system they may wait" in found.title) == locks
+    assert any("a lock of the file system" in each.text for each in found.advice) == locks

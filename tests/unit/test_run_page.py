@@ -692,3 +692,27 @@ def test_each_cause_leads_to_what_to_do(tmp_path: pathlib.Path) -> None:
     assert found.problems == [] and "howto-small-requests-one-by-one" in found.links
     assert "howto-my-hdf5-code-is-slow" in found.links and "howto-the-storage-was-slow" not in found.ids
     assert "with dataset.collective" in found.text and not howto.section([])
+
+
+def test_opening_and_closing_is_told_only_where_it_is_more_than_that_of_any_run() -> None:
+    """MPI_File_open and MPI_File_close of one file take 63 ms of a healthy run of 0.5 s; and no cause is sure."""
+    little = [side("write", 134e6, 2e9, low=False)]
+    files = [{"file": "/a/start.pyc", "mean_write_bytes": None, "time_s": 0.01}]
+    words = said(little, 0.118, 0.516, opening_s=0.0635, files=files)
+    assert words.startswith("Your program spent 23 % of its time in I/O (118 ms of 516 ms); no cause of slow I/O st")
+    assert "; 150 ms of 200 ms were opening and closing files" in said(little, 0.2, 0.516, opening_s=0.15)
+    one = told("opening", "MPI-IO calls that open.", confidence="medium")
+    assert "No cause is certain; possibly 9 s of 10 s were opening and closing files" in said(one, opening_s=9.0)
+
+
+def test_who_makes_collective_calls_and_for_whose_locks_writes_may_wait() -> None:
+    calls = {"collective MPI-IO calls, of all ranks": 4000.0, "mean request": 8192.0}
+    small = told("small_requests", "Small, between those of other ranks (each rank carries out by itself).", **calls)
+    assert opening.phrase(small[0]["findings"][0], "write") == (
+        "8,192 B collective writes to `out.h5` and 4 more files that each rank makes by itself: collective buffering is"
+        " off"
+    )
+    locks = told("small_requests", "Small, between those of other ranks, for whose locks of the file system they wait.")
+    assert opening.phrase(locks[0]["findings"][0], "write").endswith(
+        " those of other ranks, for whose locks they may wait"
+    )
