@@ -18,6 +18,7 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_calls import (
+    hdf5_metadata,
     in_small_rounds,
     placeless,
     read_amplification,
@@ -384,6 +385,7 @@ RULES: tuple[Callable[[Case], Finding | None], ...] = (
     read_amplification,
     shared_pointer,
     pieces_of_one,
+    hdf5_metadata,
     small_requests,
     redundant_reads,
     contention,
@@ -425,6 +427,17 @@ EFFECTS: dict[str, tuple[str, ...]] = {
     "syncs": ("small_requests", "small_files", "serialised", "slowed_down", "unaligned"),
     "turns": ("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
     "pieces_of_one": ("small_requests", "stragglers", "few_aggregators", "root_writes", "root_reads", "slowed_down"),
+    "hdf5_metadata": (
+        "small_requests",
+        "syncs",
+        "unaligned",
+        "root_writes",
+        "root_reads",
+        "waiting_calls",
+        "stragglers",
+        "slowed_down",
+        "exchange",
+    ),
     "small_requests": ("waiting_calls", "slowed_down", "exchange"),
     "late_rank": ("exchange", "waiting_calls", "stragglers", "slow_file"),
     "shared_pointer": ("waiting_calls", "turns", "stragglers", "slowed_down", "unaligned"),

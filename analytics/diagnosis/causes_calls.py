@@ -200,6 +200,43 @@ def _waits_for_each(case: Case) -> Finding | None:
     )
 
 
+def hdf5_metadata(case: Case) -> Finding | None:
+    """HDF5 moves far more than the data of datasets, in small pieces: its groups, attributes and headers."""
+    files, limits, ranks = case.files, case.limits, np.maximum(np.nan_to_num(case.files["ranks"], nan=1.0), 1.0)
+    by_mpi = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]) > 0
+    moved = np.where(by_mpi, files["mpiio_bytes_written" if case.write else "mpiio_bytes_read"], files["{bytes}"])
+    moved, opened = np.nan_to_num(moved), np.array([calls.by_hdf5 for calls in case.calls])
+    data = np.array([calls.datasets[case.write] for calls in case.calls])
+    chosen = files.critical & (opened > 0) & (moved >= limits.wide_gaps * np.maximum(data, 1.0))
+    chosen &= (files.requests() >= limits.some_collectives) & (case.request_bytes <= limits.hdf5_bytes)
+    if not chosen.any():
+        return None
+    flushes = float(sum(calls.hdf5_flushes for calls, it in zip(case.calls, chosen, strict=True) if it))
+    each, verb = flushes / float(ranks[chosen].max()), "writes" if case.write else "reads"
+    often = case.write and each >= limits.many_opens
+    sure = bool((data <= 0.1 * moved)[chosen].all())
+    return case.finding(
+        "hdf5_metadata",
+        f"HDF5 {verb} its own metadata (groups, attributes, headers) in small pieces, and hardly any data of datasets"
+        f"{': the program flushes the file again and again' if often else ''}.",
+        float(np.minimum(np.fmax(case.in_mpi, case.in_calls), case.exclusive)[chosen].sum()),
+        "high" if sure else "medium",
+        "bytes of the files and of their datasets, and flushes, are in the log"
+        + ("" if sure else "; datasets have some of the bytes"),
+        [
+            *case.evidence("bytes of the files", float(moved[chosen].sum()), "B"),
+            *case.evidence("bytes of their datasets", float(data[chosen].sum()), "B"),
+            *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B"),
+            *case.evidence("requests", float(files.requests()[chosen].sum()), "count"),
+            *case.evidence("flushes of a process (H5Fflush)", each, "count"),
+        ],
+        [say.hdf5_metadata(flushed=often)],
+        chosen,
+        at_most=True,
+        costs=sure,
+    )
+
+
 #: Files in which MPI libraries keep the shared pointer of a file: that of ROMIO, those of OMPIO.
 _POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$|-\d+-\d+\.lock$")
 

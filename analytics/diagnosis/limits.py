@@ -53,6 +53,8 @@ class Limits:
     tiny_call_bytes, many_calls, busy_calls
         Mean bytes of calls, of the C library or of POSIX, up to which they are tiny. Such calls of a rank, and the
         share of the critical time that it spends in them, from which on they are a cause.
+    hdf5_bytes : int
+        Mean request (B) up to which what HDF5 moves beyond its datasets is metadata: chunks are larger.
     small_rounds : float
         Requests of an aggregator in each collective call, one behind the other, from which on its buffer is too small.
     some_collectives, many_collectives : float
@@ -157,6 +159,7 @@ class Limits:
     tiny_call_bytes: int = 512
     many_calls: float = 10_000.0
     busy_calls: float = 0.1
+    hdf5_bytes: int = 4 << 10
     small_rounds: float = 4.0
     some_collectives: float = 100.0
     many_collectives: float = 1_000.0

@@ -152,6 +152,20 @@ TRIGGERS: tuple[Trigger, ...] = (
         ),
     ),
     Trigger(
+        ("hdf5_metadata",),
+        "HDF5 keeps groups, attributes and headers in small pieces of the file, and each flush writes them.",
+        "HDF5 opens a file, which gets {wide_gaps} times the bytes of its datasets, by {some_collectives} requests of"
+        " {hdf5_bytes} or less on average. The log needs Darshan's module of HDF5.",
+        "if the datasets have a tenth of the bytes at most",
+        ("its own metadata (groups, attributes, headers)",),
+        (
+            Offer(
+                "if a process flushes the files it writes {many_opens} times", lambda _: say.hdf5_metadata(flushed=True)
+            ),
+            Offer("else", lambda _: say.hdf5_metadata(flushed=False)),
+        ),
+    ),
+    Trigger(
         ("read_modify_write",),
         "The MPI library reads a range of the file, changes pieces of it, and writes the range again.",
         "Through POSIX the job reads bytes that no MPI-IO call asked for: {read_modify_write} of what MPI-IO"

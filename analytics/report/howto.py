@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 #: Sections of `_SECTIONS` by causes.
 _CAUSES = {
-    "Small requests, one by one": ("small_requests", "pieces_of_one"),
+    "Small requests, one by one": ("small_requests", "pieces_of_one", "hdf5_metadata"),
     "One rank, or few, do it all": (
         "root_writes",
         "root_reads",

@@ -206,6 +206,13 @@ def _late(title: str, way: str, at: str) -> str:
     return f"waiting in collective {way}s{at} for {who}"
 
 
+def _of_hdf5(title: str, way: str, at: str, known: Mapping[str, float]) -> str:
+    """Return what HDF5 moves beside data, and how often a program flushes it."""
+    flushes = known.get("flushes of a process (H5Fflush)", 0.0) if "flushes" in title else 0.0
+    flushed = f", flushed {count_text(round(flushes), 'time')} by each process" if flushes else ""
+    return f"{way}s{at} of HDF5's own metadata (groups, attributes, headers){flushed}"
+
+
 def _again(title: str, way: str, at: str) -> str:
     """Return what is read or written again."""
     if "fill values" in title:
@@ -268,6 +275,7 @@ def phrase(finding: Document, direction: str) -> str:
         "serialised": f"{way}s{at}, one file after the other",
         "small_files": f"{way}s{at}, each of them small",
         "late_rank": _late(title, way, at),
+        "hdf5_metadata": _of_hdf5(title, way, at, known),
         "exchange": f"collective {way}s{at} in which no rank was in a request: ranks exchanged data, or waited for one"
         " that came late",
         "load_by_others": f"{way}s{at} while others loaded the storage",

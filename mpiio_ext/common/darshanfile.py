@@ -135,9 +135,11 @@ _LACKS: Mapping[str, Mapping[int, Sequence[str]]] = {
     "STDIO": {1: ("FDOPENS",), 2: ()},
     "DFS": {1: (), 2: ()},
     "DAOS": {1: (), 2: ()},
+    "H5F": {3: ()},
+    "H5D": {2: ()},
 }
-#: Of other modules: numbers of counters, times and further words.
-_OTHERS = {"DFS": (52, 15, 4), "DAOS": (64, 15, 6)}
+#: Of other modules: numbers of counters, times and further words. The first counter of H5D is the number of its file.
+_OTHERS = {"DFS": (52, 15, 4), "DAOS": (64, 15, 6), "H5F": (3, 5, 0), "H5D": (95, 17, 0)}
 #: Words of version 1 of POSIX, first and last, that are counters of STDIO; the first one is of opens.
 _STDIO_IN_POSIX = 8, 11
 _MOST = 1 << 40
@@ -373,7 +375,7 @@ class DarshanFile:
         return self.modules[module].version in _LACKS[module]
 
     def counters(self, module: str) -> Iterator[Requests]:
-        """Yield records of POSIX, STDIO, MPI-IO, DFS or DAOS, many at once; none of an unknown version.
+        """Yield records of POSIX, STDIO, MPI-IO, DFS, DAOS, H5F or H5D, many at once; none of an unknown version.
 
         They have the fields file, rank (-1: all ranks), counters and times, as the newest version has them, with -1 for
         what an older one lacks. Errors are those of `accesses`.

@@ -9,7 +9,9 @@ import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity_read import _add_hdf5
 from mpiio_ext.analytics.diagnosis.late import Late
+from mpiio_ext.analytics.run import opening
 from support.quiet_rows import JOB, file, small
 
 FOUR = {"processes": 4, "ranks": 4}
@@ -513,3 +515,78 @@ def test_writes_between_those_of_other_ranks_may_wait_for_locks(size: int, way: 
     assert "between those of other ranks" in found.title
     assert ("for whose locks of the file system they may wait" in found.title) == locks
     assert any("a lock of the file system" in each.text for each in found.advice) == locks
+
+
+@pytest.mark.parametrize(
+    ("what", "calls", "size", "confidence"),
+    [
+        ("groups and attributes", {"by_hdf5": 4, "hdf5_flushes": 600}, 500, "high"),
+        ("some data", {"by_hdf5": 4, "datasets": {False: 0.0, True: 2e5}}, 500, "medium"),
+        ("data of datasets", {"by_hdf5": 4, "datasets": {False: 0.0, True: 7e5}}, 500, None),
+        ("chunks, or fill values", {"by_hdf5": 4}, 1 << 16, None),
+        ("no module of HDF5 in the log", {"asked_syncs": 600}, 500, None),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_metadata_of_hdf5(what: str, calls: dict[str, Any], size: int, confidence: str | None) -> None:
+    """4 ranks write 1,400 pieces for 3 s by independent calls, and flush the file 150 times."""
+    pieces: dict[str, Any] = {
+        **small(),
+        **FOUR,
+        "bytes_written": 1400 * size,
+        "mpiio_bytes_written": 1400 * size,
+        "write_size_1k_10k": 0,
+        "write_size_100_1k" if size < 1000 else "write_size_10k_100k": 1400,
+        "seq_writes": 900,
+        "slowest_rank_time": 2.0,
+        "write_time": 7.0,
+        "mpiio_coll_writes": 0,
+        "mpiio_indep_writes": 1400,
+        "file_id": 0,
+    }
+    mpi = {"mpi": {False: 0.0, True: 3.0}, "mean": {False: 0.0, True: 2.5}}
+    found = told(file(0, 6, **pieces), activity=Activity("", 4, 12.0, calls={0: Calls(**mpi, **calls)}))
+    assert causes(found).get("hdf5_metadata") == confidence, what
+    if confidence == "high":
+        (one,) = found.findings  # small requests are its effect
+        assert one.time == pytest.approx(3.0) and one.title.endswith("the program flushes the file again and again.")
+        text = "".join(each.text for each in one.advice)
+        assert all(name in text for name in ("H5Pset_coll_metadata_write", "H5Pset_meta_block_size", "H5Fflush"))
+        document = found.to_dict()["findings"][0]
+        assert opening.phrase(document, "write").endswith(
+            "of HDF5's own metadata (groups, attributes, headers), flushed 150 times by each process"
+        )
+
+
+class Hdf5:
+    """What `activity` reads of a log with records of HDF5: a file of two datasets, and one without."""
+
+    def __init__(self, version: int = 2, partial: str = "") -> None:
+        self.modules, self._version, self._partial = ("H5F", "H5D"), version, partial
+
+    def knows(self, module: str) -> bool:
+        return module == "H5F" or self._version == 2
+
+    def partial(self, module: str) -> bool:
+        return module == self._partial
+
+    def counters(self, module: str) -> Any:
+        if module == "H5F":
+            rows = np.zeros(3, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (3,))])
+            rows["file"], rows["counters"] = [2**64 - 5, 7, 7], [[4, 0, 1], [1, 150, 1], [1, 150, 1]]
+        else:
+            rows = np.zeros(2, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (95,))])
+            rows["counters"][:, 0], rows["counters"][:, 5:7] = -5, [[100, 2000], [0, 3000]]
+        yield rows
+
+
+def test_what_a_log_has_of_hdf5() -> None:
+    found = Activity("", 4, 12.0)
+    _add_hdf5(found, Hdf5())  # type: ignore[arg-type]
+    first, second = found.calls[-5], found.calls[7]
+    assert (first.by_hdf5, first.hdf5_flushes, dict(first.datasets)) == (4, 0, {False: 100.0, True: 5000.0})
+    assert (second.by_hdf5, second.hdf5_flushes, dict(second.datasets)) == (2, 300, {False: 0.0, True: 0.0})
+    for other in (Hdf5(version=1), Hdf5(partial="H5D"), Hdf5(partial="H5F")):  # then bytes of datasets are not known
+        nothing = Activity("", 4, 12.0)
+        _add_hdf5(nothing, other)  # type: ignore[arg-type]
+        assert not nothing.calls
