@@ -346,13 +346,15 @@ class Case:
         """Return for each file whether its bytes are moved within it again and again: read, and written elsewhere.
 
         A library does so where a header grows. It moves them from behind, so as not to overwrite what it has yet to
-        move: hardly any request of either direction lies behind the one before, which is not so at random places.
+        move: hardly any request of either direction lies behind the one before, which is not so at random places. Where
+        one request has all of the data, they stay where they are.
         """
         files, limits = self.files, self.limits
         moved = np.ones(len(files), bool)
         for way, done, last in (("read", "read", "max_offset_read"), ("write", "written", "max_offset_written")):
             moved &= np.nan_to_num(files[f"bytes_{done}"]) >= limits.again * (np.nan_to_num(files[last]) + 1)
             moved &= files[f"seq_{way}s"] < limits.backward * files.requests(way)
+            moved &= 2 * files[f"bytes_{done}"] <= files.requests(way) * (np.nan_to_num(files[last]) + 1)
         return moved & (np.nan_to_num(files[f"max_offset_{'written' if self.write else 'read'}"]) > 0)
 
     @functools.cached_property
