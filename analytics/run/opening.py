@@ -170,7 +170,8 @@ def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> 
         named = [size_text(each) for each in sorted(sizes)]
         size = f"{' and '.join(named)} " if named else f"{size_text(known[MOST_SIZE])} and smaller "
     if "each rank carries out by itself" in finding["title"]:
-        return f"{size}collective {way}s{at} that each rank makes by itself: collective buffering is off"
+        why = "collective buffering is off, or gathers nothing"
+        return f"{size}collective {way}s{at} that each rank makes by itself: {why}"
     place += ", for whose locks they may wait" if "locks" in finding["title"] else ""
     larger = known.get("mean request", 0.0) > 2 * max(sizes, default=float("inf"))
     beside = ", beside larger ones" if larger or MOST_SIZE in known else ""

@@ -710,7 +710,7 @@ def test_who_makes_collective_calls_and_for_whose_locks_writes_may_wait() -> Non
     small = told("small_requests", "Small, between those of other ranks (each rank carries out by itself).", **calls)
     assert opening.phrase(small[0]["findings"][0], "write") == (
         "8,192 B collective writes to `out.h5` and 4 more files that each rank makes by itself: collective buffering is"
-        " off"
+        " off, or gathers nothing"
     )
     locks = told("small_requests", "Small, between those of other ranks, for whose locks of the file system they wait.")
     assert opening.phrase(locks[0]["findings"][0], "write").endswith(
