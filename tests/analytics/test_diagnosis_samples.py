@@ -15,6 +15,7 @@ from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.run.gather import headline
 from mpiio_ext.analytics.run.opening import phrase
 from mpiio_ext.analytics.sources.darshan import convert
+from mpiio_ext.common.darshanfile import DarshanFile
 from support import cbuild
 
 LOGS = cbuild.ROOT / "tests" / "samples" / "diagnosis"
@@ -112,3 +113,14 @@ def test_every_program_has_a_truth() -> None:
     folder = cbuild.ROOT / "tests" / "corpora" / "diagnosis"
     programs = [name for path in folder.glob("*.c") for name in named.findall(path.read_text())]
     assert sorted(programs) == sorted(name for name in KINDS if "+" not in name)
+
+
+def test_no_log_names_folders_of_the_machine_that_made_it() -> None:
+    """Darshan stores the table of mounts: a new log has to lose what it says of one machine."""
+    named = {
+        folder
+        for path in LOGS.parent.rglob("*.darshan")
+        for _, folder in DarshanFile(path).job().mounts or ()
+        if folder not in ("/", "/dev", "/sys/fs/cgroup/unified")
+    }
+    assert not named
