@@ -327,6 +327,18 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
             "stored_as_several[ncmpigen]",
         ),
         "hdf5": ("datasets[1]", "datasets[2]", "datasets[5]"),
+        "gpu_memory": (
+            "a_driver_that_no_longer_answers[direct-*",
+            "a_driver_that_no_longer_answers[nodes-*",
+            "a_driver_that_no_longer_answers[two_phase-cuP*",
+            "a_read_that_fails[nodes]",
+            "host_memory_is_no_more_than_the_access_needs[delegates]",
+            "host_memory_is_no_more_than_the_access_needs[nodes]",
+            "memory_that_the_processor_can_access[*PINNED]",
+            "the_end_of_the_file[direct]",
+            "the_end_of_the_file[nodes]",
+            "the_next_access_works[nodes]",
+        ),
         "hint_ranges": (
             "smallest_usual_and_largest[mpiox_delegate_patience]",
             "smallest_usual_and_largest[mpiox_delegate_quantum]",
@@ -446,7 +458,12 @@ NIGHTLY: dict[str, tuple[str, ...]] = {
         "sources_databases": ("the_command_outlives_damaged_hdf5",),
         "statistics_text": ("levels[*-1]", "levels_of_one_file[true]"),
         "strangers": ("native",),
-        "subfiles": ("*[*-4]", "*[*-7]", "an_index_that_was_emptied_is_made_anew[4]"),
+        "subfiles": (
+            "*[*-4]",
+            "*[*-7]",
+            "everything_of_mpi_io[collective-plain-1]",
+            "an_index_that_was_emptied_is_made_anew[4]",
+        ),
         "subfiles_changing": ("it_is_opened_as_what_it_is_now[*-RDWR-*", "it_is_opened_as_what_it_is_now[*-WRONLY-*"),
         "subfiles_openers": (
             "nobody_removes_what_is_open[merge*RDONLY]",
