@@ -169,19 +169,20 @@ def _add_calls(found: Activity, log: DarshanFile) -> None:
 
 
 def _add_hdf5(found: Activity, log: DarshanFile) -> None:
-    """Add which files HDF5 opens, how often it flushes them, and the bytes of their datasets, where all are known."""
+    """Add which files HDF5 opens, how often it flushes them, and what it moves of datasets, where all is known."""
     there = [name for name in ("H5F", "H5D") if name in log.modules]
     if "H5F" not in there or not all(log.knows(name) and not log.partial(name) for name in there):
         return
-    moved: collections.defaultdict[int, Numbers] = collections.defaultdict(lambda: np.zeros(2))
+    moved: collections.defaultdict[int, Numbers] = collections.defaultdict(lambda: np.zeros(4))
     for part in log.counters("H5D") if "H5D" in there else ():
-        for file, *both in part["counters"][:, [0, 5, 6]].tolist():  # H5D_BYTES_READ, H5D_BYTES_WRITTEN
-            moved[signed(file % (1 << 64))] += np.maximum(both, 0)
+        for file, *each in part["counters"][:, [0, 2, 3, 5, 6]].tolist():  # H5D_READS, _WRITES, and bytes of both
+            moved[signed(file % (1 << 64))] += np.maximum(each, 0)
     for part in log.counters("H5F"):
         for file, (opens, flushes, _) in zip(part["file"].tolist(), part["counters"].tolist(), strict=True):
             calls = found.calls.setdefault(signed(file), Calls())
             calls.by_hdf5, calls.hdf5_flushes = calls.by_hdf5 + max(opens, 0), calls.hdf5_flushes + max(flushes, 0)
-            calls.datasets = dict(enumerate(moved[signed(file)].tolist()))
+            asked = moved[signed(file)].tolist()
+            calls.dataset_calls, calls.datasets = dict(enumerate(asked[:2])), dict(enumerate(asked[2:]))
 
 
 def _add_unmoved(found: Activity, part: Requests) -> None:

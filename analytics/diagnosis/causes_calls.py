@@ -209,12 +209,13 @@ def hdf5_metadata(case: Case) -> Finding | None:
     data = np.array([calls.datasets[case.write] for calls in case.calls])
     chosen = files.critical & (opened > 0) & (moved >= limits.wide_gaps * np.maximum(data, 1.0))
     chosen &= (files.requests() >= limits.some_collectives) & (case.request_bytes <= limits.hdf5_bytes)
+    chosen &= np.array([calls.dataset_calls[case.write] for calls in case.calls]) <= 0.5 * files.requests()
     if not chosen.any():
         return None
     flushes = float(sum(calls.hdf5_flushes for calls, it in zip(case.calls, chosen, strict=True) if it))
     each, verb = flushes / float(ranks[chosen].max()), "writes" if case.write else "reads"
     often = case.write and each >= limits.many_opens
-    sure = bool((data <= 0.1 * moved)[chosen].all())
+    sure = not data[chosen].any()  # else a call may move pieces of many small chunks
     return case.finding(
         "hdf5_metadata",
         f"HDF5 {verb} its own metadata (groups, attributes, headers) in small pieces, and hardly any data of datasets"
@@ -222,7 +223,11 @@ def hdf5_metadata(case: Case) -> Finding | None:
         float(np.minimum(np.fmax(case.in_mpi, case.in_calls), case.exclusive)[chosen].sum()),
         "high" if sure else "medium",
         "bytes of the files and of their datasets, and flushes, are in the log"
-        + ("" if sure else "; datasets have some of the bytes"),
+        + (
+            ""
+            if sure
+            else "; requests that read or write chunks as a whole, for a piece of them, cannot be distinguished"
+        ),
         [
             *case.evidence("bytes of the files", float(moved[chosen].sum()), "B"),
             *case.evidence("bytes of their datasets", float(data[chosen].sum()), "B"),

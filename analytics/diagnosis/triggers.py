@@ -155,8 +155,9 @@ TRIGGERS: tuple[Trigger, ...] = (
         ("hdf5_metadata",),
         "HDF5 keeps groups, attributes and headers in small pieces of the file, and each flush writes them.",
         "HDF5 opens a file, which gets {wide_gaps} times the bytes of its datasets, by {some_collectives} requests of"
-        " {hdf5_bytes} or less on average. The log needs Darshan's module of HDF5.",
-        "if the datasets have a tenth of the bytes at most",
+        " {hdf5_bytes} or less on average, twice as many as the calls that access datasets. The log needs Darshan's"
+        " module of HDF5.",
+        "if no dataset is accessed",
         ("its own metadata (groups, attributes, headers)",),
         (
             Offer(

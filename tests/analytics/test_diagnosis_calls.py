@@ -523,6 +523,18 @@ def test_writes_between_those_of_other_ranks_may_wait_for_locks(size: int, way: 
         ("groups and attributes", {"by_hdf5": 4, "hdf5_flushes": 600}, 500, "high"),
         ("some data", {"by_hdf5": 4, "datasets": {False: 0.0, True: 2e5}}, 500, "medium"),
         ("data of datasets", {"by_hdf5": 4, "datasets": {False: 0.0, True: 7e5}}, 500, None),
+        (
+            "few",
+            {"by_hdf5": 4, "datasets": {False: 0.0, True: 2e4}, "dataset_calls": {False: 0.0, True: 9.0}},
+            500,
+            "medium",
+        ),
+        (
+            "tiny chunks",
+            {"by_hdf5": 4, "datasets": {False: 0.0, True: 2e4}, "dataset_calls": {False: 0.0, True: 1200.0}},
+            500,
+            None,
+        ),
         ("chunks, or fill values", {"by_hdf5": 4}, 1 << 16, None),
         ("no module of HDF5 in the log", {"asked_syncs": 600}, 500, None),
     ],
@@ -577,6 +589,7 @@ class Hdf5:
         else:
             rows = np.zeros(2, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (95,))])
             rows["counters"][:, 0], rows["counters"][:, 5:7] = -5, [[100, 2000], [0, 3000]]
+            rows["counters"][:, 2:4] = [[1, 20], [0, 30]]
         yield rows
 
 
@@ -585,6 +598,7 @@ def test_what_a_log_has_of_hdf5() -> None:
     _add_hdf5(found, Hdf5())  # type: ignore[arg-type]
     first, second = found.calls[-5], found.calls[7]
     assert (first.by_hdf5, first.hdf5_flushes, dict(first.datasets)) == (4, 0, {False: 100.0, True: 5000.0})
+    assert dict(first.dataset_calls) == {False: 1.0, True: 50.0}
     assert (second.by_hdf5, second.hdf5_flushes, dict(second.datasets)) == (2, 300, {False: 0.0, True: 0.0})
     for other in (Hdf5(version=1), Hdf5(partial="H5D"), Hdf5(partial="H5F")):  # then bytes of datasets are not known
         nothing = Activity("", 4, 12.0)
