@@ -98,9 +98,9 @@ def _answer(command: list[str], environment: dict[str, str]) -> tuple[int | None
             return None, ""
         finally:
             os.close(ours)
-        output, until, looks = b"", time.monotonic() + _LISTING_S, select.poll()
-        looks.register(theirs, select.POLLIN)
-        while (left_s := until - time.monotonic()) > 0 and looks.poll(left_s * 1000):
+        output, until, events = b"", time.monotonic() + _LISTING_S, select.poll()
+        events.register(theirs, select.POLLIN)
+        while (left_s := until - time.monotonic()) > 0 and events.poll(left_s * 1000):
             more = answer.read(1 << 16)
             output += more
             if not more:
