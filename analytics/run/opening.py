@@ -240,7 +240,7 @@ def phrase(finding: Document, direction: str) -> str:
     if cause in ("metadata", "shared_opens"):
         return _opens(finding, known, at)
     if cause == "stragglers" and (found := _UNEVEN.search(title)):
-        return f"{way}s{at} by {found[1]}, which has {found[2]}, and for which the others wait"
+        return f"{way}s{at} by {found[1]}, which has {found[2]}"
     if cause == "stragglers":
         most, mean = (
             known.get("bytes of the slowest rank", known.get("its bytes")),

@@ -97,9 +97,7 @@ def test_files_of_one_rank_are_its_own_work(counts: tuple[int, ...], cause: str 
         first = found["findings"][0]
         assert first["title"].startswith("Imbalance: rank 0 writes 81 % of the bytes, and needs far longer")
         assert first["time"]["value"] == pytest.approx(6.5)
-        assert opening.phrase(first, "write").endswith(
-            "by rank 0, which has 81 % of the bytes, and for which the others wait"
-        )
+        assert opening.phrase(first, "write").endswith("by rank 0, which has 81 % of the bytes")
     unknown = causes(made(rows, processes=4))
     assert "stragglers" not in unknown and "serialised" in unknown
 
