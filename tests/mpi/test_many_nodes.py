@@ -1,4 +1,4 @@
-"""What grows with the number of nodes, counted with 10,000 pretended ones, by C programs that need MPI's types only."""
+"""What grows with the number of nodes, counted with 10,000 pretended ones, and collective buffers: C programs that need MPI's types only."""
 
 from __future__ import annotations
 
@@ -37,3 +37,9 @@ def test_windows_of_rounds(family: str) -> None:
     """Each window has a round, whichever an aggregator begins with; who has something when is told before it comes."""
     seed = fuzz.seed()
     assert " 0 failures" in check(program("buffers/test_windows.c", "domains", "typemap", "common"), seed), seed
+
+
+@pytest.mark.parametrize("ranks", ["any", "owner"])
+def test_several_windows_are_written_at_a_time(family: str, ranks: str) -> None:
+    """A rank that writes does not keep the others from filling and writing other windows."""
+    assert " 0 failures" in check(program("buffers/test_slots.c", "common"), ranks)

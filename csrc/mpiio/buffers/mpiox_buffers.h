@@ -148,10 +148,10 @@ static inline unsigned char *mpiox_slot_map(mpiox_buffers *b, const mpiox_buffer
 
 /* Wait until the slot may be filled (write) or copied out (read) for this sequence number. */
 void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window);
-/* One participant is done with the slot's present use; the last one writes the window (write) or frees the slot
+/* One participant is done with the slot's present use; the last one leaves it to be written (write) or frees it
  * (read). */
 void mpiox_slot_arrive(mpiox_call *call, mpiox_buffer_slot *slot);
-/* Write, aggregators with mpiox_io_rank=owner: wait until all windows of this rank's file domains are written. */
+/* Write: write windows, and wait until all that this rank may write are written. */
 void mpiox_slots_finish(mpiox_call *call);
 /* Idle work of a waiting rank: I/O that it may do, and MPI progress. True when there was some I/O. */
 bool mpiox_slots_idle(void *call);

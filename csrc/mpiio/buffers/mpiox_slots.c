@@ -2,9 +2,10 @@
  * mpiox_slots.c - the states of the collective buffers: the window in each, and the rank that does its I/O.
  *
  * Algorithm. Every rank passes through the same sequence of windows. Write: a rank waits until the window's slot is
- *            free, copies its pieces in and arrives. The last one to arrive does the I/O at once, while the data is
- *            still in cache; the others are already filling the aggregator's next buffer. Read: the first rank that
- *            arrives at a free slot claims it and loads it; a rank that would wait loads one of the next windows
+ *            free, copies its pieces in and arrives; a rank that would wait, or has no window left to fill, writes a
+ *            full one instead. A rank that wrote as soon as it came last would not arrive at the next windows
+ *            meanwhile: nobody could write those, and a node would have one request at a time. Read: the first rank
+ *            that arrives at a free slot claims it and loads it; a rank that would wait loads one of the next windows
  *            instead; all copy out and arrive; the last frees the slot. With mpiox_io_rank=owner only the aggregator
  *            itself does the I/O.
  * Guarantee. Slots pass through their phases (mpiox_collective_memory.h) in one order that every rank computes alike,
@@ -31,17 +32,10 @@ void mpiox_slot_arrive(mpiox_call *call, mpiox_buffer_slot *slot)
         return;
     const uint32_t phase = mpiox_futex_get(&slot->phase);
     atomic_store(&slot->arrived, 0);
-    if (!call->write) { /* phase is odd: everybody has copied out */
-        mpiox_futex_set(&slot->phase, phase + 1);
-    } else if (may_do_io(call, mpiox_slot_local(call->b, slot)) && claim(slot, phase / 2)) {
-        mpiox_window_write(call, slot);
-        mpiox_futex_set(&slot->phase, phase + 2);
-    } else {
-        mpiox_futex_set(&slot->phase, phase + 1); /* the owner will see it */
-    }
+    mpiox_futex_set(&slot->phase, phase + 1); /* full, or if phase is odd: everybody has copied out */
 }
 
-/* Write, owner only: I/O of full windows of this rank's file domains. */
+/* Write: I/O of full windows. */
 static bool write_full(mpiox_call *call)
 {
     mpiox_buffers *b = call->b;
@@ -122,19 +116,22 @@ void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequen
     mpiox_parts_on(before);
 }
 
-/* The owner leaves when its windows are written. */
+/* A rank leaves when the windows that it may write are written. */
 void mpiox_slots_finish(mpiox_call *call)
 {
     mpiox_buffers *b = call->b;
     const mpiox_idle idle = {mpiox_slots_idle, call};
     const uint32_t each = (uint32_t)b->per_aggregator;
-    if (b->file->hints.io_rank == MPIOX_IO_ANY)
-        return;
-    const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
+    while (write_full(call))
+        continue;
     for (int local = 0; local < b->n_local; local++)
         for (uint32_t i = 0; may_do_io(call, local) && i < each; i++) {
-            const uint32_t uses = (call->progress[local].begun + each - 1 - i) / each;
-            mpiox_wait_reach(&mpiox_slot_of(b, local, i)->phase, 2 * uses, &idle);
+            mpiox_futex *phase = &mpiox_slot_of(b, local, i)->phase;
+            const uint32_t end = 2 * ((call->progress[local].begun + each - 1 - i) / each);
+            if (mpiox_futex_get(phase) == end)
+                continue;
+            const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
+            mpiox_wait_reach(phase, end, &idle);
+            mpiox_parts_on(before);
         }
-    mpiox_parts_on(before);
 }

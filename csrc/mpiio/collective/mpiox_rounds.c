@@ -34,15 +34,18 @@ static void work_window(mpiox_call *call, int local)
 static void run_round(mpiox_transport *transport, mpiox_call *call, int first)
 {
     const mpiox_buffers *b = call->b;
-    const int64_t event = mpiox_event_begin();
 
     for (int i = 0; i < b->n_local; i++)
         work_window(call, (i + first) % b->n_local);
     (call->write ? transport->ops->deliver : transport->ops->fetch)(transport, call);
-    if (event != 0)
-        mpiox_event_end(call->write ? "write_round" : "read_round", b->file->path, -1, -1, event,
-                        "\"round\":%lld,\"rounds\":%lld,\"aggregators\":%d", (long long)call->round,
-                        (long long)call->rounds, b->n_local);
+}
+
+/* What rounds have left to do. */
+static void finish(mpiox_transport *transport, mpiox_call *call)
+{
+    transport->ops->finish(transport, call);
+    if (call->write)
+        mpiox_slots_finish(call);
 }
 
 void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
@@ -50,13 +53,20 @@ void mpiox_rounds_run(mpiox_transport *transport, mpiox_call *call)
     const mpiox_buffers *b = call->b;
     /* Ranks start at different aggregators, so that they do not all wait for the same slot. */
     const int first = b->n_local ? b->file->topology->node_rank % b->n_local : 0;
-    call->exchange_round = 0;
-    for (call->round = mpiox_window_next_round(call, 0); call->round < call->rounds;
-         call->round = mpiox_window_next_round(call, call->round + 1)) {
+    int64_t next = mpiox_window_next_round(call, 0);
+
+    if (next >= call->rounds)
+        finish(transport, call);
+    for (call->exchange_round = 0; next < call->rounds; call->exchange_round++) {
+        const int64_t event = mpiox_event_begin();
+        call->round = next;
         run_round(transport, call, first);
-        call->exchange_round++;
+        next = mpiox_window_next_round(call, next + 1);
+        if (next >= call->rounds)
+            finish(transport, call);
+        if (event != 0)
+            mpiox_event_end(call->write ? "write_round" : "read_round", b->file->path, -1, -1, event,
+                            "\"round\":%lld,\"rounds\":%lld,\"aggregators\":%d", (long long)call->round,
+                            (long long)call->rounds, b->n_local);
     }
-    transport->ops->finish(transport, call);
-    if (call->write)
-        mpiox_slots_finish(call);
 }
