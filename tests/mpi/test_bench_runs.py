@@ -12,7 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from mpiio_ext.bench import kernels
-from mpiio_ext.bench.compare.launches import ACCESSES
+from mpiio_ext.bench.compare.launches import ACCESSES, parse_output
+from mpiio_ext.bench.compare.peers import HDF5_PATTERNS, HDF5_PROGRAM
 from mpiio_ext.bench.compare.scaling import UNITS
 from mpiio_ext.bench.methods import METHODS
 from support import fuzz, hosts
@@ -530,6 +531,19 @@ def test_compare_quick(extension, family, tmp_path):
         assert row["ratio_native"] > 0
         assert row["ratio_raw"] > 0
         assert row["memory_growth_bytes"][row["ours"]] > 0
+
+
+@pytest.mark.parametrize("raw", [False, True])
+def test_program_of_hdf5(extension, mpi, tmp_path, raw):
+    """Rows and blocks of an odd number of ranks, under the library; the second write is what is read."""
+    for pattern in HDF5_PATTERNS:
+        words = ["--pattern", pattern, "--bytes", "300000", "--repeats", "2", "--rewrite", "--file", tmp_path / "k"]
+        launch = mpi([sys.executable, HDF5_PROGRAM, *words, *(["--raw"] if raw else [])], 3, preload=not raw)
+        records, _ = parse_output(launch.stdout)
+        assert [(one["repetition"], one["wrong_bytes"]) for one in records] == [(0, 0), (1, 0)]
+        assert all(200_000 < one["bytes"] <= 300_000 for one in records)
+        assert all(one[f"{name}_s"] > 0 for one in records for name in ("write", "rewrite", "read", "open_close"))
+    assert not list(tmp_path.iterdir()), "the program's file is left behind"
 
 
 def test_compare_on_hosts(extension, family, tmp_path):

@@ -1,4 +1,4 @@
-"""What grows with the number of nodes, counted with 10,000 pretended ones, and collective buffers: C programs that need MPI's types only."""
+"""Collective buffers, and what grows with the number of nodes, of which 10,000 are pretended, by programs in C."""
 
 from __future__ import annotations
 

@@ -33,6 +33,7 @@ INSTALLATION = Installation(
     mpiexec=Path("mpirun"),
     program=Path("kernel"),
     library=Path("libmpiio_ext.so"),
+    python=Path("python3"),
     romio="romio321",
 )
 

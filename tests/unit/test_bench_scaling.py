@@ -32,6 +32,7 @@ INSTALLATION = Installation(
     mpiexec=Path("mpirun"),
     program=Path("kernel"),
     library=Path("libmpiio_ext.so"),
+    python=Path("python3"),
     romio="romio321",
 )
 HINTS = {"cb_nodes": "2", "cb_buffer_size": "1048576", "mpiox_buffers": "2"}
@@ -137,7 +138,9 @@ def launcher(tmp_path: Path, text: str, *, ours: bool = False) -> Peer:
     script = tmp_path / "mpiexec"
     script.write_text(f"#!/bin/sh\n{text}\n")
     script.chmod(0o755)
-    installation = Installation(family="mpich", version="", mpiexec=script, program=Path("k"), library=Path("l"))
+    installation = Installation(
+        family="mpich", version="", mpiexec=script, program=Path("k"), library=Path("l"), python=Path("p")
+    )
     return Peer(name="p", title="P", installation=installation, ours=ours)
 
 
@@ -480,6 +483,9 @@ def test_launches_on_hosts_spread_the_ranks(monkeypatch):
         (["--hosts", "2", "--rate", "fast", "--path", "."], "bandwidth 'fast'"),
         (["--delegates", "many"], "n | n% of the ranks, 1% to 100% | per_node=n"),
         (["--path", "/nonexistent/folder"], "no such folder"),
+        (["--interface", "hdf5", "--pattern", "inter64"], "has no pattern inter64, only contiguous and blocks3d"),
+        (["--interface", "hdf5", "--access", "split"], "goes with --access collective or independent"),
+        (["--interface", "hdf5", "--sync"], "not with --sync"),
         (["--ranks", "4", "--nodes", "3", "--path", "."], "cannot be dealt evenly to 3 nodes"),
     ],
 )

@@ -49,6 +49,7 @@ SHARED = {
     "--hints-file": ("path", "file of hints"),
     "--horizon": ("duration", "time until the next decision"),
     "--hysteresis": ("number", "gain below which jobs keep their I/O nodes"),
+    "--interface": ("text", "interface through which data is accessed"),
     "--interval": ("duration", "time between two looks"),
     "--io-nodes": ("number", "I/O nodes: a number, or several"),
     "--join": ("text", "table of the store whose rows are put beside"),

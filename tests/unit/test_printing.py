@@ -19,7 +19,12 @@ from support.darshan_logs import Job, make_log, posix
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Files that print otherwise: the functions themselves; protocols between our processes; programs of their own.
-OTHERS = {"mpiio_ext/common/printing.py", "mpiio_ext/bench/arbitrated/job.py", "pioneer/orders.py"}
+OTHERS = {
+    "mpiio_ext/common/printing.py",
+    "mpiio_ext/bench/arbitrated/job.py",
+    "mpiio_ext/bench/compare/hdf5_bandwidth.py",
+    "pioneer/orders.py",
+}
 EVIL = "x\x1b]0;title\x07\x9b31m\u202e\u2028\udcff"
 
 

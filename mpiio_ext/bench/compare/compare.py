@@ -6,6 +6,8 @@ slow for the full size is measured on a smaller file and marked.
 
 With ``--hosts`` the launches are spread over hosts with a network of their own (namespaces of this machine), and the
 bytes that they send are counted, beside those that had to cross from host to host.
+
+With ``--interface hdf5`` the same is measured through HDF5: rows of an array (contiguous) and 3-D blocks, by h5py.
 """
 
 from __future__ import annotations
@@ -40,7 +42,14 @@ from mpiio_ext.bench.compare.launches import (
     run_benchmark,
     scratch_file,
 )
-from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations, with_delegates
+from mpiio_ext.bench.compare.peers import (
+    HDF5_PATTERNS,
+    Installation,
+    Peer,
+    peers_of,
+    some_installations,
+    with_delegates,
+)
 from mpiio_ext.bench.kernels.pattern import MicroForm
 from mpiio_ext.common.commands import HELP, Put, json_file_option, json_option, json_result, reporting
 from mpiio_ext.common.options import Duration, Size
@@ -111,6 +120,7 @@ class Options:
     file: Path
     limit_s: float
     access: str = ACCESSES[0]
+    interface: str = "mpiio"
     sync: bool = False
     nodes: int = 0
     delegates: str = ""
@@ -348,6 +358,7 @@ def _title(options: Options) -> str:
         if options.hosts
         else []
     )
+    words += ["through HDF5"] if options.interface == "hdf5" else []
     words += ["writes end with MPI_File_sync"] if options.sync else []
     words += [f"mpiio_ext with {name}={value}" for name, value in options.hints.items()]
     words += (
@@ -453,12 +464,13 @@ def run_compare(
     peers = on_nodes(with_delegates(peers, options.delegates, options.delegate_mode), options.ranks, options.nodes)
     peers = [replace(peer, hints=peer.hints | options.hints) if peer.ours else peer for peer in peers]
     peers.append(Peer(name="raw", title="raw pwrite/pread", installation=installations[0], raw=True))
+    peers = [replace(peer, hdf5=options.interface == "hdf5") for peer in peers]
     console.print("peers of: " + ", ".join(i.version for i in installations), highlight=False)
     found: Measurements = {}
 
     def show(results: Results, end: str) -> None:
         _print(console, results, peers, _title(options) + end)
-        if place:
+        if any("sent_bytes" in result for result in results):
             _print_network(console, results, peers)
 
     run = place.run if place else run_benchmark
@@ -506,6 +518,13 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
     help="Folder on the file system to measure.  [default: /dev/shm; on hosts one in memory that they share]",
 )
 @click.option("--access", type=click.Choice(ACCESSES), default=ACCESSES[0], show_default=True, help="Calls to use.")
+@click.option(
+    "--interface",
+    type=click.Choice(["mpiio", "hdf5"]),
+    default="mpiio",
+    show_default=True,
+    help=f"hdf5: patterns {' and '.join(HDF5_PATTERNS)}, access collective or independent.",
+)
 @click.option("--sync", is_flag=True, help="Writes end with MPI_File_sync (raw: fsync), inside their time.")
 @click.option(
     "--nodes",
@@ -573,6 +592,7 @@ def command(
     patterns: tuple[str, ...],
     path: Path | None,
     access: str,
+    interface: str,
     sync: bool,
     nodes: int,
     host_count: int,
@@ -589,6 +609,9 @@ def command(
     """Parse the options and run; ends the process with one line on an error."""
     with json_result(as_json, output) as put, reporting(), contextlib.ExitStack() as stack:
         place = None
+        if interface == "hdf5":
+            patterns = patterns or HDF5_PATTERNS
+            _check_hdf5(patterns, access, sync)
         if host_count:
             _check_hosts(ranks, host_count * ranks_per_host, nodes, delegates)
             place = stack.enter_context(hosts(host_count, ranks_per_host, rate))
@@ -605,6 +628,7 @@ def command(
             file=file,
             limit_s=limit_s,
             access=access,
+            interface=interface,
             sync=sync,
             nodes=nodes,
             delegates=delegates,
@@ -615,6 +639,14 @@ def command(
             hints=dict(hints),
         )
         run_compare(options, put=put if as_json else None, plot_path=plot_path, place=place)
+
+
+def _check_hdf5(patterns: Sequence[str], access: str, sync: bool) -> None:
+    for pattern in patterns:
+        if pattern not in HDF5_PATTERNS:
+            raise ArgumentError(f"--interface hdf5 has no pattern {pattern}, only {' and '.join(HDF5_PATTERNS)}")
+    if access not in ("collective", "independent") or sync:
+        raise ArgumentError("--interface hdf5 goes with --access collective or independent, and not with --sync")
 
 
 def _check_hosts(ranks: int | None, room: int, nodes: int, delegates: str) -> None:

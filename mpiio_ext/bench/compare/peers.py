@@ -21,6 +21,9 @@ from mpiio_ext.common.children import run
 
 #: The micro-benchmark.
 PROGRAM = "mpiio_bandwidth"
+#: That of HDF5, and its patterns.
+HDF5_PROGRAM = Path(__file__).with_name("hdf5_bandwidth.py")
+HDF5_PATTERNS = ("contiguous", "blocks3d")
 
 _QUESTION = """
 import json
@@ -49,7 +52,7 @@ class Installation:
     ----------
     family : "openmpi" or "mpich"
     version : name and version number, from the launcher's --version
-    mpiexec, program, library : paths
+    mpiexec, program, library, python : paths
     romio : name of Open MPI's ROMIO component, "" when there is none
     """
 
@@ -58,6 +61,7 @@ class Installation:
     mpiexec: Path
     program: Path
     library: Path
+    python: Path
     romio: str = ""
 
 
@@ -72,6 +76,7 @@ class Peer:
     ours : this library is under the program
     raw : the program runs without MPI-IO, as the limit
     under : more shared libraries below the program and its launcher
+    hdf5 : the micro-benchmark is that of HDF5
     until_close : its times count closing the file: with delegates that is when the last of the data reaches it
     """
 
@@ -80,6 +85,7 @@ class Peer:
     installation: Installation
     ours: bool = False
     raw: bool = False
+    hdf5: bool = False
     until_close: bool = False
     hints: dict[str, str] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
@@ -96,8 +102,9 @@ class Peer:
         there = [f"LD_PRELOAD={':'.join(libraries)}"] if libraries else []
         hints = [text for name, value in self.hints.items() for text in ("--hint", f"{name}={value}")]
         raw = ["--raw"] if self.raw else []
-        program = [str(self.installation.program), *arguments, *hints, *raw]
-        return ["env", *there, *program]
+        one = self.installation
+        program = [str(one.python), str(HDF5_PROGRAM)] if self.hdf5 else [str(one.program)]
+        return ["env", *there, *program, *arguments, *hints, *raw]
 
     def command(self, ranks: int, arguments: Iterable[str]) -> list[str]:
         """Return the command line of one launch."""
@@ -147,6 +154,7 @@ def _ask(python: Path) -> Installation | None:
         mpiexec=Path(launcher),
         program=program,
         library=Path(found["library"]),
+        python=python,
         romio=romio,
     )
 

@@ -66,8 +66,13 @@ static void *one_rank(void *number)
 {
     mpiox_topology topology = {.rank = *(const int *)number};
     mpiox_file file = {.topology = &topology};
-    mpiox_buffers b = {.file = &file, .aggregators = aggregators, .local = local, .n_local = LOCALS,
-                       .n_aggregators = LOCALS, .per_aggregator = EACH, .slots = slots};
+    mpiox_buffers b = {.file = &file,
+                       .aggregators = aggregators,
+                       .local = local,
+                       .n_local = LOCALS,
+                       .n_aggregators = LOCALS,
+                       .per_aggregator = EACH,
+                       .slots = slots};
     mpiox_progress progress[LOCALS] = {0};
     mpiox_call call = {.b = &b, .write = true, .participants = RANKS, .rounds = WINDOWS, .progress = progress};
 
