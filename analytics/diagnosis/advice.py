@@ -63,11 +63,12 @@ def open_once() -> Advice:
     )
 
 
-def hdf5_metadata(*, flushed: bool) -> Advice:
+def hdf5_metadata(direction: str, *, flushed: bool) -> Advice:
     """HDF5's own metadata, which a program may flush again and again."""
     flush = " Flush (H5Fflush) when a step is done, not after each object." if flushed else ""
+    together = "H5Pset_coll_metadata_write" if direction == "write" else "H5Pset_all_coll_metadata_ops"
     return Advice(
-        "Let HDF5 collect its metadata: H5Pset_coll_metadata_write, H5Pset_libver_bounds (V110), and a larger"
+        f"Let HDF5 collect its metadata: {together}, H5Pset_libver_bounds (V110), and a larger"
         f" H5Pset_meta_block_size; put values of many small attributes and groups into one dataset.{flush}",
         see="docs/howto/hdf5.md",
     )

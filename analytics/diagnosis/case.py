@@ -305,6 +305,22 @@ class Case:
             time += count * self.calls[place].longest.get(self.write, float("nan")) if count else 0.0
         return time
 
+    def traced_part(self, size: float, chosen: Any) -> float:
+        """Return the share of the time in requests that those of at most `size` (B) have; NaN where DXT lacks any.
+
+        And where the chosen files are not nearly all that is accessed: DXT has it of all of them together.
+        """
+        all_traced = (np.array(self.complete) | ~self.files.critical).all()
+        if self.activity is None or not all_traced or self.exclusive[chosen].sum() < _ALL * self.time:
+            return float("nan")
+        some, spent = self.activity.time_up_to(size, self.write)
+        return some / spent if spent > 0 else float("nan")
+
+    def part_up_to(self, size: float, chosen: Any) -> float:
+        """Return the same, at least; without DXT what larger ones leave of the time; 0 where that is not known."""
+        left = 1 - self.of_large(chosen) / max(self.total("{time}", chosen), 1e-9)
+        return max(0.0, float(np.nan_to_num(np.fmax(self.traced_part(size, chosen), left))))
+
     @property
     def small(self) -> float:
         """Return the share of small requests of the job; 0 where they are as large as the bound on average."""

@@ -83,7 +83,8 @@ def _jumping(case: Case) -> Finding | None:
     forward = case.total("{sequential}", ordered) / max(float(np.nansum(counts[ordered])), 1.0)
     direction = case.files.direction
     alone = calls > 0 and collective < calls / 2
-    part, (most, _), sizes = _small_part(case, chosen), case.common_request(chosen), case.common_sizes(chosen)
+    (most, _), sizes = case.common_request(chosen), case.common_sizes(chosen)
+    part = float(np.nan_to_num(case.traced_part(limits.small_bytes, chosen), nan=1.0))
     time = float(np.nansum(case.in_calls[chosen])) * part
     large = part == 1.0 and most > 0 and not 2 * case.of_large(chosen) <= case.total("{time}", chosen)
     tiny = np.fmin(mean, most) <= limits.tiny_bytes and case.mean(small, chosen) > 0.9 and not large
@@ -172,18 +173,6 @@ def _reopened(case: Case) -> Flags:
     return np.asarray(
         (few > counts) | (jumps < limits.non_consecutive * (counts - opens)) | ((2 * few > counts) & slow)
     )
-
-
-def _small_part(case: Case, chosen: Flags) -> float:
-    """Return the share of the time in requests that small ones have: of DXT, where all are of these files; else 1."""
-    if (
-        case.activity is None
-        or not (np.array(case.complete) | ~case.files.critical).all()
-        or (case.exclusive[chosen].sum() < 0.9 * case.time)
-    ):
-        return 1.0
-    small, spent = case.activity.time_up_to(case.limits.small_bytes, case.write)
-    return small / spent if spent > 0 else 1.0
 
 
 def serialised(case: Case) -> Finding | None:

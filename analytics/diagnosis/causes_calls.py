@@ -28,6 +28,10 @@ from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 from mpiio_ext.common.units import amount_text, size_text
 
 
+#: Bytes of the largest request that is a piece of HDF5's metadata beside data: a bound of Darshan's histogram.
+_LARGEST_PIECE = 1 << 10
+
+
 def tiny_calls(case: Case) -> Finding | None:
     """Bytes or lines are handed over one by one: the calls take the time, though somebody gathers them."""
     return _tiny_collectives(case) or _tiny_pieces(case) or _waits_for_each(case)
@@ -201,26 +205,33 @@ def _waits_for_each(case: Case) -> Finding | None:
 
 
 def hdf5_metadata(case: Case) -> Finding | None:
-    """HDF5 moves far more than the data of datasets, in small pieces: its groups, attributes and headers."""
+    """HDF5 makes small requests for groups, attributes and headers: the data of datasets are few, or in larger ones."""
     files, limits, ranks = case.files, case.limits, np.maximum(np.nan_to_num(case.files["ranks"], nan=1.0), 1.0)
     by_mpi = np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]) > 0
     moved = np.where(by_mpi, files["mpiio_bytes_written" if case.write else "mpiio_bytes_read"], files["{bytes}"])
     moved, opened = np.nan_to_num(moved), np.array([calls.by_hdf5 for calls in case.calls])
     data = np.array([calls.datasets[case.write] for calls in case.calls])
-    chosen = files.critical & (opened > 0) & (moved >= limits.wide_gaps * np.maximum(data, 1.0))
-    chosen &= (files.requests() >= limits.some_collectives) & (case.request_bytes <= limits.hdf5_bytes)
-    chosen &= np.array([calls.dataset_calls[case.write] for calls in case.calls]) <= 0.5 * files.requests()
+    asked = np.array([calls.dataset_calls[case.write] for calls in case.calls])
+    pieces = sum(np.nan_to_num(files[name]) for name in bins(files.direction)[:2])
+    apart = data >= limits.wide_gaps * _LARGEST_PIECE * np.maximum(pieces, 1.0)
+    alone = (moved >= limits.wide_gaps * np.maximum(data, 1.0)) & (case.request_bytes <= limits.hdf5_bytes)
+    pieces = np.where(apart, pieces, files.requests())
+    chosen = files.critical & (opened > 0) & (alone | apart)
+    chosen &= (pieces >= limits.some_collectives) & (asked <= 0.5 * pieces)
     if not chosen.any():
         return None
     flushes = float(sum(calls.hdf5_flushes for calls, it in zip(case.calls, chosen, strict=True) if it))
     each, verb = flushes / float(ranks[chosen].max()), "writes" if case.write else "reads"
     often = case.write and each >= limits.many_opens
     sure = not data[chosen].any()  # else a call may move pieces of many small chunks
+    beside = bool(apart[chosen].all())
+    part = case.part_up_to(_LARGEST_PIECE, chosen) if beside else 1.0
     return case.finding(
         "hdf5_metadata",
-        f"HDF5 {verb} its own metadata (groups, attributes, headers) in small pieces, and hardly any data of datasets"
+        f"HDF5 {verb} its own metadata (groups, attributes, headers) in small pieces,"
+        f" {'beside large requests for' if beside else 'and hardly any'} data of datasets"
         f"{': the program flushes the file again and again' if often else ''}.",
-        float(np.minimum(np.fmax(case.in_mpi, case.in_calls), case.exclusive)[chosen].sum()),
+        float(np.minimum(np.fmax(case.in_mpi, case.in_calls), case.exclusive)[chosen].sum()) * part,
         "high" if sure else "medium",
         "bytes of the files and of their datasets, and flushes, are in the log"
         + (
@@ -231,11 +242,12 @@ def hdf5_metadata(case: Case) -> Finding | None:
         [
             *case.evidence("bytes of the files", float(moved[chosen].sum()), "B"),
             *case.evidence("bytes of their datasets", float(data[chosen].sum()), "B"),
-            *case.evidence("mean request", case.mean(case.request_bytes, chosen), "B"),
-            *case.evidence("requests", float(files.requests()[chosen].sum()), "count"),
+            *([] if beside else case.evidence("mean request", case.mean(case.request_bytes, chosen), "B")),
+            *case.evidence(f"requests{' of at most 1 KiB' * beside}", float(pieces[chosen].sum()), "count"),
+            *case.evidence("calls that access datasets", float(asked[chosen].sum()), "count"),
             *case.evidence("flushes of a process (H5Fflush)", each, "count"),
         ],
-        [say.hdf5_metadata(flushed=often)],
+        [say.hdf5_metadata(files.direction, flushed=often)],
         chosen,
         at_most=True,
         costs=sure,

@@ -155,15 +155,17 @@ TRIGGERS: tuple[Trigger, ...] = (
         ("hdf5_metadata",),
         "HDF5 keeps groups, attributes and headers in small pieces of the file, and each flush writes them.",
         "HDF5 opens a file, which gets {wide_gaps} times the bytes of its datasets, by {some_collectives} requests of"
-        " {hdf5_bytes} or less on average, twice as many as the calls that access datasets. The log needs Darshan's"
+        " {hdf5_bytes} or less on average, twice as many as the calls that access datasets. Or so many requests have"
+        " 1 KiB or less, and its datasets have {wide_gaps} times the bytes that these can have. The log needs Darshan's"
         " module of HDF5.",
         "if no dataset is accessed",
         ("its own metadata (groups, attributes, headers)",),
         (
             Offer(
-                "if a process flushes the files it writes {many_opens} times", lambda _: say.hdf5_metadata(flushed=True)
+                "if a process flushes the files it writes {many_opens} times",
+                lambda way: say.hdf5_metadata(way, flushed=True),
             ),
-            Offer("else", lambda _: say.hdf5_metadata(flushed=False)),
+            Offer("else", lambda way: say.hdf5_metadata(way, flushed=False)),
         ),
     ),
     Trigger(

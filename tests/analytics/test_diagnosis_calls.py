@@ -570,6 +570,43 @@ def test_metadata_of_hdf5(what: str, calls: dict[str, Any], size: int, confidenc
         )
 
 
+@pytest.mark.parametrize(
+    ("calls", "longest", "cause"),
+    [({}, 0.1, True), ({}, 1.9, False), ({"dataset_calls": {False: 900.0}}, 0.1, False), ({"by_hdf5": 0}, 0.1, False)],
+    ids=["attributes", "the large reads take the time", "small datasets", "not by HDF5"],
+)
+def test_metadata_of_hdf5_beside_large_reads(calls: dict[str, Any], longest: float, cause: bool) -> None:
+    """3 ranks read attributes by 1,790 requests of 500 B for 1.8 s each, and a part of 8 MiB each by one more."""
+    own = {"by_hdf5": 3, "datasets": {False: 3.0 * (8 << 20)}, "dataset_calls": {False: 3.0}, **calls}
+    row = file(
+        0,
+        2,
+        "read",
+        ranks=3,
+        processes=3,
+        file_id=0,
+        reads=1793,
+        read_size_100_1k=1790,
+        read_size_1m_4m=0,
+        read_size_4m_10m=3,
+        consec_reads=1200,
+        seq_reads=1700,
+        bytes_read=3 * (8 << 20) + 1790 * 500,
+        mpiio_bytes_read=3 * (8 << 20) + 1790 * 500,
+        mpiio_coll_reads=0,
+        mpiio_indep_reads=1793,
+        read_time=5.7,
+        slowest_rank_time=1.95,
+    )
+    seen = Calls(mpi={False: 1.96, True: 0.0}, mean={False: 1.9, True: 0.0}, longest={False: longest}, **own)
+    found = told(row, "read", Activity("", 3, 12.0, calls={0: seen}))
+    assert (causes(found) == {"hdf5_metadata": "medium"}) == cause
+    if cause:
+        (one,) = found.findings
+        assert one.title.endswith("in small pieces, beside large requests for data of datasets.")
+        assert one.time == pytest.approx(1.96 * 5.4 / 5.7) and "H5Pset_all_coll_metadata_ops" in one.advice[0].text
+
+
 class Hdf5:
     """What `activity` reads of a log with records of HDF5: a file of two datasets, and one without."""
 
