@@ -179,6 +179,7 @@ class Calls:
     apart : tuple of float, float, float
         Seconds that the rank with least of them, an average one, and the one with most spend in MPI-IO calls of any
         kind; zeros if not known.
+    within : of whose calls `apart` is: of HDF5's collective ones, where one rank spends far less time in these.
     first, last : the rank with least of them, and that with most; -1 if not known.
     more : bytes that the last one moves by MPI-IO beyond the first one.
     alike : that rank and the one with most move the same number of bytes by MPI-IO, and any.
@@ -216,6 +217,7 @@ class Calls:
     late_rank: int = -1
     given: float = 0.0
     apart: tuple[float, float, float] = (0.0, 0.0, 0.0)
+    within: str = "MPI-IO"
     first: int = -1
     last: int = -1
     more: float = 0.0

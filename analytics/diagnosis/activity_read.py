@@ -34,7 +34,7 @@ from mpiio_ext.analytics.diagnosis.activity import (
     Union,
     merged,
 )
-from mpiio_ext.analytics.diagnosis.late import Late
+from mpiio_ext.analytics.diagnosis.late import Late, all_but_one
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 from mpiio_ext.common.darshanfile import COUNTERS, Access, DamagedLogError, DarshanFile, Requests
 
@@ -177,12 +177,34 @@ def _add_hdf5(found: Activity, log: DarshanFile) -> None:
     for part in log.counters("H5D") if "H5D" in there else ():
         for file, *each in part["counters"][:, [0, 2, 3, 5, 6]].tolist():  # H5D_READS, _WRITES, and bytes of both
             moved[signed(file % (1 << 64))] += np.maximum(each, 0)
+        _add_waits(found, part)
     for part in log.counters("H5F"):
         for file, (opens, flushes, _) in zip(part["file"].tolist(), part["counters"].tolist(), strict=True):
             calls = found.calls.setdefault(signed(file), Calls())
             calls.by_hdf5, calls.hdf5_flushes = calls.by_hdf5 + max(opens, 0), calls.hdf5_flushes + max(flushes, 0)
             asked = moved[signed(file)].tolist()
             calls.dataset_calls, calls.datasets = dict(enumerate(asked[:2])), dict(enumerate(asked[2:]))
+
+
+def _add_waits(found: Activity, part: Requests) -> None:
+    """Take the times of HDF5's collective calls on datasets where all ranks but one are in them for as long.
+
+    HDF5 lets ranks wait for one another before it calls MPI-IO, whose times then do not show it.
+    """
+    counters, times = part["counters"].astype(np.int64), part["times"].astype(float)
+    for place in np.flatnonzero((part["rank"].astype(np.int64) < 0) & (counters[:, 89] > 0)).tolist():
+        first, of_first, last, of_last = counters[place, 91:95].tolist()
+        reading, writing, meta, least, most = times[place, [8, 9, 10, 13, 14]].tolist()
+        own, calls = (
+            {False: reading, True: writing},
+            found.calls.setdefault(signed(int(counters[place, 0]) % (1 << 64)), Calls()),
+        )
+        mean, way = (reading + writing + meta) / found.processes, writing > reading
+        if of_first == of_last > 0 and all_but_one(least, mean, most, found.processes) > max(calls.mean[way], 0.0):
+            calls.apart, calls.within = (least, mean, most), "HDF5"
+            calls.first, calls.last, calls.alike, calls.more = first, last, True, 0.0
+            calls.mean[way] = own[way] / found.processes
+            calls.mpi[way] = max(calls.mpi[way], most * own[way] / (reading + writing + meta))
 
 
 def _add_unmoved(found: Activity, part: Requests) -> None:

@@ -21,6 +21,7 @@ from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.activity import WINDOWS, Activity, Row
 from mpiio_ext.analytics.diagnosis.case import Case
 from mpiio_ext.analytics.diagnosis.causes_calls import sieving
+from mpiio_ext.analytics.diagnosis.late import all_but_one
 from mpiio_ext.analytics.diagnosis.model import Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
 from mpiio_ext.analytics.diagnosis.words import worded
@@ -161,7 +162,7 @@ def waiting_calls(case: Case) -> Finding | None:
 def late_rank(case: Case) -> Finding | None:
     """A rank comes late to collective calls, and the others wait in these for it: not for the storage."""
     files, limits = case.files, case.limits
-    together = (files["{collective}"] > 0) & ~(files["{independent}"] > 0)
+    together = ((files["{collective}"] > 0) & ~(files["{independent}"] > 0)) | _by_hdf5(case)
     if (found := late_to_open(case) or _early_to_open(case)) is not None:
         return found
     for place, row in case.traced(files.critical & together):
@@ -188,7 +189,12 @@ def late_rank(case: Case) -> Finding | None:
             whole=case.time + to_open if to_open else None,
             by_times=True,
         )
-    return _early_rank(case, together & ~np.array(case.complete))
+    return _early_rank(case, together & (~np.array(case.complete) | _by_hdf5(case)))
+
+
+def _by_hdf5(case: Case) -> Flags:
+    """Return for each file whether ranks wait in HDF5's collective calls, beside independent calls for its headers."""
+    return np.array([calls.within == "HDF5" for calls in case.calls], bool)
 
 
 def late_to_open(case: Case) -> Finding | None:
@@ -230,11 +236,9 @@ def _early_to_open(case: Case) -> Finding | None:
     files = case.files
     meta = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
     for place, calls in enumerate(case.calls):
-        (least, mean, most), count = calls.apart, float(files["ranks"][place])
-        if not (count > 1 and mean - least >= (1 - 1.5 / count) * (most - least) > 0):
-            continue
+        (least, _, most), count = calls.apart, float(np.nan_to_num(files["ranks"][place]))
         opening, moving = calls.opening - float(meta[place]), sum(calls.mean.values())
-        lost = min(mean - least, opening) * count / (count - 1)  # the late one does not wait
+        lost = min(all_but_one(*calls.apart, count), opening) * count / max(count - 1, 1)  # the late one does not wait
         if not lost >= max(case.limits.late * (case.calling + lost), 2 * moving):
             continue
         return case.finding(
@@ -266,14 +270,12 @@ def waiting_for_late(case: Case, place: int) -> float:
     bytes: it does not wait. An aggregator stays longer in the calls than others, so the requests of the slowest rank
     are no waiting, and all ranks but one must be in the calls for as long as the slowest.
     """
-    row, calls, count = case.rows[place], case.calls[place], float(case.files["ranks"][place])
-    if row is not None and case.complete[place]:
+    row, calls, count = case.rows[place], case.calls[place], float(np.nan_to_num(case.files["ranks"][place]))
+    if row is not None and case.complete[place] and calls.within == "MPI-IO":
         return row.late
-    (least, mean, most), inside = calls.apart, calls.mean[case.write]
-    if not (calls.alike and count > 1 and mean - least >= (1 - 1.5 / count) * (most - least) > 0):
-        return 0.0
-    of_all = min(mean - least, inside - float(np.nan_to_num(time_in_calls(case.files)[place])))
-    return max(0.0, of_all) * count / (count - 1)  # the late one does not wait
+    in_requests = float(np.nan_to_num(time_in_calls(case.files)[place]))
+    of_all = min(calls.alike * all_but_one(*calls.apart, count), calls.mean[case.write] - in_requests)
+    return max(0.0, of_all) * count / max(count - 1, 1)  # the late one does not wait
 
 
 def _early_rank(case: Case, chosen: Flags) -> Finding | None:
@@ -292,7 +294,7 @@ def _early_rank(case: Case, chosen: Flags) -> Finding | None:
             "the rank gives the calls as many bytes as the slowest one, and spends far less time in them; whether once"
             " or in each call is not in the log",
             [
-                *case.evidence("time of that rank in MPI-IO calls", least, "s"),
+                *case.evidence(f"time of that rank in {calls.within} calls", least, "s"),
                 *case.evidence("time of an average rank in them", mean, "s"),
                 *case.evidence("time of the slowest rank in them", most, "s"),
                 *case.evidence("time of the slowest rank in requests", float(requests[place]), "s"),

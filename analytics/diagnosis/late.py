@@ -17,6 +17,14 @@ from mpiio_ext.analytics.tables.arrays import Numbers
 _MOST_CALLS = 1 << 14
 
 
+def all_but_one(least: float, mean: float, most: float, ranks: float) -> float:
+    """Return how much longer than the fastest rank an average one needs, where all others need as long as the slowest.
+
+    Else 0: then ranks differ, and do not wait for one.
+    """
+    return mean - least if ranks > 1 and mean - least >= (1 - 1.5 / ranks) * (most - least) > 0 else 0.0
+
+
 class Late:
     """Who makes each MPI-IO call of a file last, and how long the others have waited for it, while records come.
 
