@@ -15,6 +15,7 @@ and reads do not alternate with writes.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -26,7 +27,6 @@ from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 from mpiio_ext.common.units import amount_text, size_text
-
 
 #: Bytes of the largest request that is a piece of HDF5's metadata beside data: a bound of Darshan's histogram.
 _LARGEST_PIECE = 1 << 10
@@ -258,22 +258,32 @@ def hdf5_metadata(case: Case) -> Finding | None:
 _POINTER = re.compile(r"/\.([^/]+)\.shfp\.\d+[^/]*$|\.lockedfile$|-\d+-\d+\.lock$")
 
 
-#: Calls with a shared pointer: those of a rank, and (True) those of all ranks in their order.
-_SHARED = {False: "MPI_File_write_shared, MPI_File_read_shared", True: "MPI_File_write_ordered, MPI_File_read_ordered"}
+def keeps_pointer(name: str | None) -> bool:
+    """Return whether an MPI library keeps a shared pointer in a file of that name."""
+    return bool(name and _POINTER.search(name))
 
 
 def shared_pointers(files: Files) -> Flags:
     """Return for each file whether an MPI library keeps a shared pointer in it; false where names are not known."""
     names = files.table["file"].to_pylist() if "file" in files.table.schema.names else [None] * len(files)
-    return np.array([bool(name and _POINTER.search(name)) for name in names], bool)
+    return np.array([keeps_pointer(name) for name in names], bool)
+
+
+def _by_all(files: Files, ways: Sequence[str] = ("write", "read")) -> str:
+    """Return the calls with a shared pointer that ranks make, or all of them in their order, where these are more."""
+    asked = {
+        (kind, way): np.nan_to_num(files[f"mpiio_{kind}_{way}s"]).sum() for kind in ("coll", "indep") for way in ways
+    }
+    ordered = sum(asked["coll", way] for way in ways) > sum(asked["indep", way] for way in ways)
+    made = [way for way in ways if asked["coll", way] + asked["indep", way] > 0]
+    return ", ".join(f"MPI_File_{way}_{'ordered' if ordered else 'shared'}" for way in made)
 
 
 def shared_pointer(case: Case) -> Finding | None:
     """Calls with the shared file pointer: ranks lock, read and rewrite a hidden file, one after the other."""
     files, pointers = case.files, shared_pointers(case.files)
     moves = float((files.requests("read") + files.requests("write"))[pointers].sum())
-    asked = [files[f"mpiio_{kind}_{way}s"] for kind in ("coll", "indep") for way in ("read", "write")]
-    calls = float(np.nansum(asked))
+    calls = float(np.nansum([files[f"mpiio_{kind}_{way}s"] for kind in ("coll", "indep") for way in ("read", "write")]))
     if not pointers.any() or not moves >= 0.5 * max(calls, 100.0):
         return _by_pointer(case)
     inside, requests = np.array([max(each.mpi.values()) for each in case.calls]), time_in_calls(files, "both")
@@ -282,11 +292,10 @@ def shared_pointer(case: Case) -> Finding | None:
     large = given > case.limits.tiny_bytes * calls  # then it is the data that take the time of the requests
     moving = min(float(np.nan_to_num(requests[place])), float(inside[place])) if large else 0.0
     time = min(max(float(inside[place]) - moving, float(np.nansum(requests[pointers]))), case.time)
-    ordered = float(np.nansum(asked[:2])) > float(np.nansum(asked[2:]))
+    made = _by_all(files)
     return case.finding(
         "shared_pointer",
-        f"Ranks wait for the shared file pointer ({_SHARED[ordered]}): each call locks, reads and rewrites a hidden"
-        " file.",
+        f"Ranks wait for the shared file pointer ({made}): each call locks, reads and rewrites a hidden file.",
         time,
         "high" if time >= 0.3 * case.time and not large else "medium",
         "requests to that file are in the log; time in locks is not" + ("; each call moves much" if large else ""),
@@ -296,8 +305,8 @@ def shared_pointer(case: Case) -> Finding | None:
             *case.evidence("time of the slowest rank in MPI-IO calls", float(inside[place]), "s"),
             *case.evidence("bytes of each", given / max(calls, 1.0), "B"),
         ],
-        [say.own_offsets(files.direction)],
-        pointers,
+        [say.own_offsets("write" if "write" in made else "read")],
+        pointers | ((inside > 0) & (np.arange(len(files)) == place)),
         at_most=True,
         costs=True,
     )
@@ -324,10 +333,9 @@ def _by_pointer(case: Case) -> Finding | None:
     if not chosen.any():
         return None
     calls = float((np.nan_to_num(files["{independent}"]) + np.nan_to_num(files["{collective}"]))[chosen].sum())
-    ordered = case.total("{collective}", chosen) > case.total("{independent}", chosen)
     return case.finding(
         "shared_pointer",
-        f"Ranks wait for the shared file pointer ({_SHARED[ordered]}), or seek before each call.",
+        f"Ranks wait for the shared file pointer ({_by_all(files, [files.direction])}), or seek before each call.",
         float(np.minimum(np.fmax(case.in_mpi, case.in_calls), case.exclusive)[chosen].sum()),
         "medium",
         "calls name no place and no view, and pieces of a rank lie between those of others; which pointer it is, is not"

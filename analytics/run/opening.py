@@ -18,6 +18,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from mpiio_ext.analytics.diagnosis.causes_calls import keeps_pointer
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE
 from mpiio_ext.analytics.run.failed import Stood
@@ -197,6 +198,14 @@ def _rewriting(way: str, at: str, *, small: bool) -> str:
     return f"{'small ' if small else ''}writes{at} carried out by read-modify-write"
 
 
+def _by_pointer(finding: Document, way: str) -> str:
+    """Return what the program does by the shared pointer, and to which file: not what the MPI library does."""
+    way = way if f"MPI_File_{way}" in finding["title"] else ("read" if way == "write" else "write")
+    mine = [name for name in finding["files"] if not keeps_pointer(name)]
+    at = _where(mine, "to" if way == "write" else "from")
+    return f"{way}s{at} by the shared file pointer, for which ranks wait for one another"
+
+
 def _late(title: str, way: str, at: str) -> str:
     """Return for whom ranks wait, and where."""
     who, found = "a rank that comes late", _RANK.search(title)
@@ -266,7 +275,7 @@ def phrase(finding: Document, direction: str) -> str:
         "syncs": f"syncs after {way}s{at}",
         "slowed_down": f"{way}s{at} that took several times longer for a while",
         "read_amplification": f"{way}s{at} of far more bytes than the program asks for",
-        "shared_pointer": f"{way}s{at} by the shared file pointer, for which ranks wait for one another",
+        "shared_pointer": _by_pointer(finding, way),
         **dict.fromkeys(("redundant_reads", "redundant_writes"), _again(title, way, at)),
         "contention": f"{way}s{at} by many processes at few storage targets",
         "few_writers": f"{way}s{at} by few of the processes",

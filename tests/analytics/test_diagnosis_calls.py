@@ -249,6 +249,22 @@ def test_shared_file_pointer() -> None:
         assert (causes(found).get("shared_pointer") == "high") == (name in names)
 
 
+def test_the_sentence_on_a_shared_pointer_names_what_the_program_does() -> None:
+    """The program reads `tasks.in`; the MPI library rewrites the file with the pointer, for longer."""
+    none: dict[str, Any] = {f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep") for way in ("read", "write")}
+    eight = {f"{way}{rest}": value for way in ("read", "write") for rest, value in (("s", 720), ("_size_0_100", 720))}
+    pointer = {**file(0, 10), **file(0, 10, "read"), **FOUR, **none, **eight, "bytes_read": 5760, "bytes_written": 5760}
+    pointer |= {"file": "/scratch/.tasks.in.shfp.4131.416511540", "write_size_1m_4m": 0, "read_size_1m_4m": 0}
+    data = file(0, 9, "read", **FOUR, file_id=0, file="/scratch/tasks.in", bytes_read=36 << 20, reads=360)
+    data |= {"mpiio_coll_reads": 0, "mpiio_indep_reads": 360, "mpiio_coll_writes": 0, "mpiio_indep_writes": 0}
+    job = {**JOB, "processes": 4, "run_time": 12.0}
+    for way in ("read", "write"):
+        found = diagnose(job, [data, pointer], way, activity=calls(8.0, 7.5, "read"))  # type: ignore[arg-type]
+        one = next(each for each in found.to_dict()["findings"] if each["cause"] == "shared_pointer")
+        assert "(MPI_File_read_shared)" in one["title"] and "MPI_File_read_at_all" in one["advice"][0]["text"]
+        assert opening.phrase(one, way).startswith("reads from `tasks.in` by the shared file pointer, for which ranks")
+
+
 @pytest.mark.parametrize(("mpi", "cause"), [(9.0, True), (1.0, False)])
 def test_reads_of_more_than_was_asked_for(mpi: float, cause: bool) -> None:
     """16 times as much, within the MPI-IO calls; requests outside of these are the program's."""
