@@ -399,7 +399,8 @@ TRIGGERS: tuple[Trigger, ...] = (
     Trigger(
         ("exchange",),
         "Ranks exchange data, or wait for one that comes late.",
-        "For half of the time in collective calls no rank is in a request.",
+        "For half of the time in collective calls no rank is in a request, and that is half of the time of a rank in"
+        " MPI-IO calls, reads and writes together.",
         "",
         ("Collective calls are not in requests",),
         (Offer(_ALWAYS, lambda _: say.come_together()),),
