@@ -194,6 +194,7 @@ class Calls:
     by_hdf5, hdf5_flushes : calls of HDF5 that open it, and that flush it, of all ranks.
     datasets, dataset_calls : mapping of bool to float
         Bytes that HDF5 reads from its datasets (False), or writes to them (True), of a file that it opens; its calls.
+    chunk : bytes of the largest chunk of these datasets; 0 without chunks.
     longest : mapping of bool to float
         Seconds of the longest request of POSIX that reads (False) or writes (True), where there are many.
     sizes : mapping of bool to array (10)
@@ -230,6 +231,7 @@ class Calls:
     hdf5_flushes: int = 0
     datasets: Mapping[int, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     dataset_calls: Mapping[int, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
+    chunk: float = 0.0
     longest: dict[bool, float] = dataclasses.field(default_factory=dict)
     sizes: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
 

@@ -174,9 +174,15 @@ def _add_hdf5(found: Activity, log: DarshanFile) -> None:
     if "H5F" not in there or not all(log.knows(name) and not log.partial(name) for name in there):
         return
     moved: collections.defaultdict[int, Numbers] = collections.defaultdict(lambda: np.zeros(4))
+    chunks: collections.defaultdict[int, float] = collections.defaultdict(float)
     for part in log.counters("H5D") if "H5D" in there else ():
-        for file, *each in part["counters"][:, [0, 2, 3, 5, 6]].tolist():  # H5D_READS, _WRITES, and bytes of both
-            moved[signed(file % (1 << 64))] += np.maximum(each, 0)
+        known = part["counters"].astype(np.int64)
+        chunked = (known[:, 84] > 0) * np.maximum(known[:, 83:89].astype(float), 1.0).prod(
+            axis=1
+        )  # with size of a type
+        for (file, *each), chunk in zip(known[:, [0, 2, 3, 5, 6]].tolist(), chunked.tolist(), strict=True):
+            moved[signed(file % (1 << 64))] += np.maximum(each, 0)  # H5D_READS, _WRITES, and bytes of both
+            chunks[signed(file % (1 << 64))] = max(chunk, chunks[signed(file % (1 << 64))])
         _add_waits(found, part)
     for part in log.counters("H5F"):
         for file, (opens, flushes, _) in zip(part["file"].tolist(), part["counters"].tolist(), strict=True):
@@ -184,6 +190,7 @@ def _add_hdf5(found: Activity, log: DarshanFile) -> None:
             calls.by_hdf5, calls.hdf5_flushes = calls.by_hdf5 + max(opens, 0), calls.hdf5_flushes + max(flushes, 0)
             asked = moved[signed(file)].tolist()
             calls.dataset_calls, calls.datasets = dict(enumerate(asked[:2])), dict(enumerate(asked[2:]))
+            calls.chunk = chunks[signed(file)]
 
 
 def _add_waits(found: Activity, part: Requests) -> None:

@@ -74,6 +74,15 @@ def hdf5_metadata(direction: str, *, flushed: bool) -> Advice:
     )
 
 
+def chunk_cache() -> Advice:
+    """Chunks of HDF5 that the program accesses in parts, and that its cache has no room for."""
+    return Advice(
+        "Access whole chunks at once, make chunks of what the program accesses at once (H5Pset_chunk), or give the"
+        " cache of a dataset room for the chunks in use (H5Pset_chunk_cache; rdcc_nbytes of h5py).",
+        see="docs/howto/hdf5.md",
+    )
+
+
 def no_fill() -> Advice:
     """Fill values, which data then replace."""
     return Advice(

@@ -21,7 +21,7 @@ from mpiio_ext.analytics.diagnosis.causes_time import slow_stripe
 from mpiio_ext.analytics.diagnosis.model import Advice, Finding
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.storage import alike, ost_times
-from mpiio_ext.analytics.tables.arrays import Flags
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 from mpiio_ext.common.units import amount_text
 
 
@@ -105,7 +105,40 @@ def slow_files(case: Case) -> Flags:
 #: What a move of data within a file looks like.
 _SHIFTED = "The same data are read and written again and again, as where a header grows (new variables or attributes)"
 _FILLED = "One rank writes a whole file, and then ranks write their data there (fill values)"
+_EACH, _EITHER = "Ranks read the same data, each for itself", "The same data are read by several ranks, or by one again"
+_CHUNKS = "HDF5 {} whole chunks again and again for parts of them: its chunk cache has no room for them"
 _OVER = {False: "The same data are read again and again", True: "The same places of a file are written again and again"}
+
+
+def _whole_chunks(case: Case) -> Flags:
+    """Return for each file whether HDF5 moves chunks again that the program accesses in parts.
+
+    Far more is moved than the program asks of datasets; and what is written is read again, to be completed.
+    """
+    files, limits = case.files, case.limits
+    asked = np.array([max(calls.datasets.values()) if calls.chunk > 0 else np.nan for calls in case.calls])
+    found = (asked > 0) & (files["{bytes}"] >= limits.again * asked)
+    return np.asarray(found & (files["bytes_read"] >= limits.again * asked))
+
+
+def _what(case: Case, chosen: Flags, again: Numbers) -> tuple[str, bool]:
+    """Return in words what is moved again, and whether by ranks of which each does so once.
+
+    Who reads again jumps back to do so, each time.
+    """
+    files, ranks = case.files, case.files["ranks"]
+    if bool(_whole_chunks(case)[chosen].all()):
+        other = files["bytes_written" if not case.write else "bytes_read"]
+        both = bool((other >= case.limits.again * (files["max_offset_read"] + 1))[chosen].all())
+        return _CHUNKS.format("reads and writes" if both else "reads"), False
+    if bool(case.shifted[chosen].all()):
+        return _SHIFTED, False
+    if bool(case.filled_by_one[chosen].all()):
+        return _FILLED, False
+    if case.write or not (again <= 1.25 * ranks)[chosen].all() or (ranks[chosen] == 1).all():
+        return _OVER[case.write], False  # some rank does it again
+    back = files.requests() - np.fmax(files["{sequential}"], files["{consecutive}"])
+    return (_EACH if (back < ranks * (again - 1))[chosen].all() else _EITHER), True
 
 
 def redundant_reads(case: Case) -> Finding | None:
@@ -118,24 +151,22 @@ def redundant_reads(case: Case) -> Finding | None:
     least = np.where(again >= limits.again * files["ranks"], limits.tiny_bytes, limits.small_bytes / 2)  # its own again
     large = bool(((case.request_bytes >= least) & (files["ranks"] > 1))[chosen].all())
     many = bool((files["ranks"] >= limits.many_ranks)[chosen].all())  # small requests of few cost by themselves
-    shifted = bool(case.shifted[chosen].all())
-    filled = bool(case.filled_by_one[chosen].all())
-    sure, time = large or many or shifted, float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum())
+    what, each = _what(case, chosen, again)
+    shifted, filled, chunks = what == _SHIFTED, what == _FILLED, what.startswith("HDF5")
+    sure = large or many or shifted or chunks
+    time = float((case.in_calls * (1 - 1 / np.where(chosen, again, 1.0)))[chosen].sum())
     if not sure and time < limits.reported * case.run_time:
         return None
     moved = case.total("{bytes}", chosen)
     extent = float(end[chosen].sum() + chosen.sum())
-    each = not case.write and bool((again <= 1.25 * files["ranks"])[chosen].all())  # else also its own again
     done = "written" if case.write else "read"
-    what = "Ranks read the same data, each for itself" if each else _OVER[case.write]
-    what = _FILLED if filled else what
     advice = say.write_once() if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)
     return case.finding(
         "redundant_writes" if case.write else "redundant_reads",
-        f"{_SHIFTED if shifted else what}: {amount_text(case.value(moved))} are {done} of"
+        f"{what}{';' if chunks else ':'} {amount_text(case.value(moved))} are {done} of"
         f" {amount_text(case.value(extent))}, {worded(case.value(moved / extent), 'ratio')} over.",
         time,
-        "high" if sure and (shifted or filled or not case.write) else "medium",
+        "high" if sure and (shifted or filled or chunks or not case.write) else "medium",
         f"bytes of all ranks and the last byte that is {done} are in the log; "
         + ("whether the program needs each version is not" if case.write else "what caches of the nodes spare, is not"),
         [
@@ -143,8 +174,9 @@ def redundant_reads(case: Case) -> Finding | None:
             *case.evidence(f"bytes up to the last one that is {done}", extent, "B"),
             *case.evidence("ranks that open the file", case.mean(files["ranks"], chosen), "count"),
             *case.evidence("OSTs of the file", case.mean(files["stripe_count"], chosen), "count"),
+            *(case.evidence("chunk of a dataset", max(each.chunk for each in case.calls), "B") if chunks else []),
         ],
-        [say.define_first() if shifted else say.no_fill() if filled else advice],
+        [say.define_first() if shifted else say.no_fill() if filled else say.chunk_cache() if chunks else advice],
         chosen,
         at_most=True,
         costs=case.write or shifted,  # what is written twice is moved twice, however fast; reads may come from a cache

@@ -217,16 +217,22 @@ TRIGGERS: tuple[Trigger, ...] = (
         "for reads, if requests have half of {small_bytes} (or {tiny_bytes}, if each rank reads the file {again}"
         " times), or {many_ranks} ranks read; for writes, only if one rank moves as many bytes more than the fastest as"
         " the file has (fill values), or a library moves data within the file: the job reads the file as often, and"
-        " fewer than {backward} of the requests lie behind the one before",
+        " fewer than {backward} of the requests lie behind the one before; for both, if HDF5 accesses whole chunks"
+        " for parts of them",
         (
             "Ranks read the same data",
             "The same data are read",
+            "whole chunks again and again for parts of them",
             "The same places of a file",
             "One rank writes a whole file",
         ),
         (
             Offer("if one rank fills the file", lambda _: say.no_fill()),
             Offer("if a library moves data within the file", lambda _: say.define_first()),
+            Offer(
+                "if HDF5 reads {again} times the bytes that the program asks of datasets with chunks",
+                lambda _: say.chunk_cache(),
+            ),
             Offer("if the job writes the file", lambda _: say.write_once()),
             Offer("if each rank reads the file once", lambda _: say.read_once()),
             Offer("if ranks read the file again", lambda _: say.read_once(again=True)),

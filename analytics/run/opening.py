@@ -223,14 +223,23 @@ def _of_hdf5(title: str, way: str, at: str, known: Mapping[str, float]) -> str:
     return f"{way}s{at} of HDF5's own metadata (groups, attributes, headers){flushed}"
 
 
-def _again(title: str, way: str, at: str) -> str:
-    """Return what is read or written again."""
+def _again(finding: Document, way: str, at: str, known: Mapping[str, float]) -> str:
+    """Return what is read or written again, and by whom."""
+    title = finding["title"]
     if "fill values" in title:
         return f"writes{at} of everything twice: one rank writes fill values, and data replace them"
     if "header grows" in title:
         return f"{way}s{at} of data that are moved again and again, as where a header grows"
-    what = "data by several ranks, or" if way == "read" else "places"
-    return f"{way}s{at} of the same {what} again and again"
+    if title.startswith("HDF5"):
+        both = "reads and writes" if "reads and writes" in title else f"{way}s"
+        of = _where(finding["files"], "of")
+        return f"{both}{of} by whole chunks, again and again for parts of them: HDF5's chunk cache has no room for them"
+    if title.startswith("Ranks read the same data"):
+        over = known["bytes read"] / known["bytes up to the last one that is read"]
+        who = "all" if over >= _NEARLY * known["ranks that open the file"] else "several"
+        return f"reads{at} of the same data by {who} ranks, each for itself"
+    what = "data by several ranks, or by one" if "or by one again" in title else "data" if way == "read" else "places"
+    return f"{way}s{at} of the same {what} again{' and again' if 'or by' not in what else ''}"
 
 
 def phrase(finding: Document, direction: str) -> str:
@@ -276,7 +285,7 @@ def phrase(finding: Document, direction: str) -> str:
         "slowed_down": f"{way}s{at} that took several times longer for a while",
         "read_amplification": f"{way}s{at} of far more bytes than the program asks for",
         "shared_pointer": _by_pointer(finding, way),
-        **dict.fromkeys(("redundant_reads", "redundant_writes"), _again(title, way, at)),
+        **dict.fromkeys(("redundant_reads", "redundant_writes"), _again(finding, way, at, known)),
         "contention": f"{way}s{at} by many processes at few storage targets",
         "few_writers": f"{way}s{at} by few of the processes",
         "few_readers": f"{way}s{at} by few of the processes",

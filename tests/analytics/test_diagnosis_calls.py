@@ -440,11 +440,16 @@ def test_who_comes_late() -> None:
 
 
 @pytest.mark.parametrize(
-    ("over", "words"),
-    [(4, "Ranks read the same data, each for itself"), (10, "The same data are read again and again")],
+    ("over", "back", "words", "sentence"),
+    [
+        (4, 4, "Ranks read the same data, each for itself", "of the same data by all ranks, each for itself"),
+        (3, 4, "Ranks read the same data, each for itself", "of the same data by several ranks, each for itself"),
+        (4, 16, "The same data are read by several ranks, or by one again", "by several ranks, or by one again"),
+        (10, 40, "The same data are read again and again", "reads from `out.0` of the same data again and again"),
+    ],
 )
-def test_data_that_are_read_more_often_than_there_are_ranks(over: int, words: str) -> None:
-    """Four ranks that each read their part ten times do not read the same."""
+def test_data_that_are_read_more_often_than_there_are_ranks(over: int, back: int, words: str, sentence: str) -> None:
+    """Four ranks that each read their part four times, or ten times, do not read the same: they jump back each time."""
     extent = 64 << 20
     row = file(
         0,
@@ -461,10 +466,38 @@ def test_data_that_are_read_more_often_than_there_are_ranks(over: int, words: st
             "mpiio_coll_reads": None,
             "mpiio_indep_reads": None,
             "read_size_1m_4m": over * 64,
-            "consec_reads": over * 64 - over,
+            "consec_reads": over * 64 - back - 10,
+            "seq_reads": over * 64 - back,
         },
     )
-    assert words in told(row, "read").conclusion
+    found = told(row, "read")
+    assert words in found.conclusion
+    assert opening.phrase(found.to_dict()["findings"][0], "read").endswith(sentence)
+
+
+@pytest.mark.parametrize(
+    ("data", "chunk", "cause"),
+    [(2 << 20, 2 << 20, True), (64 << 20, 2 << 20, False), (2 << 20, 0, False)],
+    ids=["parts of a chunk", "all of it again", "no chunks"],
+)
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_chunks_that_no_cache_has_room_for(way: Any, data: int, chunk: int, cause: bool) -> None:
+    """32 parts of a chunk of 2 MiB are written, or read: each time HDF5 reads all of it, and writes it if changed."""
+    row = {**file(0, 10), **file(0, 10, "read"), "processes": 1, "file_id": 0, "file": "/d/tile.h5"}
+    for one, done in (("read", "read"), ("write", "written"))[: 2 if way == "write" else 1]:
+        row |= {f"bytes_{done}": 64 << 20, f"max_offset_{done}": (2 << 20) + 4095, f"{one}s": 32, f"{one}_time": 4.5}
+        row |= {f"consec_{one}s": 0, f"seq_{one}s": 1, f"{one}_size_1m_4m": 32}
+        row |= {f"mpiio_coll_{one}s": None, f"mpiio_indep_{one}s": None}
+    row |= {} if way == "write" else {"bytes_written": 0, "writes": 0, "write_size_1m_4m": 0}
+    own = Calls(by_hdf5=1, datasets={way == "write": float(data), way != "write": 0.0}, chunk=float(chunk), switches=62)
+    found = told(row, way, Activity("", 1, 12.0, calls={0: own}))
+    one = next(each for each in found.to_dict()["findings"] if each["cause"] == f"redundant_{way}s")
+    both = "reads and writes" if way == "write" else "reads"
+    words = f"HDF5 {both} whole chunks again and again for parts of them: its chunk cache has no room for them; 67.1 MB"
+    assert (one["title"].startswith(words) and one["confidence"] == "high") == cause
+    assert ("H5Pset_chunk_cache" in str(one)) == cause
+    words = f"{both} of `tile.h5` by whole chunks, again and again for parts of them: HDF5's chunk cache has no room"
+    assert (words in opening.phrase(one, way)) == cause
 
 
 @pytest.mark.parametrize(
@@ -700,6 +733,7 @@ class Hdf5:
         else:
             rows = np.zeros(2, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (95,)), ("times", "f8", (17,))])
             rows["counters"][:, 0], rows["counters"][:, 5:7] = -5, [[100, 2000], [0, 3000]]
+            rows["counters"][1, 83:86] = [8, 512, 512]  # size of an element, and of a chunk
             rows["counters"][:, 2:4] = [[1, 20], [0, 30]]
         yield rows
 
@@ -709,7 +743,7 @@ def test_what_a_log_has_of_hdf5() -> None:
     _add_hdf5(found, Hdf5())  # type: ignore[arg-type]
     first, second = found.calls[-5], found.calls[7]
     assert (first.by_hdf5, first.hdf5_flushes, dict(first.datasets)) == (4, 0, {False: 100.0, True: 5000.0})
-    assert dict(first.dataset_calls) == {False: 1.0, True: 50.0}
+    assert dict(first.dataset_calls) == {False: 1.0, True: 50.0} and (first.chunk, second.chunk) == (1 << 21, 0.0)
     assert (second.by_hdf5, second.hdf5_flushes, dict(second.datasets)) == (2, 300, {False: 0.0, True: 0.0})
     for other in (Hdf5(version=1), Hdf5(partial="H5D"), Hdf5(partial="H5F")):  # then bytes of datasets are not known
         nothing = Activity("", 4, 12.0)
