@@ -162,8 +162,8 @@ class Calls:
     Attributes
     ----------
     syncs, stats, flushes, maps : calls of fsync and fdatasync, of stat, of fflush, and of mmap, of all ranks.
-    unmoved : seconds from its first open to its last close, where no call reads or writes it, and the log does not
-        count calls of mmap; else 0.
+    unmoved : seconds from its first open to its last close, where no call reads or writes it, and mmap is called, or
+        the log does not count calls of mmap; else 0.
     switches : how often ranks read after a write of POSIX, or write after a read.
     opens, asked_syncs, views : calls that open it, that sync it, and that set a view, by MPI-IO, of all ranks.
     mpi : mapping of bool to float

@@ -215,9 +215,9 @@ def _add_waits(found: Activity, part: Requests) -> None:
 
 
 def _add_unmoved(found: Activity, part: Requests) -> None:
-    """Add how long files are open that no call reads or writes, where POSIX_MMAPS is not known."""
+    """Add how long files are open that no call reads or writes: that are mapped, or where POSIX_MMAPS is not known."""
     counters, times = part["counters"].astype(np.int64), part["times"].astype(float)
-    lasting = np.where((counters[:, 3:5] <= 0).all(axis=1) & (counters[:, 7] < 0), times[:, 7] - times[:, 0], 0.0)
+    lasting = np.where((counters[:, 3:5] <= 0).all(axis=1) & (counters[:, 7] != 0), times[:, 7] - times[:, 0], 0.0)
     for place in np.flatnonzero(lasting > 0).tolist():
         calls = found.calls.setdefault(signed(int(part["file"][place])), Calls())
         calls.unmoved = max(calls.unmoved, float(lasting[place]))

@@ -516,7 +516,11 @@ def _of_the_program(files: pa.Table) -> pa.Table:
 
 
 def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
-    """Return the files in mapped memory that are so large that reading them may be a part of the time that matters."""
+    """Return the files in mapped memory whose accesses may have taken a part of the time that matters.
+
+    Those are so large that reading them would have; or no call moves their data, and they are open for most of the run:
+    a program may flush a small one again and again (msync).
+    """
     found = []
     for number, name in zip(files.table["file_id"].to_pylist(), files.table["file"].to_pylist(), strict=True):
         if activity is not None and number in activity.calls and activity.calls[number].maps:
@@ -524,7 +528,8 @@ def _mapped(files: Files, activity: Activity | None, run_s: float) -> list[str]:
                 size = Path(name or "").stat().st_size
             except OSError:
                 size = None
-            if size is None or size / _MAPPED_RATE >= opening.TRIVIAL * run_s:
+            lasting = activity.calls[number].unmoved >= opening.LONG * run_s
+            if size is None or lasting or size / _MAPPED_RATE >= opening.TRIVIAL * run_s:
                 found.append(name or f"file {number}")
     return found
 

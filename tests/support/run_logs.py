@@ -33,7 +33,7 @@ def _calls_of(ranks: int, count: int, size: int, name: str, each_s: float) -> tu
     heats, accesses = [], []
     for rank in range(ranks):
         heat, segments = Heat(), Segments()
-        some = calls(0.1 + 0.05 * (rank % 10), count, size, rank * size * count, each_s / count)
+        some = calls(0.1 + 0.05 * (rank % 10), count, size, rank * size * count, each_s / max(count, 1))
         heat.add(some)
         segments.add(some)
         heats.append(heat.packed("POSIX", rank, 10.0))

@@ -162,7 +162,7 @@ def test_the_time_of_opening_is_shown(tmp_path: pathlib.Path) -> None:
 
 
 def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
-    """Where the file may have taken a part of the time: a small one cannot."""
+    """Where the file may have taken a part of the time: a small one cannot, if calls move its data."""
     few = said([], 0.01, 10.0, mapped=["/a/x.npy", "/a/y"])
     assert few.endswith("; how long it was in mapped memory of `x.npy` and 1 more file is not known."), few
     for size, words in ((1000, "too little to be worth tuning"), (30_000_000, "is not known")):
@@ -171,6 +171,11 @@ def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
         document = mpiio_ext.run_report(tmp_path / "run.darshan").document
         assert words in document["sentence"], document["sentence"]
         assert any("mapped memory" in text for text in document["unknown"]) == (size > 1000)
+    (tmp_path / "mapped").write_bytes(bytes(1000))
+    log_of(tmp_path / "run.darshan", 1, count=0, name=str(tmp_path / "mapped"), maps=1, each_s=0.001)
+    assert (
+        "mapped memory of `mapped` is not known" in mpiio_ext.run_report(tmp_path / "run.darshan").document["sentence"]
+    )
 
 
 def test_calls_that_no_counter_has_withhold_the_sentence() -> None:
