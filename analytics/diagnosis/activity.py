@@ -109,6 +109,7 @@ class Row:
         Seconds that each other rank waits, on average, in the MPI-IO calls for the one that makes its call last,
         because of what that rank does between its calls. Then the rank for which they wait most, and its share of that.
         0 where ranks make not equally many calls.
+    extent : bytes from the first one that a request moves to the last one.
     blocks, shared : blocks of which a request covers a part, and those that several ranks cover so (of a sample).
     stripe_time, stripe_bytes : array
         Seconds and bytes of requests within one stripe, for each place of the layout.
@@ -130,6 +131,7 @@ class Row:
     wall: float = 0.0
     called: float = 0.0
     calls: Numbers = dataclasses.field(default_factory=lambda: np.zeros(0))
+    extent: float = 0.0
     blocks: int = 0
     shared: int = 0
     late: float = 0.0

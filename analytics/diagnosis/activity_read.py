@@ -398,6 +398,7 @@ class _Sums:
         self.layout = layout
         self.ranks: dict[int, Numbers] = {}
         self.sums = np.zeros(5)
+        self.low, self.high = math.inf, 0.0
         self.union, self.called = Union(), Union()
         self.calls: collections.defaultdict[int, float] = collections.defaultdict(float)
         self.late = Late(opened)
@@ -431,6 +432,7 @@ class _Sums:
             wall=self.union.seconds,
             called=self.called.seconds,
             calls=calls,
+            extent=max(0.0, self.high - self.low),
             blocks=blocks,
             shared=shared,
             late=late,
@@ -536,10 +538,13 @@ def _add_records(
         ]
     )
     counted = np.stack([*kinds, pairs])
+    lowest = np.minimum.reduceat(batch.offset, firsts)
+    highest = np.maximum.reduceat(batch.offset + batch.length, firsts)
     for number, access in enumerate(batch.records):
         key = int(batch.file[number]), access.write
         into = sums.setdefault(key, _Sums(layouts.get(key[0], Layout()), opened.get(key[0], math.inf)))
         into.sums += counted[:, number]
+        into.low, into.high = min(into.low, float(lowest[number])), max(into.high, float(highest[number]))
         old, new = into.ranks.get(access.rank), values[:, number]
         if old is not None:
             new = np.append(old[:3] + new[:3], (min(old[3], new[3]), max(old[4], new[4])))

@@ -74,6 +74,14 @@ def hdf5_metadata(direction: str, *, flushed: bool) -> Advice:
     )
 
 
+def whole_records() -> Advice:
+    """Collective writes that leave gaps."""
+    return Advice(
+        "Write what lies in the gaps with the rest (whole records), or give each field a part of the file of its own:"
+        " pieces without gaps become few large requests."
+    )
+
+
 def chunk_cache() -> Advice:
     """Chunks of HDF5 that the program accesses in parts, and that its cache has no room for."""
     return Advice(

@@ -40,6 +40,8 @@ _ALL = 0.9
 _MOST_SIZES, _MOST_REQUESTS = 3, 0.8
 #: How many times as many one of two numbers of calls may be that are called the same.
 _AS_MANY = 1.25
+#: File systems of one node, which lock no blocks.
+OF_ONE_NODE = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "overlay", "ramfs")
 #: What stands for a file's name in tables without names; the standard streams are everyone's.
 TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
@@ -427,6 +429,25 @@ class Case:
         ahead = files["{sequential}"] >= self.limits.forward * files.requests()
         once = np.abs(files["{bytes}"] - ends) <= 0.1 * ends
         return np.asarray((files["ranks"] > 1) & (self.movers >= 2) & ahead & once)
+
+    @functools.cached_property
+    def gapped(self) -> Flags:
+        """Return for each file whether ranks write it from front to back, and leave gaps, as DXT shows."""
+        found = np.zeros(len(self.files), bool)
+        for place, row in self.traced(self.files.critical & self.write):
+            found[place] = row.moved.sum() < _ALL * row.extent and row.forward >= self.limits.forward * row.pairs > 0
+        return found
+
+    @property
+    def file_systems(self) -> list[str | None]:
+        """Return the kind of each file's file system; None where it is not known."""
+        names = self.files.table.schema.names
+        return self.files.table["fs_type"].to_pylist() if "fs_type" in names else [None] * len(self.files)
+
+    @property
+    def on_one_node(self) -> Flags:
+        """Return for each file whether its file system is of one node, and locks no blocks; false where not known."""
+        return np.isin(np.array(self.file_systems, dtype=object), OF_ONE_NODE)
 
     @functools.cached_property
     def bandwidth(self) -> float:

@@ -100,10 +100,12 @@ def _jumping(case: Case) -> Finding | None:
         *case.evidence("collective MPI-IO calls, of all ranks", collective, "count"),
         *case.in_mpiio(chosen, time),
     ]
+    gapped = bool((case.gapped & case.collective)[chosen].all())
     aggregated = bool((case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any())
     by_each = bool(not alone and calls > 0 and requests >= 0.9 * collective) and not aggregated
     if not alone and calls > 0:
         advice = [say.collective_buffering(direction)] if by_each else []
+        advice += [say.whole_records()] if gapped else []
     elif alone and not (case.files["ranks"][chosen] == 1).all():
         advice = [say.use_collective(direction)]
         if not forward < limits.forward:  # pages of delegates are of no use to accesses at random places
@@ -114,6 +116,7 @@ def _jumping(case: Case) -> Finding | None:
     locks = between and case.write and mean > limits.tiny_bytes  # of smaller ones the calls cost more
     where = f"not consecutive{', between those of other ranks' * between}{_LOCKS * locks}"
     where = "appended to one file by several ranks" if together[chosen].all() else where
+    where = f"{where}, with gaps between them" if gapped else where
     where = "at random places" if forward < limits.forward and not _regular(case, ordered) else where
     where = "none of them behind the one before" if forward < limits.backward else where
     given = case.total("mpiio_bytes_written" if case.write else "mpiio_bytes_read", chosen)
@@ -140,6 +143,7 @@ def _scattered(case: Case, together: Flags) -> Flags:
     chosen &= case.request_bytes < limits.small_bytes / 2  # requests of exactly the bound are in the bin below it
     chosen &= ~_reopened(case) | together
     chosen &= ~shared_pointers(case.files) & ~placeless(case) & ~case.shifted  # these are moved block by block
+    chosen &= ~(case.on_one_node & case.collective & case.together & (case.request_bytes > limits.tiny_bytes))
     return np.asarray(chosen)
 
 
@@ -231,9 +235,8 @@ def small_files(case: Case) -> Finding | None:
     )
 
 
-#: File systems that lock blocks, or stripes, for one node at a time; and those of one node, which lock none.
+#: File systems that lock blocks, or stripes, for one node at a time.
 _LOCKING = ("lustre", "gpfs", "beegfs", "ocfs2", "gfs2")
-OF_ONE_NODE = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "overlay", "ramfs")
 
 
 def unaligned(case: Case) -> Finding | None:
@@ -244,9 +247,9 @@ def unaligned(case: Case) -> Finding | None:
     alone = bool((several & ~(files["{collective}"] > 0))[chosen].all()) and case.mean(value, chosen) >= 0.9
     traced = case.traced(chosen)
     blocks, shared = (sum(getattr(row, name) for _, row in traced) for name in ("blocks", "shared"))
-    kinds = files.table["fs_type"].to_pylist() if "fs_type" in files.table.schema.names else [None] * len(files)
-    chosen &= ~np.isin(np.array(kinds, dtype=object), OF_ONE_NODE)
-    locks = bool(chosen.any()) and all(kind in _LOCKING for kind, it in zip(kinds, chosen, strict=True) if it)
+    chosen &= ~case.on_one_node
+    kinds = [kind for kind, it in zip(case.file_systems, chosen, strict=True) if it]
+    locks = bool(kinds) and all(kind in _LOCKING for kind in kinds)
     lost = any(flag for flag in (files["partial"] > 0)[chosen])  # a log without all counters
     large = bool((case.request_bytes >= case.limits.small_bytes / 2)[chosen].all())  # small ones cost by themselves
     met = not traced or shared >= 0.5 * max(blocks, 1)

@@ -344,8 +344,8 @@ def _notes(case: Case) -> list[str]:
 
 def _on_lustre(case: Case) -> bool:
     """Return whether a critical file lies on Lustre, or on a file system that is not known."""
-    kinds = case.files.table["fs_type"].to_pylist() if "fs_type" in case.files.table.schema.names else [None]
-    return any(kind in (None, "", "lustre") for kind, it in zip(kinds, case.files.critical, strict=False) if it)
+    kinds = zip(case.file_systems, case.files.critical, strict=True)
+    return any(kind in (None, "", "lustre") for kind, it in kinds if it)
 
 
 def _unknown(case: Case, jobs: pa.Table) -> list[str]:

@@ -83,8 +83,9 @@ TRIGGERS: tuple[Trigger, ...] = (
         ("small_requests",),
         "Each call costs more than its bytes.",
         "Requests to a file are small and scattered: {small} of them have at most {small_bytes}, and"
-        " {non_consecutive} of them do not follow the one before. Or a rank makes {many_calls} calls of at most"
-        " {tiny_call_bytes} each. Or a rank makes {some_collectives} collective calls, to each of which all ranks"
+        " {non_consecutive} of them do not follow the one before. That does not apply to collective calls on a file"
+        " system of one node whose requests have more than {tiny_bytes} each. Or a rank makes {many_calls} calls of at"
+        " most {tiny_call_bytes} each. Or a rank makes {some_collectives} collective calls, to each of which all ranks"
         " together give at most {tiny_bytes}. Or requests of at most {tiny_bytes} take {slow_request} each, and move"
         " at most {waiting}. Or aggregators make {small_rounds} requests for each collective call, one behind the"
         " other, of a quarter of {small_bytes} or less.",
@@ -107,6 +108,7 @@ TRIGGERS: tuple[Trigger, ...] = (
                 "if the calls are collective, and all ranks make requests, nearly one for each call",
                 say.collective_buffering,
             ),
+            Offer("if collective calls write from front to back, and leave gaps (DXT)", lambda _: say.whole_records()),
             Offer("if the calls are independent, and ranks share the file", say.use_collective),
             Offer(
                 "if ranks write between one another, more than {tiny_bytes} in each request",

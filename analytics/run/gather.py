@@ -594,7 +594,7 @@ def _facts(
 
 def _on_one_host(files: Files) -> bool:
     """Return whether the files that were read and written lie in file systems of one host, behind its page cache."""
-    from mpiio_ext.analytics.diagnosis.causes import OF_ONE_NODE
+    from mpiio_ext.analytics.diagnosis.case import OF_ONE_NODE
 
     moved = np.nansum([files["bytes_read"], files["bytes_written"]], axis=0) > 0
     kinds = [kind for kind, it in zip(files.table["fs_type"].to_pylist(), moved, strict=True) if it]

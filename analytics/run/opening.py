@@ -55,6 +55,14 @@ _OF_OPENING = ("opening", "metadata", "shared_opens", "small_files", "late_rank"
 #: Words in front of a colon that say what an advice is about.
 _MOST_ABOUT = 3
 
+#: Where small requests are: a part of the title, and words of the sentence.
+_PLACES = {
+    "at random places": "at random places",
+    "appended": "appended by several ranks in turn",
+    "with gaps between them": "with gaps between them",
+    "between those of": "between those of other ranks",
+}
+
 Document = Mapping[str, Any]
 
 
@@ -158,14 +166,7 @@ def _small(finding: Document, way: str, at: str, known: Mapping[str, float]) -> 
     kind = "independent " if "(independent calls)" in finding["title"] else ""
     if not kind and known.get("collective MPI-IO calls, of all ranks"):
         kind = "collective "
-    place = next(
-        (
-            words
-            for words in ("at random places", "appended by several ranks in turn", "between those of other ranks")
-            if words.split()[0] in finding["title"]
-        ),
-        "",
-    )
+    place = next((words for part, words in _PLACES.items() if part in finding["title"]), "")
     sizes = [one["value"] for one in finding["evidence"] if one["meaning"] == COMMON_SIZE]
     if sizes or MOST_SIZE in known:
         named = [size_text(each) for each in sorted(sizes)]

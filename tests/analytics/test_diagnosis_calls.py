@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
-from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.activity_read import _add_hdf5, _add_waits
 from mpiio_ext.analytics.diagnosis.late import Late
 from mpiio_ext.analytics.run import opening
@@ -622,6 +622,47 @@ def test_writes_between_those_of_other_ranks_may_wait_for_locks(size: int, way: 
     assert "between those of other ranks" in found.title
     assert ("for whose locks of the file system they may wait" in found.title) == locks
     assert any("a lock of the file system" in each.text for each in found.advice) == locks
+
+
+@pytest.mark.parametrize(
+    ("changed", "size", "cause"),
+    [
+        ({"fs_type": "ext4"}, 1 << 18, False),
+        ({"fs_type": "lustre"}, 1 << 18, True),
+        ({"fs_type": "ext4"}, 1 << 14, True),
+        ({"fs_type": "ext4", "mpiio_coll_writes": 0, "mpiio_indep_writes": 1000}, 1 << 18, True),
+    ],
+    ids=["pieces of 256 KiB", "where ranks lock blocks", "pieces of 16 KiB", "independent calls"],
+)
+def test_pieces_of_collective_calls_that_the_library_does_not_gather(
+    changed: dict[str, Any], size: int, cause: bool
+) -> None:
+    """On the file system of one node, the bytes of large pieces take the time: nothing would be faster together."""
+    row = file(0, 10, **small(bytes_written=1000 * size, max_offset_written=1000 * size - 1, seq_writes=990) | FOUR)
+    row |= {"write_size_1k_10k": 0, "write_size_100k_1m": 1000, "writes": 1000, "slowest_rank_time": 9.0}
+    row |= {"slowest_rank_bytes": 250 * size, "fastest_rank_bytes": 250 * size, "write_time": 36.0}
+    row |= {"mpiio_coll_writes": 16, "mpiio_indep_writes": 0, "mpiio_bytes_written": 1000 * size, **changed}
+    assert ("small_requests" in causes(told(row))) == cause
+
+
+@pytest.mark.parametrize("extent", [1000, 1350])
+def test_pieces_of_collective_writes_with_gaps(extent: int) -> None:
+    """Each of four aggregators writes its domain in pieces of 12 KiB; with gaps of 4 KiB these are no one request."""
+    size = 12 << 10
+    row = file(0, 10, **small(bytes_written=1000 * size, max_offset_written=extent * size - 1, seq_writes=996) | FOUR)
+    row |= {"file": "out", "file_id": 0, "writes": 1000, "write_size_1k_10k": 0, "write_size_10k_100k": 1000}
+    row |= {"slowest_rank_time": 9.0, "write_time": 36.0, "mpiio_coll_writes": 16, "mpiio_bytes_written": 1000 * size}
+    every = np.full(4, 250.0)
+    traced = Row(
+        np.arange(4), every, every * size, every * 0.036, np.zeros(4), np.full(4, 10.0), wall=10.0, called=10.0
+    )
+    traced.pairs, traced.forward, traced.extent = 996, 996, float(extent * size)
+    found = told(row, activity=Activity("DXT", 4, 12.0, rows={(0, True): traced}))
+    one = next(each for each in found.to_dict()["findings"] if each["cause"] == "small_requests")
+    assert ("not consecutive, with gaps between them" in one["title"]) == (extent > 1000)
+    assert ("whole records" in str(one["advice"])) == (extent > 1000)
+    words = "12.3 kB collective writes to `out` with gaps between them"
+    assert (opening.phrase(one, "write") == words) == (extent > 1000)
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ import pytest
 
 import mpiio_ext
 from corpora import diagnosis_corpus
-from mpiio_ext.analytics.diagnosis.causes import OF_ONE_NODE
+from mpiio_ext.analytics.diagnosis.case import OF_ONE_NODE
 from mpiio_ext.analytics.run.shown import RunReport
 from mpiio_ext.layout import inspect
 from support import cbuild, hosts
