@@ -52,6 +52,8 @@ LARGE = 1 << 20
 _WEAK = ("unaligned",)
 #: Causes of a long time in opening and closing.
 _OF_OPENING = ("opening", "metadata", "shared_opens", "small_files", "late_rank")
+#: Causes whose time a rank spends in calls, as it is measured: the time in I/O of an average rank may be less.
+_OF_A_RANK = ("late_rank", "metadata", "shared_opens")
 #: Words in front of a colon that say what an advice is about.
 _MOST_ABOUT = 3
 
@@ -422,7 +424,11 @@ def first_sentence(diagnosed: Sequence[Document], spent: Spent, *, whole: bool =
     if spent.unfinished.longest_s >= _MOST * io_s:
         took = _part(min(spent.unfinished.longest_s, io_s), io_s)
         return f"{lead}; {took} were in {spent.unfinished.longest}, which had not ended."
-    if (first := leading(diagnosed, spent)) is None and _opened(spent):
+    first = leading(diagnosed, spent)
+    if first is not None and first[0]["cause"] in _OF_A_RANK and first[0]["time"]["value"] > io_s:
+        spent = dataclasses.replace(spent, io_s=min(first[0]["time"]["value"], run_s))
+        return first_sentence(diagnosed, spent, whole=whole)
+    if first is None and _opened(spent):
         return (
             f"{lead}; {_part(spent.opening_s, io_s)} were opening and closing files, and other calls that neither"
             " read nor write."

@@ -178,6 +178,14 @@ def test_mapped_memory_withholds_the_sentence(tmp_path: pathlib.Path) -> None:
     )
 
 
+@pytest.mark.parametrize(("cause", "io"), [("late_rank", "4 s of 10 s"), ("serialised", "3 s of 10 s")])
+def test_sentence_and_finding_have_the_same_seconds(cause: str, io: str) -> None:
+    """Each rank but the late one is 4 s in calls, 3 s on average; the time of files is no time of a rank."""
+    sentence = said(told(cause, "Ranks wait in collective calls for one that comes late, rank 3.", time=4.0), 3.0, 10.0)
+    assert f"of its time in I/O; all of these {io.split()[0]} s were " in sentence, sentence
+    assert ("40 % of its time" in sentence) == (cause == "late_rank")
+
+
 def test_calls_that_no_counter_has_withhold_the_sentence() -> None:
     told = said([], 0.01, 10.0, other_s=5.0)
     assert told.endswith("(10 ms of 10 s), and up to 5 s in calls that fail, or that change names or sizes."), told
