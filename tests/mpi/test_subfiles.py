@@ -380,7 +380,8 @@ STAGED = {
             comm.Barrier()
         """,
 }  # with a rate at which nothing is written before the job ends
-SLOWLY = ENVIRONMENTS["staged"]["MPIOX_HINTS"] + ":mpiox_drain_rate=1"
+#: What a deleted file has left in the queue of a delegate is refused, and tried again, at the end of the launch.
+SLOWLY = ENVIRONMENTS["staged"]["MPIOX_HINTS"] + ":mpiox_drain_rate=1:mpiox_drain_patience=1"
 CASES |= {
     f"{what} {ranks}": case(
         text,
