@@ -8,6 +8,7 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Generator, Iterator
 
@@ -22,7 +23,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 # `support`, `differential` and `cluster` are imported by name under --import-mode=importlib
 sys.path += [path for path in map(str, (HERE, HERE.parent / "scripts")) if path not in sys.path]
 
-from support import apart, cbuild, fuzz, parts, tiers, workers  # noqa: E402
+from support import apart, cbuild, fuzz, launch, parts, tiers, workers  # noqa: E402
 from support.cases import Cases  # noqa: E402
 from support.durations import Durations  # noqa: E402
 from support.launch import Launch, LostLaunch, library_path, mpi_family, mpi_run, python_alone, python_run  # noqa: E402
@@ -156,6 +157,13 @@ def parallel_h5py(family: str) -> None:
     """Skip unless h5py of this environment was built for MPI."""
     if python_alone("import h5py; print(h5py.get_config().mpi)").stdout.strip() != "True":
         pytest.skip("h5py of this environment has no MPI support")
+
+
+@pytest.fixture()
+def memory_folder() -> Iterator[pathlib.Path]:
+    """Return a folder in memory where there is one, for what syncs small files hundreds of times."""
+    with tempfile.TemporaryDirectory(prefix="mpiox_", dir=launch.MEMORY) as name:
+        yield pathlib.Path(name)
 
 
 @pytest.fixture()

@@ -6,7 +6,6 @@ import functools
 import importlib.metadata
 import pathlib
 import tempfile
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -33,13 +32,6 @@ def program() -> pathlib.Path:
         return sdist("mpi4py", importlib.metadata.version("mpi4py")) / "test" / "main.py"
     except FetchError as error:
         pytest.skip(f"mpi4py's tests are not at hand: {error}")
-
-
-@pytest.fixture()
-def memory_folder() -> Iterator[pathlib.Path]:
-    """Return a folder in memory where there is one: the suite syncs hundreds of small files."""
-    with tempfile.TemporaryDirectory(prefix="mpiox_mpi4py_", dir=MEMORY) as name:
-        yield pathlib.Path(name)
 
 
 def run_suite(program: pathlib.Path, ranks: int, folder: pathlib.Path, hints: str | None) -> list[dict[str, Any]]:

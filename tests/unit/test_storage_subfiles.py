@@ -11,11 +11,11 @@ from support import cbuild, fuzz, strangers, subfiles
 
 
 @pytest.mark.parametrize("seed", range(fuzz.examples(3, least=1)))
-def test_against_a_model(tmp_path: pathlib.Path, seed: int) -> None:
+def test_against_a_model(memory_folder: pathlib.Path, seed: int) -> None:
     """Random requests, sizes and lists in units of 1 byte and more, with 300 subfiles in 40 descriptors, too."""
-    out = cbuild.check(cbuild.program("subfiles/test_subfiles.c", "storage"), str(tmp_path), str(seed + 1))
+    out = cbuild.check(cbuild.program("subfiles/test_subfiles.c", "storage"), str(memory_folder), str(seed + 1))
     assert out.splitlines()[-1].endswith(" 0 failures")
-    assert not list(tmp_path.iterdir())
+    assert not list(memory_folder.iterdir())
 
 
 def test_the_folder_of_another_user(tmp_path: pathlib.Path) -> None:
