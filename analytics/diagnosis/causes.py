@@ -52,7 +52,7 @@ from mpiio_ext.analytics.diagnosis.causes_time import (
     turns,
     waiting_calls,
 )
-from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE, Finding
+from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE, Advice, Finding
 from mpiio_ext.analytics.diagnosis.ranks import appended
 from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.tables.arrays import Flags
@@ -100,25 +100,17 @@ def _jumping(case: Case) -> Finding | None:
         *case.evidence("collective MPI-IO calls, of all ranks", collective, "count"),
         *case.in_mpiio(chosen, time),
     ]
-    gapped = bool((case.gapped & case.collective)[chosen].all())
+    gapped = _leaves_gaps(case, chosen)
     aggregated = bool((case.movers[chosen] < 0.9 * case.files["ranks"][chosen]).any())
     by_each = bool(not alone and calls > 0 and requests >= 0.9 * collective) and not aggregated
-    if not alone and calls > 0:
-        advice = [say.collective_buffering(direction)] if by_each else []
-        advice += [say.whole_records()] if gapped else []
-    elif alone and not (case.files["ranks"][chosen] == 1).all():
-        advice = [say.use_collective(direction)]
-        if not forward < limits.forward:  # pages of delegates are of no use to accesses at random places
-            advice.append(say.delegates())
-    else:  # others have no part in a file that a rank has for itself
-        advice = [say.larger_requests(mpiio=bool(alone), alone=case.lonely)]
+    advice = _advice(case, chosen, bool(alone), float(calls), forward, by_each)
     between = bool((case.together & ~together)[chosen].all())
     locks = between and case.write and mean > limits.tiny_bytes  # of smaller ones the calls cost more
     where = f"not consecutive{', between those of other ranks' * between}{_LOCKS * locks}"
-    where = "appended to one file by several ranks" if together[chosen].all() else where
-    where = f"{where}, with gaps between them" if gapped else where
-    where = "at random places" if forward < limits.forward and not _regular(case, ordered) else where
-    where = "none of them behind the one before" if forward < limits.backward else where
+    where = (
+        _elsewhere(case, ordered, forward, bool(together[chosen].all()))
+        or f"{where}{', with gaps between them' * gapped}"
+    )
     given = case.total("mpiio_bytes_written" if case.write else "mpiio_bytes_read", chosen)
     by_each &= requests <= 1.1 * collective and abs(given - mean * requests) <= 0.1 * given  # each request is a call
     kind = " (independent calls)" if alone else _BY_EACH * by_each
@@ -134,6 +126,33 @@ def _jumping(case: Case) -> Finding | None:
         at_most=True,
         costs=tiny,
     )
+
+
+def _leaves_gaps(case: Case, chosen: Flags) -> bool:
+    return bool((case.gapped & case.collective)[chosen].all())
+
+
+def _advice(case: Case, chosen: Flags, alone: bool, calls: float, forward: float, by_each: bool) -> list[Advice]:
+    """Return what helps small requests of calls that are independent (`alone`), collective, or not of MPI-IO."""
+    direction = case.files.direction
+    if not alone and calls > 0:
+        advice = [*[say.collective_buffering(direction)] * by_each, *[say.whole_records()] * _leaves_gaps(case, chosen)]
+    elif alone and not (case.files["ranks"][chosen] == 1).all():
+        advice = [say.use_collective(direction)]
+        if not forward < case.limits.forward:  # pages of delegates are of no use to accesses at random places
+            advice.append(say.delegates())
+    else:  # others have no part in a file that a rank has for itself
+        advice = [say.larger_requests(mpiio=bool(alone), alone=case.lonely)]
+    return advice
+
+
+def _elsewhere(case: Case, ordered: Flags, forward: float, together: bool) -> str:
+    """Return in words where requests are that do not go from front to back, or are appended; "" for others."""
+    if forward < case.limits.backward:
+        return "none of them behind the one before"
+    if forward < case.limits.forward and not _regular(case, ordered):
+        return "at random places"
+    return "appended to one file by several ranks" if together else ""
 
 
 def _scattered(case: Case, together: Flags) -> Flags:
