@@ -117,6 +117,16 @@ static void push(mpiox_ring_area *ring, uint32_t token)
     mpiox_futex_add(&ring->bell);
 }
 
+static bool claim_slot(mpiox_slot *slot)
+{
+    uint32_t free = SLOT_FREE;
+    if (atomic_load_explicit(&slot->taken, memory_order_relaxed) != SLOT_FREE ||
+        !atomic_compare_exchange_strong(&slot->taken, &free, SLOT_TAKEN))
+        return false;
+    atomic_store(&slot->done.value, 0);
+    return true;
+}
+
 /* Threads begin at different slots, and at their last one, which is in their cache. */
 mpiox_slot *mpiox_ring_take(const mpiox_cache *cache)
 {
@@ -130,12 +140,9 @@ mpiox_slot *mpiox_ring_take(const mpiox_cache *cache)
     while (mpiox_cache_is_serving(cache, false)) {
         for (uint32_t i = 0; i < ring->slots; i++) {
             mpiox_slot *slot = slot_of(ring, (start + i) % ring->slots);
-            uint32_t free = SLOT_FREE;
-            if (atomic_load_explicit(&slot->taken, memory_order_relaxed) != SLOT_FREE ||
-                !atomic_compare_exchange_strong(&slot->taken, &free, SLOT_TAKEN))
+            if (!claim_slot(slot))
                 continue;
             start += i;
-            atomic_store(&slot->done.value, 0);
             memset(&slot->op, 0, offsetof(mpiox_slot, text) - offsetof(mpiox_slot, op));
             slot->text[0] = '\0';
             slot->client = -1;
@@ -177,6 +184,13 @@ static bool wait_for_answer(void *context)
     return worked;
 }
 
+static uint32_t send_and_wait(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle *watching)
+{
+    atomic_store(&slot->done.value, 0);
+    push(cache->ring, token_of(cache->ring, slot));
+    return mpiox_wait_while(&slot->done, 0, watching);
+}
+
 int mpiox_ring_call(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle *idle)
 {
     const bool by_path = slot->op == MPIOX_OP_OPEN || slot->op == MPIOX_OP_HOLD;
@@ -185,9 +199,7 @@ int mpiox_ring_call(const mpiox_cache *cache, mpiox_slot *slot, const mpiox_idle
     context.wait.path = by_path ? slot->text : NULL;
     context.page = slot->op == MPIOX_OP_PAGE ? slot->page : -1;
     const mpiox_idle watching = {wait_for_answer, &context};
-    atomic_store(&slot->done.value, 0);
-    push(cache->ring, token_of(cache->ring, slot));
-    const uint32_t done = mpiox_wait_while(&slot->done, 0, &watching);
+    const uint32_t done = send_and_wait(cache, slot, &watching);
     mpiox_cache_wait_end(cache, &context.wait);
     if (done == GIVEN_UP)
         return MPIOX_E_UNSUPPORTED;
