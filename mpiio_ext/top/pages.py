@@ -22,6 +22,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from mpiio_ext._tools import lib
 from mpiio_ext.errors import MpiioExtError
 
 #: The result of readlink() for a page begins so.
@@ -167,7 +168,9 @@ def _calm(content: memoryview, words: memoryview, halves: memoryview) -> _Copy:
     began_s, first = time.monotonic(), words[_CHANGE]
     while True:
         before = words[_CHANGE]
+        lib.mpiio_ext_fence()
         found = _copy(content, words, halves)
+        lib.mpiio_ext_fence()
         if before % 2 == 0 and words[_CHANGE] == before:
             return found
         waited_s = time.monotonic() - began_s

@@ -70,7 +70,7 @@ def read(name: str) -> Model:
     head = re.sub(r"\n \* *", "\n", path.read_text(encoding="utf-8").partition("*/")[0])
     functions = tuple(
         (source, function)
-        for source, names in re.findall(r"^from (csrc/\S+): ((?:(?!from\b)\w+\s+)+)", head, re.M)
+        for source, names in re.findall(r"^from (csrc/\S+): ((?:(?!from\b)\w+[ \n])+)", head, re.M)
         for function in names.split()
     )
     sizes = dict(re.findall(r"(\w+=\d+) to (\d+)", head.partition("\nSizes.")[2]))
@@ -94,6 +94,7 @@ def explicit(text: str) -> str:
         orders = ", memory_order_seq_cst" * (2 if "compare" in found[0] else 1)
         name = f"{found[0][:-1]}_explicit("
         text = f"{text[: found.start()]}{name}{text[found.end() : end - 1]}{orders}{text[end - 1 :]}"
+    text = re.sub(r"atomic_int_least(\d+)_t", r"_Atomic int\1_t", text)
     return re.sub(r"_Atomic (\w+)", r"ATOMIC(\1)", text)
 
 
@@ -125,7 +126,16 @@ def explore(program: pathlib.Path, preemptions: str, mutant: int = 0) -> str:
 
 def genmc(model: Model, size: str, order: str, mutant: int = 0) -> str:
     """Run a model under GenMC, which the environment variable GENMC names, and return what it prints."""
-    options = [f"-{order}", "-check-liveness", "--", "-w", f"-D{size}", f"-DMUTANT={mutant}", f"-I{model.folder()}"]
+    options = [
+        f"-{order}",
+        "-check-liveness",
+        "-disable-spin-assume",
+        "--",
+        "-w",
+        f"-D{size}",
+        f"-DMUTANT={mutant}",
+        f"-I{model.folder()}",
+    ]
     command = [os.environ["GENMC"], *options, str(model.path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=3600)
     return done.stdout + done.stderr

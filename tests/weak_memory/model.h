@@ -1,7 +1,7 @@
 /*
  * model.h - what a model of a lock-free protocol is written in: C11 for GenMC, which explores every execution that the
- * memory model allows, and C++ for Relacy, which explores every interleaving with few preemptions, and all values that
- * a load may return.
+ * memory model allows, and C++ for Relacy, which explores every interleaving with few preemptions; a load returns the
+ * last value there, or the one before where the order allows it.
  *
  * A model defines `struct model` with all shared memory, THREADS, and the functions prepare(), run(thread) and
  * verdict(). The functions of csrc that its head names are in functions.h, which tests/support/weak_memory.py writes:
@@ -25,6 +25,14 @@
 #define PLAIN(type) type
 #define CHECK(condition) assert(condition)
 #define PAUSE() ((void)0)
+/* A wait without end is an error. GenMC's own search for loops that wait takes others for such, and is switched off. */
+void __VERIFIER_loop_begin(void);
+void __VERIFIER_spin_start(void);
+void __VERIFIER_spin_end(bool again);
+#define WAIT_WHILE(condition)                                                                                          \
+    for (__VERIFIER_loop_begin(); __VERIFIER_spin_start(), (condition) || (__VERIFIER_spin_end(1), 0);                 \
+         __VERIFIER_spin_end(0)) {                                                                                     \
+    }
 #ifndef MUTANT
 #define MUTANT 0
 #endif
@@ -69,6 +77,9 @@ static int mutant; /* its number; 0: the library as it is */
 #define MUTANT_ORDER(number, order) ((number) == mutant ? rl::mo_relaxed : (order))
 #define CHECK(condition) RL_ASSERT(condition)
 #define PAUSE() rl::yield(1, $)
+#define WAIT_WHILE(condition)                                                                                          \
+    while (condition)                                                                                                  \
+    PAUSE()
 
 /* Memory begins as zeros. */
 template <class T> struct shared : rl::atomic<T> {

@@ -14,14 +14,11 @@
  * Sizes.   SLOTS=1 to 2, SLOTS=2 to 2 preemptions.
  */
 #include "model.h"
+#include "wait.h"
 
 enum { THREADS = 3, CLIENTS = 2, SLOT_FREE = 0, SLOT_TAKEN = 1, SLOT_POSTED = 2, ANSWERED = 1 };
 enum { MPIOX_FRAME_QUEUED = 2, MPIOX_CACHE_NO_FRAME = 99 };
 
-typedef struct mpiox_futex {
-    ATOMIC(uint32_t) value, sleepers;
-} mpiox_futex;
-typedef struct mpiox_idle mpiox_idle;
 typedef struct mpiox_slot {
     ATOMIC(uint32_t) taken;
     mpiox_futex done;
@@ -51,26 +48,16 @@ MODEL
 #define token_of(ring, at) ((uint32_t)((at) - (ring)->slot))
 #define pending_of(ring) (&(ring)->pending)
 #define summary_of(ring) (&(ring)->summary)
-#define syscall(...) ((void)0) /* wakes a sleeper: wait.c */
-static uint32_t mpiox_wait_while(mpiox_futex *word, uint32_t old, const mpiox_idle *idle);
 static void mpiox_ring_give_back(mpiox_slot *slot);
 
 #include "functions.h"
 
-static uint32_t mpiox_wait_while(mpiox_futex *word, uint32_t old, const mpiox_idle *idle)
-{
-    uint32_t now;
-    (void)idle;
-    while ((now = mpiox_futex_get(word)) == old)
-        PAUSE();
-    return now;
-}
-
 static void client(const mpiox_cache *cache, int number)
 {
     mpiox_slot *slot = &m->ring.slot[number % SLOTS];
-    while (!claim_slot(slot))
-        PAUSE();
+    do {
+        WAIT_WHILE(atomic_load_explicit(&slot->taken, memory_order_relaxed) != SLOT_FREE);
+    } while (!claim_slot(slot));
     slot->page = 1 + number;
     CHECK(send_and_wait(cache, slot, NULL) == ANSWERED);
     CHECK(slot->result == 10 + number);

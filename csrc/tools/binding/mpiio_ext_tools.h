@@ -18,6 +18,9 @@
 /* A short English name for a negative result code. */
 const char *mpiio_ext_tools_error_name(int code);
 
+/* What is read after it, of memory that another process changes, is no older than what was read before it. */
+void mpiio_ext_fence(void);
+
 /* ---- pioneer ---- */
 
 /* Which elements of two sequences of numbers 0 .. symbols - 1 correspond, with as few differences as can be found.

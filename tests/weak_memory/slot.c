@@ -1,0 +1,95 @@
+/*
+ * slot.c - ranks pass windows through one collective buffer: csrc/mpiio/buffers/mpiox_slots.c.
+ *
+ * from csrc/core/common/mpiox_wait.h: mpiox_futex_get
+ * from csrc/core/common/mpiox_wait.c: wake mpiox_futex_set
+ * from csrc/mpiio/buffers/mpiox_slots.c: claim mpiox_slot_arrive load mpiox_slot_await
+ *
+ * Proved.  A window is written once, after the last rank has copied its piece in, and no rank copies the next one in
+ *          before that (WAY=1). A window is read once, before the first rank copies its piece out, and the next one
+ *          after the last rank has done so (WAY=2: three ranks and one window; WAY=3: two ranks and two windows). No
+ *          rank waits for ever.
+ * Mutants. mpiox_slot_arrive 1 WAY=1: the writer's reads meet the copies of the other ranks.
+ *          mpiox_futex_set 1 WAY=2: a rank's read of the buffer meets that of the file.
+ * Sizes.   WAY=1 to 2, WAY=2 to 2, WAY=3 to 2 preemptions.
+ */
+#include "model.h"
+#include "wait.h"
+
+enum { WRITES = WAY == 1, THREADS = WAY == 3 ? 2 : 3, ROUNDS = WAY == 2 ? 1 : 2, MPIOX_PART_WAITING = 0 };
+
+typedef struct mpiox_buffer_slot {
+    mpiox_futex phase;
+    ATOMIC(uint32_t) arrived, claimed;
+    ATOMIC(int64_t) window;
+} mpiox_buffer_slot;
+typedef struct mpiox_buffers {
+    int per_aggregator;
+} mpiox_buffers;
+typedef struct mpiox_call {
+    const mpiox_buffers *b;
+    bool write;
+    int participants;
+} mpiox_call;
+typedef int mpiox_part;
+
+struct model {
+    mpiox_buffer_slot slot;
+    PLAIN(int) buffer[THREADS], windows; /* windows that were written or read */
+};
+MODEL
+
+#define may_do_io(call, local) true
+#define mpiox_slot_local(b, slot) 0
+#define mpiox_slots_idle NULL
+#define mpiox_parts_on(part) 0
+#define mpiox_wait_for(what, number) ((void)0)
+
+static int piece(int window, int rank)
+{
+    return 10 * window + rank + 1;
+}
+
+static void mpiox_window_write(mpiox_call *call, mpiox_buffer_slot *slot)
+{
+    const int window = (int)m->windows;
+    (void)call, (void)slot;
+    for (int rank = 0; rank < THREADS; rank++)
+        CHECK((int)m->buffer[rank] == piece(window, rank));
+    m->windows = window + 1;
+}
+
+static void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot)
+{
+    const int window = (int)m->windows;
+    (void)call, (void)slot;
+    for (int rank = 0; rank < THREADS; rank++)
+        m->buffer[rank] = piece(window, rank);
+    m->windows = window + 1;
+}
+
+#include "functions.h"
+
+static void prepare(void)
+{
+    m->windows = 0;
+}
+
+static void run(int rank)
+{
+    const mpiox_buffers buffers = {1};
+    mpiox_call call = {&buffers, (bool)WRITES, THREADS};
+    for (int window = 0; window < ROUNDS; window++) {
+        mpiox_slot_await(&call, &m->slot, (uint32_t)window, window);
+        if (WRITES)
+            m->buffer[rank] = piece(window, rank);
+        else
+            CHECK((int)m->buffer[rank] == piece(window, rank));
+        mpiox_slot_arrive(&call, &m->slot);
+    }
+}
+
+static void verdict(void)
+{
+    CHECK((int)m->windows == ROUNDS);
+}
