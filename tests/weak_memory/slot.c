@@ -2,21 +2,24 @@
  * slot.c - ranks pass windows through one collective buffer: csrc/mpiio/buffers/mpiox_slots.c.
  *
  * from csrc/core/common/mpiox_wait.h: mpiox_futex_get
- * from csrc/core/common/mpiox_wait.c: wake mpiox_futex_set
- * from csrc/mpiio/buffers/mpiox_slots.c: claim mpiox_slot_arrive load mpiox_slot_await
+ * from csrc/core/common/mpiox_wait.c: wake mpiox_futex_set mpiox_wait_reach
+ * from csrc/mpiio/buffers/mpiox_slots.c: claim mpiox_slot_arrive write_full load mpiox_slot_await mpiox_slots_finish
  *
  * Proved.  A window is written once, after the last rank has copied its piece in, and no rank copies the next one in
- *          before that (WAY=1). A window is read once, before the first rank copies its piece out, and the next one
- *          after the last rank has done so (WAY=2: three ranks and one window; WAY=3: two ranks and two windows). No
- *          rank waits for ever.
+ *          before that (WAY=1: three ranks and one window; WAY=2: two ranks and two windows). A window is read once,
+ *          before the first rank copies its piece out, and the next one after the last rank has done so (WAY=3: three
+ *          ranks and one window; WAY=4: two ranks and two windows). No rank waits for ever.
  * Mutants. mpiox_slot_arrive 1 WAY=1: the writer's reads meet the copies of the other ranks.
- *          mpiox_futex_set 1 WAY=2: a rank's read of the buffer meets that of the file.
- * Sizes.   WAY=1 to 2, WAY=2 to 2, WAY=3 to 2 preemptions.
+ *          mpiox_futex_set 1 WAY=3: a rank's read of the buffer meets that of the file.
+ * Sizes.   WAY=1 to 2, WAY=2 to 2, WAY=3 to 2, WAY=4 to 2 preemptions.
  */
 #include "model.h"
+
+static void write_one(void *call);
+#define IDLE(idle) write_one((idle)->context)
 #include "wait.h"
 
-enum { WRITES = WAY == 1, THREADS = WAY == 3 ? 2 : 3, ROUNDS = WAY == 2 ? 1 : 2, MPIOX_PART_WAITING = 0 };
+enum { WRITES = WAY <= 2, THREADS = WAY % 2 ? 3 : 2, ROUNDS = WAY % 2 ? 1 : 2, MPIOX_PART_WAITING = 0 };
 
 typedef struct mpiox_buffer_slot {
     mpiox_futex phase;
@@ -24,10 +27,14 @@ typedef struct mpiox_buffer_slot {
     ATOMIC(int64_t) window;
 } mpiox_buffer_slot;
 typedef struct mpiox_buffers {
-    int per_aggregator;
+    int n_local, per_aggregator;
 } mpiox_buffers;
+typedef struct mpiox_progress {
+    uint32_t begun;
+} mpiox_progress;
 typedef struct mpiox_call {
-    const mpiox_buffers *b;
+    mpiox_buffers *b;
+    mpiox_progress *progress;
     bool write;
     int participants;
 } mpiox_call;
@@ -42,6 +49,7 @@ MODEL
 #define may_do_io(call, local) true
 #define mpiox_slot_local(b, slot) 0
 #define mpiox_slots_idle NULL
+#define mpiox_slot_of(b, local, sequence) (&m->slot)
 #define mpiox_parts_on(part) 0
 #define mpiox_wait_for(what, number) ((void)0)
 
@@ -70,6 +78,13 @@ static void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot)
 
 #include "functions.h"
 
+/* The writing alone: a rank that waits for a window does not wait for MPI, nor read ahead with one buffer. */
+static void write_one(void *call)
+{
+    if (WRITES)
+        write_full((mpiox_call *)call);
+}
+
 static void prepare(void)
 {
     m->windows = 0;
@@ -77,8 +92,9 @@ static void prepare(void)
 
 static void run(int rank)
 {
-    const mpiox_buffers buffers = {1};
-    mpiox_call call = {&buffers, (bool)WRITES, THREADS};
+    mpiox_buffers buffers = {1, 1};
+    mpiox_progress progress = {ROUNDS};
+    mpiox_call call = {&buffers, &progress, (bool)WRITES, THREADS};
     for (int window = 0; window < ROUNDS; window++) {
         mpiox_slot_await(&call, &m->slot, (uint32_t)window, window);
         if (WRITES)
@@ -87,6 +103,8 @@ static void run(int rank)
             CHECK((int)m->buffer[rank] == piece(window, rank));
         mpiox_slot_arrive(&call, &m->slot);
     }
+    if (WRITES)
+        mpiox_slots_finish(&call);
 }
 
 static void verdict(void)
