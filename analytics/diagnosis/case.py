@@ -278,6 +278,12 @@ class Case:
         alike = any(abs(size - mean) <= (1 - _ALL) * mean for size in sizes[:enough])
         return [] if alike else [float(size) for size in sizes[:enough]]
 
+    def commonest(self, requests: float) -> float:
+        """Return the size (B) that nearly all of so many POSIX requests have; 0 where none prevails, or not known."""
+        common = {} if self.activity is None else self.activity.common.get("POSIX", {})
+        size = max(common, key=lambda size: common[size], default=0)
+        return float(size) if size and _ALL * requests <= common[size] <= requests / _ALL else 0.0
+
     def common_request(self, chosen: Any) -> tuple[float, list[str]]:
         """Return the most that most requests to chosen files have (B), and the columns of larger ones.
 

@@ -126,15 +126,21 @@ def _tiny_collectives(case: Case) -> Finding | None:
 def small_rounds(case: Case) -> Flags:
     """Return for each file whether aggregators carry each collective call out in many small requests in a row.
 
-    An aggregator makes one request of what its buffer has of adjacent bytes: so its buffer is small.
+    An aggregator makes one request of what its buffer has of adjacent bytes: so its buffer is small. Independent calls
+    beside these, as of HDF5 for its headers, make a request each, and have few bytes.
     """
     files, limits = case.files, case.limits
     calls = np.nan_to_num(files["{collective}"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    rounds = files.requests() / np.maximum(calls * np.fmax(case.movers, 1.0), 1.0)
+    rounds = _in_rounds(case) / np.maximum(calls * np.fmax(case.movers, 1.0), 1.0)
     found = files.critical & case.collective & (files["ranks"] > 1) & (rounds >= limits.small_rounds)
-    found &= (case.request_bytes <= limits.small_bytes / 4) & ~sieving(case) & ~(files["{independent}"] > calls)
+    found &= (case.request_bytes <= limits.small_bytes / 4) & ~sieving(case)
     found &= case.per_file["non_consecutive"] < limits.non_consecutive
     return found if found.any() and not case.beside_large(found) else np.zeros(len(files), bool)
+
+
+def _in_rounds(case: Case) -> Numbers:
+    """Return how many requests of each file are not those of independent calls."""
+    return np.asarray(case.files.requests() - np.nan_to_num(case.files["{independent}"]))
 
 
 def in_small_rounds(case: Case) -> Finding | None:
@@ -142,20 +148,21 @@ def in_small_rounds(case: Case) -> Finding | None:
     files, limits, chosen = case.files, case.limits, small_rounds(case)
     if not chosen.any():
         return None
-    requests, moved = float(files.requests()[chosen].sum()), case.total("{bytes}", chosen)
+    requests, moved = float(_in_rounds(case)[chosen].sum()), case.total("{bytes}", chosen)
     calls = float((files["{collective}"] / files["ranks"])[chosen].sum())
     time = float(np.minimum(np.fmax(case.in_mpi, case.in_calls), case.exclusive)[chosen].sum())
     each = time / (requests / max(case.mean(case.movers, chosen), 1.0))
-    sure = moved <= limits.tiny_bytes * requests and each >= limits.slow_request
+    size = case.commonest(requests) or moved / requests
+    sure = size <= limits.tiny_bytes and each >= limits.slow_request
     return case.finding(
         "small_requests",
-        f"Collective calls are carried out in small rounds: requests of {size_text(case.value(moved / requests))} for"
+        f"Collective calls are carried out in small rounds: requests of {size_text(case.value(size))} for"
         f" calls of {amount_text(case.value(moved / calls))} (cb_buffer_size).",
         time,
         "high" if sure else "medium",
         "requests of an aggregator are small, and one follows the other; the size of its buffer is not in the log",
         [
-            *case.evidence("mean request", moved / requests, "B", exact=True),
+            *case.evidence("mean request", size, "B", exact=True),
             *case.evidence("bytes of a call, all ranks together", moved / calls, "B"),
             *case.evidence("requests", requests, "count"),
             *case.evidence("collective calls of a rank", calls, "count"),

@@ -9,7 +9,7 @@ import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
-from mpiio_ext.analytics.diagnosis.activity_read import _add_hdf5, _add_waits
+from mpiio_ext.analytics.diagnosis.activity_read import _add_hdf5
 from mpiio_ext.analytics.diagnosis.late import Late
 from mpiio_ext.analytics.run import opening
 from support.quiet_rows import JOB, file, small
@@ -200,6 +200,44 @@ def test_one_aggregator_is_enough_for_tiny_calls() -> None:
     assert set(causes(told(file(0, 10, **one), activity=calls(9.9, 9.8)))) == {"small_requests"}
 
 
+@pytest.mark.parametrize(
+    ("requests", "headers", "found"),
+    [(288, 8, True), (288, 280, False), (12, 8, False)],
+    ids=["of the collective calls", "of the independent calls", "few"],
+)
+def test_small_rounds_beside_headers(requests: int, headers: int, found: bool) -> None:
+    """HDF5 makes two collective calls of six ranks: three aggregators have buffers of 64 KiB. It writes its headers."""
+    row = file(
+        0,
+        3.4,
+        ranks=6,
+        processes=6,
+        file_id=0,
+        writes=requests + 8,
+        write_size_1m_4m=0,
+        write_size_10k_100k=requests,
+        write_size_0_100=8,
+        consec_writes=requests - 6,
+        seq_writes=requests,
+        bytes_written=requests << 16,
+        write_time=5.3,
+        slowest_rank_time=1.8,
+        slowest_rank_bytes=requests // 3 << 16,
+        fastest_rank_bytes=100,
+        mpiio_coll_writes=12,
+        mpiio_indep_writes=headers,
+        mpiio_bytes_written=requests << 16,
+        mpiio_bytes_read=0,
+    )
+    seen = calls(3.2, 3.2)
+    seen.calls[0].sizes[True] = np.array([headers, 0, 0, 0, 0, 12, 0, 0, 0, 0.0])
+    seen.common["POSIX"] = {1 << 16: requests, 96: 8}
+    told = diagnose({**JOB, "processes": 6, "run_time": 3.5}, [row], "write", activity=seen)
+    words = "Collective calls are carried out in small rounds: requests of 65,536 B for calls of 9.44 MB"
+    assert (causes(told).get("small_requests") == "high" and words in told.conclusion) == found
+    assert found or "rounds" not in told.text()
+
+
 def test_of_files_that_a_log_has_lost_nobody_says_that_they_take_little() -> None:
     """Darshan keeps records of 1,024 files of a rank; a metadata storm has more."""
     little = file(0, 0.1, **{**FOUR, "bytes_written": 1 << 20, "write_time": 0.05})
@@ -363,61 +401,6 @@ def test_a_late_rank_by_counters(apart: tuple[float, float, float], lost: float)
         assert sure == ("medium", "medium") and "rank 1" in found["late_rank"].title
         activity.calls[0].alike = False
         assert "late_rank" not in causes(told(row, activity=activity))
-
-
-@pytest.mark.parametrize(
-    ("collective", "of_last", "times", "late"),
-    [
-        (1, 8 << 20, (13.4, 0.24, 2.64), True),
-        (0, 8 << 20, (13.4, 0.24, 2.64), False),
-        (1, 9 << 20, (13.4, 0.24, 2.64), False),
-        (1, 8 << 20, (7.0, 0.24, 2.64), False),
-        (1, 8 << 20, (1.5, 0.02, 0.3), False),
-    ],
-    ids=["one is late", "independent calls", "one has less to do", "ranks differ", "the storage takes it all"],
-)
-def test_a_late_rank_that_only_hdf5_shows(
-    collective: int, of_last: int, times: tuple[float, float, float], late: bool
-) -> None:
-    """Five of six ranks wait 2.4 s in H5Dread, which calls MPI-IO then, for 0.25 s; headers are read by each rank."""
-    part = np.zeros(1, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (95,)), ("times", "f8", (17,))])
-    part["rank"], part["counters"][0, [0, 89]], part["times"][0, [8, 13, 14]] = -1, [7, collective], times
-    part["counters"][0, 91:95] = [2, 8 << 20, 4, of_last]
-    row = file(
-        0,
-        2.7,
-        "read",
-        ranks=6,
-        processes=6,
-        file_id=7,
-        reads=40,
-        read_size_100_1k=34,
-        read_size_1m_4m=0,
-        read_size_4m_10m=6,
-        bytes_read=48 << 20,
-        read_time=0.19,
-        slowest_rank_time=0.17,
-        slowest_rank_bytes=48 << 20,
-        fastest_rank_bytes=0,
-        mpiio_coll_reads=6,
-        mpiio_indep_reads=34,
-        mpiio_bytes_read=48 << 20,
-    )
-    by_mpi: dict[str, Any] = {
-        "mpi": {False: 0.29, True: 0.0},
-        "mean": {False: 0.25, True: 0.0},
-        "apart": (0.23, 0.25, 0.29),
-    }
-    sizes = {False: np.array([0, 34, 0, 0, 0, 0, 6, 0, 0, 0.0])}
-    seen = Activity("", 6, 3.24, calls={7: Calls(sizes=sizes, **by_mpi)})
-    _add_waits(seen, part)
-    found = diagnose({**JOB, "processes": 6, "run_time": 3.24}, [row], "read", activity=seen)
-    assert (causes(found).get("late_rank") == "medium") == late
-    if late:
-        one = found.findings[0]
-        assert one.title == "Ranks wait in collective calls for one that comes late, rank 2: not for the storage."
-        assert one.time == pytest.approx(2.4, abs=0.05) and one.evidence[0].meaning == "time of that rank in HDF5 calls"
-        assert seen.calls[7].mean[False] == pytest.approx(13.4 / 6), "which is time in I/O"
 
 
 def test_who_comes_late() -> None:
