@@ -181,7 +181,8 @@ class Calls:
     apart : tuple of float, float, float
         Seconds that the rank with least of them, an average one, and the one with most spend in MPI-IO calls of any
         kind; zeros if not known.
-    within : of whose calls `apart` is: of HDF5's collective ones, where one rank spends far less time in these.
+    within : of whose calls `apart` is: of collective ones of HDF5 or PnetCDF, where one rank spends far less time in
+        these.
     first, last : the rank with least of them, and that with most; -1 if not known.
     more : bytes that the last one moves by MPI-IO beyond the first one.
     alike : that rank and the one with most move the same number of bytes by MPI-IO, and any.

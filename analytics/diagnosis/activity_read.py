@@ -97,6 +97,9 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
         _add_calls(found, log)
     with contextlib.suppress(DamagedLogError):
         _add_hdf5(found, log)
+    with contextlib.suppress(DamagedLogError):
+        for part in log.counters("PNETCDF_VAR") if "PNETCDF_VAR" in log.modules else ():
+            _add_waits(found, part, "PnetCDF")
     return found
 
 
@@ -193,14 +196,20 @@ def _add_hdf5(found: Activity, log: DarshanFile) -> None:
             calls.chunk = chunks[signed(file)]
 
 
-def _add_waits(found: Activity, part: Requests) -> None:
-    """Take the times of HDF5's collective calls on datasets where all ranks but one are in them for as long.
+def _add_waits(found: Activity, part: Requests, within: str = "HDF5") -> None:
+    """Take the times of a library's collective calls on datasets where all ranks but one are in them for as long.
 
-    HDF5 lets ranks wait for one another before it calls MPI-IO, whose times then do not show it.
+    HDF5 and PnetCDF let ranks wait for one another before they call MPI-IO, whose times then do not show it.
     """
     counters, times = part["counters"].astype(np.int64), part["times"].astype(float)
-    for place in np.flatnonzero((part["rank"].astype(np.int64) < 0) & (counters[:, 89] > 0)).tolist():
-        first, of_first, last, of_last = counters[place, 91:95].tolist()
+    shared = part["rank"].astype(np.int64) < 0
+    if within == "PnetCDF":  # calls by their kinds
+        collective = np.logical_and((counters[:, 4:6] > 0).any(axis=1), (counters[:, 2:4] <= 0).all(axis=1))
+        spread = counters[:, 117:]
+    else:
+        collective, spread = np.greater(counters[:, 89], 0), counters[:, 91:95]
+    for place in np.flatnonzero(shared & collective).tolist():
+        first, of_first, last, of_last = spread[place].tolist()
         reading, writing, meta, least, most = times[place, [8, 9, 10, 13, 14]].tolist()
         own, calls = (
             {False: reading, True: writing},
@@ -208,7 +217,7 @@ def _add_waits(found: Activity, part: Requests) -> None:
         )
         mean, way = (reading + writing + meta) / found.processes, writing > reading
         if of_first == of_last > 0 and all_but_one(least, mean, most, found.processes) > max(calls.mean[way], 0.0):
-            calls.apart, calls.within = (least, mean, most), "HDF5"
+            calls.apart, calls.within = (least, mean, most), within
             calls.first, calls.last, calls.alike, calls.more = first, last, True, 0.0
             calls.mean[way] = own[way] / found.processes
             calls.mpi[way] = max(calls.mpi[way], most * own[way] / (reading + writing + meta))

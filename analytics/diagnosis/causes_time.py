@@ -162,7 +162,7 @@ def waiting_calls(case: Case) -> Finding | None:
 def late_rank(case: Case) -> Finding | None:
     """A rank comes late to collective calls, and the others wait in these for it: not for the storage."""
     files, limits = case.files, case.limits
-    together = ((files["{collective}"] > 0) & ~(files["{independent}"] > 0)) | _by_hdf5(case)
+    together = ((files["{collective}"] > 0) & ~(files["{independent}"] > 0)) | _by_library(case)
     if (found := late_to_open(case) or _early_to_open(case)) is not None:
         return found
     for place, row in case.traced(files.critical & together):
@@ -189,12 +189,12 @@ def late_rank(case: Case) -> Finding | None:
             whole=case.time + to_open if to_open else None,
             by_times=True,
         )
-    return _early_rank(case, together & (~np.array(case.complete) | _by_hdf5(case)))
+    return _early_rank(case, together & (~np.array(case.complete) | _by_library(case)))
 
 
-def _by_hdf5(case: Case) -> Flags:
-    """Return for each file whether ranks wait in HDF5's collective calls, beside independent calls for its headers."""
-    return np.array([calls.within == "HDF5" for calls in case.calls], bool)
+def _by_library(case: Case) -> Flags:
+    """Return for each file whether ranks wait in collective calls of HDF5 or PnetCDF, beside independent ones below."""
+    return np.array([calls.within != "MPI-IO" for calls in case.calls], bool)
 
 
 def late_to_open(case: Case) -> Finding | None:

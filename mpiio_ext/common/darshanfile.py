@@ -137,9 +137,11 @@ _LACKS: Mapping[str, Mapping[int, Sequence[str]]] = {
     "DAOS": {1: (), 2: ()},
     "H5F": {3: ()},
     "H5D": {2: ()},
+    "PNETCDF_VAR": {1: ()},
 }
-#: Of other modules: numbers of counters, times and further words. The first counter of H5D is the number of its file.
-_OTHERS = {"DFS": (52, 15, 4), "DAOS": (64, 15, 6), "H5F": (3, 5, 0), "H5D": (95, 17, 0)}
+#: Of other modules: numbers of counters, times and further words. The first counter of H5D and of PNETCDF_VAR is the
+#: number of the file.
+_OTHERS = {"DFS": (52, 15, 4), "DAOS": (64, 15, 6), "H5F": (3, 5, 0), "H5D": (95, 17, 0), "PNETCDF_VAR": (121, 17, 0)}
 #: Words of version 1 of POSIX, first and last, that are counters of STDIO; the first one is of opens.
 _STDIO_IN_POSIX = 8, 11
 _MOST = 1 << 40
@@ -375,7 +377,7 @@ class DarshanFile:
         return self.modules[module].version in _LACKS[module]
 
     def counters(self, module: str) -> Iterator[Requests]:
-        """Yield records of POSIX, STDIO, MPI-IO, DFS, DAOS, H5F or H5D, many at once; none of an unknown version.
+        """Yield records of POSIX, STDIO, MPI-IO and of the modules in `_OTHERS`; none of an unknown version.
 
         They have the fields file, rank (-1: all ranks), counters and times, as the newest version has them, with -1 for
         what an older one lacks. Errors are those of `accesses`.

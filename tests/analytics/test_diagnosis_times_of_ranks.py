@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 from mpiio_ext.analytics.diagnosis import diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls
+from mpiio_ext.analytics.diagnosis.activity_read import _add_waits
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.run import opening
 from mpiio_ext.analytics.run.files import in_io
@@ -121,3 +123,85 @@ def test_one_short_open_is_in_the_best_of_runs(seconds: float, opens: int, cause
     seen = Calls(opens=8 * opens, opening=seconds, mpi={False: 0.0, True: 0.05}, mean={False: 0.0, True: 0.05})
     found = made([row], Activity("", 8, 0.5, calls={row["file_id"]: seen}), processes=8, run_time=0.5)
     assert ("opening" in causes(found)) == cause, found
+
+
+@pytest.mark.parametrize(
+    ("collective", "of_last", "times", "late"),
+    [
+        (1, 8 << 20, (13.4, 0.24, 2.64), True),
+        (0, 8 << 20, (13.4, 0.24, 2.64), False),
+        (1, 9 << 20, (13.4, 0.24, 2.64), False),
+        (1, 8 << 20, (7.0, 0.24, 2.64), False),
+        (1, 8 << 20, (1.5, 0.02, 0.3), False),
+    ],
+    ids=["one is late", "independent calls", "one has less to do", "ranks differ", "the storage takes it all"],
+)
+def test_a_late_rank_that_only_hdf5_shows(
+    collective: int, of_last: int, times: tuple[float, float, float], late: bool
+) -> None:
+    """Five of six ranks wait 2.4 s in H5Dread, which calls MPI-IO then, for 0.25 s; headers are read by each rank."""
+    part = np.zeros(1, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (95,)), ("times", "f8", (17,))])
+    part["rank"], part["counters"][0, [0, 89]], part["times"][0, [8, 13, 14]] = -1, [7, collective], times
+    part["counters"][0, 91:95] = [2, 8 << 20, 4, of_last]
+    row = file(
+        0,
+        2.7,
+        "read",
+        ranks=6,
+        processes=6,
+        file_id=7,
+        reads=40,
+        read_size_100_1k=34,
+        read_size_1m_4m=0,
+        read_size_4m_10m=6,
+        bytes_read=48 << 20,
+        read_time=0.19,
+        slowest_rank_time=0.17,
+        slowest_rank_bytes=48 << 20,
+        fastest_rank_bytes=0,
+        mpiio_coll_reads=6,
+        mpiio_indep_reads=34,
+        mpiio_bytes_read=48 << 20,
+    )
+    by_mpi: dict[str, Any] = {
+        "mpi": {False: 0.29, True: 0.0},
+        "mean": {False: 0.25, True: 0.0},
+        "apart": (0.23, 0.25, 0.29),
+    }
+    sizes = {False: np.array([0, 34, 0, 0, 0, 0, 6, 0, 0, 0.0])}
+    seen = Activity("", 6, 3.24, calls={7: Calls(sizes=sizes, **by_mpi)})
+    _add_waits(seen, part)
+    found = diagnose({**JOB, "processes": 6, "run_time": 3.24}, [row], "read", activity=seen).to_dict()
+    assert (causes(found).get("late_rank") == "medium") == late
+    if late:
+        one = found["findings"][0]
+        assert one["title"] == "Ranks wait in collective calls for one that comes late, rank 2: not for the storage."
+        assert one["time"]["value"] == pytest.approx(2.4, abs=0.05)
+        assert one["evidence"][0]["meaning"] == "time of that rank in HDF5 calls"
+        assert seen.calls[7].mean[False] == pytest.approx(13.4 / 6), "which is time in I/O"
+
+
+@pytest.mark.parametrize(
+    ("of", "late"),
+    [({}, True), ({2: 6}, False), ({5: 0}, False), ({120: 9 << 20}, False)],
+    ids=["one is late", "independent calls", "no collective calls", "one has more to do"],
+)
+def test_a_late_rank_that_only_pnetcdf_shows(of: dict[int, int], late: bool) -> None:
+    """Three of four ranks wait 3 s in ncmpi_put_vara_all, which calls MPI-IO then: that takes 0.25 s."""
+    part = np.zeros(1, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (121,)), ("times", "f8", (17,))])
+    part["rank"], part["counters"][0, [0, 5]], part["times"][0, [9, 13, 14]] = -1, [7, 24], (10.7, 0.42, 3.43)
+    part["counters"][0, 117:] = [3, 8 << 20, 1, 8 << 20]
+    part["counters"][0, list(of)] = list(of.values())
+    columns = {"file_id": 7, "mpiio_coll_writes": 24, "mpiio_indep_writes": 7, "write_time": 0.15}
+    row = file(
+        0, 3.81, **{"processes": 4, "ranks": 4, **columns, "slowest_rank_time": 0.05, "slowest_rank_bytes": 25 << 20}
+    )
+    by_mpi: dict[str, Any] = {"mpi": {False: 0.0, True: 0.26}, "mean": {False: 0.0, True: 0.25}}
+    seen = Activity("", 4, 3.9, calls={7: Calls(**by_mpi, apart=(0.23, 0.25, 0.26))})
+    _add_waits(seen, part, "PnetCDF")
+    found = diagnose({**JOB, "processes": 4, "run_time": 3.9}, [row], "write", activity=seen).to_dict()
+    assert (causes(found).get("late_rank") == "medium") == late
+    if late:
+        one = found["findings"][0]
+        assert one["title"] == "Ranks wait in collective calls for one that comes late, rank 3: not for the storage."
+        assert one["time"]["value"] == pytest.approx(3.0, abs=0.05) and "PnetCDF calls" in one["evidence"][0]["meaning"]
