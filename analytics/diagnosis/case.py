@@ -371,15 +371,31 @@ class Case:
 
         A library does so where a header grows. It moves them from behind, so as not to overwrite what it has yet to
         move: hardly any request of either direction lies behind the one before, which is not so at random places. Where
-        one request has all of the data, they stay where they are.
+        one request has all of the data, they stay where they are. Of large blocks each rank has few: then a rank begins
+        each move behind the one before.
         """
-        files, limits = self.files, self.limits
-        moved = np.ones(len(files), bool)
+        files, limits, moved, begun = self.files, self.limits, np.ones(len(self.files), bool), self._moved_on
         for way, done, last in (("read", "read", "max_offset_read"), ("write", "written", "max_offset_written")):
-            moved &= np.nan_to_num(files[f"bytes_{done}"]) >= limits.again * (np.nan_to_num(files[last]) + 1)
-            moved &= files[f"seq_{way}s"] < limits.backward * files.requests(way)
-            moved &= 2 * files[f"bytes_{done}"] <= files.requests(way) * (np.nan_to_num(files[last]) + 1)
+            end, count = np.nan_to_num(files[last]) + 1, files.requests(way)
+            moved &= np.nan_to_num(files[f"bytes_{done}"]) >= limits.again * end
+            beginnings = np.where(begun, files["ranks"] * files[f"bytes_{done}"] / end, 0.0)
+            moved &= files[f"seq_{way}s"] < limits.backward * count + beginnings
+            moved &= 2 * files[f"bytes_{done}"] <= count * end
         return moved & (np.nan_to_num(files[f"max_offset_{'written' if self.write else 'read'}"]) > 0)
+
+    @property
+    def _moved_on(self) -> Flags:
+        """Return for each file whether each read is followed by a write of as much, and the file's end grows by a bit.
+
+        No more is written than is read, but for all of the file once. And MPI-IO itself is asked to read it, if it is.
+        """
+        files, switches = self.files, np.array([float(calls.switches) for calls in self.calls])
+        read, written, end = files["bytes_read"], files["bytes_written"], files["max_offset_written"] + 1
+        grown = files["max_offset_written"] - files["max_offset_read"]
+        found = (switches >= 2 * _ALL * files.requests("read")) & (grown > 0) & (grown <= (1 - _ALL) * end)
+        found &= (written >= read) & (written <= read + end / _ALL)
+        own = ~(files["mpiio_bytes_written"] > 0) | (files["mpiio_bytes_read"] >= _ALL * read)
+        return np.asarray(found & own)
 
     @functools.cached_property
     def again(self) -> Numbers:
@@ -400,7 +416,7 @@ class Case:
         all_read = ~(self.movers < least) & ~(files["{collective}"] > 0)
         sieved = (files["bytes_written"] > 0) & (files["mpiio_bytes_written"] > 0)
         enough = again >= np.maximum(limits.again, limits.alike_ranks * files["ranks"])
-        return np.where(each & all_read & ~sieved & enough, again, np.nan)
+        return np.where((each & all_read & ~sieved | self._moved_on & self.shifted) & enough, again, np.nan)
 
     @functools.cached_property
     def filled_by_one(self) -> Flags:

@@ -219,7 +219,8 @@ TRIGGERS: tuple[Trigger, ...] = (
         "for reads, if requests have half of {small_bytes} (or {tiny_bytes}, if each rank reads the file {again}"
         " times), or {many_ranks} ranks read; for writes, only if one rank moves as many bytes more than the fastest as"
         " the file has (fill values), or a library moves data within the file: the job reads the file as often, and"
-        " fewer than {backward} of the requests lie behind the one before; for both, if HDF5 accesses whole chunks"
+        " fewer than {backward} of the requests, and one for each move of a rank if the file grows, lie behind the one"
+        " before; for both, if HDF5 accesses whole chunks"
         " for parts of them",
         (
             "Ranks read the same data",

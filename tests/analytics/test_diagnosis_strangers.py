@@ -420,6 +420,25 @@ def test_data_that_a_library_moves_are_no_small_requests(way: Any, changed: dict
     assert moved == (cause == "redundant") == ("Define all variables" in str(found))
 
 
+@pytest.mark.parametrize(
+    ("end", "switches", "asked", "moved"),
+    [(3072, 128, 64, True), (0, 128, 64, False), (3072, 20, 64, False), (3072, 128, 0, False)],
+    ids=["moved", "in place", "all reads first", "reads of the MPI library"],
+)
+@pytest.mark.parametrize("way", ["read", "write"])
+def test_data_of_several_ranks_that_a_library_moves(way: Any, end: int, switches: int, asked: int, moved: bool) -> None:
+    """Four ranks write 8 MiB, and move them eight times, in two blocks of 1 MiB each, from behind."""
+    row = {**file(0, 2.2), **file(0, 2.2, "read"), "mpiio_coll_reads": 64, "mpiio_coll_writes": 72, "processes": 4}
+    row |= {"ranks": 4, "file_id": 7, "bytes_read": 64 * MIB, "bytes_written": 72 * MIB, "reads": 64, "writes": 72}
+    row |= {"read_size_1m_4m": 64, "write_size_1m_4m": 72, "seq_reads": 32, "seq_writes": 36, "mpiio_coll_writes": 72}
+    row |= {"consec_reads": 0, "consec_writes": 0, "read_time": 3.4, "write_time": 3.9, "slowest_rank_time": 1.9}
+    row |= {"max_offset_read": 8 * MIB - 1, "max_offset_written": 8 * MIB - 1 + end, "slowest_rank_bytes": 34 * MIB}
+    row |= {"fastest_rank_bytes": 34 * MIB, "mpiio_bytes_read": asked * MIB, "mpiio_bytes_written": 72 * MIB}
+    seen = Activity("", 4, 2.3, calls={7: Calls(switches=switches, mpi={False: 1.0, True: 1.0})})
+    found = made([row], way, activity=seen, processes=4, run_time=2.3)
+    assert (causes(found).get(f"redundant_{way}s") == "high") == moved == ("a header grows" in found["conclusion"])
+
+
 #: 8 ranks write 800 MiB by collective calls, and one of them makes the requests.
 AGGREGATED: dict[str, Any] = {
     "processes": 8,
