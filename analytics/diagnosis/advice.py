@@ -55,12 +55,10 @@ def larger_rounds() -> Advice:
     )
 
 
-def open_once() -> Advice:
-    """Opens and closes by MPI-IO."""
-    return Advice(
-        "Open each file once, and keep it open; check whether ranks come to these calls at the same time (time an"
-        " MPI_Barrier before one)."
-    )
+def open_once(*, again: bool = True) -> Advice:
+    """Opens and closes by MPI-IO, which a process makes of a file several times (`again`), or once."""
+    check = "heck whether ranks come to these calls at the same time (time an MPI_Barrier before one)."
+    return Advice(f"Open each file once, and keep it open; c{check}" if again else f"C{check}")
 
 
 def hdf5_metadata(direction: str, *, flushed: bool) -> Advice:

@@ -367,7 +367,10 @@ TRIGGERS: tuple[Trigger, ...] = (
         " and the calls of POSIX below take less than {metadata}.",
         "",
         ("MPI-IO calls that open and close files",),
-        (Offer(_ALWAYS, lambda _: say.open_once()),),
+        (
+            Offer("if a process opens a file twice or more", lambda _: say.open_once()),
+            Offer("if each process opens each file once", lambda _: say.open_once(again=False)),
+        ),
     ),
     Trigger(
         ("stragglers",),

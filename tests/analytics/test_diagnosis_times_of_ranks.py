@@ -60,6 +60,18 @@ def test_waiting_at_a_close_for_a_slow_rank_is_no_opening(write_time: float, ope
     assert ("opening" in causes(found)) == opening, found
 
 
+@pytest.mark.parametrize(("opens", "files", "again"), [(1, 1, False), (1, 3, False), (5, 1, True)])
+def test_who_opens_a_file_once_need_not_open_it_once(opens: int, files: int, again: bool) -> None:
+    """Eight ranks spend 4 s in opens and closes, and hardly any time in writes."""
+    times = {"slowest_rank_time": 0.1, "fastest_rank_time": 0.1, "write_time": 0.8}
+    rows = [file(n, n + 3, ranks=8, processes=8, mpiio_indep_writes=80, file_id=n, **times) for n in range(files)]
+    calls = {n: Calls(opens=8 * opens, opening=4.0, mean={False: 0.0, True: 0.1}) for n in range(files)}
+    found = made(rows, activity=Activity("", 8, 20.0, calls=calls), processes=8)
+    (one,) = (each for each in found["findings"] if each["cause"] == "opening")
+    assert ("Open each file once" in one["advice"][0]["text"]) == again
+    assert "heck whether ranks come to these calls at the same time" in one["advice"][0]["text"]
+
+
 @pytest.mark.parametrize(("longest", "confidence"), [(0.01, "high"), (0.6, "medium")])
 def test_small_requests_are_sure_where_large_ones_take_little_time(longest: float, confidence: str) -> None:
     """20,000 writes of 300 B and 8 of 4 MiB take 8 s: the large ones at most 0.08 s, or 4.8 s."""
