@@ -23,11 +23,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 
-#: What the first sentences leave to the diagnosis: where a time is known from, and the limit of a bandwidth.
-_IN_SHORT = (
-    (r" \(low: below [^()]*\)", ""),
-    (r"time in which any rank is in a call \(DXT\)|time in which bytes move \(HEATMAP\)|critical time", "time in I/O"),
-)
+#: What the first sentences leave to the diagnosis: the limit of a bandwidth, and where a time is known from.
+_LIMIT = re.compile(r" \(low: below [^()]*\)")
+_TIME = re.compile(r"time in which any rank is in a call \(DXT\)|time in which bytes move \(HEATMAP\)|critical time")
 _PAST = {"read": "reading", "write": "writing"}
 
 
@@ -149,10 +147,13 @@ def job_page(tables: Mapping[str, pa.Table], known: Known | None = None, *, step
 
 
 def _plain(conclusion: str) -> str:
-    """Return a conclusion without the words on how times were measured, and by which limits."""
-    for pattern, short in _IN_SHORT:
-        conclusion = re.sub(pattern, short, conclusion)
-    return conclusion
+    """Return a conclusion without the words on how times were measured, and by which limits.
+
+    The time of one direction is not all time in I/O, which the sentence before may be of.
+    """
+    way, colon, _ = conclusion.partition(": ")
+    one = colon and way.lower() in ("reads", "writes")
+    return _TIME.sub(f"time in which there were {way.lower()}" if one else "time in I/O", _LIMIT.sub("", conclusion))
 
 
 def _conclusions(found: Mapping[str, Any], steps: Steps | None) -> list[str]:

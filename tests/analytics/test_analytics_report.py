@@ -229,6 +229,11 @@ def test_the_page_of_a_job_says_all_of_it_and_stays_small() -> None:
             "No cause was found: the bandwidth over the time in I/O is 4 GB/s, which is not low.",
         ),
         ("This explains 90 % of the time in which bytes move (HEATMAP).", "This explains 90 % of the time in I/O."),
+        (
+            "Reads: It is slow. This explains at most 42 % of the critical time, 39 % of the run time (491 s).",
+            "Reads: It is slow. This explains at most 42 % of the time in which there were reads, 39 % of the run time"
+            " (491 s).",  # of 748 s in I/O these are 66 %
+        ),
     ],
 )
 def test_the_first_sentence_leaves_out_how_times_are_known(conclusion: str, first: str) -> None:
