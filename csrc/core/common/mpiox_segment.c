@@ -245,7 +245,8 @@ int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *ou
 
 bool mpiox_segment_touch(void *start, int64_t bytes)
 {
-    return madvise(start, (size_t)bytes, POPULATE_WRITE) == 0;
+    const size_t before = (uintptr_t)start % (uintptr_t)sysconf(_SC_PAGESIZE); /* parts begin at multiples of 4096 */
+    return madvise((char *)start - before, (size_t)bytes + before, POPULATE_WRITE) == 0;
 }
 
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address)

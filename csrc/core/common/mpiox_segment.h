@@ -54,7 +54,7 @@ int mpiox_segment_create_in(const char *folder, int64_t bytes, char name[MPIOX_S
 /* 0, MPIOX_E_UNSUPPORTED (the address does not lead to the creator's memory from here) or MPIOX_E_NOMEM. */
 int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *out, mpiox_error *error);
 /* Have the calling process find pages there when it writes to them first: otherwise each costs it a fault, which takes
- * longer than filling it. start: of a page. False: not possible, or no memory. Blocking, any thread. */
+ * longer than filling it. start: a multiple of 4096. False: not possible, or no memory. Blocking, any thread. */
 bool mpiox_segment_touch(void *start, int64_t bytes);
 /* Creator, after everyone has attached: drops the descriptor and any file name. */
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address);

@@ -153,7 +153,7 @@ static void committed(mpiox_segment_kind kind)
 /* A file that is cut: readable bytes stay, the rest is private memory, and the query reports it. */
 static void torn(const char *folder)
 {
-    enum { PAGE = 4096 };
+    const int64_t page = sysconf(_SC_PAGESIZE);
     mpiox_segment segment, other;
     mpiox_segment_address address;
     mpiox_error error = {.code = MPIOX_OK};
@@ -164,24 +164,24 @@ static void torn(const char *folder)
     CHECK(other.on_disk);
     char *bytes = other.base;
     const mpiox_segment_empty empty = {
-        .ones = bytes + 3 * PAGE + 100, .ones_bytes = 50, .word = (void *)(bytes + 4 * PAGE), .value = 17};
+        .ones = bytes + 3 * page + 100, .ones_bytes = 50, .word = (void *)(bytes + 4 * page), .value = 17};
     memset(bytes, 'x', BYTES);
     CHECK(mpiox_segment_guard(bytes, BYTES, &empty));
     CHECK(!mpiox_segment_is_lost(bytes, BYTES));
-    CHECK_EQUAL(ftruncate(segment.fd, 2 * PAGE), 0);
-    CHECK_EQUAL(bytes[PAGE], 'x');
+    CHECK_EQUAL(ftruncate(segment.fd, 2 * page), 0);
+    CHECK_EQUAL(bytes[page], 'x');
     CHECK(!mpiox_segment_is_lost(bytes, BYTES)); /* nobody has touched it */
-    CHECK_EQUAL(bytes[3 * PAGE + 99], 0);
-    CHECK_EQUAL((unsigned char)bytes[3 * PAGE + 100], 255);
-    CHECK_EQUAL((unsigned char)bytes[3 * PAGE + 149], 255);
-    CHECK_EQUAL(bytes[3 * PAGE + 150], 0);
+    CHECK_EQUAL(bytes[3 * page + 99], 0);
+    CHECK_EQUAL((unsigned char)bytes[3 * page + 100], 255);
+    CHECK_EQUAL((unsigned char)bytes[3 * page + 149], 255);
+    CHECK_EQUAL(bytes[3 * page + 150], 0);
     CHECK_EQUAL(*empty.word, 17);
-    CHECK_EQUAL(bytes[PAGE], 'x');
+    CHECK_EQUAL(bytes[page], 'x');
     CHECK(atomic_load(&mpiox_segment_lost_some));
-    CHECK(!mpiox_segment_is_lost(bytes, 3 * PAGE));
-    CHECK(mpiox_segment_is_lost(bytes + 3 * PAGE - 1, 2));
-    CHECK(mpiox_segment_is_lost(bytes + 4 * PAGE, 1));
-    CHECK(!mpiox_segment_is_lost(bytes + 5 * PAGE, BYTES - 5 * PAGE));
+    CHECK(!mpiox_segment_is_lost(bytes, 3 * page));
+    CHECK(mpiox_segment_is_lost(bytes + 3 * page - 1, 2));
+    CHECK(mpiox_segment_is_lost(bytes + 4 * page, 1));
+    CHECK(!mpiox_segment_is_lost(bytes + 5 * page, BYTES - 5 * page));
     mpiox_segment_unguard(bytes);
     CHECK(!mpiox_segment_is_lost(bytes, BYTES));
     mpiox_segment_free(&other);
