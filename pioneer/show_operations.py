@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from mpiio_ext.pioneer.engine.flags import TRACED
 from mpiio_ext.pioneer.show_folding import Folds, fold, unfolded
 
 if TYPE_CHECKING:
@@ -97,7 +98,7 @@ def _bits(value: int, names: Sequence[tuple[int, str]]) -> str:
 
 def _open_flags(value: int) -> str:
     access = {os.O_RDONLY: "O_RDONLY", os.O_WRONLY: "O_WRONLY", os.O_RDWR: "O_RDWR"}.get(value & os.O_ACCMODE)
-    known = [(int(getattr(os, name, 0)), name) for name in _OPEN_FLAGS]
+    known = [(TRACED.get(name) or int(getattr(os, name, 0)), name) for name in _OPEN_FLAGS]
     rest = value & ~os.O_ACCMODE
     return "|".join([access or "O_ACCMODE", *([_bits(rest, known)] if rest else [])])
 

@@ -12,13 +12,16 @@ from typing import Any
 from mpiio_ext.pioneer.operations import Operation
 
 _READS, _WRITES, _TRUNCATES, _APPENDS = 1, 2, 4, 8  # of fopen, as in mpiox_engine_stdio.c
+#: The flags of open(2) whose numbers depend on the processor, as traces have them: x86-64's.
+TRACED = {"O_DIRECT": 1 << 14, "O_LARGEFILE": 1 << 15, "O_DIRECTORY": 1 << 16, "O_NOFOLLOW": 1 << 17}
 _AMODES = {"CREATE": 1, "RDONLY": 2, "WRONLY": 4, "RDWR": 8, "DELETE_ON_CLOSE": 16, "EXCL": 64, "APPEND": 128}
 
 
 def _posix_flags(extra: dict[str, Any], name: str, reads: bool, writes: bool) -> int:
     given = extra.get("flags")
     if isinstance(given, int):
-        return given & ~os.O_EXCL
+        here: int = sum(getattr(os, flag) for flag, bit in TRACED.items() if given & bit)
+        return given & ~sum(TRACED.values()) & ~os.O_EXCL | here
     if name == "creat":
         return os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     if isinstance(given, str):

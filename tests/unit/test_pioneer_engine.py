@@ -15,7 +15,7 @@ from mpiio_ext.pioneer.engine.beside import PRIVATE, mapping_flags
 from mpiio_ext.pioneer.engine.cores import are_free
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, engine_name
 from mpiio_ext.pioneer.engine.expected import expected_path
-from mpiio_ext.pioneer.engine.flags import open_flags
+from mpiio_ext.pioneer.engine.flags import TRACED, open_flags
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import make_plan
@@ -164,6 +164,17 @@ def test_groups_are_scaled(ranks: int, members: tuple[tuple[int, ...], ...], exp
 )
 def test_flags_of_opens(layer: str, name: str, extra: Row, reads: bool, writes: bool, flags: int) -> None:
     assert open_flags(operation_of(layer, name), extra, reads=reads, writes=writes) == flags
+
+
+def test_flags_of_another_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Traces have x86-64's numbers, opens those of the machine: Arm has the same four bits in another order."""
+    arm = {"O_DIRECT": 1 << 16, "O_LARGEFILE": 1 << 17, "O_DIRECTORY": 1 << 14, "O_NOFOLLOW": 1 << 15}
+    for name, bit in arm.items():
+        monkeypatch.setattr(os, name, bit)
+    for name, bit in arm.items():
+        extra = {"flags": TRACED[name] | os.O_RDWR | os.O_CLOEXEC}
+        found = open_flags(operation_of("posix", "open"), extra, reads=True, writes=True)
+        assert found == bit | os.O_RDWR | os.O_CLOEXEC, name
 
 
 # ---- plans -----------------------------------------------------------------------------------------------------------

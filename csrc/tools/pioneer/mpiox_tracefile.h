@@ -183,6 +183,15 @@ uint64_t mpiox_tracefile_checksum(const mpiox_tracefile_block *block, uint32_t u
 /* Name of an extra in the JSON object; NULL when there is none. */
 const char *mpiox_tracefile_key(int key);
 
+/* Flags of open(2) as traces have them, in x86-64's numbers: O_DIRECT, O_LARGEFILE, O_DIRECTORY and O_NOFOLLOW are bits
+ * 14 to 17 there; on Arm, whose O_DIRECTORY is bit 14, the last two come first. */
+static inline int mpiox_tracefile_open_flags(int flags, int own_directory)
+{
+    if (own_directory != 1 << 14)
+        return flags;
+    return (flags & ~(15 << 14)) | (flags & 3 << 14) << 2 | (flags & 3 << 16) >> 2;
+}
+
 static inline uint64_t mpiox_zigzag(int64_t value)
 {
     return (uint64_t)value << 1 ^ (uint64_t)(value >> 63);

@@ -32,7 +32,7 @@ static int opened(mpiox_tracefile_record *call, int fd, int32_t file, int flags,
     if (fd >= 0)
         mpiox_trace_descriptor_open(fd, file, flags);
     call->handle = fd >= 0 ? fd : MPIOX_TRACEFILE_NONE;
-    mpiox_trace_extra(call, MPIOX_KEY_FLAGS, flags);
+    mpiox_trace_extra(call, MPIOX_KEY_FLAGS, mpiox_tracefile_open_flags(flags, O_DIRECTORY));
     if (flags & O_CREAT)
         mpiox_trace_extra(call, MPIOX_KEY_MODE, mode);
     errno = error;

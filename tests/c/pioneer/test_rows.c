@@ -1,9 +1,10 @@
 /*
  * test_rows.c - rows that wait: a call that goes on for longer than MPIOX_RAWTRACE_HELD others is set aside and comes
- * late; all come, each once. Names: a million different ones keep their numbers.
+ * late; all come, each once. Names: a million different ones keep their numbers. Flags of Arm become x86-64's.
  */
 #include "../typemap/random_trees.h"
 #include "mpiox_rawtrace.h"
+#include "mpiox_tracefile.h"
 
 static void check_late_rows(void)
 {
@@ -51,8 +52,20 @@ static void check_names(void)
     mpiox_rawtrace_names_free(&names);
 }
 
+static void check_flags(void)
+{
+    enum { DIRECT = 1 << 14, LARGEFILE = 1 << 15, DIRECTORY = 1 << 16, NOFOLLOW = 1 << 17, REST = 02000102 };
+    const int arm[] = {1 << 16, 1 << 17, 1 << 14, 1 << 15}, traced[] = {DIRECT, LARGEFILE, DIRECTORY, NOFOLLOW};
+
+    for (int i = 0; i < 4; i++) {
+        REQUIRE(mpiox_tracefile_open_flags(arm[i] | REST, arm[2]) == (traced[i] | REST));
+        REQUIRE(mpiox_tracefile_open_flags(traced[i] | REST, DIRECTORY) == (traced[i] | REST));
+    }
+}
+
 int main(void)
 {
+    check_flags();
     check_late_rows();
     check_names();
     printf("rows and names passed\n");
