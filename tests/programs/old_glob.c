@@ -6,7 +6,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
+#if defined __aarch64__
+__asm__(".symver glob, glob@GLIBC_2.17");
+#else
 __asm__(".symver glob, glob@GLIBC_2.2.5");
+#endif
 
 static int calls;
 
