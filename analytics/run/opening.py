@@ -425,7 +425,7 @@ def first_sentence(diagnosed: Sequence[Document], spent: Spent, *, whole: bool =
         took = _part(min(spent.unfinished.longest_s, io_s), io_s)
         return f"{lead}; {took} were in {spent.unfinished.longest}, which had not ended."
     first = leading(diagnosed, spent)
-    if first is not None and first[0]["cause"] in _OF_A_RANK and first[0]["time"]["value"] > io_s:
+    if first is not None and first[0]["cause"] in _OF_A_RANK and min(first[0]["time"]["value"], run_s) > io_s:
         spent = dataclasses.replace(spent, io_s=min(first[0]["time"]["value"], run_s))
         return first_sentence(diagnosed, spent, whole=whole)
     if first is None and _opened(spent):

@@ -185,6 +185,8 @@ def test_sentence_and_finding_have_the_same_seconds(cause: str, io: str) -> None
     sentence = said(told(cause, "Ranks wait in collective calls for one that comes late, rank 3.", time=4.0), 3.0, 10.0)
     assert f"of its time in I/O; all of these {io.split()[0]} s were " in sentence, sentence
     assert ("40 % of its time" in sentence) == (cause == "late_rank")
+    longer = said(told(cause, "Ranks wait in collective calls for one that comes late, rank 3.", time=14.0), 3.0, 10.0)
+    assert ("100 % of its time" in longer) == (cause == "late_rank"), "a clock that was set: no more than the run time"
 
 
 def test_calls_that_no_counter_has_withhold_the_sentence() -> None:
