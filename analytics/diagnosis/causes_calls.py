@@ -219,8 +219,10 @@ def hdf5_metadata(case: Case) -> Finding | None:
     moved, opened = np.nan_to_num(moved), np.array([calls.by_hdf5 for calls in case.calls])
     data = np.array([calls.datasets[case.write] for calls in case.calls])
     asked = np.array([calls.dataset_calls[case.write] for calls in case.calls])
-    pieces = sum(np.nan_to_num(files[name]) for name in bins(files.direction)[:2])
+    tiny, small = (np.nan_to_num(files[name]) for name in bins(files.direction)[:2])
+    pieces, least = tiny + small, tiny + 100 * small  # least bytes: they are not those of datasets
     apart = data >= limits.wide_gaps * _LARGEST_PIECE * np.maximum(pieces, 1.0)
+    apart &= moved - data >= least
     alone = (moved >= limits.wide_gaps * np.maximum(data, 1.0)) & (case.request_bytes <= limits.hdf5_bytes)
     pieces = np.where(apart, pieces, files.requests())
     chosen = files.critical & (opened > 0) & (alone | apart)

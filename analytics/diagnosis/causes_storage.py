@@ -127,7 +127,8 @@ def _what(case: Case, chosen: Flags, again: Numbers) -> tuple[str, bool]:
     Who reads again jumps back to do so, each time.
     """
     files, ranks = case.files, case.files["ranks"]
-    if bool(_whole_chunks(case)[chosen].all()):
+    by_one = case.write | (again > 1.25 * ranks) | (ranks == 1)  # a rank moves them again; else several ranks each once
+    if bool((_whole_chunks(case) & by_one)[chosen].all()):
         other = files["bytes_written" if not case.write else "bytes_read"]
         both = bool((other >= case.limits.again * (files["max_offset_read"] + 1))[chosen].all())
         return _CHUNKS.format("reads and writes" if both else "reads"), False

@@ -483,6 +483,16 @@ def test_chunks_that_no_cache_has_room_for(way: Any, data: int, chunk: int, caus
     assert (words in opening.phrase(one, way)) == cause
 
 
+def test_chunks_that_each_rank_reads_once() -> None:
+    """8 ranks read their columns of each chunk: each moves the 8 MiB of the file once, and no cache of one helps."""
+    row = file(0, 10, "read", ranks=8, processes=8, file_id=0, reads=32, read_size_1m_4m=32, bytes_read=64 << 20)
+    row |= {"max_offset_read": (8 << 20) - 1, "read_time": 36.0, "slowest_rank_time": 4.5, "consec_reads": 0}
+    row |= {"mpiio_coll_reads": None, "mpiio_indep_reads": None, "seq_reads": 24, "file": "/d/tile.h5"}
+    own = Calls(by_hdf5=8, datasets={False: float(8 << 20), True: 0.0}, chunk=float(2 << 20))
+    found = told(row, "read", Activity("", 8, 12.0, calls={0: own}))
+    assert "redundant_reads" in causes(found) and "H5Pset_chunk_cache" not in str(found.to_dict()), found
+
+
 @pytest.mark.parametrize(
     ("behind", "words"), [(0, "small and none of them behind the one before"), (50, "small and at random places")]
 )
@@ -703,8 +713,14 @@ def test_metadata_of_hdf5(what: str, calls: dict[str, Any], size: int, confidenc
 
 @pytest.mark.parametrize(
     ("calls", "longest", "cause"),
-    [({}, 0.1, True), ({}, 1.9, False), ({"dataset_calls": {False: 900.0}}, 0.1, False), ({"by_hdf5": 0}, 0.1, False)],
-    ids=["attributes", "the large reads take the time", "small datasets", "not by HDF5"],
+    [
+        ({}, 0.1, True),
+        ({}, 1.9, False),
+        ({"dataset_calls": {False: 900.0}}, 0.1, False),
+        ({"datasets": {False: 3.0 * (8 << 20) + 1790 * 500}}, 0.1, False),
+        ({"by_hdf5": 0}, 0.1, False),
+    ],
+    ids=["attributes", "the large reads take the time", "small datasets", "elements of a dataset", "not by HDF5"],
 )
 def test_metadata_of_hdf5_beside_large_reads(calls: dict[str, Any], longest: float, cause: bool) -> None:
     """3 ranks read attributes by 1,790 requests of 500 B for 1.8 s each, and a part of 8 MiB each by one more."""
