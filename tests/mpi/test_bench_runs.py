@@ -534,7 +534,7 @@ def test_compare_quick(extension, family, tmp_path):
 
 
 @pytest.mark.parametrize("raw", [False, True])
-def test_program_of_hdf5(extension, mpi, tmp_path, raw):
+def test_program_of_hdf5(extension, mpi, tmp_path, raw, parallel_h5py):
     """Rows and blocks of an odd number of ranks, under the library; the second write is what is read."""
     for pattern in HDF5_PATTERNS:
         words = ["--pattern", pattern, "--bytes", "300000", "--repeats", "2", "--rewrite", "--file", tmp_path / "k"]

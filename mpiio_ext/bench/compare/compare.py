@@ -5,7 +5,7 @@ interleaved, so that a slow minute of the machine hits all of them. Figures are 
 slow for the full size is measured on a smaller file and marked.
 
 With ``--hosts`` the launches are spread over hosts with a network of their own (namespaces of this machine), and the
-bytes that they send are counted, beside those that had to cross from host to host.
+bytes that they send are counted (not of HDF5), beside those that had to cross from host to host.
 
 With ``--interface hdf5`` the same is measured through HDF5: rows of an array (contiguous) and 3-D blocks, by h5py.
 """
@@ -440,6 +440,7 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
         rounds=options.rounds,
         repeats_per_round=options.repeats,
         access=options.access,
+        interface=options.interface,
         sync=options.sync,
         pretended_nodes=options.nodes or None,
         delegates=options.delegates or None,

@@ -12,7 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import resource
+import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -47,13 +47,13 @@ def seconds(action: Callable[[], object]) -> float:
 class Dataset:
     """One rank's part of the dataset, in a file that is open on all ranks."""
 
-    def __init__(self, words: argparse.Namespace, region: _Region, *, new: bool) -> None:
+    def __init__(self, words: argparse.Namespace, region: _Region, mode: str) -> None:
         self._hints = MPI.Info.Create()
         for hint in words.hint:
             self._hints.Set(*hint.split("=", 1))
-        self._file = h5py.File(words.file, "w" if new else "r", driver="mpio", comm=_COMM, info=self._hints)
+        self._file = h5py.File(words.file, mode, driver="mpio", comm=_COMM, info=self._hints)
         shape, start, count = region
-        self._data = self._file.create_dataset("data", shape, "f8") if new else self._file["data"]
+        self._data = self._file.create_dataset("data", shape, "f8") if mode == "w" else self._file["data"]
         self._memory, self._place = h5py.h5s.create_simple(count), self._data.id.get_space()
         self._place.select_hyperslab(start, count)
         self._transfer = h5py.h5p.create(h5py.h5p.DATASET_XFER)
@@ -77,9 +77,9 @@ class Dataset:
 class Raw:
     """One rank's part of a plain file."""
 
-    def __init__(self, words: argparse.Namespace, region: _Region, *, new: bool) -> None:
+    def __init__(self, words: argparse.Namespace, region: _Region, mode: str) -> None:
         self._offset = _COMM.rank * 8 * int(np.prod(region[2]))
-        self._file = os.open(words.file, os.O_RDWR | os.O_CREAT if new else os.O_RDONLY, 0o600)
+        self._file = os.open(words.file, os.O_RDONLY if mode == "r" else os.O_RDWR | os.O_CREAT, 0o600)
 
     def write(self, values: np.ndarray) -> None:
         """Write this rank's part."""
@@ -96,25 +96,37 @@ class Raw:
         os.close(self._file)
 
 
-def repetition(words: argparse.Namespace, region: _Region) -> dict[str, float]:
-    """Write a new file, write it again, read it; return the times, and the number of wrong bytes."""
-    kind = Raw if words.raw else Dataset
-    first, again = (np.random.default_rng(seed + _COMM.rank).random(region[2]) for seed in (1000, 2000))
-    back = np.zeros_like(first)
+def timed(words: argparse.Namespace, region: _Region, mode: str, values: np.ndarray) -> tuple[float, float, float]:
+    """Open the file, read it ("r") or write it, and close it; return the time of each."""
     opened: list[Dataset | Raw] = []
-    times = {"open_close_s": seconds(lambda: opened.append(kind(words, region, new=True)))}
-    times["write_s"] = seconds(lambda: opened[0].write(first))
-    times["rewrite_s"] = seconds(lambda: opened[0].write(again))
-    times["write_close_s"] = seconds(opened[0].close)
-    times["open_close_s"] += times["write_close_s"] + seconds(lambda: opened.append(kind(words, region, new=False)))
-    times["read_s"] = seconds(lambda: opened[1].read(back))
-    times["read_close_s"] = seconds(opened[1].close)
-    times["open_close_s"] += times["read_close_s"]
+    open_s = seconds(lambda: opened.append((Raw if words.raw else Dataset)(words, region, mode)))
+    file = opened[0]
+    access_s = seconds(lambda: file.read(values) if mode == "r" else file.write(values))
+    return open_s, access_s, seconds(file.close)
+
+
+def memory_bytes(name: str) -> int:
+    """Return this process's memory, "VmRSS", or its peak, "VmHWM"."""
+    found = re.search(rf"{name}:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(found[1]) if found else 0
+
+
+def repetition(words: argparse.Namespace, region: _Region, arrays: list[np.ndarray]) -> dict[str, float]:
+    """Write a new file, write it again, read it; return the times, growth of memory, and number of wrong bytes."""
+    first, again, back = arrays
+    back[...] = 0
+    Path("/proc/self/clear_refs").write_text("5")  # the peak is what is there now
+    before = memory_bytes("VmRSS")
+    line = {"open_close_s": 0.0}
+    for name, mode, values in (("write", "w", first), ("rewrite", "r+", again), ("read", "r", back)):
+        open_s, line[f"{name}_s"], line[f"{name}_close_s"] = timed(words, region, mode, values)
+        line["open_close_s"] += (open_s + line[f"{name}_close_s"]) / (1 if mode == "r" else 2)
+    line["memory_growth_bytes"] = _COMM.allreduce(memory_bytes("VmHWM") - before, MPI.MAX)
     wrong = int(np.count_nonzero(back.view(np.uint8) != again.view(np.uint8)))
     _COMM.Barrier()
     if _COMM.rank == 0:
         Path(words.file).unlink()
-    return times | {"rewrite_close_s": times["write_close_s"], "wrong_bytes": _COMM.allreduce(wrong)}
+    return line | {"wrong_bytes": _COMM.allreduce(wrong)}
 
 
 def parse(arguments: Iterable[str] | None = None) -> argparse.Namespace:
@@ -135,11 +147,9 @@ def main() -> None:
     words = parse()
     region = region_of(words.pattern, words.bytes, _COMM.rank, _COMM.size)
     data_bytes = 8 * int(np.prod(region[0]))
+    arrays = [np.random.default_rng(seed + _COMM.rank).random(region[2]) for seed in (1000, 2000, 3000)]
     for number in range(words.repeats):
-        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        line = {"repetition": number, "bytes": data_bytes, **repetition(words, region)}
-        growth = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
-        line["memory_growth_bytes"] = 1024 * _COMM.allreduce(growth, MPI.MAX)
+        line = {"repetition": number, "bytes": data_bytes, **repetition(words, region, arrays)}
         if _COMM.rank == 0:
             print(json.dumps(line), flush=True)
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import platform
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -159,7 +160,8 @@ def run_benchmark(
         return Outcome(reason=f"not done in {case.limit_s:g} s", exhausted=True)
     records, hints = parse_output(ended.output)
     if ended.trouble or not records:
-        words = [line for line in ended.errors.splitlines() if PROGRAM in line] or ended.errors.splitlines()[-1:]
+        lines = ended.errors.splitlines()
+        words = [line for line in lines if PROGRAM in line or re.match(r"[\w.]+Error: ", line)] or lines[-1:]
         reason = f"failed ({ended.trouble if ended.error else ended.status}): {' '.join(words[:1])[:200]}"
         if case.memory_limit_bytes:
             reason += f" (with at most {case.memory_limit_bytes} bytes a rank)"

@@ -103,7 +103,7 @@ class Peer:
         hints = [text for name, value in self.hints.items() for text in ("--hint", f"{name}={value}")]
         raw = ["--raw"] if self.raw else []
         one = self.installation
-        program = [str(one.python), str(HDF5_PROGRAM)] if self.hdf5 else [str(one.program)]
+        program = [str(one.python), "-m", "mpi4py", str(HDF5_PROGRAM)] if self.hdf5 else [str(one.program)]
         return ["env", *there, *program, *arguments, *hints, *raw]
 
     def command(self, ranks: int, arguments: Iterable[str]) -> list[str]:
