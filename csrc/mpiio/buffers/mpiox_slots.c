@@ -131,7 +131,9 @@ void mpiox_slots_finish(mpiox_call *call)
             if (mpiox_futex_get(phase) == end)
                 continue;
             const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
+            mpiox_wait_for("other ranks to fill and write the last windows", -1);
             mpiox_wait_reach(phase, end, &idle);
+            mpiox_wait_for(NULL, -1);
             mpiox_parts_on(before);
         }
 }

@@ -264,7 +264,7 @@ void mpiox_inbox_finish(mpiox_messages *m)
     mpiox_backoff backoff = {0};
     while (m->inbox.open) {
         if (m->idle.work(m))
-            backoff.since = 0;
+            backoff = (mpiox_backoff){0};
         else
             mpiox_wait_backoff(&backoff);
     }
@@ -276,7 +276,9 @@ void mpiox_inbox_end(mpiox_messages *m)
     const mpiox_part before = mpiox_parts_on(MPIOX_PART_MESSAGES);
     mpiox_backoff backoff = {0};
     while (m->inbox.replies)
-        if (!m->idle.work(m))
+        if (m->idle.work(m))
+            backoff = (mpiox_backoff){0};
+        else
             mpiox_wait_backoff(&backoff);
     mpiox_parts_on(before);
 }

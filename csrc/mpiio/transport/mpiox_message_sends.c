@@ -68,7 +68,9 @@ void mpiox_sends_wait(mpiox_messages *m, mpiox_sends *sends, mpiox_futex *word)
     const mpiox_part before = mpiox_parts_on(MPIOX_PART_MESSAGES);
     mpiox_backoff backoff = {0};
     while (!mpiox_sends_test(m, sends, word))
-        if (!m->idle.work(m))
+        if (m->idle.work(m))
+            backoff = (mpiox_backoff){0};
+        else
             mpiox_wait_backoff(&backoff);
     mpiox_parts_on(before);
 }
