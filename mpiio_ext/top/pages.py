@@ -134,7 +134,9 @@ def _text(content: bytes, first: int, size: int) -> str:
 
 def _check(content: memoryview, halves: memoryview) -> None:
     """Refuse memory that is no page, or a page of an unknown version."""
-    if bytes(content[:8]) != _MAGIC or halves[_STATE] not in (RUNNING, FINALIZED):
+    complete = halves[_STATE] in (RUNNING, FINALIZED)
+    lib.mpiio_ext_fence()
+    if bytes(content[:8]) != _MAGIC or not complete:
         raise PageError("it is no page of a rank, or not complete yet")
     if (halves[_VERSION], halves[_HEAD], halves[_FILE]) != (VERSION, HEAD_BYTES, FILE_BYTES):
         raise PageError(f"another version of the library made it (page {halves[_VERSION]}, this is {VERSION})")
