@@ -84,7 +84,7 @@ build: ## set up build/MPI and compile
 build-bench:
 	@scripts/setup $(MPI) bench
 
-wheel: ## one wheel for every MPI, and the sdist, in build/wheel/dist; needs PyPI, no MPI; MACHINE=aarch64
+wheel: ## one wheel for every MPI, and the sdist, in build/wheel/dist; needs PyPI, no MPI; WHEEL_MACHINE=aarch64
 	scripts/wheel
 
 test-mpis: wheel ## that wheel in fresh environments under every MPI and Python that is to be had; MPIS="NAME...", CASES=500
