@@ -13,11 +13,33 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { POPULATE_WRITE = 23 }; /* MADV_POPULATE_WRITE of Linux 5.14, which headers may be older than */
+/* MADV_POPULATE_WRITE of Linux 5.14 and MADV_COLLAPSE of 6.1, which headers may be older than. */
+enum { POPULATE_WRITE = 23, COLLAPSE = 25, HUGE = MPIOX_SEGMENT_HUGE };
+
+/* At a multiple of HUGE, where a huge page may begin. Of what is reserved for this, the rest is given back. */
+static void *map_aligned(int fd, size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE), reserved = bytes + HUGE;
+    char *place = bytes < HUGE ? MAP_FAILED
+                               : mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED)
+        return mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    const size_t before = (HUGE - (uintptr_t)place % HUGE) % HUGE, used = (before + bytes + page - 1) / page * page;
+    void *base = mmap(place + before, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
+    const int saved = errno;
+    if (base == MAP_FAILED)
+        munmap(place, reserved);
+    if (base != MAP_FAILED && before > 0)
+        munmap(place, before);
+    if (base != MAP_FAILED && used < reserved)
+        munmap(place + used, reserved - used);
+    errno = saved;
+    return base;
+}
 
 static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error)
 {
-    void *base = mmap(NULL, (size_t)bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    void *base = map_aligned(fd, (size_t)bytes);
     if (base == MAP_FAILED)
         return mpiox_error_set(error, MPIOX_E_NOMEM, errno, -1, bytes, "mmap of shared memory");
     munlock(base, (size_t)bytes); /* under mlockall(MCL_FUTURE) all of it would take memory, used or not */
@@ -247,6 +269,19 @@ bool mpiox_segment_touch(void *start, int64_t bytes)
 {
     const size_t before = (uintptr_t)start % (uintptr_t)sysconf(_SC_PAGESIZE); /* parts begin at multiples of 4096 */
     return madvise((char *)start - before, (size_t)bytes + before, POPULATE_WRITE) == 0;
+}
+
+/* The kernel makes one huge page of small ones only where there is one: reading a byte makes it. */
+bool mpiox_segment_make_huge(void *start, int64_t bytes)
+{
+    const int saved = errno;
+    bool made = true;
+    for (volatile char *at = start, *end = at + bytes; made && end - at >= HUGE; at += HUGE) {
+        (void)*at;
+        made = madvise((void *)at, HUGE, COLLAPSE) == 0;
+    }
+    errno = saved;
+    return made;
 }
 
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address)

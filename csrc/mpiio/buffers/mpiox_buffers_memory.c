@@ -36,9 +36,20 @@ static void place_buffers(mpiox_buffers *b)
     }
 }
 
+/* For the first access that uses a good part of the buffers. The other ranks wait meanwhile. */
+static void make_huge(mpiox_buffers *b)
+{
+    enum { PART = 16 };
+    const int64_t bytes = (int64_t)b->n_local * b->per_aggregator * b->window_bytes;
+    if (b->state->huge || b->state->reduction.bytes < bytes / PART)
+        return;
+    b->state->huge = true;
+    (void)mpiox_segment_make_huge(b->buffers, bytes);
+}
+
 /* Where each part begins, and where the last one ends. */
 typedef struct places {
-    int64_t contributions, nodes, slots, buffers, maps, transport, end;
+    int64_t state, contributions, nodes, slots, maps, transport, end;
     uint64_t layout;
 } places;
 
@@ -48,11 +59,11 @@ static places lay_out(const mpiox_buffers *b, int64_t transport_bytes)
     const mpiox_topology *topology = b->file->topology;
     const int64_t slots = (int64_t)b->n_local * b->per_aggregator;
     places at;
-    at.contributions = mpiox_round_up(sizeof(mpiox_call_state), MPIOX_LINE);
+    at.state = mpiox_round_up(slots * b->window_bytes, PAGE); /* behind the buffers, which begin with a huge page */
+    at.contributions = mpiox_round_up(at.state + (int64_t)sizeof(mpiox_call_state), MPIOX_LINE);
     at.nodes = at.contributions + (int64_t)sizeof(mpiox_contribution) * topology->node_size;
     at.slots = mpiox_round_up(at.nodes + (int64_t)sizeof(mpiox_node_access) * topology->n_nodes, MPIOX_LINE);
-    at.buffers = mpiox_round_up(at.slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
-    at.maps = mpiox_round_up(at.buffers + slots * b->window_bytes, PAGE);
+    at.maps = mpiox_round_up(at.slots + (int64_t)sizeof(mpiox_buffer_slot) * slots, PAGE);
     at.transport = mpiox_round_up(at.maps + slots * b->window_bytes, PAGE);
     at.end = at.transport + transport_bytes;
     /* Sizes follow from the number of buffers and the size of one; equal totals of different layouts are
@@ -75,11 +86,11 @@ int mpiox_buffers_attach(mpiox_buffers *b, int64_t transport_bytes, bool there, 
     if (code != MPIOX_OK)
         return code;
     char *base = topology->segment.base;
-    b->state = (mpiox_call_state *)base;
+    b->buffers = base;
+    b->state = (mpiox_call_state *)(base + at.state);
     b->contributions = (mpiox_contribution *)(base + at.contributions);
     b->nodes = (mpiox_node_access *)(base + at.nodes);
     b->slots = (mpiox_buffer_slot *)(base + at.slots);
-    b->buffers = base + at.buffers;
     b->maps = (unsigned char *)base + at.maps;
     b->transport_memory = base + at.transport;
     place_buffers(b);
@@ -98,6 +109,7 @@ void mpiox_buffers_reset(mpiox_buffers *b)
     }
     atomic_store(&b->state->failed, 0);
     atomic_store(&b->state->eof, INT64_MAX);
+    make_huge(b);
 }
 
 void mpiox_buffers_free(mpiox_buffers *b)

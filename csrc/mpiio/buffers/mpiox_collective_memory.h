@@ -2,7 +2,7 @@
  * mpiox_collective_memory.h - what the ranks of one node share during a collective: the content of the topology's
  * segment.
  *
- *   state | contributions[node_size] | nodes[n_nodes] | slots[local aggregators * buffers each] | collective buffers |
+ *   collective buffers | state | contributions[node_size] | nodes[n_nodes] | slots[local aggregators * buffers each] |
  *   coverage maps | transport's
  *
  * Only mpiox_buffers_memory.c knows the offsets. Everything is position independent: no pointers, indices only.
@@ -106,6 +106,7 @@ typedef struct mpiox_call_state {
     _Alignas(MPIOX_LINE) _Atomic int64_t eof;     /* reads: lowest end of file seen */
     int32_t views_disjoint; /* whole views of the node's ranks: -1 not tried, 0 not proven, 1 proven */
     mpiox_reduction reduction;
+    bool huge; /* the buffers are in huge pages, as far as the kernel can */
 } mpiox_call_state;
 
 #endif

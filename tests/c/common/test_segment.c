@@ -71,6 +71,40 @@ static void wrong_files(mpiox_segment_kind kind, const char *folder)
     mpiox_segment_free(&segment);
 }
 
+/* Bytes stay, in every mapping, whichever pages the kernel has; a process that uses huge pages has hardly a fault. */
+static void huge(mpiox_segment_kind kind)
+{
+    mpiox_segment segment, other;
+    mpiox_segment_address address;
+    mpiox_error error = {.code = MPIOX_OK};
+    struct rusage before, after;
+
+    CHECK_EQUAL(mpiox_segment_create(kind, BYTES + 4096, &address, &segment, &error), 0);
+    CHECK_EQUAL(mpiox_segment_attach(&address, &other, &error), 0);
+    unsigned char *mine = segment.base, *theirs = other.base;
+    CHECK_EQUAL((uintptr_t)mine % MPIOX_SEGMENT_HUGE, 0);
+    CHECK_EQUAL((uintptr_t)theirs % MPIOX_SEGMENT_HUGE, 0);
+    memset(mine, 'm', BYTES / 2 + 5000);
+    theirs[BYTES + 4095] = 't';
+    errno = 17;
+    const bool all = mpiox_segment_make_huge(mine, BYTES + 4096);
+    CHECK_EQUAL(errno, 17);
+    getrusage(RUSAGE_SELF, &before);
+    for (int at = 0; at < BYTES; at += 4096)
+        theirs[at]++;
+    getrusage(RUSAGE_SELF, &after);
+    printf("huge pages: %s, %ld faults\n", all ? "yes" : "no", after.ru_minflt - before.ru_minflt);
+    CHECK(!all || after.ru_minflt - before.ru_minflt < BYTES / 4096 / 2); /* the kernel may split some again */
+    for (int at = 0; at < BYTES; at++)
+        if (mine[at] != (at < BYTES / 2 + 5000 ? 'm' : 0) + (at % 4096 == 0))
+            CHECK_EQUAL(at, -1);
+    CHECK_EQUAL(mine[BYTES + 4095], 't');
+    CHECK(mpiox_segment_make_huge(mine, MPIOX_SEGMENT_HUGE - 1)); /* no whole one */
+    mpiox_segment_free(&other);
+    mpiox_segment_seal(&segment, &address);
+    mpiox_segment_free(&segment);
+}
+
 static void full(void)
 {
     mpiox_segment segment;
@@ -195,6 +229,8 @@ int main(int argc, char **argv)
     if (argc > 2 && strcmp(argv[1], "attach") == 0) {
         wrong_files(MPIOX_SEGMENT_MEMFD, argv[2]);
         wrong_files(MPIOX_SEGMENT_FILE, argv[2]);
+        huge(MPIOX_SEGMENT_MEMFD);
+        huge(MPIOX_SEGMENT_FILE);
         in_a_folder(argv[2]);
         torn(argv[2]);
     } else if (argc > 1 && strcmp(argv[1], "full") == 0) {
