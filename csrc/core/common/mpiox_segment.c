@@ -275,11 +275,12 @@ bool mpiox_segment_touch(void *start, int64_t bytes)
 bool mpiox_segment_make_huge(void *start, int64_t bytes)
 {
     const int saved = errno;
-    bool made = true;
-    for (volatile char *at = start, *end = at + bytes; made && end - at >= HUGE; at += HUGE) {
+    volatile char *first = start, *end = first + bytes;
+    first += (HUGE - (uintptr_t)first % HUGE) % HUGE;
+    end -= (uintptr_t)end % HUGE;
+    for (volatile char *at = first; at < end; at += HUGE)
         (void)*at;
-        made = madvise((void *)at, HUGE, COLLAPSE) == 0;
-    }
+    const bool made = first >= end || madvise((void *)first, (size_t)(end - first), COLLAPSE) == 0;
     errno = saved;
     return made;
 }

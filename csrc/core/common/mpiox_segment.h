@@ -59,10 +59,9 @@ int mpiox_segment_attach(const mpiox_segment_address *address, mpiox_segment *ou
 /* Have the calling process find pages there when it writes to them first: otherwise each costs it a fault, which takes
  * longer than filling it. start: a multiple of 4096. False: not possible, or no memory. Blocking, any thread. */
 bool mpiox_segment_touch(void *start, int64_t bytes);
-/* Have the kernel back the whole huge pages there with one page each, for all processes. Otherwise the first use of 4 KiB
- * costs each process a microsecond, as much as filling them. start: a multiple of MPIOX_SEGMENT_HUGE; what is there
- * stays. False: not all, if any, as before Linux 6.1. No setting of the kernel is needed. Local; 60 microseconds a huge
- * page. */
+/* Have the kernel back each multiple of MPIOX_SEGMENT_HUGE there with one page, for all processes. Otherwise the first
+ * use of 4 KiB costs each process a microsecond, as much as filling them. What is there stays. False: not all, if any,
+ * as before Linux 6.1. No setting of the kernel is needed. Local, any thread; 60 microseconds a huge page. */
 bool mpiox_segment_make_huge(void *start, int64_t bytes);
 /* Creator, after everyone has attached: drops the descriptor and any file name. */
 void mpiox_segment_seal(mpiox_segment *segment, const mpiox_segment_address *address);

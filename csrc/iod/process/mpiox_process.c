@@ -85,12 +85,15 @@ void mpiox_process_detach(mpiox_process *delegate)
 
 void mpiox_process_touch(const mpiox_cache *cache, bool (*leaving)(void))
 {
-    static const int64_t step = 4 << 20; /* a millisecond or two */
+    static const int64_t step = 4 << 20; /* a millisecond or two, where there are no huge pages */
     /* With more dirty frames than these, pages are written at once. */
     const int64_t bytes = cache->header->early ? cache->frame_count / 4 * 3 * cache->page_bytes : 0;
+    const int64_t before = (int64_t)((uintptr_t)cache->pages % (uintptr_t)step);
 
-    for (int64_t at = 0; at < bytes && !(leaving != NULL && leaving()); at += step) {
-        if (!mpiox_segment_touch(cache->pages + at, at + step < bytes ? step : bytes - at))
+    for (int64_t at = 0, end = step - before; at < bytes && !(leaving != NULL && leaving()); at = end, end += step) {
+        const int64_t part = (end < bytes ? end : bytes) - at;
+        (void)mpiox_segment_make_huge(cache->pages + at, part);
+        if (!mpiox_segment_touch(cache->pages + at, part))
             return;
     }
 }

@@ -99,7 +99,7 @@ static void huge(mpiox_segment_kind kind)
         if (mine[at] != (at < BYTES / 2 + 5000 ? 'm' : 0) + (at % 4096 == 0))
             CHECK_EQUAL(at, -1);
     CHECK_EQUAL(mine[BYTES + 4095], 't');
-    CHECK(mpiox_segment_make_huge(mine, MPIOX_SEGMENT_HUGE - 1)); /* no whole one */
+    CHECK(mpiox_segment_make_huge(mine + 1, 2 * MPIOX_SEGMENT_HUGE - 2)); /* no whole one */
     mpiox_segment_free(&other);
     mpiox_segment_seal(&segment, &address);
     mpiox_segment_free(&segment);
