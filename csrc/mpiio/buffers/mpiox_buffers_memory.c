@@ -39,7 +39,7 @@ static void place_buffers(mpiox_buffers *b)
 /* For the first access that uses a good part of the buffers. The other ranks wait meanwhile. */
 static void make_huge(mpiox_buffers *b)
 {
-    enum { PART = 16 };
+    enum { PART = 4 };
     const int64_t bytes = (int64_t)b->n_local * b->per_aggregator * b->window_bytes;
     if (b->state->huge || b->state->reduction.bytes < bytes / PART)
         return;
