@@ -96,7 +96,7 @@ ENVIRONMENTS = {
         needs="mpirun.mpich",
     ),
     "impi": Environment(
-        title="Intel MPI (PyPI)", package="impi-devel", mpicc="mpicc", settings=INTEL, reference=False
+        title="Intel MPI (PyPI)", package="impi-devel==2021.18.1", mpicc="mpicc", settings=INTEL, reference=False
     ),  # its own code ended 6 of 20 cases by a crash or a hang: relaunches
     "mpiabi": Environment(
         title="MPI-5 standard ABI (PyPI's MPICH)", package="mpich>=5", build="mpicc_abi", mpicc="mpicc_abi"

@@ -231,9 +231,9 @@ def _bound(target: Target, interpreter: str) -> list[Finding]:
 
 
 def _pnetcdf(bare: linker.Trace, environment: Mapping[str, str]) -> list[Finding]:
-    """Return a finding where PnetCDF moves data without MPI-IO: from 1.15 on it may, and then knows ``nc_driver``."""
+    """Return a finding where PnetCDF moves data without MPI-IO: from 1.15 on it does, if it was built with GIO."""
     paths = [Path(path) for name, path in bare.libraries.items() if name.startswith("libpnetcdf.so")]
-    if not paths or b"nc_driver\0" not in paths[0].read_bytes():
+    if not paths or b"GIO library version" not in paths[0].read_bytes():
         return []
     key, facts = "program.pnetcdf", {"library": str(paths[0])}
     if "nc_driver=mpiio" in environment.get("PNETCDF_HINTS", "").replace(" ", ""):

@@ -92,6 +92,9 @@ def variables(environment: Mapping[str, str]) -> list[Finding]:
         path = ours.get(name)
         if path and not (Path(path).is_file() if name in _FILES else Path(path).is_dir()):
             found.append(bad(key, f"{name} names {path}, which is not there", "correct it, or unset it", name=name))
+    if "I_MPI_ROOT" in environment and environment.get("I_MPI_EXTRA_FILESYSTEM", "").lower() not in ("on", "1"):
+        text = "Intel MPI takes local files for NFS, and locks each access that this library leaves to it"
+        found.append(warn(key, text, "export I_MPI_EXTRA_FILESYSTEM=on", name="I_MPI_EXTRA_FILESYSTEM"))
     if found:
         return found
     known = {name: value for name, value in ours.items() if name in VARIABLES}

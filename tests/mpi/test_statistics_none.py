@@ -80,6 +80,34 @@ def test_a_program_with_files_is_not_told_so(tmp_path: pathlib.Path, form: str) 
     assert len(told) == 4 and all(line.startswith("mpiio_ext: ") for line in told), told
 
 
+@pytest.mark.parametrize(
+    ("mark", "hints", "opens", "warns"),
+    [
+        ("GIO library version 1.0.0", "", False, True),
+        ("GIO library version 1.0.0", "", True, False),
+        ("GIO library version 1.0.0", "nc_driver=mpiio", False, False),
+        ("built without", "", False, False),
+    ],
+)
+def test_a_pnetcdf_with_its_own_driver(
+    tmp_path: pathlib.Path, mark: str, hints: str, opens: bool, warns: bool
+) -> None:
+    """One line for all ranks, without any statistics."""
+    library = tmp_path / "libpnetcdf.so.8"
+    (tmp_path / "pnetcdf.c").write_text(f'const char ncmpi_driver[] = "{mark}";\n', encoding="utf-8")
+    subprocess.run([cbuild.compiler(), "-shared", "-o", library, tmp_path / "pnetcdf.c"], check=True, timeout=60)
+    code = (
+        "import ctypes, sys; ctypes.CDLL(sys.argv[1]); from mpi4py import MPI; "
+        "amode = MPI.MODE_CREATE | MPI.MODE_WRONLY; "
+        "len(sys.argv) > 2 and MPI.File.Open(MPI.COMM_WORLD, sys.argv[2], amode).Close()"
+    )
+    program = [sys.executable, "-c", code, str(library), *([str(tmp_path / "data")] if opens else [])]
+    found = lines(done([str(launcher()), "-n", "2", *RUN, "--", *program], PNETCDF_HINTS=hints))
+    assert found == (
+        ["mpiio_ext: PnetCDF uses GIO and passes MPI-IO by; set PNETCDF_HINTS=nc_driver=mpiio"] if warns else []
+    )
+
+
 def test_one_rank_that_opens_a_file_is_enough(tmp_path: pathlib.Path) -> None:
     """It is not the one with the witness."""
     code = (

@@ -213,6 +213,14 @@ def test_variables_for_tests() -> None:
     assert found.state.value == "warning" and "MPIOX_FAULT" in found.text
 
 
+def test_intel_mpi_that_locks() -> None:
+    intel = {"I_MPI_ROOT": "/opt/intel/mpi"}
+    (found,) = software.variables(intel)
+    assert found.state.value == "warning" and found.advice == "export I_MPI_EXTRA_FILESYSTEM=on"
+    (found,) = software.variables(intel | {"I_MPI_EXTRA_FILESYSTEM": "on"})
+    assert found.state.value == "ok"
+
+
 def test_hints_that_do_not_exist() -> None:
     found = software.hints(base_environment() | {"MPIOX_HINTS": "*:cb_nods=1,*:mpiox_nothing=2"}, 120)
     assert found.state.value == "warning" and "did you mean cb_nodes" in found.text and "and 1 more" in found.text

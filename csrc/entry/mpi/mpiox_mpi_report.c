@@ -10,9 +10,11 @@
  */
 #include "mpiox_mpi_report.h"
 
+#include <link.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "mpiox_forwarded.h"
@@ -180,6 +182,36 @@ static void report_alone(int rank)
         fputs("mpiio_ext: rank 0 opened no file through this library; why: mpiio-ext doctor -- PROGRAM\n", stderr);
 }
 
+/* Is this library a PnetCDF with GIO in it? Its constants are in segments that are not written. */
+static int has_gio(struct dl_phdr_info *info, size_t bytes, void *context)
+{
+    static const char mark[] = "GIO library version";
+
+    (void)bytes, (void)context;
+    if (strstr(info->dlpi_name, "/libpnetcdf") == NULL)
+        return 0;
+    for (int i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+
+        if (part->p_type == PT_LOAD && (part->p_flags & (PF_R | PF_W)) == PF_R &&
+            memmem((const char *)info->dlpi_addr + part->p_vaddr, part->p_filesz, mark, sizeof mark - 1) != NULL)
+            return 1;
+    }
+    return 0;
+}
+
+/* PnetCDF from 1.15 on opens files by open(2), unless a hint prevents that: nothing else shows that nothing is faster. */
+static void warn_of_gio(void)
+{
+    const char *hints = getenv("PNETCDF_HINTS");
+    int64_t files[2];
+
+    count_files(files);
+    if (closed_files + files[1] == 0 && (hints == NULL || strstr(hints, "nc_driver") == NULL) &&
+        dl_iterate_phdr(has_gio, NULL) != 0)
+        fputs("mpiio_ext: PnetCDF uses GIO and passes MPI-IO by; set PNETCDF_HINTS=nc_driver=mpiio\n", stderr);
+}
+
 void mpiox_mpi_run_finalize(void)
 {
     mpiox_stats_delegates delegates;
@@ -191,6 +223,8 @@ void mpiox_mpi_run_finalize(void)
 
     PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
     PMPI_Comm_size(MPI_COMM_WORLD, &subject.ranks);
+    if (rank == 0)
+        warn_of_gio();
     if (!agreed || !wanted) {
         report_alone(rank);
         return;
