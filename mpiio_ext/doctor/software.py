@@ -93,7 +93,7 @@ def variables(environment: Mapping[str, str]) -> list[Finding]:
         if path and not (Path(path).is_file() if name in _FILES else Path(path).is_dir()):
             found.append(bad(key, f"{name} names {path}, which is not there", "correct it, or unset it", name=name))
     if "I_MPI_ROOT" in environment and environment.get("I_MPI_EXTRA_FILESYSTEM", "").lower() not in ("on", "1"):
-        text = "Intel MPI takes local files for NFS, and locks each access that this library leaves to it"
+        text = "Intel MPI (I_MPI_ROOT is set) locks local files as NFS at each access that this library leaves to it"
         found.append(warn(key, text, "export I_MPI_EXTRA_FILESYSTEM=on", name="I_MPI_EXTRA_FILESYSTEM"))
     if found:
         return found

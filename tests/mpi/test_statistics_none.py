@@ -89,9 +89,7 @@ def test_a_program_with_files_is_not_told_so(tmp_path: pathlib.Path, form: str) 
         ("built without", "", False, False),
     ],
 )
-def test_a_pnetcdf_with_its_own_driver(
-    tmp_path: pathlib.Path, mark: str, hints: str, opens: bool, warns: bool
-) -> None:
+def test_a_pnetcdf_with_its_own_driver(tmp_path: pathlib.Path, mark: str, hints: str, opens: bool, warns: bool) -> None:
     """One line for all ranks, without any statistics."""
     library = tmp_path / "libpnetcdf.so.8"
     (tmp_path / "pnetcdf.c").write_text(f'const char ncmpi_driver[] = "{mark}";\n', encoding="utf-8")

@@ -153,6 +153,26 @@ def test_beside_a_tool(extension: str, tmp_path: pathlib.Path, wraps: str, order
     assert said == (wraps == "TOOL_WRITES" and order == "before"), launch.describe()
 
 
+@pytest.mark.parametrize("hint", ["mpiox_subfiles=2", "mpiox_delegates=1,*log:mpiox_close=staged"])
+def test_a_tool_that_writes_a_log_at_the_end(extension: str, tmp_path: pathlib.Path, hint: str) -> None:
+    """Its open reaches the library, and its close does not."""
+    log = tmp_path / "log"
+    env = {"LD_PRELOAD": f"{library_path()}:{mpi_library('tool', '-DTOOL_LOGS')}", "TOOL_LOG": str(log)}
+    program: list[str | os.PathLike[str]] = [mpi_program_of("strangers"), tmp_path, "names"]
+    launch = mpi_run(program, 3, env=env | {"MPIOX_HINTS": f"*log:{hint}"}, timeout_s=60)
+    assert log.read_bytes() == b"log" and "not closed" not in launch.stderr, launch.describe()
+
+
+def test_an_mpi_library_with_more_functions(extension: str, family: str, tmp_path: pathlib.Path) -> None:
+    """Calls of a function that is not wrapped would miss the library's views and caches: it carries out none."""
+    if family == "mpich":
+        pytest.skip("built with MPICH 5, the library has all functions")
+    preload = {"LD_PRELOAD": f"{library_path()}:{mpi_library('tool', '-DTOOL_NEWER')}"}
+    launch = mpi_run([mpi_program_of("strangers"), tmp_path, "twice"], 2, env=preload, timeout_s=60, check=False)
+    assert "twice: ok" in launch.stdout, launch.describe()
+    assert "the MPI library is newer than the one that this library was built with" in launch.stderr, launch.describe()
+
+
 @pytest.mark.parametrize("how", ["atexit", "destructor", "handler", "thread", "exit"])
 def test_leaving(extension: str, family: str, tmp_path: pathlib.Path, how: str) -> None:
     """MPI_Finalize in odd places, or none: the file is whole, and the job ends as with the MPI library alone."""

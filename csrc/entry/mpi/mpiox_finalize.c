@@ -27,6 +27,7 @@
 #include "mpiox_launcher.h"
 #include "mpiox_live.h"
 #include "mpiox_memory.h"
+#include "mpiox_tools.h"
 #include "mpiox_witness.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -143,5 +144,6 @@ EXPORT int MPI_Init_thread(int *argc, char ***argv, int required, int *provided)
 
 EXPORT int MPI_Finalize(void)
 {
+    mpiox_tools_finalize();
     return PMPI_Finalize();
 }

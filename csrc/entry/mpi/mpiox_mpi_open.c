@@ -33,6 +33,7 @@
 #include "mpiox_opener.h"
 #include "mpiox_past_mpi.h"
 #include "mpiox_preload_check.h"
+#include "mpiox_tools.h"
 #include "mpiox_witness.h"
 
 enum { TRIES = 10 }; /* of opening a file that changes all the time */
@@ -405,6 +406,8 @@ int mpiox_mpi_open(MPI_Comm comm, const char *filename, int amode, MPI_Info info
     try t;
     int inter = 0, result, tries = 0;
 
+    if (mpiox_tools_own_files())
+        return PMPI_File_open(comm, filename, amode, info, fh);
     mpiox_witness_report(MPIOX_WITNESSED_FILE);
     if (comm == MPI_COMM_NULL || fh == NULL || PMPI_Comm_test_inter(comm, &inter) != MPI_SUCCESS || inter)
         return PMPI_File_open(comm, filename, amode, info, fh);

@@ -200,7 +200,7 @@ static int has_gio(struct dl_phdr_info *info, size_t bytes, void *context)
     return 0;
 }
 
-/* PnetCDF from 1.15 on opens files by open(2), unless a hint prevents that: nothing else shows that nothing is faster. */
+/* PnetCDF from 1.15 on opens files by open(2), unless a hint prevents that: nothing else shows that no call arrives. */
 static void warn_of_gio(void)
 {
     const char *hints = getenv("PNETCDF_HINTS");

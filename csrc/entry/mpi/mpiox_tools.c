@@ -2,8 +2,9 @@
  * mpiox_tools.c - see mpiox_tools.h.
  *
  * Algorithm. Every wrapped name is looked up like the program's calls, in the order in which libraries were loaded. A
- *            definition elsewhere belongs to a tool. If a tool wraps MPI_File_open and yet the open arrives here, it
- *            calls the next library's functions rather than PMPI, so its other wrappers do that, too.
+ *            definition elsewhere belongs to a tool; in the MPI library it is a function that the MPI library has
+ *            gained since the one that this library was built with. If a tool wraps MPI_File_open and yet the open
+ *            arrives here, it calls the next library's functions rather than PMPI, so its other wrappers do that, too.
  */
 #include "mpiox_tools.h"
 
@@ -18,7 +19,8 @@
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const char *hidden_file_function;
-static bool hidden_waits;
+static bool hidden_by_mpi, hidden_waits;
+static atomic_bool ends; /* a tool carries out MPI_Finalize */
 
 /* The address at which the object that defines the name is loaded; NULL if no object does. A program that takes a
  * function's address may have an undefined symbol of that name, which is a reference to the definition. */
@@ -37,7 +39,7 @@ static const void *object_of(const char *name)
 static void look(void)
 {
     Dl_info own;
-    const void *opener = object_of("MPI_File_open");
+    const void *opener = object_of("MPI_File_open"), *mpi = object_of("PMPI_File_open");
 
     if (dladdr((void *)(uintptr_t)look, &own) == 0)
         return;
@@ -51,10 +53,12 @@ static void look(void)
 
             if (object == NULL || object == own.dli_fbase || object == opener)
                 continue;
-            if (strncmp(name, "MPI_File_", 9) == 0)
-                hidden_file_function = name;
-            else
+            if (strncmp(name, "MPI_File_", 9) != 0) {
                 hidden_waits = true;
+            } else {
+                hidden_file_function = name;
+                hidden_by_mpi = object == mpi;
+            }
         }
     }
 }
@@ -66,8 +70,11 @@ bool mpiox_tools_hide_files(void)
     pthread_once(&once, look);
     if (hidden_file_function != NULL && !atomic_flag_test_and_set(&printed))
         fprintf(stderr,
-                "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
-                "preload libmpiio_ext.so first\n",
+                hidden_by_mpi
+                    ? "mpiio_ext: the MPI library is newer than the one that this library was built with (a new "
+                      "form of %s): files are left to the MPI library; build mpiio_ext from source with it\n"
+                    : "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
+                      "preload libmpiio_ext.so first\n",
                 hidden_file_function);
     return hidden_file_function != NULL;
 }
@@ -76,4 +83,14 @@ bool mpiox_tools_hide_waits(void)
 {
     pthread_once(&once, look);
     return hidden_waits;
+}
+
+void mpiox_tools_finalize(void)
+{
+    atomic_store(&ends, object_of("PMPI_Finalize") != object_of("PMPI_Get_library_version"));
+}
+
+bool mpiox_tools_own_files(void)
+{
+    return atomic_load(&ends);
 }

@@ -14,4 +14,9 @@
 bool mpiox_tools_hide_files(void);
 bool mpiox_tools_hide_waits(void); /* the same of MPI_Wait, MPI_Test and their kin */
 
+/* Darshan's runtime behind this library has PMPI_Finalize, too. There it opens its log by MPI_File_open, but writes and
+ * closes it by PMPI: files that are opened from MPI_Finalize on are then the tool's. */
+void mpiox_tools_finalize(void);
+bool mpiox_tools_own_files(void);
+
 #endif
