@@ -11,8 +11,9 @@ the library's name (MPICH of Debian, the standard ABI). Checks:
 - ``smoke``: a collective round trip in Python under ``import mpiio_ext``, ``mpirun mpiio-ext run`` and ``mpiio-ext run
   mpirun``; the statistics must show that the library carried it out, and the file is compared byte for byte;
 - ``program``: the same by a C program that knows nothing of the library, compiled with the environment's ``mpicc``;
-  behind a script with ``MPIIO_EXT_ABI`` of each ABI, right and wrong; with delegates, where nothing may be printed but
-  what the program prints; and with an open that fails, of which the class and the text must be right;
+  linked to the library by CMake; behind a script with ``MPIIO_EXT_ABI`` of each ABI, right and wrong; with delegates,
+  where nothing may be printed but what the program prints; and with an open that fails, of which the class and the text
+  must be right;
 - ``mpi4py``: mpi4py's own I/O tests with every method (tests/mpi/test_mpi4py_io.py);
 - ``differential``: random MPI-IO programs against the model and the MPI library (tests/differential).
 
@@ -247,16 +248,19 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
     del cases
     if environment.mpicc is None:
         return "no compiler wrapper"
-    own = folder / "bin" / environment.mpicc
+    own = shutil.which(environment.mpicc, path=variables(folder)["PATH"]) or environment.mpicc
     binary = folder / "wheel_smoke"
     source = ROOT / "tests" / "programs" / "wheel_smoke.c"
-    run(folder, [str(own) if own.exists() else environment.mpicc, "-o", str(binary), str(source)], timeout_s=120)
+    run(folder, [own, "-o", str(binary), str(source)], timeout_s=120)
     tool = str(folder / "bin" / "mpiio-ext")
     put = [tool, "run", "--stats", "--"]
     forms = [
         ([*put, *launch(environment, folder), str(binary)], {}),
         ([*launch(environment, folder), *put, str(binary)], {}),
     ]
+    cmake = shutil.which("cmake", path=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+    if cmake is not None:
+        forms.append(([*launch(environment, folder), link(cmake, own, folder, source)], {"MPIOX_STATS": "1"}))
     if not environment.sdist:  # a wheel has a library for each ABI; the wrong one is exchanged for the right one
         script = folder / "wheel_smoke.sh"
         script.write_text(f"#!/bin/sh\nexec {binary}\n")
@@ -275,7 +279,19 @@ def program(environment: Environment, folder: Path, cases: int) -> str:
     if "smoke: ok" not in printed or complaints(printed):
         raise CheckError(f"with delegates: {printed[-_OUTPUT:]}")
     run(folder, [*launch(environment, folder), tool, "run", "--", str(binary), "errors"], timeout_s=300)
-    return "ok"
+    return "ok" if cmake is not None else "ok; without cmake not linked"
+
+
+def link(cmake: str, mpicc: str, folder: Path, source: Path) -> str:
+    """Build a program of a project that finds the installed library by find_package(); returns its path."""
+    show = "import mpiio_ext; print(mpiio_ext.get_library().parents[1])"
+    package = run(folder, [str(folder / "bin" / "python"), "-c", show], timeout_s=60).splitlines()[-1]
+    project, build = ROOT / "tests" / "programs", folder / "linked"
+    shutil.rmtree(build, ignore_errors=True)
+    found = [f"-Dmpiio_ext_ROOT={package}", f"-Dprogram={source}", f"-DMPI_C_COMPILER={mpicc}"]
+    run(folder, [cmake, "-S", str(project), "-B", str(build), *found], timeout_s=300)
+    run(folder, [cmake, "--build", str(build)], timeout_s=120)
+    return str(build / "program")
 
 
 def complaints(printed: str) -> list[str]:

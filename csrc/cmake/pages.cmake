@@ -1,8 +1,8 @@
-# Pages of the documents; manual pages; and the help of commands that need an extra, for installations without it.
+# Pages of the documents; a modulefile; manual pages; and the help of commands that need an extra, for installations
+# without it.
 #
 # scripts/pages.py makes the last two: a checkout's in the build folder; a source distribution carries them, as it does
-# generated sources. An editable installation has none of the three: it has docs/, no folder for manual pages, and all
-# extras' packages.
+# generated sources. An editable installation has none of the four: it has docs/, no share/, and all extras' packages.
 if(SKBUILD_STATE STREQUAL "editable" OR MPIOX_ANY_MPI)
     return()
 endif()
@@ -10,6 +10,11 @@ endif()
 foreach(kind tutorial howto reference explanation)
     install(DIRECTORY docs/${kind} DESTINATION ${root}/docs FILES_MATCHING PATTERN "*.md")
 endforeach()
+set(share share)
+if(SKBUILD) # beside the program's folder
+    set(share ${SKBUILD_DATA_DIR}/share)
+endif()
+install(FILES csrc/entry/modulefile DESTINATION ${share}/modulefiles/mpiio_ext RENAME ${PROJECT_VERSION})
 if(NOT carried)
     execute_process(COMMAND ${Python_EXECUTABLE} -c "import click, numpy, pydantic, rich" RESULT_VARIABLE failed
                     OUTPUT_QUIET ERROR_QUIET)
@@ -24,9 +29,7 @@ if(NOT carried)
     add_custom_target(pages ALL COMMAND ${Python_EXECUTABLE} -B ${here}/scripts/pages.py ${MPIOX_GENERATED}
                       COMMENT "Generating manual pages" VERBATIM)
 endif()
-if(SKBUILD) # beside the program's folder
-    install(DIRECTORY ${MPIOX_GENERATED}/man/ DESTINATION ${SKBUILD_DATA_DIR}/share/man/man1)
+install(DIRECTORY ${MPIOX_GENERATED}/man/ DESTINATION ${share}/man/man1)
+if(SKBUILD)
     install(FILES ${MPIOX_GENERATED}/help.txt DESTINATION common)
-else()
-    install(DIRECTORY ${MPIOX_GENERATED}/man/ DESTINATION share/man/man1)
 endif()

@@ -6,7 +6,7 @@ file(GLOB abis RELATIVE ${MPIOX_WHEEL_PARTS} ${MPIOX_WHEEL_PARTS}/*)
 list(GET abis 0 first)
 foreach(abi ${abis})
     install(DIRECTORY ${MPIOX_WHEEL_PARTS}/${abi}/mpiio_ext/lib ${MPIOX_WHEEL_PARTS}/${abi}/mpiio_ext/bin
-            DESTINATION abis/${abi} USE_SOURCE_PERMISSIONS PATTERN pkgconfig EXCLUDE)
+            DESTINATION abis/${abi} USE_SOURCE_PERMISSIONS)
 endforeach()
 install(FILES csrc/entry/include/mpiio_ext.h csrc/tools/engine/mpiio_ext_engine.h DESTINATION include)
 set(root .)

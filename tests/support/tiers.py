@@ -32,8 +32,9 @@ ONCE: dict[str, tuple[str, ...]] = {
         "bench_runs": "results_say_everything benchmark_memory",
         "bench_suites": "patterns_and_kernels_in_one_run",
         "bench_transposed": "",
-        "build": "c_program_links_by_pkg_config library_and_package_agree modules_have_every_declared_function "
-        "nothing_of_the_tools_is_in_the_library only_names_of_mpi_and_its_own_leave_the_library",
+        "build": "c_program_links_by_pkg_config_and_cmake library_and_package_agree "
+        "modules_have_every_declared_function nothing_of_the_tools_is_in_the_library "
+        "only_names_of_mpi_and_its_own_leave_the_library",
         "cases": "",
         "cluster": "two_hosts[2-multiple-two_phase]",
         "collective_cached": "no_byte_depends_on_who_is_late[1-thread-]",

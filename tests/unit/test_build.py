@@ -10,6 +10,7 @@ import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 
@@ -381,21 +382,30 @@ def compiler() -> str:
     return str(own) if own.exists() else "mpicc"
 
 
+def link_by_pkg_config(folder: Path, lib: Path) -> None:
+    assert pkg_config("--modversion", folder=lib / "pkgconfig") == [mpiio_ext.__version__]
+    flags = pkg_config("--cflags", "--libs", folder=lib / "pkgconfig")
+    assert any(Path(flag[2:]).resolve() == lib for flag in flags if flag.startswith("-L"))
+    subprocess.run([compiler(), "program.c", "-o", "program", *flags], cwd=folder, check=True, timeout=120)
+
+
+def link_by_cmake(folder: Path, lib: Path) -> None:
+    found = [f"-Dmpiio_ext_ROOT={lib.parent}", f"-Dversion={mpiio_ext.__version__}"]
+    found += [f"-Dprogram={folder / 'program.c'}", f"-DMPI_C_COMPILER={shutil.which(compiler())}"]
+    for words in (["-S", str(ROOT / "tests/programs"), "-B", ".", *found], ["--build", "."]):
+        subprocess.run(["cmake", *words], cwd=folder, check=True, timeout=120)
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("moved", [False, True], ids=["installed", "moved"])
-def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
-    library = mpiio_ext.get_library()
-    folder = library.parent / "pkgconfig"
+@pytest.mark.parametrize("link", [link_by_pkg_config, link_by_cmake])
+def test_c_program_links_by_pkg_config_and_cmake(tmp_path: Path, moved: bool, link: Callable[..., None]) -> None:
+    lib = mpiio_ext.get_library().parent
     if moved:  # relocatable: a copy of the tree serves as well
-        shutil.copytree(library.parent, tmp_path / "elsewhere" / "lib")
         shutil.copytree(mpiio_ext.get_include(), tmp_path / "elsewhere" / "include")
-        folder = tmp_path / "elsewhere" / "lib" / "pkgconfig"
-    assert pkg_config("--modversion", folder=folder) == [mpiio_ext.__version__]
-    flags = pkg_config("--cflags", "--libs", folder=folder)
-    assert any(Path(flag[2:]).resolve() == folder.parent for flag in flags if flag.startswith("-L"))
-    source = tmp_path / "program.c"
-    source.write_text(PROGRAM)
-    subprocess.run([compiler(), str(source), "-o", str(tmp_path / "program"), *flags], check=True, timeout=120)
+        lib = shutil.copytree(lib, tmp_path / "elsewhere" / "lib")
+    (tmp_path / "program.c").write_text(PROGRAM)
+    link(tmp_path, lib)
     environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     done = subprocess.run(
         [tmp_path / "program"], env=environment, check=True, capture_output=True, text=True, timeout=60
@@ -404,6 +414,29 @@ def test_c_program_links_by_pkg_config(tmp_path: Path, moved: bool) -> None:
     assert version == mpiio_ext.__version__
     assert family in {"openmpi", "mpich"}
     assert interposed == "1"  # found before the MPI library by link order
+
+
+MODULES = """
+foreach name {module-whatis conflict} { proc $name args {} }
+proc prepend-path {name path} { puts "$name $path" }
+set ModulesCurrentModulefile [lindex $argv 0]
+source $ModulesCurrentModulefile
+"""
+
+
+@pytest.mark.parametrize("package", ["mpiio_ext", "lib/python3.12/site-packages/mpiio_ext", ""])
+def test_modulefile_names_the_folders_around_it(tmp_path: Path, package: str) -> None:
+    installed = tmp_path / "share/modulefiles/mpiio_ext/0.1.0"
+    installed.parent.mkdir(parents=True)
+    shutil.copy(ROOT / "csrc/entry/modulefile", installed)
+    expected = f"PATH {tmp_path}/bin\n"
+    if package:
+        (tmp_path / package / "lib").mkdir(parents=True)
+        expected += f"PKG_CONFIG_PATH {tmp_path}/{package}/lib/pkgconfig\nCMAKE_PREFIX_PATH {tmp_path}/{package}\n"
+    (tmp_path / "modules.tcl").write_text(MODULES)
+    command = ["tclsh", tmp_path / "modules.tcl", installed]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60)
+    assert done.stdout == expected
 
 
 @pytest.mark.mpi
