@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import pathlib
+import re
 from typing import Any
 
 import numpy as np
@@ -44,178 +44,72 @@ def said(rows: list[Row]) -> list[tuple[int, int, str]]:
     return [(item.id, item.group, item.why) for item in find_violations(path_of(rows))]
 
 
+_LAYERS = {"MPI_File": "mpiio", "MPI_Wait": "mpi"} | dict.fromkeys("fopen fread fwrite fclose".split(), "stdio")
+
+
+def layer_of(operation: str) -> str:
+    return _LAYERS.get(operation[:8], "posix")
+
+
+def steps(text: str) -> list[Row]:
+    """Return the rows of a text such as `open a @1 flags=0; MPI_Wait`: operation, file, @session and what is extra."""
+    rows: list[Row] = []
+    for operation, *words in (step.split() for step in text.split("; ")):
+        file, session = (next((word for word in words if re.match(form, word)), None) for form in (r"\w$", "@"))
+        named = dict(word.split("=") for word in words if "=" in word)
+        extra = {name: int(value) if value.isdigit() else value for name, value in named.items()}
+        rows.append((operation, file, layer_of(operation), 3, extra or None, session and int(session[1:])))
+    return rows
+
+
 def test_what_holds() -> None:
-    assert (
-        said(
-            [
-                ("stat", "a"),
-                ("open", "a", "posix", 3, {"flags": os.O_RDWR}),
-                ("read", "a"),
-                ("write", "a"),
-                ("mmap", "a"),
-                ("munmap", "a"),
-                ("open", "a", "posix", 3, {"flags": "O_RDONLY"}),
-                ("read", "a"),
-                ("close", "a"),
-                ("write", "a"),
-                ("close", "a"),
-                ("unlink", "a"),
-                ("fopen", "a", "stdio"),
-                ("fread", "a", "stdio"),
-                ("fclose", "a", "stdio"),
-                ("MPI_File_open", "b", "mpiio", 3, {"amode": 9}),
-                ("MPI_File_write_all_begin", "b", "mpiio"),
-                ("MPI_File_write_all_end", "b", "mpiio"),
-                ("MPI_File_iread", "b", "mpiio"),
-                ("MPI_File_iread", "b", "mpiio"),
-                ("MPI_Waitall", None, "mpi"),
-                ("MPI_File_close", "b", "mpiio"),
-                ("write", None),
-            ]
-        )
-        == []
+    path = (
+        "stat a; open a flags=2; read a; write a; mmap a; munmap a; open a flags=O_RDONLY; read a; close a; "
+        "write a; close a; unlink a; fopen a; fread a; fclose a; MPI_File_open b amode=9; "
+        "MPI_File_write_all_begin b; MPI_File_write_all_end b; MPI_File_iread b; MPI_File_iread b; MPI_Waitall; "
+        "MPI_File_close b; write"
     )
+    assert said(steps(path)) == []
 
 
 @pytest.mark.parametrize(
-    ("rows", "row", "why"),
+    ("path", "row", "why"),
     [
-        ([("read", "a")], 0, "read: the file is not open"),
-        ([("open", "a"), ("close", "a"), ("fstat", "a")], 2, "fstat: the file is not open"),
-        ([("open", "a"), ("fread", "a", "stdio")], 1, "fread: the file is not open"),
-        ([("open", "a"), ("munmap", "a")], 1, "munmap: nothing is mapped"),
-        ([("open", "a"), ("msync", "a")], 1, "msync: nothing is mapped"),
+        ("read a", 0, "the file is not open"),
+        ("open a; close a; fstat a", 2, "the file is not open"),
+        ("open a; fread a", 1, "the file is not open"),
+        ("open a; munmap a", 1, "nothing is mapped"),
+        ("open a; msync a", 1, "nothing is mapped"),
+        ("open a @0; mmap a @0; close a @0; msync a @0; munmap a @0; munmap a @0", 5, "the file is not open"),
+        ("open a @0; mmap a @0; close a @0; write a @0", 3, "the file is not open"),
+        ("fopen a flags=0; fwrite a", 1, "the file is open for reading only"),
+        ("fopen a @0 flags=0; read a @0; write a @0", 2, "the file is open for reading only"),
+        ("open a flags=0; pwrite a", 1, "the file is open for reading only"),
+        ("open a flags=O_WRONLY|O_CREAT; read a", 1, "the file is open for writing only"),
+        ("MPI_File_open a amode=2; MPI_File_write_all_begin a", 1, "the file is open for reading only"),
+        ("MPI_File_open a amode=MPI_MODE_WRONLY; MPI_File_read a", 1, "the file is open for writing only"),
+        ("MPI_File_open a; MPI_File_read_all_end a", 1, "it was not begun"),
         (
-            [
-                ("open", "a", "posix", 3, None, 0),
-                ("mmap", "a", "posix", 3, None, 0),
-                ("close", "a", "posix", 3, None, 0),
-                ("msync", "a", "posix", 3, None, 0),
-                ("munmap", "a", "posix", 3, None, 0),
-                ("munmap", "a", "posix", 3, None, 0),
-            ],
-            5,
-            "munmap: the file is not open",
-        ),
-        (
-            [
-                ("open", "a", "posix", 3, None, 0),
-                ("mmap", "a", "posix", 3, None, 0),
-                ("close", "a", "posix", 3, None, 0),
-                ("write", "a", "posix", 3, None, 0),
-            ],
-            3,
-            "write: the file is not open",
-        ),
-        (
-            [("fopen", "a", "stdio", 3, {"flags": os.O_RDONLY}), ("fwrite", "a", "stdio")],
-            1,
-            "fwrite: the file is open for reading only",
-        ),
-        (
-            [
-                ("fopen", "a", "stdio", 3, {"flags": os.O_RDONLY}, 0),
-                ("read", "a", "posix", 3, None, 0),
-                ("write", "a", "posix", 3, None, 0),
-            ],
+            "MPI_File_open a; MPI_File_read_all_begin a; MPI_File_write_all_begin a",
             2,
-            "write: the file is open for reading only",
+            "MPI_File_read_all has been begun and not ended",
         ),
+        ("MPI_Wait", 0, "nothing waits to be completed"),
         (
-            [("open", "a", "posix", 3, {"flags": os.O_RDONLY}), ("pwrite", "a")],
-            1,
-            "pwrite: the file is open for reading only",
-        ),
-        (
-            [("open", "a", "posix", 3, {"flags": "O_WRONLY|O_CREAT"}), ("read", "a")],
-            1,
-            "read: the file is open for writing only",
-        ),
-        (
-            [("MPI_File_open", "a", "mpiio", 3, {"amode": 2}), ("MPI_File_write_all_begin", "a", "mpiio")],
-            1,
-            "MPI_File_write_all_begin: the file is open for reading only",
-        ),
-        (
-            [("MPI_File_open", "a", "mpiio", 3, {"amode": "MPI_MODE_WRONLY"}), ("MPI_File_read", "a", "mpiio")],
-            1,
-            "MPI_File_read: the file is open for writing only",
-        ),
-        (
-            [("MPI_File_open", "a", "mpiio"), ("MPI_File_read_all_end", "a", "mpiio")],
-            1,
-            "MPI_File_read_all_end: it was not begun",
-        ),
-        (
-            [
-                ("MPI_File_open", "a", "mpiio"),
-                ("MPI_File_read_all_begin", "a", "mpiio"),
-                ("MPI_File_write_all_begin", "a", "mpiio"),
-            ],
-            2,
-            "MPI_File_write_all_begin: MPI_File_read_all has been begun and not ended",
-        ),
-        ([("MPI_Wait", None, "mpi")], 0, "MPI_Wait: nothing waits to be completed"),
-        (
-            [
-                ("MPI_File_open", "a", "mpiio"),
-                ("MPI_File_iwrite_at", "a", "mpiio", 3, {"request": 5}),
-                ("MPI_Waitall", "a", "mpi", 3, {"request": 5}),
-                ("MPI_Waitall", "a", "mpi", 3, {"request": 5}),
-            ],
+            "MPI_File_open a; MPI_File_iwrite_at a request=5; MPI_Waitall a request=5; MPI_Waitall a request=5",
             3,
-            "MPI_Waitall: no operation with request 5 waits to be completed",
+            "no operation with request 5 waits to be completed",
         ),
-        (
-            [
-                ("MPI_File_open", "a", "mpiio"),
-                ("MPI_File_iread_at", "a", "mpiio", 3, {"request": 5, "complete": 1}),
-                ("MPI_Wait", None, "mpi"),
-            ],
-            2,
-            "MPI_Wait: nothing waits to be completed",
-        ),
-        (
-            [
-                ("open", "a", "posix", 3, {"flags": os.O_WRONLY}, 0),
-                ("open", "a", "posix", 3, {"flags": 0}, 1),
-                ("write", "a", "posix", 3, None, 0),
-                ("write", "a", "posix", 3, None, 1),
-            ],
-            3,
-            "write: the file is open for reading only",
-        ),
-        (
-            [
-                ("open", "a", "posix", 3, None, 0),
-                ("open", "a", "posix", 3, None, 1),
-                ("close", "a", "posix", 3, None, 0),
-                ("read", "a", "posix", 3, None, 0),
-            ],
-            3,
-            "read: the file is not open in session 0",
-        ),
-        (
-            [
-                ("open", "a", "posix", 3, None, 0),
-                ("dup", "a", "posix", 3, None, 0),
-                ("close", "a", "posix", 3, None, 0),
-                ("read", "a", "posix", 3, None, 0),
-                ("close", "a", "posix", 3, None, 0),
-                ("read", "a", "posix", 3, None, 0),
-            ],
-            5,
-            "read: the file is not open",
-        ),
-        (
-            [("fopen", "a", "stdio", 3, {"mode": "r"}), ("fwrite", "a", "stdio")],
-            1,
-            "fwrite: the file is open for reading only",
-        ),
+        ("MPI_File_open a; MPI_File_iread_at a request=5 complete=1; MPI_Wait", 2, "nothing waits to be completed"),
+        ("open a @0 flags=1; open a @1 flags=0; write a @0; write a @1", 3, "the file is open for reading only"),
+        ("open a @0; open a @1; close a @0; read a @0", 3, "the file is not open in session 0"),
+        ("open a @0; dup a @0; close a @0; read a @0; close a @0; read a @0", 5, "the file is not open"),
+        ("fopen a mode=r; fwrite a", 1, "the file is open for reading only"),
     ],
 )
-def test_what_does_not_hold(rows: list[Row], row: int, why: str) -> None:
-    assert said(rows) == [(row, group, why) for group in (0, 1)]
+def test_what_does_not_hold(path: str, row: int, why: str) -> None:
+    rows = steps(path)
+    assert said(rows) == [(row, group, f"{rows[row][0]}: {why}") for group in (0, 1)]
 
 
 def test_each_request_is_waited_for() -> None:
@@ -294,28 +188,10 @@ def test_no_more_than_asked_for() -> None:
     assert len(find_violations(path_of([("read", "a")] * 50), most=7)) == 14
 
 
-_CALLS = [
-    ("open", "posix"),
-    ("close", "posix"),
-    ("read", "posix"),
-    ("write", "posix"),
-    ("mmap", "posix"),
-    ("munmap", "posix"),
-    ("msync", "posix"),
-    ("dup", "posix"),
-    ("ftruncate", "posix"),
-    ("stat", "posix"),
-    ("fopen", "stdio"),
-    ("fwrite", "stdio"),
-    ("fclose", "stdio"),
-    ("MPI_File_open", "mpiio"),
-    ("MPI_File_write_all", "mpiio"),
-    ("MPI_File_iwrite", "mpiio"),
-    ("MPI_File_read_all_begin", "mpiio"),
-    ("MPI_File_read_all_end", "mpiio"),
-    ("MPI_File_close", "mpiio"),
-    ("MPI_Wait", "mpi"),
-]
+_CALLS = (
+    "open close read write mmap munmap msync dup ftruncate stat fopen fwrite fclose MPI_File_open MPI_File_write_all "
+    "MPI_File_iwrite MPI_File_read_all_begin MPI_File_read_all_end MPI_File_close MPI_Wait"
+).split()
 _EXTRAS = [None, None, None, {"flags": "O_RDONLY"}, {"flags": "O_RDWR"}, {"errno": 9}, {"text": "errno"}, {"amode": 2}]
 
 
@@ -334,12 +210,12 @@ _EXTRAS = [None, None, None, {"flags": "O_RDONLY"}, {"flags": "O_RDWR"}, {"errno
 )
 @settings(max_examples=300, deadline=None)
 def test_what_is_left_out_changes_nothing(
-    calls: list[tuple[tuple[str, str], str | None, int, dict[str, Any] | None, int | None]], most: int
+    calls: list[tuple[str, str | None, int, dict[str, Any] | None, int | None]], most: int
 ) -> None:
     """The same violations as with each operation looked at."""
     rows: list[Row] = []
-    for (name, layer), file, groups, extra, session in calls:  # each as often as that something can be left out
-        rows += [(name, file, layer, groups, extra, session)] * (1 + len(name) % 3)
+    for name, file, groups, extra, session in calls:  # each as often as that something can be left out
+        rows += [(name, file, layer_of(name), groups, extra, session)] * (1 + len(name) % 3)
     path = path_of(rows)
     found = find_violations(path), find_violations(path, most=most)
     with pytest.MonkeyPatch.context() as patch:
