@@ -152,15 +152,9 @@ def test_completeness_is_told_of_each_source(tmp_path: Path) -> None:
         .invoke(
             main,
             [
-                "analyze",
-                "umami",
-                "--history",
+                *"analyze umami --history".split(),
                 str(tmp_path / "t.parquet"),
-                "--json",
-                "--metric",
-                "fs_tot_bytes_written",
-                "--metric",
-                "performance",
+                *"--json --metric fs_tot_bytes_written --metric performance".split(),
             ],
         )
         .stdout

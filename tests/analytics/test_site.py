@@ -168,18 +168,11 @@ def test_all_mistakes_are_told_at_once_and_each_once(tmp_path: pathlib.Path) -> 
     }
     with pytest.raises(AnalyticsError) as caught:
         load_site(document)
-    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == [
-        "/time_zone",
-        "/file_systems/a/kind",
-        "/file_systems/a/mounts/0",
-        "/file_systems/b~1c/mounts/0",
-        "/clocks/there/time_zone",
-        "/clocks/off/offset_s",
-        "/files/0/path",
-        "/files/1",
-        "/files/2/path",
-        "/files/3/clock",
-    ]
+    assert [line.split(": ")[1] for line in str(caught.value).splitlines()] == (
+        "/time_zone /file_systems/a/kind /file_systems/a/mounts/0 /file_systems/b~1c/mounts/0 "
+        "/clocks/there/time_zone /clocks/off/offset_s /files/0/path /files/1 /files/2/path "
+        "/files/3/clock"
+    ).split()
 
 
 def test_an_absolute_path_stays_as_it_is(tmp_path: pathlib.Path) -> None:
@@ -223,21 +216,10 @@ VALUES = st.recursive(
         st.lists(inner, max_size=2)
         | st.dictionaries(
             st.sampled_from(
-                [
-                    "kind",
-                    "mounts",
-                    "mount_patterns",
-                    "data_targets",
-                    "offset_s",
-                    "time_zone",
-                    "source",
-                    "path",
-                    "clock",
-                    "stripe_size",
-                    "stamps",
-                    "file_system",
-                    "a",
-                ]
+                (
+                    "kind mounts mount_patterns data_targets offset_s time_zone source path clock "
+                    "stripe_size stamps file_system a"
+                ).split()
             ),
             inner,
             max_size=4,
@@ -376,12 +358,7 @@ def test_the_real_site_of_pytokio(tmp_path: pathlib.Path) -> None:
     done = CliRunner().invoke(
         main,
         [
-            "analyze",
-            "connector",
-            "site",
-            "--from-pytokio",
-            "--time-zone",
-            "America/Los_Angeles",
+            *"analyze connector site --from-pytokio --time-zone America/Los_Angeles".split(),
             str(path),
             "-o",
             str(tmp_path / "site.json"),

@@ -250,11 +250,7 @@ def test_the_command_outlives_damaged_hdf5(tmp_path: pathlib.Path) -> None:
                 str(log),
                 "--source",
                 str(bad),
-                "--file-system",
-                "snx1",
-                "--json",
-                "--strict",
-                "--allow-missing",
+                *"--file-system snx1 --json --strict --allow-missing".split(),
             ],
         )
         (row,) = json.loads(done.stdout)

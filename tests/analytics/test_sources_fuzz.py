@@ -147,29 +147,10 @@ VALUES = st.recursive(
         st.lists(inner, max_size=3)
         | st.dictionaries(
             st.sampled_from(
-                [
-                    "status",
-                    "data",
-                    "result",
-                    "resultType",
-                    "metric",
-                    "values",
-                    "value",
-                    "map",
-                    "jobs",
-                    "job",
-                    "generation",
-                    "delegates",
-                    "files",
-                    "sampled_unix_s",
-                    "job_id",
-                    "jobidraw",
-                    "host",
-                    "nodelist",
-                    "start",
-                    "format",
-                    "tables",
-                ]
+                (
+                    "status data result resultType metric values value map jobs job generation delegates "
+                    "files sampled_unix_s job_id jobidraw host nodelist start format tables"
+                ).split()
             ),
             inner,
             max_size=5,

@@ -34,17 +34,11 @@ from support.job_histories import DAY, PERFORMANCE, START, edison, history, step
 
 TWELVE = (
     PERFORMANCE,
-    "coverage_factor_bw",
-    "coverage_factor_opens",
-    "fs_ave_mds_cpu",
-    "fs_ave_oss_cpu",
-    "fs_tot_bytes",
-    "fs_tot_openclose_ops",
-    "fshealth_ost_most_full_pct",
-    "fshealth_ost_overloaded_oss_count",
-    "jobsdb_concurrent_nodes",
-    "topology_job_max_radius",
-    "darshan_walltime",
+    *(
+        "coverage_factor_bw coverage_factor_opens fs_ave_mds_cpu fs_ave_oss_cpu fs_tot_bytes "
+        "fs_tot_openclose_ops fshealth_ost_most_full_pct fshealth_ost_overloaded_oss_count "
+        "jobsdb_concurrent_nodes topology_job_max_radius darshan_walltime"
+    ).split(),
 )
 
 

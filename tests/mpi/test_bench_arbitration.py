@@ -15,17 +15,7 @@ pytestmark = pytest.mark.mpi
 def test_two_jobs_in_the_report(extension, mpi_python, tmp_path):
     """Both follow the arbiter, all their bytes are right, and the page of results that were there shows them."""
     words = [
-        "-m",
-        "mpiio_ext.bench",
-        "-w",
-        "contiguous",
-        "-m",
-        "native,auto",
-        "--size",
-        "256KiB",
-        "-r",
-        "1",
-        "--path",
+        *"-m mpiio_ext.bench -w contiguous -m native,auto --size 256KiB -r 1 --path".split(),
         tmp_path,
         "--output",
         tmp_path / "results",
@@ -34,16 +24,9 @@ def test_two_jobs_in_the_report(extension, mpi_python, tmp_path):
     mpi_python(words, 2, timeout_s=120, cwd=tmp_path)
     command = [
         sys.executable,
-        "-m",
-        "mpiio_ext.bench",
-        "arbitration",
-        "--archive",
+        *"-m mpiio_ext.bench arbitration --archive".split(),
         str(tmp_path),
-        "--together",
-        "1",
-        "--lead",
-        "0.5",
-        "--path",
+        *"--together 1 --lead 0.5 --path".split(),
         str(tmp_path),
     ]
     launch = run_bounded(command, env=base_environment(), timeout_s=150, cwd=tmp_path)

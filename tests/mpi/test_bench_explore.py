@@ -55,17 +55,10 @@ def test_numbers_of_delegates(explore, mode, ranks, launched):
     """Each number is what serves; every byte is compared; files are gone at the end."""
     _, found = explore(
         launched,
-        "--io-nodes",
-        "0,1,2",
-        "--pattern",
-        "shared,strided,4KiB,384KiB",
-        "--pattern",
-        "individual,4KiB,384KiB",
-        "--pattern",
-        "shared,3000,300KiB,read",
-        "-r",
-        "2",
-        "--delegate-mode",
+        *(
+            "--io-nodes 0,1,2 --pattern shared,strided,4KiB,384KiB --pattern "
+            "individual,4KiB,384KiB --pattern shared,3000,300KiB,read -r 2 --delegate-mode"
+        ).split(),
         mode,
         *SMALL,
     )
@@ -116,10 +109,7 @@ def test_from_forge_to_the_arbiter(explore, tmp_path):
     curves = read_forge([explore.output / "curves.csv"])
     assert all(curve.counts == (0, 2) and curve.points[2].repetitions == 2 for curve in curves.values())
     simulated = mpiio_ext(
-        "delegates",
-        "arbitrate",
-        "simulate",
-        "--forge",
+        *"delegates arbitrate simulate --forge".split(),
         explore.output / "curves.csv",
         "--sets",
         20,
@@ -144,16 +134,10 @@ def test_a_stonewall(explore):
     """Ranks stop on their own, what was made counts and is compared; reads find what a whole write has left."""
     _, found = explore(
         2,
-        "--io-nodes",
-        "0,2",
-        "--pattern",
-        "shared,contiguous,512,1GiB,0.3s",
-        "--pattern",
-        "shared,strided,512,4MiB,0.001s,read",
-        "-r",
-        "1",
-        "--delegate-mode",
-        "thread",
+        *(
+            "--io-nodes 0,2 --pattern shared,contiguous,512,1GiB,0.3s --pattern "
+            "shared,strided,512,4MiB,0.001s,read -r 1 --delegate-mode thread"
+        ).split(),
     )
     for run in found["runs"]:
         reads = run["pattern"].endswith("read")
@@ -167,17 +151,7 @@ def test_large_requests_go_past_the_delegates(explore):
     launch, found = explore(2, "--io-nodes", "1", "--pattern", "1MiB,4MiB", "-r", "1", "--delegate-mode", "thread")
     assert found["runs"][0]["bypass_bytes"] > 0 and "went past the delegates" in launch.stdout
     _, found = explore(
-        2,
-        "--io-nodes",
-        "1",
-        "--pattern",
-        "1MiB,4MiB",
-        "-r",
-        "1",
-        "--delegate-mode",
-        "thread",
-        "-H",
-        "mpiox_delegate_bypass=0",
+        2, *("--io-nodes 1 --pattern 1MiB,4MiB -r 1 --delegate-mode thread -H mpiox_delegate_bypass=0").split()
     )
     assert found["runs"][0]["delegated_bytes"] == found["runs"][0]["data_bytes"]
 
@@ -261,12 +235,7 @@ def test_stronger_hints_are_found_out(explore):
     """MPIOX_HINTS takes the delegates away: what would be measured is not what was asked for."""
     launch, found = explore(
         2,
-        "--io-nodes",
-        "0,1",
-        "--pattern",
-        "4k,64k",
-        "--delegate-mode",
-        "thread",
+        *"--io-nodes 0,1 --pattern 4k,64k --delegate-mode thread".split(),
         check=False,
         env={"MPIOX_HINTS": "*write:mpiox_delegates=0"},
     )
@@ -301,14 +270,7 @@ def test_wrong_data_is_named(explore, tmp_path):
     script.write_text(WRONG)
     launch, found = explore(
         2,
-        "--io-nodes",
-        "0,1",
-        "--pattern",
-        "4k,64k",
-        "-r",
-        "1",
-        "--delegate-mode",
-        "thread",
+        *"--io-nodes 0,1 --pattern 4k,64k -r 1 --delegate-mode thread".split(),
         check=False,
         program=[script, "explore"],
     )

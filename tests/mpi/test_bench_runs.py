@@ -73,20 +73,9 @@ def test_every_pattern_under_every_method(bench, ranks):
     methods = ["native", "native_tuned", "auto", "direct", *forced, "aligned+stripe_size_io"]
     launch, results = bench(
         ranks,
-        "--size",
-        "300KiB",
-        "--block",
-        "4KiB,56",
-        "-i",
-        "mpiio",
-        "-r",
-        "1",
-        "-m",
+        *"--size 300KiB --block 4KiB,56 -i mpiio -r 1 -m".split(),
         ",".join(methods),
-        "--stripe-size",
-        "16KiB",
-        "--stripe-count",
-        "2",
+        *"--stripe-size 16KiB --stripe-count 2".split(),
     )
     runs = results["runs"]
     assert {run["workload"] for run in runs} == PATTERNS
@@ -137,16 +126,8 @@ def test_results_say_everything(bench):
     )
     environment = results["environment"]
     for name in (
-        "mpi_library",
-        "hosts",
-        "kernel",
-        "cpus_online_count",
-        "file_system_type",
-        "git_revision",
-        "variables",
-        "command_line",
-        "versions",
-    ):
+        "mpi_library hosts kernel cpus_online_count file_system_type git_revision variables command_line versions"
+    ).split():
         assert name in environment
     assert environment["ranks"] == 2
     assert "mpiio_ext.bench" in environment["command_line"]
@@ -182,21 +163,7 @@ def test_native_size_is_marked(bench):
 
 
 def test_slow_native_is_run_smaller(bench):
-    _, results = bench(
-        2,
-        "--size",
-        "4MiB",
-        "--native-limit",
-        "0.000001",
-        "-w",
-        "interleaved",
-        "-b",
-        "64",
-        "-r",
-        "1",
-        "-m",
-        "native,even",
-    )
+    _, results = bench(2, *"--size 4MiB --native-limit 0.000001 -w interleaved -b 64 -r 1 -m native,even".split())
     sizes = {run["strategy"]: run["file_bytes"] for run in results["runs"]}
     assert sizes["native"] < sizes["even"]
 
@@ -288,17 +255,7 @@ def spoiled(kind, *, method="", offset=1234, byte=b"\0"):
 def test_wrong_file_is_named(bench, script):
     program = script(spoiled("file", method="cb_nodes"))
     launch, results = bench(
-        3,
-        "--size",
-        "300KiB",
-        "-w",
-        "contiguous",
-        "-m",
-        "native,native_tuned",
-        "-r",
-        "1",
-        program=[program],
-        check=False,
+        3, *"--size 300KiB -w contiguous -m native,native_tuned -r 1".split(), program=[program], check=False
     )
     assert_one_clear_line(
         launch,
@@ -333,21 +290,7 @@ def test_bytes_that_nobody_writes_are_forgiven_only_to_native(bench, script):
 
 def test_native_must_be_native(extension, mpi_python, tmp_path):
     launch = mpi_python(
-        [
-            *BENCH,
-            "--path",
-            tmp_path,
-            "--output",
-            tmp_path / "o",
-            "--size",
-            "100KiB",
-            "-w",
-            "contiguous",
-            "-m",
-            "native",
-            "-r",
-            "1",
-        ],
+        [*BENCH, "--path", tmp_path, "--output", tmp_path / "o", *"--size 100KiB -w contiguous -m native -r 1".split()],
         2,
         env={"MPIOX_HINTS": "*:mpiox_enable=true"},
         check=False,
@@ -447,11 +390,7 @@ def test_benchmark_memory(benchmark):
             block,
             "--bytes",
             3_000_000,
-            "--memory",
-            "--hint",
-            "cb_nodes=1",
-            "--hint",
-            "cb_buffer_size=524288",
+            *"--memory --hint cb_nodes=1 --hint cb_buffer_size=524288".split(),
         )
         assert (hints["hints"]["cb_nodes"], hints["hints"]["cb_buffer_size"]) == ("1", "524288")
         assert record["shared_growth_bytes"] >= 524_288
@@ -506,18 +445,7 @@ def run_tool(tmp_path, *arguments):
 def test_compare_quick(extension, family, tmp_path):
     launch, document = run_tool(
         tmp_path,
-        "compare",
-        "--quick",
-        "--nodes",
-        "2",
-        "--access",
-        "independent",
-        "--size",
-        "1048576",
-        "--repeats",
-        "1",
-        "--pattern",
-        "inter64",
+        *("compare --quick --nodes 2 --access independent --size 1048576 --repeats 1 --pattern inter64").split(),
     )
     assert (document["environment"]["access"], document["environment"]["pretended_nodes"]) == ("independent", 2)
     assert "independent bandwidth" in launch.stdout
@@ -551,19 +479,7 @@ def test_compare_on_hosts(extension, family, tmp_path):
     command = [
         sys.executable,
         *BENCH,
-        "compare",
-        "--quick",
-        "--hosts",
-        "2",
-        "--ranks-per-host",
-        "1",
-        "--size",
-        "4194304",
-        "--repeats",
-        "1",
-        "--pattern",
-        "inter64",
-        "--json",
+        *("compare --quick --hosts 2 --ranks-per-host 1 --size 4194304 --repeats 1 --pattern inter64 --json").split(),
     ]
     launch = run_bounded(command, env=base_environment(), timeout_s=400, cwd=tmp_path)
     document = json.loads(launch.stdout)
@@ -580,22 +496,10 @@ def test_compare_on_hosts(extension, family, tmp_path):
 def test_scaling_quick(extension, family, tmp_path):
     launch, document = run_tool(
         tmp_path,
-        "scaling",
-        "--quick",
-        "--size",
-        "300000",
-        "--rank-counts",
-        "3",
-        "--ranks",
-        "2",
-        "--series",
-        "ranks_inter64",
-        "--series",
-        "pieces_inter",
-        "--pieces-size",
-        "100000",
-        "--pieces",
-        "10000",
+        *(
+            "scaling --quick --size 300000 --rank-counts 3 --ranks 2 --series ranks_inter64 "
+            "--series pieces_inter --pieces-size 100000 --pieces 10000"
+        ).split(),
     )
     ours = f"ours_{family}"
     results = document["results"]

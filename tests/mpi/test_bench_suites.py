@@ -95,26 +95,10 @@ def test_patterns_and_kernels_in_one_run(bench, tmp_path):
     assert_one_clear_line(launch, 2, "--param", "exactly one --kernel")
     launch = bench(
         3,
-        "-w",
-        "contiguous",
-        "-s",
-        "100KiB",
-        "-k",
-        "bdcats",
-        "-P",
-        "particles=1000",
-        "-i",
-        "mpiio",
-        "-r",
-        "2",
-        "-m",
-        "native,even",
-        "--output",
-        "o",
-        "--no-figures",
-        "--no-page",
-        "-H",
-        "cb_nodes=2",
+        *(
+            "-w contiguous -s 100KiB -k bdcats -P particles=1000 -i mpiio -r 2 -m native,even "
+            "--output o --no-figures --no-page -H cb_nodes=2"
+        ).split(),
     )
     results = results_of(tmp_path / "o")
     runs = results["runs"]
@@ -154,20 +138,10 @@ def test_patterns_and_kernels_in_one_run(bench, tmp_path):
 def test_kernels_in_all_their_interfaces(bench, tmp_path):
     bench(
         3,
-        "-k",
-        "vpic,nas_btio,madbench",
-        "--preset",
-        "quick",
-        "--scale",
-        "0.01",
-        "-r",
-        "1",
-        "-m",
-        "native,auto",
-        "--output",
-        "o",
-        "--no-figures",
-        "--no-page",
+        *(
+            "-k vpic,nas_btio,madbench --preset quick --scale 0.01 -r 1 -m native,auto --output o "
+            "--no-figures --no-page"
+        ).split(),
     )
     results = results_of(tmp_path / "o")
     absent = " ".join(item["what"] for item in results["absent"])
@@ -319,24 +293,9 @@ def test_batch_script_runs_and_archives(extension, small, tmp_path):
         "slurm",
         "--suite",
         small,
-        "--nodes",
-        "1",
-        "--ranks-per-node",
-        "2",
-        "--time",
-        "10",
-        "--mpi",
-        "pmix",
-        "--path",
+        *"--nodes 1 --ranks-per-node 2 --time 10 --mpi pmix --path".split(),
         tmp_path,
-        "--archive",
-        "kept",
-        "--output",
-        "job.sh",
-        "--",
-        "-r",
-        "1",
-        "--no-figures",
+        *"--archive kept --output job.sh -- -r 1 --no-figures".split(),
     )
     environment = base_environment() | {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "9"}
     run_bounded([str(tmp_path / "job.sh")], env=environment, timeout_s=120, cwd=tmp_path)
@@ -389,10 +348,7 @@ def test_h5py_that_cannot_be_used(bench, tmp_path, kind):
 def test_missing_pnetcdf(bench, tmp_path):
     launch = bench(
         2,
-        "-k",
-        "s3d",
-        "-i",
-        "pnetcdf",
+        *"-k s3d -i pnetcdf".split(),
         check=False,
         program=[
             "-c",
@@ -412,20 +368,7 @@ __main__.main(sys.argv[1:])
 
 
 def test_not_enough_space(bench):
-    launch = bench(
-        2,
-        "-k",
-        "vpic",
-        "--preset",
-        "published",
-        "--scale",
-        "1000",
-        "-P",
-        "particles=1000000000",
-        "-i",
-        "mpiio",
-        check=False,
-    )
+    launch = bench(2, *"-k vpic --preset published --scale 1000 -P particles=1000000000 -i mpiio".split(), check=False)
     assert_one_clear_line(launch, 2, "B needed", "B free")
     assert not list(bench.files.iterdir())
 
@@ -446,19 +389,11 @@ def test_no_space_in_the_middle(bench, tmp_path, interface, method, rule):
     """Wherever a disk is full, all ranks end with one line, and what was measured before is kept."""
     launch = bench(
         4,
-        "-k",
-        "nas_btio",
-        "--preset",
-        "S",
-        "-i",
+        *"-k nas_btio --preset S -i".split(),
         interface,
         "-m",
         f"native,{method}",
-        "-r",
-        "1",
-        "--output",
-        "o",
-        "--no-figures",
+        *"-r 1 --output o --no-figures".split(),
         check=False,
         env={"MPIOX_FAULT": rule},
     )
@@ -486,20 +421,7 @@ def test_no_space_where_hdf5_does_not_come_back(bench, script):
     """HDF5's collective close waits for ranks that have given up: one rank says why, and the launch ends."""
     launch = bench(
         4,
-        "-k",
-        "nas_btio",
-        "--preset",
-        "S",
-        "-i",
-        "hdf5",
-        "-m",
-        "native,auto",
-        "-r",
-        "1",
-        "--output",
-        "o",
-        "--no-figures",
-        "--no-page",
+        *"-k nas_btio --preset S -i hdf5 -m native,auto -r 1 --output o --no-figures --no-page".split(),
         check=False,
         program=[script(IMPATIENT)],
         timeout_s=60,
@@ -553,11 +475,7 @@ def test_suite_that_is_interrupted_frees_the_lock(extension, small, tmp_path):
         *BENCH,
         "--suite",
         str(small),
-        "--archive",
-        "kept",
-        "-r",
-        "1000",
-        "--path",
+        *"--archive kept -r 1000 --path".split(),
         str(tmp_path),
         "--no-figures",
         "--no-page",

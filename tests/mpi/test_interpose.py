@@ -399,11 +399,7 @@ def test_threads(extension: str, script, tmp_path: pathlib.Path) -> None:
 def test_run_command(programs: dict[str, pathlib.Path], extension: str, tmp_path: pathlib.Path, outside: bool) -> None:
     run = [
         sys.executable,
-        "-m",
-        "mpiio_ext",
-        "run",
-        "-H",
-        "*.dat:mpiox_partition=transpose",
+        *"-m mpiio_ext run -H *.dat:mpiox_partition=transpose".split(),
         f"--stats={tmp_path / 'stats'}",
     ]
     launch = [str(launcher()), "-n", "2"]

@@ -16,7 +16,6 @@ from support.launch import Launch, json_lines, mpi_run
 pytestmark = pytest.mark.mpi
 
 RANKS = 4
-NO_COMMUNICATOR = "native: no communicator is left"
 
 
 def lives(

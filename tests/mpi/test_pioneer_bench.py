@@ -25,17 +25,13 @@ METHODS = "native,native_tuned,auto,direct,even,aligned,static_cyclic,group_cycl
 def bench(folder: pathlib.Path, path: pathlib.Path, *words: str, ranks: int = 4, **options: Any) -> Launch:
     (folder / "files").mkdir(exist_ok=True)
     command = [
-        "-m",
-        "mpiio_ext.bench",
-        "--kernel",
+        *"-m mpiio_ext.bench --kernel".split(),
         f"pioneer:{path}",
         "--path",
         folder / "files",
         "--output",
         folder / "results",
-        "-r",
-        "2",
-        "--no-figures",
+        *"-r 2 --no-figures".split(),
         *words,
     ]
     return python_run(command, ranks, timeout_s=200, **options)
@@ -50,10 +46,7 @@ def views(extension: str, tmp_path_factory: pytest.TempPathFactory) -> pathlib.P
     python_run(["-m", "mpiio_ext", "trace", "-o", folder / "trace", "--", *program], 4, timeout_s=120)
     command = [
         sys.executable,
-        "-m",
-        "mpiio_ext",
-        "pioneer",
-        "path",
+        *"-m mpiio_ext pioneer path".split(),
         str(folder / "trace"),
         "--each-rank",
         "-o",

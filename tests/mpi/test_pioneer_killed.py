@@ -31,10 +31,7 @@ def test_killed(extension: str, tmp_path: pathlib.Path, name: str) -> None:
     (tmp_path / "program.py").write_text(PROGRAM)
     python_run(
         [
-            "-m",
-            "mpiio_ext",
-            "trace",
-            "-o",
+            *"-m mpiio_ext trace -o".split(),
             str(tmp_path / "trace"),
             "--",
             sys.executable,
@@ -49,10 +46,7 @@ def test_killed(extension: str, tmp_path: pathlib.Path, name: str) -> None:
         name,
         "3600",
         sys.executable,
-        "-m",
-        "mpiio_ext",
-        "pioneer",
-        "all",
+        *"-m mpiio_ext pioneer all".split(),
         str(tmp_path / "trace"),
         "-o",
         str(tmp_path / "out"),

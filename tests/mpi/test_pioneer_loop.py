@@ -44,10 +44,7 @@ def traced_path(folder: pathlib.Path, words: list[Any], ranks: int, *options: st
     assert len(list(trace.glob("*.mpioxtrace"))) == ranks
     command = [
         sys.executable,
-        "-m",
-        "mpiio_ext",
-        "pioneer",
-        "path",
+        *"-m mpiio_ext pioneer path".split(),
         str(trace),
         "-o",
         str(folder / "path.parquet"),

@@ -41,12 +41,7 @@ def test_random_paths_under_the_address_sanitizer(tmp_path: pathlib.Path) -> Non
     command = [
         compiler,
         *SANITIZE,
-        "-std=c11",
-        "-D_GNU_SOURCE",
-        "-g",
-        "-O1",
-        "-fPIC",
-        "-shared",
+        *"-std=c11 -D_GNU_SOURCE -g -O1 -fPIC -shared".split(),
         f"-I{CSRC / 'tools' / 'engine'}",
         *sources,
         "-o",

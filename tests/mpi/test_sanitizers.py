@@ -31,16 +31,7 @@ TOOLS = {"address": ("address,undefined", "libasan.so", ()), "thread": ("thread"
 #: Memory that the MPI libraries never give back.
 LEAKS = "\n".join(
     f"leak:{name}"
-    for name in (
-        "libmpi.so",
-        "libopen-pal",
-        "libopen-rte",
-        "libpmix",
-        "libhwloc",
-        "libevent",
-        "/openmpi3/",
-        "libfabric",
-    )
+    for name in "libmpi.so libopen-pal libopen-rte libpmix libhwloc libevent /openmpi3/ libfabric".split()
 )
 #: The MPI libraries are not instrumented: their own ordering of threads, by atomics, is not seen. Without this each
 #: receive buffer that another thread's progress has filled would be reported.
@@ -156,18 +147,9 @@ def test_control(builds: dict[str, str], tmp_path: pathlib.Path, tool: str, erro
 
 # ---- address, undefined behaviour, leaks -----------------------------------------------------------------------------
 
-MODES = [
-    "append",
-    "excl",
-    "unique",
-    "delete_on_close",
-    "self",
-    "communicators",
-    "intercommunicator",
-    "null_handles",
-    "delete_open",
-    "resize",
-]
+MODES = (
+    "append excl unique delete_on_close self communicators intercommunicator null_handles delete_open resize"
+).split()
 THREADS = ["one_handle", "one_view", "pointer", "shared_pointer", "open_close", "mixed", "collectives"]
 #: Words of the program, ranks, environment.
 PROGRAMS: list[tuple[list[str], int, dict[str, str]]] = [
@@ -264,10 +246,7 @@ def valgrind(program: Sequence[str | os.PathLike[str]], folder: pathlib.Path) ->
     """Run two ranks of a program under memcheck with the library preloaded; return the reports that concern it."""
     folder.mkdir()
     command = [
-        "valgrind",
-        "--fair-sched=yes",
-        "--leak-check=full",
-        "--show-leak-kinds=definite",
+        *"valgrind --fair-sched=yes --leak-check=full --show-leak-kinds=definite".split(),
         f"--suppressions={SUPPRESSIONS}",
         f"--log-file={folder / 'log'}.%p",
         *program,

@@ -64,9 +64,7 @@ def test_a_variable_that_was_left_breaks_nothing(shipped: pathlib.Path, extensio
         path = tmp_path / str(breaks)
         command = [
             str(launcher()),
-            "-n",
-            "2",
-            "env",
+            *"-n 2 env".split(),
             f"LD_PRELOAD={library}",
             str(mpi_program("lives")),
             str(path),

@@ -235,22 +235,10 @@ def test_quick_yields_to_what_is_given():
 
 def test_options_reach_the_sizes():
     options = parse(
-        "-b",
-        "8,64,4KiB",
-        "-w",
-        "interleaved,btio",
-        "-m",
-        "native,even",
-        "-H",
-        "cb_nodes=2",
-        "--stripe-size",
-        "1MiB",
-        "--stripe-count",
-        "3",
-        "--steps",
-        "7",
-        "--ghost",
-        "0",
+        *(
+            "-b 8,64,4KiB -w interleaved,btio -m native,even -H cb_nodes=2 --stripe-size 1MiB "
+            "--stripe-count 3 --steps 7 --ghost 0"
+        ).split()
     )
     assert options.sizes.blocks_bytes == (8, 64, 4096)
     assert (options.sizes.steps, options.sizes.ghost) == (7, 0)

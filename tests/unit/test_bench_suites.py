@@ -308,11 +308,9 @@ def test_other_errors_of_the_lock_are_told(tmp_path, monkeypatch):
 def test_runs_are_kept_by_date(tmp_path):
     now = datetime.datetime(2026, 3, 4, 5, 6, 7).astimezone()
     found = [folder_of(tmp_path, "quick", now).relative_to(tmp_path) for _ in range(3)]
-    assert [str(path) for path in found] == [
-        "quick/2026-03-04/05-06-07",
-        "quick/2026-03-04/05-06-07-2",
-        "quick/2026-03-04/05-06-07-3",
-    ]
+    assert [
+        str(path) for path in found
+    ] == "quick/2026-03-04/05-06-07 quick/2026-03-04/05-06-07-2 quick/2026-03-04/05-06-07-3".split()
 
 
 def test_surroundings_without_secrets(tmp_path, monkeypatch):
@@ -385,31 +383,16 @@ def write_script(*arguments: str):
 def test_batch_script_says_everything(tmp_path):
     target = tmp_path / "job.sh"
     result = write_script(
-        "--partition",
-        "main",
-        "--account",
-        "a1",
-        "--qos",
-        "debug",
-        "--constraint",
-        "cpu&ssd",
-        "--mail-user",
-        "me@site.org",
-        "--module",
-        "hdf5/1.14",
-        "--mpi",
-        "pmix",
-        "--path",
+        *(
+            "--partition main --account a1 --qos debug --constraint cpu&ssd --mail-user "
+            "me@site.org --module hdf5/1.14 --mpi pmix --path"
+        ).split(),
         str(tmp_path),
         "--archive",
         str(tmp_path / "kept"),
         "--output",
         str(target),
-        "--",
-        "--scale",
-        "0.5",
-        "-m",
-        "native,auto",
+        *"-- --scale 0.5 -m native,auto".split(),
     )
     assert (result.exit_code, result.output) == (0, "")
     text = target.read_text()

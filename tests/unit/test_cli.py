@@ -29,16 +29,9 @@ LIBRARY = "/lib/libmpiio_ext.so"
 @pytest.fixture(autouse=True)
 def clean(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     for name in (
-        "MPIOX_HINTS",
-        "MPIOX_HINTS_FILE",
-        "MPIOX_STATS",
-        "MPIOX_STATS_FILE",
-        "LD_PRELOAD",
-        "OMPI_COMM_WORLD_RANK",
-        "PMIX_RANK",
-        "PMI_RANK",
-        "SLURM_PROCID",
-    ):
+        "MPIOX_HINTS MPIOX_HINTS_FILE MPIOX_STATS MPIOX_STATS_FILE LD_PRELOAD "
+        "OMPI_COMM_WORLD_RANK PMIX_RANK PMI_RANK SLURM_PROCID"
+    ).split():
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("MPIOX_SITE_FILE", str(tmp_path / "site"))
     (tmp_path / "site").write_text("", encoding="utf-8")
@@ -200,9 +193,7 @@ def test_libraries_that_users_preload_stay() -> None:
 
 def test_hydra_and_slurm() -> None:
     assert launch("mpiexec.hydra", "./app", family="mpich")[0] == [
-        "mpiexec.hydra",
-        "-genv",
-        "LD_PRELOAD",
+        *"mpiexec.hydra -genv LD_PRELOAD".split(),
         LIBRARY,
         "./app",
     ]

@@ -139,10 +139,7 @@ def forge(folder: pathlib.Path) -> pathlib.Path:
 
 def simulate(folder: pathlib.Path) -> pathlib.Path:
     command(
-        "delegates",
-        "arbitrate",
-        "simulate",
-        "--forge",
+        *"delegates arbitrate simulate --forge".split(),
         forge(folder),
         "--sets",
         40,
@@ -229,11 +226,7 @@ def umami(folder: pathlib.Path) -> pathlib.Path:
         "umami",
         "--history",
         table_of_jobs(folder),
-        "--file-system",
-        "scratch1",
-        "--job",
-        "1119",
-        "-o",
+        *"--file-system scratch1 --job 1119 -o".split(),
         folder / "umami.html",
     )
     return folder / "umami.html"

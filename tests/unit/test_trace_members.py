@@ -41,9 +41,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     source = ROOT / "csrc" / "tools" / "trace"
     command = [
         os.environ.get("CC", "cc"),
-        "-O1",
-        "-g",
-        "-fsanitize=address,undefined",
+        *"-O1 -g -fsanitize=address,undefined".split(),
         f"-I{source}",
         folder / "program.c",
         source / "mpiox_trace_members.c",

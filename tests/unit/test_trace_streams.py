@@ -96,18 +96,10 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     [
         "wwww",
         "wW" * 300,
-        "wwLwwLLw",
-        "wwuwwuuw",
-        "wUwUwwUUw",
-        "wUUUUUUUUw",
-        "wwfwwfffw",
-        "wwswwswW",
-        "nwwwLw",
-        "wwdwwddw",
-        "wwDwwDDw",
-        "wwtwwttww",
-        "wwkwwkkw",
-        "wtWsUwdWuwLkwDw",
+        *(
+            "wwLwwLLw wwuwwuuw wUwUwwUUw wUUUUUUUUw wwfwwfffw wwswwswW nwwwLw wwdwwddw wwDwwDDw "
+            "wwtwwttww wwkwwkkw wtWsUwdWuwLkwDw"
+        ).split(),
     ],
 )
 @pytest.mark.parametrize("mode", ["w", "w+"])
