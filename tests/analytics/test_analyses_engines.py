@@ -9,17 +9,17 @@ from typing import Any
 
 import pytest
 
-from support import analytics_query
-from support.analytics_jobs import many
-from support.analytics_query import Store
-
-pytest.importorskip("ibis")
-
 from mpiio_ext.analytics.analyses import ANALYSES, analysis
 from mpiio_ext.analytics.analyses.methods import methods
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.factors import factor, unregister
 from mpiio_ext.analytics.query import Tuples, load
+from support import analytics_query
+from support.analytics_jobs import many
+from support.analytics_query import Store
+from support.parts import require
+
+require("ibis")
 
 JOBS, UNITS = 300, 2
 

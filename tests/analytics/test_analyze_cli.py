@@ -15,12 +15,14 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mpiio_ext.cli import main
+from mpiio_ext.common.extras import darshan_library
 from tests.support import report_results as results
 from tests.support.html_page import Page
+from tests.support.parts import require
 
-darshan = pytest.importorskip("darshan", reason="needs PyDarshan and its sample logs")
+require("darshan")
 
-LOGS = pathlib.Path(darshan.__file__).parent / "examples" / "example_logs"
+LOGS = pathlib.Path(darshan_library("a Darshan log", "pioneer")).parent.parent / "darshan" / "examples" / "example_logs"
 #: 2,048 processes, a file each, on 24 OSTs.
 SAMPLE, PLAIN = "sample-badost.darshan", "noposix.darshan"
 JOB = 6265799

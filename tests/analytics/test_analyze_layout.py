@@ -14,11 +14,11 @@ from mpiio_ext.analytics.setup import load_setup
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import fill
 from mpiio_ext.cli import main
+from support.parts import require
 from tests.support import fake_logs
 from tests.support.analytics_query import Store
 
-pytest.importorskip("ibis")
-pytest.importorskip("duckdb")
+require("ibis", "duckdb")
 
 JOBS = 12
 START = 1_500_000_000.0

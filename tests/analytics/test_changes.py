@@ -8,22 +8,21 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.jobs import Jobs
+from mpiio_ext.analytics.jobs.statistics.changes import _cusum, _p_value, breaks, change_points
 from mpiio_ext.analytics.jobs.statistics.correction import corrected
 from mpiio_ext.analytics.jobs.statistics.correlation import correlate, correlation_table
 from mpiio_ext.analytics.jobs.statistics.dependence import dependences, ranked, whitened
 from mpiio_ext.analytics.jobs.statistics.moved import adjusted, compared, effect_of
 from mpiio_ext.analytics.jobs.statistics.outliers import LIMIT, modified_z, sided_z
-from support.job_histories import steps
-
-pytest.importorskip("ruptures", reason="needs ruptures")
-
-from mpiio_ext.analytics.jobs.statistics.changes import _cusum, _p_value, breaks, change_points
 from mpiio_ext.analytics.jobs.statistics.screening import sure_changes
+from support.job_histories import steps
+from support.parts import require
+
+require("ruptures")
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -149,6 +148,8 @@ def test_the_cusum_is_the_largest_scaled_difference_of_means() -> None:
 
 
 def test_the_p_value_is_that_of_scipys_permutation_test() -> None:
+    import scipy.stats
+
     random = np.random.default_rng(13)
     for shift in (0.0, 0.6, 1.2):
         values = random.standard_normal(40)
@@ -171,6 +172,8 @@ def test_the_p_value_is_that_of_scipys_permutation_test() -> None:
 
 
 def test_outliers_are_beyond_iglewicz_and_hoaglins_limit() -> None:
+    import scipy.stats
+
     values = np.array([9.0, 10, 11, 10, 9, 11, 10, 30])
     distances = values - np.median(values)
     scale = scipy.stats.median_abs_deviation(values, scale="normal")

@@ -25,8 +25,9 @@ from mpiio_ext.cli import main
 from support import report_results as results
 from support.html_page import Page
 from support.job_histories import DAY, PERFORMANCE, START, edison, history, steps
+from support.parts import require
 
-pytest.importorskip("ruptures", reason="needs ruptures")
+require("ruptures")
 
 UTC = datetime.timezone.utc
 

@@ -13,10 +13,11 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("darshan")
-
 from mpiio_ext.analytics.sources import darshan
 from support.darshan_logs import Log, mutated, mutated_inside, packaged_logs, place_of
+from support.parts import require
+
+require("darshan")
 
 
 def converted(folder: pathlib.Path, logs: Sequence[str]) -> Any:

@@ -13,8 +13,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("darshan")
-
 from mpiio_ext.analytics.sources import darshan
 from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.sources.darshan import convert
@@ -31,6 +29,9 @@ from support.darshan_logs import (
     small_logs,
     write_small_logs,
 )
+from support.parts import require
+
+require("darshan")
 
 OPENS, READS, WRITES, BYTES_READ, BYTES_WRITTEN, SEQ_READS = 0, 3, 4, 14, 15, 20
 FILE_ALIGNMENT, FASTEST_RANK, SLOWEST_RANK, SLOWEST_BYTES = 26, 65, 67, 68

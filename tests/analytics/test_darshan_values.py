@@ -11,12 +11,13 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("darshan")
-
 from mpiio_ext.analytics.sources.darshan import convert
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB
 from support import darshan_rows
 from support.darshan_logs import Log, packaged_logs, shared_logs
+from support.parts import require
+
+require("darshan")
 
 LOGS = list({path.read_bytes(): path for path in [*shared_logs(), *packaged_logs()]}.values())  # each once
 

@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from mpiio_ext.analytics.jobs import Jobs, published, read, select
 from mpiio_ext.analytics.jobs.boxes import box
@@ -173,6 +172,8 @@ def test_coverage_factors_and_contention_equal_those_from_raw_columns(kept: Jobs
 
 
 def test_quartiles_equal_scipys(kept: Jobs, raw: list[dict[str, str]]) -> None:
+    import scipy.stats
+
     motifs, systems = kept.texts("_benchmark_id"), kept.texts("_file_system")
     for motif in sorted(set(motifs.tolist())):
         mine = [row for row in raw if _motif(row) == motif and row["_file_system"] == "scratch2"]
@@ -193,6 +194,8 @@ def _normalised(rows: list[dict[str, str]]) -> list[float]:
 
 def _pearson(x: Any, y: Any) -> tuple[float, float]:
     """Return the coefficient and its p-value by their textbook formulas."""
+    import scipy.stats
+
     x, y = x - x.mean(), y - y.mean()
     r = float((x * y).sum() / math.sqrt((x * x).sum() * (y * y).sum()))
     t = r * math.sqrt((len(x) - 2) / (1 - r * r))
@@ -200,6 +203,8 @@ def _pearson(x: Any, y: Any) -> tuple[float, float]:
 
 
 def test_the_correlation_table_equals_textbook_formulas(kept: Jobs, raw: list[dict[str, str]]) -> None:
+    import scipy.stats
+
     metrics = ["fshealth_ost_most_full_pct", "fs_ave_oss_cpu", "coverage_factor_bw", "topology_job_max_radius"]
     found = correlation_table(kept, metrics)
     assert len(found) == 3 * len(metrics) * 2

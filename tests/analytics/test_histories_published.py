@@ -12,15 +12,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import scipy.stats
 from click.testing import CliRunner
 
 from mpiio_ext.analytics.jobs import Filter, histories, published, read, select
 from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, correlation_table
 from mpiio_ext.cli import main
 from support.html_page import Page
+from support.parts import require
 
-pandas = pytest.importorskip("pandas", reason="needs pandas")
+require("pandas")
 PACIFIC = zoneinfo.ZoneInfo("America/Los_Angeles")
 PERFORMANCE = "darshan_agg_perf_by_slowest_posix"
 #: Metrics of each platform's servers, as their published tables have them: Lustre's twice, and GPFS'.
@@ -51,6 +51,8 @@ PLATFORMS = {
 
 def made(platform: str, rows: int = 260) -> Any:
     """Return a table with the columns of a platform, random values, and everything that the published filter drops."""
+    import pandas
+
     random = np.random.default_rng(len(platform))
     systems, servers, processes = PLATFORMS[platform]
     start = datetime.datetime(2017, 1, 20, tzinfo=PACIFIC).timestamp() + random.integers(0, 420 * 86400, rows)
@@ -114,6 +116,8 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def by_the_paper(path: Path) -> Any:
     """Return the rows that the filters of the paper keep, by pandas: each file by itself."""
+    import pandas
+
     table = pandas.read_csv(path).dropna(how="any")
     begin = [datetime.datetime.fromtimestamp(value, PACIFIC).replace(tzinfo=None) for value in table["_datetime_start"]]
     written = table["darshan_biggest_write_api_bytes"] > table["darshan_biggest_read_api_bytes"]
@@ -157,6 +161,9 @@ def test_the_rows_of_five_file_systems_are_those_of_the_paper_in_one_command(
 
 def test_quartiles_and_correlations_of_each_scale_are_scipys(tables: list[Path]) -> None:
     """Cori's table has runs of four sizes, which are four histories."""
+    import pandas
+    import scipy.stats
+
     cori = read(tables[1])
     table, _ = select(cori, Filter(complete=True))
     raw = {row["_jobid"]: row for row in pandas.read_csv(tables[1]).to_dict("records")}
@@ -185,6 +192,9 @@ def test_quartiles_and_correlations_of_each_scale_are_scipys(tables: list[Path])
 
 
 def test_quartiles_of_a_scale_in_json_are_scipys(tables: list[Path]) -> None:
+    import pandas
+    import scipy.stats
+
     pytest.importorskip("ruptures", reason="needs ruptures")
     done = CliRunner().invoke(main, ["analyze", "climate", str(tables[1]), "--complete", "--json"])
     raw = pandas.read_csv(tables[1]).dropna(how="any")
@@ -207,6 +217,8 @@ def test_quartiles_of_a_scale_in_json_are_scipys(tables: list[Path]) -> None:
 
 
 def test_a_server_that_saw_less_than_the_job_is_no_value_of_mira_anywhere(tables: list[Path]) -> None:
+    import pandas
+
     table = read(tables[2])
     raw = pandas.read_csv(tables[2])
     for name, own, server in (

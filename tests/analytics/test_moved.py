@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import scipy.stats
 
 from mpiio_ext.analytics.jobs.statistics.moved import compared
 from mpiio_ext.analytics.jobs.table import Jobs
@@ -13,6 +12,8 @@ from mpiio_ext.analytics.jobs.table import Jobs
 @pytest.mark.parametrize("seed", range(20))
 def test_each_metric_is_tested_as_if_alone(seed: int) -> None:
     """Sets that are small or not, with ties and missing values or without, are tested in groups of equal sizes."""
+    import scipy.stats
+
     source = np.random.default_rng(seed)
     ones, twos = (source.normal(size=(12, count)) for count in source.integers(5, 25, 2))
     for values in (ones, twos):

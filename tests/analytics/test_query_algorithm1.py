@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
+from mpiio_ext.analytics.query import ExpressionError, Tuples, load
 from mpiio_ext.errors import ArgumentError
 from support import analytics_query
 from support.analytics_query import ENGINES, Store
+from support.parts import require
 
-pytest.importorskip("ibis")
-
-from mpiio_ext.analytics.query import ExpressionError, Tuples, load
+require("ibis")
 
 GB = 10**9
 #: Job 3 has two logs, and only one of them writes more than 10 GB.

@@ -8,16 +8,16 @@ from typing import Any
 
 import pytest
 
-from support import analytics_query
-from support.analytics_query import ENGINES, Store
-
-pytest.importorskip("ibis")
-
 from mpiio_ext.analytics.analyses.interference import interference
 from mpiio_ext.analytics.analyses.striping import custom_stripes, ost_union
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import load
 from mpiio_ext.analytics.site import StripeDefault
+from support import analytics_query
+from support.analytics_query import ENGINES, Store
+from support.parts import require
+
+require("ibis")
 
 START = 1_500_000_000.0
 STEPS = 30

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from mpiio_ext.analytics.query import ExpressionError, Tuples, load
 from support import analytics_query
 from support.analytics_query import ENGINES, Store, comparable
+from support.parts import require
 
-pytest.importorskip("ibis")
-
-from mpiio_ext.analytics.query import ExpressionError, Tuples, load
+require("ibis")
 
 Row = dict[str, Any]
 HOW = ("inner", "left", "right", "outer", "semi", "anti")

@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.query import APPROXIMATE_RANK_ERROR, ExpressionError, Tuples, load, open_engine
 from support import analytics_query
 from support.analytics_query import ENGINES, Store, comparable
+from support.parts import require
 
-pytest.importorskip("ibis")
-
-from mpiio_ext.analytics.query import APPROXIMATE_RANK_ERROR, ExpressionError, Tuples, load, open_engine
+require("ibis")
 
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "howto" / "ask-a-store.md"
 DAY = 1517097600.0  # 2018-01-28 UTC

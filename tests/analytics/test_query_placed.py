@@ -10,11 +10,6 @@ from typing import Any
 
 import pytest
 
-from support import analytics_query, fake_logs
-from support.analytics_query import ENGINES, comparable
-
-pytest.importorskip("ibis")
-
 from mpiio_ext.analytics.analyses.placed import placement_of
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.query import Tuples, load
@@ -22,6 +17,11 @@ from mpiio_ext.analytics.setup import PlacementPlan, Setup
 from mpiio_ext.analytics.store.catalog import Catalog
 from mpiio_ext.analytics.store.fill import fill
 from mpiio_ext.analytics.store.placement import place
+from support import analytics_query, fake_logs
+from support.analytics_query import ENGINES, comparable
+from support.parts import require
+
+require("ibis")
 
 JOBS, TARGETS = 48, 4
 #: The last job on the first target; each has as many rows of files, and job 7 has more than others.

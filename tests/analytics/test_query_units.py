@@ -10,12 +10,12 @@ import pytest
 
 from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.dimensions import BYTES, INSTANT, NUMBER, PLAIN, RATE, SECONDS, UNKNOWN, Unit
+from mpiio_ext.analytics.query import ExpressionError, Tuples, load
 from support import analytics_query
 from support.analytics_query import ENGINES, Store
+from support.parts import require
 
-pytest.importorskip("ibis")
-
-from mpiio_ext.analytics.query import ExpressionError, Tuples, load
+require("ibis")
 
 GB = 10**9
 DAY = 1517097600.0  # 2018-01-28 UTC

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("darshan")
-
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs import files
 from mpiio_ext.analytics.jobs.joins import joined, tuples
@@ -21,7 +19,10 @@ from mpiio_ext.analytics.sources.darshan import read_logs
 from mpiio_ext.analytics.tools.system import System
 from support.darshan_logs import POSIX_DOUBLES, packaged_logs, posix, shared_logs
 from support.job_logs import BYTES_READ, BYTES_WRITTEN, RECORDS, START, WRITE_TIME, log_at
+from support.parts import require
 from support.traces import shared_data
+
+require("darshan")
 
 
 def test_scalars_of_records(tmp_path: pathlib.Path) -> None:

@@ -8,9 +8,6 @@ import pathlib
 from typing import Any
 
 import pytest
-
-pytest.importorskip("darshan")
-
 from click.testing import CliRunner
 
 from mpiio_ext.analytics.cli_summarize import _words
@@ -23,7 +20,10 @@ from support import fuzz
 from support import source_texts as texts
 from support.darshan_logs import posix
 from support.job_logs import BYTES_READ, BYTES_WRITTEN, READS, RECORDS, START, WRITES, log_at
+from support.parts import require
 from support.traces import shared_data
+
+require("darshan")
 
 
 def run(*arguments: object) -> Any:

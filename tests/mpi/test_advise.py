@@ -20,10 +20,10 @@ from mpiio_ext.tune.setting import BASELINE
 from mpiio_ext.tune.space import Options
 from support.cbuild import mpi_program, slow_storage
 from support.launch import Launch, base_environment, launcher, run_bounded
+from support.parts import require
 from support.pioneer_paths import EVERYTHING, row, save
 
-pytest.importorskip("optuna", reason="tuning needs Optuna")
-pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
+require("optuna", "scipy")
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 

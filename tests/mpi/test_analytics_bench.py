@@ -7,10 +7,11 @@ import json
 import pytest
 from click.testing import CliRunner
 
-pytest.importorskip("ibis")
-
 from mpiio_ext.cli import main
 from support.html_page import Page
+from support.parts import require
+
+require("ibis")
 
 pytestmark = pytest.mark.mpi
 

@@ -16,9 +16,9 @@ import pytest
 
 from support.cbuild import mpi_program
 from support.launch import MARKER, Launch, base_environment, end_marked, launcher, marked_processes, run_bounded
+from support.parts import require
 
-pytest.importorskip("optuna", reason="tuning needs Optuna")
-pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
+require("optuna", "scipy")
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import inspect
 import pathlib
 import sys
@@ -33,3 +34,10 @@ def needed_by(item: pytest.Item) -> str | None:
         if any(word in text for word in words):
             return option
     return None
+
+
+def require(*packages: str) -> None:
+    """Skip a module of tests unless these packages are there. They are not imported: each worker reads every module."""
+    for package in packages:
+        if importlib.util.find_spec(package) is None:
+            pytest.skip(f"needs {package}", allow_module_level=True)

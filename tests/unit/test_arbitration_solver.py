@@ -7,7 +7,6 @@ import random
 
 import numpy as np
 import pytest
-import scipy.optimize
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -113,6 +112,8 @@ def draw(rng: np.random.Generator) -> tuple[Classes, int]:
 
 
 def test_agrees_with_highs_on_random_instances() -> None:
+    import scipy.optimize
+
     rng = np.random.default_rng(20261123)
     for _ in range(fuzz.examples(60)):
         classes, capacity = draw(rng)

@@ -19,7 +19,6 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 from click.testing import CliRunner, Result
-from matplotlib.figure import Figure
 
 from mpiio_ext.cli import main
 from mpiio_ext.common.plots import LIGHT, Panel
@@ -279,6 +278,8 @@ def read(terminal: int) -> bytes:
 
 def test_picture_joins_like_with_like_and_hides_nothing() -> None:
     """A line has aggregators that divide or are divided by the servers, or others; equal results differ in width."""
+    from matplotlib.figure import Figure
+
     outcomes = [
         simulate(
             Geometry.of_stripes(120, servers=6, aggregators=number), method, file_system=lustre(), window_bytes=4 * MIB

@@ -19,8 +19,6 @@ from urllib.parse import unquote
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from matplotlib import rc_context
-from matplotlib.collections import LineCollection, PolyCollection
 
 from mpiio_ext.analytics.jobs import Jobs
 from mpiio_ext.analytics.jobs.files import write
@@ -308,12 +306,16 @@ def numbers_of(text: str) -> list[float]:
 
 def panels_of(chart: Chart) -> list[Panel]:
     """Return the panels of a chart, drawn."""
+    from matplotlib import rc_context
+
     with rc_context(draw.style(LIGHT, chart)):
         return draw.figure(chart)[1]
 
 
 def drawn_numbers(chart: Chart) -> list[float]:
     """Return the heights that are drawn, as Matplotlib has them."""
+    from matplotlib.collections import LineCollection, PolyCollection
+
     found: list[float] = []
     for axes in (panel.axes for panel in panels_of(chart)):
         for bars in axes.containers:

@@ -11,7 +11,6 @@ import xml.etree.ElementTree as ET
 from collections.abc import Callable
 
 import pytest
-from matplotlib import rc_context
 
 from mpiio_ext.common import page, plots
 from mpiio_ext.common.plots import Axis, Chart, Panel, theme
@@ -102,6 +101,8 @@ def _places(path: str) -> list[tuple[float, float]]:
 
 
 def test_a_long_line_is_where_its_points_are_to_its_end() -> None:
+    from matplotlib import rc_context
+
     y = [math.sin(7 * at) * 10 ** (at % 5 - 2) for at in range(2000)]
     chart = _chart(lambda panel: panel.line(range(2000), y, plots.look(0)), margins=(40, 8, 20, 30))
     with rc_context(draw_of.style(plots.LIGHT, chart)):

@@ -15,9 +15,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("optuna", reason="tuning needs Optuna")
-pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
-
 from mpiio_ext.tune import report
 from mpiio_ext.tune.errors import ProgramError, TooShort, TuneError
 from mpiio_ext.tune.hintsfile import OwnHints
@@ -30,6 +27,9 @@ from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Options, Usage, build
 from mpiio_ext.tune.trial import FileUse, Outcome
 from mpiio_ext.tune.tuner import LEAST_LIMIT_S, STOP_FACTOR, Tuner
+from support.parts import require
+
+require("optuna", "scipy")
 
 Time = Callable[[dict[str, str]], float]
 

@@ -9,10 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
-
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.tune.evidence import evidence, least_pairs
+from support.parts import require
+
+require("scipy")
 
 
 def from_logs(logs: list[float], confidence: float = 0.95):

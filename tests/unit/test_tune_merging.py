@@ -7,10 +7,6 @@ import os
 import pathlib
 
 import pytest
-
-pytest.importorskip("optuna", reason="tuning needs Optuna")
-pytest.importorskip("scipy.stats", reason="tuning needs SciPy")
-
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
@@ -26,6 +22,9 @@ from mpiio_ext.tune.trial import FileUse, Outcome
 from mpiio_ext.tune.tuner import Tuner
 from support import fuzz
 from support.made_subfiles import make
+from support.parts import require
+
+require("optuna", "scipy")
 
 FOUR = Setting((("mpiox_subfiles", "4"),))
 SIZE = 3_000_000

@@ -6,8 +6,6 @@ import pathlib
 
 import pytest
 
-pytest.importorskip("optuna", reason="tuning needs Optuna")
-
 from mpiio_ext import hints as library
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.hintsfile import OwnHints, own_hints, text_of, write
@@ -16,6 +14,9 @@ from mpiio_ext.tune.search import Search
 from mpiio_ext.tune.setting import BASELINE, Setting
 from mpiio_ext.tune.space import Options, Space, Usage, build
 from mpiio_ext.tune.trial import FileUse, Outcome
+from support.parts import require
+
+require("optuna")
 
 
 @pytest.fixture(autouse=True)
