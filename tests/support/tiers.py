@@ -158,6 +158,7 @@ NIGHTLY = _table(
         "an_analysis_is_the_same[spark-read-ratio] an_analysis_is_the_same[spark-sequential] "
         "an_analysis_is_the_same[spark-sharing] batches_of_spark_hold_two_partitions "
         "factors_are_the_same[spark-options0] methods_are_the_same[spark*",
+        "analytics_bench": "a_run_of_the_bench_is_evaluated_in_its_report",
         "arbiter_deaths": "a_flood killed_delegates[3-0] old_owners_die[0]",
         "arbiter_hosts": "ranges_move_between_hosts[thread]",
         "arbiter_live": "a_pool_of_256 between_nodes[3] opened_and_closed_all_the_time",
@@ -306,7 +307,7 @@ NIGHTLY = _table(
         "one_datatype_with_memory_of_host_and_gpu[two_phase-read] the_end_of_the_file[direct] "
         "the_end_of_the_file[nodes] the_next_access_works[independent] the_next_access_works[nodes]",
         "hdf5": "datasets[1] datasets[2] datasets[5]",
-        "hint_ranges": "smallest_usual_and_largest[mpiox_delegate_patience] "
+        "hint_ranges": "texts_that_are_counts[mpiox_delegates] smallest_usual_and_largest[mpiox_delegate_patience] "
         "smallest_usual_and_largest[mpiox_delegate_quantum] smallest_usual_and_largest[mpiox_delegate_report] "
         "smallest_usual_and_largest[mpiox_delegate_time* smallest_usual_and_largest[mpiox_delegate_weight]",
         "histories_published": "the_rows_of_five_file_systems_are_those_of_the_paper_in_one_command",
@@ -335,6 +336,7 @@ NIGHTLY = _table(
         "methods_leave_the_native_bytes[static_cyclic] round_trip[*-1]",
         "network_c": "coverage_guided_fuzzing races[test_link-0] "
         "random_accesses_over_a_connection_that_suffers[short=777]",
+        "notebook": "all_jobs_from_python",
         "opening": "many_files_on_many_communicators[1-multiple] many_files_on_many_communicators[2-* "
         "many_files_on_many_communicators[3-* many_files_on_many_communicators[7-multiple] "
         "many_files_on_many_communicators[7-serialized] one_rank_that_cannot_follow[2-0-* "
@@ -421,7 +423,7 @@ NIGHTLY = _table(
         "a_signal_handler_that_ends_the_process[2250] a_signal_handler_that_ends_the_process[2750] "
         "a_signal_handler_that_ends_the_process[3000] a_signal_handler_that_ends_the_process[3250] "
         "a_signal_handler_that_ends_the_process[3500]",
-        "tune": "a_bad_hints_file_is_beaten",
+        "tune": "subfiles_are_merged_and_the_merge_counts a_bad_hints_file_is_beaten",
         "tune_evidence": "two_equal_settings_win_at_most_as_often_as_the_confidence_says[10-*",
         "typemap_c": "coverage_guided_fuzzing[runs-6000]",
         "typemap_datatypes": "random_datatypes_against_pack",

@@ -15,7 +15,7 @@ import pytest
 _LONGEST = """
 differential/differential mpi/run_report mpi/delegates_staged mpi/bench_runs mpi/gpu_memory mpi/hint_ranges
 analytics/query_operators mpi/delegates_staged_others unit/server_c mpi/mpi4py_io mpi/pioneer_replay
-mpi/bench_suites mpi/notebook unit/cache_c mpi/tune mpi/long_lives mpi/delegates_staged_deaths model/model
+mpi/bench_suites unit/cache_c mpi/tune mpi/long_lives mpi/delegates_staged_deaths model/model
 mpi/delegates_hung mpi/delegates_life analytics/analyze_cli mpi/containers mpi/advise unit/programs_c
 mpi/cluster unit/network_c mpi/docs_commands unit/weak_memory mpi/delegates_files mpi/view_rules
 mpi/bench_explore mpi/subfiles_killed unit/storage mpi/arbiter_live mpi/delegates_hosts mpi/subfiles_failures
