@@ -37,9 +37,6 @@ BUILT_IN = {
     "lctl-dl": f"{_PACKAGE}.lctl",
     "xtdb2proc": f"{_PACKAGE}.topology",
     "prometheus": f"{_PACKAGE}.prometheus",
-    "arbiter": f"{_PACKAGE}.arbiter",
-    "delegates": f"{_PACKAGE}.delegates",
-    "arbitration": f"{_PACKAGE}.arbitration",
     "results": f"{_PACKAGE}.results",
     "slurm": f"{_PACKAGE}.slurm",
     "cobalt": f"{_PACKAGE}.cobalt",
@@ -155,7 +152,7 @@ def read(
     Parameters
     ----------
     path : path
-        A file, compressed by gzip or not; of some sources a folder.
+        A file, compressed by gzip or not.
     source : str, optional
         Its name; else it is recognised.
     time_zone : str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import gzip
 import json
 import math
@@ -12,15 +11,9 @@ import sqlite3
 from typing import Any
 
 import pytest
-from click.testing import CliRunner
 
 from mpiio_ext.analytics import sources
-from mpiio_ext.analytics.sources import Records, SourceError, delegates, lctl, mmperfmon, topology
-from mpiio_ext.bench.arbitrated import results as arbitrated
-from mpiio_ext.cli import main
-from mpiio_ext.delegates import _status
-from mpiio_ext.delegates.arbiter.settings import Settings
-from mpiio_ext.delegates.arbitration.curves import Curve
+from mpiio_ext.analytics.sources import Records, SourceError, lctl, mmperfmon, topology
 from support import source_texts as texts
 
 
@@ -452,124 +445,3 @@ def test_the_hour_that_clocks_show_twice(tmp_path: pathlib.Path) -> None:
     records = read(tmp_path, "".join(["t,a\n", *lines]), zone="America/Los_Angeles")
     times = records.tables["series"]["time"].to_pylist()
     assert [time - times[0] for time in times] == [0.0, 1860.0, 4560.0, 6360.0, 7260.0]
-
-
-# ---- our own ---------------------------------------------------------------------------------------------------------
-
-
-def test_an_arbiter(tmp_path: pathlib.Path) -> None:
-    records = read(tmp_path, texts.ARBITER)
-    assert records.header == {"generation": 3, "serving": True, "settings": {"io_nodes": 4}, "form": "status"}
-    assert records.tables["assignments"].to_pylist() == [
-        {"generation": 3, "job": "a", "io_nodes": [0, 2]},
-        {"generation": 3, "job": "b", "io_nodes": []},
-    ]
-    assert records.tables["jobs"].to_pylist()[0]["processes"] == "4026531836"
-    bad = read(tmp_path, texts.ARBITER.replace("[0, 2]", '[0, "2"]').replace('"pid": 7', '"pid": "7"'))
-    assert said(bad) == [
-        'input: /map/jobs/a: io_nodes is [0, "2"], and a list of whole numbers is wanted',
-        'input: /jobs/0: pid is "7", and a whole number is wanted',
-    ]
-    with pytest.raises(SourceError, match="input:5: no map of an arbiter: its checksum is wrong"):
-        read(tmp_path, texts.ARBITER_MAP.replace(b"0,2", b"0,3"))
-
-
-def test_the_folder_of_an_arbiter(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "jobs").mkdir()
-    (tmp_path / "settings.json").write_text('{"io_nodes": 4}')
-    (tmp_path / "map").write_bytes(texts.ARBITER_MAP)
-    (tmp_path / "jobs" / "a").write_text(
-        "mpiox-job 1\njob a\nhost n1\npid 7\nranks 8\ndelegates 2\nprogram p\nscheduler_job -\napplied 3\n"
-    )
-    (tmp_path / "jobs" / "junk").write_text("no announcement\n")
-    records = sources.read(tmp_path)
-    assert (records.source, records.header["form"], records.header["generation"]) == ("arbiter", "folder", 3)
-    assert [row["job"] for row in records.tables["jobs"].to_pylist()] == ["a"]
-    assert [problem.what for problem in records.problems] == ["jobs/junk: no announcement of a job"]
-
-
-def test_what_the_arbiters_command_prints(tmp_path: pathlib.Path) -> None:
-    (tmp_path / "jobs").mkdir()
-    (tmp_path / "settings.json").write_text(Settings(io_nodes=4).encode())
-    (tmp_path / "map").write_bytes(texts.ARBITER_MAP)
-    (tmp_path / "jobs" / "a").write_text(
-        "mpiox-job 1\njob a\nhost n1\npid 7\nranks 8\ndelegates 2\nprogram p\nscheduler_job -\napplied 3\n"
-    )
-    done = CliRunner().invoke(main, ["delegates", "arbiter", "--dir", str(tmp_path), "--status"])
-    records = read(tmp_path, done.stdout)
-    assert (records.source, records.status, records.header["serving"]) == ("arbiter", "whole", False)
-    folder = sources.read(tmp_path)
-    assert records.header["settings"] == folder.header["settings"]
-    assert records.tables["assignments"] == folder.tables["assignments"]
-    names = [name for name in folder.tables["jobs"].column_names if name != "age_s"]
-    assert records.tables["jobs"].select(names) == folder.tables["jobs"].select(names)
-
-
-def test_what_the_delegates_command_prints(tmp_path: pathlib.Path) -> None:
-    records = read(tmp_path, json.dumps(_status.as_json([])))
-    assert (records.source, records.status, records.tables["delegates"].num_rows) == ("delegates", "whole", 0)
-    fields = [field.name for field in dataclasses.fields(_status.DelegateFile)]
-    assert delegates.FILES.names() == ["time", "group", "delegate", *fields, "others"]
-
-
-def test_delegates(tmp_path: pathlib.Path) -> None:
-    records = read(tmp_path, texts.DELEGATES)
-    (row,) = records.tables["delegates"].to_pylist()
-    assert (row["time"], row["mode"]) == (1489998203.5, "ahead")
-    assert json.loads(row["others"]) == {"counters": {"requests": 5}}
-    (file,) = records.tables["files"].to_pylist()
-    assert (file["group"], file["delegate"], file["path"], file["writable"]) == ("g", 0, "/d/x", False)
-    bad = read(tmp_path, texts.DELEGATES.replace('"openers": 2', '"openers": true'))
-    assert said(bad) == ["input: /delegates/0/files/0: openers is true, and a whole number is wanted"]
-
-
-def test_an_arbitration_run_of_the_bench(tmp_path: pathlib.Path) -> None:
-    records = read(tmp_path, texts.ARBITRATION)
-    assert (records.source, records.status) == ("arbitration", "whole")
-    assert records.header == {"units": {"_s": "s"}, "environment": {"hosts": ["n1"]}, "configuration": {"io_nodes": 4}}
-    tables = {name: table.to_pylist() for name, table in records.tables.items()}
-    (job,) = tables["jobs"]
-    assert (job["policy"], job["job"], job["data_bytes"], job["others"]) == ("mckp", "small", 3000, '{"later": [1]}')
-    assert [(slot["time_s"], slot["data_bytes"]) for slot in tables["slots"]] == [(0.0, 1000), (0.1, 2000)]
-    assert [(row["step"], row["time_s"], row["job"], row["io_nodes"]) for row in tables["io_nodes"]] == [
-        (0, -0.5, None, None),
-        (1, 0.0, "small", 4),
-        (1, 0.0, "large", 0),
-    ]
-    assert (tables["curves"][0]["mean_mb_per_s"], tables["curves"][0]["deviation_mb_per_s"]) == (10.5, None)
-    bad = read(tmp_path, texts.ARBITRATION.replace('"data_bytes": 2000', '"data_bytes": "2000"'))
-    assert said(bad) == ['input: /policies/mckp/jobs/small/slots/1: data_bytes is "2000", and a whole number is wanted']
-    assert bad.tables["slots"].num_rows == 1
-    with pytest.raises(SourceError, match="is of format 2, and 1 is known"):
-        read(tmp_path, texts.ARBITRATION.replace('"format": 1', '"format": 2'))
-
-
-def test_what_the_bench_writes_is_an_arbitration_run(tmp_path: pathlib.Path) -> None:
-    pytest.importorskip("matplotlib")
-    slots = [{"time_s": 0.1 * k, "data_bytes": 100} for k in range(10)]
-    job = {
-        "pattern": "shared",
-        "begin_s": 0.0,
-        "end_s": 1.0,
-        "data_bytes": 1000,
-        "verified_bytes": 1000,
-        "slots": slots,
-        "bandwidth_mb_per_s": 0.001,
-        "remapped_ranges": 0,
-        "slot_s": 0.1,
-    }
-    run = {"policy": "static", "jobs": {"a": job}, "map": [{"time_s": 0.0, "io_nodes": {"a": 2}}]}
-    curves, setting = {"a": Curve.of({1: 10.0, 2: 15.0})}, {"ranks": 2, "io_nodes": 2}
-    found = arbitrated.document([run], curves, setting, {"ranks": 2})
-    _, path = arbitrated.write(tmp_path, found)
-    records = sources.read(path)
-    assert (records.source, records.status) == ("arbitration", "whole")
-    assert {name: table.num_rows for name, table in records.tables.items()} == {
-        "policies": 1,
-        "jobs": 1,
-        "slots": 10,
-        "io_nodes": 1,
-        "curves": 2,
-    }
-    for table in records.tables.values():
-        assert table["others"].null_count == table.num_rows, "each field has a column"

@@ -6,8 +6,6 @@ import io
 import json
 import tarfile
 
-from mpiio_ext.delegates.arbiter.mapfile import Map
-
 USAGE = """
 Legend:
  1:\tio1.site|CPU|cpu_user
@@ -241,115 +239,6 @@ total_STDIO_OPENS,total_STDIO_BYTES_READ,total_STDIO_F_READ_START_TIMESTAMP
 45847868f9,2158071,1638934117,1638934322,3.21,b4717,192,206,,,1,0,0
 """
 
-ARBITER = json.dumps(
-    {
-        "serving": True,
-        "settings": {"io_nodes": 4},
-        "map": {"generation": 3, "jobs": {"a": [0, 2], "b": []}},
-        "jobs": [
-            {
-                "job": "a",
-                "host": "n1",
-                "pid": 7,
-                "boot": "",
-                "processes": 4026531836,
-                "ranks": 8,
-                "nodes": None,
-                "delegates": 2,
-                "program": "p",
-                "scheduler_job": "",
-                "applied": 3,
-                "touched_ns": 1,
-                "age_s": 0.5,
-                "noticed_us": None,
-                "applied_us": 12,
-            }
-        ],
-    }
-)
-ARBITER_MAP = Map(3, {"a": (0, 2), "b": ()}).encode()
-
-DELEGATES = json.dumps(
-    {
-        "host": "n1",
-        "sampled_unix_s": 1489998203.5,
-        "delegates": [
-            {
-                "group": "g",
-                "delegate": 0,
-                "delegates": 2,
-                "mode": "ahead",
-                "host": "n1",
-                "pid": 8,
-                "state": "idle",
-                "answers": True,
-                "started_unix_s": 1489998000.25,
-                "uptime_s": 203.25,
-                "pages": 16,
-                "dirty_bytes": 0,
-                "hit_fraction": None,
-                "counters": {"requests": 5},
-                "files": [
-                    {
-                        "path": "/d/x",
-                        "openers": 2,
-                        "readable": True,
-                        "writable": False,
-                        "replica": False,
-                        "end_bytes": 10,
-                        "dirty_bytes": 0,
-                        "errors": 0,
-                    }
-                ],
-            }
-        ],
-    }
-)
-
-ARBITRATION = json.dumps(
-    {
-        "what": "arbitration run",
-        "format": 1,
-        "units": {"_s": "s"},
-        "environment": {"hosts": ["n1"]},
-        "configuration": {"io_nodes": 4},
-        "curves": {
-            "small": {
-                "source": "explored",
-                "points": [
-                    {
-                        "io_nodes": 1,
-                        "mean_mb_per_s": 10.5,
-                        "best_mb_per_s": 11.0,
-                        "deviation_mb_per_s": None,
-                        "repetitions": 1,
-                    }
-                ],
-            }
-        },
-        "policies": {
-            "mckp": {
-                "jobs": {
-                    "small": {
-                        "pattern": "shared,4KiB",
-                        "begin_s": 0.0,
-                        "end_s": 0.25,
-                        "data_bytes": 3000,
-                        "verified_bytes": 10,
-                        "bandwidth_mb_per_s": 0.012,
-                        "remapped_ranges": 2,
-                        "slot_s": 0.1,
-                        "later": [1],
-                        "slots": [{"time_s": 0.0, "data_bytes": 1000}, {"time_s": 0.1, "data_bytes": 2000}],
-                    }
-                },
-                "map": [{"time_s": -0.5, "io_nodes": {}}, {"time_s": 0.0, "io_nodes": {"small": 4, "large": 0}}],
-                "bandwidth_mb_per_s": 0.012,
-            }
-        },
-    }
-)
-
 
 def parquet(text: str) -> bytes:
     """Return a table of CSV as Parquet, uncompressed."""
@@ -388,9 +277,6 @@ TEXTS: dict[str, bytes] = {
     "slurm": TOKIO_JOBS.encode(),
     "cobalt": COBALT.encode(),
     "counters": COUNTERS.encode(),
-    "arbiter": ARBITER.encode(),
-    "delegates": DELEGATES.encode(),
-    "arbitration": ARBITRATION.encode(),
 }
 #: Further forms of some sources.
 FORMS: dict[str, tuple[str, bytes]] = {
@@ -404,6 +290,5 @@ FORMS: dict[str, tuple[str, bytes]] = {
     "qstat-l": ("cobalt", COBALT_LONG.encode()),
     "counters-parquet": ("counters", parquet(COUNTERS)),
     "counters-total": ("counters", COUNTERS_TOTAL.encode()),
-    "map": ("arbiter", ARBITER_MAP),
     "archive": ("mmperfmon", archive(("day/a.out", USAGE), ("day/b.out", USAGE.replace("io1", "io2")))),
 }
