@@ -16,7 +16,6 @@ Layers, each of which imports only those above it:
 `place`             where things go: folders that are tried before anything runs
 `bench`             all of it, from options to files; `environment`, where it ran
 `compare`           commands ``compare`` and ``scaling``, which launch a micro-benchmark in C and are no MPI programs
-`slurm`             command ``slurm``: a batch script that runs a suite
 ==================  ==================================================================================================
 
 A new pattern, kernel or interface is one module and one line in the ``__init__`` of its folder.

@@ -200,7 +200,6 @@ _COMMANDS = {
     "scaling": ("mpiio_ext.bench.compare.scaling", "command", "Measure how time grows with ranks and pieces."),
     "explore": ("mpiio_ext.bench.explore.command", "command", "Under mpirun: patterns over numbers of I/O delegates."),
     "arbitration": ("mpiio_ext.bench.arbitrated.command", "command", "Run two jobs under a live arbiter."),
-    "slurm": ("mpiio_ext.bench.slurm", "command", "Write a batch script that runs a suite."),
     "report": ("mpiio_ext.cli.report", "report", "Make one HTML page of results, or compare two sets."),
 }
 

@@ -276,47 +276,6 @@ def test_commands_without_mpi_say_what_is_wrong(family, tmp_path):
         assert_one_clear_line(launch, 2, word)
 
 
-SRUN = """#!/bin/bash
-while [[ $1 == --mpi=* ]]; do shift; done
-exec {launcher} -n 2 "$@"
-"""
-
-
-def test_batch_script_runs_and_archives(extension, small, tmp_path):
-    """The script of `slurm`, with a stand-in for srun: it runs, archives, and does not run twice."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / "srun").write_text(SRUN.format(launcher=launcher()))
-    (folder / "srun").chmod(0o755)
-    alone(
-        tmp_path,
-        "slurm",
-        "--suite",
-        small,
-        *"--nodes 1 --ranks-per-node 2 --time 10 --mpi pmix --path".split(),
-        tmp_path,
-        *"--archive kept --output job.sh -- -r 1 --no-figures".split(),
-    )
-    environment = base_environment() | {"PATH": f"{folder}:{os.environ['PATH']}", "SLURM_JOB_ID": "9"}
-    run_bounded([str(tmp_path / "job.sh")], env=environment, timeout_s=120, cwd=tmp_path)
-    (kept,) = (tmp_path / "kept" / "small").glob("*/*")
-    assert results_of(kept)["configuration"]["repetitions"] == 1
-    log = (tmp_path / "kept" / "small-9.log").read_text()
-    assert "ended with status 0" in log
-    with (tmp_path / "kept" / ".job.lock").open("a") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        launch = run_bounded(
-            [str(tmp_path / "job.sh")],
-            env=environment | {"SLURM_JOB_ID": "10"},
-            timeout_s=60,
-            cwd=tmp_path,
-            check=False,
-        )
-    assert launch.returncode == 2
-    assert "another job has locked" in (tmp_path / "kept" / "small-10.log").read_text()
-    assert len(list((tmp_path / "kept" / "small").glob("*/*"))) == 1
-
-
 # ---- what goes wrong ----
 
 

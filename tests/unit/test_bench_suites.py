@@ -1,4 +1,4 @@
-"""Suites: parameter files, one at a time, the archive, and batch scripts."""
+"""Suites: parameter files, one at a time, and the archive."""
 
 from __future__ import annotations
 
@@ -7,17 +7,14 @@ import errno
 import fcntl
 import json
 import os
-import shutil
 import subprocess
 import sys
 
 import click
 import pytest
-from click.testing import CliRunner
 
 from mpiio_ext.bench import kernels
 from mpiio_ext.bench.kernels import PATTERNS
-from mpiio_ext.bench.options import command
 from mpiio_ext.bench.preview import volume_of
 from mpiio_ext.bench.suites import files, lock
 from mpiio_ext.bench.suites.archive import collect_darshan, folder_of, write_surroundings
@@ -369,93 +366,3 @@ def test_without_darshan_there_is_nothing_to_keep(tmp_path, monkeypatch):
         monkeypatch.delenv(name, raising=False)
     assert collect_darshan(tmp_path, datetime.datetime.now().astimezone()) == []
     assert list(tmp_path.iterdir()) == []
-
-
-# ---- batch scripts ----
-
-
-def write_script(*arguments: str):
-    return CliRunner().invoke(
-        command, ["slurm", "--suite", "quick", "--nodes", "2", "--ranks-per-node", "3", "--time", "1:00:00", *arguments]
-    )
-
-
-def test_batch_script_says_everything(tmp_path):
-    target = tmp_path / "job.sh"
-    result = write_script(
-        *(
-            "--partition main --account a1 --qos debug --constraint cpu&ssd --mail-user "
-            "me@site.org --module hdf5/1.14 --mpi pmix --path"
-        ).split(),
-        str(tmp_path),
-        "--archive",
-        str(tmp_path / "kept"),
-        "--output",
-        str(target),
-        *"-- --scale 0.5 -m native,auto".split(),
-    )
-    assert (result.exit_code, result.output) == (0, "")
-    text = target.read_text()
-    for line in (
-        "#SBATCH --nodes=2",
-        "#SBATCH --ntasks-per-node=3",
-        "#SBATCH --time=1:00:00",
-        "#SBATCH --partition=main",
-        "#SBATCH --account=a1",
-        "#SBATCH --qos=debug",
-        "#SBATCH --constraint=cpu&ssd",
-        "#SBATCH --mail-user=me@site.org",
-        "#SBATCH --dependency=singleton",
-        "module load hdf5/1.14",
-        f"path={tmp_path}",
-        f"archive={tmp_path / 'kept'}",
-    ):
-        assert line in text.splitlines(), line
-    assert f"srun --mpi=pmix \\\n    {sys.executable} -m mpiio_ext.bench --suite quick \\\n" in text
-    assert "--scale 0.5 -m native,auto" in text
-    assert os.access(target, os.X_OK)
-    subprocess.run(["bash", "-n", str(target)], check=True)
-
-
-def test_batch_script_passes_shellcheck():
-    if shutil.which("shellcheck") is None:
-        pytest.skip("shellcheck is not installed")
-    for more in ((), ("--module", "a/1", "--", "-H", "cb_buffer_size=1", "--no-figures")):
-        done = subprocess.run(
-            ["shellcheck", "-"], input=write_script(*more).output, capture_output=True, text=True, check=False
-        )
-        assert done.returncode == 0, done.stdout
-
-
-@pytest.mark.parametrize(
-    "arguments, word",
-    [
-        (("--time", "soon"), "not a time limit"),
-        (("--time", "1:99:00"), "not a time limit"),
-        (("--time", "1-00:00:00; rm"), "not a time limit"),
-        (("--partition", "a b"), "not a name"),
-        (("--account", "$(x)"), "not a name"),
-        (("--module", "`x`"), "not a module"),
-        (("--mpi", "a;b"), "not a name"),
-        (("--nodes", "0"), "--nodes"),
-        (("--suite", "nightly"), "unknown name 'nightly'"),
-        (("--path", "/a b"), "sbatch knows no quotes"),
-        (("--archive", "/a\nb"), "sbatch knows no quotes"),
-        (("--output", "/nonexistent/x.sh"), "/nonexistent/x.sh: cannot be written: No such file"),
-        (("--", "--path", "/tmp"), "the script's"),
-        (("--", "--sice", "3"), "--sice"),
-        (("--", "-m", "x"), "unknown method"),
-    ],
-)
-def test_values_of_batch_scripts_are_checked(arguments, word):
-    result = write_script(*arguments)
-    assert result.exit_code == 2
-    assert word in result.output
-    assert "#SBATCH" not in result.output
-
-
-@pytest.mark.parametrize("limit", ["30", "30:00", "1:30:00", "2-12", "2-12:30", "2-12:30:15"])
-def test_time_limits_of_slurm(limit):
-    words = ["slurm", "--suite", "quick", "--nodes", "1", "--ranks-per-node", "1", "--time", limit]
-    result = CliRunner().invoke(command, words)
-    assert f"#SBATCH --time={limit}\n" in result.output

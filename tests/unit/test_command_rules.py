@@ -33,7 +33,6 @@ UNUSABLE = {
     "bench scaling": "--path none",
     "bench explore": "--pattern nosuch",
     "bench arbitration": "--output text/folder",
-    "bench slurm": "--suite nosuch --nodes 1 --ranks-per-node 1 --time 1",
     "bench report": "text",
     "tune": "--hints-file none -- true",
     "advise": "-o none/x.hints -- true",
@@ -123,7 +122,7 @@ def test_commands_without_json_print_no_results() -> None:
         "analyze connector site",
         "subfiles merge",
     }
-    texts = {"bench slurm", "completion", "help", "delegates arbiter slurm-script"}
+    texts = {"completion", "help", "delegates arbiter slurm-script"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
     status = {"subfiles rm", "subfiles mount"}
     assert set(COMMANDS) - flagged == files | texts | programs | status
@@ -240,7 +239,6 @@ READS = (
     "analyze connector show FILE",
     "analyze connector site FILE.json",
     "tune --dry-run --kernel pioneer:FILE -- mpirun",
-    "bench slurm --suite FILE.toml --nodes 1 --ranks-per-node 1 --time 1",
     "delegates arbitrate solve --jobs FILE --io-nodes 4",
     "delegates arbitrate queue --forge FILE",
     "delegates arbiter --dir . --io-nodes 4 --curves FILE.json",
