@@ -23,14 +23,10 @@ if TYPE_CHECKING:
     from mpiio_ext.delegates.arbitration.curves import Point
 
 
-_SLURM = "mpiio_ext.delegates.arbiter.slurm.command"
-_COMMANDS = {
-    "slurm-watch": (_SLURM, "watch", "Send the arbiter what squeue or sacct list."),
-    "slurm-script": (_SLURM, "script", "Print a prolog or epilog that reports a job to the arbiter."),
-}
+_WATCH = "mpiio_ext.delegates.arbiter.slurm.command", "watch", "Send the arbiter what squeue or sacct list."
 
 
-@click.group(cls=LazyGroup, subcommands=_COMMANDS, invoke_without_command=True, context_settings=HELP)
+@click.group(cls=LazyGroup, subcommands={"slurm-watch": _WATCH}, invoke_without_command=True, context_settings=HELP)
 @click.option(
     "--dir",
     "folder",

@@ -244,27 +244,13 @@ def _parts(text: str) -> list[list[tuple[str, list[tuple[int, int, int]] | None]
         for part in parts
         if part
     ]
-    if _size(found) > _MOST_NODES:
+    count = sum(
+        math.prod(sum(last - first + 1 for first, last, _ in ranges) for _, ranges in part if ranges is not None)
+        for part in found
+    )
+    if count > _MOST_NODES:
         raise SlurmError(f"more than {_MOST_NODES} names in the list of nodes {text[:40]!r}")
     return found
-
-
-def _size(parts: list[list[tuple[str, list[tuple[int, int, int]] | None]]]) -> int:
-    return sum(
-        math.prod(sum(last - first + 1 for first, last, _ in ranges) for _, ranges in part if ranges is not None)
-        for part in parts
-    )
-
-
-def count_nodes(text: str) -> int:
-    """Return how many nodes a compressed list names, ``nid[0001-0003,5],login1``: 5.
-
-    Raises
-    ------
-    SlurmError
-        As :func:`expand_nodes`.
-    """
-    return _size(_parts(text))
 
 
 def expand_nodes(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""The arbiter beside a scheduler, with a running job: prolog, first file, epilog, as Slurm would call them."""
+"""The arbiter beside a scheduler, with a running job: it is listed, opens its first file, and has ended."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from support.launch import base_environment, launcher
 pytestmark = pytest.mark.mpi
 
 PROGRAM = pathlib.Path(__file__).parents[1] / "programs" / "delegates_remapped.py"
-SLURM = {"SLURM_JOB_ID": "4711", "SLURM_JOB_NODELIST": "n[1-2]", "SLURM_JOB_NAME": "flow"}
+SLURM = {"SLURM_JOB_ID": "4711"}
 
 
 def wait(what: Callable[[], bool], seconds: float = 120) -> None:
@@ -28,15 +28,15 @@ def wait(what: Callable[[], bool], seconds: float = 120) -> None:
         time.sleep(0.05)
 
 
-def test_prolog_job_epilog(extension: str, tmp_path: pathlib.Path) -> None:
-    """Counted from the prolog on, then by its own word; with the epilog its claim ends, though it writes on."""
+def test_listed_job_ended(extension: str, tmp_path: pathlib.Path) -> None:
+    """Counted from the first list on, then by its own word; when Slurm ends it its claim ends, though it writes on."""
     folder, stop = tmp_path / "arbiter", tmp_path / "stop"
     command = [sys.executable, "-m", "mpiio_ext", "delegates", "arbiter"]
 
-    def tell(which: str) -> None:
-        words = [*command, "slurm-script", which, "--dir", str(folder)]
-        printed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=120)
-        subprocess.run(["sh"], input=printed.stdout, env=SLURM, text=True, check=True, timeout=120)
+    def report(state: str) -> None:
+        words = [*command, "slurm-watch", "--dir", str(folder), "--input", "-", "--part"]
+        listed = f"JobIDRaw|JobName|State|NNodes\n4711|flow|{state}|2\n"
+        subprocess.run(words, input=listed, text=True, check=True, timeout=120)
 
     def jobs() -> list[str]:
         return list(mapfile.read(folder).jobs)
@@ -47,7 +47,7 @@ def test_prolog_job_epilog(extension: str, tmp_path: pathlib.Path) -> None:
         job = None
         try:
             wait(lambda: mapfile.read(folder).generation > 0)
-            tell("prolog")
+            report("RUNNING")
             wait(lambda: jobs() == ["slurm-4711"])
             hints = f"*:mpiox_delegates=2:mpiox_delegate_mode=thread:mpiox_arbiter={folder}:mpiox_arbiter_name=flow"
             words = [sys.executable, str(PROGRAM), str(tmp_path / "file"), "1", "0", str(stop)]
@@ -61,7 +61,7 @@ def test_prolog_job_epilog(extension: str, tmp_path: pathlib.Path) -> None:
             wait(lambda: len(jobs()) == 1 and jobs() != ["slurm-4711"])
             (announced,) = [path for path in (folder / "jobs").iterdir() if not path.name.startswith(".")]
             assert "program flow\n" in announced.read_text() and "scheduler_job 4711\n" in announced.read_text()
-            tell("epilog")
+            report("COMPLETED")
             wait(lambda: jobs() == [])
             assert job.poll() is None
             stop.touch()

@@ -7,20 +7,17 @@ import os
 import pathlib
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.common.slurm import SlurmError, count_nodes, expand_nodes
+from mpiio_ext.common.slurm import SlurmError, expand_nodes
 from mpiio_ext.delegates.arbiter.announcements import here
 from mpiio_ext.delegates.arbiter.service import Arbiter
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbiter.slurm import connector, scheduled
-from mpiio_ext.delegates.arbiter.slurm.command import _check
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse, phase
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.errors import MpiioExtError
@@ -194,12 +191,11 @@ def test_no_text_does_more_than_be_refused(text: str) -> None:
     ],
 )
 def test_counting_nodes(text: str, count: int | None) -> None:
-    """Without their names."""
     if count is None:
         with pytest.raises(SlurmError):
-            count_nodes(text)
+            expand_nodes(text)
         return
-    assert count_nodes(text) == count == len(expand_nodes(text))
+    assert len(expand_nodes(text)) == count
 
 
 # ---- the folder ------------------------------------------------------------------------------------------------------
@@ -412,82 +408,9 @@ def test_the_command_in_help_prints_what_is_understood() -> None:
     assert f"--parsable2 --format={columns} |" in text and "sacct -a -n" not in text
 
 
-@pytest.fixture
-def seen_by_all() -> Iterator[pathlib.Path]:
-    with tempfile.TemporaryDirectory() as name:
-        path = pathlib.Path(name)
-        path.chmod(0o755)
-        yield path
-
-
-def test_checking_the_folder(seen_by_all: pathlib.Path) -> None:
-    """Says what is missing, as the user who asks; root can write anywhere, so that another one is taken then."""
-    folder = seen_by_all / "arbiter"
-
-    def check() -> tuple[int, str]:
-        done = run("slurm-script", "--permissions", "--dir", str(folder))
-        return done.returncode, done.stdout + done.stderr
-
-    assert check()[0] == 2 and "no such folder" in check()[1]
-    folder.mkdir()
-    code, text = check()
-    assert code == 2 and "install -d -m 2775" in text
-    (folder / "scheduler").mkdir()
-    code, text = check()
-    assert code == 0 and "can write there" in text and not list((folder / "scheduler").iterdir())
-    (folder / "scheduler").chmod(0o1777)
-    assert check()[0] == 2 and "sticky" in check()[1]
-    (folder / "scheduler").chmod(0o755)
-    if os.geteuid() == 0:
-        os.seteuid(65534)
-        try:
-            said = _check(folder)
-        finally:
-            os.seteuid(0)
-        assert "cannot write there" in said, said
-    neither = run("slurm-script", "--dir", str(folder))
-    assert neither.returncode == 2 and "prolog or epilog" in neither.stderr
-
-
 def test_a_program_that_is_not_there() -> None:
     with pytest.raises(MpiioExtError, match="no-such-squeue: cannot be started"):
         connector.query(["no-such-squeue"])
-
-
-@pytest.mark.parametrize("which", ["prolog", "epilog"])
-def test_scripts(tmp_path: pathlib.Path, which: str) -> None:
-    """Run by sh with the variables that Slurm sets, and with none: a node is never drained."""
-    folder = tmp_path / "the arbiter's"
-    folder.mkdir()
-    printed = run("slurm-script", which, "--dir", str(folder))
-    assert printed.returncode == 0, printed.stderr
-    path = tmp_path / which
-    path.write_text(printed.stdout)
-    slurm = {"SLURM_JOB_ID": "77", "SLURM_JOB_NODELIST": "n[1-3],m9", "SLURM_JOB_NAME": "my job; rm -rf $HOME\nid 3"}
-
-    def call(**variables: str) -> None:
-        done = subprocess.run(
-            ["sh", "-eu", str(path)], env=variables, capture_output=True, text=True, timeout=60, check=False
-        )
-        assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
-
-    call()
-    call(SLURM_JOB_ID="7; touch x")
-    assert scheduled.read_all(folder) == ([], [])
-    call(**slurm)
-    (found,) = scheduled.read_all(folder)[0]
-    assert (found.id, found.nodes, found.processes) == ("77", 4, None)
-    assert found.phase == ("running" if which == "prolog" else "ended") and found.name.startswith("my_job")
-    call(**slurm, SLURM_JOB_NUM_NODES="6", SLURM_NTASKS="48")
-    (found,) = scheduled.read_all(folder)[0]
-    assert (found.nodes, found.processes) == (6, 48)
-    old(folder, "77", 90_000)
-    call(**(slurm | {"SLURM_JOB_ID": "78"}))
-    assert [one.id for one in scheduled.read_all(folder)[0]] == ["78"]
-    assert not [name for name in os.listdir(folder / "scheduler") if name.startswith(".")]
-    folder.rename(tmp_path / "away")
-    call(**slurm)
-    assert not folder.exists()
 
 
 def test_the_curve_of_a_job_that_is_counted_early() -> None:

@@ -77,7 +77,6 @@ UNUSABLE = {
     "delegates status": "--interval never",
     "delegates arbiter": "--dir text/folder --io-nodes 4",
     "delegates arbiter slurm-watch": "--dir none",
-    "delegates arbiter slurm-script": "--dir text",
     "delegates arbitrate compare": "--jobs text",
     "delegates arbitrate curves": "--forge text",
     "delegates arbitrate queue": "--forge text",
@@ -122,7 +121,7 @@ def test_commands_without_json_print_no_results() -> None:
         "analyze connector site",
         "subfiles merge",
     }
-    texts = {"completion", "help", "delegates arbiter slurm-script"}
+    texts = {"completion", "help"}
     programs = {"run", "trace", "pioneer replay", "delegates arbiter", "delegates arbiter slurm-watch"}
     status = {"subfiles rm", "subfiles mount"}
     assert set(COMMANDS) - flagged == files | texts | programs | status

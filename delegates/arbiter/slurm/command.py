@@ -1,16 +1,11 @@
-"""``mpiio-ext delegates arbiter slurm-watch`` and ``slurm-script``."""
+"""``mpiio-ext delegates arbiter slurm-watch``."""
 
 from __future__ import annotations
 
-import os
-import pwd
 import shlex
 import signal
-import stat
 import sys
-import tempfile
 import threading
-from importlib.resources import files
 from pathlib import Path
 
 import click
@@ -21,7 +16,6 @@ from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import MpiioExtError
 
 _FOLDER = click.Path(path_type=Path)
-_SCRIPTS = {"prolog": "RUNNING", "epilog": "COMPLETED"}
 
 
 class _Watch:
@@ -129,75 +123,3 @@ def _go_on(looker: _Watch, interval: float) -> None:
                 warn(f"{error}; trying again")
             last = str(error)
         stop.wait(interval)
-
-
-def _user() -> str:
-    try:
-        return pwd.getpwuid(os.geteuid()).pw_name
-    except KeyError:
-        return f"user {os.geteuid()}"
-
-
-def _check(folder: Path) -> str:
-    """Return why this user cannot write Slurm's facts into an arbiter's folder; "": it can.
-
-    Raises
-    ------
-    OSError
-        A folder may not be searched, or the file system fails.
-    """
-    from mpiio_ext.delegates.arbiter.slurm import scheduled
-
-    below = folder / scheduled.FOLDER
-    group = "a group that has Slurm's user and the arbiter's"
-    if not folder.is_dir():
-        return f"{folder}: no such folder; start the arbiter first"
-    if not below.is_dir():
-        return f"{below}: no such folder; once: install -d -m 2775 -o OWNER -g GROUP {below}   (GROUP: {group})"
-    if not os.access(below, os.W_OK | os.X_OK, effective_ids=True):
-        return f"{below}: {_user()} cannot write there: give it to {group}, with mode 2775"
-    if below.stat().st_mode & stat.S_ISVTX:
-        return f"{below}: has the sticky bit, so that users cannot replace each other's files: chmod 2775 {below}"
-    with tempfile.NamedTemporaryFile(dir=below, prefix=".check."):
-        return ""
-
-
-@click.command("slurm-script", context_settings=HELP)
-@click.argument("which", type=click.Choice(list(_SCRIPTS)), required=False)
-@click.option("--dir", "folder", type=_FOLDER, required=True, metavar="FOLDER", help="The arbiter's.")
-@click.option(
-    "--permissions",
-    "check",
-    is_flag=True,
-    help="Check whether the current user may write the script's files; run it as Slurm's user, and as that of "
-    "slurm-watch.",
-)
-def script(which: str | None, folder: Path, check: bool) -> None:
-    """Print a shell script for PrologSlurmctld or EpilogSlurmctld (or Prolog and Epilog) of slurm.conf.
-
-    \b
-      mpiio-ext delegates arbiter slurm-script prolog --dir /scratch/arbiter > /etc/slurm/mpiio-ext-prolog.sh
-      chmod 755 /etc/slurm/mpiio-ext-prolog.sh       # slurm.conf: PrologSlurmctld=/etc/slurm/mpiio-ext-prolog.sh
-      scontrol reconfigure
-      sudo -u slurm mpiio-ext delegates arbiter slurm-script --permissions --dir /scratch/arbiter
-
-    Exit status with --permissions: 0 yes, 2 no, and the line says why.
-    """  # noqa: D301  (click wants the backspace character itself)
-    if check:
-        try:
-            why = _check(folder.absolute())
-        except OSError as error:
-            why = f"{error.filename or folder}: {_user()}: {error.strerror}"
-        if why:
-            warn(why)
-        else:
-            echo(f"{folder.absolute()}: {_user()} can write there")
-        raise SystemExit(2 if why else 0)
-    if which is None:
-        raise click.UsageError("give prolog or epilog, or --permissions")
-    text = files("mpiio_ext.delegates.arbiter.slurm").joinpath("report.sh").read_text(encoding="utf-8")
-    full = folder.absolute()
-    echo(
-        text.replace("@FOLDER@", shlex.quote(str(full))).replace("@STATE@", _SCRIPTS[which]).replace("@WHICH@", which),
-        nl=False,
-    )

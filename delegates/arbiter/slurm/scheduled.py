@@ -1,9 +1,8 @@
 """The scheduler's facts about jobs in the arbiter's folder: a file each, below ``scheduler``.
 
-Problem.    Slurm's prolog and epilog, and readers of its list of jobs, must report jobs to the arbiter,
-            from other hosts, in a moment, without a process that could be missing.
+Problem.    Readers of Slurm's list of jobs must report jobs to the arbiter, also from other hosts.
 Format.     ``scheduler/ID``, lines of a word and a value: ``mpiox-scheduled 1``, ``id``, ``state`` (Slurm's word),
-            ``nodes`` or ``nodelist``, ``processes``, ``name``; ``-`` for what is not known. Replaced by renaming.
+            ``nodes``, ``processes``, ``name``; ``-`` for what is not known. Replaced by renaming.
 Guarantees. A file that is none of these is left out and named once. Who may write the folder may end jobs' claims: it
             belongs to the scheduler's user, other than ``jobs``.
 """
@@ -16,21 +15,12 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from mpiio_ext.common.files import read_plain, write_whole
-from mpiio_ext.common.slurm import SlurmError, count_nodes
 from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob
 
 FOLDER = "scheduler"
 _MOST_BYTES = 1 << 16
 _ID = re.compile(r"[0-9]{1,18}")
 _NAME = re.compile(r"[^A-Za-z0-9._+-]")
-
-
-def _nodes_of(text: str) -> int | None:
-    """Return the number of nodes in a compressed list; None: it is no list."""
-    try:
-        return None if text.strip() == "-" else count_nodes(text) or None
-    except SlurmError:
-        return None
 
 
 def encode(job: SlurmJob) -> str:
@@ -58,10 +48,13 @@ def _parse(name: str, text: str) -> SlurmJob | None:
 
     if words.get("mpiox-scheduled") != "1" or words.get("id") != name or not words.get("state"):
         return None
-    nodes = count("nodes") or _nodes_of(words.get("nodelist", "-"))
     label = words.get("name", "-")
     return SlurmJob(
-        id=name, state=words["state"], nodes=nodes, processes=count("processes"), name="" if label == "-" else label
+        id=name,
+        state=words["state"],
+        nodes=count("nodes"),
+        processes=count("processes"),
+        name="" if label == "-" else label,
     )
 
 
