@@ -51,6 +51,12 @@ _MANY = 100
 #: Sizes of accesses that are taken from each of the pieces in which records come.
 _MOST_COMMON = 64
 #: Versions of modules from which on their counters are looked at: those that diagnoses were compared with.
+#: In the counters of H5D and PNETCDF_VAR, and in the times of both (darshan-hdf5-log-format.h and
+#: darshan-pnetcdf-log-format.h): the file, calls, and fastest rank, its bytes, slowest rank, its bytes.
+_FILE = 0
+_H5D_COLLECTIVE, _H5D_SPREAD = 89, slice(91, 95)
+_PNETCDF_INDEPENDENT, _PNETCDF_COLLECTIVE, _PNETCDF_SPREAD = slice(2, 4), slice(4, 6), slice(117, 121)
+_VARIABLE_TIMES = [8, 9, 10, 13, 14]  # reading, writing, metadata; of the fastest and of the slowest rank
 _OLDEST = {"POSIX": 3, "STDIO": 2, "MPI-IO": 2}
 #: Buckets of sizes (quarter octaves) and of durations (half octaves from 2**-24 s).
 _SIZES, _DURATIONS, _SHORTEST = 192, 80, -24
@@ -204,17 +210,16 @@ def _add_waits(found: Activity, part: Requests, within: str = "HDF5") -> None:
     counters, times = part["counters"].astype(np.int64), part["times"].astype(float)
     shared = part["rank"].astype(np.int64) < 0
     if within == "PnetCDF":  # calls by their kinds
-        collective = np.logical_and((counters[:, 4:6] > 0).any(axis=1), (counters[:, 2:4] <= 0).all(axis=1))
-        spread = counters[:, 117:]
+        collective = (counters[:, _PNETCDF_COLLECTIVE] > 0).any(axis=1)
+        collective &= (counters[:, _PNETCDF_INDEPENDENT] <= 0).all(axis=1)
+        spread = counters[:, _PNETCDF_SPREAD]
     else:
-        collective, spread = np.greater(counters[:, 89], 0), counters[:, 91:95]
+        collective, spread = np.greater(counters[:, _H5D_COLLECTIVE], 0), counters[:, _H5D_SPREAD]
     for place in np.flatnonzero(shared & collective).tolist():
         first, of_first, last, of_last = spread[place].tolist()
-        reading, writing, meta, least, most = times[place, [8, 9, 10, 13, 14]].tolist()
-        own, calls = (
-            {False: reading, True: writing},
-            found.calls.setdefault(signed(int(counters[place, 0]) % (1 << 64)), Calls()),
-        )
+        reading, writing, meta, least, most = times[place, _VARIABLE_TIMES].tolist()
+        own = {False: reading, True: writing}
+        calls = found.calls.setdefault(signed(int(counters[place, _FILE]) % (1 << 64)), Calls())
         mean, way = (reading + writing + meta) / found.processes, writing > reading
         if of_first == of_last > 0 and all_but_one(least, mean, most, found.processes) > max(calls.mean[way], 0.0):
             calls.apart, calls.within = (least, mean, most), within

@@ -1,6 +1,7 @@
 """Shared memory without a name that processes of this user have open, found among the descriptors in ``/proc``.
 
-Guarantees. Only processes of this user are looked at, also as root. Nothing is opened here.
+Guarantees. Only processes of this user are searched, even if the user is root. The functions open no memory; they
+return its paths.
 """
 
 from __future__ import annotations

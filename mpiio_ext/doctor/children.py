@@ -1,9 +1,10 @@
 """Child processes that answer questions: one that hangs, crashes or is ended by MPI takes nothing else down.
 
-Algorithm. A question is a function of `mpiio_ext.doctor.probes`, which is run as a script, so that only those questions
-load this library that are about it. It writes what it learns, one JSON object a line, as soon as it knows it, to a file
-without a name whose descriptor it inherits; all of it counts that was written before the child ended, in whatever way.
-At its limit the child is killed with its process group (`mpiio_ext.common.children`).
+Algorithm. A question is a function of `mpiio_ext.doctor.probes`. The child runs that file as a script, so that a
+question loads this library only if it is about it. The child inherits the descriptor of a file without a name, and
+writes each fact there as soon as it knows it, one JSON object a line. All facts count that it wrote before it ended,
+whether it ended by itself or not. At its limit the child is killed with its process group
+(`mpiio_ext.common.children`).
 """
 
 from __future__ import annotations

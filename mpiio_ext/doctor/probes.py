@@ -1,7 +1,8 @@
 """Questions that are answered in a child process, because they may hang, crash, or be ended by MPI.
 
-Run as a script: ``probes.py DESCRIPTOR ALARM_S QUESTION [WORD]...``. What is learnt is written to the descriptor, one
-JSON object a line, at once: all that was learnt before an end counts. An alarm ends the process when nobody else does.
+Run as a script: ``probes.py DESCRIPTOR ALARM_S QUESTION [WORD]...``. The script writes each fact to the descriptor as
+soon as it knows it, one JSON object a line, so that the facts count even if the process crashes later. After ALARM_S
+seconds an alarm ends the process, in case its parent does not.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Programs that carry out workload paths, for ``mpiio-ext tune --kernel`` and ``mpiio-ext advise``.
 
-A path is carried out by ``mpiio-ext pioneer replay`` behind the user's own launcher. It prints how long its calls took,
-without starting Python and making input files; that is what runs are judged by.
+The user's own launcher starts ``mpiio-ext pioneer replay`` on the path, which prints how long the calls of the path
+took. Runs are compared by that time; the start of Python and the making of input files are not part of it.
 """
 
 from __future__ import annotations

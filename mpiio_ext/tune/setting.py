@@ -1,8 +1,8 @@
 """One candidate of tuning: the hints in which a run differs from the program as it is.
 
-The empty setting is the baseline: the program with the extension's defaults and whatever hints its user already has. A
-setting holds no hint whose value is in force anyway, so that equal runs are equal settings and what is left is the
-change that has to prove itself.
+The empty setting is the baseline: the program with the library's defaults and the hints that its user has set already.
+A setting lacks hints whose value is in force anyway. So two settings that lead to equal runs are equal, and a setting
+contains only the changes whose gain is to be proven.
 """
 
 from __future__ import annotations

@@ -16,13 +16,13 @@ from cluster.tools import ClusterError
 
 FAMILIES = ("openmpi", "mpich")
 ROOT = Path(__file__).resolve().parents[2]
-#: What Open MPI needs where root runs more ranks than there are cores; without effect on MPICH.
+#: Settings of Open MPI, which MPICH does not read: root may run ranks, and more of them than there are cores.
 ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
     "OMPI_MCA_rmaps_base_oversubscribe": "1",
     "OMPI_MCA_mpi_yield_when_idle": "1",
-    # Each host takes all cores for its own: bound, the first ranks of all hosts share the first core.
+    # No rank is bound: every host counts all cores as its own, so the first ranks of all hosts would share one core.
     "OMPI_MCA_hwloc_base_binding_policy": "none",
     "PRTE_MCA_hwloc_default_binding_policy": "none",
 }

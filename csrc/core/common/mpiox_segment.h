@@ -6,11 +6,11 @@
  *            for a page at its first touch, SIGBUS ends the process.
  * Algorithm. The creator makes a memfd; the others open it through /proc/<pid>/fd/<fd>. It has no name in any file
  *            system, so that nothing remains when processes are killed, and the size of /dev/shm does not limit it. If
- *            that path does not lead to the creator's memory, a file in /dev/shm or TMPDIR takes its place, unlinked by
- *            mpiox_segment_seal(). Before it is mapped, device, inode, size and a random mark behind the shared bytes
- *            are compared with the creator's.
- *            Memory may also be a file in a folder that the user names, on a disk of the node. It has no name there, or
- *            only during its creation, unless its contents have to outlive its processes. The others find it through
+ *            the others do not find it by that path, the creator makes a file in /dev/shm or TMPDIR instead, which
+ *            mpiox_segment_seal() unlinks. Each process checks what it has opened before it maps it: device, inode,
+ *            size, and a random mark behind the shared bytes have to be the creator's.
+ *            The memory may also be a file on a disk of the node, in a folder that the user names. Such a file has a
+ *            name only while it is created, or if its bytes have to outlive its processes. The others find it through
  *            the creator's descriptor, too.
  * Guarantee. Pages of a file are reserved when it is made. Pages of a memfd appear at the first touch, in the memory of
  *            the process that touches them; they are reserved, too, if the kernel refuses uncommitted pages.

@@ -7,9 +7,9 @@
  * default that is only good for alignment. A descriptor that cannot be inspected is treated as an unknown remote file
  * system: no coherence. For local file systems the library calls only statfs(2) and fstat(2).
  *
- * Overstriping (Lustre: more stripes than targets) puts several objects of a file on one server. If the servers come in
- * turns, the server of stripe i is that of i + servers, and `servers` is the number of different ones. If they do not,
- * each object counts as a server of its own, which is right for its locks.
+ * A file of Lustre may have more stripes than there are targets (overstriping): then several of its objects are on one
+ * server. If the stripes are on n servers in a fixed order that repeats, `servers` is n, and stripes i and i + n are on
+ * one server. If the order does not repeat, each object counts as a server of its own: locks belong to objects.
  *
  * CephFS puts stripe_count objects side by side, each on servers that a hash chooses: the servers of that many requests
  * work in parallel, but it is unknown which they are. ceph-fuse is recognized by its attribute.

@@ -1,14 +1,15 @@
 """MPI-IO through mpi4py, as the original codes use it.
 
-A slab that is one run of the file is moved at an explicit offset under the default view. Anything else has a file
-view of subarrays (MPI_Type_create_subarray, several of them in an MPI_Type_create_struct) and, in memory with guard
-cells, a type of the same kind. An array whose first dimension counts time steps has one view of a step, and the step
-is the offset. Setting a view is collective: for a shared file all ranks have one as soon as one of them needs it, and
-all set theirs as soon as one has to change. Both are agreed before the clock starts; setting the view is part of the
-access. Independent accesses that all ranks make alike have views in the same way.
+A slab that is one run of the file is moved at an explicit offset under the default view. Every other slab has a file
+view of subarrays (MPI_Type_create_subarray; MPI_Type_create_struct joins several). If memory has guard cells, the slab
+has a type of the same kind there. If the first dimension of an array counts time steps, the view is that of one step,
+and the offset is the number of the step. To set a view is a collective call. So all ranks of a shared file set one if
+one rank needs one, and all set a new one if one rank needs a new one. The ranks agree on this before the clock starts;
+the time of setting the view counts as part of the access. Independent accesses that all ranks make alike have views in
+the same way.
 
-A pattern names its datatypes itself: they are built before the clock starts, its one view is a part of the phase of its
-own, and they are freed when the file is closed.
+A pattern brings its own datatypes. They are built before the clock starts and freed when the file is closed. A pattern
+has one view; to set it is a phase of its own.
 """
 
 from __future__ import annotations
