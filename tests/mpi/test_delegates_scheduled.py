@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from mpiio_ext.delegates.scheduling import policies
 from support.launch import PROGRAMS, python_run
+from support.scheduling import policies
 
 pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 SMALL = "mpiox_delegates=2:mpiox_delegate_page=4k:mpiox_delegate_cache=600k:striping_factor=3:striping_unit=8k"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from mpiio_ext.delegates.scheduling import NEVER, Request
+from support.scheduling import NEVER, Request
 
 
 @dataclass(slots=True, eq=False)
@@ -44,7 +44,7 @@ class Lane:
 
 @dataclass(slots=True)
 class Reference:
-    """A queue; the arguments are those of `mpiio_ext.delegates.scheduling.Queue`."""
+    """A queue; the arguments are those of `support.scheduling.Queue`."""
 
     policy: str
     quantum: int

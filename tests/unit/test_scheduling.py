@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from mpiio_ext.delegates.scheduling import NEVER, Batch, Queue, Request, policies
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.hints import registry
 from support import cbuild
 from support.schedule_reference import Reference
+from support.scheduling import NEVER, Batch, Queue, Request, policies
 
 NAMES = tuple(policies())
 WAITING = ("twins", "aioli")  # let time pass by themselves

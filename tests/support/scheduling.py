@@ -1,4 +1,4 @@
-"""The queue in which requests wait for the file system in a delegate, seen from Python.
+"""The queue in which requests wait for the file system in a delegate, for tests of its policies.
 
 Which request is next is what the hint ``mpiox_delegate_scheduler`` chooses. The queue is that of libmpiio_ext.so
 (csrc/iod/schedule/mpiox_schedule.h), and knows no clock: times are given, so that a policy can be simulated and tested.
@@ -12,8 +12,6 @@ from typing import Any, NamedTuple
 
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext.errors import ArgumentError, MpiioExtError
-
-__all__ = ["NEVER", "Batch", "Queue", "Request", "policies"]
 
 #: No time.
 NEVER = 2**63 - 1
