@@ -28,7 +28,6 @@ import click
 
 from mpiio_ext._load import family, get_library, get_tracer
 from mpiio_ext.advise.checkpoints import checkpoints_of
-from mpiio_ext.advise.subfiles import proposed
 from mpiio_ext.advise.workload import can_be_shortened, seconds_of, shortened, start_seconds, usage_of
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
 from mpiio_ext.common.commands import (
@@ -378,7 +377,6 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
             about=about,
             usage=usage_of(path),
             served=True,
-            fresh=folder,
             metric=InOutput(re.compile(CALLS_TIME), lower_is_better=True),
         )
         plan = Plan(
@@ -416,18 +414,12 @@ def _advise(asked: _Asked) -> list[str]:
         echo(f"it computes between {checkpoints}")
     with _scratch(asked.scratch, traced.main) as folder:
         job, result = _tuned(asked, traced, start_s, folder)
-        stored = proposed(
-            traced.path, traced.main, job, result, log=asked.log / "subfiles", budget_s=asked.budget_s, seed=asked.seed
-        )
     found: dict[str, Any] = {}
     failures = finish(result, job, asked.budget_s, asked.output, found.update)
-    if stored is not None:
-        echo(f"stored as several: {stored}")
     try:
         if result.interrupted:
             raise SystemExit(INTERRUPTED)
         found["advise"] = _json_of(_judged(asked, job, result, traced, failures), traced, asked.command)
-        found["advise"]["subfiles"] = None if stored is None else dataclasses.asdict(stored)
     finally:
         if asked.put is not None:
             asked.put(json.dumps(found, indent=1))

@@ -28,22 +28,11 @@ from mpiio_ext.tune.job import tune as tune_job
 from mpiio_ext.tune.replayed import CALLS_TIME, file_of_kernel, replay_command
 
 
-def _of_path(launcher: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[tuple[str, ...], Path]:
-    """Return the command that carries out the workload path of --kernel, and its folder."""
+def _of_path(launcher: tuple[str, ...], kernel: str, scratch: str | None) -> tuple[str, ...]:
+    """Return the command that carries out the workload path of --kernel."""
     file = file_of_kernel(kernel)
     folder = Path(scratch or ".") / f"{file.stem}.replay"  # its own: a replay takes no folder with files of others
-    return replay_command(launcher, file, folder.absolute()), folder.absolute()
-
-
-def _check_merges(subfiles: bool, unmerged: bool, pattern: str | None) -> None:
-    """Refuse options that do not go together."""
-    if unmerged and not subfiles:
-        raise click.UsageError("--unmerged needs --subfiles")
-    if subfiles and not unmerged and pattern is not None:
-        raise click.UsageError(
-            "--subfiles counts the seconds of merges, which --metric-regex has no number for: judge by --metric, or "
-            "give --unmerged"
-        )
+    return replay_command(launcher, file, folder.absolute())
 
 
 def _dry_run(job: Job, as_json: bool) -> None:
@@ -104,12 +93,6 @@ def _dry_run(job: Job, as_json: bool) -> None:
 @click.option("--hints-file", metavar="FILE", help="Hints to begin with, and to beat.")
 @click.option("--striping", is_flag=True, help="Also try striping_unit and striping_factor.")
 @click.option("--allow-direct", is_flag=True, help="Also try direct I/O (direct_read, direct_write).")
-@click.option(
-    "--subfiles",
-    is_flag=True,
-    help="Also try mpiox_subfiles; merges are measured, and count. --before has to delete the files.",
-)
-@click.option("--unmerged", is_flag=True, help="With --subfiles: do not merge, and do not count merges.")
 @click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")
 @click.option(
     "--kernel",
@@ -142,8 +125,6 @@ def tune(
     hints_file: str | None,
     striping: bool,
     allow_direct: bool,
-    subfiles: bool,
-    unmerged: bool,
     before: str | None,
     kernel: str | None,
     scratch: str | None,
@@ -164,10 +145,8 @@ def tune(
     A setting is written only if it beats the unchanged program in pairs of runs made for that purpose. PROGRAM has to
     do the same work in every run.
     """  # noqa: D301  (click wants the backspace character itself)
-    _check_merges(subfiles, unmerged, pattern)
-    fresh = None
     if kernel is not None:
-        command, fresh = _of_path(command, kernel, scratch)
+        command = _of_path(command, kernel, scratch)
         if kind == "auto" and pattern is None:
             pattern, lower_is_better = CALLS_TIME, True
     metric = metric_of(kind, pattern, lower_is_better)
@@ -180,19 +159,10 @@ def tune(
 
         hintsfile.check_glob(glob)
         os.environ.update(settings_of(hint, hints_file))
-        options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct, subfiles=subfiles)
+        options = Options(native=metric.times_native, striping=striping, direct_io=allow_direct)
         chosen = kind == "auto" and pattern is None
         by_calls = kernel is not None and pattern == CALLS_TIME  # a start is no part of it
-        job = Job(
-            command=command,
-            glob=glob,
-            options=options,
-            metric=metric,
-            choose=chosen,
-            served=by_calls,
-            merges=not unmerged,
-            fresh=fresh,
-        )
+        job = Job(command=command, glob=glob, options=options, metric=metric, choose=chosen, served=by_calls)
         select_library(command)
         plan_launch(command, str(get_library()), {})  # refuses the launcher of another MPI library
         check_library()
@@ -201,7 +171,7 @@ def tune(
             return
         need("optuna")
         need("scipy.stats")
-        asked = Plan(budget_s=budget, trials=trials, confidence=confidence, seed=seed, merges=not unmerged)
+        asked = Plan(budget_s=budget, trials=trials, confidence=confidence, seed=seed)
         hints_path, log_path = Path(output), Path(log or f"{output}.log")
         check_targets(hints_path, log_path)
         with json_result(as_json) as put:

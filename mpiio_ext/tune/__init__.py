@@ -51,8 +51,6 @@ class TuneOptions(TypedDict, total=False):
     hints_file: str | None
     striping: bool | None
     allow_direct: bool | None
-    subfiles: bool | None
-    unmerged: bool | None
     before: str | None
     kernel: str | None
     scratch: str | None

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from mpiio_ext.tune.report import Subject
     from mpiio_ext.tune.setting import Setting
     from mpiio_ext.tune.space import Options, Space, Usage
-    from mpiio_ext.tune.trial import Outcome, Runner
+    from mpiio_ext.tune.trial import Outcome
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,9 +44,7 @@ class Job:
 
     `choose` says that the first run chooses the metric, `why_metric` why it has chosen this one. `about` are lines for
     the head of the hints file. `usage` are the kinds of access, where they are known without the baseline's statistics.
-    `served` says that the command carries out a path, which its ranks can do again and again; `fresh` is the folder
-    where it does so, which is the tuner's own. `merges` says that merges of subfiles count. `one_server` shows whether
-    one file lies on one server; "": unknown.
+    `served` says that the command carries out a path, which its ranks can do again and again.
     """
 
     command: tuple[str, ...]
@@ -60,9 +58,6 @@ class Job:
     about: tuple[str, ...] = ()
     usage: Usage | None = None
     served: bool = False
-    fresh: Path | None = None
-    merges: bool = True
-    one_server: str = ""
 
     def launch(self, variables: Mapping[str, str], without: tuple[str, ...]) -> Launch:
         """Determine the command to execute, as `mpiio-ext run` does."""
@@ -91,20 +86,9 @@ class Job:
         from mpiio_ext.tune.hintsfile import own_hints
 
         uses = program.matching(outcome, self.glob)
-        if any(use.written for use in uses):
-            self._look_at_servers(Path(max(uses, key=lambda use: use.bytes_moved).path).parent)
         self.present = program.present_hints(uses)
         self.own = own_hints(sorted({use.path for use in outcome.files}), os.environ)
         return self.space_for(self.usage or program.usage_of(uses), self.present)
-
-    def _look_at_servers(self, folder: Path) -> None:
-        """Learn whether one file lies on one server."""
-        from mpiio_ext.tune.merging import servers_of
-
-        targets, kind = servers_of(folder)
-        self.options = dataclasses.replace(self.options, targets=targets)
-        if targets:
-            self.one_server = f"each file of {folder} lies on one of {targets} servers of {kind}"
 
     def space_for(self, usage: Usage, present: Present) -> Space:
         """Return the search space for a program of such accesses, under such hints."""
@@ -183,7 +167,6 @@ def tune(job: Job, asked: Plan, log: Path, before: str | None) -> Result:
     TuneError
         Tuning cannot go on.
     """
-    from mpiio_ext.tune.merging import MergingRunner
     from mpiio_ext.tune.served import ServedRunner
     from mpiio_ext.tune.trial import ProcessRunner
     from mpiio_ext.tune.tuner import Tuner
@@ -192,9 +175,6 @@ def tune(job: Job, asked: Plan, log: Path, before: str | None) -> Result:
     judge = job.judge if job.choose else None
     alone = ProcessRunner(launch=job.launch, hints_text=job.hints_text, log=folder, before=before)
     served = ServedRunner(alone, END_MARK) if job.served and not _asks_for_delegates() else None
-    runner: Runner = served or alone
-    if job.options.subfiles:
-        runner = MergingRunner(runner, job.fresh)
     begin_s, best = time.monotonic(), float("inf")
     try:
         with sigterm_as_interrupt(), progress(float(asked.budget_s), name="mpiio-ext tune") as advance:
@@ -206,7 +186,7 @@ def tune(job: Job, asked: Plan, log: Path, before: str | None) -> Result:
                 advance(f"{record.phase}, run {record.number}{seen}", to=time.monotonic() - begin_s)
 
             tuner = Tuner(
-                runner=runner,
+                runner=served or alone,
                 metric=job.metric,
                 plan=asked,
                 space_of=job.space,
@@ -229,13 +209,11 @@ def _asks_for_delegates() -> bool:
     return "mpiox_delegates" in text
 
 
-def _tell(result: Result, subject: Subject, output: Path, note: str) -> None:
-    """Print the result; `note`: why files could be stored as several."""
+def _tell(result: Result, subject: Subject, output: Path) -> None:
+    """Print the result."""
     from mpiio_ext.tune import report
 
     echo("\n".join(report.lines(result, subject)))
-    if note:
-        echo(f"note: {note}: --subfiles tries to store it as several")
     if result.verdict != "wins":
         kept = " (the one that is there is left as it was)" if output.exists() else ""
         echo(f"no hints file is written{kept}")
@@ -282,13 +260,10 @@ def finish(
         present=job.present,
         budget_s=budget_s,
         why_metric=job.why_metric,
-        merges=job.merges,
     )
     won = result.verdict == "wins"
 
-    note = "" if job.options.subfiles or job.about else job.one_server  # --subfiles is tune's
-
-    steps: list[Callable[[], None]] = [lambda: _tell(result, subject, output, note)]
+    steps: list[Callable[[], None]] = [lambda: _tell(result, subject, output)]
     if put is not None:
         steps.append(lambda: put(report.as_json(result, subject, str(output) if won else None)))
     if won:

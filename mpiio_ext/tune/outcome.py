@@ -21,7 +21,6 @@ class Plan:
     may_fall : whether a lower one will do where the budget holds no more; `budget.LEAST_CONFIDENCE` at least.
     seed : of all random choices.
     subject : what is run, in messages.
-    merges : whether the merge of files that are stored as several is part of a run's cost.
     """
 
     budget_s: float
@@ -30,7 +29,6 @@ class Plan:
     may_fall: bool = False
     seed: int = 0
     subject: str = "the program"
-    merges: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +41,7 @@ class Record:
     phase : "baseline", "search", "race", "prune", "confirm", or "check" (the baseline again, after several failures).
     setting : what was laid over the baseline.
     status, reason, exit_status, elapsed_s : as in `Outcome`; status may also be "unjudged".
-    cost : by the metric, lower is better; None when there is none. The merge is in it, where it counts.
-    merge_s, merged_by : as in `Outcome`.
+    cost : by the metric, lower is better; None when there is none.
     """
 
     number: int
@@ -55,8 +52,6 @@ class Record:
     exit_status: int
     elapsed_s: float
     cost: float | None
-    merge_s: float = 0.0
-    merged_by: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

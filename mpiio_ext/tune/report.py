@@ -13,7 +13,6 @@ from typing import Any
 
 from mpiio_ext.common.units import count_text, size_text
 from mpiio_ext.tune.evidence import Evidence
-from mpiio_ext.tune.merging import asks, merge_lines
 from mpiio_ext.tune.objective import SMALL_SHARE, Elapsed, Metric, access_share
 from mpiio_ext.tune.outcome import Result
 from mpiio_ext.tune.program import Present, files_of
@@ -21,7 +20,6 @@ from mpiio_ext.tune.setting import BASELINE, LEFT_AWAY, Setting
 
 _MOST_FILES = 20
 _MOST_FAILURES = 5
-_INDEX = "files that it makes are stored as several: `mpiio-ext subfiles merge FILE` makes one file of each"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +34,6 @@ class Subject:
     present : hints in force in the baseline; None when it did not end.
     budget_s : seconds.
     why_metric : why runs were judged by it, where the first run has chosen it; "" if the user has.
-    merges : whether merges of files that are stored as several count.
     """
 
     command: tuple[str, ...]
@@ -45,7 +42,6 @@ class Subject:
     present: Present | None
     budget_s: float
     why_metric: str = ""
-    merges: bool = True
 
 
 def gain_words(found: Evidence) -> str:
@@ -108,7 +104,6 @@ def header(result: Result, subject: Subject) -> list[str]:
         "Measured for this program, this size, this number of ranks and these files:",
         *(f"    {line}" for line in file_lines(result)),
         *lost_hints(subject, result.candidate),
-        *([f"{_INDEX}.", *_merges(result, subject)] if asks(result.candidate) else []),
     ]
 
 
@@ -124,10 +119,6 @@ def reasons(subject: Subject, setting: Setting) -> dict[str, str]:
         source = subject.present.sources.get(name, "default")
         found[name] = f"{meanings.get(name, 'a hint of the MPI library')} (was {was or 'not set'}, {source})"
     return found
-
-
-def _merges(result: Result, subject: Subject) -> list[str]:
-    return merge_lines(result, subject.metric.shown, counted=subject.merges)
 
 
 def _delegates(result: Result) -> list[str]:
@@ -177,8 +168,6 @@ def lines(result: Result, subject: Subject) -> list[str]:
         text += [f"wins: {result.candidate}", f"  {gain_words(result.evidence)}"]
         text += [f"  {_medians(result.evidence, subject.metric)}"]
         text += [f"  {line}" for line in lost_hints(subject, result.candidate)]
-        text += [f"  {_INDEX}"] if asks(result.candidate) else []
-        text += [f"  {line}" for line in _merges(result, subject)]
         return text + _delegates(result) + _advice(result, subject)
     title = "nothing wins" if result.verdict == "nothing" else "no decision"
     text.append(f"{title}: {result.reason}")
@@ -186,7 +175,6 @@ def lines(result: Result, subject: Subject) -> list[str]:
         text.append(f"  best candidate, not written: {result.candidate}")
     if result.evidence is not None:
         text.append(f"  it was {gain_words(result.evidence)}")
-    text += [f"  {line}" for line in _merges(result, subject)]
     return text + _delegates(result) + _advice(result, subject)
 
 
@@ -258,8 +246,6 @@ def as_json(result: Result, subject: Subject, hints_file: str | None) -> dict[st
                 "exit_status": record.exit_status,
                 "elapsed_s": record.elapsed_s,
                 "cost": record.cost,
-                "merge_s": record.merge_s,
-                "merged_by": record.merged_by,
             }
             for record in result.records
         ],

@@ -97,15 +97,11 @@ class Options:
     native : settings under which the MPI library does the work (the metric can judge them).
     striping : `striping_unit` and `striping_factor`, which the file keeps.
     direct_io : `direct_read` and `direct_write`.
-    subfiles : `mpiox_subfiles`, for which the file is another one until it is merged.
-    targets : on so many servers whole files lie, each on one; 0: unknown.
     """
 
     native: bool = True
     striping: bool = False
     direct_io: bool = False
-    subfiles: bool = False
-    targets: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +185,6 @@ class Space:
         every = {"cb_nodes": str(self.ranks)}
         tuned = {**every, "cb_config_list": "*:*", "romio_cb_write": "enable", "romio_cb_read": "enable"}
         points: list[tuple[str, Mapping[str, str]]] = [("auto", {})]
-        points += [("auto", {item.hint: item.values[-1]}) for item in self.parameters if item.hint == "mpiox_subfiles"]
         points += [("native", {}), ("native", tuned), ("auto", every)]
         points += [(way, {}) for way in self.ways if way not in ("auto", "native")]
         points += [("auto", {"cb_buffer_size": str(4096 * _KIB)}), ("delegates", {"mpiox_delegates": "2"})]
@@ -220,13 +215,6 @@ def _delegates(ranks: int) -> tuple[str, ...]:
     """Return numbers of delegates: each takes processor time and memory from the ranks."""
     most = max(1, min(_MANY_DELEGATES, ranks))
     return tuple(str(1 << power) for power in range(most.bit_length()))
-
-
-def _subfiles(ranks: int, targets: int) -> tuple[str, ...]:
-    """Return numbers of subfiles: with more than there are ranks no rank writes its own."""
-    most = max(2, min(_MANY_RANKS, ranks))
-    counts = tuple(str(1 << power) for power in range(1, most.bit_length()))
-    return (*counts, "per_server") if targets else counts
 
 
 def _ways(usage: Usage, options: Options) -> tuple[str, ...]:
@@ -266,8 +254,6 @@ def _parameters(usage: Usage, options: Options, ways: tuple[str, ...]) -> list[t
     if options.striping and usage.written:
         rows.append(("striping_unit", ("0", *sizes), set(ways)))
         rows.append(("striping_factor", ("0", "1", "2", "4", "8", "16"), set(ways)))
-    if options.subfiles and usage.written:
-        rows.append(("mpiox_subfiles", ("0", *_subfiles(usage.ranks, options.targets)), own))
     if options.direct_io:
         rows += [(name, ("false", "true"), set(ways)) for name in ("direct_read", "direct_write")]
     return rows

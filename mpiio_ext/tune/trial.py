@@ -104,8 +104,7 @@ class Outcome:
 
     Attributes
     ----------
-    status : "ok", "failed" (the program ended with a status), "stopped" (it exceeded its limit) or "unused" (the
-        setting had no effect).
+    status : "ok", "failed" (the program ended with a status) or "stopped" (it exceeded its limit).
     reason : why it is not "ok", one line; "" otherwise.
     exit_status : of the command as a shell has it, 128 + signal for a signal.
     elapsed_s : wall-clock seconds of the command.
@@ -113,7 +112,6 @@ class Outcome:
     ranks : ranks of the run's MPI_COMM_WORLD; 0 when there are no statistics.
     output : file that begins with the program's standard output, None when there is none.
     output_bytes : length of the standard output; None: the whole file.
-    merge_s, merged_by : seconds of the merge of files that it has stored as several, and how bytes were copied.
     """
 
     status: str
@@ -124,8 +122,6 @@ class Outcome:
     ranks: int = 0
     output: Path | None = None
     output_bytes: int | None = None
-    merge_s: float = 0.0
-    merged_by: str = ""
 
     def stdout(self) -> str:
         """Return the program's standard output."""

@@ -190,14 +190,13 @@ class Tuner:
         number = len(self._records) + 1
         outcome = self._runner(setting, number, max(limit_s, 0.01), keep=phase in ("baseline", "confirm"))
         status, reason, cost = outcome.status, outcome.reason, None
-        merge_s = outcome.merge_s if self._plan.merges else 0.0
         paying = (f"{use.path}: {use.delegation}" for use in outcome.files if use.delegation.startswith(WOULD_PAY))
         self._delegates = self._delegates or next(paying, "")
         if phase == "baseline" and status == "ok" and self._judge is not None:
             self._metric = self._judge(outcome)
         if status == "ok":
             try:
-                cost = self._metric.cost(outcome) + merge_s
+                cost = self._metric.cost(outcome)
             except Unjudged as error:
                 status, reason = "unjudged", str(error)
         elif status == "stopped" and ours:
@@ -211,8 +210,6 @@ class Tuner:
             cost=cost,
             exit_status=outcome.exit_status,
             elapsed_s=outcome.elapsed_s,
-            merge_s=outcome.merge_s,
-            merged_by=outcome.merged_by,
         )
         self._records.append(record)
         if phase == "baseline":
@@ -220,7 +217,7 @@ class Tuner:
         known = self._known.setdefault(setting, _Known())
         if cost is not None:
             known.costs.append(cost)
-            known.elapsed_s.append(outcome.elapsed_s + outcome.merge_s)
+            known.elapsed_s.append(outcome.elapsed_s)
         elif not (status == "stopped" and ours and known.costs):
             known.lost = reason
         if self._notify is not None:
@@ -400,10 +397,7 @@ class Tuner:
             before, after = costs[BASELINE], costs[winner]
             if before is not None and after is not None:
                 self._pairs.append((before, after))
-                elapsed_s = {
-                    record.setting: record.elapsed_s + (record.merge_s if self._plan.merges else 0.0)
-                    for record in self._records[-2:]
-                }
+                elapsed_s = {record.setting: record.elapsed_s for record in self._records[-2:]}
                 self._elapsed_pairs.append((elapsed_s[BASELINE], elapsed_s[winner]))
 
     # ---- the end ----------------------------------------------------------------------------------------------------

@@ -10,18 +10,11 @@ import sys
 
 import pytest
 
-from mpiio_ext.advise import subfiles
 from mpiio_ext.pioneer.path import WorkloadPath
-from mpiio_ext.tune.hintsfile import OwnHints
-from mpiio_ext.tune.job import Job
-from mpiio_ext.tune.objective import InOutput
-from mpiio_ext.tune.replayed import CALLS_TIME, replay_command
-from mpiio_ext.tune.setting import BASELINE
-from mpiio_ext.tune.space import Options
 from support.cbuild import mpi_program, slow_storage
 from support.launch import Launch, base_environment, launcher, run_bounded
 from support.parts import require
-from support.pioneer_paths import EVERYTHING, row, save
+from support.pioneer_paths import EVERYTHING, save
 
 require("optuna", "scipy")
 
@@ -67,7 +60,6 @@ def test_hints_from_one_run(tmp_path: pathlib.Path) -> None:
     assert {"name": "mpiox_enable", "value": "false", "source": "MPIOX_HINTS"} in found["own_hints"], found["own_hints"]
     assert "pioneer" in found["command"]
     assert found["advise"]["command"] == program
-    assert found["advise"]["subfiles"] is None and "stored as several" not in launch.stderr  # a local file system
     won = found["verdict"] == "wins"
     assert (tmp_path / "advised.hints").exists() == won
     assert (found["advise"]["check"] is not None) == won
@@ -181,29 +173,3 @@ def test_orders_are_carried_out_like_starts(tmp_path: pathlib.Path) -> None:
     assert hints[0]["mpiox_enable"]["value"] == "true" and "mpiox_partition" not in hints[0]
     assert hints[1]["mpiox_partition"]["value"] == "static_cyclic" and "mpiox_enable" not in hints[1]
     assert "mpiox_partition" not in hints[2] and "mpiox_enable" not in hints[2]
-
-
-def test_what_subfiles_gain_is_measured(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pairs, with files made anew and merged for real; what is left is a plain file."""
-    for name, value in base_environment().items():
-        monkeypatch.setenv(name, value)
-    size, folder = 1 << 20, tmp_path / "replay"
-    save(
-        [
-            row("MPI_File_open", "all", "shared", "mpiio", extra={"amode": 5}),
-            row("MPI_File_write_at_all", "all", "shared", "mpiio", at=0, size=size, step=size),
-            row("MPI_File_close", "all", "shared", "mpiio"),
-        ],
-        tmp_path / "path.parquet",
-    )
-    command = replay_command((str(launcher()), "-n", "2"), tmp_path / "path.parquet", folder)
-    metric = InOutput(re.compile(CALLS_TIME), lower_is_better=True)
-    job = Job(command=command, glob="*", options=Options(), metric=metric, served=True, fresh=folder, own=OwnHints())
-    reason = subfiles.Reason(why="why", hints={"mpiox_subfiles": "2"})
-    monkeypatch.setattr(subfiles, "_LEAST_GAIN", 0.0)
-    gain = subfiles._gain(reason, job, BASELINE, log=tmp_path / "log", budget_s=200.0, seed=1)
-    assert gain is not None and min(gain.before_s, gain.after_s, gain.merge_s) > 0
-    assert gain.merged_by in ("reflink", "copy_file_range", "read and write")
-    assert (folder / "all").stat().st_size == 2 * size and not (folder / "all.subfiles").exists()
-    monkeypatch.setattr(subfiles, "_LEAST_GAIN", 1e9)
-    assert subfiles._gain(reason, job, BASELINE, log=tmp_path / "log", budget_s=0.0, seed=1) is None

@@ -184,21 +184,3 @@ def test_ctrl_c_writes_what_is_known(tmp_path: pathlib.Path) -> None:
     found = json.loads((tmp_path / "runs.json").read_text())
     assert found["interrupted"] and found["verdict"] == "unconfirmed" and len(found["runs"]) >= 2
     assert not (tmp_path / "tuned.hints").exists()
-
-
-def test_subfiles_are_merged_and_the_merge_counts(tmp_path: pathlib.Path) -> None:
-    """What a run with subfiles leaves is the plain file; without --before the hint counts for nothing, and is told."""
-    program = btio(tmp_path / "file", "13", "1")
-    words = ["--subfiles", "--trials", "2", "--confidence", "0.5", "--budget", budget_of(program), "--json"]
-    done = tune(tmp_path, *words, "--before", f"rm -f {tmp_path}/file", "--", *program)
-    assert done.returncode == 0, done.describe()
-    runs = [run for run in json.loads(done.stdout)["runs"] if "mpiox_subfiles" in run["hints"]]
-    assert runs and all(run["status"] == "ok" and run["merge_s"] > 0 for run in runs), runs
-    assert all(run["cost"] > run["merge_s"] for run in runs), runs
-    assert "stored as several (mpiox_subfiles=" in done.stderr, done.describe()
-    assert (tmp_path / "file").stat().st_size == 13**3 * 40 and not (tmp_path / "file.subfiles").exists()
-    done = tune(tmp_path, *words, "--", *program)
-    assert done.returncode == 0, done.describe()
-    runs = [run for run in json.loads(done.stdout)["runs"] if "mpiox_subfiles" in run["hints"]]
-    assert runs and {run["status"] for run in runs} == {"unused"}, runs
-    assert (tmp_path / "file").stat().st_size == 13**3 * 40
