@@ -260,10 +260,6 @@ class File:
         else:
             self._call("enddef")
 
-    def redef(self) -> None:
-        """Go back to define mode. Collective."""
-        self._call("redef")
-
     # ---- blocking access --------------------------------------------------------------------------------------------
 
     put_vara_all = blocking("put_vara_all")
@@ -407,10 +403,6 @@ class File:
     def put_size(self) -> int:
         """Return how many bytes this rank has written through the file, header included. Local."""
         return self._inquire("inq_put_size", "MPI_Offset")
-
-    def get_size(self) -> int:
-        """Return how many bytes this rank has read through the file, header included. Local."""
-        return self._inquire("inq_get_size", "MPI_Offset")
 
     def pending(self) -> int:
         """Return the number of requests of this rank that were posted and not waited for. Local."""

@@ -42,7 +42,6 @@ int ncmpi_open(MPI_Comm comm, const char *path, int omode, MPI_Info info, int *n
 int ncmpi_close(int ncid);
 int ncmpi_enddef(int ncid);
 int ncmpi__enddef(int ncid, MPI_Offset h_minfree, MPI_Offset v_align, MPI_Offset v_minfree, MPI_Offset r_align);
-int ncmpi_redef(int ncid);
 int ncmpi_sync(int ncid);
 int ncmpi_flush(int ncid);
 int ncmpi_begin_indep_data(int ncid);
@@ -66,7 +65,6 @@ int ncmpi_inq_varoffset(int ncid, int varid, MPI_Offset *offset);
 int ncmpi_inq_header_size(int ncid, MPI_Offset *size);
 int ncmpi_inq_header_extent(int ncid, MPI_Offset *extent);
 int ncmpi_inq_put_size(int ncid, MPI_Offset *size);
-int ncmpi_inq_get_size(int ncid, MPI_Offset *size);
 int ncmpi_inq_nreqs(int ncid, int *nreqs);
 int ncmpi_buffer_attach(int ncid, MPI_Offset bufsize);
 int ncmpi_buffer_detach(int ncid);
