@@ -88,8 +88,18 @@ UNUSABLE = {
     "help": "nosuch",
     "completion": "nosuch",
 }
-#: Which of them start MPI before they look, or end it: not in the process of the tests.
-STARTS_MPI = {"pioneer replay", "bench", "bench explore"}
+#: What starts MPI before it looks, or ends it: not in the process of the tests.
+STARTS_MPI = re.compile(r"pioneer replay|bench( -| explor)")
+
+
+def invoked(words: str) -> tuple[int, str, str]:
+    """Return the status of a command, and what it prints to both outputs."""
+    if STARTS_MPI.match(words):
+        command = [sys.executable, "-m", "mpiio_ext", *words.split()]
+        child = subprocess.run(command, capture_output=True, text=True, timeout=120)
+        return child.returncode, child.stdout, child.stderr
+    done = CliRunner().invoke(main, words.split())
+    return done.exit_code, done.stdout, done.stderr
 
 
 def test_no_command_is_left_out() -> None:
@@ -152,10 +162,9 @@ def test_commands_without_json_print_no_results() -> None:
     ],
 )
 def test_the_nearest_command_or_pattern_is_named(words: str, near: str) -> None:
-    command = [sys.executable, "-m", "mpiio_ext", *words.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2
-    assert len(re.findall(rf"did you mean '{near}'\?", done.stderr, re.IGNORECASE)) == 1, done.stderr
+    status, _, err = invoked(words)
+    assert status == 2
+    assert len(re.findall(rf"did you mean '{near}'\?", err, re.IGNORECASE)) == 1, err
 
 
 @pytest.mark.parametrize(
@@ -178,9 +187,8 @@ def test_the_nearest_command_or_pattern_is_named(words: str, near: str) -> None:
     ],
 )
 def test_nothing_is_suggested_where_nothing_is_near(words: str) -> None:
-    command = [sys.executable, "-m", "mpiio_ext", *words.split()]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 2 and "did you mean" not in done.stderr.lower(), done.stderr
+    status, _, err = invoked(words)
+    assert status == 2 and "did you mean" not in err.lower(), err
 
 
 def test_one_seed_is_the_default() -> None:
@@ -277,13 +285,7 @@ def test_a_file_that_is_not_json_has_one_sentence(
 def test_what_cannot_be_used_is_2(command: str, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "text").write_text("no file of any format\n", encoding="utf-8")
-    words = [*command.split(), *UNUSABLE[command].split()]
-    if command in STARTS_MPI:
-        child = subprocess.run([sys.executable, "-m", "mpiio_ext", *words], capture_output=True, text=True, timeout=120)
-        status, out, err = child.returncode, child.stdout, child.stderr
-    else:
-        done = CliRunner().invoke(main, words)
-        status, out, err = done.exit_code, done.stdout, done.stderr
+    status, out, err = invoked(f"{command} {UNUSABLE[command]}")
     assert status == 2, out + err
     assert err and not out and "Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["text"]
