@@ -61,7 +61,7 @@ static int set_up(mpiox_collective *collective)
     const bool closes = mpiox_topology_one_node(topology) ||
                         topology->node_rank == 0; /* may run a barrier's serial part */
     if (closes)
-        collective->reductions = malloc(sizeof *collective->reductions * (size_t)topology->n_nodes);
+        collective->reductions = malloc(sizeof(mpiox_reduction) * (size_t)topology->n_nodes);
     collective->transport = ops->create(b);
     return (collective->reductions || !closes) && collective->transport ? MPIOX_OK : MPIOX_E_NOMEM;
 }

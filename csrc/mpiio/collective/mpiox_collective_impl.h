@@ -14,8 +14,8 @@ struct mpiox_collective {
     const mpiox_partition_method *plan_method; /* of buffers.plan, which is reused while the geometry is the same */
     mpiox_auto_memory decisions;               /* of `auto` */
     mpiox_auto_held held;                      /* locks and pages, for its next decision */
-    /* [n_nodes] scratch of the rank that closes the contributions; NULL on ranks that never do */
-    mpiox_reduction *reductions;
+    /* scratch for n_nodes reductions, of the rank that closes the contributions; NULL on ranks that never do */
+    char *reductions;
     int *order;                                /* [n_aggregators] aggregators as chosen first; NULL until needed */
     mpiox_node_access *owners_nodes;           /* [n_nodes] the input of the present order; NULL: none yet */
     const mpiox_partition_method *owners_plan; /* and the method */

@@ -188,39 +188,40 @@ static void reduce_node(mpiox_buffers *b, mpiox_reduction *s)
     s->disjoint = (s->flags & MPIOX_CONTRIBUTION_WAITS) && views_disjoint(b); /* not needed if all went ahead */
 }
 
-/* Leaders: the used part of all nodes' reductions: mostly a seventh. */
-static bool gather(mpiox_topology *topology, const mpiox_reduction *s, mpiox_reduction *all)
+/* Leaders: the used part of all nodes' reductions, one every so many bytes: mostly a seventh of one. 0: MPI failed. */
+static size_t gather(mpiox_topology *topology, const mpiox_reduction *s, char *all)
 {
     enum { FEW = 4 }; /* intervals */
     const size_t brief = offsetof(mpiox_reduction, occupied) + FEW * sizeof *s->occupied;
-    bool enough = true;
     if (!mpiox_topology_gather_nodes(topology, s, brief, all))
-        return false;
-    for (int n = topology->n_nodes - 1; n >= 0; n--) {
-        memmove(&all[n], (char *)all + (size_t)n * brief, brief);
-        all[n].error.code = MPIOX_OK;
-        enough = enough && all[n].n_occupied <= FEW && !(all[n].flags & MPIOX_CONTRIBUTION_FAILED);
+        return 0;
+    for (int n = 0; n < topology->n_nodes; n++) {
+        const mpiox_reduction *one = (const mpiox_reduction *)(const void *)(all + (size_t)n * brief);
+        if (one->n_occupied > FEW || (one->flags & MPIOX_CONTRIBUTION_FAILED))
+            return mpiox_topology_gather_nodes(topology, s, sizeof *s, all) ? sizeof *s : 0;
     }
-    return enough || mpiox_topology_gather_nodes(topology, s, sizeof *s, all);
+    return brief;
 }
 
 /* All nodes' reductions into one, the same everywhere. */
 static void combine_nodes(mpiox_collective *collective, mpiox_reduction *s)
 {
     mpiox_topology *topology = collective->buffers.file->topology;
-    mpiox_reduction *all = collective->reductions;
     int32_t overlap = 0;
     if (mpiox_topology_one_node(topology))
         return;
-    /* Without the others' reductions this node does not know their next step: they would hang.
-     * */
-    if (!gather(topology, s, all))
+    const size_t bytes = gather(topology, s, collective->reductions);
+    if (bytes == 0) /* without the others' reductions this node does not know their next step: they would hang */
         mpiox_file_give_up(collective->buffers.file, MPIOX_E_MPI, -1, -1, "agreeing on the access region");
-    for (int n = 0; n < topology->n_nodes; n++)
-        collective->buffers.nodes[n] = (mpiox_node_access){{all[n].start, all[n].end}, all[n].bytes};
-    *s = all[0];
-    for (int n = 1; n < topology->n_nodes; n++)
-        reduction_add(s, &all[n], &overlap);
+    for (int n = 0; n < topology->n_nodes; n++) {
+        mpiox_reduction one = {.error = {.code = MPIOX_OK}};
+        memcpy(&one, collective->reductions + (size_t)n * bytes, bytes);
+        collective->buffers.nodes[n] = (mpiox_node_access){{one.start, one.end}, one.bytes};
+        if (n == 0)
+            *s = one;
+        else
+            reduction_add(s, &one, &overlap);
+    }
     s->interleaved |= overlap;
     if (overlap) /* views are compared inside a node only */
         s->disjoint = 0;

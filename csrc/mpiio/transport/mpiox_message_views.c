@@ -16,7 +16,7 @@
 
 #include "mpiox_message_sends.h"
 
-enum { SHARE_BYTES = 4 * 1024 * 1024, SHARE_LEAST = 4096, SLOTS = 8192, BLOCK_BYTES = 2048 };
+enum { SHARE_BYTES = 4 * 1024 * 1024, SHARE_LEAST = 4096, SLOTS = 8192, BLOCK_VIEWS_BYTES = 512 };
 
 typedef struct packed_view { /* of one rank, in a node's message */
     int64_t at;              /* in the node's views; MPIOX_VIEW_UNKNOWN, MPIOX_VIEW_EMPTY */
@@ -133,13 +133,18 @@ static void unpack_node(mpiox_messages *m, int node, const char *packed, int64_t
     }
 }
 
-typedef struct block { /* the size of most nodes' messages, so that one operation is enough */
-    int64_t bytes;
-    char first[BLOCK_BYTES - sizeof(int64_t)];
-} block;
+/* What the leaders exchange: the size of a node's message, and its first bytes, which are most messages, so that one
+ * operation is enough. Room for the packed_views of the largest node, and for some views. */
+static size_t block_bytes(const mpiox_topology *topology)
+{
+    int most = 0;
+    for (int n = 0; n < topology->n_nodes; n++)
+        most = mpiox_max(most, topology->node_start[n + 1] - topology->node_start[n]);
+    return sizeof(int64_t) + (size_t)most * sizeof(packed_view) + BLOCK_VIEWS_BYTES;
+}
 
 /* Leaders: all nodes' messages, one behind the other, in blocks only if all of them fit into these. */
-static void exchange(mpiox_messages *m, const char *mine, int64_t *sizes, const block *blocks, char *all)
+static void exchange(mpiox_messages *m, const char *mine, int64_t *sizes, const char *blocks, size_t block, char *all)
 {
     const mpiox_topology *topology = m->base.b->file->topology;
     int *counts = calloc(2 * (size_t)topology->n_nodes, sizeof *counts), *displs = counts + topology->n_nodes;
@@ -150,10 +155,10 @@ static void exchange(mpiox_messages *m, const char *mine, int64_t *sizes, const 
     for (int n = 0, at = 0; n < topology->n_nodes; at += counts[n++]) {
         counts[n] = (int)sizes[n];
         displs[n] = at;
-        fit = fit && sizes[n] <= (int64_t)sizeof blocks->first;
+        fit = fit && sizes[n] <= (int64_t)(block - sizeof *sizes);
     }
     for (int n = 0; fit && n < topology->n_nodes; n++)
-        memcpy(all + displs[n], blocks[n].first, (size_t)sizes[n]);
+        memcpy(all + displs[n], blocks + (size_t)n * block + sizeof *sizes, (size_t)sizes[n]);
     if (!fit && mpiox_topology_finish(PMPI_Iallgatherv(mine, counts[topology->node], MPI_BYTE, all, counts, displs,
                                                        MPI_BYTE, topology->leader_comm, &request),
                                       &request) != MPIOX_OK)
@@ -165,20 +170,24 @@ static void exchange(mpiox_messages *m, const char *mine, int64_t *sizes, const 
 static char *exchange_blocks(mpiox_messages *m, const char *mine, int64_t bytes, int64_t *sizes)
 {
     mpiox_topology *topology = m->base.b->file->topology;
-    block *blocks = malloc(sizeof *blocks * ((size_t)topology->n_nodes + 1)), *own = blocks + topology->n_nodes;
+    const size_t block = block_bytes(topology), most = block - sizeof bytes;
+    const size_t others = block * (size_t)topology->n_nodes;
+    char *blocks = malloc(others + block), *own = blocks + others;
     int64_t total = 0;
     if (blocks) {
-        own->bytes = bytes;
-        memcpy(own->first, mine, (size_t)(bytes < (int64_t)sizeof own->first ? bytes : (int64_t)sizeof own->first));
+        memcpy(own, &bytes, sizeof bytes);
+        memcpy(own + sizeof bytes, mine, (size_t)bytes < most ? (size_t)bytes : most);
     }
-    if (!blocks || !mpiox_topology_gather_nodes(topology, own, sizeof *own, blocks))
+    if (!blocks || !mpiox_topology_gather_nodes(topology, own, block, blocks))
         mpiox_file_give_up(m->base.b->file, blocks ? MPIOX_E_MPI : MPIOX_E_NOMEM, -1, -1, "exchanging views");
-    for (int n = 0; n < topology->n_nodes; n++)
-        total += sizes[n] = blocks[n].bytes;
+    for (int n = 0; n < topology->n_nodes; n++) {
+        memcpy(&sizes[n], blocks + (size_t)n * block, sizeof sizes[n]);
+        total += sizes[n];
+    }
     char *all = total <= INT32_MAX ? malloc((size_t)total + 8) : NULL;
     if (!all)
         mpiox_file_give_up(m->base.b->file, MPIOX_E_NOMEM, -1, total, "exchanging views");
-    exchange(m, mine, sizes, blocks, all);
+    exchange(m, mine, sizes, blocks, block, all);
     free(blocks);
     return all;
 }
