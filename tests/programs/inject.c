@@ -6,7 +6,10 @@
  *   inject_operation(name, n) the n-th (from 0) nonblocking operation PMPI_NAME from now on fails when it completes: it
  *                             is carried out, but the caller is told MPI_ERR_OTHER. inject_done(): one has; n < 0: end
  *   inject_begun()            how many nonblocking operations this process has begun
+ *   inject_blocking()         how many blocking collectives
+ *   inject_gathered()         bytes that gathers of all ranks have brought to this one
  *   inject_sent()             how many bytes it has sent by MPI_Isend
+ *   inject_delivered()        how many by MPI_Issend
  */
 #include <dlfcn.h>
 #include <mpi.h>
@@ -20,13 +23,16 @@ extern void *__libc_malloc(size_t bytes);
 static volatile size_t malloc_low, malloc_high;
 static char operation[32];
 static int countdown = -1, done, operations;
-static long sent;
+static long blocking, delivered, gathered, sent;
 static MPI_Request marked = MPI_REQUEST_NULL;
 
 void inject_malloc(long low, long high);
 void inject_operation(const char *name, int n);
 int inject_done(void);
 int inject_begun(void);
+long inject_blocking(void);
+long inject_delivered(void);
+long inject_gathered(void);
 long inject_sent(void);
 
 void inject_malloc(long low, long high)
@@ -51,6 +57,21 @@ int inject_done(void)
 int inject_begun(void)
 {
     return operations;
+}
+
+long inject_blocking(void)
+{
+    return blocking;
+}
+
+long inject_delivered(void)
+{
+    return delivered;
+}
+
+long inject_gathered(void)
+{
+    return gathered;
 }
 
 long inject_sent(void)
@@ -88,10 +109,51 @@ static int begun(const char *name, int result, MPI_Request *request)
     int (*real)(__VA_ARGS__);                                                                                          \
     *(void **)&real = dlsym(RTLD_NEXT, "PMPI_" #name)
 
+static long bytes_of(int n, MPI_Datatype type)
+{
+    int size;
+
+    PMPI_Type_size(type, &size);
+    return (long)n * size;
+}
+
+static void gather(int n, MPI_Datatype type, MPI_Comm comm)
+{
+    int ranks;
+
+    PMPI_Comm_size(comm, &ranks);
+    gathered += bytes_of(n, type) * ranks;
+}
+
+/* Communicators, for example, are made by blocking collectives. */
+#define BLOCKING(name, parameters, ...)                                                                                \
+    int PMPI_##name parameters                                                                                         \
+    {                                                                                                                  \
+        int(*real) parameters;                                                                                         \
+        *(void **)&real = dlsym(RTLD_NEXT, "PMPI_" #name);                                                             \
+        blocking++;                                                                                                    \
+        return real(__VA_ARGS__);                                                                                      \
+    }
+
+BLOCKING(Allreduce, (const void *from, void *to, int n, MPI_Datatype type, MPI_Op op, MPI_Comm comm), from, to, n, type,
+         op, comm)
+BLOCKING(Bcast, (void *data, int n, MPI_Datatype type, int root, MPI_Comm comm), data, n, type, root, comm)
+BLOCKING(Comm_split, (MPI_Comm comm, int color, int key, MPI_Comm *out), comm, color, key, out)
+BLOCKING(Comm_split_type, (MPI_Comm comm, int kind, int key, MPI_Info info, MPI_Comm *out), comm, kind, key, info, out)
+
+int PMPI_Allgather(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype other, MPI_Comm comm)
+{
+    REAL(Allgather, const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm);
+    blocking++;
+    gather(m, other, comm);
+    return real(from, n, type, to, m, other, comm);
+}
+
 int PMPI_Iallgather(const void *from, int n, MPI_Datatype type, void *to, int m, MPI_Datatype other, MPI_Comm comm,
                     MPI_Request *request)
 {
     REAL(Iallgather, const void *, int, MPI_Datatype, void *, int, MPI_Datatype, MPI_Comm, MPI_Request *);
+    gather(m, other, comm);
     return begun("Iallgather", real(from, n, type, to, m, other, comm, request), request);
 }
 
@@ -100,6 +162,8 @@ int PMPI_Iallgatherv(const void *from, int n, MPI_Datatype type, void *to, const
 {
     REAL(Iallgatherv, const void *, int, MPI_Datatype, void *, const int[], const int[], MPI_Datatype, MPI_Comm,
          MPI_Request *);
+    for (int i = 0, size = PMPI_Comm_size(comm, &size) == MPI_SUCCESS ? size : 0; i < size; i++)
+        gather(counts[i], other, MPI_COMM_SELF);
     return begun("Iallgatherv", real(from, n, type, to, counts, displs, other, comm, request), request);
 }
 
@@ -133,17 +197,15 @@ int PMPI_Iallreduce(const void *from, void *to, int n, MPI_Datatype type, MPI_Op
 
 int PMPI_Isend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
-    int size;
-
     REAL(Isend, const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
-    PMPI_Type_size(type, &size);
-    sent += (long)n * size;
+    sent += bytes_of(n, type);
     return begun("Isend", real(buffer, n, type, to, tag, comm, request), request);
 }
 
 int PMPI_Issend(const void *buffer, int n, MPI_Datatype type, int to, int tag, MPI_Comm comm, MPI_Request *request)
 {
     REAL(Issend, const void *, int, MPI_Datatype, int, int, MPI_Comm, MPI_Request *);
+    delivered += bytes_of(n, type);
     return begun("Issend", real(buffer, n, type, to, tag, comm, request), request);
 }
 

@@ -37,6 +37,7 @@ enum {
     NODES_LISTED_BYTES = 32,          /* of a list that is written: its description weighs as much as the data */
     SUBFILES_READ_BYTES = 64 * 1024,  /* on servers without client locks: 64 KiB are accessed 2.3 times as fast as in */
     SUBFILES_WRITE_BYTES = 16 * 1024, /* two-phase, read and written, 16 KiB are written so and read at 0.6 */
+    NODE_BYTES = 4096,                /* of a domain, for each node */
     SPARSE_FACTOR = 8,
     SPARSE_SPACING_BYTES = 4096
 };
@@ -278,16 +279,36 @@ static void explain(mpiox_stats *stats, bool write, const mpiox_auto_decision *d
     mpiox_stats_set_method(stats, write, decision->method->name, decision->stripe_size_io, reason);
 }
 
+/* Between nodes each node may send each aggregator a message a round. So contiguous domains that have less than
+ * NODE_BYTES for each node become fewer and larger ones: a rank's messages grow with its data, not with the nodes. */
+static void join_small_domains(const mpiox_file *file, mpiox_geometry *geometry, mpiox_auto_decision *decision)
+{
+    const int64_t least = (int64_t)file->topology->n_nodes * NODE_BYTES;
+    const mpiox_partition_method *aligned = mpiox_partition_find("aligned");
+    if (mpiox_topology_one_node(file->topology) || (geometry->end - geometry->start) / geometry->aggregators >= least ||
+        (decision->method != aligned && decision->method != mpiox_partition_find("even")))
+        return;
+    geometry->stripe_size = file->layout.lock == MPIOX_LOCK_LOCAL ? least
+                                                                  : mpiox_round_up(least, geometry->stripe_size);
+    const int64_t domains = (geometry->end - geometry->start - 1) / geometry->stripe_size + 1;
+    decision->aggregators_use = (int32_t)mpiox_min(domains, geometry->aggregators);
+    decision->method = aligned;
+    decision->reason = "few bytes for many nodes: a domain has 4 KiB of each, whose message it takes";
+    decision->source = "measured";
+}
+
 int mpiox_choose_plan(mpiox_collective *collective, mpiox_call *call)
 {
     mpiox_buffers *b = call->b;
     const mpiox_reduction *s = &call->reduction;
-    const mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers,
-                                     b->n_aggregators};
+    mpiox_geometry geometry = {s->start, s->end, b->file->layout.stripe_size, b->file->layout.servers,
+                               b->n_aggregators};
     mpiox_auto_decision decision;
     int code = decide(collective, call, &decision);
     if (code != MPIOX_OK)
         return code;
+    if (collective->forced == NULL && b->file->hints.cb_nodes == 0)
+        join_small_domains(b->file, &geometry, &decision);
     const mpiox_partition_method *method = decision.method;
     call->stripe_size_io = decision.stripe_size_io;
     if (!b->plan || collective->plan_method != method || memcmp(&b->plan->geometry, &geometry, sizeof geometry) != 0) {
