@@ -138,6 +138,7 @@ def base_environment() -> dict[str, str]:
         "OMPI_MCA_orte_base_help_aggregate": "0",  # mpirun loses messages when it puts equal ones together
         "MPIR_CVAR_ENABLE_HEAVY_YIELD": "1",  # ranks of MPICH that wait sleep, and leave the cores to the others
         "MPIR_CVAR_POLLS_BEFORE_YIELD": "20",
+        **{f"MPIR_CVAR_{name}_POSIX_INTRA_ALGORITHM": "mpir" for name in ("BARRIER", "BCAST", "REDUCE", "ALLREDUCE")},
         "HWLOC_COMPONENTS": "-pci,-linuxio",  # to look for devices takes a fifth of a launch of four ranks
         "PYTHONFAULTHANDLER": "1",
         "OMP_NUM_THREADS": "1",
