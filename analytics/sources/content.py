@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import csv
+import json
 import sqlite3
 import tarfile
 import zlib
@@ -237,6 +238,28 @@ def head_of(path: Path) -> Head:
         data = _unpacked(data, _HEAD_BYTES)[0]
     members = _members(data) if data[257:262] == b"ustar" else ()
     return Head(path, data, _tables(path) if data.startswith(_SQLITE) else frozenset(), members)
+
+
+def read_json(path: Path, problems: Problems) -> object:
+    """Return the JSON document in a file.
+
+    Raises
+    ------
+    SourceError
+        It is none: with the line at which it stops being one.
+    """
+    data = read_bytes(path, problems)
+    try:
+        found: object = json.loads(data.decode("utf-8"))
+    except json.JSONDecodeError as error:
+        text = f"is not JSON from column {error.colno}, or cut: {error.msg}"
+        raise SourceError(str(path), error.lineno, text) from error
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise SourceError(str(path), line, "bytes that are no text") from error
+    except (ValueError, RecursionError) as error:  # a number of 5,000 digits; a thousand brackets
+        raise SourceError(str(path), 1, f"is not JSON: {error}") from error
+    return found
 
 
 def first_lines(text: str, most: int = 20) -> Sequence[str]:

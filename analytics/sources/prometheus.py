@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.documents import read_json
+from mpiio_ext.analytics.sources.content import read_json
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 

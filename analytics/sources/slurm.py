@@ -36,7 +36,7 @@ import pyarrow as pa
 
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source, taken
 from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes, read_only
-from mpiio_ext.analytics.sources.documents import read_json as read_document
+from mpiio_ext.analytics.sources.content import read_json as read_document
 from mpiio_ext.analytics.sources.numbers import has_local_time
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 from mpiio_ext.analytics.tables.schema import SLURM, Column, Table
