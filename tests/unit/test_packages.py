@@ -92,7 +92,6 @@ def test_spack_package_is_what_spack_reads(release: ModuleType) -> None:
 def test_options_of_the_spack_package_are_those_of_cmake(release: ModuleType) -> None:
     options = set(re.findall(r"^option\((\w+)", release.read(ROOT, "CMakeLists.txt"), re.MULTILINE))
     used = set(re.findall(r"cmake\.define\.(\w+)", release.read(ROOT, release.SPACK)))
-    used |= set(re.findall(r"-D(MPIOX_\w+)=", release.read(ROOT, release.CONDA)))
     assert used and used <= options
 
 

@@ -44,7 +44,4 @@ class PyMpiioExt(PythonPackage):
         env.set("MPICC", self.spec["mpi"].mpicc)
 
     def config_settings(self, spec, prefix):
-        return {
-            "cmake.define.MPIOX_IO_URING": "ON" if spec.satisfies("+uring") else "OFF",
-            "cmake.define.MPIOX_WERROR": "OFF",
-        }
+        return {"cmake.define.MPIOX_IO_URING": "ON" if spec.satisfies("+uring") else "OFF"}
