@@ -43,6 +43,12 @@ def test_beyond_the_largest_file_is_an_error_and_no_signal() -> None:
     assert out.splitlines()[-1].endswith(" 0 failures")
 
 
+def test_locked_memory_is_counted_once() -> None:
+    """Under mlockall(MCL_FUTURE), which sanitizers ignore, ulimit -l needs to allow a segment's bytes once."""
+    out = cbuild.check(cbuild.program("common/test_segment.c", "common", flags=("-O2",)), "locked")
+    assert out.splitlines()[-1].endswith(" 0 failures")
+
+
 @pytest.mark.parametrize(
     ("kind", "overcommit", "reserved"), [("memfd", 0, "little"), ("memfd", 2, "all"), ("file", 0, "all")]
 )

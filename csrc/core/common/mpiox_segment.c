@@ -16,25 +16,20 @@
 /* MADV_POPULATE_WRITE of Linux 5.14 and MADV_COLLAPSE of 6.1, which headers may be older than. */
 enum { POPULATE_WRITE = 23, COLLAPSE = 25, HUGE = MPIOX_SEGMENT_HUGE };
 
-/* At a multiple of HUGE, where a huge page may begin. Of what is reserved for this, the rest is given back. */
+/* At a multiple of HUGE, where a huge page may begin. Room is found by a mapping that is given back: under
+ * mlockall(MCL_FUTURE) both at once would count against RLIMIT_MEMLOCK. Without it the kernel chooses. */
 static void *map_aligned(int fd, size_t bytes)
 {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE), reserved = bytes + HUGE;
+    const size_t room = bytes + HUGE;
     char *place = bytes < HUGE ? MAP_FAILED
-                               : mmap(NULL, reserved, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (place == MAP_FAILED)
-        return mmap(NULL, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    const size_t before = (HUGE - (uintptr_t)place % HUGE) % HUGE, used = (before + bytes + page - 1) / page * page;
-    void *base = mmap(place + before, bytes, PROT_NONE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
-    const int saved = errno;
-    if (base == MAP_FAILED)
-        munmap(place, reserved);
-    if (base != MAP_FAILED && before > 0)
-        munmap(place, before);
-    if (base != MAP_FAILED && used < reserved)
-        munmap(place + used, reserved - used);
-    errno = saved;
-    return base;
+                               : mmap(NULL, room, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (place == MAP_FAILED) {
+        place = NULL;
+    } else {
+        munmap(place, room);
+        place += (HUGE - (uintptr_t)place % HUGE) % HUGE;
+    }
+    return mmap(place, bytes, PROT_NONE, MAP_SHARED | MAP_NORESERVE, fd, 0);
 }
 
 static int map(int fd, int64_t bytes, mpiox_segment *out, mpiox_error *error)

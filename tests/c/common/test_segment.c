@@ -2,12 +2,14 @@
  * test_segment.c - shared memory that is another file, that has no room, whose pages must be committed, or
  *                  cannot be read any more.
  *
- * test_segment attach FOLDER | full | limited | committed KIND: "full" is run where /dev/shm and TMPDIR are small.
+ * test_segment attach FOLDER | full | limited | locked | committed KIND: "full" is run where /dev/shm and
+ * TMPDIR are small.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -144,6 +146,23 @@ static void limited(void)
     }
 }
 
+/* Under mlockall(MCL_FUTURE) a segment needs no more than its bytes of ulimit -l, which does not bind root. */
+static void locked(void)
+{
+    const struct rlimit limit = {BYTES / 8 * 7, BYTES / 8 * 7}; /* below the kernel's default */
+    mpiox_segment segment;
+    mpiox_segment_address address;
+    mpiox_error error = {.code = MPIOX_OK};
+
+    CHECK_EQUAL(setrlimit(RLIMIT_MEMLOCK, &limit), 0);
+    CHECK(geteuid() != 0 || setuid(65534) == 0);
+    CHECK_EQUAL(mlockall(MCL_FUTURE), 0);
+    CHECK_EQUAL(mpiox_segment_create(MPIOX_SEGMENT_MEMFD, BYTES / 2, &address, &segment, &error), 0);
+    CHECK_EQUAL(attach(&address), 0); /* the first one has been unlocked */
+    mpiox_segment_seal(&segment, &address);
+    mpiox_segment_free(&segment);
+}
+
 /* In a folder: nothing has a name there, everything is reserved, and others find it all the same. */
 static void in_a_folder(const char *folder)
 {
@@ -237,6 +256,8 @@ int main(int argc, char **argv)
         full();
     } else if (argc > 1 && strcmp(argv[1], "limited") == 0) {
         limited();
+    } else if (argc > 1 && strcmp(argv[1], "locked") == 0) {
+        locked();
     } else if (argc > 2 && strcmp(argv[1], "committed") == 0) {
         committed(strcmp(argv[2], "file") == 0 ? MPIOX_SEGMENT_FILE : MPIOX_SEGMENT_MEMFD);
     }
