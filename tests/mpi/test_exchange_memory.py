@@ -133,3 +133,15 @@ def test_views_that_are_long_lists(extension: str, tmp_path: pathlib.Path) -> No
         own=2 * pieces * 8,  # its own, decoded, and while it is
     )
     bounded(run, tmp_path)
+
+
+def test_direct_access_takes_no_buffers(tmp_path: pathlib.Path) -> None:
+    """Collectives without an exchange leave the shared buffers untouched, however much of them their bytes would fill.
+
+    The first one made all of them huge pages: 8 MiB here.
+    """
+    words = [str(mpi_program("exchange_memory")), str(tmp_path / "file"), "2", "woven", str(16 * MIB)]
+    environment = {"MPIOX_HINTS": f"*:mpiox_exchange=direct:cb_buffer_size={4 * MIB}"}
+    launch = mpi_run(words, 2, preload=True, env=environment)
+    found = dict(word.split("=") for word in launch.stdout.split())
+    assert int(found["shared_kib"]) * 1024 <= MIB, launch.describe()

@@ -36,17 +36,6 @@ static void place_buffers(mpiox_buffers *b)
     }
 }
 
-/* For the first access that uses a good part of the buffers. The other ranks wait meanwhile. */
-static void make_huge(mpiox_buffers *b)
-{
-    enum { PART = 4 };
-    const int64_t bytes = (int64_t)b->n_local * b->per_aggregator * b->window_bytes;
-    if (b->state->huge || b->state->reduction.bytes < bytes / PART)
-        return;
-    b->state->huge = true;
-    (void)mpiox_segment_make_huge(b->buffers, bytes);
-}
-
 /* Where each part begins, and where the last one ends. */
 typedef struct places {
     int64_t state, contributions, nodes, slots, maps, transport, end;
@@ -109,7 +98,6 @@ void mpiox_buffers_reset(mpiox_buffers *b)
     }
     atomic_store(&b->state->failed, 0);
     atomic_store(&b->state->eof, INT64_MAX);
-    make_huge(b);
 }
 
 void mpiox_buffers_free(mpiox_buffers *b)

@@ -283,6 +283,20 @@ static void report_event(const mpiox_call *call, bool direct, int64_t begun, con
                     direct ? 0LL : (long long)call->exchange_round, (long long)outcome->bytes, outcome->error.code);
 }
 
+/* For the first exchange that fills a good part of the buffers of all nodes. The other ranks wait meanwhile. */
+static void make_huge(const mpiox_collective *collective, const mpiox_call *call)
+{
+    enum { PART = 4 };
+    const mpiox_buffers *b = call->b;
+    const mpiox_reduction *s = &call->reduction;
+    const int64_t of_each = b->per_aggregator * b->window_bytes;
+    if (b->state->huge || s->bytes < b->n_aggregators * of_each / PART || s->error.code != MPIOX_OK ||
+        (s->flags & MPIOX_CONTRIBUTION_UNUSABLE) || mpiox_choose_direct(collective, call))
+        return;
+    b->state->huge = true;
+    (void)mpiox_segment_make_huge(b->buffers, b->n_local * of_each);
+}
+
 /* All steps up to the agreement on the way. True: continue; false: the call is over, and *code is its result. */
 static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const mpiox_request *request,
                            mpiox_outcome *outcome, int *code)
@@ -301,7 +315,7 @@ static bool agree_to_begin(mpiox_collective *collective, mpiox_call *call, const
     }
     mpiox_contribution_write(call);
     go_ahead(collective, call, request);
-    mpiox_reduction_agree(collective, call);
+    mpiox_reduction_agree(collective, call, make_huge);
     file->new_view = false;
     /* Whatever the result of this call: the next one will not report it. */
     if (call->reduction.flags & MPIOX_CONTRIBUTION_NEW_VIEW)

@@ -22,7 +22,6 @@ struct mpiox_collective {
     bool native_only;                          /* no shared memory is to be had; the same on every rank */
     bool exchanged[2];                         /* the last read, the last write was two-phase */
     bool all_ahead[2];                         /* in it every rank accessed its pieces before the ranks agreed */
-    bool write;                                /* the call under way */
 };
 
 /* Which ranks are aggregators: fills b->aggregators, b->local and their numbers, and b->window_bytes where it is 0.
@@ -31,8 +30,11 @@ int mpiox_aggregators_choose(mpiox_buffers *b);
 /* Is that local? Else it is collective, and blocking. The same on every rank. */
 bool mpiox_aggregators_are_local(const mpiox_file *file);
 
-void mpiox_contribution_write(mpiox_call *call);                           /* this rank's contribution. Local */
-int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call); /* fills call->reduction; its error's code */
+void mpiox_contribution_write(mpiox_call *call); /* this rank's contribution. Local */
+/* Fills call->reduction; its error's code. Before the other ranks go on, one rank of the node calls `then`, unless all
+ * ranks have gone ahead. */
+int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call,
+                          void (*then)(const mpiox_collective *, const mpiox_call *));
 /* True when it is certain, but for 1 in 2^64, that every byte of the region is written by exactly one rank. */
 bool mpiox_reduction_is_filled(const mpiox_reduction *reduction);
 void mpiox_reduction_end(mpiox_collective *collective, mpiox_outcome *outcome); /* the agreed error and end of file */

@@ -259,23 +259,32 @@ static bool all_ahead(mpiox_buffers *b, mpiox_reduction *s)
     return true;
 }
 
+typedef struct closing {
+    mpiox_collective *collective;
+    mpiox_call *call;
+    void (*then)(const mpiox_collective *, const mpiox_call *);
+} closing;
+
 /* One rank: the node's reduction, all nodes' reductions, and everything fresh for the rounds. */
 static void close_contributions(void *context)
 {
-    mpiox_collective *collective = context;
-    mpiox_buffers *b = &collective->buffers;
-    if (collective->all_ahead[collective->write] && all_ahead(b, &b->state->reduction))
+    mpiox_collective *collective = ((closing *)context)->collective;
+    mpiox_call *call = ((closing *)context)->call;
+    mpiox_buffers *b = call->b;
+    if (collective->all_ahead[call->write] && all_ahead(b, &b->state->reduction))
         return;
     reduce_node(b, &b->state->reduction);
     combine_nodes(collective, &b->state->reduction);
     mpiox_buffers_reset(b);
     collective->transport->ops->reset(collective->transport);
+    call->reduction = b->state->reduction;
+    ((closing *)context)->then(collective, call);
 }
 
-int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call)
+int mpiox_reduction_agree(mpiox_collective *collective, mpiox_call *call,
+                          void (*then)(const mpiox_collective *, const mpiox_call *))
 {
-    collective->write = call->write;
-    mpiox_topology_barrier(call->b->file->topology, close_contributions, collective);
+    mpiox_topology_barrier(call->b->file->topology, close_contributions, &(closing){collective, call, then});
     call->reduction = call->b->state->reduction;
     return call->reduction.error.code;
 }
