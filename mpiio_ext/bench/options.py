@@ -467,8 +467,8 @@ def _methods(values: dict[str, Any], *, named: bool) -> tuple[Method, ...]:
         wanted = hints.get("mpiox_subfiles", "0")
         if wanted.lower().removeprefix("per_node=") != "0":  # it reads files that were written without the library
             raise click.BadParameter(
-                f"mpiox_subfiles={wanted}: the bench verifies plain files alone; subfiles are measured by: "
-                "mpiio-ext tune --subfiles",
+                f"mpiox_subfiles={wanted}: the bench verifies plain files alone; to measure subfiles, time the program "
+                "and mpiio-ext subfiles merge",
                 param_hint="'--hint'",
             )
     return chosen
