@@ -200,7 +200,7 @@ static int has_gio(struct dl_phdr_info *info, size_t bytes, void *context)
     return 0;
 }
 
-/* PnetCDF from 1.15 on opens files by open(2), unless a hint prevents that: nothing else shows that no call arrives. */
+/* PnetCDF from 1.15 on opens files by open(2), unless a hint prevents that: nothing else shows it. */
 static void warn_of_gio(void)
 {
     const char *hints = getenv("PNETCDF_HINTS");
@@ -209,7 +209,8 @@ static void warn_of_gio(void)
     count_files(files);
     if (closed_files + files[1] == 0 && (hints == NULL || strstr(hints, "nc_driver") == NULL) &&
         dl_iterate_phdr(has_gio, NULL) != 0)
-        fputs("mpiio_ext: PnetCDF uses GIO and passes MPI-IO by; set PNETCDF_HINTS=nc_driver=mpiio\n", stderr);
+        fputs("mpiio_ext: if PnetCDF wrote files, its GIO passed MPI-IO by; set PNETCDF_HINTS=nc_driver=mpiio\n",
+              stderr);
 }
 
 void mpiox_mpi_run_finalize(void)
