@@ -423,7 +423,7 @@ NIGHTLY = _table(
         "a_signal_handler_that_ends_the_process[2250] a_signal_handler_that_ends_the_process[2750] "
         "a_signal_handler_that_ends_the_process[3000] a_signal_handler_that_ends_the_process[3250] "
         "a_signal_handler_that_ends_the_process[3500]",
-        "tune": "subfiles_are_merged_and_the_merge_counts a_bad_hints_file_is_beaten",
+        "tune": "a_bad_hints_file_is_beaten",
         "tune_evidence": "two_equal_settings_win_at_most_as_often_as_the_confidence_says[10-*",
         "typemap_c": "coverage_guided_fuzzing[runs-6000]",
         "typemap_datatypes": "random_datatypes_against_pack",

@@ -102,7 +102,6 @@ SHARED = {
     "--store": ("path", "store of curves"),
     "--strict": ("flag", "status 1 where something cannot be read"),
     "--stripe-size": ("size", "bytes of a stripe"),
-    "--suite": ("text", "suite of the bench"),
     "--sync": ("flag", "data is brought to the disk inside the time"),
     "--time-scale": ("number", "what times between calls are multiplied by"),
     "--time-zone": ("text", "of times and days without one"),
