@@ -66,7 +66,7 @@ SLOW = (
     ROOT / "README.md",
     *(DOCS / "howto" / f"{name}.md" for name in SLOW_HOW_TO),
     *(DOCS / "explanation" / f"{name}.md" for name in SLOW_EXPLANATIONS),
-    *(DOCS / "reference" / f"{name}.md" for name in ("c-api", "delegates", "sources", "suites", "trace-formats")),
+    *(DOCS / "reference" / f"{name}.md" for name in ("c-api", "delegates", "sources", "trace-formats")),
 )
 #: Pages on one subject, of which some blocks run; the others need logs of a machine, other programs, or hours.
 TOPICS = tuple(page for page in sorted(DOCS.glob("*.md")) if any(block.is_slow for block in documents.blocks(page)))
