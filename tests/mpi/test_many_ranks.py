@@ -1,4 +1,4 @@
-"""What a rank sends does not grow with the number of ranks; every byte is checked.
+"""Only agreements of few nodes send more messages where there are more ranks; every byte is checked.
 
 The C program tests/programs/many_ranks.c on pretended nodes of one rank each, where all that crosses is counted
 (inject.c). docs/explanation/performance.md has what 1,024 ranks took.
