@@ -56,12 +56,11 @@ static bool write_full(mpiox_call *call)
     return worked;
 }
 
-/* Read: load window `window` into its slot if the slot is free and no other rank has claimed it. */
-static bool load(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
+/* Read: load window `window` into its slot if the slot is free by its phase, and no other rank has claimed it. */
+static bool load(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t phase, uint32_t sequence, int64_t window)
 {
     const uint32_t use = sequence / (uint32_t)call->b->per_aggregator;
-    if (mpiox_futex_get(&slot->phase) != 2 * use || !may_do_io(call, mpiox_slot_local(call->b, slot)) ||
-        !claim(slot, use))
+    if (phase != 2 * use || !may_do_io(call, mpiox_slot_local(call->b, slot)) || !claim(slot, use))
         return false;
     atomic_store(&slot->window, window);
     mpiox_window_read(call, slot);
@@ -82,7 +81,8 @@ static bool load_ahead(mpiox_call *call)
              window < call->rounds && sequence != stop; window = mpiox_window_next_round(call, window + 1)) {
             if (mpiox_window_extents(call, b->local[local], window, b->extents[1]) == 0)
                 continue;
-            if (load(call, mpiox_slot_of(b, local, sequence), sequence, window))
+            mpiox_buffer_slot *slot = mpiox_slot_of(b, local, sequence);
+            if (load(call, slot, mpiox_futex_get(&slot->phase), sequence, window))
                 return true;
             sequence++;
         }
@@ -98,42 +98,39 @@ bool mpiox_slots_idle(void *context)
     return mpiox_topology_progress(call->b->file->topology);
 }
 
-void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
+/* Wait until the slot has left this phase, and do I/O meanwhile. */
+static uint32_t leave(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t phase, const char *what, int64_t window)
 {
     const mpiox_idle idle = {mpiox_slots_idle, call};
-    const uint32_t use = sequence / (uint32_t)call->b->per_aggregator, target = call->write ? 2 * use : 2 * use + 1;
-    uint32_t phase = mpiox_futex_get(&slot->phase);
-    if (phase == target || (!call->write && load(call, slot, sequence, window)))
-        return;
     const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
-    mpiox_wait_for("other ranks to fill, write or read window", window);
-    while ((phase = mpiox_futex_get(&slot->phase)) != target) {
-        if (!call->write && load(call, slot, sequence, window))
-            break;
-        mpiox_wait_while(&slot->phase, phase, &idle);
-    }
+    mpiox_wait_for(what, window);
+    const uint32_t next = mpiox_wait_while(&slot->phase, phase, &idle);
     mpiox_wait_for(NULL, -1);
     mpiox_parts_on(before);
+    return next;
+}
+
+void mpiox_slot_await(mpiox_call *call, mpiox_buffer_slot *slot, uint32_t sequence, int64_t window)
+{
+    const uint32_t use = sequence / (uint32_t)call->b->per_aggregator, target = call->write ? 2 * use : 2 * use + 1;
+    uint32_t phase = mpiox_futex_get(&slot->phase);
+    while (phase != target && (call->write || !load(call, slot, phase, sequence, window)))
+        phase = leave(call, slot, phase, "other ranks to fill, write or read window", window);
 }
 
 /* A rank leaves when the windows that it may write are written. */
 void mpiox_slots_finish(mpiox_call *call)
 {
     mpiox_buffers *b = call->b;
-    const mpiox_idle idle = {mpiox_slots_idle, call};
     const uint32_t each = (uint32_t)b->per_aggregator;
     while (write_full(call))
         continue;
     for (int local = 0; local < b->n_local; local++)
         for (uint32_t i = 0; may_do_io(call, local) && i < each; i++) {
-            mpiox_futex *phase = &mpiox_slot_of(b, local, i)->phase;
+            mpiox_buffer_slot *slot = mpiox_slot_of(b, local, i);
             const uint32_t end = 2 * ((call->progress[local].begun + each - 1 - i) / each);
-            if (mpiox_futex_get(phase) == end)
-                continue;
-            const mpiox_part before = mpiox_parts_on(MPIOX_PART_WAITING);
-            mpiox_wait_for("other ranks to fill and write the last windows", -1);
-            mpiox_wait_reach(phase, end, &idle);
-            mpiox_wait_for(NULL, -1);
-            mpiox_parts_on(before);
+            uint32_t phase = mpiox_futex_get(&slot->phase);
+            while (phase != end)
+                phase = leave(call, slot, phase, "other ranks to fill and write the last windows", -1);
         }
 }
