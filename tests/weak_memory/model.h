@@ -38,24 +38,34 @@ void __VERIFIER_spin_end(bool again);
 #endif
 #define MUTANT_ORDER(number, order) ((number) == MUTANT ? memory_order_relaxed : (order))
 
+/* A model whose threads differ by their numbers only is symmetric: GenMC explores one of the executions that are alike
+ * but for those numbers. It needs equal arguments, and no store between the creations. */
+#ifndef SYMMETRIC
+#define SYMMETRIC 0
+#endif
 #define MODEL                                                                                                          \
     static struct model memory, *const m = &memory;                                                                    \
     static void prepare(void);                                                                                         \
     static void run(int thread);                                                                                       \
     static void verdict(void);                                                                                         \
-    static void *begin(void *thread)                                                                                   \
+    static void *begin(void *same)                                                                                     \
     {                                                                                                                  \
-        run((int)(intptr_t)thread);                                                                                    \
+        (void)same;                                                                                                    \
+        run((int)pthread_self() - 1);                                                                                  \
         return NULL;                                                                                                   \
+    }                                                                                                                  \
+    static void threads(int thread)                                                                                    \
+    {                                                                                                                  \
+        pthread_t id;                                                                                                  \
+        pthread_create(&id, NULL, begin, (void *)(intptr_t)(SYMMETRIC ? 0 : thread));                                  \
+        if (thread + 1 < THREADS)                                                                                      \
+            threads(thread + 1);                                                                                       \
+        pthread_join(id, NULL);                                                                                        \
     }                                                                                                                  \
     int main(void)                                                                                                     \
     {                                                                                                                  \
-        pthread_t threads[THREADS];                                                                                    \
         prepare();                                                                                                     \
-        for (int i = 0; i < THREADS; i++)                                                                              \
-            pthread_create(&threads[i], NULL, begin, (void *)(intptr_t)i);                                             \
-        for (int i = 0; i < THREADS; i++)                                                                              \
-            pthread_join(threads[i], NULL);                                                                            \
+        threads(0);                                                                                                    \
         verdict();                                                                                                     \
     }
 

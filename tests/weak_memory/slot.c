@@ -2,24 +2,26 @@
  * slot.c - ranks pass windows through one collective buffer: csrc/mpiio/buffers/mpiox_slots.c.
  *
  * from csrc/core/common/mpiox_wait.h: mpiox_futex_get
- * from csrc/core/common/mpiox_wait.c: wake mpiox_futex_set mpiox_wait_reach
- * from csrc/mpiio/buffers/mpiox_slots.c: claim mpiox_slot_arrive write_full load mpiox_slot_await mpiox_slots_finish
+ * from csrc/core/common/mpiox_wait.c: wake mpiox_futex_set
+ * from csrc/mpiio/buffers/mpiox_slots.c: claim mpiox_slot_arrive write_full load leave mpiox_slot_await
+ * mpiox_slots_finish
  *
  * Proved.  A window is written once, after the last rank has copied its piece in, and no rank copies the next one in
- *          before that (WAY=1: three ranks and one window; WAY=2: two ranks and two windows). A window is read once,
- *          before the first rank copies its piece out, and the next one after the last rank has done so (WAY=3: three
- *          ranks and one window; WAY=4: two ranks and two windows). No rank waits for ever.
+ *          before that (WAY=1: three ranks and one window; WAY=2: two windows). A window is read once, before the first
+ *          rank copies its piece out, and the next one after the last rank has done so (WAY=3: three ranks and one
+ *          window; WAY=4: two windows). No rank waits for ever.
  * Mutants. mpiox_slot_arrive 1 WAY=1: the writer's reads meet the copies of the other ranks.
  *          mpiox_futex_set 1 WAY=3: a rank's read of the buffer meets that of the file.
- * Sizes.   WAY=1 to 2, WAY=2 to 2, WAY=3 to 2, WAY=4 to 2 preemptions.
+ * Sizes.   WAY=1 to 2, WAY=2 to 1, WAY=3 to 2, WAY=4 to 1 preemptions.
  */
+#define SYMMETRIC 1 /* a cell of the buffer is as good as any other */
 #include "model.h"
 
-static void write_one(void *call);
-#define IDLE(idle) write_one((idle)->context)
+static void write_one(void *call, uint32_t phase);
+#define IDLE(idle) write_one((idle)->context, old)
 #include "wait.h"
 
-enum { WRITES = WAY <= 2, THREADS = WAY % 2 ? 3 : 2, ROUNDS = WAY % 2 ? 1 : 2, MPIOX_PART_WAITING = 0 };
+enum { WRITES = WAY <= 2, THREADS = 3, ROUNDS = WAY % 2 ? 1 : 2, MPIOX_PART_WAITING = 0 };
 
 typedef struct mpiox_buffer_slot {
     mpiox_futex phase;
@@ -78,10 +80,12 @@ static void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot)
 
 #include "functions.h"
 
-/* The writing alone: a rank that waits for a window does not wait for MPI, nor read ahead with one buffer. */
-static void write_one(void *call)
+/* The writing alone: a rank that waits for a window does not wait for MPI, nor read ahead with one buffer. It writes
+ * when it has seen that the window is full. One that sees so only here does the same one wait later, after one more
+ * read of the same value. */
+static void write_one(void *call, uint32_t phase)
 {
-    if (WRITES)
+    if (WRITES && phase % 2)
         write_full((mpiox_call *)call);
 }
 
