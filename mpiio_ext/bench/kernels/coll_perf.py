@@ -12,15 +12,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.geometry import balanced_grid
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
-from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step
+from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Step
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +64,13 @@ class CollPerf(Kernel):
                     "processes leave some without any"
                 )
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
         edge = factor ** (1 / 3)
         sizes = (max(1, round(n * edge / p)) * p for n, p in zip(self.array_of_gsizes, self._grid, strict=True))
-        return self.replace(array_of_gsizes=tuple(sizes))
+        return {"array_of_gsizes": tuple(sizes)}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         return (FileLayout(name=self.key, variables=packed_variables(("array", "<i4", self.array_of_gsizes))),)
-
-    def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return (Phase(name="write", operation="write"), Phase(name="read", operation="read"))
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         del interface

@@ -16,15 +16,12 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.decomposition import CASES, MOST_CELLS, Case, Group, deal
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Wait
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,19 +54,19 @@ class _E3sm(Kernel):
         return f"{self.name}-{self.cells}-{self.divisor}-{self.longest}-{self.seed}"
 
     def check(self) -> None:
-        for name, least in (("cells", 2), ("divisor", 1), ("longest", 0)):
-            if getattr(self, name) < least:
-                raise ArgumentError(f"{self.name}: {name} must be at least {least}, not {getattr(self, name)}")
+        self.check_least(2, "cells")
+        self.check_least(1, "divisor")
+        self.check_least(0, "longest")
         if max(math.prod(self.grid(group)) for group in self.groups()) > MOST_CELLS:
             raise ArgumentError(
                 f"{self.name}: {self.cells:,} cells make a decomposition of more than {MOST_CELLS:,} "
                 "runs, all in the memory of every rank: fewer cells or a smaller --scale"
             )
 
-    def scaled(self, factor: float) -> Self:
+    def scaling(self, factor: float) -> dict[str, Any]:
         cells = max(2, round(self.cells * factor))
         fewer = max(1, round(cells / (self.cells * factor)) if factor > 0 else 1)  # below that, fewer variables
-        return self.replace(cells=cells, divisor=self.divisor * fewer)
+        return {"cells": cells, "divisor": self.divisor * fewer}
 
     def grid(self, group: Group) -> tuple[int, ...]:
         """Return the horizontal dimensions of a group's variables."""

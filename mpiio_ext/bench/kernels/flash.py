@@ -19,14 +19,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.layout import FileLayout, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Box, Close, Kernel, Open, Phase, Step, Wait
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _HYDRO = ("dens", "velx", "vely", "velz", "pres", "ener", "temp", "gamc", "game", "enuc", "gpot")
 _PLOTTED = ("dens", "temp", "pres", "f1__")
@@ -77,17 +74,15 @@ class Flash(Kernel):
         return self.name if self.use_nonblocking_io else f"{self.name}-blocking"
 
     def check(self) -> None:  # noqa: D102
-        for name in ("nxb", "nyb", "nzb", "local_blocks"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
+        self.check_least(1, "nxb", "nyb", "nzb", "local_blocks")
         if self.nguard < 0 or self.nvar <= len(_HYDRO):
             raise ArgumentError(
                 f"{self.name}: nguard must not be negative, nvar must be at least {len(_HYDRO) + 1}, "
                 f"not {self.nguard} and {self.nvar}"
             )
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
-        return self.replace(local_blocks=max(1, round(self.local_blocks * factor)))
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
+        return {"local_blocks": max(1, round(self.local_blocks * factor))}
 
     @property
     def unknowns(self) -> tuple[str, ...]:

@@ -16,14 +16,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 #: What a particle has, in the order of the file.
 _FIELDS = (*((name, "<f4") for name in ("xx", "yy", "zz", "vx", "vy", "vz", "phi")), ("pid", "<i8"), ("mask", "<u2"))
@@ -63,18 +60,15 @@ class Hacc(Kernel):
         return f"{self.name}-{self.numparticles}-{self.header_size}"
 
     def check(self) -> None:  # noqa: D102
-        if self.numparticles < 1:
-            raise ArgumentError(f"{self.name}: numparticles must be at least 1, not {self.numparticles}")
+        self.check_least(1, "numparticles")
         if self.header_size < _HEADER_ITEM_BYTES or self.header_size % _HEADER_ITEM_BYTES:
             raise ArgumentError(
                 f"{self.name}: header_size must be a multiple of {_HEADER_ITEM_BYTES}, not {self.header_size}"
             )
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
         items = max(1, round(self.header_size * factor / _HEADER_ITEM_BYTES))
-        return self.replace(
-            numparticles=max(1, round(self.numparticles * factor)), header_size=items * _HEADER_ITEM_BYTES
-        )
+        return {"numparticles": max(1, round(self.numparticles * factor)), "header_size": items * _HEADER_ITEM_BYTES}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         if self.shared:

@@ -17,17 +17,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable, packed_variables
-from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Sync
+from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Step, Sync
 from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _KIB, _MIB = 1 << 10, 1 << 20
 _ITEM_BYTES = 8  # IOR_size_t
@@ -92,9 +89,7 @@ class Ior(Kernel):
         return "-".join([self.name, sizes, *(flag for flag, given in flags.items() if given)])
 
     def check(self) -> None:  # noqa: D102
-        for field in ("segment_count", "block_size", "transfer_size"):
-            if getattr(self, field) < 1:
-                raise ArgumentError(f"{self.name}: {field} must be at least 1, not {getattr(self, field)}")
+        self.check_least(1, "segment_count", "block_size", "transfer_size")
         if self.transfer_size % _ITEM_BYTES:
             raise ArgumentError(
                 f"{self.name}: transfer_size must be a multiple of {_ITEM_BYTES}, not {self.transfer_size}"
@@ -108,12 +103,12 @@ class Ior(Kernel):
         if self.file_per_process and self.collective:
             raise ArgumentError(f"{self.name}: collective is of no use with file_per_process")
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
         blocks = self.segment_count * factor
         if blocks >= 1:
-            return self.replace(segment_count=round(blocks))
+            return {"segment_count": round(blocks)}
         transfers = max(1, round(self.block_size * blocks / self.transfer_size))
-        return self.replace(segment_count=1, block_size=transfers * self.transfer_size)
+        return {"segment_count": 1, "block_size": transfers * self.transfer_size}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         arrays = self._arrays()
@@ -133,9 +128,6 @@ class Ior(Kernel):
         if "hdf5" not in self.interfaces:
             return packed_variables(("data", "<i8", (items * self.segment_count,)))
         return packed_variables(*((_dataset(segment), "<i8", (items,)) for segment in range(self.segment_count)))
-
-    def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return (Phase(name="write", operation="write"), Phase(name="read", operation="read"))
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         del interface

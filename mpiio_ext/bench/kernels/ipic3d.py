@@ -19,15 +19,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.geometry import balanced_grid
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _PROPERTIES = ("q", "x", "y", "z", "u", "v", "w")
 
@@ -67,15 +64,13 @@ class Ipic3d(Kernel):
     outputs: int = 2
 
     def check(self) -> None:  # noqa: D102
-        for name in ("nxc", "nyc", "nzc", "ns", "npcelx", "npcely", "npcelz", "outputs"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
+        self.check_least(1, "nxc", "nyc", "nzc", "ns", "npcelx", "npcely", "npcelz", "outputs")
         if not 0 <= self.imbalance < 100:
             raise ArgumentError(f"{self.name}: imbalance must be from 0 to 99 percent, not {self.imbalance}")
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
         nxc, nyc, nzc = (max(1, round(n * factor ** (1 / 3))) for n in (self.nxc, self.nyc, self.nzc))
-        return self.replace(nxc=nxc, nyc=nyc, nzc=nzc)
+        return {"nxc": nxc, "nyc": nyc, "nzc": nzc}
 
     @property
     def processes(self) -> tuple[int, int, int]:

@@ -14,15 +14,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.geometry import balanced_grid
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
-from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step
+from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Step
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,24 +67,19 @@ class Lattice4d(Kernel):
         return self.pt, self.pz, self.py, self.px
 
     def check(self) -> None:  # noqa: D102
-        for name in ("lx", "ly", "lz", "lt", "doubles"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
+        self.check_least(1, "lx", "ly", "lz", "lt", "doubles")
         if min(self.processes) < 1 or math.prod(self.processes) != self.ranks:
             raise ArgumentError(
                 f"{self.name}: px·py·pz·pt = {math.prod(self.processes)} is not the number of ranks, {self.ranks}"
             )
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
         lt, lz, ly, lx = (max(1, round(n * factor ** (1 / 4))) for n in self.block)
-        return self.replace(lx=lx, ly=ly, lz=lz, lt=lt)
+        return {"lx": lx, "ly": ly, "lz": lz, "lt": lt}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         whole = tuple(size * parts for size, parts in zip(self.block, self.processes, strict=True))
         return (FileLayout(name="lattice", variables=packed_variables(("field", "<f8", (*whole, self.doubles)))),)
-
-    def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return (Phase(name="write", operation="write"), Phase(name="read", operation="read"))
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         del interface

@@ -21,14 +21,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable
 from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Kernel, Open, Phase, Step, Wait
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _DOUBLE_BYTES = 8
 
@@ -112,9 +109,7 @@ class Madbench(Kernel):
         return f"MADBench2 needs a square number of processes: {self.active} of {self.ranks} take part"
 
     def check(self) -> None:  # noqa: D102
-        for name in ("no_bin", "no_gang", "sblocksize", "r_mod", "w_mod"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
+        self.check_least(1, "no_bin", "no_gang", "sblocksize", "r_mod", "w_mod")
         if self.filetype not in ("SHARED", "UNIQUE") or self.iomode not in ("SYNC", "ASYNC"):
             raise ArgumentError(
                 f"{self.name}: filetype must be SHARED or UNIQUE, iomode SYNC or ASYNC, not "
@@ -148,9 +143,9 @@ class Madbench(Kernel):
                 f"and a process's {self._part(0) * _DOUBLE_BYTES} bytes of a matrix one of fblocksize"
             )
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
         unit = self.sblocksize * self.side
-        return self.replace(no_pix=max(1, round(self.no_pix * factor**0.5 / unit)) * unit)
+        return {"no_pix": max(1, round(self.no_pix * factor**0.5 / unit)) * unit}
 
     def _part(self, rank: int) -> int:
         """Elements of a matrix over all processes that a rank has."""

@@ -15,15 +15,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.layout import FileLayout, packed_variables
-from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Sync, Wait
+from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Step, Sync, Wait
 from mpiio_ext.common.units import size_text
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _N_TO_N, _N_TO_1 = 1, 2
 
@@ -70,16 +67,14 @@ class MpiIoTest(Kernel):
         return "-".join([self.name, f"type{self.test_type}", f"size{self.size}", f"nobj{self.nobj}", *given])
 
     def check(self) -> None:  # noqa: D102
-        for field in ("size", "nobj"):
-            if getattr(self, field) < 1:
-                raise ArgumentError(f"{self.name}: {field} must be at least 1, not {getattr(self, field)}")
+        self.check_least(1, "size", "nobj")
         if self.test_type not in (_N_TO_N, _N_TO_1):
             raise ArgumentError(f"{self.name}: test_type must be 1 (N-N) or 2 (N-1), not {self.test_type}")
         if self.test_type == _N_TO_N and (self.strided or self.collective):
             raise ArgumentError(f"{self.name}: strided and collective are for test_type 2 (N-1)")
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
-        return self.replace(nobj=max(1, round(self.nobj * factor)))
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
+        return {"nobj": max(1, round(self.nobj * factor))}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         own = self.nobj * self.size
@@ -91,9 +86,6 @@ class MpiIoTest(Kernel):
                 for rank in range(self.ranks)
             )
         return (FileLayout(name=self.key, variables=packed_variables(("objects", "|u1", (own * self.ranks,)))),)
-
-    def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return (Phase(name="write", operation="write"), Phase(name="read", operation="read"))
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         del interface

@@ -20,15 +20,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Box, Close, Kernel, Open, Phase, Step, Wait
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _GHOST = 2
 _COMPONENTS = 5
@@ -110,8 +107,8 @@ class NasBtio(Kernel):
                 f"{self.name}: a problem_size of {self.problem_size} is too small for {self.side} × {self.side} ranks"
             )
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
-        return self.replace(problem_size=max(self.side, round(self.problem_size * factor ** (1 / 3))))
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
+        return {"problem_size": max(self.side, round(self.problem_size * factor ** (1 / 3)))}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         shape = (self.writes, *(self.problem_size,) * 3, _COMPONENTS)

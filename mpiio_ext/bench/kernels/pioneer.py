@@ -189,7 +189,7 @@ class Pioneer(Kernel):
         if not extents:
             raise ArgumentError(f"{self.name}: {self.path}: no operation of this path moves data of an open file")
 
-    def scaled(self, factor: float) -> Self:
+    def scaling(self, factor: float) -> dict[str, Any]:
         """Refuse: the volume is the path's."""
         raise ArgumentError(f"{self.name}: the volume is that of the path, which --scale {factor:g} cannot change")
 

@@ -296,12 +296,25 @@ class Kernel(Program):
             raise ArgumentError(f"{cls.name}: {error}") from error
         return kernel
 
+    def phases(self) -> tuple[Phase, ...]:  # noqa: D102
+        return (Phase(name="write", operation="write"), Phase(name="read", operation="read"))
+
     def check(self) -> None:
         """Raise ArgumentError, naming the parameter, when the parameters make no sense."""
 
-    @abstractmethod
+    def check_least(self, least: int, *names: str) -> None:
+        """Raise ArgumentError if one of these parameters is smaller."""
+        for name in names:
+            if getattr(self, name) < least:
+                raise ArgumentError(f"{self.name}: {name} must be at least {least}, not {getattr(self, name)}")
+
     def scaled(self, factor: float) -> Self:
         """Return the kernel with about `factor` times the bytes per rank, at least what its structure needs."""
+        return self.replace(**self.scaling(factor))
+
+    @abstractmethod
+    def scaling(self, factor: float) -> dict[str, Any]:
+        """Return the parameters that differ in `scaled`."""
 
     def replace(self, **changes: Any) -> Self:
         """Return the kernel with other parameters."""

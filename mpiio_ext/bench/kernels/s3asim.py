@@ -20,16 +20,13 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +98,13 @@ class S3aSim(Kernel):
         return "rank 0 is the master and the only worker" if self.ranks == 1 else "rank 0 is the master: writes nothing"
 
     def check(self) -> None:  # noqa: D102
-        for field in ("queries", "fragments", "results_min", "size_min"):
-            if getattr(self, field) < 1:
-                raise ArgumentError(f"{self.name}: {field} must be at least 1, not {getattr(self, field)}")
+        self.check_least(1, "queries", "fragments", "results_min", "size_min")
         for field in ("results", "size"):
             if getattr(self, f"{field}_min") > getattr(self, f"{field}_max"):
                 raise ArgumentError(f"{self.name}: {field}_min must not be more than {field}_max")
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
-        return self.replace(size_max=max(self.size_min, round(self.size_max * factor)))
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
+        return {"size_max": max(self.size_min, round(self.size_max * factor))}
 
     def _results(self) -> tuple[_Query, ...]:
         return _searched(

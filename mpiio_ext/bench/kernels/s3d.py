@@ -16,15 +16,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.geometry import balanced_grid
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step, Sync, Wait
 from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +83,7 @@ class S3d(Kernel):
         return x, y, z
 
     def check(self) -> None:  # noqa: D102
-        for name in ("nx", "ny", "nz", "checkpoints"):
-            if getattr(self, name) < 1:
-                raise ArgumentError(f"{self.name}: {name} must be at least 1, not {getattr(self, name)}")
+        self.check_least(1, "nx", "ny", "nz", "checkpoints")
         if self.nsc < 0 or self.method not in (0, 1):
             raise ArgumentError(
                 f"{self.name}: nsc must not be negative, method must be 0 or 1, not {self.nsc} and {self.method}"
@@ -98,9 +93,9 @@ class S3d(Kernel):
                 f"{self.name}: npx·npy·npz = {math.prod(self.processes)} is not the number of ranks, {self.ranks}"
             )
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
         nx, ny, nz = (max(1, round(n * factor ** (1 / 3))) for n in (self.nx, self.ny, self.nz))
-        return self.replace(nx=nx, ny=ny, nz=nz)
+        return {"nx": nx, "ny": ny, "nz": nz}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         npx, npy, npz = self.processes

@@ -11,14 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.layout import FileLayout, packed_variables
 from mpiio_ext.bench.kernels.program import Access, Close, Kernel, Open, Phase, Step
-from mpiio_ext.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from typing_extensions import Self
 
 _FLOATS = ("x", "y", "z", "px", "py", "pz")
 _INTEGERS = ("id1", "id2")
@@ -46,11 +42,10 @@ class Vpic(Kernel):
     particles: int = 1 << 20
 
     def check(self) -> None:  # noqa: D102
-        if self.particles < 1:
-            raise ArgumentError(f"{self.name}: particles must be at least 1, not {self.particles}")
+        self.check_least(1, "particles")
 
-    def scaled(self, factor: float) -> Self:  # noqa: D102
-        return self.replace(particles=max(1, round(self.particles * factor)))
+    def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
+        return {"particles": max(1, round(self.particles * factor))}
 
     def files(self) -> tuple[FileLayout, ...]:  # noqa: D102
         shape = (self.particles * self.ranks,)
