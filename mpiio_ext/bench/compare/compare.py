@@ -586,59 +586,36 @@ def _delegates(_: click.Context, __: click.Parameter, value: str) -> str:
 def command(
     *,
     quick: bool,
-    ranks: int | None,
-    file_bytes: int | None,
-    rounds: int | None,
-    repeats: int,
-    patterns: tuple[str, ...],
     path: Path | None,
-    access: str,
-    interface: str,
-    sync: bool,
-    nodes: int,
     host_count: int,
-    ranks_per_host: int,
-    rate: str,
-    delegates: str,
-    delegate_mode: str,
-    hints: tuple[tuple[str, str], ...],
-    limit_s: float,
     as_json: bool,
     output: Path | None,
     plot_path: Path | None,
+    **given: Any,
 ) -> None:
-    """Parse the options and run; ends the process with one line on an error."""
+    """Parse the options and run; ends the process with one line on an error. `given` are fields of `Options`."""
+    ranks, rate = given["ranks"], given["rate"]
+    room = host_count * given["ranks_per_host"]
     with json_result(as_json, output) as put, reporting(), contextlib.ExitStack() as stack:
         place = None
-        if interface == "hdf5":
-            patterns = patterns or HDF5_PATTERNS
-            _check_hdf5(patterns, access, sync)
+        if given["interface"] == "hdf5":
+            given["patterns"] = given["patterns"] or HDF5_PATTERNS
+            _check_hdf5(given["patterns"], given["access"], given["sync"])
         if host_count:
-            _check_hosts(ranks, host_count * ranks_per_host, nodes, delegates)
-            place = stack.enter_context(hosts(host_count, ranks_per_host, rate))
-            ranks = ranks or host_count * ranks_per_host
+            _check_hosts(ranks, room, given["nodes"], given["delegates"])
+            place = stack.enter_context(hosts(host_count, given["ranks_per_host"], rate))
         elif rate:
             raise ArgumentError("--rate is of hosts' links: it needs --hosts")
         file = stack.enter_context(scratch_file(path or (place.folder if place else Path("/dev/shm")), "compare"))
-        options = Options(
-            ranks=ranks or 4,
-            file_bytes=file_bytes or (1 << 26 if quick else 1 << 28),
-            rounds=rounds or (1 if quick else 3),
-            repeats=repeats,
-            patterns=patterns or tuple(PATTERNS),
-            file=file,
-            limit_s=limit_s,
-            access=access,
-            interface=interface,
-            sync=sync,
-            nodes=nodes,
-            delegates=delegates,
-            delegate_mode=delegate_mode,
-            hosts=host_count,
-            ranks_per_host=ranks_per_host if host_count else 0,
-            rate=rate,
-            hints=dict(hints),
-        )
+        given |= {
+            "ranks": ranks or room or 4,
+            "file_bytes": given["file_bytes"] or (1 << 26 if quick else 1 << 28),
+            "rounds": given["rounds"] or (1 if quick else 3),
+            "patterns": given["patterns"] or tuple(PATTERNS),
+            "ranks_per_host": given["ranks_per_host"] if host_count else 0,
+            "hints": dict(given["hints"]),
+        }
+        options = Options(file=file, hosts=host_count, **given)
         run_compare(options, put=put if as_json else None, plot_path=plot_path, place=place)
 
 

@@ -14,6 +14,7 @@ import shutil
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from mpiio_ext.bench.errors import BenchError
@@ -188,33 +189,23 @@ def with_delegates(peers: Iterable[Peer], delegates: str, mode: str) -> list[Pee
 
 def peers_of(installation: Installation, ranks: int) -> list[Peer]:
     """Return the peers of one installation: its own MPI-IO, plain and tuned, and this library under it."""
+    peer = partial(Peer, installation=installation)
     tuned = {"cb_nodes": str(ranks), **_TUNED}
     if installation.family == "mpich":
         return [
-            Peer(name="mpich_romio", title="MPICH ROMIO", installation=installation),
-            Peer(name="mpich_romio_tuned", title="MPICH ROMIO tuned", installation=installation, hints=tuned),
-            Peer(name="ours_mpich", title="mpiio_ext on MPICH", installation=installation, ours=True),
+            peer(name="mpich_romio", title="MPICH ROMIO"),
+            peer(name="mpich_romio_tuned", title="MPICH ROMIO tuned", hints=tuned),
+            peer(name="ours_mpich", title="mpiio_ext on MPICH", ours=True),
         ]
-    ompio = {"OMPI_MCA_io": "ompio"}
-    peers = [
-        Peer(name="ompio", title="Open MPI OMPIO", installation=installation, environment=ompio),
-        Peer(
-            name="ompio_tuned", title="Open MPI OMPIO tuned", installation=installation, environment=ompio, hints=tuned
-        ),
-    ]
-    if installation.romio:
-        romio = {"OMPI_MCA_io": installation.romio}
-        peers += [
-            Peer(name="ompi_romio", title="Open MPI ROMIO", installation=installation, environment=romio),
-            Peer(
-                name="ompi_romio_tuned",
-                title="Open MPI ROMIO tuned",
-                installation=installation,
-                environment=romio,
-                hints=tuned,
-            ),
-        ]
-    return [*peers, Peer(name="ours_openmpi", title="mpiio_ext on Open MPI", installation=installation, ours=True)]
+    peers = []
+    for name, component in (("ompio", "ompio"), ("ompi_romio", installation.romio)):
+        if component:
+            title, chosen = f"Open MPI {name.removeprefix('ompi_').upper()}", {"OMPI_MCA_io": component}
+            peers += [
+                peer(name=name, title=title, environment=chosen),
+                peer(name=f"{name}_tuned", title=f"{title} tuned", environment=chosen, hints=tuned),
+            ]
+    return [*peers, peer(name="ours_openmpi", title="mpiio_ext on Open MPI", ours=True)]
 
 
 def some_installations() -> list[Installation]:

@@ -450,11 +450,14 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
 )
 @click.option("--ranks", default=4, show_default=True, type=click.IntRange(1), help="Ranks of the series over pieces.")
 @click.option(
-    "--size", "rank_bytes", type=Size(1 << 16), help="Size of the file of the series over ranks.  [default: 96MiB]"
+    "--size",
+    "rank_series_bytes",
+    type=Size(1 << 16),
+    help="Size of the file of the series over ranks.  [default: 96MiB]",
 )
 @click.option(
     "--pieces-size",
-    "pieces_bytes",
+    "pieces_series_bytes",
     type=Size(1000),
     help="Size of the file of the series over pieces.  [default: 100MB]",
 )
@@ -489,41 +492,18 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
 @json_file_option()
 @click.option("--plot", "plot_path", type=click.Path(path_type=Path, dir_okay=False), help="Draw them (.svg or .png).")
 def command(
-    *,
-    quick: bool,
-    series: tuple[str, ...],
-    rank_counts: tuple[int, ...] | None,
-    ranks: int,
-    rank_bytes: int | None,
-    pieces_bytes: int | None,
-    pieces_most: int | None,
-    rounds: int | None,
-    repeats: int | None,
-    access: str,
-    path: Path,
-    limit_s: float,
-    memory_limit_bytes: int,
-    as_json: bool,
-    output: Path | None,
-    plot_path: Path | None,
+    *, quick: bool, path: Path, as_json: bool, output: Path | None, plot_path: Path | None, **given: Any
 ) -> None:
-    """Parse the options and run; ends the process with one line on an error."""
+    """Parse the options and run; ends the process with one line on an error. `given` are fields of `Options`."""
+    usual = {
+        "series": tuple(SERIES),
+        "rank_counts": (1, 2, 4) if quick else RANKS,
+        "rank_series_bytes": 3 << (22 if quick else 25),
+        "pieces_series_bytes": 10**7 if quick else 10**8,
+        "pieces_most": 10**6 if quick else 10**8,
+        "rounds": 1 if quick else 2,
+        "repeats": 1 if quick else 2,
+    }
+    given |= {name: given[name] or value for name, value in usual.items()}
     with json_result(as_json, output) as put, scratch_file(path, "scaling") as file:
-        run_scaling(
-            Options(
-                series=series or tuple(SERIES),
-                rank_counts=rank_counts or ((1, 2, 4) if quick else RANKS),
-                ranks=ranks,
-                rank_series_bytes=rank_bytes or 3 << (22 if quick else 25),
-                pieces_series_bytes=pieces_bytes or (10**7 if quick else 10**8),
-                pieces_most=pieces_most or (10**6 if quick else 10**8),
-                rounds=rounds or (1 if quick else 2),
-                repeats=repeats or (1 if quick else 2),
-                access=access,
-                limit_s=limit_s,
-                memory_limit_bytes=memory_limit_bytes,
-                file=file,
-            ),
-            put=put if as_json else None,
-            plot_path=plot_path,
-        )
+        run_scaling(Options(file=file, **given), put=put if as_json else None, plot_path=plot_path)
