@@ -113,7 +113,13 @@ def _print_rules(context: click.Context, _parameter: click.Parameter, wanted: bo
     default=0,
     help="For --method auto: network cards of each node; 0: not known.",
 )
-@click.option("--window", type=_SIZE, default=0, help="For --method auto: bytes of a collective buffer; 0: chosen.")
+@click.option(
+    "--window",
+    "window_bytes",
+    type=_SIZE,
+    default=0,
+    help="For --method auto: bytes of a collective buffer; 0: chosen.",
+)
 @click.option(
     "--rules",
     is_flag=True,
@@ -133,12 +139,9 @@ def main(
     stripe_size: int,
     method: str,
     lock: str,
-    operation: str,
-    nodes: int,
-    nics: int,
-    window: int,
     plot: Path | None,
     as_json: bool,
+    **of_auto: Any,
 ) -> None:
     """Show which I/O aggregator owns which stripes of a file region.
 
@@ -161,15 +164,7 @@ def main(
     )
     choice = None
     if method == "auto":
-        choice = choose(
-            geometry,
-            lock=lock,
-            coherent=lock == "local",
-            operation=operation,
-            nodes=nodes,
-            nics=nics,
-            window_bytes=window,
-        )
+        choice = choose(geometry, lock=lock, coherent=lock == "local", **of_auto)
         geometry = dataclasses.replace(geometry, aggregators=choice.aggregators)
     names = _METHODS if method == "all" else [choice.method if choice is not None else method]
     plans = [plan(geometry, name) for name in names]

@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -114,17 +115,11 @@ def everything(
     output: Path,
     ranks: int | None,
     mode: str,
-    seed: int,
     multiply: dict[str, float],
-    time_scale: float,
-    spin_s: float | None,
     launcher: str | None,
     limit: float | None,
-    reader: str | None,
-    only: tuple[str, ...],
-    skip: tuple[str, ...],
-    each_rank: bool,
     replace: bool,
+    **settings: Any,
 ) -> None:
     """Go from a TRACE to a workload that was carried out, traced again and compared with it.
 
@@ -152,16 +147,10 @@ def everything(
                 folder=output,
                 ranks=ranks or 0,
                 mode=mode,
-                seed=seed,
                 scale=factors,
-                time_scale=time_scale,
-                spin_s=spin_s,
                 launcher=shlex.split(launcher or ""),
-                reader=reader,
                 limit_s=limit or 0.0,
-                only=only,
-                skip=skip,
-                each_rank=each_rank,
+                **settings,
                 say=say,
                 warn=note,
             )

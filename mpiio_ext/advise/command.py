@@ -469,8 +469,17 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 
 
 @click.command(context_settings={**HELP, "allow_interspersed_args": False})
-@click.option("--budget", type=Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m.")
-@click.option("--trace-limit", type=Duration(), default="1h", show_default=True, help="Most time of the traced run.")
+@click.option(
+    "--budget", "budget_s", type=Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m."
+)
+@click.option(
+    "--trace-limit",
+    "trace_limit_s",
+    type=Duration(),
+    default="1h",
+    show_default=True,
+    help="Most time of the traced run.",
+)
 @click.option("--trials", type=click.IntRange(min=1), help="Search at most so many settings.")
 @click.option(
     "--time-scale",
@@ -507,22 +516,16 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="[--] PROGRAM [ARGS]...")
 def advise(
-    budget: float,
-    trace_limit: float,
-    trials: int | None,
-    time_scale: float,
     output: str,
-    scratch: str | None,
     check: bool,
     pairs: int | None,
     pattern: str | None,
     lower_is_better: bool,
-    before: str | None,
     log: str | None,
     as_json: bool,
     confidence: float | None,
-    seed: int,
     command: tuple[str, ...],
+    **asked: Any,
 ) -> None:
     """Run PROGRAM once, find hints for its I/O, and write them to a hints file.
 
@@ -546,20 +549,14 @@ def advise(
                 _Asked(
                     command=command,
                     launcher=launcher,
-                    budget_s=budget,
-                    trace_limit_s=trace_limit,
-                    trials=trials,
-                    time_scale=time_scale,
                     output=hints,
-                    scratch=scratch,
-                    before=before,
                     log=folder,
                     put=put if as_json else None,
                     check=_pairs(check, pairs, confidence or _CONFIDENCE),
                     metric=metric,
                     confidence=confidence or _CONFIDENCE,
                     may_fall=confidence is None,
-                    seed=seed,
+                    **asked,
                 )
             )
     for failure in failures:
