@@ -6,7 +6,7 @@ import contextlib
 import importlib.util
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Protocol
 
 from mpiio_ext.common.printing import echo, make_console
@@ -39,31 +39,55 @@ class Advance(Protocol):
 
 
 class _Place:
-    """How far it is, and how long it will take."""
+    """How far it is, and how long it will take; `show` gets the text, and the time that is left, None: unknown."""
 
-    def __init__(self, total: float) -> None:
-        self.done, self.total = 0.0, total
+    def __init__(
+        self, total: float, between: str, step: str, show: Callable[[_Place, str, float | None], None]
+    ) -> None:
+        self.done, self.total, self._between, self._step, self._show = 0.0, total, between, step, show
         self._begin_s = time.monotonic()
 
-    def move(self, by: float, to: float | None, of: float | None) -> None:
-        """Move."""
+    def __call__(
+        self,
+        text: str = "",
+        *,
+        by: float = 1,
+        to: float | None = None,
+        of: float | None = None,
+        left_s: float | None = None,
+    ) -> None:
+        """Move, and show it."""
         self.done = self.done + by if to is None else to
         self.total = self.total if of is None else of
-
-    def left_s(self, given_s: float | None) -> float | None:
-        """Return the time that is left; None: unknown."""
-        if given_s is not None or not self.done:
-            return given_s
-        return (time.monotonic() - self._begin_s) * max(self.total - self.done, 0) / self.done
+        if left_s is None and self.done:
+            left_s = (time.monotonic() - self._begin_s) * max(self.total - self.done, 0) / self.done
+        self._show(self, text, left_s)
 
     def share(self, left_s: float | None) -> float:
         """Return the part that is done: of the time, as far as it is known."""
         passed_s = time.monotonic() - self._begin_s
         return 0.0 if left_s is None or passed_s <= 0 else passed_s / (passed_s + left_s)
 
-    def count(self, step: str, between: str) -> str:
+    def count(self) -> str:
         """Return the steps in words."""
-        return f"{step} {self.done:,.0f}{between}{self.total:,.0f}".strip()
+        return f"{self._step} {self.done:,.0f}{self._between}{self.total:,.0f}".strip()
+
+
+def _lines(every_s: float, name: str) -> Callable[[_Place, str, float | None], None]:
+    """Return the function that prints a line now and then; the first one comes after one such time."""
+    last_s = time.monotonic()
+
+    def show(place: _Place, text: str, left_s: float | None) -> None:
+        nonlocal last_s
+        now_s = time.monotonic()
+        if not every_s or now_s - last_s < every_s:
+            return
+        last_s = now_s
+        line = place.count() + ("" if left_s is None else f", about {left_s:,.0f} s left")
+        line += f": {text}" if text else ""
+        echo(f"{name}: {line}" if name else line, err=True)
+
+    return show
 
 
 @contextlib.contextmanager
@@ -91,7 +115,7 @@ def progress(
     """
     between = " of about " if about else " of " if step else "/"
     if not (sys.stderr.isatty() and importlib.util.find_spec("rich") is not None if shown is None else shown):
-        yield _Lines(total, step=step, between=between, every_s=every_s, name=name)
+        yield _Place(total, between, step, _lines(every_s, name))
         return
     from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
     from rich.text import Text
@@ -107,57 +131,20 @@ def progress(
             return Text(text, style="progress.remaining")
 
     console = make_console(stderr=True, **({} if width is None else {"force_terminal": True, "width": width}))
-    place = _Place(total)
     counted = "{task.fields[count]}" if isinstance(total, int) else "{task.percentage:>3.0f} %"
     left = (Left(), TextColumn("left")) if step else (TimeElapsedColumn(), Left())
     columns = (TextColumn(counted), BarColumn(), *left, TextColumn("{task.description}", markup=False))
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("", total=1.0, count=place.count(step, between), end_s=None)
 
-        def advance(
-            text: str = "",
-            *,
-            by: float = 1,
-            to: float | None = None,
-            of: float | None = None,
-            left_s: float | None = None,
-        ) -> None:
-            place.move(by, to, of)
-            left = place.left_s(left_s)
+        def show(place: _Place, text: str, left_s: float | None) -> None:
             bar.update(
                 task,
                 description=text or None,
-                completed=place.share(left),
-                count=place.count(step, between),
-                end_s=None if left is None else time.monotonic() + left,
+                completed=place.share(left_s),
+                count=place.count(),
+                end_s=None if left_s is None else time.monotonic() + left_s,
             )
 
-        yield advance
-
-
-class _Lines:
-    """Prints a line now and then; the first one comes after one such time."""
-
-    def __init__(self, total: float, *, step: str, between: str, every_s: float, name: str) -> None:
-        self._place, self._step, self._between, self._every_s, self._name = _Place(total), step, between, every_s, name
-        self._last_s = time.monotonic()
-
-    def __call__(
-        self,
-        text: str = "",
-        *,
-        by: float = 1,
-        to: float | None = None,
-        of: float | None = None,
-        left_s: float | None = None,
-    ) -> None:
-        """Count a step, and print the progress if that is due."""
-        self._place.move(by, to, of)
-        now_s = time.monotonic()
-        left = self._place.left_s(left_s)
-        if not self._every_s or now_s - self._last_s < self._every_s:
-            return
-        self._last_s = now_s
-        line = self._place.count(self._step, self._between) + ("" if left is None else f", about {left:,.0f} s left")
-        line += f": {text}" if text else ""
-        echo(f"{self._name}: {line}" if self._name else line, err=True)
+        place = _Place(total, between, step, show)
+        task = bar.add_task("", total=1.0, count=place.count(), end_s=None)
+        yield place
