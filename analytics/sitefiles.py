@@ -32,7 +32,6 @@ class Found:
 
     Attributes
     ----------
-    path : Path
     source : connector that reads it; None: to be recognised.
     time_zone : of its stamps without zone; empty: not known.
     file_system, host : whose it is.
@@ -105,7 +104,6 @@ def find_files(
 
     Parameters
     ----------
-    site : Site
     source : name of a connector.
     start, end : the half-open range, seconds since 1970 UTC.
     file_system : only files of this one, and those of the whole machine.

@@ -42,7 +42,6 @@ def custom_stripes(files: Tuples, default: StripeDefault | None = None) -> Tuple
     Parameters
     ----------
     files : of ``darshan_file``.
-    default : StripeDefault, optional
     """
     return files.project(*_LAYOUT).filter(customised(default))
 

@@ -291,8 +291,6 @@ class Activity:
     Attributes
     ----------
     source : {"DXT", "HEATMAP", ""}
-    processes : int
-    run_time : float
     rows : mapping of (file, write) to Row
         By the file's number; empty without DXT.
     calls : mapping of int to Calls

@@ -80,7 +80,6 @@ def activity(path: str | Path, layouts: Mapping[int, Layout], processes: int, ru
     ----------
     path : str or Path
     layouts : by number of the file (signed).
-    processes : int
     run_time : seconds.
     """
     try:

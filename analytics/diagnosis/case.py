@@ -76,8 +76,6 @@ class Case:
 
     Parameters
     ----------
-    files : Files
-    limits : Limits
     anonymous : names become numbers, values are rounded to two digits.
     osts : OSTs that are known to exist.
     activity : DXT and HEATMAP of the log.

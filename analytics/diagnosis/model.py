@@ -34,7 +34,6 @@ class Evidence:
     ----------
     meaning : str
         What the number is, for people.
-    value : float
     unit : str
         ``s``, ``B``, ``B/s``, ``share`` (0 to 1), ``count``, ``ratio``.
     exact : bool

@@ -31,7 +31,6 @@ class LogTime:
 
     Attributes
     ----------
-    start, run_time : float
     in_io : seconds.
     parts : starts and ends (s since 1970) of the time in its files or DXT; `in_io` may be more, or less.
     """

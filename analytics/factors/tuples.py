@@ -93,7 +93,6 @@ def later(tuples: Tuples, compute: Callable[[], ir.Table], what: str, units: Uni
 
     Parameters
     ----------
-    tuples : Tuples
     compute : returns a table of the engine.
     what : what is computed, for people.
     units : mapping

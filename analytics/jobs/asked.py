@@ -49,9 +49,7 @@ def ask(system: System, chosen: FileSystem, period: Period, edges: Edges, job_id
 
     Parameters
     ----------
-    system : System
     chosen : whose servers are asked.
-    period : Period
     edges : {"begin", "touch", "share"}
     job_id : of the scheduler's job that ran; None: not known.
     """

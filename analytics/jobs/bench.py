@@ -182,7 +182,6 @@ def joined(
 
     Parameters
     ----------
-    found : Measurement
     system : the sources.
     file_system : the file system, by its name at the site or in the sources; default: that of the bench's folder.
     edges : {"begin", "touch", "share"}

@@ -93,7 +93,6 @@ def of_servers(table: Jobs, name: str, values: Numbers) -> Numbers:
 
     Parameters
     ----------
-    table : Jobs
     name : of the column.
     values : numpy.ndarray, shape (jobs,)
         As stored.

@@ -117,7 +117,6 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
 
     Parameters
     ----------
-    table : Jobs
     rules : Filter, optional
         Default: all rows with a performance and a start.
 

@@ -64,7 +64,6 @@ def bind(
 
     Parameters
     ----------
-    text : str
     table : ibis Table
     units : units of the columns.
     aggregates : whether ``sum(…)`` and the like are allowed.

@@ -38,7 +38,6 @@ def result_type(
     function : callable
     given : the caller's word.
     sample : gives an Arrow table with some rows of the columns.
-    vectorized : bool
 
     Raises
     ------

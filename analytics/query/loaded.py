@@ -40,7 +40,6 @@ class Loaded:
 
     Attributes
     ----------
-    engine : Engine
     store : StoreFiles
     name : of the table.
     within : keys that matter.

@@ -52,7 +52,6 @@ class Tuples(Results):
 
     Parameters
     ----------
-    engine : Engine
     expression : ibis Table, Loaded, or callable
         A callable returns one when a result is asked for; it is called once.
     name : str
@@ -96,7 +95,6 @@ class Tuples(Results):
         ----------
         *keys : str or Ibis value
             Columns or expressions; ``"-bytes_written"`` is descending whatever `descending` says.
-        descending : bool
         """
         if not keys:
             raise ExpressionError("sort needs a column")

@@ -41,7 +41,6 @@ def store_page(
 
     Parameters
     ----------
-    source : Source
     title : heading.
     anonymous, areas
         Whether names are left out, and the science areas that stand for applications.

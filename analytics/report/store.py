@@ -137,7 +137,6 @@ def results(
 
     Parameters
     ----------
-    source : Source
     anonymous : name science areas instead of applications.
     areas : application -> science area.
     origin : logs to count.

@@ -33,7 +33,6 @@ class Head:
 
     Attributes
     ----------
-    path : Path
     data : bytes
         Up to 64 KiB of it, uncompressed; empty for a folder.
     tables : frozenset of str
@@ -116,7 +115,6 @@ class Source:
 
         Parameters
         ----------
-        path : Path
         time_zone : str
             Of times without zone, a name as Europe/Berlin.
         between : (float, float), optional

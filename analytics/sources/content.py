@@ -115,8 +115,6 @@ def lines_of(data: bytes, problems: Problems, *, ended: bool = True) -> Iterator
 
     Parameters
     ----------
-    data : bytes
-    problems : Problems
     ended : the tool ends every line, so that a last one without an end has been cut and is left out.
     """
     lines = data.split(b"\n")
@@ -150,7 +148,6 @@ def members_of(path: Path, data: bytes, problems: Problems) -> Iterator[tuple[st
     ----------
     path : of the archive, for messages.
     data : the archive, unpacked.
-    problems : Problems
     """
     import io
 

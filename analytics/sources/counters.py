@@ -399,7 +399,6 @@ def convert(logs: Sequence[str], root: str) -> Converted:
     Parameters
     ----------
     logs : relative to `root`.
-    root : str
     """
     jobs, files = [DARSHAN_JOB.schema().empty_table()], [DARSHAN_FILE.schema().empty_table()]
     outcomes = []

@@ -41,7 +41,6 @@ class Counters:
     ----------
     form : {"records", "totals"}
         A row a record, or a row a log; names are without ``total_``.
-    rows : int
     numbers : mapping of str to (rows,) array of float64
         NaN where there is none.
     ids : mapping of str to (rows,) array of int64

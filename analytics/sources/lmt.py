@@ -426,7 +426,6 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC", between: Per
     Parameters
     ----------
     logs : relative to `root`.
-    root : str
     time_zone : of the time stamps in databases, which have none.
     between : (float, float), optional
         Of HDF5, read the steps of this half-open period only (s since 1970 UTC), and some around it.

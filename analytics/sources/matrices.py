@@ -49,7 +49,6 @@ class Matrices:
 
     Parameters
     ----------
-    file : h5py.File
     period : (float, float), or None
         Of which steps and few around them are seen, where that is less than all; half open, in seconds since 1970 UTC.
         Of a file without any step of it the first ones are seen.

@@ -117,7 +117,6 @@ def load(
 
     Parameters
     ----------
-    path : Path
     tables : mapping of str to tuple of str
         Table -> the columns that are wanted, in MySQL's order where a dump does not say it.
     optional : sequence of str

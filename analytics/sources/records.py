@@ -75,7 +75,6 @@ class Problem:
         As in :class:`SourceError`.
     line : int
         From 1; 0 if it is about the whole file.
-    what : str
     lost : int
         Lines or rows that are left out because of it; 0: nothing is, but something is odd, or it is not known how many.
     """
@@ -208,7 +207,6 @@ class Records:
 
         Parameters
         ----------
-        text : str
         name : str
             Of the file, for errors.
 
@@ -260,7 +258,6 @@ def make_table(table: Table, values: Mapping[str, Sequence[object]] | list[Row])
 
     Parameters
     ----------
-    table : Table
     values : mapping of str to sequence, or list of mapping
         Values by column, or rows; what is not there is NULL.
 

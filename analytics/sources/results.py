@@ -232,7 +232,6 @@ def convert(logs: Sequence[str], root: str) -> Converted:
     Parameters
     ----------
     logs : relative to `root`; names that end in ``.jsonl`` are statistics.
-    root : str
     """
     found: dict[str, list[Any]] = {name: [TABLES[name].schema().empty_table()] for name in _TABLES}
     outcomes = []

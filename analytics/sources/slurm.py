@@ -276,7 +276,6 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
     Parameters
     ----------
     logs : relative to `root`.
-    root : str
     time_zone : of times without zone.
     """
     zone = zoneinfo.ZoneInfo(time_zone)

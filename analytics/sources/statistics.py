@@ -346,7 +346,6 @@ def read_statistics(path: Path, log: str, log_id: int, out: dict[str, list[dict[
 
     Parameters
     ----------
-    path : Path
     log : its name for the manifest.
     log_id : its number there.
     out : mapping of str to list

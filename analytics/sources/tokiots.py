@@ -102,7 +102,6 @@ def read_timeseries(path: Path, between: Period | None, problems: Problems, *, e
 
     Parameters
     ----------
-    path : Path
     between : (float, float), optional
         Steps of this period (s since 1970 UTC), and some around it.
     problems : what cannot be read is added.

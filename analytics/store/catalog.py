@@ -60,7 +60,6 @@ class Catalog:
 
         Parameters
         ----------
-        table : str
         low, high : only files that may hold keys from `low` to `high`, both included: ``job_id``, of ``lmt`` the time.
 
         Raises
@@ -86,7 +85,6 @@ class Catalog:
 
         Parameters
         ----------
-        table : str
         low, high : as in :meth:`entries`.
         layouts : callable, optional
             Says of a layout (columns and values) whether rows of ``darshan_file`` with it matter. Where no common

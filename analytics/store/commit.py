@@ -69,8 +69,6 @@ def write_files(
     Parameters
     ----------
     rows : iterator of pyarrow.Table
-    schema : pyarrow.Schema
-    folder : Path
     stem : begin of the files' names.
     model : what the entries have in common.
     prepare : called with each file's name before it is written.

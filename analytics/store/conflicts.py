@@ -88,7 +88,6 @@ def with_conflicts(logs: pa.Table, meetings: Sequence[Meeting], keys: Mapping[in
 
     Parameters
     ----------
-    logs : pyarrow.Table
     meetings : sequence of Meeting
     keys : age -> key (:func:`mpiio_ext.analytics.store.logtable.keys_of`) of the logs that may be among `logs`.
     """

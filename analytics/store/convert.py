@@ -154,7 +154,6 @@ def convert_chunk(
 
     Parameters
     ----------
-    connector : Connector
     logs : relative to `root`.
     ids : the store's ID of each log.
     stem : begin of the parts' names.

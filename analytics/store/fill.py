@@ -416,7 +416,6 @@ def fill(
 
     Parameters
     ----------
-    setup : Setup
     start, end : ISO date, date, datetime or None
         First and last day, both included; None: no bound. Logs without a date belong to every period.
     connectors : in the place of the own ones, by kind.

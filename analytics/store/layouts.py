@@ -110,9 +110,7 @@ def split_of(
     Parameters
     ----------
     split : that has seen all rows of the file.
-    entry : FileEntry
     path : of the file.
-    schema : pyarrow.Schema
     prepare : called with the name of the file beside before it is written.
     """
     rows = split.finish(entry.rows)

@@ -147,7 +147,6 @@ def merged(
 
     Parameters
     ----------
-    table : str
     sources : sequence of Source
     schema : of the result; columns that a source lacks are NULL (words of the OST bitmap 0).
     conflicts : is shown the rows of ``lmt``.

@@ -208,8 +208,6 @@ def place(store: str | Path, plan: PlacementPlan, *, anew: bool = False) -> Mani
 
     Parameters
     ----------
-    store : path
-    plan : PlacementPlan
     anew : compute the bounds of the subtables again, and write all files.
 
     Raises

@@ -91,7 +91,6 @@ def zone_notes(folder: Path, manifest: Manifest, zone: str) -> list[str]:
     Parameters
     ----------
     folder : of the store.
-    manifest : Manifest
     zone : the site's time zone, for the advice.
     """
     slurm = _times(folder, manifest, "slurm")

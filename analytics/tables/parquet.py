@@ -57,8 +57,6 @@ class TableWriter:
 
     Parameters
     ----------
-    path : Path
-    schema : pyarrow.Schema
     table : name of the table: says which column is the key.
     group_rows, group_bytes : largest row group.
     seen : called with the rows of each row group.

@@ -62,7 +62,6 @@ class Fullness:
     time : of the sample, in seconds since 1970 UTC.
     lead_s : how long before the moment that was.
     next_time : of the next sample, which may be behind the moment.
-    source : str
     targets : OSTs with a known size, by name.
     """
 

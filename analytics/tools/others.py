@@ -80,7 +80,6 @@ def jobs_in(records: Sequence[Records], period: Period) -> tuple[Others | None, 
     ----------
     records : of the scheduler: tables ``slurm``. A dump that covers no moment of the period says nothing about it and
         is left out; a job that several dumps have counts once, as the last of them has it.
-    period : Period
 
     Returns
     -------

@@ -68,7 +68,6 @@ class Traffic:
 
     Attributes
     ----------
-    period : Period
     sources : names of the sources that say it.
     read, written : bytes by data target; None if no source says it.
     cpu : load in % by server, for ``oss`` (data) and ``mds`` (metadata).
@@ -251,7 +250,6 @@ def traffic(
     ----------
     records : of any sources and days; those that say nothing about traffic are left out. Where several say the same
         value, the later record counts.
-    period : Period
     file_systems : names of the file system in sources that have several; default: all of them.
     edges : {"begin", "touch", "share"}
         What becomes of the steps at the edges of the period; see :mod:`.series`.

@@ -112,7 +112,6 @@ def fitted(table: Table, rows: Sequence[Sequence[str]], width: int | None) -> tu
 
     Parameters
     ----------
-    table : Table
     rows : those that are shown.
     width : of the terminal; None: any.
     """

@@ -29,7 +29,6 @@ def lines(seen: Snapshot, *, width: int | None = None, height: int | None = None
 
     Parameters
     ----------
-    seen : Snapshot
     width, height : columns and lines that there is room for; None: any number.
     """
     single = seen.jobs[0] if len(seen.jobs) == 1 else None

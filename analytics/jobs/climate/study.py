@@ -41,8 +41,6 @@ class Study:
     correlations : sequence of Correlation
     partitions : sequence of Partition
     differences : those that are sure and large.
-    options : Options
-    rules : Rules
     """
 
     table: Jobs

@@ -26,7 +26,6 @@ class Fall:
 
     Attributes
     ----------
-    system : str
     first, middle, last : earliest, median and latest change, in s since 1970 UTC.
     fallen, watched : histories that fell, and all of the file system.
     ratio : median of the medians after over those before.

@@ -36,7 +36,6 @@ class Difference:
 
     Attributes
     ----------
-    system, motif, scale, regime : str
     jobs, normal_jobs : int
         Of the regime, and the normal ones beside them.
     moved : Moved

@@ -127,7 +127,6 @@ def partition(history: History, rules: Rules | None = None) -> Partition:
     ----------
     history : History
         By start.
-    rules : Rules, optional
     """
     rules = Rules() if rules is None else rules
     values = history.jobs.numbers(rules.target)

@@ -38,7 +38,6 @@ class Moved:
 
     Attributes
     ----------
-    metric : str
     before, after : medians of the first and the second set.
     effect : float
         -1 to 1.

@@ -145,7 +145,6 @@ def chart(found: Umami, *, heading: bool = False, narrow: bool = False) -> Chart
 
     Parameters
     ----------
-    found : Umami
     heading : bool
         With a heading, where nothing else says which job it is.
     narrow : bool

@@ -113,8 +113,6 @@ def with_log(table: Jobs, log: Path, system: str | None = None) -> Jobs:
 
     Parameters
     ----------
-    table : Jobs
-    log : Path
     system : str, optional
         The file system by its name in the table, which the log does not know: it has mount points.
 

@@ -49,7 +49,6 @@ class Row:
 
     Attributes
     ----------
-    metric : Metric
     values : numpy.ndarray
         Of all jobs of the history by start, this one included, in the unit of the column; NaN if not known.
     value : float or None
@@ -88,7 +87,6 @@ class Umami(Shown):
 
     Attributes
     ----------
-    job, system, motif, scale : str
     times : numpy.ndarray
         Start of each job of the history, in s since 1970 UTC.
     place : int

@@ -60,7 +60,6 @@ def drawn(chart: Chart, *, caption: str = "", narrow: Chart | bool = True) -> Fi
 
     Parameters
     ----------
-    chart : Chart
     caption : how it is read.
     narrow : whether there is a form for a phone, or which; without one the drawing scrolls there.
     """

@@ -107,7 +107,6 @@ class Chart:
         Where all series are named, in `columns`; "own": each panel has a legend of its own.
     keys : sequence of (str, Look, float)
         Entries of the legend, with widths of lines; none: those of the marks.
-    heading : str
     share : panels of a row have the y axis, and those of a column the x axis, in common.
     scale : of all words.
     narrow : it is the form for a phone.
