@@ -238,6 +238,10 @@ class Interface(ABC):
         """
         if filecmp.cmp(ours, theirs, shallow=False):
             return "bytes", None
+        return self.compare_contents(ours, theirs)
+
+    def compare_contents(self, ours: Path, theirs: Path) -> tuple[str, str | None]:
+        """Return the same of files of which bytes differ."""
         return "bytes", first_difference(ours, theirs)
 
 
