@@ -424,24 +424,16 @@ class _Sums:
         """Return what is kept of it."""
         ranks = np.array(list(self.ranks), np.int64)
         values = np.array(list(self.ranks.values())).reshape(-1, 5).T
+        found: dict[str, Any] = dict(zip(("requests", "moved", "busy", "first", "last"), values, strict=True))
+        sums = ("unaligned", "consecutive", "forward", "regular", "pairs")
+        found |= zip(sums, map(int, self.sums), strict=True)
         blocks, shared = self._shared()
-        unaligned, consecutive, forward, regular, pairs = (int(each) for each in self.sums)
         self.called.add(*self.union.parts())
         calls = np.array([self.calls.get(rank, 0.0) for rank in self.ranks])
-        requests, moved, busy, first, last = values
         late, late_rank, late_share = self.late.lost(processes)
         return Row(
             ranks=ranks,
-            requests=requests,
-            moved=moved,
-            busy=busy,
-            first=first,
-            last=last,
-            unaligned=unaligned,
-            consecutive=consecutive,
-            forward=forward,
-            regular=regular,
-            pairs=pairs,
+            **found,
             wall=self.union.seconds,
             called=self.called.seconds,
             calls=calls,

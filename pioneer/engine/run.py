@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 NOT_MADE = -(2**63)
 _MODES = ("CREATE", "RDONLY", "WRONLY", "RDWR", "DELETE_ON_CLOSE", "UNIQUE_OPEN", "EXCL", "APPEND", "SEQUENTIAL")
 _CHUNK = 1 << 20
+#: Columns of the engine's plan that are those of `Plan`; results of each call; counts of all calls.
+_AS_PLANNED = ("operation", "file", "slot", "second", "request", "other", "offset", "size", "place", "meets")
+_OF_CALLS = ("start", "duration", "result", "error")
+_COUNTS = ("bytes_written", "bytes_read", "bytes_preallocated", "failed", "left_out", "spun_ns")
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,20 +174,11 @@ def _arrays(plan: Plan, views: list[Any], communicators: list[Any]) -> dict[str,
     several = np.array([*(one.py2f() for one in communicators), MPI.COMM_SELF.py2f()], np.int32)  # -1 is the last one
     handles = np.array([*(view.py2f() for view in views), MPI.BYTE.py2f()], np.int32)  # -1 is the last one
     return {
-        "operation": plan.operation,
-        "file": plan.file,
-        "slot": plan.slot,
+        **{name: getattr(plan, name) for name in _AS_PLANNED},
         "flags": _amodes(plan),
         "communicator": several[plan.communicator],
-        "second": plan.second,
-        "request": plan.request,
-        "other": plan.other,
         "view": handles[plan.view],
-        "offset": plan.offset,
-        "size": plan.size,
-        "place": plan.place,
         "slack": waits(plan),
-        "meets": plan.meets,
         "error": np.zeros(plan.ids.size, np.int32),
         **{name: np.zeros(plan.ids.size, np.int64) for name in ("start", "duration", "result")},
     }
@@ -287,20 +282,13 @@ def carry_out(
             if wrong == ffi.NULL
             else f"row {row} of the plan, operation {plan.ids[row]} of the path: {ffi.string(wrong).decode()}"
         )
+    found: dict[str, Any] = {name: arrays[name] for name in _OF_CALLS}
+    found |= {name: getattr(order, name) for name in _COUNTS}
     ended = arrays["start"] + arrays["duration"]
     return Outcome(
-        start=arrays["start"],
-        duration=arrays["duration"],
-        result=arrays["result"],
-        error=arrays["error"],
         seconds=float(ended[-1]) / 1e9 if ended.size else 0.0,
-        bytes_written=order.bytes_written,
-        bytes_read=order.bytes_read,
-        bytes_preallocated=order.bytes_preallocated,
-        failed=order.failed,
-        left_out=order.left_out,
-        spun_ns=order.spun_ns,
         late=_late(plan, arrays["start"], arrays["duration"], time_scale),
+        **found,
     )
 
 

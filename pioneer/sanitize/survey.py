@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import median_low
 
 import numpy as np
@@ -262,18 +262,7 @@ def _clocks(moments: Mapping[tuple[str, int], _Moments], ranks: Iterable[int], h
         clock = fit(times[host], first, rank=members[0], host=hosts.get(members[0], ""))
         if clock.points < LEAST and abs(clock.offset_ns) < _UNSURE_NS:
             clock.offset_ns = 0
-        found += [
-            Clock(
-                rank=rank,
-                host=clock.host,
-                points=clock.points,
-                origin_ns=clock.origin_ns,
-                offset_ns=clock.offset_ns,
-                drift=clock.drift,
-                spread_ns=clock.spread_ns,
-            )
-            for rank in members
-        ]
+        found += [replace(clock, rank=rank) for rank in members]
     return sorted(found, key=lambda clock: clock.rank)
 
 

@@ -108,6 +108,7 @@ class _Asked:
 @click.option(
     "-r",
     "--repeats",
+    "repetitions",
     type=click.IntRange(min=1),
     default=3,
     metavar="N",
@@ -152,16 +153,23 @@ class _Asked:
     show_default="a bar on a terminal, elsewhere lines",
     help="Show progress: the row, of how many, and the time that is left.",
 )
-def command(**values: Any) -> Options:
+def command(
+    size: int,
+    stonewall: float,
+    hint: tuple[tuple[str, str], ...],
+    patterns: tuple[str, ...],
+    path: Path | None,
+    **values: Any,
+) -> Options:
     """Measure access patterns with different numbers of I/O delegates, and write bandwidth curves for arbitration.
 
     The largest number of delegates is started once; each measurement uses as many of them as its point of the curve
     needs. Run it under mpirun; ranks may outnumber processors.
     """
-    asked = _Asked(values["size"], values["stonewall"])
-    hints = dict(values["hint"])
+    asked = _Asked(size, stonewall)
+    hints = dict(hint)
     try:
-        for text in values["patterns"]:
+        for text in patterns:
             asked.add(text)
     except ArgumentError as error:
         raise click.BadParameter(str(error), param_hint="'--pattern'") from error
@@ -174,17 +182,8 @@ def command(**values: Any) -> Options:
         raise click.BadParameter("letters, digits and ._+- only, 63 at most", param_hint="'--program'")
     return Options(
         specs=tuple(dict.fromkeys(asked.specs)),
-        io_nodes=values["io_nodes"],
-        repetitions=values["repeats"],
-        path=values["path"] or asked.path or Path(),
-        output=values["output"],
+        path=path or asked.path or Path(),
         hints=hints,
-        delegate_mode=values["delegate_mode"],
-        sync=values["sync"],
-        verify=values["verify"],
-        store=values["store"],
-        program=values["program"],
-        progress=values["progress"],
-        report=values["report"],
         notes=tuple(asked.notes),
+        **values,
     )
