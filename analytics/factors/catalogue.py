@@ -12,7 +12,7 @@ import importlib.metadata
 import warnings
 from collections.abc import Sequence
 
-from mpiio_ext.analytics.factors import paper, pattern, sharing, storage
+from mpiio_ext.analytics.factors import paper, sharing, storage
 from mpiio_ext.analytics.factors.registry import Factor, register, registered
 from mpiio_ext.errors import ArgumentError, MpiioExtWarning
 
@@ -20,7 +20,7 @@ from mpiio_ext.errors import ArgumentError, MpiioExtWarning
 ENTRY_POINTS = "mpiio_ext.analytics.factors"
 
 #: Modules whose factors are always there: importing them has registered them, those of the paper first.
-BUILT_IN = (paper, pattern, sharing, storage)
+BUILT_IN = (paper, sharing, storage)
 
 
 @functools.cache

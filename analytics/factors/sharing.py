@@ -1,4 +1,4 @@
-"""Factors about how the work is shared out: among ranks, among files, over time.
+"""Factors beyond the paper's: alignment, small files, and how the work is shared out among ranks, files and time.
 
 Source: the root causes that the paper found behind the five factors (IOMiner, Section III-F): one file that takes 95 %
 of the time, a root process that writes most, files that are written one after the other.
@@ -9,10 +9,34 @@ from __future__ import annotations
 import numpy as np
 
 from mpiio_ext.analytics.factors.equations import ratio
-from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.factors.registry import factor
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Numbers
+
+
+@factor(
+    "unaligned",
+    "share of POSIX requests, of both directions, that do not begin at a block of the file system",
+    columns=("unaligned", *bins("read"), *bins("write")),
+)
+def unaligned(files: Files) -> Numbers:
+    """Return the share of unaligned requests of each file."""
+    return np.clip(ratio(files["unaligned"], files.requests("read") + files.requests("write")), 0, 1)
+
+
+@factor(
+    "small_files",
+    "share of the critical time in files of which at most small_file_bytes were moved; 0 unless there are many_files",
+    columns=("{bytes}",),
+)
+def small_files(files: Files, *, small_file_bytes: float = 1 << 20, many_files: float = 100) -> Numbers:
+    """Return 1 for a small file of a job with many of them, else 0."""
+    moved = files["{bytes}"]
+    is_small = files.counted & (moved <= small_file_bytes)
+    many = files.per_file(files.count(is_small) >= many_files)
+    return np.where(np.isnan(moved), np.nan, (is_small & many).astype(float))
+
 
 _TIMES = ("{start}", "{end}")
 

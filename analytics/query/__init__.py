@@ -5,14 +5,15 @@ Start from :meth:`mpiio_ext.analytics.IOMiner.load`, or from :func:`load` with a
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Protocol
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.analytics.query.engines import Engine
+from mpiio_ext.analytics.query.engines import DuckDBEngine, Engine
 from mpiio_ext.analytics.query.keyrange import KeyRange
 from mpiio_ext.analytics.query.language import ExpressionError
 from mpiio_ext.analytics.query.loaded import Loaded
-from mpiio_ext.analytics.query.opening import open_engine
+from mpiio_ext.analytics.query.spark import SparkEngine
 from mpiio_ext.analytics.query.tuples import APPROXIMATE_RANK_ERROR, Tuples
 from mpiio_ext.analytics.tables.schema import TABLES
 
@@ -64,3 +65,26 @@ def _of_jobs(tuples: Tuples, table: str, jobs: tuple[Any, Any]) -> Tuples:
         raise AnalyticsError(f"jobs is {jobs!r}; write the smallest and the largest job ID: jobs=(4478000, 4479000)")
     conditions = [f"job_id {sign} {bound}" for sign, bound in zip((">=", "<="), jobs, strict=True) if bound is not None]
     return tuples.filter(*conditions) if conditions else tuples
+
+
+def open_engine(name: str = "duckdb", **settings: Any) -> Engine:
+    """Open an engine.
+
+    Parameters
+    ----------
+    name : {"duckdb", "spark"}
+    **settings
+        Of :class:`DuckDBEngine` or :class:`mpiio_ext.analytics.query.spark.SparkEngine`.
+
+    Raises
+    ------
+    AnalyticsError
+        For an unknown engine or setting, a missing package, or a missing Java.
+    """
+    engines: dict[str, type[Engine]] = {"duckdb": DuckDBEngine, "spark": SparkEngine}
+    if name not in engines:
+        raise AnalyticsError(f"engine '{name}' is not known; choose duckdb or spark")
+    known = {field.name for field in dataclasses.fields(engines[name])}  # type: ignore[arg-type] # both are
+    if wrong := sorted(settings.keys() - known):
+        raise AnalyticsError(f"engine {name} has no setting '{wrong[0]}'; it has {', '.join(sorted(known))}")
+    return engines[name](**settings)

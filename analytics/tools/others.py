@@ -20,9 +20,35 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from mpiio_ext.analytics.sources import Records
+from mpiio_ext.analytics.sources.topology import JobRadius, job_radius
 from mpiio_ext.analytics.tools.moments import Period, shown
 from mpiio_ext.analytics.tools.rows import numbers
 from mpiio_ext.analytics.tools.traffic import LMT_STEP_S
+
+
+def placement(records: Sequence[Records], names: Sequence[str] | None) -> tuple[JobRadius | None, list[str]]:
+    """Return the places of nodes, and the unknown parts.
+
+    Parameters
+    ----------
+    records : of a map of the network: tables ``processors``; the first that knows most of the nodes counts.
+    names : of the nodes; None: no source says which nodes the job had.
+    """
+    maps = [each for each in records if "processors" in each.tables]
+    if not maps:
+        return None, ["no map of the network"]
+    if not names:
+        return None, ["no source names the nodes of the job"]
+    found = [(job_radius(each.tables["processors"], names), each) for each in maps]
+    best, where = max(found, key=lambda pair: pair[0].nodes)
+    if not best.nodes:
+        return None, [f"{where.path}: knows none of the job's {len(names):,} nodes, such as {names[0]}"]
+    notes = []
+    if best.unknown:
+        notes.append(
+            f"{where.path}: does not know {len(best.unknown):,} of {len(names):,} nodes, such as {best.unknown[0]}"
+        )
+    return best, notes
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True, eq=False)

@@ -38,7 +38,7 @@ from mpiio_ext.analytics.sitefiles import Found, find_files
 from mpiio_ext.analytics.sources import Records
 from mpiio_ext.analytics.sources.topology import JobRadius
 from mpiio_ext.analytics.tables.arrays import Numbers
-from mpiio_ext.analytics.tools import health, nodes, others
+from mpiio_ext.analytics.tools import health, others
 from mpiio_ext.analytics.tools.health import DiskStates, Failovers, Fullness
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.others import Others
@@ -384,10 +384,10 @@ class System:
         return answer, notes + ([] if answer else [Note("jobs", "missing", f"no source has job {job_id}")])
 
     def placement(self, job_id: int, period: Period) -> tuple[JobRadius | None, list[Note]]:
-        """Return where the nodes of a job lie in the network; see :func:`.nodes.placement`."""
+        """Return where the nodes of a job lie in the network; see :func:`.others.placement`."""
         found, notes = self.records(period.start, period.end, roles=("jobs", "topology"))
         job = others.job_of(found, job_id)
-        answer, why = nodes.placement(found, (job or {}).get("nodes"))
+        answer, why = others.placement(found, (job or {}).get("nodes"))
         return answer, notes + [Note("topology", "missing" if answer is None else "partial", text) for text in why]
 
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import os
+import socket
+from collections import defaultdict
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.beside import COPIES
-from mpiio_ext.pioneer.engine.cores import cores_free
 from mpiio_ext.pioneer.engine.coverage import OPERATIONS
 from mpiio_ext.pioneer.engine.library import engine
 from mpiio_ext.pioneer.engine.places import Places
@@ -24,6 +26,28 @@ from mpiio_ext.pioneer.path.file_types import parse
 
 if TYPE_CHECKING:
     from mpi4py import MPI
+
+
+def are_free(allowed: Sequence[Collection[int]]) -> bool:
+    """Return whether the ranks of a node can all run at a time; `allowed` are the cores that each may run on.
+
+    Ranks that are bound to the same core share it, whatever others are free.
+    """
+    sharing: dict[frozenset[int], int] = defaultdict(int)
+    for cores in allowed:
+        sharing[frozenset(cores)] += 1
+    together = len(frozenset().union(*allowed)) >= len(allowed)
+    return together and all(len(cores) >= count for cores, count in sharing.items())
+
+
+def cores_free(comm: MPI.Intracomm) -> bool:
+    """Return whether each rank of this rank's node has a core. Collective over `comm`.
+
+    What else runs on the node is not looked at: it comes and goes.
+    """
+    found = comm.allgather((socket.gethostname(), sorted(os.sched_getaffinity(0))))
+    return are_free([cores for host, cores in found if host == found[comm.rank][0]])
+
 
 #: In place of the result of an operation that was left out.
 NOT_MADE = -(2**63)

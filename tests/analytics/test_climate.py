@@ -13,8 +13,8 @@ from click.testing import CliRunner, Result
 
 from mpiio_ext.analytics.jobs import History, HistoryError, Jobs, histories, select
 from mpiio_ext.analytics.jobs.benchtable import bench_table
+from mpiio_ext.analytics.jobs.climate.charts import month_boxes, months_of
 from mpiio_ext.analytics.jobs.climate.company import contradicts
-from mpiio_ext.analytics.jobs.climate.months import month_boxes, months_of
 from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
 from mpiio_ext.analytics.jobs.climate.together import falls
 from mpiio_ext.analytics.jobs.climate.watch import Options, largest_lasting, watch

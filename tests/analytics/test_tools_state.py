@@ -10,8 +10,7 @@ import pytest
 from mpiio_ext.analytics import sources
 from mpiio_ext.analytics.tools.health import failovers, fullness
 from mpiio_ext.analytics.tools.moments import Period
-from mpiio_ext.analytics.tools.nodes import placement
-from mpiio_ext.analytics.tools.others import job_of, jobs_in
+from mpiio_ext.analytics.tools.others import job_of, jobs_in, placement
 from support.monitoring import records, slurm_table, table
 from support.traces import shared_data
 

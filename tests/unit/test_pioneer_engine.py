@@ -12,14 +12,13 @@ import numpy as np
 import pytest
 
 from mpiio_ext.pioneer.engine.beside import PRIVATE, mapping_flags
-from mpiio_ext.pioneer.engine.cores import are_free
 from mpiio_ext.pioneer.engine.coverage import LEFT_OUT, OPERATIONS, STAND_INS, engine_name
 from mpiio_ext.pioneer.engine.expected import expected_path
 from mpiio_ext.pioneer.engine.flags import TRACED, open_flags
 from mpiio_ext.pioneer.engine.opens import with_opens
 from mpiio_ext.pioneer.engine.places import PlaceError, Places
 from mpiio_ext.pioneer.engine.plan import make_plan
-from mpiio_ext.pioneer.engine.run import needed_files, waits
+from mpiio_ext.pioneer.engine.run import are_free, needed_files, waits
 from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath

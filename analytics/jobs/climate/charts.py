@@ -1,4 +1,7 @@
-"""The figures of the climate page: months, moving averages, correlations."""
+"""The figures of the climate page: months, moving averages, correlations.
+
+Months are those of a time zone, the starts of jobs those of :meth:`Jobs.times`. A month without jobs has no box.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from mpiio_ext.analytics.analyses.counting import count_words
-from mpiio_ext.analytics.jobs.climate.months import month_at, month_boxes, months_of
+from mpiio_ext.analytics.jobs.boxes import Box, box
 from mpiio_ext.analytics.jobs.climate.watch import Watched
 from mpiio_ext.analytics.jobs.gaps import longest_interval
 from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, History, kind_of
@@ -18,6 +23,39 @@ from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.time_axis import MARKED, broken, date_axis
 from mpiio_ext.common.plots import Axis, Chart, Look, Panel
 from mpiio_ext.common.units import number_words
+
+#: (year, month).
+Month = tuple[int, int]
+
+
+def month_at(time: float, zone: datetime.tzinfo) -> Month:
+    """Return the month of a time in s since 1970 UTC."""
+    at = datetime.datetime.fromtimestamp(time, zone)
+    return at.year, at.month
+
+
+def months_of(every: Sequence[History], zone: datetime.tzinfo) -> list[Month]:
+    """Return all months from the first job of the histories to the last."""
+    times = [time for history in every if len(history.jobs) for time in history.jobs.times()[[0, -1]].tolist()]
+    if not times:
+        return []
+    (year, month), end = month_at(min(times), zone), month_at(max(times), zone)
+    out = []
+    while (year, month) <= end:
+        out.append((year, month))
+        year, month = (year + 1, 1) if month == 12 else (year, month + 1)
+    return out
+
+
+def month_boxes(history: History, metric: str, zone: datetime.tzinfo) -> dict[Month, Box]:
+    """Return the box of each month in which the metric is known of a job."""
+    values = history.jobs.numbers(metric)
+    where: dict[Month, list[int]] = {}
+    for row, time in enumerate(history.jobs.times().tolist()):
+        where.setdefault(month_at(time, zone), []).append(row)
+    found = {month: box(values[np.array(rows)]) for month, rows in where.items()}
+    return {month: one for month, one in found.items() if one is not None}
+
 
 #: Metrics in the figure of correlations; the table has all.
 _MOST_ROWS = 16
