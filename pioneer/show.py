@@ -29,7 +29,8 @@ from mpiio_ext.pioneer.operations import DATA, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
 from mpiio_ext.pioneer.path.groups_of_ranks import group_of_rank
 from mpiio_ext.pioneer.profile import find_sessions
-from mpiio_ext.pioneer.show_operations import HEAD, NULL, OperationLines, encoded, printable, ranges
+from mpiio_ext.pioneer.show_operations import HEAD, NULL, OperationLines, printable, ranges
+from mpiio_ext.pioneer.table import encoded
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,7 +62,7 @@ class _Text:
     def __init__(self, path: WorkloadPath, selection: Selection) -> None:
         self.path, self.selection = path, selection
         self.sessions = find_sessions(path)
-        self.files, self.file_words = encoded(path.table, "file")
+        self.files, self.file_words = encoded(path.table["file"])
         self.groups = path.table["groups"].to_numpy()
         rank = selection.rank
         self.group = None if rank is None else _group_of(rank, path)
@@ -130,7 +131,7 @@ class _Text:
 
     def file_lines(self, rows: NDArray[np.int64]) -> Iterator[str]:
         """Yield a line for each file of these rows."""
-        owners, owner_words = encoded(self.path.table, "owner")
+        owners, owner_words = encoded(self.path.table["owner"])
         opened: dict[str, int] = {}
         for session in self.sessions.sessions:
             opened[session.file] = opened.get(session.file, 0) + 1
@@ -150,7 +151,7 @@ class _Text:
 
     def _accesses(self) -> NDArray[np.int64]:
         """Return for each operation 1: it reads data, 2: it writes, 0: neither."""
-        (names, words), (layers, layer_words) = (encoded(self.path.table, name) for name in ("operation", "layer"))
+        (names, words), (layers, layer_words) = (encoded(self.path.table[name]) for name in ("operation", "layer"))
         pairs, inverse = np.unique(layers * len(words) + names, return_inverse=True)
         kinds = [operation_of(layer_words[pair // len(words)], words[pair % len(words)]) for pair in pairs.tolist()]
         found = [(2 if kind.writes else 1) if kind.role in DATA else 0 for kind in kinds]

@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.engine.flags import TRACED
 from mpiio_ext.pioneer.show_folding import Folds, fold, unfolded
+from mpiio_ext.pioneer.table import encoded
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -71,16 +72,6 @@ HEAD = (
 def printable(text: str) -> str:
     """Return text without characters that would break its line."""
     return text if text.isprintable() else "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
-
-
-def encoded(table: pa.Table, name: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Return a column of text as numbers, -1 for null, and the texts."""
-    column = table[name].combine_chunks()
-    if isinstance(column, pa.ChunkedArray):
-        column = column.chunk(0) if column.num_chunks else pa.array([], pa.string())
-    if not pa.types.is_dictionary(column.type):
-        column = column.dictionary_encode()
-    return column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), column.dictionary.to_pylist()
 
 
 # ---- annotations -----------------------------------------------------------------------------------------------------
@@ -209,12 +200,12 @@ class OperationLines:
     ) -> None:
         self._path, self._sessions, self._who, self._group = path, sessions, who, group
         self._groups = path.table["groups"].to_numpy()
-        self._names, words = encoded(path.table, "operation")
+        self._names, words = encoded(path.table["operation"])
         self._name_words = words
         self._name_texts = [f"{word:<24}" for word in words]
-        self._files = encoded(path.table, "file")[0]
+        self._files = encoded(path.table["file"])[0]
         self._file_texts = [*files, NULL]
-        owners, owner_words = encoded(path.table, "owner")
+        owners, owner_words = encoded(path.table["owner"])
         self._shared = np.array([*(word == "shared" for word in owner_words), False], bool)[owners]
         self._lengths = [len(session.members) for session in sessions.sessions]
         self._places = np.zeros(self._groups.size, np.int64)
@@ -272,7 +263,7 @@ class OperationLines:
 
     def _words(self, part: pa.Table, rows: NDArray[np.int64]) -> NDArray[np.object_]:
         """Return the arguments of the calls."""
-        numbers, texts = encoded(part, "extra")
+        numbers, texts = encoded(part["extra"])
         pairs, inverse = np.unique(self._names[rows] * (len(texts) + 1) + numbers, return_inverse=True)
         # -1 of null is in the place of the last text of the name before.
         words = [self._text_of(*divmod(int(pair) + 1, len(texts) + 1), texts) for pair in pairs]

@@ -16,7 +16,9 @@ import json
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from mpiio_ext.common.units import count_text
 
@@ -31,6 +33,7 @@ __all__ = [
     "Problem",
     "Source",
     "TraceInfo",
+    "encoded",
     "info_of",
     "with_info",
 ]
@@ -260,3 +263,14 @@ def info_of(schema: pa.Schema) -> TraceInfo:
     sources = [_source_of(item) for item in values.pop("sources")]
     clocks = [Clock(**item) for item in values.pop("clocks", [])]
     return TraceInfo(**values, sources=sources, clocks=clocks)
+
+
+def encoded(column: pa.Array | pa.ChunkedArray) -> tuple[NDArray[np.int64], list[Any]]:
+    """Return a column of texts as numbers, -1 for null, and the texts."""
+    if isinstance(column, pa.ChunkedArray):
+        column = column.unify_dictionaries().combine_chunks()
+    if isinstance(column, pa.ChunkedArray):  # without rows
+        column = column.chunk(0) if column.num_chunks else pa.array([], column.type)
+    if not pa.types.is_dictionary(column.type):
+        column = column.dictionary_encode()
+    return column.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64), column.dictionary.to_pylist()

@@ -31,6 +31,7 @@ from mpiio_ext.pioneer.path.extract import names_of
 from mpiio_ext.pioneer.path.short import moved_in_extra, moved_of
 from mpiio_ext.pioneer.path.views import View, views_of_groups
 from mpiio_ext.pioneer.profile.sessions import find_sessions
+from mpiio_ext.pioneer.table import encoded
 
 #: Pieces of one access that are counted one by one.
 MOST_PIECES = 1 << 20
@@ -159,11 +160,8 @@ def accesses_of(layers: Sequence[str], names: Sequence[str]) -> tuple[NDArray[np
 
 def _words(column: pa.ChunkedArray) -> NDArray[np.object_]:
     """Return a column of text, None for null."""
-    found = column.cast(pa.string()).combine_chunks().dictionary_encode()
-    if isinstance(found, pa.ChunkedArray):
-        found = found.chunk(0) if found.num_chunks else pa.array([], pa.string()).dictionary_encode()
-    known = np.array([*found.dictionary.to_pylist(), None], object)
-    return np.asarray(known[np.asarray(found.indices.fill_null(len(known) - 1))], object)
+    numbers, words = encoded(column)
+    return np.array([*words, None], object)[numbers]  # -1 is the last one
 
 
 def _known(column: pa.ChunkedArray) -> _Numbers:

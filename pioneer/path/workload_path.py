@@ -34,6 +34,7 @@ from mpiio_ext.common.files import replacing
 from mpiio_ext.common.shown import MOST_SHOWN, html_of
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.pioneer.path.document import VERSION, PathInfo, parse_info, parse_path
+from mpiio_ext.pioneer.table import encoded
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
 
@@ -91,13 +92,8 @@ class WorkloadPath:
 
     def words(self, name: str) -> NDArray[np.object_]:
         """Return a column of text, None for null; much faster than a list of all."""
-        column = self.table[name].combine_chunks()
-        if isinstance(column, pa.ChunkedArray):
-            column = column.chunk(0) if column.num_chunks else pa.array([], self.table.schema.field(name).type)
-        if not pa.types.is_dictionary(column.type):
-            column = column.dictionary_encode()
-        known = np.array([*column.dictionary.to_pylist(), None], object)
-        found: NDArray[np.object_] = known[np.asarray(column.indices.fill_null(len(known) - 1))]
+        numbers, words = encoded(self.table[name])
+        found: NDArray[np.object_] = np.array([*words, None], object)[numbers]  # -1 is the last one
         return found
 
     def save(self, path: Path) -> None:

@@ -16,12 +16,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from mpiio_ext.pioneer.operations import Role, operation_of
 from mpiio_ext.pioneer.path import WorkloadPath
+from mpiio_ext.pioneer.table import encoded
 
 #: In place of the number of a session.
 OUTSIDE = -1
@@ -70,15 +70,6 @@ class Sessions:
 
     sessions: tuple[Session, ...]
     of: NDArray[np.int64]
-
-
-def _words(path: WorkloadPath, name: str) -> tuple[NDArray[np.int64], list[str]]:
-    """Return a column as numbers, -1 for null, and the value of each number."""
-    column = path.table[name].unify_dictionaries().combine_chunks()
-    if isinstance(column, pa.ChunkedArray):  # without rows
-        column = column.chunk(0) if column.num_chunks else pa.array([], pa.string()).dictionary_encode()
-    numbers = column.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return numbers.astype(np.int64), column.dictionary.to_pylist()
 
 
 def _nested(given: NDArray[np.int64], opens: NDArray[np.bool_], closes: NDArray[np.bool_]) -> list[int]:
@@ -145,8 +136,8 @@ class _Members:
 
 def flags_of(path: WorkloadPath, *roles: Role) -> NDArray[np.bool_]:
     """Return for each operation of a path whether it has one of the roles; without roles, that of column 2."""
-    numbers, names = _words(path, "operation")
-    layers, layer_names = _words(path, "layer")
+    numbers, names = encoded(path.table["operation"])
+    layers, layer_names = encoded(path.table["layer"])
     code = layers * (len(names) + 1) + numbers
     pairs, inverse = np.unique(code, return_inverse=True)
     kinds = [operation_of(layer_names[pair // (len(names) + 1)], names[pair % (len(names) + 1)]) for pair in pairs]
@@ -170,9 +161,9 @@ def _members_of(path: WorkloadPath, files: NDArray[np.int64], layers: NDArray[np
 
 def find_sessions(path: WorkloadPath) -> Sessions:
     """Return the open sessions of a workload path."""
-    layers, layer_names = _words(path, "layer")
-    files, file_names = _words(path, "file")
-    owners, owner_names = _words(path, "owner")
+    layers, layer_names = encoded(path.table["layer"])
+    files, file_names = encoded(path.table["file"])
+    owners, owner_names = encoded(path.table["owner"])
     members = _members_of(path, files, layers)
     of = np.full(files.size, OUTSIDE, np.int64)
     if not members.rows.size:

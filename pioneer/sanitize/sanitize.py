@@ -27,7 +27,7 @@ from mpiio_ext.common.iocalls import CALLS
 from mpiio_ext.pioneer.operations import CATALOG, DATA, Operation, Role, normal_name, operation_of
 from mpiio_ext.pioneer.readers._order import whole
 from mpiio_ext.pioneer.sanitize.system_files import matcher
-from mpiio_ext.pioneer.table import SCHEMA
+from mpiio_ext.pioneer.table import SCHEMA, encoded
 
 if TYPE_CHECKING:
     from cffi import FFI
@@ -171,13 +171,6 @@ class _Names:
         return found
 
 
-def _encoded(column: pa.Array) -> tuple[NDArray[np.int64], list[Any]]:
-    """Return a column of texts as numbers, -1 for null, and the texts."""
-    encoded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-    return indices.astype(np.int64), encoded.dictionary.to_pylist()
-
-
 def _mapped(indices: NDArray[np.int64], values: list[int], null: int, kind: Any) -> NDArray[Any]:
     table = np.array([*values, null], kind)  # -1 is the last one
     return table[indices]
@@ -211,8 +204,8 @@ class _Columns:
 
 def _steps_of(batch: pa.RecordBatch) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     """Return the step and the layer of each row."""
-    names, words = _encoded(batch["operation"])
-    layers, layer_words = _encoded(batch["layer"])
+    names, words = encoded(batch["operation"])
+    layers, layer_words = encoded(batch["layer"])
     pairs = names * len(layer_words) + layers
     steps = [_step_of_word(layer, word) for word in words for layer in layer_words]
     layer_numbers = [_LAYERS.get(layer, _OTHER_LAYER) for layer in layer_words]
@@ -247,7 +240,7 @@ def _texts(column: pa.Array) -> tuple[NDArray[np.int32], pa.Buffer | None]:
 
 def _columns_of(batch: pa.RecordBatch, names: _Names) -> _Columns:
     step, layer = _steps_of(batch)
-    files, file_words = _encoded(batch["file"])
+    files, file_words = encoded(batch["file"])
     places, extra = _texts(batch["extra"])
     count = batch.num_rows
     handle = _numbers(batch["handle"])
@@ -284,7 +277,7 @@ def _known(values: NDArray[np.int64]) -> pa.Array:
 
 def _operations_of(batch: pa.RecordBatch) -> pa.Array:
     """Return the operations by the names of the functions that programs call."""
-    indices, words = _encoded(batch["operation"])
+    indices, words = encoded(batch["operation"])
     plain = [_plain_name(word) for word in words]
     special = {
         place: word
