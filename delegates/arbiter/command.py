@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import signal
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,6 @@ from mpiio_ext.delegates.arbitration.policytype import PolicyType
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from mpiio_ext.delegates.arbiter.service import Arbiter
     from mpiio_ext.delegates.arbiter.settings import Settings
     from mpiio_ext.delegates.arbitration.curves import Point
 
@@ -131,24 +130,32 @@ def arbiter(
             if is_served(folder) is False:
                 warn(f"{folder}: no arbiter serves this folder now; the next one uses these settings")
             return
-        stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
+        stop = stopping()
         with Arbiter(folder, first, lambda line: echo(line)) as service:
-            _serve(service, stop, interval)
+            repeat(service.step, stop, interval)  # on a full or unreachable file system jobs keep their I/O nodes
 
 
-def _serve(service: Arbiter, stop: threading.Event, interval: float) -> None:
+def stopping() -> threading.Event:
+    """Return what SIGINT and SIGTERM set from now on."""
+    stop = threading.Event()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def repeat(step: Callable[[], object], stop: threading.Event, interval_s: float, *others: type[Exception]) -> None:
+    """Make a step in each interval; one that fails, with OSError or one of `others`, is reported once and repeated."""
     last = ""
+    caught: tuple[type[Exception], ...] = (OSError, *others)
     while not stop.is_set():
         try:
-            service.step()
+            step()
             last = ""
-        except OSError as error:  # a full or unreachable file system: jobs keep their I/O nodes
+        except caught as error:
             if str(error) != last:
                 warn(f"{error}; trying again")
             last = str(error)
-        stop.wait(interval)
+        stop.wait(interval_s)
 
 
 #: Options whose settings have other names.

@@ -24,7 +24,6 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from mpiio_ext.delegates.arbiter import announcements, mapfile, settings
@@ -103,7 +102,7 @@ class Arbiter:
     def __enter__(self) -> Arbiter:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+    def __exit__(self, *_: object) -> None:
         self._lock.close()
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -128,14 +128,7 @@ def _make(
     metavar="R",
     help="Exit with 1 when a row's bandwidth, new over old, lies below R beyond noise.",
 )
-def report(
-    results: tuple[Path, ...],
-    output: Path | None,
-    baseline: tuple[Path, ...],
-    title: str,
-    as_json: bool,
-    fail_below: float | None,
-) -> None:
+def report(**given: Any) -> None:
     """Make one self-contained HTML page of results of the bench.
 
     RESULTS are folders that the bench wrote, their results.json, or files of `bench compare --json`.
@@ -147,5 +140,5 @@ def report(
     Exit status: 0 done, 1 a row fell below --fail-below, 2 results or output that cannot be used.
     """  # noqa: D301  (click wants the backspace character itself)
     with reporting():
-        status = _make(results, output, baseline, title, as_json, fail_below)
+        status = _make(**given)
     raise SystemExit(status)

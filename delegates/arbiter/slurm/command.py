@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import signal
 import sys
-import threading
 from pathlib import Path
 
 import click
@@ -13,6 +11,7 @@ import click
 from mpiio_ext.common.commands import HELP, warn
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
+from mpiio_ext.delegates.arbiter.command import repeat, stopping
 from mpiio_ext.errors import MpiioExtError
 
 _FOLDER = click.Path(path_type=Path)
@@ -106,20 +105,5 @@ def watch(folder: Path, interval: float, once: bool, words: str | None, source: 
             warn(error)
             raise SystemExit(2) from error
         return
-    _go_on(looker, interval)
-
-
-def _go_on(looker: _Watch, interval: float) -> None:
-    stop = threading.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, lambda *_: stop.set())
-    last = ""
-    while not stop.is_set():
-        try:
-            looker.step()
-            last = ""
-        except (MpiioExtError, OSError) as error:  # the controller restarts, the disk is full: the earlier facts stay
-            if str(error) != last:
-                warn(f"{error}; trying again")
-            last = str(error)
-        stop.wait(interval)
+    # The controller restarts, the disk is full: the earlier facts stay.
+    repeat(looker.step, stopping(), interval, MpiioExtError)
