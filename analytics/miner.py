@@ -15,7 +15,6 @@ import datetime
 import os
 import warnings
 from collections.abc import Mapping
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -125,7 +124,5 @@ class IOMiner:
     def __enter__(self) -> IOMiner:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()

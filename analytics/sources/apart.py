@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import signal
 from pathlib import Path
-from types import TracebackType
 
 from mpiio_ext.analytics import readerprocess
 from mpiio_ext.analytics.errors import AnalyticsError
@@ -42,9 +41,7 @@ class ApartReader:
     def __enter__(self) -> ApartReader:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -17,7 +17,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -177,9 +176,7 @@ class File:
     def __enter__(self) -> File:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, error: object, *_: object) -> None:
         """Close; after an error pending requests are cancelled and a second error is not raised."""
         if error is None:
             self.close()
