@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from mpiio_ext.cli.selection import only_option, selection, skip_option
-from mpiio_ext.cli.words import complete_command, complete_hint
+from mpiio_ext.cli.words import complete_hint, program_argument
 from mpiio_ext.common.commands import HELP, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError, LoadError
@@ -204,14 +204,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 @only_option
 @skip_option
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
-@click.argument(
-    "command",
-    nargs=-1,
-    required=True,
-    type=click.UNPROCESSED,
-    metavar="[--] PROGRAM [ARGS]...",
-    shell_complete=complete_command,
-)
+@program_argument
 def run(
     hint: tuple[str, ...],
     hints_file: str | None,

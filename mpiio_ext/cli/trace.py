@@ -9,7 +9,7 @@ import click
 
 from mpiio_ext.cli.run import select_library, start
 from mpiio_ext.cli.selection import only_option, selection, skip_option
-from mpiio_ext.cli.words import complete_command
+from mpiio_ext.cli.words import program_argument
 from mpiio_ext.common.commands import HELP, output_option
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES, job_name, let_rank_0_speak
@@ -65,14 +65,7 @@ def _refuse_second_run(folder: Path) -> None:
 @skip_option
 @click.option("--folders", is_flag=True, help="Record a Python program's reads of folders, too.")
 @click.option("--dry-run", is_flag=True, help="Print what would be executed and exit.")
-@click.argument(
-    "command",
-    nargs=-1,
-    required=True,
-    type=click.UNPROCESSED,
-    metavar="[--] PROGRAM [ARGS]...",
-    shell_complete=complete_command,
-)
+@program_argument
 def trace(
     output: str,
     extension: bool,

@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
-from mpiio_ext.cli.words import complete_command, complete_hint
+from mpiio_ext.cli.words import complete_hint, program_argument
 from mpiio_ext.common.commands import (
     FAILED,
     HELP,
@@ -105,14 +105,7 @@ def _dry_run(job: Job, as_json: bool) -> None:
 @click.option("--confidence", type=click.FloatRange(0.5, 0.9999), default=0.95, show_default=True)
 @click.option("--seed", type=int, default=0, show_default=True)
 @click.option("--dry-run", is_flag=True, help="Print the space and the first settings, run nothing.")
-@click.argument(
-    "command",
-    nargs=-1,
-    required=True,
-    type=click.UNPROCESSED,
-    metavar="[--] PROGRAM [ARGS]...",
-    shell_complete=complete_command,
-)
+@program_argument
 def tune(
     budget: float,
     trials: int | None,

@@ -14,6 +14,17 @@ def complete_command(_: click.Context, __: click.Parameter, incomplete: str) -> 
     return [CompletionItem(incomplete, type="file")]
 
 
+#: The program that a command starts, with its arguments.
+program_argument = click.argument(
+    "command",
+    nargs=-1,
+    required=True,
+    type=click.UNPROCESSED,
+    metavar="[--] PROGRAM [ARGS]...",
+    shell_complete=complete_command,
+)
+
+
 def complete_hint(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Let the shell complete ``[GLOB:]NAME=VALUE``: names of hints, and values where a hint has but a few."""
     from mpiio_ext.hints import registry
