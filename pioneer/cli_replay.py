@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.cli.words import complete_hint
+from mpiio_ext.cli.words import hint_options
 from mpiio_ext.common.commands import FAILED, HELP, UNUSABLE
 from mpiio_ext.common.options import Duration, Size
 from mpiio_ext.common.printing import echo
@@ -255,15 +255,7 @@ def _say_outcome(comm: MPI.Intracomm, plan: Plan, outcome: Outcome) -> None:
 )
 @click.option("--existing", is_flag=True, help="Use FOLDER even if it has files that no replay made; they may be lost.")
 @click.option("--extension", is_flag=True, help="Put the extension under the replay, as mpiio-ext run does.")
-@click.option(
-    "-H",
-    "--hint",
-    multiple=True,
-    metavar="[GLOB:]NAME=VALUE",
-    shell_complete=complete_hint,
-    help="Like --extension, with a hint.",
-)
-@click.option("--hints-file", metavar="FILE", help="Like --extension, with the hints of FILE.")
+@hint_options("Like --extension, with a hint.", "Like --extension, with the hints of FILE.")
 @click.option("--dry-run", is_flag=True, help="Print what would be done, and exit.")
 @click.option("--orders", is_flag=True, hidden=True)  # of a tuner: mpiio_ext.pioneer.orders
 def replay(

@@ -14,7 +14,7 @@ from typing import Any
 import click
 
 from mpiio_ext.cli.selection import only_option, selection, skip_option
-from mpiio_ext.cli.words import complete_hint, program_argument
+from mpiio_ext.cli.words import hint_options, program_argument
 from mpiio_ext.common.commands import HELP, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError, LoadError
@@ -175,15 +175,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
 
 
 @click.command(cls=_Run, context_settings={**HELP, "allow_interspersed_args": False})
-@click.option(
-    "-H",
-    "--hint",
-    multiple=True,
-    metavar="[GLOB:]NAME=VALUE",
-    shell_complete=complete_hint,
-    help="Set a hint, for matching files only.",
-)
-@click.option("--hints-file", metavar="FILE", help="Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).")
+@hint_options()
 @click.option(
     "--stats",
     multiple=True,

@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext._load import get_library
 from mpiio_ext.cli.run import plan_launch, select_library, settings_of
-from mpiio_ext.cli.words import complete_hint, program_argument
+from mpiio_ext.cli.words import hint_options, program_argument
 from mpiio_ext.common.commands import (
     FAILED,
     HELP,
@@ -82,15 +82,7 @@ def _dry_run(job: Job, as_json: bool) -> None:
 @click.option("--lower-is-better", is_flag=True, help="The number of --metric-regex is a time.")
 @click.option("--files", "glob", default="*", show_default=True, metavar="GLOB", help="Search hints for these files.")
 @output_option(default="tuned.hints", show_default=True, metavar="FILE", help="Hints file to write.")
-@click.option(
-    "-H",
-    "--hint",
-    multiple=True,
-    metavar="[GLOB:]NAME=VALUE",
-    shell_complete=complete_hint,
-    help="A hint to begin with, and to beat.",
-)
-@click.option("--hints-file", metavar="FILE", help="Hints to begin with, and to beat.")
+@hint_options("A hint to begin with, and to beat.", "Hints to begin with, and to beat.")
 @click.option("--striping", is_flag=True, help="Also try striping_unit and striping_factor.")
 @click.option("--allow-direct", is_flag=True, help="Also try direct I/O (direct_read, direct_write).")
 @click.option("--before", metavar="CMD", help="Shell command before each run: delete files, drop caches.")

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 from click.shell_completion import CompletionItem
+
+from mpiio_ext.common.commands import Command, all_of
 
 #: Types of hints whose allowed values are a list of words.
 _WITH_LIST = frozenset({"boolean", "choice"})
@@ -37,6 +41,20 @@ def complete_hint(_: click.Context, __: click.Parameter, incomplete: str) -> lis
     lists = [spec.values.split(" | ") for spec in registry() if spec.name == name and spec.type in _WITH_LIST]
     values = [word for words in lists for word in words if word.startswith(value)]
     return [CompletionItem(f"{glob}{colon}{name}={word}") for word in values]
+
+
+def hint_options(
+    hint: str = "Set a hint, for matching files only.",
+    file: str = "Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).",
+) -> Callable[[Command], Command]:
+    """Return ``-H, --hint`` and ``--hints-file`` with these helps."""
+    options = [
+        click.option(
+            "-H", "--hint", multiple=True, metavar="[GLOB:]NAME=VALUE", shell_complete=complete_hint, help=hint
+        ),
+        click.option("--hints-file", metavar="FILE", help=file),
+    ]
+    return lambda function: all_of(function, options)
 
 
 def complete_name(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
