@@ -50,14 +50,6 @@ def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> lis
 @click.option("--html", type=_PATH, metavar="FILE", help="The page alone.")
 @json_option("Print the JSON document, and no table.")
 @click.option(
-    "--bins",
-    type=click.IntRange(1, 10_000),
-    default=200,
-    show_default=True,
-    metavar="N",
-    help="Bins of the series over time.",
-)
-@click.option(
     "--below", metavar="FOLDER", help="Use only those operations of SYNTHETIC, a trace, whose files are below FOLDER."
 )
 @click.option(
@@ -79,7 +71,6 @@ def compare(
     output: Path | None,
     html: Path | None,
     as_json: bool,
-    bins: int,
     below: str | None,
     replayed: bool,
     time_scale: float,
@@ -108,7 +99,7 @@ def compare(
         second = load_workload(synthetic, below=prefix)
         if replayed:
             first, second = against_replay(first, second)
-        found = compare_workloads(first, second, bins=bins, note=note)
+        found = compare_workloads(first, second, note=note)
         saved = _save(found, output, html)
     if as_json:
         echo(json.dumps(to_json(found), allow_nan=False))

@@ -177,13 +177,13 @@ def _ratio(data: NDArray[np.float64], every: NDArray[np.float64]) -> NDArray[np.
     return found
 
 
-def _figures(original: Activity, synthetic: Activity, bins: int) -> Figures:
+def _figures(original: Activity, synthetic: Activity) -> Figures:
     several = (original, synthetic.with_children(original.ranks - 1))
-    width = max(1, *(one.makespan for one in several)) / bins
+    width = max(1, *(one.makespan for one in several)) / BINS
     unit = max(1, original.makespan) / UNITS
-    data = [one.begun(width, bins, data=True) for one in several]
-    every = [one.begun(width, bins) for one in several]
-    rates = [one.moved(width, bins) * 1e9 / width for one in several]
+    data = [one.begun(width, BINS, data=True) for one in several]
+    every = [one.begun(width, BINS) for one in several]
+    rates = [one.moved(width, BINS) * 1e9 / width for one in several]
     units = [min(_MOST_BINS, max(1, int(np.ceil(one.makespan / unit)))) for one in several]
     arrivals = [np.sort(one.begun(unit, count)) for one, count in zip(several, units, strict=True)]
     return Figures(
@@ -239,19 +239,13 @@ def _total(original: Workload, synthetic: Workload) -> float:
 
 
 def compare_workloads(
-    original: Workload,
-    synthetic: Workload,
-    *,
-    bins: int = BINS,
-    note: str = "",
-    in_path: Mapping[str, float] | None = None,
+    original: Workload, synthetic: Workload, *, note: str = "", in_path: Mapping[str, float] | None = None
 ) -> Comparison:
     """Return the differences of two workloads.
 
     Parameters
     ----------
     original, synthetic : what is compared.
-    bins : of the series over time.
     note : why the metrics of time are not to be judged, a changed pace for one; "": they are.
     in_path : of each class of files how much the original's own path differs from it (`in_path`), where that is known.
     """
@@ -267,7 +261,7 @@ def compare_workloads(
         Metric(name=name, value=value, limit=_LIMITS[name.rpartition(".")[2]], judged=name not in unjudged)
         for name, value in values.items()
     )
-    figures = _figures(original.activity, synthetic.activity, bins)
+    figures = _figures(original.activity, synthetic.activity)
     return Comparison(original=original, synthetic=synthetic, metrics=metrics, figures=figures, note=note)
 
 
