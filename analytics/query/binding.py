@@ -157,7 +157,7 @@ class _Binder:
             return (pairs[0][0] >= pairs[0][1]) & (pairs[1][0] <= pairs[1][1])
         if word == "in":
             return pairs[0][0].isin([right for _, right in pairs])
-        return _COMPARISONS[word](*pairs[0])
+        return language.COMPARISONS[word](*pairs[0])
 
     def comparable(self, left: _Value, right: _Value) -> tuple[Any, Any]:
         """Return both sides as Ibis values of one kind."""
@@ -254,14 +254,6 @@ _ARITHMETIC: dict[str, Callable[[Any, Any], Any]] = {
     "*": operator.mul,
     "/": operator.truediv,
     "%": operator.mod,
-}
-_COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
 }
 _Function = tuple[Callable[..., Any], Sequence[int], str]
 

@@ -20,8 +20,10 @@ from __future__ import annotations
 
 import dataclasses
 import datetime
+import operator
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.common import units
@@ -80,6 +82,15 @@ _WORDS = frozenset(
     ("and", "or", "not", "in", "between", "is", "null", "like", "contains", "true", "false", "startswith", "endswith")
 )
 _COMPARISONS = {"=": "==", "==": "==", "!=": "!=", "<>": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+#: What comparisons do, by their names in a tree.
+COMPARISONS: dict[str, Callable[[Any, Any], Any]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 _CONSTANTS: dict[str, bool | None] = {"true": True, "false": False, "null": None}
 _DEPTH = 100
 
@@ -199,8 +210,8 @@ class _Parser:
 
     def comparison(self) -> Node:
         left = self.total()
-        if operator := self.take("operator", *_COMPARISONS):
-            node: Node = Call(_COMPARISONS[operator], (left, self.total()))
+        if sign := self.take("operator", *_COMPARISONS):
+            node: Node = Call(_COMPARISONS[sign], (left, self.total()))
             if self.token.kind == "operator" and self.token.text in _COMPARISONS:
                 raise _error(self.text, self.token.start, "comparisons do not chain; join them by `and`")
             return node

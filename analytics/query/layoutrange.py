@@ -16,9 +16,7 @@ each it takes as long as these. Hive partitions by stripe count were faster, but
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Mapping
 
 from mpiio_ext.analytics.query import language
 from mpiio_ext.analytics.query.language import Call, Literal, Name, Node
@@ -26,14 +24,6 @@ from mpiio_ext.analytics.query.language import Call, Literal, Name, Node
 _Outcomes = frozenset[bool | None]
 
 _ANY: _Outcomes = frozenset((True, False, None))
-_COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
-    "==": operator.eq,
-    "!=": operator.ne,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-}
 #: What stands for a value that is not known here.
 _UNKNOWN = object()
 
@@ -62,7 +52,7 @@ def _outcomes(node: Node, layout: Mapping[str, int | None]) -> _Outcomes:
     values = [_value(operand, layout) for operand in operands]
     if any(value is _UNKNOWN for value in values):
         return _ANY
-    if name in _COMPARISONS:
+    if name in language.COMPARISONS:
         return frozenset((_compared(name, *values),))
     if name == "between":
         first = _compared(">=", values[0], values[1])
@@ -86,7 +76,7 @@ def _value(node: Node, layout: Mapping[str, int | None]) -> object:
 
 
 def _compared(name: str, left: object, right: object) -> bool | None:
-    return None if left is None or right is None else _COMPARISONS[name](left, right)
+    return None if left is None or right is None else language.COMPARISONS[name](left, right)
 
 
 def _both(one: bool | None, other: bool | None) -> bool | None:
