@@ -163,13 +163,10 @@ root_causes = _command(
 def methods(
     results: tuple[Path, ...],
     setup: Path | None,
-    slower: str | None = None,
-    faster: str | None = None,
-    pattern: str | None = None,
-    as_json: bool = False,
-    csv: Path | None = None,
-    parquet: Path | None = None,
-    figure: Path | None = None,
+    slower: str | None,
+    faster: str | None,
+    pattern: str | None,
+    **shown: Any,
 ) -> None:
     """Compare methods of the bench by their measurements, and print why one was slower.
 
@@ -186,4 +183,4 @@ def methods(
             result = compare(miner, slower=slower, faster=faster, pattern=pattern)
     else:
         result = compare(tables_of_results(results), slower=slower, faster=faster, pattern=pattern)
-    show(result, as_json=as_json, csv=csv, parquet=parquet, figure=figure, most=200)
+    show(result, most=200, **shown)

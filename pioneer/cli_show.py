@@ -7,7 +7,7 @@ import json
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -64,14 +64,11 @@ def _blocks(lines: Iterator[str]) -> Iterator[str]:
 def show(
     workload_path: Path,
     operations: tuple[int | None, int | None],
-    file: str,
-    rank: int | None,
-    head: int | None,
-    tail: int | None,
     fold: bool,
     brief: bool,
     as_json: bool,
     pager: bool | None,
+    **chosen: Any,
 ) -> None:
     """Print a workload PATH as text: one line for each group, file, session and operation.
 
@@ -89,7 +86,7 @@ def show(
 
     if as_json and (fold or brief):
         raise click.UsageError("--json has every operation: it goes with neither --fold nor --brief")
-    selection = Selection(first=operations[0], last=operations[1], file=file, rank=rank, head=head, tail=tail)
+    selection = Selection(first=operations[0], last=operations[1], **chosen)
     try:
         path = WorkloadPath.load(workload_path)
         if as_json:

@@ -490,6 +490,13 @@ def _sizes(values: dict[str, Any]) -> Sizes:
     )
 
 
+#: Fields of `Options` that are values of the command line as they are.
+_AS_GIVEN = (
+    *("path", "output", "archive", "suite", "delegate_mode", "read_shift", "plot", "report", "progress"),
+    *("dry_run", "list_kernels", "ranks"),
+)
+
+
 def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
     def given(name: str) -> bool:
         return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
@@ -505,10 +512,7 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
         )
     choice = _Choice(ctx, values)
     return Options(
-        path=values["path"],
-        output=values["output"],
-        archive=values["archive"],
-        suite=values["suite"],
+        **{name: values[name] for name in _AS_GIVEN},
         sizes=_sizes(values),
         patterns=choice.patterns(),
         kernels=choice.kernels(),
@@ -516,18 +520,10 @@ def _options(ctx: click.Context, values: dict[str, Any]) -> Options:
         methods=_methods(values, named=given("method")),
         methods_given=given("method") or given("delegates"),
         delegates=values["delegates"] or "1",
-        delegate_mode=values["delegate_mode"],
         hints=_hints(values),
         repetitions=values["repeats"],
         budget_s=budget_s,
-        read_shift=values["read_shift"],
         native_limit_s=values["native_limit"],
         native_bytes=values["native_size"] or 0,
         keep_files=values["keep"],
-        plot=values["plot"],
-        report=values["report"],
-        progress=values["progress"],
-        dry_run=values["dry_run"],
-        list_kernels=values["list_kernels"],
-        ranks=values["ranks"],
     )
