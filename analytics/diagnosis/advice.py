@@ -9,23 +9,100 @@ import math
 
 from mpiio_ext.analytics.diagnosis.model import Advice
 
-
-def measure() -> Advice:
-    """Find out what helps instead of guessing."""
-    return Advice(
-        "Let the tuner find hints for this program, and check them against the MPI library alone.",
-        "mpiio-ext tune -- mpirun -n RANKS PROGRAM",
-        "docs/howto/find-hints.md",
-    )
-
-
-def delegates() -> Advice:
-    """Small independent pieces."""
-    return Advice(
-        "Small independent accesses: let delegates collect them, without changing the program.",
-        "mpirun -n RANKS mpiio-ext run -H mpiox_delegates=per_node=1 -- PROGRAM",
-        "docs/explanation/delegates.md",
-    )
+#: Find out what helps instead of guessing.
+MEASURE = Advice(
+    "Let the tuner find hints for this program, and check them against the MPI library alone.",
+    "mpiio-ext tune -- mpirun -n RANKS PROGRAM",
+    "docs/howto/find-hints.md",
+)
+#: Small independent pieces.
+DELEGATES = Advice(
+    "Small independent accesses: let delegates collect them, without changing the program.",
+    "mpirun -n RANKS mpiio-ext run -H mpiox_delegates=per_node=1 -- PROGRAM",
+    "docs/explanation/delegates.md",
+)
+#: Collective calls that aggregators carry out with a small buffer.
+LARGER_ROUNDS = Advice(
+    "Give aggregators a larger buffer: each request, and each round of the exchange, has as many bytes at most.",
+    "mpiio-ext run -H cb_buffer_size=16777216 -- PROGRAM",
+    "docs/howto/hints.md",
+)
+#: Collective writes that leave gaps.
+WHOLE_RECORDS = Advice(
+    "Write what lies in the gaps with the rest (whole records), or give each field a part of the file of its own:"
+    " pieces without gaps become few large requests."
+)
+#: Chunks of HDF5 that the program accesses in parts, and that its cache has no room for.
+CHUNK_CACHE = Advice(
+    "Access whole chunks at once, make chunks of what the program accesses at once (H5Pset_chunk), or give the"
+    " cache of a dataset room for the chunks in use (H5Pset_chunk_cache; rdcc_nbytes of h5py).",
+    see="docs/howto/hdf5.md",
+)
+#: Fill values, which data then replace.
+NO_FILL = Advice(
+    "Write no fill values where data follow: H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER), nc_set_fill(NC_NOFILL).",
+    see="docs/howto/hdf5.md",
+)
+#: Read-modify-write.
+NO_SIEVING = (
+    Advice(
+        "Let the extension carry the calls out: it writes pieces as they are, and reads nothing for it.",
+        "mpirun -n RANKS mpiio-ext run -- PROGRAM",
+        "docs/reference/rules.md",
+    ),
+    Advice(
+        "Or forbid the MPI library to do it (ROMIO; other libraries ignore the hint).",
+        "mpiio-ext run -H romio_ds_write=disable -- PROGRAM",
+        "docs/howto/hints.md",
+    ),
+)
+#: Blocks that the program reads before it overwrites them.
+WRITE_WITHOUT_READING = Advice(
+    "Do not read blocks that are overwritten as a whole; keep in memory those of which a part changes, and write"
+    " each once, when all its changes are known."
+)
+#: A library moves the data of a file since its header grows.
+DEFINE_FIRST = Advice(
+    "Define all variables and attributes before the first data are written, or reserve space for the header"
+    " (h_minfree of nc__enddef; the hint nc_header_align_size of PnetCDF)."
+)
+#: The same places are written again and again.
+WRITE_ONCE = Advice(
+    "Keep in memory what changes, and write it when it is done; or write only what has changed. Where a program"
+    " writes all of a variable, turn fill values off (H5Pset_fill_time with H5D_FILL_TIME_NEVER, nc_set_fill with"
+    " NC_NOFILL)."
+)
+#: Small files on many OSTs.
+FEWER_STRIPES = Advice(
+    "Give small files one stripe: set it for their folder, before they are made.", "lfs setstripe -c 1 DIRECTORY"
+)
+#: Many small files.
+BUNDLE = Advice("Bundle small files: one shared file (HDF5, PnetCDF), or an archive that is unpacked on local storage.")
+#: Ranks write between one another.
+OWN_REGIONS = Advice(
+    "Let each rank write a region of the file that is its own, from a boundary of blocks or stripes on, or use"
+    " collective calls: where ranks write between one another, each write may wait for a lock of the file system"
+    " that another rank's node has (Lustre, GPFS, BeeGFS).",
+    see="docs/explanation/file-domains.md",
+)
+#: Calls that wait for locks.
+NO_LOCKS = Advice(
+    "Let ranks write blocks that are theirs alone; collective calls need no locks. If atomic mode"
+    " (MPI_File_set_atomicity) is on, leave it off.",
+    see="docs/howto/what-to-do.md",
+)
+#: Syncs after writes.
+FEWER_SYNCS = Advice(
+    "Sync once, when all is written, or after so much data that the sync takes little of the time; not after each"
+    " piece, and not by MPI_File_sync where no other rank reads meanwhile."
+)
+#: Load by others, or a fault of the storage.
+OTHER_LOAD = Advice(
+    "Compare with other runs of the program, and with what the servers moved at that time, to separate load"
+    " by others from a fault.",
+    "mpiio-ext analyze umami --help",
+    "docs/howto/program-or-system.md",
+)
 
 
 def use_collective(direction: str) -> Advice:
@@ -46,15 +123,6 @@ def collective_buffering(direction: str) -> Advice:
     )
 
 
-def larger_rounds() -> Advice:
-    """Collective calls that aggregators carry out with a small buffer."""
-    return Advice(
-        "Give aggregators a larger buffer: each request, and each round of the exchange, has as many bytes at most.",
-        "mpiio-ext run -H cb_buffer_size=16777216 -- PROGRAM",
-        "docs/howto/hints.md",
-    )
-
-
 def open_once(*, again: bool = True) -> Advice:
     """Opens and closes by MPI-IO, which a process makes of a file several times (`again`), or once."""
     check = "heck whether ranks come to these calls at the same time (time an MPI_Barrier before one)."
@@ -69,55 +137,6 @@ def hdf5_metadata(direction: str, *, flushed: bool) -> Advice:
         f"Let HDF5 collect its metadata: {together}, H5Pset_libver_bounds (V110), and a larger"
         f" H5Pset_meta_block_size; put values of many small attributes and groups into one dataset.{flush}",
         see="docs/howto/hdf5.md",
-    )
-
-
-def whole_records() -> Advice:
-    """Collective writes that leave gaps."""
-    return Advice(
-        "Write what lies in the gaps with the rest (whole records), or give each field a part of the file of its own:"
-        " pieces without gaps become few large requests."
-    )
-
-
-def chunk_cache() -> Advice:
-    """Chunks of HDF5 that the program accesses in parts, and that its cache has no room for."""
-    return Advice(
-        "Access whole chunks at once, make chunks of what the program accesses at once (H5Pset_chunk), or give the"
-        " cache of a dataset room for the chunks in use (H5Pset_chunk_cache; rdcc_nbytes of h5py).",
-        see="docs/howto/hdf5.md",
-    )
-
-
-def no_fill() -> Advice:
-    """Fill values, which data then replace."""
-    return Advice(
-        "Write no fill values where data follow: H5Pset_fill_time(dcpl, H5D_FILL_TIME_NEVER), nc_set_fill(NC_NOFILL).",
-        see="docs/howto/hdf5.md",
-    )
-
-
-def no_sieving() -> list[Advice]:
-    """Read-modify-write."""
-    return [
-        Advice(
-            "Let the extension carry the calls out: it writes pieces as they are, and reads nothing for it.",
-            "mpirun -n RANKS mpiio-ext run -- PROGRAM",
-            "docs/reference/rules.md",
-        ),
-        Advice(
-            "Or forbid the MPI library to do it (ROMIO; other libraries ignore the hint).",
-            "mpiio-ext run -H romio_ds_write=disable -- PROGRAM",
-            "docs/howto/hints.md",
-        ),
-    ]
-
-
-def write_without_reading() -> Advice:
-    """Blocks that the program reads before it overwrites them."""
-    return Advice(
-        "Do not read blocks that are overwritten as a whole; keep in memory those of which a part changes, and write"
-        " each once, when all its changes are known."
     )
 
 
@@ -184,23 +203,6 @@ def read_once(*, again: bool = False, alone: bool = False) -> Advice:
     )
 
 
-def define_first() -> Advice:
-    """A library moves the data of a file since its header grows."""
-    return Advice(
-        "Define all variables and attributes before the first data are written, or reserve space for the header"
-        " (h_minfree of nc__enddef; the hint nc_header_align_size of PnetCDF)."
-    )
-
-
-def write_once() -> Advice:
-    """The same places are written again and again."""
-    return Advice(
-        "Keep in memory what changes, and write it when it is done; or write only what has changed. Where a program"
-        " writes all of a variable, turn fill values off (H5Pset_fill_time with H5D_FILL_TIME_NEVER, nc_set_fill with"
-        " NC_NOFILL)."
-    )
-
-
 def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
     """Too many processes per OST; none where the file lies on all of the `osts` that are known to exist."""
     if osts is not None and now >= osts:
@@ -217,13 +219,6 @@ def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
             "docs/explanation/file-domains.md",
         ),
     ]
-
-
-def fewer_stripes() -> Advice:
-    """Small files on many OSTs."""
-    return Advice(
-        "Give small files one stripe: set it for their folder, before they are made.", "lfs setstripe -c 1 DIRECTORY"
-    )
 
 
 def contact(osts: list[str]) -> list[Advice]:
@@ -323,48 +318,4 @@ def align(*, collective: bool) -> Advice:
         "Begin requests at stripe boundaries: H5Pset_alignment in HDF5; in collectives, file domains cut at stripes.",
         "mpiio-ext run -H mpiox_partition=aligned -H mpiox_stripe_size_io=true -- PROGRAM",
         "docs/explanation/file-domains.md",
-    )
-
-
-def bundle() -> Advice:
-    """Many small files."""
-    return Advice(
-        "Bundle small files: one shared file (HDF5, PnetCDF), or an archive that is unpacked on local storage."
-    )
-
-
-def own_regions() -> Advice:
-    """Ranks write between one another."""
-    return Advice(
-        "Let each rank write a region of the file that is its own, from a boundary of blocks or stripes on, or use"
-        " collective calls: where ranks write between one another, each write may wait for a lock of the file system"
-        " that another rank's node has (Lustre, GPFS, BeeGFS).",
-        see="docs/explanation/file-domains.md",
-    )
-
-
-def no_locks() -> Advice:
-    """Calls that wait for locks."""
-    return Advice(
-        "Let ranks write blocks that are theirs alone; collective calls need no locks. If atomic mode"
-        " (MPI_File_set_atomicity) is on, leave it off.",
-        see="docs/howto/what-to-do.md",
-    )
-
-
-def fewer_syncs() -> Advice:
-    """Syncs after writes."""
-    return Advice(
-        "Sync once, when all is written, or after so much data that the sync takes little of the time; not after each"
-        " piece, and not by MPI_File_sync where no other rank reads meanwhile."
-    )
-
-
-def other_load() -> Advice:
-    """Load by others, or a fault of the storage."""
-    return Advice(
-        "Compare with other runs of the program, and with what the servers moved at that time, to separate load"
-        " by others from a fault.",
-        "mpiio-ext analyze umami --help",
-        "docs/howto/program-or-system.md",
     )

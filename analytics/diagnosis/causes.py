@@ -121,7 +121,7 @@ def _jumping(case: Case) -> Finding | None:
         "high" if tiny else "medium",
         _known(large, by_each, locks),
         evidence,
-        [*advice, *([say.own_regions()] if locks else []), *([say.measure()] if calls > 0 else [])],  # hints of MPI-IO
+        [*advice, *([say.OWN_REGIONS] if locks else []), *([say.MEASURE] if calls > 0 else [])],  # hints of MPI-IO
         chosen,
         at_most=True,
         costs=tiny,
@@ -136,11 +136,11 @@ def _advice(case: Case, chosen: Flags, alone: bool, calls: float, forward: float
     """Return what helps small requests of calls that are independent (`alone`), collective, or not of MPI-IO."""
     direction = case.files.direction
     if not alone and calls > 0:
-        advice = [*[say.collective_buffering(direction)] * by_each, *[say.whole_records()] * _leaves_gaps(case, chosen)]
+        advice = [*[say.collective_buffering(direction)] * by_each, *[say.WHOLE_RECORDS] * _leaves_gaps(case, chosen)]
     elif alone and not (case.files["ranks"][chosen] == 1).all():
         advice = [say.use_collective(direction)]
         if not forward < case.limits.forward:  # pages of delegates are of no use to accesses at random places
-            advice.append(say.delegates())
+            advice.append(say.DELEGATES)
     else:  # others have no part in a file that a rank has for itself
         advice = [say.larger_requests(mpiio=bool(alone), alone=case.lonely)]
     return advice
@@ -247,7 +247,7 @@ def small_files(case: Case) -> Finding | None:
             *case.evidence(f"files of at most {size_text(case.limits.small_file_bytes)}", float(small.sum()), "count"),
             *case.evidence("bytes in them", case.total("{bytes}", small) if small.any() else float("nan"), "B"),
         ],
-        [say.bundle()],
+        [say.BUNDLE],
         chosen,
         at_most=True,
         costs=opens,
@@ -316,7 +316,7 @@ def many_osts(case: Case) -> Finding | None:
             *case.evidence("their OSTs", case.mean(files["stripe_count"], chosen), "count"),
             *case.evidence("their size", case.mean(size, chosen), "B"),
         ],
-        [say.fewer_stripes()],
+        [say.FEWER_STRIPES],
         chosen,
         at_most=True,
     )
@@ -383,7 +383,7 @@ def dominant_file(case: Case) -> Finding | None:
             *case.evidence("processes that access it", float(case.files["ranks"][row]), "count"),
             *case.evidence("its OSTs", float(case.files["stripe_count"][row]), "count"),
         ],
-        [say.measure()] if case.uses_mpiio else [],
+        [say.MEASURE] if case.uses_mpiio else [],
         chosen,
     )
 

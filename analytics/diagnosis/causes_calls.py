@@ -168,7 +168,7 @@ def in_small_rounds(case: Case) -> Finding | None:
             *case.evidence("collective calls of a rank", calls, "count"),
             *case.evidence("time for each round", each, "s"),
         ],
-        [say.larger_rounds()],
+        [say.LARGER_ROUNDS],
         chosen,
         at_most=True,
         costs=each >= limits.slow_request,
@@ -458,7 +458,7 @@ def _instead_of_sieving(case: Case, written: float, stored: float) -> list[Advic
     """
     limits = case.limits
     alone = stored <= limits.no_gaps * written or stored >= limits.wide_gaps * written
-    return say.no_sieving() if alone else [say.measure()]
+    return list(say.NO_SIEVING) if alone else [say.MEASURE]
 
 
 def _mean_piece(case: Case, chosen: Flags) -> list[Evidence]:
@@ -534,7 +534,7 @@ def read_before_write(case: Case) -> Finding | None:
             *case.evidence("reads after a write, and writes after a read", float(switches[chosen].sum()), "count"),
             *case.evidence("time of a rank in these reads and writes", time, "s"),
         ],
-        [say.write_without_reading()],
+        [say.WRITE_WITHOUT_READING],
         chosen,
         at_most=True,
         whole=max(case.time, whole),

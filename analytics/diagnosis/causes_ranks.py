@@ -483,7 +483,7 @@ def syncs(case: Case) -> Finding | None:
             *case.evidence("time of a rank in syncs, without the writes (DXT)", alone, "s"),
             *case.evidence("time of a rank in both, of the time in I/O", both / case.time, "share"),
         ],
-        [say.fewer_syncs()],
+        [say.FEWER_SYNCS],
         chosen,
         at_most=bool(np.isnan(alone)),
         costs=sure,

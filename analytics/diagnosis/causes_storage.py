@@ -161,7 +161,7 @@ def redundant_reads(case: Case) -> Finding | None:
     moved = case.total("{bytes}", chosen)
     extent = float(end[chosen].sum() + chosen.sum())
     done = "written" if case.write else "read"
-    advice = say.write_once() if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)
+    advice = say.WRITE_ONCE if case.write else say.read_once(again=not each or case.lonely, alone=case.lonely)
     return case.finding(
         "redundant_writes" if case.write else "redundant_reads",
         f"{what}{';' if chunks else ':'} {amount_text(case.value(moved))} are {done} of"
@@ -177,7 +177,7 @@ def redundant_reads(case: Case) -> Finding | None:
             *case.evidence("OSTs of the file", case.mean(files["stripe_count"], chosen), "count"),
             *(case.evidence("chunk of a dataset", max(each.chunk for each in case.calls), "B") if chunks else []),
         ],
-        [say.define_first() if shifted else say.no_fill() if filled else say.chunk_cache() if chunks else advice],
+        [say.DEFINE_FIRST if shifted else say.NO_FILL if filled else say.CHUNK_CACHE if chunks else advice],
         chosen,
         at_most=True,
         costs=case.write or shifted,  # what is written twice is moved twice, however fast; reads may come from a cache

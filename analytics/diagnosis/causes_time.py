@@ -152,7 +152,7 @@ def waiting_calls(case: Case) -> Finding | None:
             *case.evidence("time of the slowest rank in requests", float(case.in_calls[chosen].sum()), "s"),
             *(case.evidence("ranks in a request at once, on average", max(together), "count") if together else []),
         ],
-        [say.no_locks()],
+        [say.NO_LOCKS],
         chosen,
         costs=True,
         by_times=True,
@@ -443,7 +443,7 @@ def slowed_down(case: Case) -> Finding | None:
             *case.evidence("size of these requests", 2.0 ** (size / 4), "B", exact=True),
             *case.evidence("the job's own share of what its OSTs moved", _share(case), "share"),
         ],
-        [say.other_load()],
+        [say.OTHER_LOAD],
         case.files.critical,
         by_times=True,
     )
@@ -465,7 +465,7 @@ def load_by_others(case: Case) -> Finding | None:
         "medium",
         "the servers show that these bytes are not the job's, but not how much longer the job's own took",
         case.evidence("the job's own share of what its OSTs moved", case.own_share, "share"),
-        [say.other_load()],
+        [say.OTHER_LOAD],
         case.files.critical,
         at_most=True,
     )

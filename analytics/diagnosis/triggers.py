@@ -103,21 +103,20 @@ TRIGGERS: tuple[Trigger, ...] = (
             "Small pieces are ",
         ),
         (
-            Offer("if aggregators make the requests in small rounds", lambda _: say.larger_rounds()),
+            Offer("if aggregators make the requests in small rounds", lambda _: say.LARGER_ROUNDS),
             Offer(
                 "if the calls are collective, and all ranks make requests, nearly one for each call",
                 say.collective_buffering,
             ),
-            Offer("if collective calls write from front to back, and leave gaps (DXT)", lambda _: say.whole_records()),
+            Offer("if collective calls write from front to back, and leave gaps (DXT)", lambda _: say.WHOLE_RECORDS),
             Offer("if the calls are independent, and ranks share the file", say.use_collective),
             Offer(
-                "if ranks write between one another, more than {tiny_bytes} in each request",
-                lambda _: say.own_regions(),
+                "if ranks write between one another, more than {tiny_bytes} in each request", lambda _: say.OWN_REGIONS
             ),
             Offer(
                 "if the calls are independent, ranks share the file, and {forward} or more of the requests lie"
                 " behind the one before",
-                lambda _: say.delegates(),
+                lambda _: say.DELEGATES,
             ),
             Offer(
                 "if the calls are independent, and one rank uses each file; or MPI-IO calls move tiny pieces",
@@ -137,7 +136,7 @@ TRIGGERS: tuple[Trigger, ...] = (
                 "if tiny pieces go through the C library, without flushes",
                 lambda _: say.larger_pieces(flushed=False, plain=False),
             ),
-            Offer(_MPI, lambda _: say.measure()),
+            Offer(_MPI, lambda _: say.MEASURE),
         ),
     ),
     Trigger(
@@ -178,9 +177,9 @@ TRIGGERS: tuple[Trigger, ...] = (
         "if no MPI-IO call reads, or POSIX writes {amplified} times what MPI-IO writes",
         ("The MPI library reads what it is about to overwrite", "The reads are not the program's"),
         (
-            Offer(_NO_OR_WIDE, lambda _: say.no_sieving()[0]),
-            Offer(_NO_OR_WIDE, lambda _: say.no_sieving()[1]),
-            Offer("else", lambda _: say.measure()),
+            Offer(_NO_OR_WIDE, lambda _: say.NO_SIEVING[0]),
+            Offer(_NO_OR_WIDE, lambda _: say.NO_SIEVING[1]),
+            Offer("else", lambda _: say.MEASURE),
         ),
     ),
     Trigger(
@@ -190,7 +189,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         " block; {forward} of either lie behind the one before, and a read is the first.",
         _ALWAYS,
         ("Each block is read before it is overwritten",),
-        (Offer(_ALWAYS, lambda _: say.write_without_reading()),),
+        (Offer(_ALWAYS, lambda _: say.WRITE_WITHOUT_READING),),
     ),
     Trigger(
         ("read_amplification",),
@@ -230,13 +229,13 @@ TRIGGERS: tuple[Trigger, ...] = (
             "One rank writes a whole file",
         ),
         (
-            Offer("if one rank fills the file", lambda _: say.no_fill()),
-            Offer("if a library moves data within the file", lambda _: say.define_first()),
+            Offer("if one rank fills the file", lambda _: say.NO_FILL),
+            Offer("if a library moves data within the file", lambda _: say.DEFINE_FIRST),
             Offer(
                 "if HDF5 reads {again} times the bytes that the program asks of datasets with chunks",
-                lambda _: say.chunk_cache(),
+                lambda _: say.CHUNK_CACHE,
             ),
-            Offer("if the job writes the file", lambda _: say.write_once()),
+            Offer("if the job writes the file", lambda _: say.WRITE_ONCE),
             Offer("if each rank reads the file once", lambda _: say.read_once()),
             Offer("if ranks read the file again", lambda _: say.read_once(again=True)),
             Offer("if one process reads the file", lambda _: say.read_once(again=True, alone=True)),
@@ -312,7 +311,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         "The data of a file fit into one stripe, and the file lies on {many_stripes} OSTs.",
         "",
         ("Too many OSTs: ",),
-        (Offer(_ALWAYS, lambda _: say.fewer_stripes()),),
+        (Offer(_ALWAYS, lambda _: say.FEWER_STRIPES),),
     ),
     Trigger(
         ("serialised",),
@@ -336,7 +335,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         " opens have to take longer than the data.",
         "",
         ("The job spends its time on many small files",),
-        (Offer(_ALWAYS, lambda _: say.bundle()),),
+        (Offer(_ALWAYS, lambda _: say.BUNDLE),),
     ),
     Trigger(
         ("metadata", "shared_opens"),
@@ -423,7 +422,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         "Calls take {waits} times as long as their requests, and ranks wait for 30 % of the time.",
         "if the requests of all ranks come one after the other (DXT)",
         ("Ranks wait inside of MPI-IO calls",),
-        (Offer(_ALWAYS, lambda _: say.no_locks()),),
+        (Offer(_ALWAYS, lambda _: say.NO_LOCKS),),
     ),
     Trigger(
         ("syncs",),
@@ -431,7 +430,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         "A file has {synced} syncs for each write, and {many_syncs} for each rank.",
         "if a sync takes {slow_sync}, and syncs take {busy_sync} of the critical time",
         ("Writes are followed by syncs",),
-        (Offer(_ALWAYS, lambda _: say.fewer_syncs()),),
+        (Offer(_ALWAYS, lambda _: say.FEWER_SYNCS),),
     ),
     Trigger(
         ("slowed_down",),
@@ -439,7 +438,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         "In some windows of time equal requests take {slow} times as long as usual (DXT).",
         "if the servers moved more for other jobs",
         ("Equal requests take several times longer for a while",),
-        (Offer(_ALWAYS, lambda _: say.other_load()),),
+        (Offer(_ALWAYS, lambda _: say.OTHER_LOAD),),
     ),
     Trigger(
         ("load_by_others",),
@@ -447,7 +446,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         "At most {own_share} of what the job's OSTs moved is the job's.",
         "",
         ("Others load the job's OSTs",),
-        (Offer(_ALWAYS, lambda _: say.other_load()),),
+        (Offer(_ALWAYS, lambda _: say.OTHER_LOAD),),
     ),
     Trigger(
         ("storage_fault",),
@@ -475,7 +474,7 @@ TRIGGERS: tuple[Trigger, ...] = (
         " {dominant_excess} times its share of the bytes, and no rule is about it.",
         "",
         ("One file takes nearly all",),
-        (Offer(_MPI, lambda _: say.measure()),),
+        (Offer(_MPI, lambda _: say.MEASURE),),
     ),
 )
 

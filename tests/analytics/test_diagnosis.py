@@ -419,15 +419,15 @@ def test_every_hint_in_advice_exists() -> None:
     """And every document that it names."""
     known = {spec.name for spec in hints.registry()}
     pieces = [
-        advice.measure(),
-        advice.delegates(),
+        advice.MEASURE,
+        advice.DELEGATES,
         advice.align(collective=True),
         advice.align(collective=False),
-        advice.bundle(),
+        advice.BUNDLE,
         advice.metadata(again=True),
         advice.overlap(),
     ]
-    pieces += [*advice.no_sieving(), *advice.contact(["1"]), *advice.stripes(64, 1, None)]
+    pieces += [*advice.NO_SIEVING, *advice.contact(["1"]), *advice.stripes(64, 1, None)]
     pieces += [made(way) for way in ("read", "write") for made in (advice.use_collective, advice.collective_buffering)]
     pieces += [made for way in ("read", "write") for made in (advice.parallel_root(way), advice.aggregators(way, 4))]
     pieces += [made(flag) for flag in (True, False) for made in (advice.larger_requests, advice.imbalance)]
