@@ -65,13 +65,8 @@ class Flash(Kernel):
     local_blocks: int = 80
     use_nonblocking_io: bool = True
 
-    @property
-    def label(self) -> str:  # noqa: D102
-        return self.title if self.use_nonblocking_io else f"{self.title}, blocking"
-
-    @property
-    def key(self) -> str:  # noqa: D102
-        return self.name if self.use_nonblocking_io else f"{self.name}-blocking"
+    def traits(self) -> list[str]:  # noqa: D102
+        return [] if self.use_nonblocking_io else ["blocking"]
 
     def check(self) -> None:  # noqa: D102
         self.check_least(1, "nxb", "nyb", "nzb", "local_blocks")

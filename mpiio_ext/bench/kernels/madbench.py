@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.layout import FileLayout, Variable
-from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Kernel, Open, Phase, Step, Wait
+from mpiio_ext.bench.kernels.program import Access, Barrier, Close, Open, Phase, SquareKernel, Step, Wait
 from mpiio_ext.errors import ArgumentError
 
 _DOUBLE_BYTES = 8
@@ -45,7 +45,7 @@ def local_elements(no_pix: int, block: int, side: int, process: int) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Madbench(Kernel):
+class Madbench(SquareKernel):
     """Phases S, W and C. Names of the parameters are those of the command line and the environment.
 
     Attributes
@@ -62,6 +62,7 @@ class Madbench(Kernel):
 
     name: ClassVar[str] = "madbench"
     title: ClassVar[str] = "MADBench2"
+    needs: ClassVar[str] = "MADBench2 needs a square number of processes"
     noncontiguous: ClassVar[bool] = False
     interfaces: ClassVar[tuple[str, ...]] = ("mpiio", "posix")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -80,33 +81,9 @@ class Madbench(Kernel):
     filetype: str = "SHARED"
     iomode: str = "SYNC"
 
-    @property
-    def label(self) -> str:  # noqa: D102
-        gangs = f", {self.no_gang} gangs" if self.no_gang > 1 else ""
-        return self.title + gangs + "".join(f", {word.lower()}" for word in self._options())
-
-    @property
-    def key(self) -> str:  # noqa: D102
-        gangs = f"-{self.no_gang}gangs" if self.no_gang > 1 else ""
-        return self.name + gangs + "".join(f"-{word.lower()}" for word in self._options())
-
-    def _options(self) -> list[str]:
-        return [value for value in (self.filetype, self.iomode) if value in ("UNIQUE", "ASYNC")]
-
-    @property
-    def side(self) -> int:
-        """Processes a side of the square of processes that takes part."""
-        return math.isqrt(self.ranks)
-
-    @property
-    def active(self) -> int:  # noqa: D102
-        return self.side**2
-
-    @property
-    def note(self) -> str:  # noqa: D102
-        if self.active == self.ranks:
-            return ""
-        return f"MADBench2 needs a square number of processes: {self.active} of {self.ranks} take part"
+    def traits(self) -> list[str]:  # noqa: D102
+        gangs = [f"{self.no_gang} gangs"] if self.no_gang > 1 else []
+        return gangs + [word.lower() for word in (self.filetype, self.iomode) if word in ("UNIQUE", "ASYNC")]
 
     def check(self) -> None:  # noqa: D102
         self.check_least(1, "no_bin", "no_gang", "sblocksize", "r_mod", "w_mod")

@@ -17,14 +17,13 @@ PnetCDF's original has the writes in an unlimited dimension, which places them a
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from mpiio_ext.bench.kernels.btio import BTIO
 from mpiio_ext.bench.kernels.layout import FileLayout, Slab, packed_variables
-from mpiio_ext.bench.kernels.program import Access, Box, Close, Kernel, Open, Phase, Step, Wait
+from mpiio_ext.bench.kernels.program import Access, Box, Close, Open, Phase, SquareKernel, Step, Wait
 from mpiio_ext.errors import ArgumentError
 
 _GHOST = 2
@@ -41,7 +40,7 @@ _CLASSES: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NasBtio(Kernel):
+class NasBtio(SquareKernel):
     """I/O type "full": the solution is written niter / wr_interval times, then read as often.
 
     Attributes
@@ -54,6 +53,7 @@ class NasBtio(Kernel):
 
     name: ClassVar[str] = "nas_btio"
     title: ClassVar[str] = "NAS BT-IO full"
+    needs: ClassVar[str] = "BT-IO needs a square number of ranks"
     noncontiguous: ClassVar[bool] = True
     interfaces: ClassVar[tuple[str, ...]] = ("mpiio", "pnetcdf", "hdf5")
     presets: ClassVar[Mapping[str, Mapping[str, Any]]] = {
@@ -68,28 +68,8 @@ class NasBtio(Kernel):
     wr_interval: int = 5
     nonblocking: bool = True
 
-    @property
-    def label(self) -> str:  # noqa: D102
-        return self.title if self.nonblocking else f"{self.title}, blocking"
-
-    @property
-    def key(self) -> str:  # noqa: D102
-        return self.name if self.nonblocking else f"{self.name}-blocking"
-
-    @property
-    def side(self) -> int:
-        """Ranks a side of the square of ranks that takes part; cells of a rank."""
-        return math.isqrt(self.ranks)
-
-    @property
-    def active(self) -> int:  # noqa: D102
-        return self.side**2
-
-    @property
-    def note(self) -> str:  # noqa: D102
-        if self.active == self.ranks:
-            return ""
-        return f"BT-IO needs a square number of ranks: {self.active} of {self.ranks} take part"
+    def traits(self) -> list[str]:  # noqa: D102
+        return [] if self.nonblocking else ["blocking"]
 
     @property
     def writes(self) -> int:

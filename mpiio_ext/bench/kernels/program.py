@@ -296,6 +296,18 @@ class Kernel(Program):
             raise ArgumentError(f"{cls.name}: {error}") from error
         return kernel
 
+    def traits(self) -> list[str]:
+        """Return words that separate this variant from others: parts of its label, and without blanks of its key."""
+        return []
+
+    @property
+    def label(self) -> str:  # noqa: D102
+        return ", ".join([self.title, *self.traits()])
+
+    @property
+    def key(self) -> str:  # noqa: D102
+        return "-".join([self.name, *(word.replace(" ", "") for word in self.traits())])
+
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
         return (Phase(name="write", operation="write"), Phase(name="read", operation="read"))
 
@@ -319,3 +331,24 @@ class Kernel(Program):
     def replace(self, **changes: Any) -> Self:
         """Return the kernel with other parameters."""
         return dataclasses.replace(self, **changes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SquareKernel(Kernel):
+    """A kernel in which the largest square number of ranks takes part."""
+
+    #: How a note on idle ranks begins.
+    needs: ClassVar[str]
+
+    @property
+    def side(self) -> int:
+        """Ranks a side of the square."""
+        return math.isqrt(self.ranks)
+
+    @property
+    def active(self) -> int:  # noqa: D102
+        return self.side**2
+
+    @property
+    def note(self) -> str:  # noqa: D102
+        return "" if self.active == self.ranks else f"{self.needs}: {self.active} of {self.ranks} take part"
