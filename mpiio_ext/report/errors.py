@@ -5,7 +5,6 @@ from __future__ import annotations
 from mpiio_ext.errors import MpiioExtError
 
 EXIT_SLOWER = 1
-EXIT_USAGE = 2
 
 
 class ReportError(MpiioExtError, ValueError):
