@@ -110,19 +110,21 @@ class CompileLine:
 
 
 #: A compiler with options; not the word "cc" in a text, nor what only sets a variable to it.
-_COMPILER = re.compile(
-    r"(?:cc|c99|gcc|g\+\+|clang|clang\+\+|mpicc|mpic\+\+|mpicxx|mpifort|gfortran)\s.*\.(?:c|cpp|cc|f90|F90)\b"
-)
+_CALL = r"(?:cc|c99|gcc|g\+\+|clang|clang\+\+|mpicc|mpic\+\+|mpicxx|mpifort|gfortran)\s"
+_COMPILER = re.compile(rf"{_CALL}.*\.(?:c|cpp|cc|f90|F90)\b")
 
 
 def _code_of(page: pathlib.Path) -> Iterator[tuple[int, str]]:
-    """Yield (first line, text) of the code of a page, indented or fenced; of a C source the note at its head."""
+    """Yield (first line, text) of the code of a page that calls a compiler; of a C source the note at its head."""
+    content = page.read_text(encoding="utf-8")
+    if not re.search(rf"\b{_CALL}", content):  # most pages, which need not be parsed
+        return
     if page.suffix == ".md":
         for token in tokens(page):
             if token.type in {"fence", "code_block"} and token.map is not None:
                 yield token.map[0] + (2 if token.type == "fence" else 1), token.content
         return
-    head = re.match(r"/\*.*?\*/", page.read_text(encoding="utf-8"), re.DOTALL)
+    head = re.match(r"/\*.*?\*/", content, re.DOTALL)
     if head is not None:
         yield 1, re.sub(r"^ \*(?: {0,3})", "", head[0], flags=re.MULTILINE)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import json
 import math
 import pathlib
@@ -137,19 +138,17 @@ def slow_path() -> WorkloadPath:
     return path_of([row("stat", "/d/all", "shared", slack=value) for value in slack])
 
 
-def examples() -> list[dict[str, Any]]:
-    """Return profiles: of a small kernel, with fits, with shapes, of nothing."""
+@functools.cache
+def examples() -> tuple[dict[str, Any], ...]:
+    """Return four profiles: of a small kernel, with fits, with shapes, of nothing."""
     kernel = path_of(KERNEL)
     plain = to_json(characterize(kernel))
-    return [
+    return (
         plain,
         to_json(characterize(slow_path(), fits=True)),
         to_json(with_shapes(characterize(kernel), kernel)),
         to_json(characterize(path_of([]))),
-    ]
-
-
-EXAMPLES = examples()
+    )
 
 
 def test_fits_are_in_the_profile(tmp_path: pathlib.Path) -> None:
@@ -186,19 +185,20 @@ def refused(document: Any) -> bool:
 
 def test_every_example_is_valid() -> None:
     jsonschema.Draft202012Validator.check_schema(profile_schema())
-    for document in EXAMPLES:
+    assert len(examples()) == 4
+    for document in examples():
         assert not refused(document)
         jsonschema.validate(document, profile_schema())
         assert to_json(parse(document)) == document
     assert set(UNITS) < set(profile_schema()["$defs"]["_Class"]["properties"])
     assert profile_schema()["$defs"]["Fit"]["properties"]["family"]["enum"] == list(FAMILIES)
-    assert any(item.fits for item in (parse(EXAMPLES[1]).classes["shared"].slack,))
+    assert any(item.fits for item in (parse(examples()[1]).classes["shared"].slack,))
 
 
 @pytest.mark.parametrize("shapes", [[], {}, [1, {"a": None}], {"of": 3}])
 def test_shapes_of_any_form(shapes: Any) -> None:
     """The form of the structure is the synthesis's own matter."""
-    document = EXAMPLES[0] | {"shapes": shapes}
+    document = examples()[0] | {"shapes": shapes}
     assert parse(document).shapes == shapes
     assert not have_shapes(parse(document))
 
@@ -252,7 +252,7 @@ def test_shapes_of_any_form(shapes: Any) -> None:
     ],
 )
 def test_messages_name_the_place(change: Callable[[Any], Any], said: str) -> None:
-    document = copy.deepcopy(EXAMPLES[1])
+    document = copy.deepcopy(examples()[1])
     change(document)
     with pytest.raises(DocumentError) as caught:
         parse(document)
@@ -296,7 +296,7 @@ ANYTHING = st.recursive(
 
 
 @given(
-    st.integers(0, len(EXAMPLES) - 1),
+    st.integers(0, 3),
     st.integers(0, 2**32),
     st.sampled_from(["replace", "remove", "add"]),
     ANYTHING,
@@ -305,7 +305,7 @@ ANYTHING = st.recursive(
 @settings(deadline=None, max_examples=250)
 def test_changed_documents_are_reported(number: int, seed: int, kind: str, value: Any, name: str) -> None:
     """A profile, or problems with places; never another error. What the reference refuses is refused."""
-    document = copy.deepcopy(EXAMPLES[number])
+    document = copy.deepcopy(examples()[number])
     place = random.Random(seed).choice(places(document))
     found = at(document, place)
     if kind == "add" and isinstance(found, dict):
