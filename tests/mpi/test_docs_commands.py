@@ -1,9 +1,8 @@
 """Every command of the tutorial, the how-to pages, the explanations and the README runs, and prints what the page says.
 
 The commands of a page run one after the other in one shell, in an empty folder that has ``./app``, the program of the
-tutorial with fewer rows. Those marked slow, and the build of the site, run with --run-slow. Of the pages on one subject
-those blocks run that are marked; ``tests/unit/test_docs.py`` looks at the others without running them.
-Marks: :mod:`support.documents`.
+tutorial with fewer rows. Those marked slow, and the build of the site, run with --run-slow.
+``tests/unit/test_docs.py`` checks blocks without running them. Marks: :mod:`support.documents`.
 """
 
 from __future__ import annotations
@@ -68,8 +67,6 @@ SLOW = (
     *(DOCS / "explanation" / f"{name}.md" for name in SLOW_EXPLANATIONS),
     *(DOCS / "reference" / f"{name}.md" for name in ("c-api", "delegates", "sources", "trace-formats")),
 )
-#: Pages on one subject, of which some blocks run; the others need logs of a machine, other programs, or hours.
-TOPICS = tuple(page for page in sorted(DOCS.glob("*.md")) if any(block.is_slow for block in documents.blocks(page)))
 #: What a command may print to tell that one begins; no page prints it.
 MARK = "@@@ block at line"
 
@@ -89,16 +86,14 @@ def folder(extension: str) -> Iterator[pathlib.Path]:
         yield pathlib.Path(name)
 
 
-def script_of(found: list[Block], slow: bool, marked: bool, install: bool = False) -> Iterator[str]:
-    """Yield the lines of the shell script that runs the blocks of a page, or only the marked ones.
+def script_of(found: list[Block], slow: bool, install: bool) -> Iterator[str]:
+    """Yield the lines of the shell script that runs the blocks of a page.
 
     install : also those that are not run, since they install something.
     """
     yield "set -eo pipefail"
     for block in found:
         if not block.is_command or (block.mark == "not run" and not install) or (block.is_slow and not slow):
-            continue
-        if marked and not block.is_slow:
             continue
         yield f"echo '{MARK} {block.line}'"
         if block.language == "python":
@@ -133,7 +128,7 @@ def run_page(
         if block.mark == "file":
             (folder / block.argument).write_text(block.text, encoding="utf-8")
     script = folder / "page.sh"
-    script.write_text("\n".join(script_of(found, slow, page in TOPICS, shell is not None)) + "\n", encoding="utf-8")
+    script.write_text("\n".join(script_of(found, slow, shell is not None)) + "\n", encoding="utf-8")
     command = ["bash", "-c", f"exec bash {script.name} 2>&1"]
     limit_s = 900 if shell is not None else 600 if slow else 60
     done = run_bounded(command, env=shell or environment(), timeout_s=limit_s, cwd=folder, check=False)
@@ -157,16 +152,6 @@ def compare(page: pathlib.Path, printed: dict[int, str]) -> int:
     return compared
 
 
-def test_pages_with_commands_are_run() -> None:
-    with_commands = {
-        page
-        for page in DOCS.rglob("*.md")
-        if "notes" not in page.parts
-        and any(block.is_command and block.mark != "not run" for block in documents.blocks(page))
-    }
-    assert with_commands <= {*QUICK, *SLOW, *TOPICS, *DOCS.glob("*.md"), *(DOCS / "project").glob("*.md")}
-
-
 @pytest.mark.parametrize("page", QUICK, ids=lambda page: page.stem)
 def test_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
     printed = run_page(page, folder, slow=False)
@@ -175,7 +160,7 @@ def test_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", [*QUICK, *SLOW, *TOPICS], ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*QUICK, *SLOW], ids=lambda page: page.stem)
 def test_all_commands_of_a_page(page: pathlib.Path, folder: pathlib.Path) -> None:
     printed = run_page(page, folder, slow=True)
     assert printed
@@ -246,9 +231,9 @@ def test_no_compile_line_is_overlooked() -> None:
 def test_no_page_is_left_out() -> None:
     with_commands = {
         page
-        for name in ("tutorial", "howto", "explanation", "reference")
-        for page in (DOCS / name).glob("*.md")
-        if any(block.is_command and block.mark != "not run" for block in documents.blocks(page))
+        for page in DOCS.rglob("*.md")
+        if page.parent not in (DOCS, DOCS / "project")
+        and any(block.is_command and block.mark != "not run" for block in documents.blocks(page))
     }
     assert with_commands | {ROOT / "README.md"} == {*QUICK, *SLOW}
 
