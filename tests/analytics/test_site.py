@@ -263,13 +263,9 @@ def test_the_files_of_a_range_of_time(tmp_path: pathlib.Path) -> None:
     """Days are those of the clock: 2018-01-28 in Los Angeles begins at 8:00 UTC; the clock is 1.5 s ahead."""
     base = tmp_path / "50% [of] it"
     for name in (
-        "2018-01-27/x.h5lmt",
-        "2018-01-28/x.hdf5",
-        "2018-01-28/x.h5lmt",
-        "20180128/osts1.txt",
-        "20180128/osts2.txt",
-        "gpfs/io1.2018-01-28-08:00:00.out",
-    ):
+        "2018-01-27/x.h5lmt 2018-01-28/x.hdf5 2018-01-28/x.h5lmt 20180128/osts1.txt 20180128/osts2.txt "
+        "gpfs/io1.2018-01-28-08:00:00.out"
+    ).split():
         (base / name).parent.mkdir(parents=True, exist_ok=True)
         (base / name).touch()
     site = load_site(GOOD, base)

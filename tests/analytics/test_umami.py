@@ -224,13 +224,9 @@ def test_a_log_that_is_not_in_the_table_is_shown_against_it(tmp_path: Path, samp
     same = {
         name: np.full(30, row[name], dtype=object)
         for name in (
-            "darshan_app",
-            "darshan_nprocs",
-            "darshan_biggest_read_api_bytes",
-            "darshan_biggest_write_api_bytes",
-            "darshan_biggest_read_api_files",
-            "darshan_biggest_write_api_files",
-        )
+            "darshan_app darshan_nprocs darshan_biggest_read_api_bytes darshan_biggest_write_api_bytes "
+            "darshan_biggest_read_api_files darshan_biggest_write_api_files"
+        ).split()
     }
     table = tmp_path / "history.parquet"
     write(history(steps([(30, 1e5)]), {**same, "_datetime_start": before}), table)

@@ -18,19 +18,8 @@ from differential.state import BYTE, HOWS, SWAPPABLE, Case, Handle, Illegal, Op
 from differential.typetree import model
 
 #: What --only can name: the families of data access, and other calls.
-FAMILIES = (
-    "collective",
-    "split",
-    "independent",
-    "nonblocking",
-    "icollective",
-    "shared",
-    "ordered",
-    "atomic",
-    "size",
-    "query",
-    "open",
-    "datarep",
+FAMILIES = tuple(
+    "collective split independent nonblocking icollective shared ordered atomic size query open datarep".split()
 )
 ACCESS_FAMILIES = frozenset(how.family for how in HOWS.values())
 HOW_WEIGHTS = {

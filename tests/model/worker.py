@@ -45,19 +45,12 @@ from model.history import (  # noqa: E402
 
 WORLD = MPI.COMM_WORLD
 #: What is summed over files and ranks: a launch that is to test delegates must have used them.
-COUNTERS = (
-    "independent_writes",
-    "independent_reads",
-    "collective_writes",
-    "collective_reads",
-    "nonblocking_calls",
-    "delegated_writes",
-    "delegated_reads",
-    "delegated_misses",
-    "delegated_messages",
-    "bypass_bytes_written",
-    "bypass_bytes_read",
-    "delegated_flush_barriers",
+COUNTERS = tuple(
+    (
+        "independent_writes independent_reads collective_writes collective_reads nonblocking_calls delegated_writes "
+        "delegated_reads delegated_misses delegated_messages bypass_bytes_written bypass_bytes_read "
+        "delegated_flush_barriers"
+    ).split()
 )
 MODES = {
     "rdonly": MPI.MODE_RDONLY,

@@ -18,19 +18,8 @@ pytestmark = [pytest.mark.mpi, pytest.mark.usefixtures("extension")]
 
 STEPS, BLOCK, LINES = 12, 1000, 10
 #: What Python does besides to a file that it opens, and what it does to find a place for one.
-BESIDE = (
-    "stat",
-    "lstat",
-    "fstat",
-    "statx",
-    "fcntl",
-    "ioctl",
-    "lseek",
-    "mkdir",
-    "readlink",
-    "opendir",
-    "closedir",
-    "MPI_File_set_errhandler",
+BESIDE = tuple(
+    "stat lstat fstat statx fcntl ioctl lseek mkdir readlink opendir closedir MPI_File_set_errhandler".split()
 )
 COLUMNS = ("layer", "operation", "file", "owner", "groups", "offset_0", "offset_1", "size_0", "size_1")
 

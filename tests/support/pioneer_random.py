@@ -55,25 +55,11 @@ _FILES = (
     "x" * 300,
     "d/a.{rank}",
 )
-_KEYS = (
-    "flags",
-    "mode",
-    "amode",
-    "file2",
-    "moved",
-    "protection",
-    "request",
-    "displacement",
-    "filetype",
-    "whence",
-    "comm",
-    "communicator",
-    "address",
-    "value",
-    "complete",
-    "implied",
-    "errno",
-    "groups",
+_KEYS = tuple(
+    (
+        "flags mode amode file2 moved protection request displacement filetype whence comm communicator address value "
+        "complete implied errno groups"
+    ).split()
 )
 _VALUES: tuple[Any, ...] = (
     None,
@@ -104,21 +90,7 @@ def _spoil(one: random.Random, rows: list[dict[str, Any]]) -> None:
     """Change something of one row, or the rows themselves."""
     at = one.randrange(len(rows))
     what = one.choice(
-        (
-            "operation",
-            "file",
-            "owner",
-            "session",
-            "groups",
-            "size",
-            "offset",
-            "extra",
-            "layer",
-            "slack",
-            "away",
-            "twice",
-            "elsewhere",
-        )
+        tuple("operation file owner session groups size offset extra layer slack away twice elsewhere".split())
     )
     spoilt = dict(rows[at])
     if what == "away" and len(rows) > 1:

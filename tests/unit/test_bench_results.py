@@ -412,29 +412,13 @@ def test_empty_results_still_have_their_schema(tmp_path):
 
 
 def test_every_measured_column_carries_its_unit():
-    pure = {
-        "rounds",
-        "requests",
-        "messages",
-        "ranks",
-        "repetition",
-        "repetitions",
-        "order",
-        "collectives_taken_over",
-        "native_calls",
-        "files",
-        "delegates",
-        "delegated_accesses",
-        "cache_hits",
-        "cache_misses",
-        "prefetched_pages",
-        "prefetch_used_pages",
-        "independents_taken_over",
-        "ratio_to_native",
-        "ratio_to_best_native",
-        "ratio_to_native_min",
-        "ratio_to_native_max",
-    }
+    pure = set(
+        (
+            "rounds requests messages ranks repetition repetitions order collectives_taken_over native_calls files "
+            "delegates delegated_accesses cache_hits cache_misses prefetched_pages prefetch_used_pages "
+            "independents_taken_over ratio_to_native ratio_to_best_native ratio_to_native_min ratio_to_native_max"
+        ).split()
+    )
     units = {}
     for table in tables([], {}).values():
         for field in table.schema:
@@ -544,24 +528,12 @@ def test_native_time_is_extrapolated_by_its_growth(trials, size, seconds):
 
 
 def counters(**values):
-    names = (
-        "collective_writes",
-        "collective_reads",
-        "native_calls",
-        "rounds",
-        "write_requests",
-        "read_requests",
-        "write_request_bytes",
-        "read_request_bytes",
-        "messages",
-        "message_bytes",
-        "plan_s",
-        "exchange_s",
-        "io_s",
-        "wait_s",
-        "independent_writes",
-        "independent_reads",
-        "independent_s",
+    names = tuple(
+        (
+            "collective_writes collective_reads native_calls rounds write_requests read_requests write_request_bytes "
+            "read_request_bytes messages message_bytes plan_s exchange_s io_s wait_s independent_writes "
+            "independent_reads independent_s"
+        ).split()
     )
     texts = {"partition": "even", "reason": "asked for"}
     return {**dict.fromkeys(names, 0), "request_size_log2": (0,) * 48, **texts, **values}

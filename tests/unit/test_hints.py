@@ -16,14 +16,10 @@ from mpiio_ext.errors import ArgumentError, MpiioExtError
 from mpiio_ext.hints import Hints
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-VARIABLES = (
-    "MPIOX_HINTS",
-    "MPIOX_HINTS_FILE",
-    "MPIOX_SITE_FILE",
-    "MPIOX_STATS",
-    "MPIOX_RANKS_PER_NODE",
-    "ROMIO_HINTS",
-    "MPICH_MPIIO_HINTS",
+VARIABLES = tuple(
+    (
+        "MPIOX_HINTS MPIOX_HINTS_FILE MPIOX_SITE_FILE MPIOX_STATS MPIOX_RANKS_PER_NODE ROMIO_HINTS MPICH_MPIIO_HINTS"
+    ).split()
 )
 
 

@@ -43,24 +43,8 @@ def lib() -> ctypes.CDLL:
 
 LOCKS = ("local", "server", "token", "none")
 LOCAL, SERVER, TOKEN, NONE = range(4)
-FILE_SYSTEMS = (
-    "unknown",
-    "tmpfs",
-    "ext",
-    "xfs",
-    "btrfs",
-    "lustre",
-    "gpfs",
-    "nfs",
-    "fuse",
-    "panfs",
-    "pvfs",
-    "overlay",
-    "zfs",
-    "f2fs",
-    "ceph",
-    "beegfs",
-    "smb",
+FILE_SYSTEMS = tuple(
+    "unknown tmpfs ext xfs btrfs lustre gpfs nfs fuse panfs pvfs overlay zfs f2fs ceph beegfs smb".split()
 )
 
 
