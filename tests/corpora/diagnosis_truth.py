@@ -43,83 +43,46 @@ def _kind(cause: str = "", *instead: str, possible: bool = False) -> Kind:
     return Kind(causes={cause: 1.0} if cause else {}, instead=instead, possible=possible)
 
 
-_SINGLE = {
-    "one_writer": _kind("root_writes"),
-    "one_reader": _kind("root_reads"),
-    "few_aggregators": _kind("few_aggregators"),
-    "no_buffering": _kind("small_requests"),
-    "read_modify_write": _kind("read_modify_write"),
-    "small_independent": _kind("small_requests"),
-    "small_posix": _kind("small_requests"),
-    "random_reads": _kind("small_requests"),
-    "strided_reads": _kind("small_requests"),
-    "metadata_storm": _kind("metadata"),
+#: Cause -> programs that have this one alone; "": nothing is wrong with them.
+_ONE_CAUSE = {
+    "root_writes": "one_writer gather_and_write last_rank_writes one_writer_and_headers preallocated one_gives_all",
+    "root_reads": "one_reader middle_reader",
+    "few_aggregators": "few_aggregators one_aggregator_read one_aggregator_rows split_writes",
+    "small_requests": (
+        "no_buffering small_independent small_posix random_reads strided_reads strided_posix append_all "
+        "seek_writes view_unsieved random_updates column_reads text_seeks vector_writes seek_mpi records_apart "
+        "stdio_bytes append_log tiny_collectives small_rounds two_tables records_of_ranks_in_turn"
+    ),
+    "read_modify_write": "read_modify_write view_sieved collective_holes sieved_records",
+    "metadata": "metadata_storm open_per_record rename_each walk_files root_metadata temporary_files",
+    "stragglers": "imbalance uneven_files",
+    "": (
+        "even_files unaligned large_independent small_consecutive well_behaved little_io unaligned_posix "
+        "mostly_compute large_own_files collective_large checkpoint stdio_blocks restart collective_rows long_run "
+        "uneven_collective large_random sync_once read_back late_start ordered_blocks"
+    ),
+    "syncs": "sync_per_write synced_files",
+}
+_SINGLE = {name: _kind(cause) for cause, names in _ONE_CAUSE.items() for name in names.split()} | {
     "shared_opens": _kind("shared_opens"),
-    "imbalance": _kind("stragglers"),
-    "uneven_files": _kind("stragglers"),
-    "even_files": _kind(),
-    "unaligned": _kind(),
-    "large_independent": _kind(),
-    "small_consecutive": _kind(),
-    "well_behaved": _kind(),
-    "little_io": _kind(),
-    "strided_posix": _kind("small_requests"),
+    "sieved_reads": _kind("read_amplification"),
+    "fill_values": _kind("redundant_writes"),
     "reader_broadcast": _kind("root_reads", possible=True),  # the broadcast takes most of the time
-    "open_per_record": _kind("metadata"),
-    "sync_per_write": _kind("syncs"),
     "stat_storm": _kind("metadata", "shared_opens", ""),  # newer C libraries hide stat from Darshan
     "tiny_files": _kind("metadata", "small_files"),
-    "append_all": _kind("small_requests"),
-    "seek_writes": _kind("small_requests"),
     "busy_rank": _kind("stragglers", "root_writes"),  # of two ranks it has 91 %
-    "view_sieved": _kind("read_modify_write"),
-    "view_unsieved": _kind("small_requests"),
-    "one_aggregator_read": _kind("few_aggregators"),
-    "collective_holes": _kind("read_modify_write"),
-    "unaligned_posix": _kind(),
     "redundant_reads": _kind("redundant_reads", ""),
-    "mostly_compute": _kind(),
-    "large_own_files": _kind(),
-    "collective_large": _kind(),
     "stdio_lines": _kind("small_requests", ""),
     "random_samples": _kind("small_requests", ""),
-    "checkpoint": _kind(),
-    "gather_and_write": _kind("root_writes"),
     "slow_target": _kind("slow_file", possible=True),
     "two_writers": _kind("few_writers", possible=True),  # of more than two ranks
-    "last_rank_writes": _kind("root_writes"),
-    "random_updates": _kind("small_requests"),
-    "column_reads": _kind("small_requests"),
     "open_per_step": _kind("shared_opens", "metadata"),
-    "rename_each": _kind("metadata"),
-    "text_seeks": _kind("small_requests"),
-    "stdio_blocks": _kind(),
-    "restart": _kind(),
-    "collective_rows": _kind(),
     "busy_reader": _kind("stragglers", "root_reads"),
-    "vector_writes": _kind("small_requests"),
-    "one_aggregator_rows": _kind("few_aggregators"),
-    "sieved_records": _kind("read_modify_write"),
-    "long_run": _kind(),
     "own_copies": _kind("", "redundant_reads"),
-    "middle_reader": _kind("root_reads"),
-    "walk_files": _kind("metadata"),
-    "seek_mpi": _kind("small_requests"),
-    "uneven_collective": _kind(),
-    "large_random": _kind(),
-    "sync_once": _kind(),
-    "records_apart": _kind("small_requests"),
-    "one_writer_and_headers": _kind("root_writes"),
     "atomic_writes": _kind("waiting_calls", possible=True),
     "ranks_in_turn": _kind("turns", ""),
-    "root_metadata": _kind("metadata"),
-    "stdio_bytes": _kind("small_requests"),
-    "append_log": _kind("small_requests"),
-    "tiny_collectives": _kind("small_requests"),
     "shared_records": _kind("shared_pointer", "small_requests"),
-    "sieved_reads": _kind("read_amplification"),
     "late_to_collectives": _kind("late_rank", ""),  # without DXT it is one of two things
-    "read_back": _kind(),
     "filled_before": _kind("root_writes", "stragglers"),
     "own_parts": _kind("redundant_reads", ""),
     "backward_reads": _kind("small_requests", ""),
@@ -127,22 +90,11 @@ _SINGLE = {
     "scratch_blocks": _kind("", "redundant_reads"),
     "small_broadcasts": _kind("root_reads", ""),  # the broadcasts take most of the time
     "ten_times": _kind("stragglers", "root_writes"),  # of two ranks it has 91 %
-    "temporary_files": _kind("metadata"),
-    "late_start": _kind(),
-    "ordered_blocks": _kind(),
-    "preallocated": _kind("root_writes"),
-    "one_gives_all": _kind("root_writes"),
     "direct_writes": _kind("small_requests", possible=True),
-    "split_writes": _kind("few_aggregators"),
-    "synced_files": _kind("syncs"),
     "late_to_close": _kind("late_rank", possible=True),  # whether it is late to open or to close is not in a log
     "uneven_writes": _kind("stragglers", "root_writes"),
-    "small_rounds": _kind("small_requests"),
-    "fill_values": _kind("redundant_writes"),
     "files_beside": _kind("metadata", "shared_opens"),
     "two_sizes": _kind("small_requests", ""),  # without DXT the large ones may take the time
-    "two_tables": _kind("small_requests"),
-    "records_of_ranks_in_turn": _kind("small_requests"),
 }
 _MIXED = (
     ("one_writer", "metadata_storm"),
