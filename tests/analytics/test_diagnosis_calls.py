@@ -12,7 +12,7 @@ from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.activity_read import _add_hdf5
 from mpiio_ext.analytics.diagnosis.late import Late
 from mpiio_ext.analytics.run import opening
-from support.quiet_rows import JOB, file, small
+from support.quiet_rows import JOB, fields, file, small
 
 FOUR = {"processes": 4, "ranks": 4}
 
@@ -32,15 +32,9 @@ def calls(mpi: float, mean: float, way: str = "write") -> Activity:
     return Activity("", 4, 12.0, calls={0: one})
 
 
-WRITES = {
-    **FOUR,
-    "bytes_written": 512 << 20,
-    "mpiio_bytes_read": 0,
-    "write_time": 20.0,
-    "slowest_rank_time": 9.0,
-    "slowest_rank_bytes": 200 << 20,
-    "fastest_rank_bytes": 100 << 20,
-}
+WRITES = {**FOUR}
+WRITES |= fields(f"bytes_written={512 << 20} mpiio_bytes_read=0 write_time=20.0 slowest_rank_time=9.0")
+WRITES |= fields(f"slowest_rank_bytes={200 << 20} fastest_rank_bytes={100 << 20}")
 
 
 @pytest.mark.parametrize(
@@ -76,37 +70,19 @@ def test_requests_of_the_program_beside_mpiio_are_no_read_modify_write(what: str
 
 
 def test_requests_that_take_far_longer_than_mpiio_calls_are_the_programs() -> None:
-    sieved = file(
-        0,
-        10,
-        **{
-            **WRITES,
-            "bytes_read": 256 << 20,
-            "read_time": 4.0,
-            "read_size_1m_4m": 64,
-            "mpiio_bytes_written": 128 << 20,
-            "file_id": 0,
-        },
-    )
+    sieved = file(0, 10, **WRITES)
+    sieved |= fields(f"bytes_read={256 << 20} read_time=4.0 read_size_1m_4m=64 mpiio_bytes_written={128 << 20}")
+    sieved |= fields("file_id=0")
     assert causes(told(sieved, activity=calls(9.5, 9.0)))["read_modify_write"] == "high"
     assert "read_modify_write" not in causes(told(sieved, activity=calls(1.0, 0.5)))
 
 
 def test_tiny_pieces_by_posix() -> None:
     """100,000 writes of 200 B a rank, one behind the other, take the time; few of them, or larger ones, do not."""
-    tiny = {
-        **small(),
-        **FOUR,
-        "write_size_1k_10k": 0,
-        "write_size_100_1k": 400_000,
-        "consec_writes": 399_996,
-        "bytes_written": 80_000_000,
-        "slowest_rank_time": 9.0,
-        "write_time": 36.0,
-        "max_offset_written": 79_999_999,
-        "mpiio_coll_writes": None,
-        "mpiio_indep_writes": None,
-    }
+    tiny = {**small(), **FOUR}
+    tiny |= fields("write_size_1k_10k=0 write_size_100_1k=400_000 consec_writes=399_996 bytes_written=80_000_000")
+    tiny |= fields("slowest_rank_time=9.0 write_time=36.0 max_offset_written=79_999_999 mpiio_coll_writes=None")
+    tiny |= fields("mpiio_indep_writes=None")
     found = told(file(0, 10, **tiny))
     assert causes(found)["small_requests"] == "high"
     assert found.conclusion.startswith("Tiny pieces are written by read and write, 200 B a call: each call is a")
@@ -119,58 +95,29 @@ def test_tiny_pieces_by_posix() -> None:
 
 def test_tiny_pieces_among_large_ones_are_only_possible() -> None:
     """90,000 headers of 64 B beside 120 pieces of 4 MiB: what of the time they take is not in the log."""
-    mixed = {
-        **small(),
-        **FOUR,
-        "write_size_1k_10k": 0,
-        "write_size_0_100": 90_000,
-        "write_size_4m_10m": 120,
-        "consec_writes": 89_800,
-        "bytes_written": 509_000_000,
-        "slowest_rank_time": 9.0,
-        "write_time": 12.0,
-        "mpiio_coll_writes": None,
-        "mpiio_indep_writes": None,
-    }
+    mixed = {**small(), **FOUR}
+    mixed |= fields("write_size_1k_10k=0 write_size_0_100=90_000 write_size_4m_10m=120 consec_writes=89_800")
+    mixed |= fields("bytes_written=509_000_000 slowest_rank_time=9.0 write_time=12.0 mpiio_coll_writes=None")
+    mixed |= fields("mpiio_indep_writes=None")
     found = told(file(0, 10, **mixed))
     assert causes(found)["small_requests"] == "medium" and "most of 1 KiB or less a call" in found.conclusion
 
 
 @pytest.mark.parametrize(("each", "cause"), [(2e-3, "medium"), (2e-5, None)])
 def test_small_requests_that_each_wait_for_the_storage(each: float, cause: str | None) -> None:
-    waits = {
-        **small(),
-        **FOUR,
-        "slowest_rank_bytes": 250 << 14,
-        "fastest_rank_bytes": 250 << 14,
-        "bytes_written": 1000 << 14,
-        "write_size_10k_100k": 1000,
-        "write_size_1k_10k": 0,
-        "consec_writes": 999,
-        "write_time": 1000 * each,
-        "slowest_rank_time": 260 * each,
-        "mpiio_coll_writes": None,
-        "mpiio_indep_writes": None,
-    }
+    waits = {**small(), **FOUR}
+    waits |= fields(f"slowest_rank_bytes={250 << 14} fastest_rank_bytes={250 << 14} bytes_written={1000 << 14}")
+    waits |= fields(f"write_size_10k_100k=1000 write_size_1k_10k=0 consec_writes=999 write_time={1000 * each}")
+    waits |= fields(f"slowest_rank_time={260 * each} mpiio_coll_writes=None mpiio_indep_writes=None")
     found = told(file(0, 0.6, **waits))
     assert causes(found).get("small_requests") == cause
     assert ("Each small write waits for the storage: 2 ms for 16.4 kB" in found.conclusion) == bool(cause)
 
 
-TINY = {
-    **small(),
-    **FOUR,
-    "write_size_1k_10k": 0,
-    "write_size_100_1k": 24_000,
-    "bytes_written": 12_288_000,
-    "mpiio_bytes_written": 12_288_000,
-    "mpiio_coll_writes": 24_000,
-    "write_time": 0.2,
-    "slowest_rank_time": 0.1,
-    "slowest_rank_bytes": 3_072_000,
-    "fastest_rank_bytes": 3_072_000,
-    "file_id": 0,
-}
+TINY = {**small(), **FOUR}
+TINY |= fields("write_size_1k_10k=0 write_size_100_1k=24_000 bytes_written=12_288_000 mpiio_bytes_written=12_288_000")
+TINY |= fields("mpiio_coll_writes=24_000 write_time=0.2 slowest_rank_time=0.1 slowest_rank_bytes=3_072_000")
+TINY |= fields("fastest_rank_bytes=3_072_000 file_id=0")
 
 
 def test_tiny_collective_calls() -> None:
@@ -185,18 +132,10 @@ def test_tiny_collective_calls() -> None:
 
 
 def test_one_aggregator_is_enough_for_tiny_calls() -> None:
-    one = {
-        **TINY,
-        "write_size_100_1k": 0,
-        "write_size_1k_10k": 10_000,
-        "mpiio_coll_writes": 40_000,
-        "bytes_written": 20_480_000,
-        "mpiio_bytes_written": 20_480_000,
-        "slowest_rank_bytes": 20_480_000,
-        "fastest_rank_bytes": 0,
-        "slowest_rank_time": 5.0,
-        "write_time": 5.0,
-    }
+    one = {**TINY}
+    one |= fields("write_size_100_1k=0 write_size_1k_10k=10_000 mpiio_coll_writes=40_000 bytes_written=20_480_000")
+    one |= fields("mpiio_bytes_written=20_480_000 slowest_rank_bytes=20_480_000 fastest_rank_bytes=0")
+    one |= fields("slowest_rank_time=5.0 write_time=5.0")
     assert set(causes(told(file(0, 10, **one), activity=calls(9.9, 9.8)))) == {"small_requests"}
 
 
@@ -207,27 +146,12 @@ def test_one_aggregator_is_enough_for_tiny_calls() -> None:
 )
 def test_small_rounds_beside_headers(requests: int, headers: int, found: bool) -> None:
     """HDF5 makes two collective calls of six ranks: three aggregators have buffers of 64 KiB. It writes its headers."""
-    row = file(
-        0,
-        3.4,
-        ranks=6,
-        processes=6,
-        file_id=0,
-        writes=requests + 8,
-        write_size_1m_4m=0,
-        write_size_10k_100k=requests,
-        write_size_0_100=8,
-        consec_writes=requests - 6,
-        seq_writes=requests,
-        bytes_written=requests << 16,
-        write_time=5.3,
-        slowest_rank_time=1.8,
-        slowest_rank_bytes=requests // 3 << 16,
-        fastest_rank_bytes=100,
-        mpiio_coll_writes=12,
-        mpiio_indep_writes=headers,
-        mpiio_bytes_written=requests << 16,
-        mpiio_bytes_read=0,
+    row = file(0, 3.4)
+    row |= fields(
+        f"ranks=6 processes=6 file_id=0 writes={requests + 8} write_size_1m_4m=0 write_size_10k_100k={requests} "
+        f"write_size_0_100=8 consec_writes={requests - 6} seq_writes={requests} bytes_written={requests << 16} "
+        f"write_time=5.3 slowest_rank_time=1.8 slowest_rank_bytes={requests // 3 << 16} fastest_rank_bytes=100 "
+        f"mpiio_coll_writes=12 mpiio_indep_writes={headers} mpiio_bytes_written={requests << 16} mpiio_bytes_read=0"
     )
     seen = calls(3.2, 3.2)
     seen.calls[0].sizes[True] = np.array([headers, 0, 0, 0, 0, 12, 0, 0, 0, 0.0])
@@ -265,20 +189,9 @@ def test_shared_file_pointer() -> None:
         "file_id": 1,
         **{f"mpiio_{kind}_{way}s": None for kind in ("coll", "indep") for way in ("read", "write")},
     }
-    data = file(
-        0,
-        10,
-        **{
-            **small(),
-            **FOUR,
-            "mpiio_coll_writes": 0,
-            "mpiio_indep_writes": 6000,
-            "file_id": 0,
-            "write_size_1k_10k": 6000,
-            "bytes_written": 24 << 20,
-            "write_time": 0.2,
-        },
-    )
+    data = file(0, 10, **{**small(), **FOUR})
+    data |= fields("mpiio_coll_writes=0 mpiio_indep_writes=6000 file_id=0 write_size_1k_10k=6000")
+    data |= fields(f"bytes_written={24 << 20} write_time=0.2")
     job = {**JOB, "processes": 4, "run_time": 12.0}
     for name in (*names, "/scratch/ws.index", "/scratch/ws.lock"):
         found = diagnose(
@@ -306,21 +219,9 @@ def test_the_sentence_on_a_shared_pointer_names_what_the_program_does() -> None:
 @pytest.mark.parametrize(("mpi", "cause"), [(9.0, True), (1.0, False)])
 def test_reads_of_more_than_was_asked_for(mpi: float, cause: bool) -> None:
     """16 times as much, within the MPI-IO calls; requests outside of these are the program's."""
-    row = file(
-        0,
-        10,
-        "read",
-        **{
-            **FOUR,
-            "bytes_read": 3200 << 20,
-            "mpiio_bytes_read": 200 << 20,
-            "read_time": 32.0,
-            "mpiio_coll_reads": 0,
-            "mpiio_indep_reads": 192,
-            "file_id": 0,
-            "slowest_rank_time": 8.5,
-        },
-    )
+    row = file(0, 10, "read", **FOUR)
+    row |= fields(f"bytes_read={3200 << 20} mpiio_bytes_read={200 << 20} read_time=32.0 mpiio_coll_reads=0")
+    row |= fields("mpiio_indep_reads=192 file_id=0 slowest_rank_time=8.5")
     found = told(row, "read", calls(mpi, mpi, "read"))
     assert (causes(found).get("read_amplification") == "high") == cause
     assert ("The MPI library reads 16 times what the program asks for" in found.conclusion) == cause
@@ -330,18 +231,9 @@ def test_reads_of_more_than_was_asked_for(mpi: float, cause: bool) -> None:
 
 def test_collective_calls_that_exchange_or_wait() -> None:
     """An average rank is in the calls for 9 s, and all ranks together are in requests for 2 s: 7 s are neither."""
-    row = file(
-        0,
-        10,
-        **{
-            **FOUR,
-            "write_time": 2.0,
-            "file_id": 0,
-            "slowest_rank_bytes": 25 << 20,
-            "fastest_rank_bytes": 25 << 20,
-            "slowest_rank_time": 0.6,
-        },
-    )
+    row = file(0, 10, **FOUR)
+    row |= fields(f"write_time=2.0 file_id=0 slowest_rank_bytes={25 << 20} fastest_rank_bytes={25 << 20}")
+    row |= fields("slowest_rank_time=0.6")
     found = told(row, activity=calls(9.5, 9.0))
     assert causes(found)["exchange"] == "medium"
     assert any("For at least 78 % of the time in collective calls no rank" in note for note in found.notes)
@@ -354,18 +246,9 @@ def test_collective_calls_that_exchange_or_wait() -> None:
 def test_waiting_in_collective_calls_is_time_for_io() -> None:
     """The storage needs 40 ms of 9.9 s in the calls, in which all ranks are for as long: one aggregator, or four."""
     for moved in (512 << 20, 128 << 20):
-        row = file(
-            0,
-            0.04,
-            **{
-                **FOUR,
-                "write_time": 0.04,
-                "file_id": 0,
-                "slowest_rank_time": 0.04,
-                "slowest_rank_bytes": moved,
-                "bytes_written": 512 << 20,
-            },
-        )
+        row = file(0, 0.04, **FOUR)
+        row |= fields(f"write_time=0.04 file_id=0 slowest_rank_time=0.04 slowest_rank_bytes={moved}")
+        row |= fields(f"bytes_written={512 << 20}")
         found = told(row, activity=calls(9.9, 9.75))
         assert causes(found)["exchange"] == "medium" and not found.trivial and not found.not_low
         assert found.findings[0].time == pytest.approx(9.7, abs=0.1)
@@ -378,19 +261,9 @@ def test_waiting_in_collective_calls_is_time_for_io() -> None:
 )
 def test_a_late_rank_by_counters(apart: tuple[float, float, float], lost: float) -> None:
     """A rank that waits for nobody is late; of one that stays longer than all others, an aggregator, none is."""
-    row = file(
-        0,
-        3.2,
-        **{
-            **FOUR,
-            "write_time": 1.0,
-            "file_id": 0,
-            "slowest_rank_time": 1.0,
-            "mpiio_indep_writes": 0,
-            "slowest_rank_bytes": 96 << 20,
-            "bytes_written": 96 << 20,
-        },
-    )
+    row = file(0, 3.2, **FOUR)
+    row |= fields(f"write_time=1.0 file_id=0 slowest_rank_time=1.0 mpiio_indep_writes=0 slowest_rank_bytes={96 << 20}")
+    row |= fields(f"bytes_written={96 << 20}")
     activity = calls(3.6, 2.7)
     activity.calls[0].apart, activity.calls[0].first, activity.calls[0].alike = apart, 1, True
     found = {each.cause: each for each in told(row, activity=activity).findings}
@@ -434,24 +307,12 @@ def test_who_comes_late() -> None:
 def test_data_that_are_read_more_often_than_there_are_ranks(over: int, back: int, words: str, sentence: str) -> None:
     """Four ranks that each read their part four times, or ten times, do not read the same: they jump back each time."""
     extent = 64 << 20
-    row = file(
-        0,
-        10,
-        "read",
-        **{
-            **FOUR,
-            "bytes_read": over * extent,
-            "max_offset_read": extent - 1,
-            "slowest_rank_bytes": over * extent // 4,
-            "fastest_rank_bytes": over * extent // 4,
-            "slowest_rank_time": 9.0,
-            "read_time": 36.0,
-            "mpiio_coll_reads": None,
-            "mpiio_indep_reads": None,
-            "read_size_1m_4m": over * 64,
-            "consec_reads": over * 64 - back - 10,
-            "seq_reads": over * 64 - back,
-        },
+    row = file(0, 10, "read", **FOUR)
+    row |= fields(
+        f"bytes_read={over * extent} max_offset_read={extent - 1} slowest_rank_bytes={over * extent // 4} "
+        f"fastest_rank_bytes={over * extent // 4} slowest_rank_time=9.0 read_time=36.0 mpiio_coll_reads=None "
+        f"mpiio_indep_reads=None read_size_1m_4m={over * 64} consec_reads={over * 64 - back - 10} "
+        f"seq_reads={over * 64 - back}"
     )
     found = told(row, "read")
     assert words in found.conclusion
@@ -502,32 +363,14 @@ def test_backward_is_not_random(behind: int, words: str) -> None:
 
 
 #: 4 ranks read and write 240 blocks of 1 MiB, in turn, each its own part of the file from front to back.
-IN_TURN: dict[str, Any] = {
-    **FOUR,
-    "file_id": 0,
-    "bytes_read": 240 << 20,
-    "bytes_written": 240 << 20,
-    "reads": 240,
-    "writes": 240,
-    "read_size_1m_4m": 240,
-    "write_size_1m_4m": 240,
-    "consec_reads": 236,
-    "consec_writes": 236,
-    "seq_reads": 239,
-    "seq_writes": 239,
-    "max_offset_read": (240 << 20) - 1,
-    "max_offset_written": (240 << 20) - 1,
-    "read_start": 1.6e9,
-    "read_end": 1.6e9 + 9.9,
-    "write_start": 1.6e9 + 0.1,
-    "read_time": 19.0,
-    "write_time": 20.0,
-    "slowest_rank_time": 9.9,
-    "slowest_rank_bytes": 120 << 20,
-    "fastest_rank_bytes": 120 << 20,
-    "mpiio_coll_writes": None,
-    "mpiio_indep_writes": None,
-}
+IN_TURN: dict[str, Any] = {**FOUR}
+IN_TURN |= fields(
+    f"file_id=0 bytes_read={240 << 20} bytes_written={240 << 20} reads=240 writes=240 read_size_1m_4m=240 "
+    "write_size_1m_4m=240 consec_reads=236 consec_writes=236 seq_reads=239 seq_writes=239 "
+    f"max_offset_read={(240 << 20) - 1} max_offset_written={(240 << 20) - 1} read_start=1.6e9 read_end={1.6e9 + 9.9} "
+    f"write_start={1.6e9 + 0.1} read_time=19.0 write_time=20.0 slowest_rank_time=9.9 slowest_rank_bytes={120 << 20} "
+    f"fastest_rank_bytes={120 << 20} mpiio_coll_writes=None mpiio_indep_writes=None"
+)
 
 
 @pytest.mark.parametrize(
@@ -565,21 +408,13 @@ def test_blocks_that_are_read_before_they_are_overwritten(
 )
 def test_collective_calls_that_each_rank_carries_out_by_itself(calls: int, movers: int, words: str | None) -> None:
     """Of 4 ranks that write 1,000 blocks of 8 KiB each, between one another, each makes its own requests."""
-    blocks: dict[str, Any] = {
-        **small(),
-        **FOUR,
-        "bytes_written": 4000 * 8192,
-        "write_size_1k_10k": 4000,
-        "seq_writes": 3999,
-        "max_offset_written": 4000 * 8192 - 1,
-        "slowest_rank_bytes": 4000 * 8192 // movers,
-        "fastest_rank_bytes": 1000 * 8192 if movers == 4 else 0,
-        "slowest_rank_time": 9.0,
-        "write_time": 9.0 * movers,
-        "mpiio_coll_writes": calls,
-        "mpiio_indep_writes": 0,
-        "mpiio_bytes_written": 4000 * 8192,
-    }
+    blocks: dict[str, Any] = {**small(), **FOUR}
+    blocks |= fields(
+        f"bytes_written={4000 * 8192} write_size_1k_10k=4000 seq_writes=3999 max_offset_written={4000 * 8192 - 1} "
+        f"slowest_rank_bytes={4000 * 8192 // movers} fastest_rank_bytes={1000 * 8192 if movers == 4 else 0} "
+        f"slowest_rank_time=9.0 write_time={9.0 * movers} mpiio_coll_writes={calls} mpiio_indep_writes=0 "
+        f"mpiio_bytes_written={4000 * 8192}"
+    )
     found = next(each for each in told(file(0, 10, **blocks)).findings if each.cause == "small_requests")
     assert ("that each rank carries out by itself" in found.title) == (words is not None), found.title
     assert any("Switch collective buffering on" in each.text for each in found.advice) == (
@@ -596,21 +431,12 @@ def test_writes_between_those_of_other_ranks_may_wait_for_locks(size: int, way: 
     """4 ranks access 1,000 blocks, each of them every fourth, by POSIX; of tiny ones the calls cost more."""
     bin_of = "100k_1m" if size > 1 << 16 else "1k_10k"
     done = "written" if way == "write" else "read"
-    blocks: dict[str, Any] = {
-        **small(way),
-        **FOUR,
-        f"{way}_size_1k_10k": 0,
-        f"{way}_size_{bin_of}": 1000,
-        f"bytes_{done}": 1000 * size,
-        f"seq_{way}s": 999,
-        f"max_offset_{done}": 1000 * size - 1,
-        "slowest_rank_bytes": 250 * size,
-        "fastest_rank_bytes": 250 * size,
-        "slowest_rank_time": 9.0,
-        f"{way}_time": 36.0,
-        f"mpiio_coll_{way}s": None,
-        f"mpiio_indep_{way}s": None,
-    }
+    blocks: dict[str, Any] = {**small(way), **FOUR}
+    blocks |= fields(
+        f"{way}_size_1k_10k=0 {way}_size_{bin_of}=1000 bytes_{done}={1000 * size} seq_{way}s=999 "
+        f"max_offset_{done}={1000 * size - 1} slowest_rank_bytes={250 * size} fastest_rank_bytes={250 * size} "
+        f"slowest_rank_time=9.0 {way}_time=36.0 mpiio_coll_{way}s=None mpiio_indep_{way}s=None"
+    )
     found = next(each for each in told(file(0, 10, way, **blocks), way).findings if each.cause == "small_requests")
     assert "between those of other ranks" in found.title
     assert ("for whose locks of the file system they may wait" in found.title) == locks
@@ -725,25 +551,12 @@ def test_metadata_of_hdf5(what: str, calls: dict[str, Any], size: int, confidenc
 def test_metadata_of_hdf5_beside_large_reads(calls: dict[str, Any], longest: float, cause: bool) -> None:
     """3 ranks read attributes by 1,790 requests of 500 B for 1.8 s each, and a part of 8 MiB each by one more."""
     own = {"by_hdf5": 3, "datasets": {False: 3.0 * (8 << 20)}, "dataset_calls": {False: 3.0}, **calls}
-    row = file(
-        0,
-        2,
-        "read",
-        ranks=3,
-        processes=3,
-        file_id=0,
-        reads=1793,
-        read_size_100_1k=1790,
-        read_size_1m_4m=0,
-        read_size_4m_10m=3,
-        consec_reads=1200,
-        seq_reads=1700,
-        bytes_read=3 * (8 << 20) + 1790 * 500,
-        mpiio_bytes_read=3 * (8 << 20) + 1790 * 500,
-        mpiio_coll_reads=0,
-        mpiio_indep_reads=1793,
-        read_time=5.7,
-        slowest_rank_time=1.95,
+    row = file(0, 2, "read")
+    row |= fields(
+        "ranks=3 processes=3 file_id=0 reads=1793 read_size_100_1k=1790 read_size_1m_4m=0 read_size_4m_10m=3 "
+        f"consec_reads=1200 seq_reads=1700 bytes_read={3 * (8 << 20) + 1790 * 500} "
+        f"mpiio_bytes_read={3 * (8 << 20) + 1790 * 500} mpiio_coll_reads=0 mpiio_indep_reads=1793 read_time=5.7 "
+        "slowest_rank_time=1.95"
     )
     seen = Calls(mpi={False: 1.96, True: 0.0}, mean={False: 1.9, True: 0.0}, longest={False: longest}, **own)
     found = told(row, "read", Activity("", 3, 12.0, calls={0: seen}))

@@ -21,7 +21,7 @@ from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.report.logs import by_job
 from mpiio_ext.analytics.sources.darshan import convert
 from support import darshan_rows
-from support.quiet_rows import JOB, file
+from support.quiet_rows import JOB, fields, file
 
 MIB = 1 << 20
 
@@ -90,21 +90,10 @@ def test_headers_do_not_outvote_the_data() -> None:
 )
 def test_calls_are_what_their_bytes_are(large: int, collective: int, independent: int, cause: str) -> None:
     """One of 64 ranks writes all; the large calls are those of which there are 64. Of as many of both, none is sure."""
-    row = file(
-        0,
-        10,
-        ranks=64,
-        bytes_written=640 * MIB,
-        slowest_rank=0,
-        slowest_rank_bytes=640 * MIB,
-        fastest_rank_bytes=0,
-        slowest_rank_time=9.0,
-        write_time=9.0,
-        root_bytes_written=None,
-        mpiio_coll_writes=collective,
-        mpiio_indep_writes=independent,
-        mpiio_bytes_written=640 * MIB,
-    )
+    row = file(0, 10)
+    row |= fields(f"ranks=64 bytes_written={640 * MIB} slowest_rank=0 slowest_rank_bytes={640 * MIB}")
+    row |= fields("fastest_rank_bytes=0 slowest_rank_time=9.0 write_time=9.0 root_bytes_written=None")
+    row |= fields(f"mpiio_coll_writes={collective} mpiio_indep_writes={independent} mpiio_bytes_written={640 * MIB}")
     sizes = np.array([0, 5000, 0, 0, 0, 0, 64, 0, 0, 0.0])
     seen = Activity("", 64, 20.0, calls={row["file_id"]: Calls(sizes={True: sizes} if large else {})})
     assert next(iter(causes(made([row], activity=seen)))) == cause
@@ -148,23 +137,11 @@ def test_pieces_are_small_where_counters_say_so(folder: str, log: str, small: bo
 
 
 #: Written by MPI-IO, and read meanwhile by POSIX, exactly as much; the calls of a process take 9 s.
-UPDATED: dict[str, Any] = {
-    "ranks": 8,
-    "processes": 8,
-    "bytes_written": 800 * MIB,
-    "mpiio_bytes_written": 800 * MIB,
-    "bytes_read": 800 * MIB,
-    "mpiio_bytes_read": 0,
-    "reads": 800,
-    "read_size_1m_4m": 800,
-    "writes": 800,
-    "write_size_1m_4m": 800,
-    "read_start": 1.6e9,
-    "read_end": 1.6e9 + 10,
-    "read_time": 40.0,
-    "write_time": 30.0,
-    "slowest_rank_time": 9.0,
-}
+UPDATED: dict[str, Any] = fields(
+    f"ranks=8 processes=8 bytes_written={800 * MIB} mpiio_bytes_written={800 * MIB} bytes_read={800 * MIB} "
+    "mpiio_bytes_read=0 reads=800 read_size_1m_4m=800 writes=800 write_size_1m_4m=800 read_start=1.6e9 "
+    f"read_end={1.6e9 + 10} read_time=40.0 write_time=30.0 slowest_rank_time=9.0"
+)
 
 
 @pytest.mark.parametrize(
@@ -293,24 +270,10 @@ def test_what_is_opened_again_and_again(files: int, opens: int, words: str) -> N
 @pytest.mark.parametrize(("end", "low"), [(8, True), (1024, False)])
 def test_a_bandwidth_is_that_of_distinct_bytes(end: int, low: bool) -> None:
     """128 ranks read 8 MiB each in 1 s, 1.07 GB/s: of a file of 8 MiB the job gets 8.4 MB/s."""
-    row = file(
-        0,
-        1,
-        "read",
-        processes=128,
-        ranks=128,
-        bytes_read=1024 * MIB,
-        reads=1024,
-        read_size_1m_4m=1024,
-        consec_reads=900,
-        max_offset_read=end * MIB - 1,
-        read_time=120.0,
-        slowest_rank_time=1.0,
-        slowest_rank_bytes=8 * MIB,
-        fastest_rank_bytes=8 * MIB,
-        mpiio_coll_reads=None,
-        mpiio_indep_reads=None,
-    )
+    row = file(0, 1, "read")
+    row |= fields(f"processes=128 ranks=128 bytes_read={1024 * MIB} reads=1024 read_size_1m_4m=1024 consec_reads=900")
+    row |= fields(f"max_offset_read={end * MIB - 1} read_time=120.0 slowest_rank_time=1.0 slowest_rank_bytes={8 * MIB}")
+    row |= fields(f"fastest_rank_bytes={8 * MIB} mpiio_coll_reads=None mpiio_indep_reads=None")
     found = made([row], "read", processes=128, run_time=2.0)
     assert found["low_bandwidth"] == low
     assert next(iter(causes(found)), None) == ("redundant_reads" if low else None)
@@ -356,22 +319,11 @@ def test_large_pieces_are_read_again_whatever_their_order(columns: dict[str, Any
 )
 def test_what_is_written_again(changed: dict[str, Any], cause: str | None) -> None:
     """8 ranks write 800 MiB into a file of 400 MiB."""
-    columns = {
-        "processes": 8,
-        "ranks": 8,
-        "opens": 8,
-        "bytes_written": 800 * MIB,
-        "writes": 800,
-        "write_size_1m_4m": 800,
-        "consec_writes": 700,
-        "max_offset_written": 400 * MIB - 1,
-        "write_time": 72.0,
-        "slowest_rank_time": 9.0,
-        "slowest_rank_bytes": 100 * MIB,
-        "fastest_rank_bytes": 100 * MIB,
-        "mpiio_coll_writes": None,
-        "mpiio_indep_writes": None,
-    }
+    columns = fields(
+        f"processes=8 ranks=8 opens=8 bytes_written={800 * MIB} writes=800 write_size_1m_4m=800 consec_writes=700 "
+        f"max_offset_written={400 * MIB - 1} write_time=72.0 slowest_rank_time=9.0 slowest_rank_bytes={100 * MIB} "
+        f"fastest_rank_bytes={100 * MIB} mpiio_coll_writes=None mpiio_indep_writes=None"
+    )
     found = made([file(0, 10, **columns | changed)], processes=8)
     assert ("redundant_writes" in causes(found)) == (cause is not None)
     assert cause is None or "839 MB are written of 419 MB, 2 times over" in str(found)
@@ -391,19 +343,9 @@ def test_what_is_written_again(changed: dict[str, Any], cause: str | None) -> No
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_data_that_a_library_moves_are_no_small_requests(way: Any, changed: dict[str, Any], cause: str) -> None:
     """A header grows again and again: block by block, from behind, all data are read and written a bit behind."""
-    row = {
-        **file(0, 10),
-        **file(0, 10, "read"),
-        "mpiio_coll_writes": None,
-        "mpiio_coll_reads": None,
-        "processes": 1,
-        "write_size_1m_4m": 0,
-        "read_size_1m_4m": 0,
-        "read_time": 4.0,
-        "write_time": 4.0,
-        "max_offset_written": 20 * MIB - 1,
-        "max_offset_read": 20 * MIB - 1,
-    }
+    row = {**file(0, 10), **file(0, 10, "read")}
+    row |= fields("mpiio_coll_writes=None mpiio_coll_reads=None processes=1 write_size_1m_4m=0 read_size_1m_4m=0")
+    row |= fields(f"read_time=4.0 write_time=4.0 max_offset_written={20 * MIB - 1} max_offset_read={20 * MIB - 1}")
     for one, done in (("read", "read"), ("write", "written")):
         row |= {f"bytes_{done}": 800 * MIB, f"{one}s": 100_000, f"{one}_size_1k_10k": 100_000}
         row |= {f"consec_{one}s": 1000, f"seq_{one}s": 1000}
@@ -440,20 +382,11 @@ def test_data_of_several_ranks_that_a_library_moves(way: Any, end: int, switches
 
 
 #: 8 ranks write 800 MiB by collective calls, and one of them makes the requests.
-AGGREGATED: dict[str, Any] = {
-    "processes": 8,
-    "ranks": 8,
-    "bytes_written": 800 * MIB,
-    "writes": 800,
-    "write_size_1m_4m": 800,
-    "write_time": 8.0,
-    "slowest_rank_time": 8.0,
-    "slowest_rank_bytes": 800 * MIB,
-    "fastest_rank_bytes": 0,
-    "root_bytes_written": None,
-    "mpiio_coll_writes": 800,
-    "mpiio_bytes_written": 800 * MIB,
-}
+AGGREGATED: dict[str, Any] = fields(
+    f"processes=8 ranks=8 bytes_written={800 * MIB} writes=800 write_size_1m_4m=800 write_time=8.0 "
+    f"slowest_rank_time=8.0 slowest_rank_bytes={800 * MIB} fastest_rank_bytes=0 root_bytes_written=None "
+    f"mpiio_coll_writes=800 mpiio_bytes_written={800 * MIB}"
+)
 
 
 @pytest.mark.parametrize(
@@ -531,25 +464,10 @@ def test_small_requests_beside_collective_calls(took: float, confidence: str) ->
 )
 def test_an_open_makes_no_random_place(opens: int, in_order: int, meta_time: float, cause: bool) -> None:
     """8 ranks read 24,000 pieces of 4 KiB: by one open, or by an open for every three."""
-    row = file(
-        0,
-        10,
-        "read",
-        processes=8,
-        ranks=8,
-        opens=opens,
-        bytes_read=24_000 * 4096,
-        reads=24_000,
-        read_size_1k_10k=24_000,
-        read_size_1m_4m=0,
-        consec_reads=in_order,
-        seq_reads=12_000,
-        meta_time=meta_time,
-        read_time=40.0,
-        slowest_rank_time=(meta_time + 40.0) / 8,
-        mpiio_coll_reads=None,
-        mpiio_indep_reads=None,
-    )
+    row = file(0, 10, "read")
+    row |= fields(f"processes=8 ranks=8 opens={opens} bytes_read={24_000 * 4096} reads=24_000 read_size_1k_10k=24_000")
+    row |= fields(f"read_size_1m_4m=0 consec_reads={in_order} seq_reads=12_000 meta_time={meta_time} read_time=40.0")
+    row |= fields(f"slowest_rank_time={(meta_time + 40.0) / 8} mpiio_coll_reads=None mpiio_indep_reads=None")
     found = made([row], "read", processes=8)
     assert ("at random places" in str(found)) == cause
     assert ("shared_opens" in causes(found)) == (meta_time > 0)
@@ -558,22 +476,13 @@ def test_an_open_makes_no_random_place(opens: int, in_order: int, meta_time: flo
 @pytest.mark.parametrize(("meta_time", "tail"), [(64.0, False), (0.0, True)])
 def test_a_bandwidth_says_nothing_of_metadata_calls(meta_time: float, tail: bool) -> None:
     """8 ranks write 64 GiB in 4 s, which is not low: opens of 8 s are slow nevertheless, and so is one writer."""
-    row = file(
-        0,
-        10,
-        processes=8,
-        ranks=8,
-        opens=8000,
-        bytes_written=65536 * MIB,
-        meta_time=meta_time,
-        write_time=4.0,
-        slowest_rank_time=4.0 + meta_time / 8,
-        slowest_rank=0,
-        slowest_rank_bytes=(8192 if meta_time else 65536) * MIB,
-        fastest_rank_bytes=8192 * MIB if meta_time else 0,
-        root_bytes_written=None,
-        mpiio_coll_writes=None,
-        mpiio_indep_writes=None,
+    row = file(0, 10)
+    row |= fields(
+        f"processes=8 ranks=8 opens=8000 bytes_written={65536 * MIB} meta_time={meta_time} write_time=4.0 "
+        f"slowest_rank_time={4.0 + meta_time / 8} slowest_rank=0 "
+        f"slowest_rank_bytes={(8192 if meta_time else 65536) * MIB} "
+        f"fastest_rank_bytes={8192 * MIB if meta_time else 0} root_bytes_written=None mpiio_coll_writes=None "
+        "mpiio_indep_writes=None"
     )
     found = made([row], processes=8)
     assert not found["low_bandwidth"] and next(iter(causes(found))) == ("shared_opens" if meta_time else "root_writes")
@@ -709,25 +618,12 @@ def test_small_pieces_of_one_rank(
 
 def test_headers_before_collective_writes() -> None:
     """Rank 0 makes 5,000 independent calls beside 80 collective ones, and is the aggregator: it has all requests."""
-    row = file(
-        0,
-        10,
-        ranks=4,
-        processes=4,
-        file_id=7,
-        bytes_written=20 * MIB + 5000 * 256,
-        writes=5020,
-        write_size_100_1k=5000,
-        write_size_1m_4m=20,
-        consec_writes=4980,
-        write_time=7.0,
-        slowest_rank=0,
-        slowest_rank_time=7.0,
-        slowest_rank_bytes=20 * MIB + 5000 * 256,
-        fastest_rank_bytes=0,
-        mpiio_coll_writes=80,
-        mpiio_indep_writes=5000,
-        mpiio_bytes_written=20 * MIB + 5000 * 256,
+    row = file(0, 10)
+    row |= fields(
+        f"ranks=4 processes=4 file_id=7 bytes_written={20 * MIB + 5000 * 256} writes=5020 write_size_100_1k=5000 "
+        "write_size_1m_4m=20 consec_writes=4980 write_time=7.0 slowest_rank=0 slowest_rank_time=7.0 "
+        f"slowest_rank_bytes={20 * MIB + 5000 * 256} fastest_rank_bytes=0 mpiio_coll_writes=80 mpiio_indep_writes=5000 "
+        f"mpiio_bytes_written={20 * MIB + 5000 * 256}"
     )
     sizes = {True: np.array([0, 5000, 0, 0, 80, 0, 0, 0, 0, 0.0])}
     of_ranks = {"apart": (1.5, 3.4, 9.0), "mean": {False: 0.0, True: 3.4}, "mpi": {False: 0.0, True: 9.0}}
@@ -762,25 +658,12 @@ def test_a_rank_that_is_late_to_open(
 @pytest.mark.parametrize(("inside", "first"), [(3.6, "waiting_calls"), (1.0, "small_requests")])
 def test_waits_in_calls_are_told_before_small_requests_that_take_far_less(inside: float, first: str) -> None:
     """1,536 requests of 64 KiB take 0.9 s of a rank, and the 96 independent calls that make them 3.6 s, as by locks."""
-    row = file(
-        0,
-        4,
-        ranks=4,
-        processes=4,
-        file_id=7,
-        bytes_written=96 * MIB,
-        writes=1536,
-        write_size_10k_100k=1536,
-        write_size_1m_4m=0,
-        consec_writes=0,
-        seq_writes=1535,
-        write_time=3.4,
-        slowest_rank_time=0.9,
-        slowest_rank_bytes=24 * MIB,
-        fastest_rank_bytes=24 * MIB,
-        mpiio_coll_writes=0,
-        mpiio_indep_writes=96,
-        mpiio_bytes_written=96 * MIB,
+    row = file(0, 4)
+    row |= fields(
+        f"ranks=4 processes=4 file_id=7 bytes_written={96 * MIB} writes=1536 write_size_10k_100k=1536 "
+        "write_size_1m_4m=0 consec_writes=0 seq_writes=1535 write_time=3.4 slowest_rank_time=0.9 "
+        f"slowest_rank_bytes={24 * MIB} fastest_rank_bytes={24 * MIB} mpiio_coll_writes=0 mpiio_indep_writes=96 "
+        f"mpiio_bytes_written={96 * MIB}"
     )
     times = {"mpi": {False: 0.0, True: inside}, "mean": {False: 0.0, True: inside}}
     found = made([row], activity=Activity("", 4, 5.0, calls={7: Calls(**times)}), processes=4, run_time=5.0)

@@ -14,22 +14,13 @@ from mpiio_ext.analytics.diagnosis.activity_read import activity_of
 from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 from support import cbuild
-from support.quiet_rows import JOB, file, small
+from support.quiet_rows import JOB, fields, file, small
 
 MIB = 1 << 20
-ROW: dict[str, Any] = {
-    "ranks": 8,
-    "processes": 8,
-    "writes": 800,
-    "write_size_1m_4m": 800,
-    "consec_writes": 0,
-    "bytes_written": 800 * MIB,
-    "mpiio_coll_writes": 0,
-    "mpiio_indep_writes": 800,
-    "file_id": 1,
-    "write_time": 8.0,
-    "slowest_rank_time": 1.2,
-}
+ROW: dict[str, Any] = fields(
+    f"ranks=8 processes=8 writes=800 write_size_1m_4m=800 consec_writes=0 bytes_written={800 * MIB} "
+    "mpiio_coll_writes=0 mpiio_indep_writes=800 file_id=1 write_time=8.0 slowest_rank_time=1.2"
+)
 
 
 def row(busy: list[float], wall: float, moved: list[float] | None = None, **rest: Any) -> Row:
@@ -383,15 +374,9 @@ def test_dxt_has_the_time_of_every_rank() -> None:
 def test_too_many_aggregators(shared: int | None, confidence: str) -> None:
     """8 ranks write two OSTs in collective calls, in pieces of 1 MiB of stripes of 16 MiB."""
     activity = None if shared is None else seen(row([4.0] * 8, 8.0, blocks=100, shared=shared))
-    columns = {
-        "mpiio_coll_writes": 800,
-        "mpiio_indep_writes": 0,
-        "stripe_count": 2,
-        "osts": [0, 1],
-        "stripe_size": 16 * MIB,
-        "slowest_rank_bytes": 100 * MIB,
-        "fastest_rank_bytes": 100 * MIB,
-    }
+    columns = {"osts": [0, 1]}
+    columns |= fields(f"mpiio_coll_writes=800 mpiio_indep_writes=0 stripe_count=2 stripe_size={16 * MIB}")
+    columns |= fields(f"slowest_rank_bytes={100 * MIB} fastest_rank_bytes={100 * MIB}")
     assert causes(told(activity, **columns))["many_aggregators"] == confidence
     columns |= {"stripe_count": 8, "osts": list(range(8))}
     assert "many_aggregators" not in causes(told(activity, **columns))

@@ -14,7 +14,7 @@ from mpiio_ext.analytics.diagnosis.activity_read import _add_waits
 from mpiio_ext.analytics.factors.files import Files
 from mpiio_ext.analytics.run import opening
 from mpiio_ext.analytics.run.files import in_io
-from support.quiet_rows import JOB, file
+from support.quiet_rows import JOB, fields, file
 
 MIB = 1 << 20
 
@@ -155,26 +155,10 @@ def test_a_late_rank_that_only_hdf5_shows(
     part = np.zeros(1, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (95,)), ("times", "f8", (17,))])
     part["rank"], part["counters"][0, [0, 89]], part["times"][0, [8, 13, 14]] = -1, [7, collective], times
     part["counters"][0, 91:95] = [2, 8 << 20, 4, of_last]
-    row = file(
-        0,
-        2.7,
-        "read",
-        ranks=6,
-        processes=6,
-        file_id=7,
-        reads=40,
-        read_size_100_1k=34,
-        read_size_1m_4m=0,
-        read_size_4m_10m=6,
-        bytes_read=48 << 20,
-        read_time=0.19,
-        slowest_rank_time=0.17,
-        slowest_rank_bytes=48 << 20,
-        fastest_rank_bytes=0,
-        mpiio_coll_reads=6,
-        mpiio_indep_reads=34,
-        mpiio_bytes_read=48 << 20,
-    )
+    row = file(0, 2.7, "read")
+    row |= fields("ranks=6 processes=6 file_id=7 reads=40 read_size_100_1k=34 read_size_1m_4m=0 read_size_4m_10m=6")
+    row |= fields(f"bytes_read={48 << 20} read_time=0.19 slowest_rank_time=0.17 slowest_rank_bytes={48 << 20}")
+    row |= fields(f"fastest_rank_bytes=0 mpiio_coll_reads=6 mpiio_indep_reads=34 mpiio_bytes_read={48 << 20}")
     by_mpi: dict[str, Any] = {
         "mpi": {False: 0.29, True: 0.0},
         "mean": {False: 0.25, True: 0.0},

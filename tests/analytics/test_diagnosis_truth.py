@@ -20,7 +20,7 @@ from mpiio_ext.analytics.report import job as report
 from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 from support import darshan_rows
-from support.quiet_rows import JOB, file, small
+from support.quiet_rows import JOB, fields, file, small
 
 #: Truth -> (causes that may be said with high confidence, words of the first sentence).
 TRUTHS: dict[str, tuple[set[str], str]] = {
@@ -133,17 +133,9 @@ def test_write_amplification_by_aggregators() -> None:
 @pytest.mark.parametrize("way", ["read", "write"])
 def test_what_mpiio_calls_wait_for_is_not_known(way: Any, inside: float, at_most: bool) -> None:
     """The MPI library's requests take 3 s of its calls: the rest is locks, or an exchange."""
-    row = {
-        **file(0, 10),
-        **file(0, 10, "read"),
-        "bytes_read": 300 << 20,
-        "bytes_written": 400 << 20,
-        "read_time": 1.0,
-        "write_time": 2.0,
-        "mpiio_bytes_written": 100 << 20,
-        "mpiio_bytes_read": 0,
-        "file_id": 7,
-    }
+    row = {**file(0, 10), **file(0, 10, "read")}
+    row |= fields(f"bytes_read={300 << 20} bytes_written={400 << 20} read_time=1.0 write_time=2.0")
+    row |= fields(f"mpiio_bytes_written={100 << 20} mpiio_bytes_read=0 file_id=7")
     seen = Activity("", 64, 100.0, calls={7: Calls(mpi={False: 0.0, True: inside})})
     (found,) = [one for one in diagnose(JOB, [row], way, activity=seen).findings if one.cause == "read_modify_write"]
     assert (found.at_most, found.confidence) == (at_most, "high")
@@ -152,15 +144,10 @@ def test_what_mpiio_calls_wait_for_is_not_known(way: Any, inside: float, at_most
 
 def test_requests_of_one_mebibyte_are_not_small() -> None:
     """They lie in the bin below the bound, which holds it; a header beside them makes none of them small."""
-    wide = {
-        "ranks": 64,
-        "mpiio_coll_writes": 0,
-        "mpiio_indep_writes": 524_288,
-        "consec_writes": 0,
-        "write_size_1m_4m": 0,
-        "write_size_100k_1m": 524_288,
-        "stripe_count": 64,
-    }
+    wide = fields(
+        "ranks=64 mpiio_coll_writes=0 mpiio_indep_writes=524_288 consec_writes=0 write_size_1m_4m=0 "
+        "write_size_100k_1m=524_288 stripe_count=64"
+    )
     for header in (0, 1):
         found = diagnose(JOB, [file(0, 900, **{**wide, "bytes_written": 524_288 << 20, "write_size_0_100": header})])
         assert causes(found) == [] and "small" not in " ".join([found.conclusion, *found.beyond, *found.notes])
@@ -436,20 +423,9 @@ def test_standard_output_makes_no_writer() -> None:
 )
 def test_opens_through_mpiio_for_each_request(opening: float, opens: int, cause: str | None) -> None:
     """The file system sees short opens; the ranks spend the time in MPI_File_open."""
-    row = file(
-        0,
-        10,
-        processes=4,
-        ranks=4,
-        opens=opens,
-        writes=4000,
-        write_size_10k_100k=4000,
-        write_size_1m_4m=0,
-        write_time=0.1,
-        meta_time=0.05,
-        slowest_rank_time=0.04,
-        consec_writes=0,
-    )
+    row = file(0, 10)
+    row |= fields(f"processes=4 ranks=4 opens={opens} writes=4000 write_size_10k_100k=4000 write_size_1m_4m=0")
+    row |= fields("write_time=0.1 meta_time=0.05 slowest_rank_time=0.04 consec_writes=0")
     seen = Activity("HEATMAP", 4, 12.0, calls={row["file_id"]: Calls(opening=opening)})
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row], activity=seen)
     assert [name for name, confidence in causes(found) if confidence == "high"] == ([cause] if cause else [])
@@ -457,21 +433,9 @@ def test_opens_through_mpiio_for_each_request(opening: float, opens: int, cause:
 
 def test_seeks_of_the_c_library() -> None:
     """Few opens, many small reads that POSIX did not count, and more time in neither reads nor writes: seeks."""
-    row = file(
-        0,
-        10,
-        "read",
-        processes=4,
-        ranks=4,
-        reads=400_000,
-        bytes_read=400_000 * 128,
-        read_size_1m_4m=0,
-        opens=4,
-        read_time=6.0,
-        meta_time=30.0,
-        slowest_rank_time=9.0,
-        mpiio_coll_reads=None,
-    )
+    row = file(0, 10, "read")
+    row |= fields(f"processes=4 ranks=4 reads=400_000 bytes_read={400_000 * 128} read_size_1m_4m=0 opens=4")
+    row |= fields("read_time=6.0 meta_time=30.0 slowest_rank_time=9.0 mpiio_coll_reads=None")
     job = {**JOB, "processes": 4, "run_time": 12.0}
     assert causes(diagnose(job, [row]))[0] == ("small_requests", "high")
     assert ("small_requests", "high") not in causes(diagnose(job, [{**row, "reads": 40}]))
@@ -479,22 +443,10 @@ def test_seeks_of_the_c_library() -> None:
 
 def test_one_rank_reads_what_all_have_written() -> None:
     """The log has the bytes of a rank both ways: that each has written its part does not say that each reads."""
-    row = file(
-        0,
-        10,
-        "read",
-        processes=2,
-        ranks=2,
-        bytes_read=1 << 30,
-        bytes_written=64 << 20,
-        read_time=9.0,
-        slowest_rank=0,
-        slowest_rank_bytes=(1 << 30) + (32 << 20),
-        fastest_rank_bytes=32 << 20,
-        slowest_rank_time=9.5,
-        mpiio_coll_reads=None,
-        mpiio_indep_reads=None,
-    )
+    row = file(0, 10, "read")
+    row |= fields(f"processes=2 ranks=2 bytes_read={1 << 30} bytes_written={64 << 20} read_time=9.0 slowest_rank=0")
+    row |= fields(f"slowest_rank_bytes={(1 << 30) + (32 << 20)} fastest_rank_bytes={32 << 20} slowest_rank_time=9.5")
+    row |= fields("mpiio_coll_reads=None mpiio_indep_reads=None")
     found = diagnose({**JOB, "processes": 2, "run_time": 12.0}, [row], "read")
     assert causes(found)[0] == ("root_reads", "high")
 
@@ -503,18 +455,9 @@ def test_one_rank_reads_what_all_have_written() -> None:
 def test_two_of_seven_ranks_write_all(writers: int, cause: str | None) -> None:
     """HEATMAP has the bytes of each rank; whether the others wait is not known."""
     share = (140 << 20) // writers
-    row = file(
-        0,
-        10,
-        processes=7,
-        ranks=7,
-        bytes_written=140 << 20,
-        write_time=9.0 * writers,
-        slowest_rank_time=9.5,
-        slowest_rank_bytes=share,
-        fastest_rank_bytes=0,
-        mpiio_coll_writes=None,
-    )
+    row = file(0, 10)
+    row |= fields(f"processes=7 ranks=7 bytes_written={140 << 20} write_time={9.0 * writers} slowest_rank_time=9.5")
+    row |= fields(f"slowest_rank_bytes={share} fastest_rank_bytes=0 mpiio_coll_writes=None")
     heat = np.where(np.arange(7) < writers, float(share), 0.0)
     seen = Activity("HEATMAP", 7, 12.0, heat={True: heat, False: np.zeros(7)})
     found = diagnose({**JOB, "processes": 7, "run_time": 12.0}, [row], activity=seen)
@@ -579,19 +522,9 @@ def test_opens_are_those_of_the_program() -> None:
 )
 def test_tiny_pieces_through_the_c_library(piece: int, calls: int, busy: float, cause: bool) -> None:
     """POSIX has none of these calls: there is no histogram, only how many they are, how large, and how long."""
-    row = file(
-        0,
-        10,
-        processes=4,
-        ranks=4,
-        writes=calls,
-        bytes_written=calls * piece,
-        write_size_1m_4m=0,
-        write_time=busy * 4,
-        slowest_rank_time=busy,
-        consec_writes=0,
-        mpiio_coll_writes=None,
-    )
+    row = file(0, 10)
+    row |= fields(f"processes=4 ranks=4 writes={calls} bytes_written={calls * piece} write_size_1m_4m=0")
+    row |= fields(f"write_time={busy * 4} slowest_rank_time={busy} consec_writes=0 mpiio_coll_writes=None")
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
     assert (("small_requests", "high") in causes(found)) == cause
     if cause:
@@ -606,21 +539,10 @@ def test_tiny_pieces_through_the_c_library(piece: int, calls: int, busy: float, 
 def test_tiny_pieces_that_are_requests(piece: int, mpi_calls: int | None, cause: bool) -> None:
     """One behind the other, by POSIX: as of a program that flushes its own buffer after each piece."""
     calls = 4_000_000
-    row = file(
-        0,
-        10,
-        processes=4,
-        ranks=4,
-        writes=calls,
-        bytes_written=calls * piece,
-        write_size_1m_4m=0,
-        write_size_100_1k=calls,
-        write_time=36.0,
-        slowest_rank_time=9.0,
-        consec_writes=calls,
-        seq_writes=calls,
-        mpiio_coll_writes=mpi_calls,
-    )
+    row = file(0, 10)
+    row |= fields(f"processes=4 ranks=4 writes={calls} bytes_written={calls * piece} write_size_1m_4m=0")
+    row |= fields(f"write_size_100_1k={calls} write_time=36.0 slowest_rank_time=9.0 consec_writes={calls}")
+    row |= fields(f"seq_writes={calls} mpiio_coll_writes={mpi_calls}")
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
     assert ("Tiny pieces are written by read and write, 100 B a call" in found.text()) == cause
     assert ("do not flush it after each piece" in found.text()) == cause
@@ -639,19 +561,9 @@ def test_tiny_pieces_by_independent_calls(changed: dict[str, Any], cause: str | 
     """One behind the other, and each call is a request: the operating system merges the bytes, not the calls."""
     count = 4_000_000
     requests = {"writes": count, "write_size_1m_4m": 0, "write_size_100_1k": count, "consec_writes": count}
-    row = file(
-        0,
-        10,
-        processes=4,
-        ranks=4,
-        bytes_written=200 * count,
-        write_time=36.0,
-        slowest_rank_time=9.0,
-        mpiio_coll_writes=0,
-        mpiio_indep_writes=count,
-        seq_writes=count,
-        **requests,
-    )
+    row = file(0, 10, **requests)
+    row |= fields(f"processes=4 ranks=4 bytes_written={200 * count} write_time=36.0 slowest_rank_time=9.0")
+    row |= fields(f"mpiio_coll_writes=0 mpiio_indep_writes={count} seq_writes={count}")
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [{**row, **changed}])
     assert dict(causes(found)).get("small_requests") == cause
     assert ("Tiny pieces are written by independent MPI-IO calls, 200 B a call" in found.text()) == bool(cause)
@@ -671,41 +583,20 @@ def test_tiny_pieces_by_independent_calls(changed: dict[str, Any], cause: str | 
 )
 def test_ranks_that_read_the_same_data_from_one_target(changed: dict[str, Any], cause: str) -> None:
     """Each of 64 ranks reads all of a file on one OST: the target is not the cause, what is asked of it is."""
-    row = file(
-        0,
-        10,
-        "read",
-        processes=64,
-        ranks=64,
-        bytes_read=4096 << 20,
-        reads=4096,
-        read_size_1m_4m=4096,
-        consec_reads=4000,
-        max_offset_read=(64 << 20) - 1,
-        stripe_count=1,
-        osts=[3],
-        read_time=600.0,
-        slowest_rank_time=9.9,
-        slowest_rank_bytes=64 << 20,
-        fastest_rank_bytes=64 << 20,
-        mpiio_coll_reads=None,
-        mpiio_indep_reads=None,
+    row = file(0, 10, "read", osts=[3])
+    row |= fields(
+        f"processes=64 ranks=64 bytes_read={4096 << 20} reads=4096 read_size_1m_4m=4096 consec_reads=4000 "
+        f"max_offset_read={(64 << 20) - 1} stripe_count=1 read_time=600.0 slowest_rank_time=9.9 "
+        f"slowest_rank_bytes={64 << 20} fastest_rank_bytes={64 << 20} mpiio_coll_reads=None mpiio_indep_reads=None"
     )
     found = diagnose({**JOB, "run_time": 12.0}, [{**row, **changed}], "read")
     assert (
         causes(found)[0] == (cause, "high")
         and len([name for name, _ in causes(found) if name in ("redundant_reads", "contention")]) <= 1
     ), found.text()
-    tiny = {
-        **row,
-        **changed,
-        "max_offset_read": (64 << 10) - 1,
-        "bytes_read": 4 << 20,
-        "osts": [0, 1, 2, 3],
-        "read_size_1m_4m": 0,
-        "read_size_10k_100k": 64,
-        "reads": 64,
-    }
+    tiny = {**row, **changed, "osts": [0, 1, 2, 3]}
+    tiny |= fields(f"max_offset_read={(64 << 10) - 1} bytes_read={4 << 20} read_size_1m_4m=0 read_size_10k_100k=64")
+    tiny |= fields("reads=64")
     assert "redundant_reads" not in dict(causes(diagnose({**JOB, "run_time": 12.0}, [tiny], "read")))
     if cause == "redundant_reads":
         assert "4.29 GB are read of 67.1 MB, 64 times over" in found.conclusion and "MPI_Bcast" in found.text()
@@ -741,19 +632,9 @@ def test_a_share_of_at_most_all_is_not_told() -> None:
 
 def test_bytes_of_one_sentence_have_one_form() -> None:
     """32 MiB are 33.6 MB beside 537 MB; blocks and requests are said as they were set."""
-    row = file(
-        0,
-        10,
-        processes=4,
-        ranks=4,
-        bytes_written=512 << 20,
-        mpiio_bytes_written=32 << 20,
-        bytes_read=0,
-        read_size_0_100=100,
-        mpiio_bytes_read=0,
-        write_time=9.0,
-        slowest_rank_time=9.0,
-    )
+    row = file(0, 10)
+    row |= fields(f"processes=4 ranks=4 bytes_written={512 << 20} mpiio_bytes_written={32 << 20} bytes_read=0")
+    row |= fields("read_size_0_100=100 mpiio_bytes_read=0 write_time=9.0 slowest_rank_time=9.0")
     found = diagnose({**JOB, "processes": 4, "run_time": 12.0}, [row])
     assert "(33.6 MB of MPI-IO writes are 537 MB at the file system, 16 times as much)" in found.conclusion
     assert "written through MPI-IO: 33.6 MB" in found.text()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
@@ -63,3 +64,8 @@ def small(way: str = "write", **columns: Any) -> dict[str, Any]:
         f"consec_{way}s": 0,
         **columns,
     }
+
+
+def fields(text: str) -> dict[str, Any]:
+    """Return the columns that a text has, as "writes=1980 mpiio_coll_writes=None"."""
+    return {name: ast.literal_eval(value) for name, _, value in (word.partition("=") for word in text.split())}
