@@ -12,6 +12,7 @@ from mpiio_ext.analytics.sources.results import convert
 from mpiio_ext.analytics.tables.schema import TABLES
 from mpiio_ext.bench.results.files import write_document
 from mpiio_ext.common.results import Row
+from support import report_results
 
 ENVIRONMENT = {
     "started": "2026-11-01T12:00:00+00:00",
@@ -24,27 +25,9 @@ ENVIRONMENT = {
 
 
 def row(strategy: str, operation: str, repetition: int, data_s: float, **others: Any) -> Row:
-    return Row(
-        workload="block",
-        variant="block",
-        label="block",
-        interface="mpiio",
-        strategy=strategy,
-        operation=operation,
-        repetition=repetition,
-        order=0,
-        ranks=4,
-        scaled=False,
-        file_bytes=1000,
-        data_bytes=1000,
-        open_s=1.0,
-        view_s=0.0,
-        data_s=data_s,
-        close_s=1.0,
-        bandwidth_mb_per_s=1e-3 / data_s,
-        bandwidth_total_mb_per_s=0.1,
-        **others,
-    )
+    others |= {"repetition": repetition, "open_s": 1.0, "close_s": 1.0, "data_s": data_s}
+    others |= {"bandwidth_mb_per_s": 1e-3 / data_s, "bandwidth_total_mb_per_s": 0.1}
+    return report_results.row("block", strategy, operation, **others)
 
 
 def results(folder: pathlib.Path, failure: str | None = None) -> None:

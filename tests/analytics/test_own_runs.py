@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import time
+from typing import Any
 
 import pytest
 
@@ -12,38 +13,18 @@ from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.analyses import analysis
 from mpiio_ext.analytics.analyses.methods import methods
 from mpiio_ext.bench.results.files import write_document
-from mpiio_ext.common.results import Row
+from support import report_results
 
 METHODS, PATTERNS = ("native", "even", "cyclic", "group", "group_cyclic"), ("block", "stripes")
 MOVED, RANKS = 8_000_000, 4
 
 
 def write_results(folder: pathlib.Path, methods: tuple[str, ...] = METHODS) -> None:
+    of: dict[str, Any] = {"ranks": RANKS, "file_bytes": MOVED, "data_bytes": MOVED, "data_s": 2.0, "requests": 8}
+    of |= {"bandwidth_mb_per_s": 4.0, "bandwidth_total_mb_per_s": 4.0, "collectives_taken_over": RANKS}
+    of |= {"request_size_log2": (*[0] * 19, 8), "compared": "bytes"}
     rows = [
-        Row(
-            workload=pattern,
-            variant=pattern,
-            label=pattern,
-            interface="mpiio",
-            strategy=method,
-            operation=operation,
-            repetition=0,
-            order=0,
-            ranks=RANKS,
-            scaled=False,
-            file_bytes=MOVED,
-            data_bytes=MOVED,
-            open_s=0.1,
-            view_s=0.0,
-            data_s=2.0,
-            close_s=0.1,
-            bandwidth_mb_per_s=4.0,
-            bandwidth_total_mb_per_s=4.0,
-            requests=8,
-            collectives_taken_over=RANKS,
-            request_size_log2=(*[0] * 19, 8),
-            compared="bytes",
-        )
+        report_results.row(pattern, method, operation, **of)
         for method in methods
         for pattern in PATTERNS
         for operation in ("write", "read")

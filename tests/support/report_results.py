@@ -7,7 +7,9 @@ import random
 from pathlib import Path
 from typing import Any
 
-__all__ = ["COMPARE", "METHODS", "document", "large_document", "run", "write"]
+from mpiio_ext.common.results import Row
+
+__all__ = ["COMPARE", "METHODS", "document", "large_document", "row", "run", "write"]
 
 METHODS = ("native", "native_tuned", "auto", "even", "aligned", "static_cyclic", "group_cyclic", "transpose")
 
@@ -83,6 +85,14 @@ COMPARE: dict[str, Any] = {
         },
     ],
 }
+
+
+def row(name: str, strategy: str, operation: str, **columns: Any) -> Row:
+    """Return a run of 4 ranks by MPI-IO; `columns` replace or add some."""
+    found: dict[str, Any] = {"workload": name, "variant": name, "label": name, "interface": "mpiio", "ranks": 4}
+    found |= {"strategy": strategy, "operation": operation, "repetition": 0, "order": 0, "scaled": False}
+    found |= {"file_bytes": 1000, "data_bytes": 1000, "open_s": 0.1, "view_s": 0.0, "data_s": 1.0, "close_s": 0.1}
+    return Row(**found | columns)
 
 
 def run(

@@ -25,6 +25,7 @@ from mpiio_ext.report.load import load, load_all
 from mpiio_ext.report.page import render
 from mpiio_ext.report.reproduce import command as reproduce
 from mpiio_ext.report.words import done_by_extension, marks
+from support import report_results
 from support.bench_options import parse
 
 INSTALLATION = Installation(
@@ -88,27 +89,9 @@ def test_wrong_arguments(arguments, message):
 
 
 def row(strategy: str, operation: str, bandwidth: float = 100.0, **more) -> Row:
-    return Row(
-        workload="interleaved",
-        variant="interleaved_64",
-        label="interleaved blocks of 64 B",
-        interface="mpiio",
-        strategy=strategy,
-        operation=operation,
-        repetition=0,
-        order=0,
-        ranks=4,
-        scaled=False,
-        file_bytes=1000,
-        data_bytes=1000,
-        open_s=0.1,
-        view_s=0.0,
-        data_s=0.01,
-        close_s=0.1,
-        bandwidth_mb_per_s=bandwidth,
-        bandwidth_total_mb_per_s=bandwidth / 2,
-        **more,
-    )
+    more |= {"variant": "interleaved_64", "label": "interleaved blocks of 64 B", "data_s": 0.01}
+    more |= {"bandwidth_mb_per_s": bandwidth, "bandwidth_total_mb_per_s": bandwidth / 2}
+    return report_results.row("interleaved", strategy, operation, **more)
 
 
 def of_rank(**values):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import shlex
+from typing import Any
 
 import click
 import pytest
@@ -25,6 +26,7 @@ from mpiio_ext.bench.results.table import parts, print_table, print_worth
 from mpiio_ext.bench.work import needed_bytes, plan
 from mpiio_ext.common.results import Row, measure, with_ratios
 from mpiio_ext.errors import ArgumentError
+from support import report_results
 from support.bench_options import parse
 
 pytestmark = pytest.mark.usefixtures("every_interface_is_there")
@@ -243,28 +245,9 @@ def test_configuration_reproduces_each_row():
 
 
 def row(kind: str, variant: str, phase: str, operation: str, strategy: str, order: int, speed: float = 1.0) -> Row:
-    return Row(
-        workload=variant,
-        variant=variant,
-        label=variant.upper(),
-        interface="hdf5",
-        strategy=strategy,
-        operation=operation,
-        repetition=0,
-        order=order,
-        ranks=4,
-        scaled=False,
-        file_bytes=1000,
-        data_bytes=1000,
-        open_s=0.1,
-        view_s=0.0,
-        data_s=1.0,
-        close_s=0.1,
-        bandwidth_mb_per_s=speed,
-        bandwidth_total_mb_per_s=speed,
-        kind=kind,
-        phase=phase,
-    )
+    of: dict[str, Any] = {"label": variant.upper(), "interface": "hdf5", "kind": kind, "phase": phase, "order": order}
+    of |= {"bandwidth_mb_per_s": speed, "bandwidth_total_mb_per_s": speed}
+    return report_results.row(variant, strategy, operation, **of)
 
 
 def test_phases_stand_side_by_side_only_as_one_write_and_one_read():

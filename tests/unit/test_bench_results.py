@@ -36,6 +36,7 @@ from mpiio_ext.bench.results.plot import plot_ratios
 from mpiio_ext.bench.results.table import print_table
 from mpiio_ext.common.results import Absent, Row, Spread, measure, summary, tables, with_ratios
 from mpiio_ext.report.load import load
+from support import report_results
 from support.bench_options import parse
 
 RUN = 2
@@ -291,27 +292,10 @@ def test_help_names_every_option_workload_and_method(capsys):
 
 
 def row(strategy: str, operation: str, repetition: int, bandwidth: float, **more) -> Row:
-    return Row(
-        workload="interleaved",
-        variant="interleaved_64",
-        label="interleaved blocks of 64 B",
-        interface="mpiio",
-        strategy=strategy,
-        operation=operation,
-        repetition=repetition,
-        order=repetition,
-        ranks=4,
-        scaled=False,
-        file_bytes=1000,
-        data_bytes=1000,
-        open_s=0.1,
-        view_s=0.0,
-        data_s=0.001 / bandwidth * 1e3,
-        close_s=0.1,
-        bandwidth_mb_per_s=bandwidth,
-        bandwidth_total_mb_per_s=bandwidth / 2,
-        **more,
-    )
+    more |= {"variant": "interleaved_64", "label": "interleaved blocks of 64 B", "order": repetition}
+    more |= {"bandwidth_mb_per_s": bandwidth, "bandwidth_total_mb_per_s": bandwidth / 2}
+    more |= {"repetition": repetition, "data_s": 0.001 / bandwidth * 1e3}
+    return report_results.row("interleaved", strategy, operation, **more)
 
 
 def rows() -> list[Row]:
