@@ -350,6 +350,7 @@ NIGHTLY = _table(
         "pioneer_killed": "killed[TERM]",
         "pioneer_loop": "a_replay_records_the_path_alone several_handles_on_one_file[4]",
         "pioneer_parts": "an_odd_number_of_ranks_and_one the_loop_closes[8]",
+        "pioneer_rawtrace_c": "coverage_guided_fuzzing",
         "pioneer_refused": "random_paths_are_refused_or_carried_out[3] random_paths_under_the_address_sanitizer",
         "pioneer_replay": "a_trace_without_opens[3] everything_is_done[1] files_of_other_ranks[5] "
         "limits_on_what_is_made ranks_keep_their_groups[8] slack_times_are_spun_for_as_asked[0] "
