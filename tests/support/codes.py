@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -17,7 +18,7 @@ from dataclasses import dataclass
 
 from support.launch import ROOT, base_environment, mpi_family, python_alone
 
-__all__ = ["CODES", "Code", "CodeAbsentError", "command", "compiled", "files", "hdf5_flags"]
+__all__ = ["CODES", "Code", "CodeAbsentError", "command", "comparable", "compiled", "files", "hdf5_flags"]
 
 SOURCES = ROOT / "tests" / "programs" / "codes"
 PREFIX = pathlib.Path(sys.prefix)
@@ -226,3 +227,12 @@ def command(name: str, folder: pathlib.Path, size: str = "small") -> list[str]:
 def files(name: str, folder: pathlib.Path) -> list[pathlib.Path]:
     """Return the files that a code has written into ``folder``, sorted."""
     return sorted(folder.glob(CODES[name].output))
+
+
+def comparable(dump: str) -> str:
+    """Return what a tool printed of a file, without the file's name and addresses of the tool's memory.
+
+    ``h5dump`` of HDF5 2.2 prints such an address for each reference to an object: two dumps of one file differ.
+    """
+    named = re.sub(r'\A(netcdf |HDF5 )("[^"]*"|\S+) \{', r"\1{", dump.lstrip())
+    return re.sub(r'\b(DATASET|DATATYPE|GROUP) \d{12,} (?=")', r"\1 ", named)
