@@ -353,6 +353,9 @@ def test_missing_files(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) 
     monkeypatch.setenv("MPIOX_HINTS_FILE", str(tmp_path / "none"))
     (line,) = hints.problems()
     assert "cannot be read: No such file" in line
+    monkeypatch.setenv("MPIOX_HINTS_FILE", str(tmp_path))
+    (line,) = hints.problems()
+    assert line.endswith("cannot be read: Is a directory")
     monkeypatch.setenv("MPIOX_SITE_FILE", str(tmp_path / "none as well"))
     assert len(hints.problems()) == 2
 

@@ -282,14 +282,7 @@ void mpiox_hints_scan_file(const char *file, int must_exist, const char *path, m
     size_t capacity = 0;
     FILE *stream = fopen(file, "re");
 
-    if (stream == NULL) {
-        if (report != NULL && (must_exist || errno != ENOENT)) {
-            snprintf(message, sizeof message, "hints file %s cannot be read: %s", file, strerror(errno));
-            report(message, context);
-        }
-        return;
-    }
-    for (int number = 1; getline(&line, &capacity, stream) >= 0; number++) {
+    for (int number = 1; stream != NULL && getline(&line, &capacity, stream) >= 0; number++) {
         char *text = mpiox_hints_tidy(line), *name = NULL, *value = NULL;
 
         if (text[0] == '\0' || section(text, glob))
@@ -304,6 +297,11 @@ void mpiox_hints_scan_file(const char *file, int must_exist, const char *path, m
             visit(name, value, where, context);
         }
     }
+    if (report != NULL && (stream == NULL ? must_exist || errno != ENOENT : ferror(stream) != 0)) {
+        snprintf(message, sizeof message, "hints file %s cannot be read: %s", file, strerror(errno));
+        report(message, context);
+    }
     free(line);
-    fclose(stream);
+    if (stream != NULL)
+        fclose(stream);
 }
