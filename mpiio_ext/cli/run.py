@@ -6,6 +6,7 @@ import contextlib
 import difflib
 import errno
 import os
+import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -58,7 +59,7 @@ def _check_file(name: str) -> str:
     before = os.environ.get("MPIOX_HINTS_FILE")
     os.environ["MPIOX_HINTS_FILE"] = path  # where the check searches
     try:
-        found = [line for line in problems() if path in line]
+        found = [re.sub("; (line )?ignored$", "", line) for line in problems() if path in line]
     finally:
         if before is None:
             del os.environ["MPIOX_HINTS_FILE"]
