@@ -78,16 +78,17 @@ def _say_plan(comm: MPI.Intracomm, plan: Plan, place: Path) -> None:
     from mpiio_ext.pioneer.engine.run import needed_files
 
     made = input_bytes(needed_files(plan))
-    numbers = comm.gather((plan.ids.size, plan.bytes_written, len(plan.paths), sum(plan.unknown.values()), made))
-    if numbers is not None:
-        counts = [sum(column) for column in zip(*numbers, strict=True)]
+    numbers = comm.gather((plan.ids.size, plan.bytes_written, sum(plan.unknown.values()), made))
+    files = comm.gather(plan.paths)
+    if numbers is not None and files is not None:
+        calls, written, left_out, made = (sum(column) for column in zip(*numbers, strict=True))
         echo(
-            f"{comm.size} ranks would make {counts[0]:,} calls on {counts[2]:,} files below {place} "
-            f"and write {counts[1]:,} bytes; {counts[3]:,} operations are left out"
+            f"{comm.size} ranks would make {calls:,} calls on {len(set().union(*files)):,} files below {place} "
+            f"and write {written:,} bytes; {left_out:,} operations are left out"
         )
-        if counts[4]:
+        if made:
             echo(
-                f"  before it files that are read would be made longer by {counts[4]:,} bytes, counted by each "
+                f"  before it files that are read would be made longer by {made:,} bytes, counted by each "
                 "rank that reads them"
             )
     _say_communicators(comm, plan)

@@ -260,7 +260,7 @@ def test_command(tmp_path: pathlib.Path) -> None:
     save(EVERYTHING, tmp_path / "path.parquet")
     words = ["-m", "mpiio_ext", "pioneer", "replay", tmp_path / "path.parquet", tmp_path / "below"]
     launch = python_run([*words, "--dry-run"], 3, timeout_s=60)
-    assert "3 ranks would make 81 calls" in launch.stdout, launch.describe()
+    assert "3 ranks would make 81 calls on 11 files" in launch.stdout, launch.describe()
     assert not (tmp_path / "below").exists()
     launch = python_run([*words, "--time-scale", "0"], 3, timeout_s=60)
     assert "3 ranks made 81 calls in " in launch.stdout, launch.describe()
