@@ -21,9 +21,10 @@ def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Find
     values, python = answer.values, platform.python_version()
     facts = {"python": python, **{name: values.get(name) for name in ("mpiio_ext", "mpi4py", "numpy")}}
     text = ", ".join(f"{name} {version}" for name, version in facts.items() if version)
+    if values.get("mpi4py", "") is None:
+        text = f"{text}; no mpi4py, which checks of MPI need, and programs in Python"
+        return [warn("versions.python", text, "pip install 'mpiio_ext[doctor]'", **facts)]
     found = [good("versions.python", text, **facts)]
-    if not values.get("mpi4py"):
-        found = [bad("versions.python", f"{text}; no mpi4py", "pip install mpi4py", **facts)]
     if answer.trouble and "mpi_libraries" not in values:
         text = f"h5py and netCDF4 cannot be examined: {answer.reason()}"
         return [*found, warn("versions.packages", text, "import mpiio_ext before them, or install it with their MPI")]
