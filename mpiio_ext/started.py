@@ -59,8 +59,8 @@ def planned(command: Sequence[str], library: str, settings: Mapping[str, str]) -
     if (kind, family) in (("openmpi", "mpich"), ("hydra", "openmpi")):
         names = {"openmpi": "Open MPI", "mpich": "MPICH", "hydra": "MPICH"}
         raise LoadError(
-            f"{command[0]} starts programs of {names[kind or family]}, but this mpiio_ext is for {names[family]}: "
-            "use the launcher of that MPI library, or the mpiio-ext of the other one"
+            f"{command[0]} starts programs of {names[kind or family]}, but the program or this mpiio_ext is for "
+            f"{names[family]}: use the launcher of that MPI library, or the mpiio-ext of the other one"
         )
     library = ":".join([*first_libraries(command, kind is not None), library])
     return plan(command, library=library, settings=settings, family=family, environment=os.environ)

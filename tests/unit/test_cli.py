@@ -224,6 +224,19 @@ def test_kinds_of_launchers(program: str, default: str, expected: str | None) ->
     assert launcher_family(program, default) == expected
 
 
+def test_kind_of_a_launcher_by_its_folder(tmp_path: pathlib.Path) -> None:
+    program = tmp_path / "mpirun"
+    for name, default, expected in (
+        ("mpirun", "openmpi", "openmpi"),
+        ("mpiexec.hydra", "openmpi", "hydra"),
+        ("prterun", "mpich", "hydra"),  # both
+    ):
+        (tmp_path / name).touch(0o755)
+        assert launcher_family(str(program), default) == expected
+    (tmp_path / "mpiexec.hydra").unlink()
+    assert launcher_family(str(program), "mpich") == "openmpi"
+
+
 # ---- run ------------------------------------------------------------------------------------------------------------
 
 
