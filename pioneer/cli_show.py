@@ -70,7 +70,7 @@ def show(
     pager: bool | None,
     **chosen: Any,
 ) -> None:
-    """Print a workload PATH as text: one line for each group, file, session and operation.
+    """Print a workload PATH as text.
 
     The first word of a line names its kind: path, group, file, session, op.
 
