@@ -178,9 +178,8 @@ def document_at(path: Path) -> dict[str, Any]:
     if path.is_dir():
         if not has_recordings(path):
             raise ArgumentError(
-                f"{path}: the folder holds no recordings of a run; it is the one that "
-                "`mpiio-ext run --report` names where it makes no page (results of the bench: "
-                "`mpiio-ext bench report`)"
+                f"{path}: is a folder without recordings of a run: name the one beside the page, .NAME.*.run, or use "
+                "`mpiio-ext bench report` for results of the bench"
             )
         return of_folder(path)
     if not path.is_file():

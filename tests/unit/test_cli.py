@@ -66,7 +66,7 @@ def test_report_is_of_a_run(tmp_path: pathlib.Path) -> None:
     assert "RUNDIR" in CliRunner().invoke(main, ["report", "--help"]).output
     (tmp_path / "empty").mkdir()
     (tmp_path / "text").write_text("no recording")
-    for name, why in (("empty", "holds no recordings of a run"), ("text", "Darshan log")):
+    for name, why in (("empty", "a folder without recordings of a run"), ("text", "Darshan log")):
         done = CliRunner().invoke(main, ["report", str(tmp_path / name), "-o", str(tmp_path / "no.html")])
         assert done.exit_code == 2 and why in done.output, done.output
         with pytest.raises(MpiioExtError, match=why):
