@@ -24,7 +24,7 @@ from mpiio_ext.common.commands import sigterm_as_interrupt
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.progress import progress
 from mpiio_ext.errors import MpiioExtError
-from mpiio_ext.launchers import Launch, plan
+from mpiio_ext.launchers import Launch, let_rank_0_speak, plan
 from mpiio_ext.tune.replayed import END_MARK
 
 if TYPE_CHECKING:
@@ -144,9 +144,14 @@ def ranks_in(command: tuple[str, ...]) -> int:
 
 
 def check_library() -> None:
-    """Refuse to start when the library that every rank is to load is not there."""
+    """Refuse to start as ranks of a launcher, or when the library that every rank is to load is not there."""
+    from mpiio_ext.doctor.mpi import job_of
     from mpiio_ext.tune.errors import TuneError
 
+    if job_of(os.environ).size > 1:
+        if not let_rank_0_speak(os.environ):
+            raise SystemExit(2)
+        raise click.UsageError("this command starts the launcher itself: write it behind, as in -- mpirun -n 4 ./app")
     library = get_library()
     if not library.exists():
         raise TuneError(f"the library {library} is missing: build and install mpiio_ext again (`make build`)")

@@ -330,3 +330,12 @@ def test_the_reason_is_the_programs_not_the_banner_of_its_abort(tmp_path: pathli
     for ending in ("err", "out"):
         (tmp_path / f"run.{ending}").write_text(banner + own if abort_first else own + banner)
     assert outcome_of(1, 1.0, tmp_path / "run", None).reason.endswith("No space left on device")
+
+
+@pytest.mark.parametrize("command", ["tune", "advise"])
+@pytest.mark.parametrize("size", ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"])
+def test_a_launcher_in_front_is_refused(command: str, size: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each rank would tune, in the same folders."""
+    monkeypatch.setenv(size, "2")
+    result = CliRunner().invoke(main, [command, "--", sys.executable])
+    assert result.exit_code == 2 and "-- mpirun -n 4 ./app" in result.output
