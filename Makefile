@@ -26,7 +26,7 @@ export OMPI_ALLOW_RUN_AS_ROOT := 1
 export OMPI_ALLOW_RUN_AS_ROOT_CONFIRM := 1
 export OMPI_MCA_rmaps_base_oversubscribe := 1
 
-.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every test-mpis test-root lint release-check wheel build build-bench clean
+.PHONY: help bench cluster cluster-run cluster-stop docs test test-mpi test-all test-every test-mpis test-root findings lint release-check wheel build build-bench clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -92,6 +92,12 @@ test-mpis: wheel ## that wheel in fresh environments under every MPI and Python 
 
 test-root: wheel ## that wheel in bare Debian roots with one MPI each: install and the README's example, timed; needs root
 	$(WHEEL_PYTHON) scripts/empty_root.py $(MPIS)
+
+findings: ## what surprised in other software, tried again with the versions that each script names; needs PyPI, no build
+	@changed=0; for script in findings/*.sh; do \
+	    echo "== $$script"; timeout -k 10 1800 bash $$script; status=$$?; \
+	    case $$status in 0) ;; 1) echo "$$script: changed"; changed=1;; *) echo "$$script: not tried (status $$status)"; changed=1;; esac; \
+	done; exit $$changed
 
 clean: ## remove build/ (wheels built from source stay in the cache)
 	rm -rf build
