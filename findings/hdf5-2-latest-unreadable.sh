@@ -15,7 +15,7 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 for version in 3.16.0 3.14.0; do
-    python3 -m venv "$folder/$version" && "$folder/$version/bin/pip" install -q --only-binary :all: "h5py==$version" numpy ||
+    python3 -m venv "$folder/$version" && "$folder/$version/bin/pip" install -q --only-binary :all: "h5py==$version" numpy==2.3.3 ||
         { echo "h5py $version cannot be installed" >&2; exit 2; }
 done
 cat >"$folder/write.py" <<'P'
