@@ -39,7 +39,7 @@ void __VERIFIER_spin_end(bool again);
 #define MUTANT_ORDER(number, order) ((number) == MUTANT ? memory_order_relaxed : (order))
 
 /* A model whose threads differ by their numbers only is symmetric: GenMC explores one of the executions that are alike
- * but for those numbers. It needs equal arguments, and no store between the creations. */
+ * but for those numbers, or a few more. It needs equal arguments, and no store between the creations. */
 #ifndef SYMMETRIC
 #define SYMMETRIC 0
 #endif

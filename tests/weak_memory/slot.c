@@ -80,9 +80,10 @@ static void mpiox_window_read(mpiox_call *call, mpiox_buffer_slot *slot)
 
 #include "functions.h"
 
-/* The writing alone: a rank that waits for a window does not wait for MPI, nor read ahead with one buffer. It writes
- * when it has seen that the window is full. One that sees so only here does the same one wait later, after one more
- * read of the same value. */
+/* The writing alone: a rank that waits for a window does not wait for MPI, nor read ahead with one buffer. It tries to
+ * write only if the phase that it waits to leave is that of a full window. In the library it also tries while it waits
+ * for a window to become full. Nothing is lost: here that wait ends when the window is full, and the rank then waits to
+ * leave this phase, and tries. */
 static void write_one(void *call, uint32_t phase)
 {
     if (WRITES && phase % 2)
