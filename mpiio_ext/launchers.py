@@ -42,7 +42,7 @@ from mpiio_ext.loadable import FIRST
 _OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
 _EITHER = frozenset({"mpirun", "mpiexec"})
-_BESIDE = (("prterun", "openmpi"), ("mpiexec.hydra", "hydra"))
+_BESIDE = (("orterun", "openmpi"), ("prterun", "openmpi"), ("mpiexec.hydra", "hydra"))
 _HYDRA_SETS = frozenset({"-genv", "--genv", "-env", "--env"})
 #: Processes of launchers that start ranks, beside those that users call; Linux keeps 15 characters of a name.
 _DAEMONS = frozenset({"orted", "prted", "prte", "hydra_pmi_proxy", "slurmstepd", "srun"})

@@ -230,11 +230,14 @@ def test_kind_of_a_launcher_by_its_folder(tmp_path: pathlib.Path) -> None:
         ("mpirun", "openmpi", "openmpi"),
         ("mpiexec.hydra", "openmpi", "hydra"),
         ("prterun", "mpich", "hydra"),  # both
+        ("orterun", "mpich", "hydra"),
     ):
         (tmp_path / name).touch(0o755)
         assert launcher_family(str(program), default) == expected
     (tmp_path / "mpiexec.hydra").unlink()
     assert launcher_family(str(program), "mpich") == "openmpi"
+    (tmp_path / "prterun").unlink()
+    assert launcher_family(str(program), "mpich") == "openmpi"  # of Open MPI 4
 
 
 # ---- run ------------------------------------------------------------------------------------------------------------
