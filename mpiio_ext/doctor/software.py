@@ -21,11 +21,14 @@ def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Find
     values, python = answer.values, platform.python_version()
     facts = {"python": python, **{name: values.get(name) for name in ("mpiio_ext", "mpi4py", "numpy")}}
     text = ", ".join(f"{name} {version}" for name, version in facts.items() if version)
-    if values.get("mpi4py", "") is None:
-        text = f"{text}; no mpi4py, which checks of MPI need, and programs in Python"
-        return [warn("versions.python", text, "pip install 'mpiio_ext[doctor]'", **facts)]
+    lacks = values.get("mpi4py", "") is None
     found = [good("versions.python", text, **facts)]
+    if lacks:
+        text = f"{text}; no mpi4py, which checks of MPI need, and programs in Python"
+        found = [warn("versions.python", text, "pip install 'mpiio_ext[doctor]'", **facts)]
     if answer.trouble and "mpi_libraries" not in values:
+        if lacks:
+            return found
         text = f"h5py and netCDF4 cannot be examined: {answer.reason()}"
         return [*found, warn("versions.packages", text, "import mpiio_ext before them, or install it with their MPI")]
     return [*found, _parallel("h5py", "HDF5", values), _parallel("netCDF4", "netCDF", values), *_one_mpi(values)]

@@ -153,6 +153,7 @@ def test_no_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program in C needs none: without a program, `mpi.version` is the error."""
     (found,) = versions(monkeypatch, mpi4py=None, trouble="ImportError", mpi_libraries="drop").values()
     assert found.state.value == "warning" and "mpiio_ext[doctor]" in found.advice
+    assert versions(monkeypatch, mpi4py=None, h5py_parallel=False)["versions.h5py"].state.value == "warning"
 
 
 def test_packages_that_crash(monkeypatch: pytest.MonkeyPatch) -> None:
