@@ -233,6 +233,28 @@ def test_settings_that_come_too_late(tmp_path: pathlib.Path, mode: str) -> None:
     assert launch.stderr.count(late) == 1, launch.describe()
 
 
+REOPENED = """
+import sys
+import mpiio_ext
+from mpi4py import MPI
+mode = MPI.MODE_CREATE | MPI.MODE_RDWR
+asked = MPI.Info.Create({"mpiox_delegates": "1", "mpiox_delegate_mode": "split"})
+first = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1], mode, asked)
+in_force = first.Get_info()
+assert in_force.Get("mpiox_delegate_mode") == "thread"
+second = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1] + ".2", mode, in_force)
+second.Close()
+first.Close()
+"""
+
+
+def test_settings_in_force_are_none_that_come_too_late(tmp_path: pathlib.Path) -> None:
+    """HDF5 and PnetCDF open another file with the info object of the first, whose delegates became threads."""
+    launch = python_run(["-c", REOPENED, tmp_path / "file"], 2, timeout_s=120)
+    assert "mode thread is in force" in launch.stderr, launch.describe()
+    assert "not in force" not in launch.stderr, launch.describe()
+
+
 # ---- a real disk -----------------------------------------------------------------------------------------------------
 
 

@@ -17,9 +17,10 @@ enum { SETTLED = (int)(sizeof settled / sizeof settled[0]), FIRST_OF_ORDER = SET
 
 /* Does mpiox_service_settings_to_info() return this hint? PnetCDF opens a file again with the hints that are in force.
  */
-static bool is_in_info(const mpiox_service *service, const mpiox_hints *hints, const char *name)
+static bool is_in_info(const mpiox_service *service, const mpiox_hints *hints, const char *name, const char *value)
 {
-    return (strcmp(name, "mpiox_delegate_page") == 0 && hints->delegate_page == service->page_bytes) ||
+    return (strcmp(name, "mpiox_delegate_mode") == 0 && strcmp(value, mpiox_service_mode_name(service->mode)) == 0) ||
+           (strcmp(name, "mpiox_delegate_page") == 0 && hints->delegate_page == service->page_bytes) ||
            (strcmp(name, "mpiox_delegate_cache") == 0 && hints->delegate_cache == service->cap_bytes);
 }
 
@@ -33,7 +34,7 @@ static bool differs(const mpiox_service *service, const mpiox_hints *hints, cons
         return false;
     mpiox_hint_format(spec, hints, value, VALUE_BYTES);
     mpiox_hint_format(spec, &service->hints, asked, VALUE_BYTES);
-    return strcmp(value, asked) != 0 && !is_in_info(service, hints, name);
+    return strcmp(value, asked) != 0 && !is_in_info(service, hints, name, value);
 }
 
 bool mpiox_service_settings_ignored(const mpiox_service *service, const mpiox_hints *hints, char *text, size_t bytes)
