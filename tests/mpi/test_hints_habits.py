@@ -237,6 +237,36 @@ def test_aggregators_are_those_that_write(cases: Cases, ranks: int) -> None:
     cases.result(f"aggregators {ranks}")
 
 
+# ---- the info object of one file opens another ---------------------------------------------------------------------
+
+NEXT_FILE = """
+import sys
+from mpi4py import MPI
+def reopened(info):
+    file = MPI.File.Open(MPI.COMM_WORLD, sys.argv[1] + "/data", MPI.MODE_CREATE | MPI.MODE_RDWR, info)
+    found = file.Get_info()
+    file.Close()
+    return found, dict(pair.split("=") for pair in found.Get("mpiox_chosen").split(";") if pair)
+info = MPI.INFO_NULL
+for _ in range(3):
+    info, chosen = reopened(info)
+    assert chosen == {name: info.Get(name) for name in ("cb_nodes", "cb_buffer_size")}, chosen
+info.Set("cb_buffer_size", str(2 * int(info.Get("cb_buffer_size"))))
+for _ in range(2):
+    info, chosen = reopened(info)
+    assert chosen == {"cb_nodes": info.Get("cb_nodes")}, chosen
+info.Set("cb_nodes", "1")
+info, chosen = reopened(info)
+assert (info.Get("cb_nodes"), chosen) == ("1", {}), chosen
+"""
+CASES |= {"next file": Case(text=NEXT_FILE, ranks=2, environment={"MPIOX_HINTS": "*:mpiox_ranks_per_node=1"})}
+
+
+def test_the_next_file_takes_no_choice_as_a_request(cases: Cases) -> None:
+    """HDF5 1.14 and later open each file of an access list with the info object of the one before."""
+    cases.result("next file")
+
+
 # ---- other hosts -----------------------------------------------------------------------------------------------------
 
 

@@ -200,6 +200,10 @@ int mpiox_hints_resolve_all(const char *path, MPI_Info info, mpiox_hints *out, m
 int mpiox_hints_resolve_and_collect(const char *path, MPI_Info info, mpiox_hints *out, char **collected,
                                     mpiox_hints_report report, void *context);
 int mpiox_hints_apply(const char *collected, MPI_Info info, MPI_Info *out);
+/* Key of the info object of MPI_File_get_info: ";NAME=VALUE;NAME=VALUE;", the values that the library chose. Another
+ * file that is opened with the object, as HDF5 1.14 and later do, takes such an entry as a request only if the program
+ * has changed it. */
+#define MPIOX_HINTS_CHOSEN "mpiox_chosen"
 /* Add the values in force to an info object (what MPI_File_get_info returns). Names of the standard and of ROMIO that
  * no source set keep the MPI library's own value. */
 int mpiox_hints_to_info(const mpiox_hints *hints, MPI_Info info);

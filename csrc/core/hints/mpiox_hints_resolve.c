@@ -351,21 +351,33 @@ int mpiox_hints_info_get(MPI_Info info, const char *key, char *value, int value_
 #endif
 }
 
+/* Did MPI_File_get_info() return this value as one that the library chose itself? */
+static bool is_choice(const char *choices, const char *key, const char *value)
+{
+    char entry[MPI_MAX_INFO_KEY + VALUE_BYTES + 4];
+
+    snprintf(entry, sizeof entry, ";%s=%s;", key, value);
+    return strstr(choices, entry) != NULL;
+}
+
 static void scan_info(MPI_Info info, scan *pass)
 {
-    char key[MPI_MAX_INFO_KEY + 1], value[VALUE_BYTES];
+    char key[MPI_MAX_INFO_KEY + 1], value[VALUE_BYTES], choices[VALUE_BYTES] = "";
     int keys = 0, found = 0;
 
     if (info == MPI_INFO_NULL || PMPI_Info_get_nkeys(info, &keys) != MPI_SUCCESS)
         return;
     pass->source = MPIOX_HINT_INFO;
+    if (mpiox_hints_info_get(info, MPIOX_HINTS_CHOSEN, choices, VALUE_BYTES, &found) != MPI_SUCCESS || !found)
+        choices[0] = '\0';
     for (int i = 0; i < keys; i++) {
-        if (PMPI_Info_get_nthkey(info, i, key) != MPI_SUCCESS)
+        if (PMPI_Info_get_nthkey(info, i, key) != MPI_SUCCESS || strcmp(key, MPIOX_HINTS_CHOSEN) == 0)
             continue;
         if (mpiox_hints_find(our_name(key)) < 0 && strncmp(key, PREFIX, sizeof PREFIX - 1) != 0 &&
             strcmp(key, COLLECTIVE_ONLY) != 0)
             continue;
-        if (mpiox_hints_info_get(info, key, value, VALUE_BYTES, &found) == MPI_SUCCESS && found)
+        if (mpiox_hints_info_get(info, key, value, VALUE_BYTES, &found) == MPI_SUCCESS && found &&
+            !is_choice(choices, key, value))
             visit(key, value, "MPI_Info", pass);
     }
 }

@@ -3,6 +3,7 @@
  */
 #include "mpiox_mpi_info.h"
 
+#include <inttypes.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -38,6 +39,21 @@ static void set_aggregators(MPI_Info info, const mpiox_collective *collective)
         PMPI_Info_set(info, "romio_aggregator_list", text);
 }
 
+static void set_choices(MPI_Info info, const mpiox_handle *handle)
+{
+    const int aggregators = mpiox_collective_aggregators(handle->collective);
+    const int64_t bytes = mpiox_collective_buffer_bytes(handle->collective);
+    char text[MPI_MAX_INFO_VAL] = ";";
+
+    mpiox_hints_put_number(info, "cb_nodes", aggregators);
+    mpiox_hints_put_number(info, "cb_buffer_size", bytes);
+    if (handle->hints.cb_nodes == 0)
+        snprintf(text, sizeof text, ";cb_nodes=%d;", aggregators);
+    if (handle->hints.cb_buffer_size == 0)
+        snprintf(text + strlen(text), sizeof text - strlen(text), "cb_buffer_size=%" PRId64 ";", bytes);
+    PMPI_Info_set(info, MPIOX_HINTS_CHOSEN, text); /* the MPI library may have an earlier file's */
+}
+
 int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
@@ -56,8 +72,7 @@ int mpiox_mpi_get_info(MPI_File fh, MPI_Info *info_used)
     mpiox_opener_to_info(handle->opener, *info_used, handle->opener != NULL ? handle->file->layout.servers : 0,
                          handle->opener != NULL ? handle->file->layout.stripe_size : 0);
     if (handle->file != NULL) { /* the results of the library's own choices */
-        mpiox_hints_put_number(*info_used, "cb_nodes", mpiox_collective_aggregators(handle->collective));
-        mpiox_hints_put_number(*info_used, "cb_buffer_size", mpiox_collective_buffer_bytes(handle->collective));
+        set_choices(*info_used, handle);
         set_aggregators(*info_used, handle->collective);
         if (handle->file->layout.stripe_known) /* PnetCDF aligns its arrays to it */
             mpiox_hints_put_number(*info_used, "striping_unit", handle->file->layout.stripe_size);
