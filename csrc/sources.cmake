@@ -40,6 +40,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/common/mpiox_error.c
     csrc/core/common/mpiox_event.c
     csrc/core/common/mpiox_parts.c
+    csrc/core/common/mpiox_print.c
     csrc/core/common/mpiox_segment.c
     csrc/core/common/mpiox_segment_guard.c
     csrc/core/common/mpiox_text.c

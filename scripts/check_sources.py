@@ -33,6 +33,8 @@ LAYERS = {
 }
 #: Folders of csrc whose files define MPI_* functions, or call them as any program does.
 ENTRY_POINTS = frozenset({"bandwidth", "engine", "interpose", "mpi"})
+#: Folders of csrc whose files are in programs of their own, which print as they like.
+PROGRAMS = frozenset({"bandwidth"})
 #: Whether a function that is declared in another file's header counts as well as an include. Without it a header in
 #: which several files declare their functions hides that they call each other in a circle.
 COUNT_CALLS = True
@@ -234,6 +236,25 @@ def wait_problems(csrc: Path) -> Iterator[str]:
                 yield f"{source.relative_to(csrc.parent)}:{number}: pthread_cond_wait; use mpiox_wait_condition"
 
 
+def print_problems(csrc: Path) -> Iterator[str]:
+    """Yield prints and messages that can end the program, or wait for ever: SIGPIPE, or a pipe that nobody reads."""
+    way = re.compile(
+        r"\b(?:stderr|stdout)\b|<err\.h>|\b(?:perror|psignal|v?printf|puts|putchar|v?dprintf)\s*\("
+        r"|\bwrite\s*\(\s*(?:[12]|STD(?:ERR|OUT)_FILENO)\s*,"
+    )
+    message = re.compile(r"\b(?:send|sendto|sendmsg|sendmmsg)\s*\((?![^;]*MSG_NOSIGNAL)[^;]*;")
+    for source in sorted([*csrc.rglob("*.c"), *csrc.rglob("*.h")]):
+        if source.parent.name in PROGRAMS:
+            continue
+        text = plain(source.read_text(encoding="utf-8"))
+        found = [(match, "use mpiox_print") for match in way.finditer(text)]
+        if "<sys/socket.h>" in text:
+            found += [(match, "give it MSG_NOSIGNAL") for match in message.finditer(text)]
+        for match, advice in found:
+            line = text.count("\n", 0, match.start()) + 1
+            yield f"{source.relative_to(csrc.parent)}:{line}: {match[0].split('(')[0].strip()}; {advice}"
+
+
 def error_text_problems(csrc: Path) -> Iterator[str]:
     """Yield texts of errors that mpiox_error.what would cut off: in a call that sets one, or returned beside such."""
     header = next(csrc.rglob("mpiox_error.h")).read_text(encoding="utf-8")
@@ -346,6 +367,7 @@ def problems() -> list[str]:
         *cycle_problems(csrc),
         *mpi_call_problems(csrc),
         *wait_problems(csrc),
+        *print_problems(csrc),
         *error_text_problems(csrc),
     ]
     for path in source_files():

@@ -543,5 +543,4 @@ def _given_up(left: Sequence[Head], heads: Sequence[Head]) -> str:
 
 
 def _print(line: str) -> None:
-    with contextlib.suppress(OSError):
-        echo(f"mpiio-ext: {line}", err=True)
+    echo(f"mpiio-ext: {line}", err=True)

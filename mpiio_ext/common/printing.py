@@ -10,7 +10,9 @@ Guarantees. Commands print by these functions only (a test finds others). Ends o
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from typing import IO, TYPE_CHECKING, Any
 
@@ -47,8 +49,13 @@ def under_heads(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str
 
 
 def echo(text: object = "", file: IO[Any] | None = None, *, nl: bool = True, err: bool = False) -> None:
-    """Print a text, as `click.echo` does."""
-    click.echo(printable(text), file, nl=nl, err=err)
+    """Print a text, as `click.echo` does; that nobody reads standard error is no error of a command."""
+    try:
+        click.echo(printable(text), file, nl=nl, err=err)
+    except OSError:
+        if not err:
+            raise
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115  (Python's end would fail again)
 
 
 def echo_styled(

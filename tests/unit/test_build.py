@@ -289,6 +289,19 @@ def test_checks_of_lines(check: ModuleType, tmp_path: Path, monkeypatch: pytest.
     assert list(check.mpi_call_problems(csrc)) == ["csrc/common/b.c:5: calls MPI_Barrier; only PMPI_* may be called"]
     write_sources(csrc, common__c_c="/* pthread_cond_wait() */\nvoid c(void)\n{\n    pthread_cond_wait(&a, &b);\n}\n")
     assert list(check.wait_problems(csrc)) == ["csrc/common/c.c:4: pthread_cond_wait; use mpiox_wait_condition"]
+    write_sources(
+        csrc,
+        common__p_c='#include <sys/socket.h> /* stderr */\nvoid p(void)\n{\n    puts("stderr");\n    write(2, x, 1);\n'
+        "    fprintf(\n        stderr, x);\n    send(fd, x, 1,\n         0);\n    send(fd, x, MSG_NOSIGNAL);\n}\n",
+        common__q_c="int q(void)\n{\n    return send(1);\n}\n",
+        bandwidth__r_c="void r(void)\n{\n    fputs(x, stderr);\n}\n",
+    )
+    assert list(check.print_problems(csrc)) == [
+        "csrc/common/p.c:4: puts; use mpiox_print",
+        "csrc/common/p.c:5: write; use mpiox_print",
+        "csrc/common/p.c:7: stderr; use mpiox_print",
+        "csrc/common/p.c:8: send; give it MSG_NOSIGNAL",
+    ]
     long_c = "static int f(void)\n{\n" + "    g();\n" * check.MAX_FUNCTION_LINES + "}\n"
     assert list(check.length_problems(tmp_path / "x.c", long_c)) == ["x.c:2: function f of 62 lines (at most 60)"]
     long_py = 'def f(\n    a\n):\n    """F.\n\n    """\n' + "    g()\n" * (check.MAX_FUNCTION_LINES + 1)

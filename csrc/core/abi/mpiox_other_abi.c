@@ -1,5 +1,6 @@
 /* mpiox_other_abi.c - see mpiox_other_abi.h. */
 #include "mpiox_other_abi.h"
+#include "mpiox_print.h"
 
 #include <dlfcn.h>
 #include <limits.h>
@@ -88,8 +89,8 @@ static _Noreturn void end(const abi *found, const void *address)
     if (strstr(self, "/abis/") != NULL)
         snprintf(advice, sizeof advice, "`export MPIIO_EXT_ABI=%s` and start it again", found->name);
     if (speaks())
-        fprintf(stderr, "mpiio_ext: this program uses %s (%s), but the library under it is for %s (%s): %s\n",
-                found->words, file_of(address), own->words, self, advice);
+        mpiox_print("mpiio_ext: this program uses %s (%s), but the library under it is for %s (%s): %s\n", found->words,
+                    file_of(address), own->words, self, advice);
     else
         sleep(1);
     _exit(EXIT_FAILURE);
@@ -149,10 +150,9 @@ static void exchange(const abi *found, const char *preload, char **arguments)
         (text = replaced(preload, folder, other)) == NULL)
         return;
     if (asked != NULL && strcmp(asked, found->name) != 0 && speaks())
-        fprintf(stderr,
-                "mpiio_ext: MPIIO_EXT_ABI=%s, but this program uses %s: the library for the latter is loaded "
-                "(%s)\n",
-                asked, found->words, library);
+        mpiox_print("mpiio_ext: MPIIO_EXT_ABI=%s, but this program uses %s: the library for the latter is loaded "
+                    "(%s)\n",
+                    asked, found->words, library);
     setenv("LD_PRELOAD", text, 1);
     free(text);
     /* Not execv(): the tracer wraps it, and is not up yet. */

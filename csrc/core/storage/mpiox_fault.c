@@ -11,11 +11,11 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
 #include "mpiox_fault_rules.h"
+#include "mpiox_print.h"
 #include "mpiox_storage_internal.h"
 
 typedef struct fault_state {
@@ -160,8 +160,8 @@ static void announce(const char *rules, int rank)
     static atomic_flag announced = ATOMIC_FLAG_INIT;
 
     if (!atomic_flag_test_and_set(&announced))
-        fprintf(stderr, "mpiio_ext: rank %d: fault injection is on, accesses fail on purpose (MPIOX_FAULT=\"%s\")\n",
-                rank, rules);
+        mpiox_print("mpiio_ext: rank %d: fault injection is on, accesses fail on purpose (MPIOX_FAULT=\"%s\")\n", rank,
+                    rules);
 }
 
 int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, const mpiox_storage_options *options,
@@ -174,7 +174,7 @@ int mpiox_fault_open(const char *rules, const char *path, int flags, int rank, c
     *out = NULL;
     if (rc == MPIOX_E_ARG) {
         if (!atomic_flag_test_and_set(&reported))
-            fprintf(stderr, "mpiio_ext: MPIOX_FAULT=\"%s\": %s\n", rules, message);
+            mpiox_print("mpiio_ext: MPIOX_FAULT=\"%s\": %s\n", rules, message);
         return mpiox_error_set(error, MPIOX_E_ARG, EINVAL, -1, -1, "MPIOX_FAULT");
     }
     if (rc != MPIOX_OK)

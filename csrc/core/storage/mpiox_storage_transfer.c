@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "mpiox_print.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_pool.h"
 
@@ -262,5 +263,5 @@ int mpiox_storage_close(mpiox_storage *storage)
 void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason)
 {
     if (rank == 0 && !atomic_flag_test_and_set(reported))
-        fprintf(stderr, "mpiio_ext: %s: %s\n", option, reason);
+        mpiox_print("mpiio_ext: %s: %s\n", option, reason);
 }

@@ -32,6 +32,7 @@
 #include "mpiox_layout_gluster.h"
 #include "mpiox_layout_inspect.h"
 #include "mpiox_opener.h"
+#include "mpiox_print.h"
 #include "mpiox_storage_staging.h"
 #include "mpiox_subfiles_files.h"
 #include "mpiox_wait.h"
@@ -152,7 +153,7 @@ static void print_note(const char *path, const mpiox_hints *hints, const char *w
     static atomic_flag printed = ATOMIC_FLAG_INIT;
 
     if (!atomic_flag_test_and_set(&printed))
-        fprintf(stderr, "mpiio_ext: %s: mpiox_subfiles=%s: %s\n", path, hints->subfiles, what);
+        mpiox_print("mpiio_ext: %s: mpiox_subfiles=%s: %s\n", path, hints->subfiles, what);
 }
 
 static int32_t count_of(const char *path, const servers *all, const mpiox_hints *hints, int nodes)
@@ -253,10 +254,10 @@ static bool is_good(int amode)
 
 static void report_writing(const char *path)
 {
-    fprintf(stderr,
-            "mpiio_ext: %s: it was never closed: a job that wrote it ended before, and bytes may be missing; it stays "
-            "unfinished until it is emptied\n",
-            path);
+    mpiox_print(
+        "mpiio_ext: %s: it was never closed: a job that wrote it ended before, and bytes may be missing; it stays "
+        "unfinished until it is emptied\n",
+        path);
 }
 
 static void drop(writer *writer)

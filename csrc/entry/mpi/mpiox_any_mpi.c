@@ -6,11 +6,11 @@
 #include <dlfcn.h>
 #include <link.h>
 #include <pthread.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mpiox_other_abi.h"
+#include "mpiox_print.h"
 
 enum { CANDIDATES = 32 };
 
@@ -161,9 +161,10 @@ void *mpiox_any_mpi_look_up(int index)
     if (found == NULL) {
         const bool none = mpiox_any_mpi_library() == NULL;
 
-        fprintf(stderr, "mpiio_ext: %s was called, but %s: %s\n", names[index],
-                none ? "no MPI library is in this process" : "the MPI library of this process lacks it",
-                none ? "start the program by `mpiio-ext run`" : "use a newer one, or a program that does not call it");
+        mpiox_print("mpiio_ext: %s was called, but %s: %s\n", names[index],
+                    none ? "no MPI library is in this process" : "the MPI library of this process lacks it",
+                    none ? "start the program by `mpiio-ext run`"
+                         : "use a newer one, or a program that does not call it");
         if (none)
             return (void *)unsupported;
         found = (void *)unsupported;

@@ -12,8 +12,8 @@
  */
 #include <mpi.h>
 #include <pthread.h>
-#include <stdio.h>
 
+#include "mpiox_print.h"
 #include "mpiox_typemap_mpi.h"
 #include "mpiox_datatype.h"
 #include "mpiox_topology.h"
@@ -50,7 +50,7 @@ static void report_unclosed(mpiox_handle *handle, void *context)
                                                                     : "";
 
     if (handle->rank == 0 && (handle->ranks > 1 || *world_rank == 0))
-        fprintf(stderr, "mpiio_ext: %s: not closed before MPI_Finalize: call MPI_File_close%s\n", handle->path, fate);
+        mpiox_print("mpiio_ext: %s: not closed before MPI_Finalize: call MPI_File_close%s\n", handle->path, fate);
 }
 
 static void finish_files(void)

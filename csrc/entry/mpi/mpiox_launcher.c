@@ -8,11 +8,11 @@
 #include "mpiox_launcher.h"
 
 #include <mpi.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mpiox_other_abi.h"
+#include "mpiox_print.h"
 
 static const struct {
     const char *size, *rank, *words;
@@ -39,9 +39,9 @@ void mpiox_launcher_check(void)
         const char *rank = getenv(launchers[chosen].rank);
 
         if (rank == NULL || strcmp(rank, "0") == 0)
-            fprintf(stderr,
-                    "mpiio_ext: this program uses %s and its launcher is %s: each of the %s processes is a job of one "
-                    "rank and writes every file completely; start it with the mpiexec of its own MPI\n",
-                    mpiox_other_abi_own(), launchers[chosen].words, getenv(launchers[chosen].size));
+            mpiox_print(
+                "mpiio_ext: this program uses %s and its launcher is %s: each of the %s processes is a job of one "
+                "rank and writes every file completely; start it with the mpiexec of its own MPI\n",
+                mpiox_other_abi_own(), launchers[chosen].words, getenv(launchers[chosen].size));
     }
 }

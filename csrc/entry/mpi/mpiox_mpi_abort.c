@@ -16,10 +16,10 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <time.h>
 
 #include "mpiox_forwarded.h"
+#include "mpiox_print.h"
 #include "mpiox_service.h"
 #include "mpiox_handle.h"
 
@@ -97,13 +97,13 @@ static void flush_delegates(bool die_with_ranks)
 
     const bool done = flush_within();
     if (!done && die_with_ranks)
-        fprintf(stderr,
-                "mpiio_ext: MPI_Abort: I/O delegates did not flush within %d s: bytes written since the last sync or "
-                "close may be lost\n",
-                ABORT_S);
+        mpiox_print(
+            "mpiio_ext: MPI_Abort: I/O delegates did not flush within %d s: bytes written since the last sync or "
+            "close may be lost\n",
+            ABORT_S);
     else if (done && flush.failed > 0)
-        fprintf(stderr, "mpiio_ext: MPI_Abort: bytes written since the last sync or close may be lost: %s\n",
-                mpiox_error_text(&flush.error, NULL, text, sizeof text));
+        mpiox_print("mpiio_ext: MPI_Abort: bytes written since the last sync or close may be lost: %s\n",
+                    mpiox_error_text(&flush.error, NULL, text, sizeof text));
 }
 
 EXPORT int MPI_Abort(MPI_Comm comm, int code)

@@ -2,7 +2,6 @@
 #include "mpiox_mpi_agree.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,13 +11,14 @@
 #include "mpiox_mpi_report.h"
 #include "mpiox_mpi_same.h"
 #include "mpiox_parts.h"
+#include "mpiox_print.h"
 #include "mpiox_tools.h"
 #include "mpiox_topology.h"
 
 static void print_problem(const char *message, void *context)
 {
     (void)context;
-    fprintf(stderr, "mpiio_ext: %s\n", message);
+    mpiox_print("mpiio_ext: %s\n", message);
 }
 
 static bool is_wanted(const char *filename, int amode, const mpiox_hints *hints)

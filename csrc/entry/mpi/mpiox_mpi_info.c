@@ -12,6 +12,7 @@
 
 #include "mpiox_collective.h"
 #include "mpiox_forwarded.h"
+#include "mpiox_print.h"
 #include "mpiox_service.h"
 #include "mpiox_service_settings.h"
 #include "mpiox_handle.h"
@@ -158,7 +159,7 @@ void mpiox_mpi_show_hints(MPI_Comm comm, const char *filename, MPI_File fh)
         return;
     text = as_text(filename, info, mpiox_handle_find(fh));
     if (text != NULL)
-        fputs(text, stderr);
+        mpiox_print("%s", text);
     free(text);
     PMPI_Info_free(&info);
 }

@@ -2,25 +2,26 @@
  * mpiox_mpi_print.c - where statistics are printed. See mpiox_mpi_print.h.
  */
 #include "mpiox_mpi_print.h"
+#include "mpiox_print.h"
 #include "mpiox_text.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 typedef int64_t form(const mpiox_stats *stats, const mpiox_stats_subject *about, char *text, int64_t text_bytes);
 
-static void append_line(const char *file, const char *text, size_t bytes)
+/* O_NONBLOCK: to open a named pipe without a reader would wait for one. */
+static void append_line(const char *file, const char *text, int64_t bytes)
 {
-    int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0666);
-    ssize_t taken = fd < 0 ? -1 : write(fd, text, bytes);
+    int fd = open(file, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK, 0666);
+    const int64_t taken = fd < 0 ? 0 : mpiox_print_to(fd, text, bytes);
 
-    if (taken != (ssize_t)bytes)
-        fprintf(stderr, "mpiio_ext: cannot append statistics to %s: %s\n", file,
-                taken < 0 ? strerror(errno) : "a part alone was taken, as where a disk becomes full");
+    if (taken != bytes)
+        mpiox_print("mpiio_ext: cannot append statistics to %s: %s\n", file,
+                    taken == 0 ? strerror(errno) : "a part alone was taken, as where a disk becomes full");
     if (fd >= 0)
         close(fd);
 }
@@ -57,9 +58,9 @@ static void put(const mpiox_stats *stats, const mpiox_stats_subject *about, form
         used += forms[i](stats, about, text + used, needed + 1 - used);
     strcpy(text + used, end);
     if (file != NULL)
-        append_line(file, text, strlen(text));
+        append_line(file, text, (int64_t)strlen(text));
     else
-        fputs(text, stderr);
+        mpiox_print("%s", text);
     free(text);
 }
 

@@ -20,6 +20,7 @@
 #include "mpiox_forwarded.h"
 #include "mpiox_mpi_print.h"
 #include "mpiox_mpi_reduce.h"
+#include "mpiox_print.h"
 #include "mpiox_text.h"
 #include "mpiox_witness.h"
 
@@ -179,7 +180,7 @@ static void report_alone(int rank)
     mpiox_mpi_print(&reported, &subject, level);
     if (without_files && level != MPIOX_STATS_JSON && !mpiox_witness_is_there() &&
         mpiox_text_variable("MPIOX_REPORT_STATS") == NULL)
-        fputs("mpiio_ext: rank 0 opened no file through this library; why: mpiio-ext doctor -- PROGRAM\n", stderr);
+        mpiox_print("mpiio_ext: rank 0 opened no file through this library; why: mpiio-ext doctor -- PROGRAM\n");
 }
 
 /* Is this library a PnetCDF with GIO in it? Its constants are in segments that are not written. */
@@ -209,8 +210,7 @@ static void warn_of_gio(void)
     count_files(files);
     if (closed_files + files[1] == 0 && (hints == NULL || strstr(hints, "nc_driver") == NULL) &&
         dl_iterate_phdr(has_gio, NULL) != 0)
-        fputs("mpiio_ext: if PnetCDF wrote files, its GIO passed MPI-IO by; set PNETCDF_HINTS=nc_driver=mpiio\n",
-              stderr);
+        mpiox_print("mpiio_ext: if PnetCDF wrote files, its GIO passed MPI-IO by; set PNETCDF_HINTS=nc_driver=mpiio\n");
 }
 
 void mpiox_mpi_run_finalize(void)

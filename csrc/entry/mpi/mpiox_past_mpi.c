@@ -15,6 +15,7 @@
 #include "mpiox_handle.h"
 #include "mpiox_mpi_path.h"
 #include "mpiox_opener.h"
+#include "mpiox_print.h"
 #include "mpiox_storage_container.h"
 #include "mpiox_storage_staging.h"
 
@@ -260,8 +261,7 @@ void mpiox_past_mpi_note_opened(const mpiox_handle *handle)
 
     if (is_written_behind(handle) && mpiox_service_current()->first && !is_in_front &&
         !atomic_flag_test_and_set(&printed))
-        fprintf(stderr,
-                "mpiio_ext: %s: open(), stat(), rename() and other calls past MPI do not wait until it is written; "
-                "they wait if `mpiio-ext run` gets mpiox_close by -H, MPIOX_HINTS or a file of hints\n",
-                handle->path);
+        mpiox_print("mpiio_ext: %s: open(), stat(), rename() and other calls past MPI do not wait until it is written; "
+                    "they wait if `mpiio-ext run` gets mpiox_close by -H, MPIOX_HINTS or a file of hints\n",
+                    handle->path);
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "mpiox_calls.h"
+#include "mpiox_print.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static const char *hidden_file_function;
@@ -69,13 +70,12 @@ bool mpiox_tools_hide_files(void)
 
     pthread_once(&once, look);
     if (hidden_file_function != NULL && !atomic_flag_test_and_set(&printed))
-        fprintf(stderr,
-                hidden_by_mpi
-                    ? "mpiio_ext: the MPI library is newer than the one that this library was built with (a new "
-                      "form of %s): files are left to the MPI library; build mpiio_ext from source with it\n"
-                    : "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
-                      "preload libmpiio_ext.so first\n",
-                hidden_file_function);
+        mpiox_print(hidden_by_mpi
+                        ? "mpiio_ext: the MPI library is newer than the one that this library was built with (a new "
+                          "form of %s): files are left to the MPI library; build mpiio_ext from source with it\n"
+                        : "mpiio_ext: a library in front of this one wraps %s: files are left to the MPI library; "
+                          "preload libmpiio_ext.so first\n",
+                    hidden_file_function);
     return hidden_file_function != NULL;
 }
 

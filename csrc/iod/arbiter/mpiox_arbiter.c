@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_print.h"
 #include "mpiox_program.h"
 #include "mpiox_wait.h"
 
@@ -180,8 +181,7 @@ static bool see_announcement(mpiox_arbiter *arbiter, const char *path, struct st
     arbiter->foreign = there && is_foreign(status);
     if (arbiter->foreign && !arbiter->reported_foreign) {
         arbiter->reported_foreign = true;
-        fprintf(
-            stderr,
+        mpiox_print(
             "mpiio_ext: %s is not this job's announcement, but %s of user %ld: the job does not follow the arbiter, "
             "and its I/O delegates stay as they are; let the file's owner or root remove it\n",
             path, S_ISREG(status->st_mode) ? "a file" : "no plain file, and", (long)status->st_uid);
@@ -247,7 +247,7 @@ static void report(const mpiox_arbiter *arbiter, bool *reported, const char *wha
     if (*reported || !arbiter->announces)
         return;
     *reported = true;
-    fprintf(stderr, "mpiio_ext: %s/map: %s; the I/O delegates stay as they are\n", arbiter->folder, what);
+    mpiox_print("mpiio_ext: %s/map: %s; the I/O delegates stay as they are\n", arbiter->folder, what);
 }
 
 /* Only a map of root, of this user, or of the folder's owner, the arbiter's user, is accepted. */

@@ -9,12 +9,12 @@
  *            death, which holds for all later files.
  */
 #include <stdatomic.h>
-#include <stdio.h>
 
 #include "mpiox_file.h"
 #include "mpiox_forwarded.h"
 #include "mpiox_hints.h"
 #include "mpiox_opener.h"
+#include "mpiox_print.h"
 #include "mpiox_service.h"
 #include "mpiox_topology.h"
 
@@ -53,10 +53,9 @@ static void report_close(const mpiox_opening *o, const char *path)
         atomic_flag_test_and_set(o->why_not == mpiox_forwarded_death ? &printed_death : &printed))
         return;
     mpiox_hint_format(mpiox_hints_spec(mpiox_hints_find(hint)), o->hints, value, sizeof value);
-    fprintf(stderr,
-            "mpiio_ext: %s: %s=%s needs I/O delegates (%s): MPI_File_close waits, and the file has its final name "
-            "while it is written\n",
-            path, hint, value, why);
+    mpiox_print("mpiio_ext: %s: %s=%s needs I/O delegates (%s): MPI_File_close waits, and the file has its final name "
+                "while it is written\n",
+                path, hint, value, why);
 }
 
 static void report_cached(const mpiox_opening *o, const char *path)
@@ -64,8 +63,7 @@ static void report_cached(const mpiox_opening *o, const char *path)
     static atomic_flag printed = ATOMIC_FLAG_INIT;
 
     if (o->hints->collective == MPIOX_COLLECTIVE_CACHED && !atomic_flag_test_and_set(&printed))
-        fprintf(stderr, "mpiio_ext: %s: mpiox_collective=cached needs I/O delegates: collectives are two-phase\n",
-                path);
+        mpiox_print("mpiio_ext: %s: mpiox_collective=cached needs I/O delegates: collectives are two-phase\n", path);
 }
 
 static int keep(mpiox_opening *o, void **state, bool *abandoned, mpiox_error *error)

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "mpiox_forwarded_impl.h"
+#include "mpiox_print.h"
 #include "mpiox_service_settings.h"
 #include "mpiox_partition.h"
 
@@ -279,10 +280,10 @@ static void report_differences(const mpiox_forwarded *forwarded)
         return;
     if (mpiox_service_settings_ignored(forwarded->service, &forwarded->file->hints, text, sizeof text) &&
         !atomic_exchange(&printed_settings, true))
-        fprintf(stderr, "mpiio_ext: %s: %s\n", forwarded->file->path, text);
+        mpiox_print("mpiio_ext: %s: %s\n", forwarded->file->path, text);
     if (mpiox_forwarded_level(forwarded) != forwarded->file->hints.delegate_ack &&
         !atomic_exchange(&printed_level, true))
-        fprintf(stderr, "mpiio_ext: %s: mpiox_delegate_ack=replica: %s\n", forwarded->file->path, no_replica);
+        mpiox_print("mpiio_ext: %s: mpiox_delegate_ack=replica: %s\n", forwarded->file->path, no_replica);
 }
 
 int mpiox_forwarded_open(mpiox_file *file, mpiox_service *service, const mpiox_decision *decision,

@@ -12,12 +12,12 @@
  * Source.    J. L. Bez et al., "Arbitration Policies for On-Demand User-Level I/O Forwarding on HPC Platforms", 2021,
  *            Section 4.
  */
-#include <stdio.h>
 #include <string.h>
 
 #include "mpiox_arbiter.h"
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_event.h"
+#include "mpiox_print.h"
 
 enum { TEXT_BYTES = 512 };
 
@@ -147,8 +147,8 @@ static void begin(const mpiox_forwarded *forwarded)
         return;
     all.begun = true;
     if (mpiox_arbiter_start(&options, &all.arbiter, &error) != MPIOX_OK && prints)
-        fprintf(stderr, "mpiio_ext: mpiox_arbiter=%s: %s; the job keeps all its I/O delegates\n",
-                service->hints.arbiter, mpiox_error_text(&error, NULL, text, sizeof text));
+        mpiox_print("mpiio_ext: mpiox_arbiter=%s: %s; the job keeps all its I/O delegates\n", service->hints.arbiter,
+                    mpiox_error_text(&error, NULL, text, sizeof text));
 }
 
 void mpiox_forwarded_end(void)

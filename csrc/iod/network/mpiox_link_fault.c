@@ -1,12 +1,12 @@
 /* mpiox_link_fault.c - see mpiox_link_fault.h. */
 #include "mpiox_link_fault.h"
 
+#include "mpiox_print.h"
 #include "mpiox_testing.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -49,13 +49,12 @@ static void announce(const char *text, int code)
     if (atomic_flag_test_and_set(&announced))
         return;
     if (code == MPIOX_OK)
-        fprintf(stderr,
-                "mpiio_ext: fault injection is on, connections suffer on purpose (MPIOX_NETWORK_FAULT=\"%s\")\n", text);
+        mpiox_print("mpiio_ext: fault injection is on, connections suffer on purpose (MPIOX_NETWORK_FAULT=\"%s\")\n",
+                    text);
     else
-        fprintf(stderr,
-                "mpiio_ext: MPIOX_NETWORK_FAULT=\"%s\" cannot be parsed (keys: delay_ms, drop_after, short; "
-                "KEY=NUMBER separated by ':')\n",
-                text);
+        mpiox_print("mpiio_ext: MPIOX_NETWORK_FAULT=\"%s\" cannot be parsed (keys: delay_ms, drop_after, short; "
+                    "KEY=NUMBER separated by ':')\n",
+                    text);
 }
 
 int mpiox_link_fault_read(mpiox_link_fault *out, mpiox_error *error)

@@ -1,5 +1,6 @@
 /* mpiox_process_notify.c - see mpiox_process_notify.h. */
 #include "mpiox_process_notify.h"
+#include "mpiox_print.h"
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -22,7 +23,7 @@ void mpiox_process_notify(const char *format, ...)
     va_start(arguments, format);
     vsnprintf(line, sizeof line, format, arguments);
     va_end(arguments);
-    fprintf(stderr, "mpiio_ext: %s\n", line);
+    mpiox_print("mpiio_ext: %s\n", line);
     if (is_logged)
         syslog(LOG_ERR, "%s", line);
 }

@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_print.h"
 #include "mpiox_service_split.h"
 #include "mpiox_service_join.h"
 #include "mpiox_service_plan.h"
@@ -139,6 +140,7 @@ static int try_spawn(const mpiox_service_plan *plan, const char *hosts, mpiox_an
 static void report_folders(const mpiox_service_plan *plan, const mpiox_announcement *announced)
 {
     int32_t refused = 0, first = -1;
+    char others[32] = "";
 
     for (int32_t i = plan->count; i-- > 0;) {
         if (announced[i].error.code != MPIOX_OK) {
@@ -148,12 +150,13 @@ static void report_folders(const mpiox_service_plan *plan, const mpiox_announcem
     }
     if (refused == 0 || plan->topology->rank != 0)
         return;
-    fprintf(stderr, "mpiio_ext: mpiox_delegate_cache_dir=%s: %s (%lld bytes); the cache of I/O delegate %d on %s",
-            plan->orders.server.cache_dirs, strerror(announced[first].error.sys_errno),
-            (long long)announced[first].error.length, (int)first, announced[first].host);
     if (refused > 1)
-        fprintf(stderr, ", and of %d more,", (int)refused - 1);
-    fprintf(stderr, " is in memory, %lld bytes\n", (long long)announced[first].cap_bytes);
+        snprintf(others, sizeof others, ", and of %d more,", (int)refused - 1);
+    mpiox_print("mpiio_ext: mpiox_delegate_cache_dir=%s: %s (%lld bytes); the cache of I/O delegate %d on %s%s is in "
+                "memory, %lld bytes\n",
+                plan->orders.server.cache_dirs, strerror(announced[first].error.sys_errno),
+                (long long)announced[first].error.length, (int)first, announced[first].host, others,
+                (long long)announced[first].cap_bytes);
 }
 
 /* The common end of try_mode() and the split: the service as it is now, or why there is none. */
@@ -225,10 +228,9 @@ static void warn(int rank, const char *reason, mpiox_service_mode instead)
     if (rank != 0)
         return;
     if (instead == MPIOX_SERVICE_NONE)
-        fprintf(stderr, "mpiio_ext: no I/O delegates (%s): files are accessed without them\n", reason);
+        mpiox_print("mpiio_ext: no I/O delegates (%s): files are accessed without them\n", reason);
     else
-        fprintf(stderr, "mpiio_ext: I/O delegates: %s: mode %s is in force\n", reason,
-                mpiox_service_mode_name(instead));
+        mpiox_print("mpiio_ext: I/O delegates: %s: mode %s is in force\n", reason, mpiox_service_mode_name(instead));
 }
 
 /* The modes to be tried, in this order. Rank 0. */

@@ -5,6 +5,7 @@
 #include <stdio.h>
 
 #include "mpiox_cache_hidden.h"
+#include "mpiox_print.h"
 #include "mpiox_ring.h"
 
 static mpiox_service_patience own;
@@ -18,11 +19,10 @@ static void print(int32_t delegate, int64_t pid, const char *host, int32_t op, c
     char file[MPIOX_CACHE_PATH_BYTES], room[MPIOX_CACHE_PATH_BYTES];
 
     snprintf(file, sizeof file, "%.*s", (int)sizeof file - 1, path);
-    fprintf(stderr,
-            "mpiio_ext: rank %d has waited %.0f s for I/O delegate %d (process %" PRId64 " on %s): %s%s%s%s: it is "
-            "alive %s; `mpiio-ext delegates status` there shows it. The rank continues to wait\n",
-            own.rank, seconds, delegate, pid, host, mpiox_ring_op_name(op), path[0] != '\0' ? ": " : "",
-            mpiox_cache_shown_name(file, room, sizeof room), place, how);
+    mpiox_print("mpiio_ext: rank %d has waited %.0f s for I/O delegate %d (process %" PRId64 " on %s): %s%s%s%s: it is "
+                "alive %s; `mpiio-ext delegates status` there shows it. The rank continues to wait\n",
+                own.rank, seconds, delegate, pid, host, mpiox_ring_op_name(op), path[0] != '\0' ? ": " : "",
+                mpiox_cache_shown_name(file, room, sizeof room), place, how);
 }
 
 static void report(const mpiox_cache *cache, int32_t op, const char *path, int64_t page, double seconds, bool runs)
@@ -87,9 +87,9 @@ void mpiox_service_patience_look(mpiox_process *delegate)
     if (own.seconds <= 0 || seconds < own.seconds || delegate->reported || !mpiox_link_is_alive(delegate->link))
         return;
     delegate->reported = true;
-    fprintf(stderr,
-            "mpiio_ext: rank %d has waited %.0f s for an answer of an I/O delegate of another node (process %" PRId64
-            " on %s): its connection is open; it may be stopped, its node overloaded, or its file system may hang; "
-            "`mpiio-ext delegates status` there shows it. The rank continues to wait\n",
-            own.rank, seconds, delegate->pid, delegate->host);
+    mpiox_print(
+        "mpiio_ext: rank %d has waited %.0f s for an answer of an I/O delegate of another node (process %" PRId64
+        " on %s): its connection is open; it may be stopped, its node overloaded, or its file system may hang; "
+        "`mpiio-ext delegates status` there shows it. The rank continues to wait\n",
+        own.rank, seconds, delegate->pid, delegate->host);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "mpiox_integer.h"
+#include "mpiox_print.h"
 
 enum {
     PAGE_LEAST = 64 << 10,
@@ -122,19 +123,17 @@ bool mpiox_service_plan_check(const mpiox_service_plan *plan, const mpiox_hints 
         return false;
     }
     if (print && hints->delegate_cache > geometry->cap_bytes)
-        fprintf(
-            stderr,
+        mpiox_print(
             "mpiio_ext: mpiox_delegate_cache=%lld: the machine has only %lld bytes for each delegate; this value is "
             "in force\n",
             (long long)hints->delegate_cache, (long long)geometry->cap_bytes);
     if (print && plan->orders.place.loopback && hints->delegate_interface[0] != '\0' && /* else a delegate's error */
         !mpiox_rendezvous_has_interface(hints->delegate_interface))
-        fprintf(stderr, "mpiio_ext: mpiox_delegate_interface=%s: this host has no such network interface\n",
-                hints->delegate_interface);
+        mpiox_print("mpiio_ext: mpiox_delegate_interface=%s: this host has no such network interface\n",
+                    hints->delegate_interface);
     if (print && plan->count > plan->topology->size && plan->count > MANY_PER_CORE * cores)
-        fprintf(stderr,
-                "mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; the start may take long\n",
-                hints->delegates, (int)plan->count, (int)plan->topology->size, (long long)cores);
+        mpiox_print("mpiio_ext: mpiox_delegates=%s: %d delegates for %d ranks on %lld cores; the start may take long\n",
+                    hints->delegates, (int)plan->count, (int)plan->topology->size, (long long)cores);
     return true;
 }
 

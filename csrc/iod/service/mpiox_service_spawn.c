@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_print.h"
 #include "mpiox_process_child.h"
 #include "mpiox_service_check.h"
 #include "mpiox_service_heap.h"
@@ -461,7 +462,7 @@ int mpiox_service_spawn_be_child(const char *library)
     if (PMPI_Init(NULL, NULL) != MPI_SUCCESS || PMPI_Comm_get_parent(&parent) != MPI_SUCCESS)
         return EXIT_FAILURE;
     if (parent == MPI_COMM_NULL) {
-        fprintf(stderr, "mpiio-ext-delegate: only the library starts this program\n");
+        mpiox_print("mpiio-ext-delegate: only the library starts this program\n");
         PMPI_Finalize();
         return EXIT_FAILURE;
     }

@@ -1,10 +1,10 @@
 /* mpiox_service_starting.c - see mpiox_service_starting.h. */
 #include "mpiox_service_starting.h"
+#include "mpiox_print.h"
 
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <unistd.h>
 
 /* step_s: a longer time between two checks was no wait: the process was stopped */
@@ -31,8 +31,7 @@ static void print(const char *what)
     char host[64] = "";
 
     gethostname(host, sizeof host - 1);
-    fprintf(
-        stderr,
+    mpiox_print(
         "mpiio_ext: rank %d (process %ld on %s) has waited %.0f s for I/O delegates to start: %s; a process or node "
         "may be stopped or overloaded. The rank continues to wait\n",
         own.patience.rank, (long)getpid(), host, own.seconds, what);

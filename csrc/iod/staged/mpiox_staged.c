@@ -26,6 +26,7 @@
 #include "mpiox_forwarded.h"
 #include "mpiox_layout_create.h"
 #include "mpiox_opener.h"
+#include "mpiox_print.h"
 #include "mpiox_storage_container.h"
 #include "mpiox_storage_folder.h"
 #include "mpiox_storage_staging.h"
@@ -123,9 +124,8 @@ static bool end_scratch(mpiox_service *service, const char *path)
     const bool whole = wait_until_whole(service, path, &scratch);
 
     if (whole)
-        fprintf(stderr,
-                "mpiio_ext: %s: a scratch file (mpiox_close=never) is needed past MPI: it is written, and stays\n",
-                path);
+        mpiox_print("mpiio_ext: %s: a scratch file (mpiox_close=never) is needed past MPI: it is written, and stays\n",
+                    path);
     return whole;
 }
 
@@ -185,8 +185,8 @@ static int set_aside(const char *filename, const char *name)
                                                            : mpiox_storage_staging_set_aside(name, aside, sizeof aside);
 
     if (code == 0)
-        fprintf(stderr, "mpiio_ext: %s: %s was left by a job that was killed; it is called %s from now on\n", filename,
-                name, aside);
+        mpiox_print("mpiio_ext: %s: %s was left by a job that was killed; it is called %s from now on\n", filename,
+                    name, aside);
     return code == 0 || code == ENOENT ? 0 : code == EAGAIN ? EAGAIN : EEXIST;
 }
 
@@ -290,10 +290,9 @@ static void report_unnamed(const char *filename, int code)
     char name[PATH_MAX];
     const bool exists = code == EEXIST && mpiox_storage_staging_name(filename, name, sizeof name);
 
-    fprintf(stderr,
-            "mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start, and "
-            "MPI_File_close waits until it is written\n",
-            filename, exists ? name : "", exists ? " exists" : strerror(code));
+    mpiox_print("mpiio_ext: %s: no name for what is not all written yet (%s%s): it has its own from the start, and "
+                "MPI_File_close waits until it is written\n",
+                filename, exists ? name : "", exists ? " exists" : strerror(code));
 }
 
 /* Query the job's delegates for their bytes of the file. */
@@ -485,7 +484,7 @@ static void report_waiting(const mpiox_opening *o)
     const char *waits = o->rank == 0 ? waits_at_close(o) : NULL;
 
     if (waits != NULL && !atomic_flag_test_and_set(&printed))
-        fprintf(stderr, "mpiio_ext: %s: mpiox_close=staged: %s\n", o->decision->hidden ? o->name : o->found, waits);
+        mpiox_print("mpiio_ext: %s: mpiox_close=staged: %s\n", o->decision->hidden ? o->name : o->found, waits);
 }
 
 /* A file that not all ranks have opened is removed. */

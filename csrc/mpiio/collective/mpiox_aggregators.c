@@ -7,11 +7,11 @@
  * to node i mod nodes, then to the next rank of that node, so that consecutive file domains lie on different nodes.
  */
 #include <stdatomic.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "mpiox_collective_impl.h"
+#include "mpiox_print.h"
 
 /* Aggregators that the list allows on a node of this name; `ranks` when it allows all. */
 static int allowed(const char *list, const char *name, int ranks)
@@ -76,8 +76,8 @@ int mpiox_aggregators_choose(mpiox_buffers *b)
     if (code == MPIOX_OK && total == 0) { /* a list that matches no node would leave no rank to do the I/O */
         static atomic_bool printed;
         if (topology->rank == 0 && !atomic_exchange(&printed, true))
-            fprintf(stderr, "mpiio_ext: cb_config_list=%s allows no node of the job: each has one aggregator\n",
-                    b->file->hints.cb_config_list);
+            mpiox_print("mpiio_ext: cb_config_list=%s allows no node of the job: each has one aggregator\n",
+                        b->file->hints.cb_config_list);
         for (int n = 0; n < topology->n_nodes; n++)
             total += capacities[n] = 1;
     }

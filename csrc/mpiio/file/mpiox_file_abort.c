@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "mpiox_file.h"
+#include "mpiox_print.h"
 
 enum { ABORTING_S = 5 };
 
@@ -44,7 +45,7 @@ void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_
     const int sys_errno = code == MPIOX_E_NOMEM ? ENOMEM : code == MPIOX_E_ARG ? EINVAL : 0;
     mpiox_error_set(&error, code, sys_errno, offset, length, what);
     error.rank = file->topology->rank;
-    fprintf(stderr, "mpiio_ext: %s\n", mpiox_error_text(&error, file->path, text, sizeof text));
+    mpiox_print("mpiio_ext: %s\n", mpiox_error_text(&error, file->path, text, sizeof text));
     end_job(file);
 }
 
@@ -54,10 +55,10 @@ void mpiox_file_end_of_waiting(void *context, const char *what, int64_t number, 
     char which[32] = "";
     if (number >= 0)
         snprintf(which, sizeof which, " %lld", (long long)number);
-    fprintf(stderr,
-            "mpiio_ext: rank %d on %s: %s: waited %.0f s for %s%s: a rank, a node or the network may have failed; the "
-            "job ends because of mpiox_wait_limit=%d\n",
-            file->topology->rank, file->topology->node_name ? file->topology->node_name : "its node",
-            file->path ? file->path : "", seconds, what ? what : "data of other ranks", which, file->hints.wait_limit);
+    mpiox_print(
+        "mpiio_ext: rank %d on %s: %s: waited %.0f s for %s%s: a rank, a node or the network may have failed; the "
+        "job ends because of mpiox_wait_limit=%d\n",
+        file->topology->rank, file->topology->node_name ? file->topology->node_name : "its node",
+        file->path ? file->path : "", seconds, what ? what : "data of other ranks", which, file->hints.wait_limit);
     end_job(file);
 }

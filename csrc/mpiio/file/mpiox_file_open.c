@@ -8,12 +8,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 
+#include "mpiox_print.h"
 #include "mpiox_storage_container.h"
 #include "mpiox_storage_refresh.h"
 #include "mpiox_testing.h"
@@ -90,7 +90,7 @@ static void pretend_locks(mpiox_layout *layout)
     if (mpiox_layout_lock_find(name, &layout->lock) == MPIOX_OK)
         layout->coherent = layout->lock == MPIOX_LOCK_LOCAL;
     else
-        fprintf(stderr, "mpiio_ext: MPIOX_LOCKS=%s is ignored: server, token, none or local\n", name);
+        mpiox_print("mpiio_ext: MPIOX_LOCKS=%s is ignored: server, token, none or local\n", name);
 }
 #endif
 

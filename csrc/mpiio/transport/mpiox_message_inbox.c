@@ -1,7 +1,6 @@
 /* mpiox_message_inbox.c - see mpiox_message_inbox.h. */
 #include "mpiox_message_inbox.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,6 +8,7 @@
 #include "mpiox_exchange_rounds.h"
 #include "mpiox_message_sends.h"
 #include "mpiox_parts.h"
+#include "mpiox_print.h"
 
 int mpiox_inbox_begin(mpiox_messages *m)
 {
@@ -75,10 +75,9 @@ void mpiox_inbox_open(mpiox_messages *m)
 static void protocol_error(const mpiox_messages *m, int source, int64_t bytes)
 {
     const mpiox_topology *topology = m->base.b->file->topology;
-    fprintf(stderr,
-            "mpiio_ext: rank %d: %s: a message of %lld bytes from rank %d does not fit; do all ranks run the same "
-            "version of libmpiio_ext.so with the same hints?\n",
-            topology->rank, m->base.b->file->path, (long long)bytes, source);
+    mpiox_print("mpiio_ext: rank %d: %s: a message of %lld bytes from rank %d does not fit; do all ranks run the same "
+                "version of libmpiio_ext.so with the same hints?\n",
+                topology->rank, m->base.b->file->path, (long long)bytes, source);
     PMPI_Abort(topology->comm, 1);
 }
 

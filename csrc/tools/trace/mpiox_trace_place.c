@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mpiox_print.h"
 #include "mpiox_trace_system.h"
 
 enum { TRIES = 1000 };
@@ -21,11 +22,8 @@ void mpiox_trace_place_folder(const char *name)
 
 void mpiox_trace_place_stop(const char *why)
 {
-    char text[MPIOX_TRACE_PATH_BYTES + 600];
-
-    snprintf(text, sizeof text, "mpiio_ext trace: %s: %s; tracing of process %d ends here, the program continues\n",
-             here->path[0] != '\0' ? here->path : here->folder, why, (int)getpid());
-    mpiox_trace_print(text);
+    mpiox_print("mpiio_ext trace: %s: %s; tracing of process %d ends here, the program continues\n",
+                here->path[0] != '\0' ? here->path : here->folder, why, (int)getpid());
     here->stopped = true;
 }
 

@@ -188,11 +188,6 @@ void mpiox_trace_make_folder(const char *path)
     quiet(SYS_mkdirat, AT_FDCWD, (long)path, 0777, 0, 0, 0, NULL);
 }
 
-void mpiox_trace_print(const char *text)
-{
-    quiet(SYS_write, 2, (long)text, (long)strlen(text), 0, 0, 0, NULL);
-}
-
 void mpiox_trace_rest(void)
 {
     const struct timespec time = {.tv_nsec = 1000000};

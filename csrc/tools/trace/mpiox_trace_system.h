@@ -31,10 +31,9 @@ int mpiox_trace_link_text(const char *path, char *text, int bytes); /* readlink,
 int mpiox_trace_read_text(const char *path, char *text, int bytes); /* of a short file, ended by 0; its length */
 int mpiox_trace_folder(char *text, int bytes);                      /* getcwd; its length */
 void mpiox_trace_make_folder(const char *path);
-void mpiox_trace_print(const char *text); /* on stderr */
-void mpiox_trace_pause(void);             /* let another thread run */
-void mpiox_trace_rest(void);              /* for 1 ms */
-int64_t mpiox_trace_monotonic(void);      /* CLOCK_MONOTONIC, ns; mpiox_trace_clock.h has it cheaper */
-int64_t mpiox_trace_unix(void);           /* CLOCK_REALTIME, ns */
+void mpiox_trace_pause(void);        /* let another thread run */
+void mpiox_trace_rest(void);         /* for 1 ms */
+int64_t mpiox_trace_monotonic(void); /* CLOCK_MONOTONIC, ns; mpiox_trace_clock.h has it cheaper */
+int64_t mpiox_trace_unix(void);      /* CLOCK_REALTIME, ns */
 
 #endif
