@@ -21,6 +21,7 @@ from dataclasses import dataclass
 
 import pytest
 
+from support import subfiles
 from support.cbuild import mpi_program
 from support.launch import Launch, base_environment, json_lines, launcher, library_path, run_bounded
 from support.processes import shared_memory
@@ -66,6 +67,8 @@ SMALL_SHM = "hide=/dev/shm:size=65536"
 NO_MEMFD = "refuse=memfd_create:38"
 #: No ring: refused with ENOSYS (38) or EPERM (1), or too little locked memory for it.
 RING = "mpiox_storage=io_uring:romio_ds_read=disable:romio_ds_write=disable:"
+#: Each file is stored as several, whose names have a random number.
+PARTS = "mpiox_subfiles=2:mpiox_subfile_unit=4096:"
 #: Limits that MPI_Init of both libraries bears: delegates, which are started there, are to have them, too.
 EARLY = ("refuse=memfd", "refuse=io_uring", "memlock=", "nofile=")
 LIMITS = {
@@ -85,6 +88,7 @@ LIMITS = {
     "no io_uring": Limit(words=("refuse=io_uring_setup:38",), hints=RING),
     "io_uring forbidden": Limit(words=("refuse=io_uring_setup:1",), hints=RING),
     "no locked memory": Limit(words=("memlock=0",), hints=RING),
+    "no random numbers": Limit(words=("refuse=getrandom:1",), hints=PARTS),
     "no process_vm_readv": Limit(words=("refuse=process_vm_readv:1",)),
     "few descriptors": Limit(words=("nofile=100",)),
     "file size": Limit(words=("fsize=2000000",), reason=FULL),
@@ -155,7 +159,7 @@ def go(folder: pathlib.Path, ranks: int, limit: Limit, *, hints: str = "", ours:
     return Outcome(
         launch=launch,
         steps=tuple((step, tuple(map(int, values.split()))) for step, values in found),
-        content=file.read_bytes() if file.exists() else b"",
+        content=subfiles.read(file) if file.exists() else b"",
         reasons=tuple(str(line["reason"]) for line in lines if line["kind"] == "file"),
     )
 

@@ -5,7 +5,7 @@
  *
  *   nofile=N   ulimit -n: N descriptors more than are open            fsize=BYTES   ulimit -f
  *   as=BYTES   ulimit -v: so much more memory than is mapped          memlock=BYTES ulimit -l
- *   refuse=CALL:ERRNO   seccomp: the system call fails (io_uring_setup, memfd_create, process_vm_readv)
+ *   refuse=CALL:ERRNO   seccomp: the system call fails (refuse() names those that can)
  *   hide=FOLDER:OPTIONS an empty tmpfs with these options is mounted over the folder, for this rank alone
  *   readonly   nothing can be written but the folder of FILE: not the root, /tmp, /dev/shm
  *   ignore     SIGXFSZ is ignored, as Python does
@@ -71,8 +71,12 @@ static void refuse(const char *text)
         const char *name;
         unsigned number;
     } calls[] = {
+        {"futex:", SYS_futex},
+        {"getrandom:", SYS_getrandom},
         {"io_uring_setup:", SYS_io_uring_setup},
+        {"madvise:", SYS_madvise},
         {"memfd_create:", SYS_memfd_create},
+        {"pidfd_open:", SYS_pidfd_open},
         {"process_vm_readv:", SYS_process_vm_readv},
     };
 

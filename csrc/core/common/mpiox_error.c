@@ -57,6 +57,8 @@ int mpiox_error_set(mpiox_error *error, int code, int sys_errno, int64_t offset,
 
 static const char *advice(const mpiox_error *error)
 {
+    if (strncmp(error->what, "getrandom", strlen("getrandom")) == 0)
+        return "a filter of system calls (seccomp) refuses the call, or the kernel is too old";
     switch (error->sys_errno) {
     case ENOENT:
         return strstr(error->what, "subfile") != NULL ? "rename index and folder together"

@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "mpiox_wait.h"
 
 /* MADV_POPULATE_WRITE of Linux 5.14 and MADV_COLLAPSE of 6.1, which headers may be older than. */
 enum { POPULATE_WRITE = 23, COLLAPSE = 25, HUGE = MPIOX_SEGMENT_HUGE };
@@ -72,12 +72,8 @@ static int fill(int fd, bool reserve, int64_t bytes, mpiox_segment_address *addr
     const int64_t whole = bytes + (int64_t)sizeof address->mark;
     struct stat status;
     int code;
-    if (getrandom(address->mark, sizeof address->mark, GRND_NONBLOCK) != (ssize_t)sizeof address->mark) {
-        struct timespec now; /* too early in the machine's life for random bits */
-        clock_gettime(CLOCK_REALTIME, &now);
-        address->mark[0] = (uint64_t)now.tv_sec << 30 ^ (uint64_t)now.tv_nsec;
-        address->mark[1] = (uint64_t)getpid();
-    }
+    address->mark[0] = mpiox_unique();
+    address->mark[1] = mpiox_unique();
     if (!mpiox_segment_allows(whole))
         return EFBIG;
     if (ftruncate(fd, whole) != 0)

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <sched.h>
 #include <sys/prctl.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -36,6 +37,17 @@ int64_t mpiox_wall_ns(void)
 
     clock_gettime(CLOCK_REALTIME, &t);
     return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+uint64_t mpiox_unique(void)
+{
+    static const uint64_t odd = UINT64_C(0x9e3779b97f4a7c15); /* spreads the clock's low bits over all */
+    static _Atomic uint64_t calls;
+    uint64_t number;
+
+    if (getrandom(&number, sizeof number, GRND_NONBLOCK) == (ssize_t)sizeof number)
+        return number;
+    return ((uint64_t)mpiox_wall_ns() + atomic_fetch_add(&calls, 1)) * odd ^ (uint64_t)getpid() << 40;
 }
 
 const mpiox_wait_limit *mpiox_wait_set_limit(const mpiox_wait_limit *limit)

@@ -87,5 +87,8 @@ void mpiox_wait_for(const char *what, int64_t number);
 double mpiox_now(void);
 /* Nanoseconds since 1970-01-01 UTC, by the clock of this host. */
 int64_t mpiox_wall_ns(void);
+/* A number that no other process has: random, or, if the kernel refuses random numbers (getrandom(2)), made of clock
+ * and process. Not secret. */
+uint64_t mpiox_unique(void);
 
 #endif

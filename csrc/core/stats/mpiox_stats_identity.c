@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -29,15 +28,11 @@ __attribute__((constructor)) static void note_start(void)
     loaded_ns = mpiox_wall_ns();
 }
 
-/* Under the lock. Without random numbers: clock and process, which no other process of this node has. */
+/* Under the lock. */
 static void make_run_id(void)
 {
-    uint64_t bits[2];
+    uint64_t bits[2] = {mpiox_unique(), mpiox_unique()};
 
-    if (getrandom(bits, sizeof bits, GRND_NONBLOCK) != (ssize_t)sizeof bits) {
-        bits[0] = (uint64_t)mpiox_wall_ns();
-        bits[1] = (uint64_t)getpid() << 32 ^ (uint64_t)gethostid();
-    }
     bits[0] = (bits[0] & ~UINT64_C(0xf000)) | UINT64_C(0x4000);     /* version 4: random */
     bits[1] = (bits[1] & ~(UINT64_C(3) << 62)) | UINT64_C(1) << 63; /* variant of RFC 4122 */
     snprintf(run_id, sizeof run_id, "%08x-%04x-%04x-%04x-%04x%08x", (unsigned)(bits[0] >> 32),

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,6 +20,7 @@
 #include "mpiox_storage_lock.h"
 #include "mpiox_subfiles_files.h"
 #include "mpiox_text.h"
+#include "mpiox_wait.h"
 
 static const char head_line[] = "mpiio_ext subfiles ", suffix[] = ".subfiles";
 
@@ -58,14 +58,6 @@ static int name_subfiles(mpiox_subfiles *subfiles, const char *name)
         snprintf(subfiles->names[i], room, "%s.subfiles/%016" PRIx64 ".%" PRId32, name, subfiles->id, i);
     }
     return 0;
-}
-
-static uint64_t random_number(void)
-{
-    uint64_t number = 0;
-    while (getrandom(&number, sizeof number, 0) != (ssize_t)sizeof number)
-        continue;
-    return number;
 }
 
 /* ---- reading ----------------------------------------------------------------------------------------------------- */
@@ -212,13 +204,14 @@ static bool are_two(const char *path, const char *index)
 {
     struct stat before, own, after;
     bool found, settled;
+    int tries = 0;
     do {
         const int fd = mpiox_storage_descriptor(path, O_PATH);
         found = fd >= 0 && fstat(fd, &before) == 0 && stat(index, &own) == 0 && stat(path, &after) == 0;
         settled = !found || (before.st_dev == after.st_dev && before.st_ino == after.st_ino);
         if (fd >= 0)
             close(fd);
-    } while (!settled);
+    } while (!settled && ++tries < TRIES);
     return found && (before.st_dev != own.st_dev || before.st_ino != own.st_ino);
 }
 
@@ -283,7 +276,7 @@ static int put_index(const mpiox_subfiles *subfiles, const char *path, bool made
     struct stat before;
     if (strlen(name) + 32 > NAME_MAX ||
         (size_t)snprintf(temporary, sizeof temporary, "%.*s.%s.index-%016" PRIx64, (int)(name - path), path, name,
-                         alone ? subfiles->id : random_number()) >= sizeof temporary)
+                         alone ? subfiles->id : mpiox_unique()) >= sizeof temporary)
         return ENAMETOOLONG;
     const bool is_there = lstat(subfiles->index, &before) == 0;
     if (!made && !is_there)
@@ -461,7 +454,7 @@ static int create(mpiox_subfiles *out, const char *name, const mpiox_subfiles_pl
 {
     int code, tries = 0;
     do {
-        out->id = random_number();
+        out->id = mpiox_unique();
         code = name_subfiles(out, name);
         if (code == 0)
             code = make_folder(out);
@@ -471,7 +464,7 @@ static int create(mpiox_subfiles *out, const char *name, const mpiox_subfiles_pl
             code = make_subfiles(out, places, guard);
         if (code == ENOENT) /* somebody has removed the empty folder, and may be waiting to do so again */
             poll(NULL, 0, 1 + tries % PAUSES_MS);
-    } while (code == EEXIST || (code == ENOENT && tries++ < TRIES));
+    } while ((code == EEXIST || code == ENOENT) && tries++ < TRIES);
     if (code != 0)
         return code;
     code = put_index(out, out->index, true, true);

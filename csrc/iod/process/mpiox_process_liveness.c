@@ -141,14 +141,11 @@ bool mpiox_liveness_ask(int fd)
     if (fd < 0 || !mpiox_process_socket_send(fd, &question, 1))
         return false;
     for (;;) { /* however long the pages take, as long as the host is there */
-        ssize_t got;
+        const ssize_t got = read(fd, &word, 1);
 
-        if (!mpiox_process_socket_await(fd, 1))
-            continue;
-        got = read(fd, &word, 1);
         if (got == 1 && (word == all_there || word == not_all))
             return word == all_there;
-        if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
+        if (got == 0 || (got < 0 && errno != EINTR))
             return false;
     }
 }

@@ -44,7 +44,7 @@ static int take_connections(const mpiox_process_orders *orders, mpiox_process_in
     uint64_t secret[2] = {orders->secret[0], orders->secret[1]};
 
     if ((secret[0] | secret[1]) == 0 && mpiox_handshake_secret(secret) != MPIOX_OK)
-        return mpiox_error_set(&out->error, MPIOX_E_IO, errno, -1, -1, "getrandom");
+        return mpiox_error_set(&out->error, MPIOX_E_IO, errno, -1, -1, "getrandom, for the secret of a delegate,");
     return mpiox_remote_start(mpiox_server_cache(instance->server), &orders->place, secret, &instance->remote,
                               &out->link, &out->error);
 }

@@ -16,8 +16,10 @@ static bool await(int socket, short events, double seconds)
     double left = seconds;
 
     do {
-        if (poll(&poll_for, 1, left > 1 ? 1000 : left > 0 ? (int)(left * 1000) + 1 : 0) > 0)
-            return true;
+        const int found = poll(&poll_for, 1, left > 1 ? 1000 : left > 0 ? (int)(left * 1000) + 1 : 0);
+
+        if (found > 0 || (found < 0 && errno != EINTR))
+            return found > 0;
         left = until - mpiox_now();
     } while (left > 0);
     return false;

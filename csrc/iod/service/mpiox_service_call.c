@@ -45,7 +45,7 @@ int mpiox_service_call_open(int32_t count, const mpiox_rendezvous_place *place, 
         return mpiox_error_set(error, MPIOX_E_NOMEM, ENOMEM, -1, -1, "preparing to spawn delegates");
     code = mpiox_handshake_secret(secret);
     if (code != MPIOX_OK)
-        return mpiox_error_set(error, code, errno, -1, -1, "preparing to spawn delegates");
+        return mpiox_error_set(error, code, errno, -1, -1, "getrandom, for the secret of delegates,");
     code = mpiox_rendezvous_open(place, MPIOX_PURPOSE_CALL, secret, &call->rendezvous, &address, error);
     return code == MPIOX_OK ? write_text(&address, text) : code;
 }

@@ -25,7 +25,7 @@ static void *end_anyway(void *unused)
 {
     struct timespec rest = {.tv_sec = ABORTING_S};
     (void)unused;
-    while (nanosleep(&rest, &rest) != 0)
+    while (nanosleep(&rest, &rest) != 0 && errno == EINTR)
         ;
     _exit(EXIT_FAILURE);
 }

@@ -10,7 +10,6 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include "mpiox_print.h"
@@ -163,10 +162,7 @@ static void discard(mpiox_file *file)
 
 mpiox_file_choice mpiox_file_choose(MPI_Comm comm, const mpiox_hints *hints)
 {
-    mpiox_file_choice choice = {.topology = mpiox_topology_choose(comm, hints->ranks_per_node)};
-    if (getrandom(&choice.nonce, sizeof choice.nonce, GRND_NONBLOCK) != (ssize_t)sizeof choice.nonce)
-        choice.nonce = choice.topology.id ^ (uint64_t)(1e9 * mpiox_now());
-    return choice;
+    return (mpiox_file_choice){.topology = mpiox_topology_choose(comm, hints->ranks_per_node), .nonce = mpiox_unique()};
 }
 
 /* The values on which the ranks agree, in this order; OPENED is their progress. */

@@ -48,7 +48,7 @@ const char *mpiio_ext_engine_name(int index)
 static void sleep_until(int64_t until)
 {
     const struct timespec end = {.tv_sec = until / NS, .tv_nsec = until % NS};
-    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) != 0)
+    while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &end, NULL) == EINTR)
         continue;
 }
 

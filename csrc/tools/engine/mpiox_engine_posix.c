@@ -182,8 +182,8 @@ static int64_t copied_through_memory(mpiox_engine *e, int64_t i)
             return got < 0 ? got : done;
         for (ssize_t put = 0; put < got;) {
             const ssize_t now = write(target_of(e, i), piece + put, (size_t)(got - put));
-            if (now < 0)
-                return now;
+            if (now <= 0)
+                return now < 0 ? now : done + put;
             put += now;
         }
         done += got;
