@@ -6,6 +6,7 @@ import os
 import pathlib
 import platform
 import subprocess
+import tarfile
 import textwrap
 
 import pytest
@@ -156,6 +157,94 @@ def test_python_finds_what_is_closed(tmp_path: pathlib.Path) -> None:
         launch = python_run(["-c", textwrap.dedent(PYTHON), folder], 2, env=hints(close), preload=True, timeout_s=120)
         said[close], left[close] = launch.stdout, contents(folder)
     assert said["staged"] == said["written"] != ""
+    assert left["staged"] == left["written"]
+
+
+COMMANDS = """
+    import os
+    import pathlib
+    import shutil
+    import subprocess
+    import sys
+    import time
+
+    import numpy as np
+    from mpi4py import MPI
+
+    comm = MPI.COMM_WORLD
+    os.chdir(sys.argv[1])
+    commands = {
+        "cp": "cp -r cp cp.out",
+        "file": "cp file/data file.out",
+        "tar": "tar cf tar.out tar",
+        "ls": "ls -aR ls > ls.out",
+        "find": "find find -type f -size +39k > find.out",
+        "rsync": "rsync -a rsync rsync.out",
+        "mv": "mv mv mv.out",
+        "rm": "rm -r rm",
+    }
+    calls = {
+        "copytree": lambda: shutil.copytree("copytree", "copytree.out"),
+        "rmtree": lambda: shutil.rmtree("rmtree"),
+        "walk": lambda: pathlib.Path("walk.out").write_text(str(sorted(os.walk("walk")))),
+        "fwalk": lambda: pathlib.Path("fwalk.out").write_text(str(sorted(found[:3] for found in os.fwalk("fwalk")))),
+    }
+    commands = {name: line for name, line in commands.items() if shutil.which(line.split()[0])}
+    names = [*commands, *calls, "fork"]
+    for name in names:
+        if comm.rank == 0:
+            os.makedirs(f"{name}/sub")
+        comm.Barrier()
+        for path in (f"{name}/data", f"{name}/sub/more"):
+            file = MPI.File.Open(comm, path, MPI.MODE_CREATE | MPI.MODE_WRONLY)
+            file.Write_at_all(comm.rank * 20000, np.full(20000, comm.rank + 1, np.uint8))
+            file.Close()
+    comm.Barrier()
+    if comm.rank == 1:  # a rank without any of the files in its own hands
+        environ = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+        seen = subprocess.run("ls -a */.*.staging */*/.*.staging | wc -l", shell=True, env=environ, stdout=-1)
+        print("staged", int(seen.stdout), "of", 2 * len(names))
+        running = {name: subprocess.Popen(line, shell=True) for name, line in commands.items() if name != "mv"}
+        if (child := os.fork()) == 0:
+            pathlib.Path("fork.out").write_text(str(sorted(os.walk("fork"))))
+            os._exit(0)
+        until = time.monotonic() + 2  # a command that does not wait ends before it finds all there
+        while time.monotonic() < until and not all(one.poll() is not None for one in running.values()):
+            time.sleep(0.01)
+        for name, call in calls.items():
+            call()
+        for name in [*running, "fork"]:  # a rank that lists a folder has its files written
+            for _ in os.walk(name):
+                pass
+        if "mv" in commands:
+            running["mv"] = subprocess.Popen(commands["mv"], shell=True)
+        print("fork", os.waitpid(child, 0)[1], *(f"{name} {one.wait()}" for name, one in running.items()))
+    comm.Barrier()
+"""
+
+
+def test_programs_that_a_rank_starts_find_what_is_closed(tmp_path: pathlib.Path) -> None:
+    """They, and the rank itself, list, copy, move and remove folders of files that are still to be written."""
+    said, left = {}, {}
+    for close in ("written", "staged"):
+        (folder := tmp_path / close).mkdir()
+        launch = python_run(
+            ["-c", textwrap.dedent(COMMANDS), folder],
+            2,
+            env=hints(close, mpiox_drain_rate=1),
+            preload=True,
+            timeout_s=120,
+        )
+        staged, said[close] = launch.stdout.splitlines()
+        _, seen, _, total = staged.split()
+        assert int(seen) == (int(total) if close == "staged" else 0), launch.describe()
+        assert "mpiio_ext:" not in launch.stderr, launch.describe()
+        with tarfile.open(folder / "tar.out") as archive:
+            archive.extractall(folder / "tar.files", filter="data")
+        (folder / "tar.out").unlink()
+        left[close] = contents(folder)
+    assert said["staged"] == said["written"]
+    assert set(said["staged"].split()[1::2]) == {"0"}, said
     assert left["staged"] == left["written"]
 
 

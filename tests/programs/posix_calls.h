@@ -6,9 +6,12 @@
 #ifndef POSIX_CALLS_H
 #define POSIX_CALLS_H
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdlib.h>
@@ -132,6 +135,69 @@ static int matches(const char *pattern, long long *found)
     return result;
 }
 
+/* ---- the folder of `name` is listed: is the file in it by that name? --------------------------------------------- */
+
+static int is_listed; /* by a walk */
+
+static int is_it(const char *entry)
+{
+    return strcmp(strrchr(entry, '/') != NULL ? strrchr(entry, '/') + 1 : entry, strrchr(name, '/') + 1) == 0;
+}
+
+static int lists(DIR *listed, long long *found)
+{
+    if (listed == NULL)
+        return -1;
+    for (const struct dirent *entry; (entry = readdir(listed)) != NULL;)
+        *found += is_it(entry->d_name);
+    return closedir(listed);
+}
+
+static int scans(int count, struct dirent **const *out, long long *found)
+{
+    struct dirent **entries = *out;
+
+    for (int i = 0; i < count; i++) {
+        *found += is_it(entries[i]->d_name);
+        free(entries[i]);
+    }
+    if (count >= 0)
+        free(entries);
+    return count >= 0 ? 0 : -1;
+}
+
+static int sees(const char *path, const struct stat *status, int kind)
+{
+    (void)status, (void)kind;
+    is_listed += is_it(path);
+    return 0;
+}
+
+static int sees_too(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)place;
+    return sees(path, status, kind);
+}
+
+static int walks(int result, long long *found)
+{
+    *found = is_listed;
+    is_listed = 0;
+    return result;
+}
+
+static int walks_tree(long long *found)
+{
+    char *const paths[] = {folder, NULL};
+    FTS *tree = fts_open(paths, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+
+    if (tree == NULL)
+        return -1;
+    for (const FTSENT *entry; (entry = fts_read(tree)) != NULL;)
+        *found += is_it(entry->fts_path);
+    return fts_close(tree);
+}
+
 /* X(name, what it does with `name`, which is `relative` in the folder `at`) */
 #define CALLS(X)                                                                                                       \
     X(open, opens(open(name, O_RDONLY), found))                                                                        \
@@ -175,6 +241,14 @@ static int matches(const char *pattern, long long *found)
     X(statvfs, statvfs_of(name, found))                                                                                \
     X(pathconf, (int)pathconf(name, _PC_NAME_MAX))                                                                     \
     X(name_to_handle_at, handle_of(at, relative))                                                                      \
+    X(opendir, lists(opendir(folder), found))                                                                          \
+    X(opendir_of_file, lists(opendir(name), found))                                                                    \
+    X(fdopendir, lists(fdopendir((int)syscall(SYS_openat, AT_FDCWD, folder, O_RDONLY)), found))                        \
+    X(scandir, scans(scandir(folder, &entries, NULL, NULL), &entries, found))                                          \
+    X(scandirat, scans(scandirat(AT_FDCWD, folder, &entries, NULL, NULL), &entries, found))                            \
+    X(ftw, walks(ftw(folder, sees, 4), found))                                                                         \
+    X(nftw, walks(nftw(folder, sees_too, 4, FTW_PHYS), found))                                                         \
+    X(fts, walks_tree(found))                                                                                          \
     X(glob, matches(name, found))                                                                                      \
     X(setxattr, setxattr(name, "user.mpiox", "a", 1, 0))                                                               \
     X(lsetxattr, lsetxattr(name, "user.mpiox", "a", 1, 0))                                                             \
@@ -191,8 +265,9 @@ typedef int call(int at, const char *relative, long long *found);
     static int call_##what(int at, const char *relative, long long *found)                                             \
     {                                                                                                                  \
         struct stat status;                                                                                            \
+        struct dirent **entries = NULL;                                                                                \
                                                                                                                        \
-        (void)at, (void)relative, (void)found, (void)status;                                                           \
+        (void)at, (void)relative, (void)found, (void)status, (void)entries;                                            \
         return does;                                                                                                   \
     }
 #define ENTRY(what, does) {#what, call_##what},

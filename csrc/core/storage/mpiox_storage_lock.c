@@ -62,7 +62,7 @@ void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length
 
 int mpiox_storage_guard(int fd, mpiox_storage_guarding how)
 {
-    enum { WRITERS, DELEGATES, READERS, CHANGES }; /* bytes, from guard_at on */
+    enum { WRITERS, DELEGATES, READERS, CHANGES, CLOSES }; /* bytes, from guard_at on */
     static const struct {
         short type;
         int at;
@@ -70,10 +70,13 @@ int mpiox_storage_guard(int fd, mpiox_storage_guarding how)
     } locks[] = {[MPIOX_GUARD_SHARED] = {F_RDLCK, WRITERS, true},    [MPIOX_GUARD_READS] = {F_RDLCK, READERS, true},
                  [MPIOX_GUARD_ALONE] = {F_WRLCK, WRITERS, false},    [MPIOX_GUARD_REMOVE] = {F_WRLCK, WRITERS, false},
                  [MPIOX_GUARD_BEHIND] = {F_RDLCK, DELEGATES, false}, [MPIOX_GUARD_CHANGE] = {F_WRLCK, CHANGES, true},
-                 [MPIOX_GUARD_NAME] = {F_WRLCK, CHANGES, false},     [MPIOX_GUARD_CHANGED] = {F_UNLCK, CHANGES, false}};
-    struct flock asked = {
-        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = guard_at, .l_len = how == MPIOX_GUARD_LOOK ? 2 : 1};
-    if (how == MPIOX_GUARD_LOOK || how == MPIOX_GUARD_OTHERS)
+                 [MPIOX_GUARD_NAME] = {F_WRLCK, CHANGES, false},     [MPIOX_GUARD_CHANGED] = {F_UNLCK, CHANGES, false},
+                 [MPIOX_GUARD_CLOSED] = {F_RDLCK, CLOSES, false},    [MPIOX_GUARD_REOPENED] = {F_UNLCK, CLOSES, false}};
+    struct flock asked = {.l_type = F_WRLCK,
+                          .l_whence = SEEK_SET,
+                          .l_start = guard_at + (how == MPIOX_GUARD_IS_CLOSED ? CLOSES : WRITERS),
+                          .l_len = how == MPIOX_GUARD_LOOK ? 2 : 1};
+    if (how == MPIOX_GUARD_LOOK || how == MPIOX_GUARD_OTHERS || how == MPIOX_GUARD_IS_CLOSED)
         return fcntl(fd, F_OFD_GETLK, &asked) != 0 ? errno : asked.l_type == F_UNLCK ? 0 : EAGAIN;
     if (how == MPIOX_GUARD_ALONE)
         (void)set_lock(fd, F_UNLCK, guard_at, 1, false);

@@ -22,19 +22,24 @@ void mpiox_storage_unlock(mpiox_storage *storage, int64_t offset, int64_t length
  * process that removes the file. ALONE unlocks a shared one, and locks it exclusively if no other process has one.
  * BEHIND, on a byte of its own, does not prevent that: a delegate has the file. REMOVE locks the bytes of SHARED and
  * READS, if no process has one. CHANGE waits: this process alone replaces the index, until CHANGED; NAME, the same,
- * does not wait. LOOK tests whether another descriptor has SHARED or BEHIND, OTHERS whether it has SHARED. Closing the
- * descriptor unlocks all. 0, EAGAIN (another process has it), or the errno of a file system without locks. */
+ * does not wait. LOOK tests whether another descriptor has SHARED or BEHIND, OTHERS whether it has SHARED. A delegate
+ * that has BEHIND also has CLOSED, until REOPENED, while it writes the closed file; IS_CLOSED tests whether one has it.
+ * Closing the descriptor unlocks all. 0, EAGAIN (another process has it), or the errno of a file system without locks.
+ */
 typedef enum mpiox_storage_guarding {
     MPIOX_GUARD_SHARED,
     MPIOX_GUARD_READS,
     MPIOX_GUARD_ALONE,
     MPIOX_GUARD_REMOVE,
     MPIOX_GUARD_BEHIND,
+    MPIOX_GUARD_CLOSED,
+    MPIOX_GUARD_REOPENED,
     MPIOX_GUARD_NAME,
     MPIOX_GUARD_CHANGE,
     MPIOX_GUARD_CHANGED,
     MPIOX_GUARD_LOOK,
-    MPIOX_GUARD_OTHERS
+    MPIOX_GUARD_OTHERS,
+    MPIOX_GUARD_IS_CLOSED
 } mpiox_storage_guarding;
 int mpiox_storage_guard(int fd, mpiox_storage_guarding how);
 

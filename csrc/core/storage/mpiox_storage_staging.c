@@ -275,6 +275,15 @@ int mpiox_storage_staging_guard(const char *staging)
     return -1;
 }
 
+bool mpiox_storage_staging_is_closed(const char *staging)
+{
+    const int fd = open_parts(staging, O_RDONLY);
+    const bool is = fd >= 0 && mpiox_storage_guard(fd, MPIOX_GUARD_IS_CLOSED) == EAGAIN;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
 bool mpiox_storage_staging_is_there(const char *path)
 {
     struct stat status;

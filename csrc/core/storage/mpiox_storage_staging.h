@@ -50,6 +50,8 @@ bool mpiox_storage_staging_is_unnamed(const char *staging, uint64_t device, uint
 /* This process may have bytes of it, until the descriptor that is returned is closed. -1: the file of parts cannot be
  * locked. */
 int mpiox_storage_staging_guard(const char *staging);
+/* Does a delegate on any host write this file, which was closed? Local. */
+bool mpiox_storage_staging_is_closed(const char *staging);
 /* Rename a leftover to the staging name `aside`. 0 or an errno: EAGAIN if a process has bytes of it, ENODATA if that is
  * unknown. */
 int mpiox_storage_staging_set_aside(const char *staging, char *aside, size_t bytes);

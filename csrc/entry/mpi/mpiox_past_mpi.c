@@ -21,6 +21,9 @@
 
 enum { MOST_LINKS = 40, PAUSE_MS = 20 };
 
+/* The hints request such files: this process waits also if it is no client of delegates. */
+static atomic_bool waits_beside;
+
 static const double others_s = 10; /* limit on a wait for delegates that get no requests any more */
 
 /* ---- files that have had their name before ----------------------------------------------------------------------- */
@@ -153,7 +156,9 @@ static void await_below(mpiox_service *service, const char *path)
 
 static bool any(void)
 {
-    return mpiox_forwarded_may_hold(mpiox_service_last());
+    const mpiox_service *service = mpiox_service_last();
+
+    return service != NULL ? mpiox_forwarded_may_hold(service) : atomic_load(&waits_beside);
 }
 
 /* A path from the current folder, without slashes at its end. False: it is too long, or none. */
@@ -171,6 +176,7 @@ static bool put_path(int folder, const char *path, char out[PATH_MAX])
 
 static bool find(int folder, const char *path, const struct stat *known, bool below, mpiox_past_mpi_file *out)
 {
+    const mpiox_service *service = mpiox_service_last();
     struct stat status = {.st_ino = 0};
 
     if (known != NULL)
@@ -185,17 +191,39 @@ static bool find(int folder, const char *path, const struct stat *known, bool be
     }
     out->closed = find_closed(&status);
     out->kind = below && S_ISDIR(status.st_mode) ? MPIOX_PAST_MPI_BELOW : MPIOX_PAST_MPI_NAMED;
-    return out->kind == MPIOX_PAST_MPI_BELOW || out->closed >= 0 ||
-           mpiox_forwarded_is_draining(mpiox_service_last(), (uint64_t)status.st_dev, (uint64_t)status.st_ino);
+    return service != NULL && (out->kind == MPIOX_PAST_MPI_BELOW || out->closed >= 0 ||
+                               mpiox_forwarded_is_draining(service, (uint64_t)status.st_dev, (uint64_t)status.st_ino));
+}
+
+static bool find_listed(int folder, const char *entry, mpiox_past_mpi_file *out)
+{
+    char own[PATH_MAX], staging[PATH_MAX];
+
+    out->kind = MPIOX_PAST_MPI_HIDDEN;
+    return mpiox_storage_staging_final(entry, own, sizeof own) && put_path(folder, own, out->path) &&
+           mpiox_storage_staging_name(out->path, staging, sizeof staging) && mpiox_storage_staging_is_closed(staging);
+}
+
+/* By a process that is no client. */
+static void await_beside(const char *path)
+{
+    char staging[PATH_MAX];
+
+    while (mpiox_storage_staging_name(path, staging, sizeof staging) && mpiox_storage_staging_is_closed(staging))
+        poll(NULL, 0, PAUSE_MS);
 }
 
 static void await(const mpiox_past_mpi_file *file)
 {
     mpiox_service *service = mpiox_service_last();
 
-    if (getpid() != service->process)
+    const bool client = service != NULL && getpid() == service->process;
+
+    if (!client && file->kind == MPIOX_PAST_MPI_HIDDEN)
+        await_beside(file->path);
+    else if (!client)
         return;
-    if (file->kind == MPIOX_PAST_MPI_HIDDEN)
+    else if (file->kind == MPIOX_PAST_MPI_HIDDEN)
         await_hidden(service, file->path);
     else if (file->kind == MPIOX_PAST_MPI_BELOW)
         await_below(service, file->path);
@@ -231,18 +259,25 @@ static bool is_in_front; /* of the C library, for the program */
 
 __attribute__((constructor)) static void offer(void)
 {
-    static const mpiox_past_mpi library = {
+    static mpiox_past_mpi library = {
         .begin = __ehdr_start,
         .end = _end,
         .delegates = &mpiox_service_was_there,
         .any = any,
         .find = find,
+        .find_listed = find_listed,
         .await = await,
         .await_at_0 = await_at_0,
         .beginning = beginning,
     };
     mpiox_past_mpi_hook *hook = (mpiox_past_mpi_hook *)dlsym(RTLD_DEFAULT, MPIOX_PAST_MPI_HOOK);
+    mpiox_hints hints = {.close = MPIOX_CLOSE_WRITTEN};
 
+    if (hook != NULL)
+        mpiox_hints_resolve("", MPI_INFO_NULL, &hints, NULL, NULL);
+    atomic_store(&waits_beside, hints.close == MPIOX_CLOSE_BEHIND);
+    if (hints.close == MPIOX_CLOSE_BEHIND)
+        library.delegates = &waits_beside;
     is_in_front = hook != NULL && hook(&library);
 }
 

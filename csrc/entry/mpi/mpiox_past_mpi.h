@@ -8,10 +8,13 @@
  *            older file is found by its inode, in the memory of the node's delegates or among those that this process
  *            has closed. If there is no file, one with the hidden name of the path, or of the target of its link, may
  *            exist: every rank of the job finds it, whichever rank opened the file. Then delegates get a request to
- *            write it at full speed, and the call waits for that.
- * Guarantee. Without delegates: one load. A call that cannot wait continues immediately. A child made by fork() never
- *            waits.
- * Limits.    After MPI_Finalize delegates of other nodes get no requests: the call waits ten seconds for them.
+ *            write it at full speed, and the call waits for that. A process that is no client of delegates (a child of
+ *            a rank, or a program beside the ranks) has no such memory: it finds hidden names alone, and a lock of a
+ *            delegate shows that the file was closed (MPIOX_GUARD_CLOSED). It waits as long as the delegate owns the
+ *            lock, and requests nothing. The same lock shows which entries of a folder are files to wait for.
+ * Guarantee. Without delegates: one load. A call that cannot wait continues immediately.
+ * Limits.    After MPI_Finalize delegates of other nodes get no requests: the call waits ten seconds for them. A
+ *            process that is no client waits only if the hints of all files (`*`) have mpiox_close=staged.
  */
 #ifndef MPIOX_PAST_MPI_H
 #define MPIOX_PAST_MPI_H
@@ -37,12 +40,14 @@ typedef struct mpiox_past_mpi_file { /* that is still written */
 /* This library's functions for such files. They may be called in any thread, and change errno. */
 typedef struct mpiox_past_mpi {
     const char *begin, *end;      /* addresses of this library */
-    const atomic_bool *delegates; /* there are delegates, or there were: for a check at no cost */
+    const atomic_bool *delegates; /* there are delegates, or there were, or may be elsewhere: for a check at no cost */
     /* May the job have files that are still written? Local, cheap. */
     bool (*any)(void);
     /* Is it such a file, or, `below`, a folder? known: the result of a stat() of it, inode 0: it found nothing; NULL:
      * there was no stat(). Local, without a lock. */
     bool (*find)(int folder, const char *path, const struct stat *known, bool below, mpiox_past_mpi_file *out);
+    /* Is this entry of a folder the hidden name of a file that was closed? Local, without a lock. */
+    bool (*find_listed)(int folder, const char *entry, mpiox_past_mpi_file *out);
     /* It is whole when this returns, or each file in the folder is. Slow. */
     void (*await)(const mpiox_past_mpi_file *file);
     /* The same of a file's name as MPI takes it, on rank 0 of a communicator (MPI_Comm). */

@@ -8,12 +8,16 @@
  *            not in front, and these do nothing.
  * Guarantee. Nothing is allocated, locked or resolved but the next function, at its first call; so they may be called
  *            before constructors have run, in signal handlers, children and threads.
- * Limits.    Not here: functions that list folders, including glob() of wildcards, mkdir() and its kin, readlink(),
- *            exec() and the names that other programs get, system calls that a program makes itself.
+ *            Functions that list a folder wait for the files in it; those that walk a tree walk it twice.
+ * Limits.    Not here: glob() of wildcards, mkdir() and its kin, readlink(), exec() and the names that other programs
+ *            get, system calls that a program makes itself.
  */
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
+#include <ftw.h>
 #include <glob.h>
 #include <stdarg.h>
 #include <stdatomic.h>
@@ -59,18 +63,21 @@ __attribute__((cold, noinline)) static void *find(_Atomic(void *) *found, const 
         return (type_of_##name *)(function != &absent ? function : NULL);                                              \
     }
 #define WAIT(folder, path) mpiox_posix_wait(__builtin_return_address(0), folder, path, false)
+#define LIST(fd) mpiox_posix_list(__builtin_return_address(0), fd)
 #define WAIT_BELOW(folder, path) mpiox_posix_wait(__builtin_return_address(0), folder, path, true)
 
-/* A function that waits for one name, and one that waits for two. */
-#define ONE(type, failed, name, parameters, arguments, folder, path)                                                   \
+/* A function that waits first, one that waits for one name, and one that waits for two. */
+#define AFTER(type, failed, name, parameters, arguments, waits)                                                        \
     NEXT(type, name, parameters)                                                                                       \
     extern type name parameters;                                                                                       \
     type name parameters                                                                                               \
     {                                                                                                                  \
-        WAIT(folder, path);                                                                                            \
+        waits;                                                                                                         \
         type_of_##name *next = next_##name();                                                                          \
         return next != NULL ? next arguments : (errno = ENOSYS, failed);                                               \
     }
+#define ONE(type, failed, name, parameters, arguments, folder, path)                                                   \
+    AFTER(type, failed, name, parameters, arguments, WAIT(folder, path))
 #define TWO(name, parameters, arguments, waits_for_old, waits_for_new)                                                 \
     NEXT(int, name, parameters)                                                                                        \
     extern int name parameters;                                                                                        \
@@ -114,15 +121,25 @@ __attribute__((cold, noinline)) static void *find(_Atomic(void *) *found, const 
         mode = ((flags) & O_CREAT) != 0 || ((flags) & O_TMPFILE) == O_TMPFILE ? va_arg(list, mode_t) : 0;              \
         va_end(list);                                                                                                  \
     } while (0)
+/* The rest of a function that opens. A folder to be read has its files before the program reads its times. */
+#define OPENED(name, folder, arguments)                                                                                \
+    do {                                                                                                               \
+        const bool may = mpiox_posix_may(__builtin_return_address(0), path);                                           \
+        if (may)                                                                                                       \
+            mpiox_posix_wait_for(folder, path, NULL, false);                                                           \
+        type_of_##name *next = next_##name();                                                                          \
+        const int fd = next != NULL ? next arguments : (errno = ENOSYS, -1);                                           \
+        if (may && (flags & O_ACCMODE) == O_RDONLY)                                                                    \
+            mpiox_posix_list_of(fd);                                                                                   \
+        return fd;                                                                                                     \
+    } while (0)
 #define OPEN(name)                                                                                                     \
     NEXT(int, name, (const char *, int, ...))                                                                          \
     int name(const char *path, int flags, ...)                                                                         \
     {                                                                                                                  \
         mode_t mode;                                                                                                   \
         MODE_OF(flags, mode);                                                                                          \
-        WAIT(AT_FDCWD, path);                                                                                          \
-        type_of_##name *next = next_##name();                                                                          \
-        return next != NULL ? next(path, flags, mode) : (errno = ENOSYS, -1);                                          \
+        OPENED(name, AT_FDCWD, (path, flags, mode));                                                                   \
     }
 #define OPENAT(name)                                                                                                   \
     NEXT(int, name, (int, const char *, int, ...))                                                                     \
@@ -130,9 +147,14 @@ __attribute__((cold, noinline)) static void *find(_Atomic(void *) *found, const 
     {                                                                                                                  \
         mode_t mode;                                                                                                   \
         MODE_OF(flags, mode);                                                                                          \
-        WAIT(folder, path);                                                                                            \
-        type_of_##name *next = next_##name();                                                                          \
-        return next != NULL ? next(folder, path, flags, mode) : (errno = ENOSYS, -1);                                  \
+        OPENED(name, folder, (folder, path, flags, mode));                                                             \
+    }
+#define CHECKED(name, parameters, arguments, folder)                                                                   \
+    NEXT(int, name, parameters)                                                                                        \
+    extern int name parameters;                                                                                        \
+    int name parameters                                                                                                \
+    {                                                                                                                  \
+        OPENED(name, folder, arguments);                                                                               \
     }
 #define FOPEN(name)                                                                                                    \
     ONE(FILE *, NULL, name, (const char *restrict path, const char *restrict mode), (path, mode), AT_FDCWD, path)
@@ -145,16 +167,88 @@ OPEN(open)
 OPEN(open64)
 OPENAT(openat)
 OPENAT(openat64)
-OF_PATH(__open_2, int, flags)
-OF_PATH(__open64_2, int, flags)
-ONE(int, -1, __openat_2, (int folder, const char *path, int flags), (folder, path, flags), folder, path)
-ONE(int, -1, __openat64_2, (int folder, const char *path, int flags), (folder, path, flags), folder, path)
+CHECKED(__open_2, (const char *path, int flags), (path, flags), AT_FDCWD)
+CHECKED(__open64_2, (const char *path, int flags), (path, flags), AT_FDCWD)
+CHECKED(__openat_2, (int folder, const char *path, int flags), (folder, path, flags), folder)
+CHECKED(__openat64_2, (int folder, const char *path, int flags), (folder, path, flags), folder)
 OF_PATH(creat, mode_t, mode)
 OF_PATH(creat64, mode_t, mode)
 FOPEN(fopen)
 FOPEN(fopen64)
 FREOPEN(freopen)
 FREOPEN(freopen64)
+
+/* ---- folders ----------------------------------------------------------------------------------------------------- */
+
+#define LISTED(name, parameters, arguments, waits)                                                                     \
+    NEXT(DIR *, name, parameters)                                                                                      \
+    DIR *name parameters                                                                                               \
+    {                                                                                                                  \
+        waits;                                                                                                         \
+        type_of_##name *next = next_##name();                                                                          \
+        DIR *result = next != NULL ? next arguments : (errno = ENOSYS, NULL);                                          \
+        LIST(result != NULL ? dirfd(result) : -1);                                                                     \
+        return result;                                                                                                 \
+    }
+
+LISTED(opendir, (const char *path), (path), WAIT(AT_FDCWD, path))
+LISTED(fdopendir, (int folder), (folder), )
+
+/* The C library's other functions call its own opendir(): the folder is listed here before them. */
+static void list(int folder, const char *path)
+{
+    const int before = errno, fd = openat(folder, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC);
+
+    if (fd >= 0)
+        close(fd);
+    errno = before;
+}
+
+typedef int visitor(const char *path, const struct stat *status, int kind, struct FTW *place);
+typedef int visitor64(const char *path, const struct stat64 *status, int kind, struct FTW *place);
+enum { DESCRIPTORS = 20 }; /* of a walk */
+
+static int visit(const char *path, const struct stat *status, int kind, struct FTW *place)
+{
+    (void)status, (void)place;
+    if (kind == FTW_D)
+        list(AT_FDCWD, path);
+    return 0;
+}
+
+#define MAY(path) mpiox_posix_may(__builtin_return_address(0), path)
+#define LIST_AT(folder, path) MAY(path) ? list(folder, path) : (void)0
+#define LIST_BELOW(path) MAY(path) ? (void)next_nftw()(path, visit, DESCRIPTORS, FTW_PHYS) : (void)0
+#define LIST_ALL_BELOW(paths)                                                                                          \
+    for (int i = 0; paths[i] != NULL; i++)                                                                             \
+    LIST_BELOW(paths[i])
+
+AFTER(int, -1, nftw, (const char *path, visitor *each, int descriptors, int flags), (path, each, descriptors, flags),
+      LIST_BELOW(path))
+AFTER(int, -1, nftw64, (const char *path, visitor64 *each, int descriptors, int flags),
+      (path, each, descriptors, flags), LIST_BELOW(path))
+AFTER(int, -1, ftw, (const char *path, __ftw_func_t each, int descriptors), (path, each, descriptors), LIST_BELOW(path))
+AFTER(int, -1, ftw64, (const char *path, __ftw64_func_t each, int descriptors), (path, each, descriptors),
+      LIST_BELOW(path))
+AFTER(FTS *, NULL, fts_open, (char *const *paths, int options, int (*compare)(const FTSENT **, const FTSENT **)),
+      (paths, options, compare), LIST_ALL_BELOW(paths))
+AFTER(FTS64 *, NULL, fts64_open,
+      (char *const *paths, int options, int (*compare)(const FTSENT64 **, const FTSENT64 **)),
+      (paths, options, compare), LIST_ALL_BELOW(paths))
+#define SCANS(suffix)                                                                                                  \
+    typedef int chosen##suffix(const struct dirent##suffix *entry);                                                    \
+    typedef int ordered##suffix(const struct dirent##suffix **a, const struct dirent##suffix **b);                     \
+    AFTER(int, -1, scandir##suffix,                                                                                    \
+          (const char *restrict path, struct dirent##suffix ***restrict out, chosen##suffix *choose,                   \
+           ordered##suffix *order),                                                                                    \
+          (path, out, choose, order), LIST_AT(AT_FDCWD, path))                                                         \
+    AFTER(int, -1, scandirat##suffix,                                                                                  \
+          (int folder, const char *restrict path, struct dirent##suffix ***restrict out, chosen##suffix *choose,       \
+           ordered##suffix *order),                                                                                    \
+          (folder, path, out, choose, order), LIST_AT(folder, path))
+
+SCANS()
+SCANS(64)
 
 /* ---- names ------------------------------------------------------------------------------------------------------- */
 

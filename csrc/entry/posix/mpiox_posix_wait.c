@@ -1,12 +1,15 @@
 /* mpiox_posix_wait.c - see mpiox_posix_wait.h. */
 #include "mpiox_posix_wait.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <errno.h>
 #include <execinfo.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
-enum { FRAMES = 100 }; /* of callers */
+enum { FRAMES = 100, ENTRY_BYTES = 16384 }; /* of callers; of a folder, read at once */
 
 _Atomic(const mpiox_past_mpi *) mpiox_posix_library;
 
@@ -63,6 +66,31 @@ bool mpiox_posix_wait_for(int folder, const char *path, const struct stat *known
         library->await(&file);
     errno = before;
     return waits;
+}
+
+void mpiox_posix_list_of(int fd)
+{
+    const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
+    const int before = errno;
+    const off_t start = fd >= 0 ? lseek(fd, 0, SEEK_CUR) : -1;
+    char entries[ENTRY_BYTES] __attribute__((aligned(8)));
+    mpiox_past_mpi_file file;
+    bool may_wait = library != NULL, read = false;
+    long got;
+
+    while (may_wait && start >= 0 && (got = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
+        read = true;
+        for (long at = 0; at < got && may_wait; at += ((struct dirent64 *)(entries + at))->d_reclen) {
+            if (!library->find_listed(fd, ((struct dirent64 *)(entries + at))->d_name, &file))
+                continue;
+            may_wait = !must_not_wait(library);
+            if (may_wait)
+                library->await(&file);
+        }
+    }
+    if (read)
+        lseek(fd, start, SEEK_SET);
+    errno = before;
 }
 
 /* The first backtrace() loads a library. */

@@ -42,4 +42,13 @@ static inline void mpiox_posix_wait(const void *caller, int folder, const char *
         mpiox_posix_wait_for(folder, path, NULL, below);
 }
 
+/* The same of the files in a folder that were closed and still have a hidden name: its entries are read once for that.
+ * fd: just opened, at the same place afterwards; < 0, or of another kind: nothing happens. */
+void mpiox_posix_list_of(int fd);
+static inline void mpiox_posix_list(const void *caller, int fd)
+{
+    if (mpiox_posix_may(caller, ""))
+        mpiox_posix_list_of(fd);
+}
+
 #endif

@@ -335,12 +335,14 @@ static void note_failure(mpiox_server *server, int32_t number, int code)
     const double now = mpiox_now();
     atomic_store(&mpiox_server_record(server, number)->drain_errno, code);
     file->drain.clashes = false;
+    const bool changes = (code != 0) != (file->drain.failing_since > 0);
+    file->drain.failing_since = code == 0 ? 0 : changes ? now : file->drain.failing_since;
+    if (changes)
+        mpiox_server_show_closed(server, number);
     if (code == 0) {
-        file->drain.pause = file->drain.again = file->drain.failing_since = 0;
+        file->drain.pause = file->drain.again = 0;
         return;
     }
-    if (file->drain.failing_since <= 0)
-        file->drain.failing_since = now;
     file->drain.pause = file->drain.pause <= 0 ? first_pause_s : 2 * file->drain.pause;
     if (file->drain.pause > longest_pause_s)
         file->drain.pause = longest_pause_s;

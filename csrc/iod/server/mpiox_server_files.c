@@ -490,6 +490,7 @@ static void stop_draining(mpiox_server *server, int32_t file)
     drain->count = drain->next = 0;
     drain->restores = drain->orphaned = false;
     atomic_fetch_and(&mpiox_server_record(server, file)->flags, ~MPIOX_FILE_DRAINING);
+    mpiox_server_show_closed(server, file);
 }
 
 /* It is open already, or was just closed. */

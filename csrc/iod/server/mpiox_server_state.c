@@ -9,6 +9,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "mpiox_storage_lock.h"
+
 enum { IN_TREE = MPIOX_WANT_FLUSH | MPIOX_WANT_DROP | MPIOX_WANT_CUT };
 enum { QUEUE_NONE = 0, QUEUE_FILL = 1, QUEUE_AHEAD = 2 };
 
@@ -202,6 +204,15 @@ void mpiox_server_wake(mpiox_server *server)
         pthread_cond_signal(&server->work);
 }
 
+void mpiox_server_show_closed(const mpiox_server *server, int32_t file)
+{
+    const mpiox_server_file *of = &server->files[file];
+    const bool closed = atomic_load(&server->cache.header->files[file].flags) & MPIOX_FILE_DRAINING &&
+                        of->drain.failing_since <= 0;
+    if (of->guard > 0)
+        (void)mpiox_storage_guard(of->guard, closed ? MPIOX_GUARD_CLOSED : MPIOX_GUARD_REOPENED);
+}
+
 void mpiox_server_begin_drain(mpiox_server *server, int32_t file)
 {
     mpiox_file_record *record = &server->cache.header->files[file];
@@ -211,6 +222,7 @@ void mpiox_server_begin_drain(mpiox_server *server, int32_t file)
     drain->pause = drain->again = drain->failing_since = 0;
     atomic_store(&record->drain_errno, 0);
     atomic_fetch_or(&record->flags, MPIOX_FILE_DRAINING);
+    mpiox_server_show_closed(server, file);
     mpiox_server_wake(server);
 }
 

@@ -332,6 +332,9 @@ void mpiox_server_add_operation(mpiox_server *server, uint32_t operation);
 void mpiox_server_wake(mpiox_server *server); /* an I/O thread */
 /* The file's last opener is the delegate, which writes it behind its close: nothing else sets MPIOX_FILE_DRAINING. */
 void mpiox_server_begin_drain(mpiox_server *server, int32_t file);
+/* For processes that are no clients: whether this delegate writes the file, which was closed. By a lock on the file of
+ * parts; not while the file system refuses the bytes. */
+void mpiox_server_show_closed(const mpiox_server *server, int32_t file);
 /* The cache cannot be read any more: ends the process as touching such a page does. Any thread. */
 _Noreturn void mpiox_server_tear(void);
 /* The same if the cache is a file, and bytes read from it since the last check may be wrong. */
