@@ -1,8 +1,9 @@
 """mpiio_ext: an MPI-IO middleware extension put under unchanged programs.
 
 ``import mpiio_ext`` before ``mpi4py.MPI`` (or h5py, or netCDF4) loads libmpiio_ext.so so that MPI_File_* of this
-process goes through it. Importing neither initialises MPI nor needs an MPI launch. Imported too late, it raises
-`MpiioExtError` and says what to do; `mpiio_ext.analytics` and other tools may be imported at any time.
+process goes through it. Importing neither initialises MPI nor needs an MPI launch. An import behind them warns that it
+is too late, and what needs the library under the program raises `LoadError`: `Hints.info`, `hints.in_force`, `hints.of`
+and the numbers of `mpiio_ext.stats`. `run_report`, `layout` and other tools work at any time.
 
 Subpackages: `mpiio_ext.partitioning` (file domains), `mpiio_ext.delegates` (I/O delegates), `mpiio_ext.pioneer`
 (traces, synthesis), `mpiio_ext.analytics` (logs). None of them is imported here.
@@ -90,7 +91,7 @@ def _wanted() -> str:
     return str(name)
 
 
-#: Modules for programs that want the library under their MPI_File_*; others are tools, which need it nowhere.
+#: Modules for programs that need the library under their MPI_File_*; others are tools, which need it nowhere.
 _FOR_PROGRAMS = (__name__, "mpiio_ext.hints", "mpiio_ext.stats")
 
 # A path that `mpiio-ext pioneer replay` carries out must meet the MPI library that the program met.

@@ -18,12 +18,13 @@ import ctypes
 import importlib.util
 import os
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from mpiio_ext import abi
-from mpiio_ext.errors import LoadError
+from mpiio_ext.errors import LoadError, MpiioExtWarning
 
 #: An MPI library, by the names under which the linker knows it.
 _MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so.1", "libmpi_abi.so.0")
@@ -31,8 +32,8 @@ _MPI_SONAMES = ("libmpi.so.40", "libmpi.so.12", "libmpich.so.12", "libmpi_abi.so
 _ANY = "mpich"
 
 _selected: str | None = None
-#: Why the library is not under MPI_File_*, where an MPI library was loaded first.
-_late: LoadError | None = None
+#: Why the library is not under MPI_File_*, if an MPI library was loaded first; else "".
+_late = ""
 
 _RTLD_NOLOAD = 0x4  # <dlfcn.h> of Linux; the os module has it only where the platform's headers define it
 
@@ -179,14 +180,13 @@ def _loaded_mpi() -> str | None:
     return None
 
 
-def _too_late(mpi: str) -> LoadError:
+def _too_late(mpi: str) -> str:
     culprits = [name for name in ("mpi4py.MPI", "h5py", "netCDF4", "petsc4py") if name in sys.modules]
     cause = f"after {' and '.join(culprits)}" if culprits else f"after {mpi} was loaded"
-    return LoadError(
+    return (
         f"mpiio_ext is imported {cause}, too late to wrap MPI_File_* in this process. Either write "
         "`import mpiio_ext` before the first import of mpi4py.MPI, h5py or netCDF4, or start the program with "
-        f"`mpiio-ext run -- PROGRAM` or LD_PRELOAD={get_library()}; a tool alone is imported by its whole name, such "
-        "as `import mpiio_ext.analytics`"
+        f"`mpiio-ext run -- PROGRAM` or LD_PRELOAD={get_library()}"
     )
 
 
@@ -195,31 +195,37 @@ def load(asked: bool = True) -> None:
 
     Parameters
     ----------
-    asked : whether the library is wanted under MPI_File_* of this process; else it need only be usable.
+    asked : whether a program may need the library under MPI_File_* of this process: if an MPI library was loaded before
+        it, so that they do not reach it, a warning reports that. `check_in_time` makes an error of it.
 
     Raises
     ------
     LoadError
-        The library is not built or cannot be loaded; or it is wanted under MPI_File_*, and an MPI library was loaded
-        before it, so that they would not reach it.
+        The library is not built or cannot be loaded.
     """
     global _late
     there = _is_global()
     mpi = ("an MPI library" if "mpi4py.MPI" in sys.modules and not interposed() else None) if there else _loaded_mpi()
-    _late = None if mpi is None else _too_late(mpi)
-    if _late is None:
+    _late = "" if mpi is None else _too_late(mpi)
+    if not _late:
         for library in () if there else (get_library().with_name(abi.POSIX), get_library()):
             _open(library, os.RTLD_GLOBAL)
-    elif asked:
-        raise _late
     else:
         load_for_tools()
+        if asked:
+            warnings.warn(_late, MpiioExtWarning, stacklevel=3)
 
 
 def check_in_time() -> None:
-    """Raise the error of `load` that was left out because nobody asked for the library under MPI_File_*."""
-    if _late is not None:
-        raise _late
+    """Raise an error if the library is not under MPI_File_* because an MPI library was loaded before it.
+
+    Raises
+    ------
+    LoadError
+        It is not: the message says what to do.
+    """
+    if _late:
+        raise LoadError(_late)
 
 
 def load_for_tools() -> None:

@@ -45,14 +45,16 @@ def test_import_before_mpi4py() -> None:
 def test_import_after_mpi4py_says_what_to_do() -> None:
     done = run(
         "from mpi4py import MPI\n"
+        "import mpiio_ext\n"
         "try:\n"
-        "    import mpiio_ext\n"
+        "    mpiio_ext.stats.total()\n"
         "except ImportError as error:\n"
         "    print([c.__name__ for c in type(error).__mro__])\n"
         "    print(error)\n"
     )
     assert done.returncode == 0, done.stderr
     bases, message = done.stdout.strip().split("\n")
+    assert f"MpiioExtWarning: {message}" in done.stderr
     assert "'MpiioExtError'" in bases
     assert "mpi4py.MPI" in message
     assert "import mpiio_ext" in message
@@ -81,12 +83,9 @@ def test_tools_are_imported_after_mpi4py(words: str) -> None:
 @pytest.mark.parametrize(
     "words",
     [
-        "import mpiio_ext",
-        "from mpiio_ext import Hints",
-        "import mpiio_ext.stats",
-        "from mpiio_ext.hints import Hints",
-        "from mpiio_ext import analytics",
-        "from mpiio_ext import layout, stats",
+        "from mpiio_ext import Hints\nHints().info()",
+        "from mpiio_ext.hints import in_force\nin_force()",
+        "import mpiio_ext\nmpiio_ext.stats.calls()",
         *(
             f"import mpiio_ext.analytics\nimport mpiio_ext\nmpiio_ext.{use}"
             for use in ("Hints().info()", "hints.in_force()")
@@ -94,11 +93,38 @@ def test_tools_are_imported_after_mpi4py(words: str) -> None:
         "import mpiio_ext.analytics, mpiio_ext.stats\nmpiio_ext.stats.total()",
     ],
 )
-def test_what_programs_use_is_refused_after_mpi4py(words: str) -> None:
+def test_what_needs_the_library_under_the_program_is_refused_after_mpi4py(words: str) -> None:
     done = run(f"from mpi4py import MPI\n{words}")
     assert done.returncode == 1
     assert "LoadError: mpiio_ext is imported after mpi4py.MPI, too late to wrap MPI_File_*" in done.stderr
-    assert "; a tool alone is imported by its whole name, such as `import mpiio_ext.analytics`" in done.stderr
+
+
+#: Uses each public name, and prints those that it has used.
+READS = """
+import warnings
+warnings.simplefilter("ignore")
+{before}
+import mpiio_ext
+{behind}
+used = {{name: getattr(mpiio_ext, name) for name in mpiio_ext.__all__}}
+hints = used["Hints"](cb_nodes=4, partition="auto")
+assert hints.items() == {{"cb_nodes": "4", "mpiox_partition": "auto"}} and hints.environment()
+assert used["hints"].registry() and used["hints"].problems() == () and "cb_nodes" in used["hints"].markdown_table()
+assert used["stats"].numbers() and used["stats"].FileStats is used["FileStats"]
+assert used["layout"].inspect(".").facts and used["layout"].registry()
+assert used["get_library"]().exists() and used["get_include"]().exists()
+assert used["run_report"]("tests/samples/diagnosis/restart-4-2-plain.darshan").lines()
+print(used["interposed"](), *used)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "behind"),
+    [("import h5py", ""), ("from mpi4py import MPI", ""), ("", "import h5py\nfrom mpi4py import MPI")],
+)
+def test_public_names_work_in_both_orders(before: str, behind: str) -> None:
+    done = run(READS.format(before=before, behind=behind))
+    assert done.stdout.split() == [str(not before), *mpiio_ext.__all__], done.stderr
 
 
 def test_import_after_another_user_of_mpi() -> None:
