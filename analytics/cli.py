@@ -6,11 +6,14 @@ one line each) and exit status 2.
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import click
 
 from mpiio_ext.common.commands import HELP, LazyGroup, output_option
+from mpiio_ext.common.limits import VARIABLE
+from mpiio_ext.common.options import Size
 from mpiio_ext.common.printing import echo
 
 #: Subcommand -> (module, attribute, help line).
@@ -52,6 +55,12 @@ class _Analyses(LazyGroup):
         return super().resolve_command(ctx, ["logs", *args] if path else args)
 
 
+def _set_log_limit(_context: click.Context, _option: click.Parameter, value: int | None) -> None:
+    """Let this process, and those that it starts, read logs of so many bytes."""
+    if value is not None:
+        os.environ[VARIABLE] = str(value)
+
+
 @click.group(cls=_Analyses, subcommands=_SUBCOMMANDS, context_settings=HELP, invoke_without_command=True)
 @click.option(
     "--results",
@@ -64,6 +73,16 @@ class _Analyses(LazyGroup):
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
     help="With --results: the report of the bench with what was found.  [default: report.html in DIR]",
+)
+@click.option(
+    "--log-limit",
+    type=Size(1),
+    envvar=VARIABLE,
+    show_envvar=True,
+    expose_value=False,
+    callback=_set_log_limit,
+    metavar="SIZE",
+    help="Read logs with so many bytes when they are unpacked.  [default: 512MiB, and 200 times the packed size]",
 )
 @click.option("--verbose", is_flag=True, help="Show what Spark and Java print when they start.")
 @click.pass_context

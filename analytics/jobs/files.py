@@ -27,6 +27,7 @@ import contextlib
 import csv
 import errno
 import gzip
+import itertools
 import json
 import sqlite3
 import zlib
@@ -43,6 +44,8 @@ from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.merging import merged
 from mpiio_ext.analytics.jobs.table import ID, LOG_ID, MOTIF, PERFORMANCE, START, SYSTEM, Jobs, Slice, completed, typed
 from mpiio_ext.analytics.readerprocess import is_hdf5
+from mpiio_ext.analytics.sources.opener import open_log
+from mpiio_ext.analytics.sources.records import SourceError
 from mpiio_ext.common import files
 from mpiio_ext.common.locks import alone
 from mpiio_ext.errors import FileSystemError
@@ -104,18 +107,16 @@ def _write_csv(jobs: Jobs, path: Path) -> None:
         pyarrow.csv.write_csv(jobs.table, stream)
 
 
-def _lines(path: Path, packed: bool) -> list[str]:
+def _lines(path: Path) -> list[str]:
     """Return the first two lines of a file of text."""
-    with gzip.open(path, "rt", encoding="utf-8", newline="") if packed else path.open(encoding="utf-8") as stream:
-        return [stream.readline(1 << 20), stream.readline(1 << 20)]
+    with open_log(path) as log:
+        return [line.decode("utf-8") for line in itertools.islice(log.lines(), 2)]
 
 
 def _read_csv(path: Path, wanted: Collection[str] | None) -> Jobs:
     import pyarrow.csv
 
-    with path.open("rb") as raw:
-        packed = raw.read(2) == b"\x1f\x8b"
-    rows = list(csv.reader(line for line in _lines(path, packed) if line))
+    rows = list(csv.reader(_lines(path)))
     if not rows or not any(name.strip() for name in rows[0]):
         raise HistoryError("it is empty")
     names, first = rows[0], rows[1] if len(rows) > 1 else rows[0]
@@ -129,14 +130,10 @@ def _read_csv(path: Path, wanted: Collection[str] | None) -> Jobs:
     if ID not in known:
         raise HistoryError(f"there is no column {ID}")
     texts = {column.name: column.arrow for column in SUMMARY.columns if column.type == "string"} if own else {}
-    # Compressed data are inflated by the stream; PyArrow would go by the file's name.
-    with (
-        pa.OSFile(str(path)) as plain,
-        pa.CompressedInputStream(plain, "gzip") if packed else contextlib.nullcontext(plain) as source,
-    ):
-        return Jobs(
+    with open_log(path) as log:
+        found = Jobs(
             pyarrow.csv.read_csv(
-                source,
+                log,
                 pyarrow.csv.ReadOptions(column_names=every, skip_rows=1),
                 pyarrow.csv.ParseOptions(newlines_in_values=own),
                 pyarrow.csv.ConvertOptions(
@@ -148,6 +145,9 @@ def _read_csv(path: Path, wanted: Collection[str] | None) -> Jobs:
                 ),
             )
         )
+    if log.wrong:
+        raise HistoryError(log.wrong)
+    return found
 
 
 # ---- SQLite ----------------------------------------------------------------------------------------------------------
@@ -281,6 +281,8 @@ def _named(path: Path) -> Iterator[None]:
     """Turn errors from damaged files into an error of one line that names the file."""
     try:
         yield
+    except SourceError as error:
+        raise HistoryError(str(error)) from error
     except AnalyticsError as error:
         raise HistoryError(f"{path}: not a table of jobs: {error}") from error
     except _DAMAGE as error:

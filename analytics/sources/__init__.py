@@ -12,7 +12,8 @@ Example
 
 from mpiio_ext.analytics.sources.apart import ApartReader, read_apart
 from mpiio_ext.analytics.sources.base import Head, Source
-from mpiio_ext.analytics.sources.records import Problem, Records, SourceError, load
+from mpiio_ext.analytics.sources.content import load
+from mpiio_ext.analytics.sources.records import Problem, Records, SourceError
 from mpiio_ext.analytics.sources.registry import (
     BUILT_IN,
     ENTRY_POINTS,

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source
-from mpiio_ext.analytics.sources.content import csv_values, first_lines, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import csv_values, first_lines, head_of, lines_of
 from mpiio_ext.analytics.sources.numbers import Zone, decimal
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError, make_table
 from mpiio_ext.analytics.tables.schema import SLURM, Column, Table
@@ -284,15 +284,15 @@ def _form(text: str) -> Callable[[_Lines, Problems], _Found] | None:
     return _long if re.fullmatch(r"JobID: \d+", lines[0].strip()) else None
 
 
-def _jobs(data: bytes, problems: Problems, time_zone: str) -> list[Row]:
+def _jobs(path: Path, problems: Problems, time_zone: str) -> list[Row]:
     """Return a row a job, in the order of their last records.
 
     Raises
     ------
     SourceError
-        It is none of the forms.
+        It is none of the forms, or cannot be read.
     """
-    form = _form(data[: 64 << 10].decode("utf-8", "replace"))
+    form = _form(head_of(path).text)
     if form is None:
         raise SourceError(
             problems.file,
@@ -302,7 +302,7 @@ def _jobs(data: bytes, problems: Problems, time_zone: str) -> list[Row]:
         )
     zone = Zone(time_zone, _FORMS)
     rows: dict[int, Row] = {}
-    lines = ((number, text) for number, text in lines_of(data, problems, ended=form is not _csv) if text.strip())
+    lines = ((number, text) for number, text in lines_of(path, problems, ended=form is not _csv) if text.strip())
     for number, values in form(lines, problems):
         try:
             row = _row(values, zone)
@@ -328,7 +328,7 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
         path = Path(root) / log
         problems = Problems(str(path))
         try:
-            found = _jobs(read_bytes(path, problems), problems, time_zone)
+            found = _jobs(path, problems, time_zone)
         except SourceError as error:
             outcomes.append(Outcome(log, "skipped", error.what))
             continue
@@ -360,7 +360,7 @@ class Cobalt(Source):
         return form is _csv or (form in (_table, _long) and "StartTime" in head.text)
 
     def parse(self, file: File) -> Parsed:
-        rows: list[Any] = _jobs(read_bytes(file.path, file.problems), file.problems, file.time_zone)
+        rows: list[Any] = _jobs(file.path, file.problems, file.time_zone)
         if not rows:
             raise SourceError(str(file.path), 0, f"no job: {file.problems.first or 'there is only a heading'}")
         return {"slurm": rows, "cobalt": rows}, {}

@@ -1,12 +1,12 @@
 """Contents of files that may be compressed, cut or damaged: the readable part, and the mistakes of the rest.
 
-Problem. A file of a monitoring tool may be gzip that ends early, and a copy may have damaged its middle. Its last line
-may be cut in the middle of a number that is then still a number.
+Problem. A copy may have damaged a file of a monitoring tool. Its last line may be cut in the middle of a number that is
+then still a number.
 
-Algorithm. gzip is unpacked piece by piece, so that everything before the damage is kept. A line with bytes that are no
-text is not given to a parser, and neither is a last line without an end, where the tool ends every line.
+Algorithm. The opener unpacks what stands before a damage. A line with bytes that are no text is not given to a parser,
+and neither is a last line without an end, where the tool ends every line.
 
-Guarantees. Every line that is left out is noted with its number. No more than `MOST_BYTES` are unpacked.
+Guarantees. Every line that is left out is noted with its number. The limits are those of the opener.
 """
 
 from __future__ import annotations
@@ -16,117 +16,74 @@ import csv
 import json
 import sqlite3
 import tarfile
-import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from mpiio_ext.analytics.sources.base import Head
-from mpiio_ext.analytics.sources.records import Problems, SourceError
+from mpiio_ext.analytics.sources.opener import Log, open_log
+from mpiio_ext.analytics.sources.records import Problems, Records, SourceError
+from mpiio_ext.common.limits import most_bytes
 
-#: Unpacked contents of one file, at most: a day of a large site is some 100 MB.
-MOST_BYTES = 4 << 30
 _HEAD_BYTES = 64 << 10
-_PIECE = 1 << 20
-_GZIP, _SQLITE = b"\x1f\x8b", b"SQLite format 3\0"
+_SQLITE = b"SQLite format 3\0"
 _SHOWN_MEMBERS = 16
 _TAR_BLOCK = 512
 
 
-def _member(view: memoryview, at: int, most: int) -> tuple[bytes, int, str]:
-    """Unpack one member of gzip up to so many bytes; return it, its end, and its mistake."""
-    one = zlib.decompressobj(wbits=31)
-    out: list[bytes] = []
-    size = 0
-    fed: Any = b""
-    while not one.eof and size < most:
-        if not len(fed):
-            fed = view[at : at + _PIECE]
-            at += len(fed)
-        try:
-            found = one.decompress(fed, min(_PIECE, most - size))
-        except zlib.error as error:
-            return b"".join(out), at, f"damaged gzip: {error}"
-        if not len(fed) and not found and not one.eof:
-            return b"".join(out), at, "gzip that ends early"
-        fed = one.unconsumed_tail
-        out.append(found)
-        size += len(found)
-    return b"".join(out), at - len(one.unused_data), ""
-
-
-def _unpacked(data: bytes, most: int) -> tuple[bytes, str]:
-    """Return the unpacked bytes of gzip (of several members), up to so many, and the mistake of the rest."""
-    view = memoryview(data)
-    out: list[bytes] = []
-    size = at = 0
-    while at < len(view):
-        if bytes(view[at : at + len(_GZIP)]) != _GZIP:
-            left = bytes(view[at:])
-            zeros = not left.strip(b"\0")  # tapes and some copies fill up with them
-            return b"".join(out), "" if zeros else f"{len(left):,} bytes behind the end of the gzip data"
-        found, at, wrong = _member(view, at, most - size)
-        out.append(found)
-        size += len(found)
-        if wrong or size >= most:
-            return b"".join(out), wrong
-    return b"".join(out), ""
-
-
-def unpack(data: bytes, problems: Problems, most: int = MOST_BYTES) -> bytes:
-    """Return `data`, unpacked if it is gzip; mistakes are noted.
+def read_log(log: Log, problems: Problems) -> bytes:
+    """Return all bytes of a log; mistakes of gzip are noted.
 
     Raises
     ------
     SourceError
-        Nothing of it can be unpacked, or it is larger than `most`.
+        Nothing of it can be unpacked, or it is larger than the limit of the opener.
     """
-    if not data.startswith(_GZIP):
-        return data
-    out, wrong = _unpacked(data, most)
-    if wrong and not out:
-        raise SourceError(problems.file, 0, wrong)
-    if len(out) >= most:
-        raise SourceError(problems.file, 0, f"more than {most:,} bytes unpacked; split it")
-    if wrong:
-        problems.add(0, f"{wrong}; what stands before is read")
-    return out
+    data = log.read()
+    _note(log, problems, nothing=not data)
+    return data
+
+
+def _note(log: Log, problems: Problems, *, nothing: bool) -> None:
+    if log.wrong and nothing:
+        raise SourceError(problems.file, 0, log.wrong)
+    if log.wrong:
+        problems.add(0, f"{log.wrong}; what stands before is read")
 
 
 def read_bytes(path: Path, problems: Problems) -> bytes:
-    """Return the content of a file, unpacked if it is gzip.
-
-    Raises
-    ------
-    SourceError
-        It cannot be read, or is empty.
-    """
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise SourceError(str(path), 0, f"cannot be read: {error.strerror}") from error
-    if not data:
-        raise SourceError(str(path), 0, "empty")
-    return unpack(data, problems)
+    """Return the content of a file, unpacked if it is gzip; errors are those of `open_log` and `read_log`."""
+    with open_log(path) as log:
+        return read_log(log, problems)
 
 
-def lines_of(data: bytes, problems: Problems, *, ended: bool = True) -> Iterator[tuple[int, str]]:
+def lines_of(path: Path, problems: Problems, *, ended: bool = True) -> Iterator[tuple[int, str]]:
     """Yield the lines of a text with their numbers, from 1; those that are no text are noted and left out.
 
     Parameters
     ----------
     ended : the tool ends every line, so that a last one without an end has been cut and is left out.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read or unpacked, or it or a line is larger than the limit of the opener.
     """
-    lines = data.split(b"\n")
-    last = lines.pop()
-    for number, line in enumerate(lines, 1):
-        yield from _text(number, line, problems)
-    if last:
-        if ended:
-            problems.add(len(lines) + 1, "cut: the line has no end")
+    with open_log(path) as log:
+        yield from lines_of_log(log, problems, ended=ended)
+
+
+def lines_of_log(log: Log, problems: Problems, *, ended: bool = True) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a log, as `lines_of` does."""
+    number = 0
+    for number, line in enumerate(log.lines(), 1):
+        if line.endswith(b"\n"):
+            yield from _text(number, line[:-1], problems)
+        elif ended:
+            problems.add(number, "cut: the line has no end")
         else:
-            problems.add(len(lines) + 1, "the last line has no end: it may be cut", 0)
-            yield from _text(len(lines) + 1, last, problems)
+            problems.add(number, "the last line has no end: it may be cut", 0)
+            yield from _text(number, line, problems)
+    _note(log, problems, nothing=not number)
 
 
 def _text(number: int, line: bytes, problems: Problems) -> Iterator[tuple[int, str]]:
@@ -156,7 +113,7 @@ def members_of(path: Path, data: bytes, problems: Problems) -> Iterator[tuple[st
             for member in archive:
                 if not member.isreg():
                     continue
-                if member.size > MOST_BYTES:
+                if member.size > most_bytes():  # of a sparse file more than the archive has
                     problems.add(0, f"{member.name}: {member.size:,} bytes are too many")
                     continue
                 file = archive.extractfile(member)
@@ -224,15 +181,8 @@ def head_of(path: Path) -> Head:
     """
     if path.is_dir():
         return Head(path, b"")
-    try:
-        with path.open("rb") as file:
-            data = file.read(_HEAD_BYTES)
-    except OSError as error:
-        raise SourceError(str(path), 0, f"cannot be read: {error.strerror or error}") from error
-    if not data:
-        raise SourceError(str(path), 0, "empty")
-    if data.startswith(_GZIP):
-        data = _unpacked(data, _HEAD_BYTES)[0]
+    with open_log(path) as log:
+        data = log.read(_HEAD_BYTES)
     members = _members(data) if data[257:262] == b"ustar" else ()
     return Head(path, data, _tables(path) if data.startswith(_SQLITE) else frozenset(), members)
 
@@ -276,3 +226,22 @@ def csv_values(text: str, separator: str = ",") -> list[str]:
         return next(csv.reader([text], delimiter=separator, strict=True), [])
     except csv.Error as error:
         raise ValueError(f"no CSV: {error}") from error
+
+
+def load(path: str | Path) -> Records:
+    """Return the records in a file that :meth:`~.records.Records.save` has written.
+
+    Raises
+    ------
+    SourceError
+        It cannot be read, or is no such file.
+    """
+    problems = Problems(str(path))
+    data = read_bytes(Path(path), problems)
+    for problem in problems.all():
+        raise SourceError(problem.file, 0, f"cannot be read: {problem.what}")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise SourceError(str(path), 0, f"cannot be read: {error}") from error
+    return Records.from_json(text, str(path))

@@ -17,7 +17,7 @@ from typing import Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from mpiio_ext.analytics.sources.content import csv_values, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import csv_values, lines_of
 from mpiio_ext.analytics.sources.numbers import decimal
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
@@ -202,7 +202,7 @@ def read_counters(path: Path, wanted: Collection[str], problems: Problems) -> Co
     if parquet:
         return _parquet(path, wanted)
     table: _Csv | None = None
-    for number, text in lines_of(read_bytes(path, problems), problems, ended=False):
+    for number, text in lines_of(path, problems, ended=False):
         if not text.strip():
             continue
         try:

@@ -13,8 +13,8 @@ without STDIO it is that of POSIX. The records of many logs are joined at once
 
 Guarantees. A log that cannot be read costs itself only: it is ``skipped``, or ``partial`` without the part that cannot
 be read, with the reason. Counters that a log lacks are NULL. The ID of a log is made of its job and of its file's name
-without the folder, so that it is the same whenever it is converted. A log with a part that takes more
-memory than :data:`mpiio_ext.common.darshanfile.MEMORY_BYTES` is skipped.
+without the folder, so that it is the same whenever it is converted. A log with a part that has more bytes than the
+limit of logs (:mod:`mpiio_ext.common.limits`) is skipped.
 
 Source: IOMiner, Section II-B; darshan-util, darshan-log-format.h.
 """
@@ -161,8 +161,8 @@ def _log(path: str) -> _Log:
     """Read a log, or raise `_UnreadError`."""
     try:
         return _parts(_opened(path), path)
-    except MemoryError:
-        raise _UnreadError(_TOO_LARGE) from None
+    except MemoryError as error:
+        raise _UnreadError(str(error) or _TOO_LARGE) from None
     except OSError as error:
         raise _UnreadError(f"cannot be read: {error.strerror}") from None
 

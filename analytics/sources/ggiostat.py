@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.content import csv_values, database, first_lines, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import csv_values, database, first_lines, lines_of
 from mpiio_ext.analytics.sources.numbers import count
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
@@ -101,7 +101,7 @@ def _from_database(path: Path, problems: Problems) -> Iterator[tuple[int, dict[s
 
 
 def _from_text(path: Path, problems: Problems) -> Iterator[tuple[int, dict[str, Any]]]:
-    lines = lines_of(read_bytes(path, problems), problems, ended=False)
+    lines = lines_of(path, problems, ended=False)
     names: list[str] | None = None
     for number, text in lines:
         if not text.strip():

@@ -21,7 +21,7 @@ import re
 import pyarrow as pa
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import first_lines, lines_of
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError, make_table
 from mpiio_ext.analytics.sources.targets import SNAPSHOT, begin, target_of
 from mpiio_ext.analytics.tables.schema import Column, Table
@@ -166,7 +166,7 @@ class LctlDl(Source):
     def parse(self, file: File) -> Parsed:
         path, problems = file.path, file.problems
         reader = _Reader(problems)
-        for number, line in lines_of(read_bytes(path, problems), problems):
+        for number, line in lines_of(path, problems):
             reader.line(number, line)
         if not reader.devices:
             raise SourceError(str(path), 0, "no output of lctl dl -t: no line '0 UP mgc …'")

@@ -394,6 +394,8 @@ def _opened(path: Path, zone: zoneinfo.ZoneInfo, between: Period | None) -> Iter
                     what = "no SQLite, no HDF5, and no dump of an LMT database"
                     raise LogError(f"{what}: it has no rows of {', '.join(_DUMPED)}")
                 yield _Bases(bases, problem, zone)
+        except SourceError as error:
+            raise LogError(error.what) from error
         except (OSError, EOFError, sqlite3.Error) as error:
             raise LogError(f"cannot be read: {error}") from error
 

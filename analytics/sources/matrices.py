@@ -27,6 +27,7 @@ import numpy as np
 from mpiio_ext.analytics.sources.records import LogError
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 from mpiio_ext.common.extras import needing
+from mpiio_ext.common.limits import limit_text, most_bytes
 
 if TYPE_CHECKING:
     import h5py
@@ -57,6 +58,7 @@ class Matrices:
     def __init__(self, file: h5py.File, period: tuple[float, float] | None) -> None:
         self.file = file
         self._noted: dict[str, None] = {}
+        self._left = most_bytes()
         self._stamps = next((path for path in _STAMPS if path in file), "")
         self._steps, self._bounds = 0, (0, 0)
         if period is not None and self._stamps and len(file[self._stamps].shape) == 1:
@@ -114,8 +116,15 @@ class Matrices:
         """Return the shape of the visible part of a dataset."""
         return tuple(part.stop - part.start for part in self._seen(data)) if data.shape else data.shape
 
+    def _take(self, count: int) -> None:
+        """Raise `MemoryError` if the file has more values than the limit of logs allows."""
+        self._left -= 8 * count
+        if self._left < 0:
+            raise MemoryError(f"matrices of {limit_text(most_bytes())}")
+
     def read(self, data: h5py.Dataset) -> Numbers:
         """Return the visible part of a dataset, as stored."""
+        self._take(math.prod(self.shape(data)))
         return np.asarray(data[self._seen(data)], dtype=np.float64)
 
     def values(self, data: h5py.Dataset, shape: tuple[int, int]) -> Numbers:
@@ -129,6 +138,7 @@ class Matrices:
         name = str(data.name).rsplit("/", 1)[-1]
         if self.shape(data) != shape:
             raise LogError(f"{name} is a matrix of {self.shape(data)}, and names and times ask for {shape}")
+        self._take(math.prod(shape))
         seen = self._seen(data)
         steps: tuple[int, ...] = data.chunks or ()
         ranges = (range(part.start, part.stop, step) for part, step in zip(seen, steps, strict=False))

@@ -21,7 +21,7 @@ import re
 from typing import Any
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import first_lines, lines_of
 from mpiio_ext.analytics.sources.gpfs import Colons, kib, whole, yes
 from mpiio_ext.analytics.sources.numbers import count
 from mpiio_ext.analytics.sources.records import Problems, Row, SourceError
@@ -193,7 +193,7 @@ class Mmlsdisk(Source):
     def parse(self, file: File) -> Parsed:
         path, problems = file.path, file.problems
         reader = _Reader(problems)
-        for number, line in lines_of(read_bytes(path, problems), problems):
+        for number, line in lines_of(path, problems):
             reader.line(number, line)
         reader.finish()
         if not reader.found:

@@ -19,6 +19,7 @@ Source: IBM Storage Scale, mmperfmon command; TOKIO, Section "Storage system tra
 from __future__ import annotations
 
 import dataclasses
+import io
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,10 +29,12 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.content import first_lines, lines_of, members_of, read_bytes, unpack
+from mpiio_ext.analytics.sources.content import first_lines, head_of, lines_of_log, members_of, read_bytes
 from mpiio_ext.analytics.sources.numbers import Zone, decimal
+from mpiio_ext.analytics.sources.opener import Log, open_log
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
+from mpiio_ext.common.limits import limit_text, most_bytes
 
 SAMPLES = Table(
     "samples",
@@ -214,10 +217,10 @@ class _Reader:
                 )
 
 
-def _text(data: bytes, member: str | None, problems: Problems, time_zone: str) -> _Part:
+def _text(log: Log, member: str | None, problems: Problems, time_zone: str) -> _Part:
     part = _Part(member)
     reader = _Reader(part, problems, Zone(time_zone, (_STAMP,)))
-    for number, line in lines_of(data, problems):
+    for number, line in lines_of_log(log, problems):
         reader.line(number, line)
     if not reader.seen:
         raise SourceError(problems.file, 0, "no output of mmperfmon query: neither a legend nor a table")
@@ -226,16 +229,21 @@ def _text(data: bytes, member: str | None, problems: Problems, time_zone: str) -
 
 
 def _parts(path: Path, problems: Problems, time_zone: str) -> Iterator[_Part]:
-    data = read_bytes(path, problems)
-    if data[257:262] != _ARCHIVE:
-        yield _text(data, None, problems, time_zone)
+    if head_of(path).data[257:262] != _ARCHIVE:
+        with open_log(path) as log:
+            yield _text(log, None, problems, time_zone)
         return
+    data = read_bytes(path, problems)
+    packed_bytes = path.stat().st_size
+    most, count = most_bytes(packed_bytes), 0
     for member, content in members_of(path, data, problems):
         inner = Problems(f"{path}:{member}")
         try:
-            if not content:
-                raise SourceError(inner.file, 0, "empty")
-            yield _text(unpack(content, inner), member, inner, time_zone)
+            with Log(io.BytesIO(content), inner.file, len(content)) as log:
+                yield _text(log, member, inner, time_zone)
+                count += log.count
+            if count > most:
+                raise SourceError(str(path), 0, limit_text(most, packed_bytes))
         except SourceError as error:
             inner.add(0, error.what)
         problems.extend(inner.all())

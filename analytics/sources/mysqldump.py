@@ -7,14 +7,12 @@ damaged dump, or one that is cut off, what stands before is there.
 from __future__ import annotations
 
 import contextlib
-import gzip
 import re
 import sqlite3
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import IO
 
+from mpiio_ext.analytics.sources.opener import open_log
 from mpiio_ext.analytics.sources.records import LogError
 
 _CREATE = re.compile(r"^\s*CREATE TABLE (?:IF NOT EXISTS )?`?(\w+)`?\s*\(", re.IGNORECASE)
@@ -102,14 +100,6 @@ class _Dump:
             self.problem = self.problem or "the dump is cut off or damaged in a statement; what stands before is there"
 
 
-def _open(path: Path) -> IO[str]:
-    with path.open("rb") as stream:
-        packed = stream.read(2) == b"\x1f\x8b"
-    if packed:
-        return gzip.open(path, "rt", encoding="utf-8", errors="replace")
-    return path.open(encoding="utf-8", errors="replace")
-
-
 def load(
     path: Path, tables: Mapping[str, tuple[str, ...]], optional: Sequence[str] = ()
 ) -> tuple[list[sqlite3.Connection], str]:
@@ -133,12 +123,13 @@ def load(
     ------
     LogError
         A table lacks a column, or rows are damaged beyond reading.
+    SourceError
+        It cannot be read, or it or a line is larger than the limit of the opener.
     """
     dump = _Dump(tables, optional)
-    with _open(path) as lines:
-        try:
-            for text in lines:
-                dump.line(text)
-        except (EOFError, OSError, zlib.error) as error:
-            dump.problem = f"the dump is cut off: {error}"
+    with open_log(path) as log:
+        for line in log.lines():
+            dump.line(line.decode("utf-8", "replace"))
+    if log.wrong:
+        dump.problem = f"the dump is cut off: {log.wrong}"
     return (dump.bases if dump.rows else []), dump.problem

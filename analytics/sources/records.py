@@ -236,23 +236,6 @@ class Records:
             raise SourceError(str(path), 0, f"cannot be written: {error.strerror}") from error
 
 
-def load(path: str | Path) -> Records:
-    """Return the records in a file that :meth:`Records.save` has written.
-
-    Raises
-    ------
-    SourceError
-        It cannot be read, or is no such file.
-    """
-    path = Path(path)
-    try:
-        data = path.read_bytes()
-        text = (gzip.decompress(data) if data.startswith(b"\x1f\x8b") else data).decode("utf-8")
-    except (OSError, EOFError, UnicodeDecodeError, gzip.zlib.error) as error:  # type: ignore[attr-defined]
-        raise SourceError(str(path), 0, f"cannot be read: {error}") from error
-    return Records.from_json(text, str(path))
-
-
 def make_table(table: Table, values: Mapping[str, Sequence[object]] | list[Row]) -> pa.Table:
     """Return an Arrow table of a documented form.
 

@@ -30,6 +30,7 @@ import pyarrow as pa
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source, taken
 from mpiio_ext.analytics.sources.content import first_lines
 from mpiio_ext.analytics.sources.jobids import bins, identity, job_id_of, sum_of
+from mpiio_ext.analytics.sources.records import SourceError
 from mpiio_ext.analytics.sources.statistics import read_statistics
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, RUNS, TABLES
 from mpiio_ext.common.results import Measured
@@ -243,6 +244,9 @@ def convert(logs: Sequence[str], root: str) -> Converted:
             tables = {name: pa.Table.from_pylist(mine[name], schema=TABLES[name].schema()) for name in _TABLES}
         except ReportError as error:
             outcomes.append(Outcome(log, "skipped", str(error).removeprefix(f"{path}: ")))
+            continue
+        except SourceError as error:
+            outcomes.append(Outcome(log, "skipped", error.what))
             continue
         except (OSError, _LogError, pa.ArrowException, OverflowError) as error:
             outcomes.append(Outcome(log, "skipped", str(error)))

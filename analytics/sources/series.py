@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.content import csv_values, first_lines, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import csv_values, first_lines, lines_of
 from mpiio_ext.analytics.sources.numbers import Zone, decimal, has_local_time
 from mpiio_ext.analytics.sources.records import SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
@@ -115,7 +115,7 @@ class Csv(Source):
         columns: dict[str, list[Any]] = {name: [] for name in SERIES.names()}
         names: list[tuple[str, str]] | None = None
         header: dict[str, Any] = {}
-        for number, text in lines_of(read_bytes(path, problems), problems, ended=False):
+        for number, text in lines_of(path, problems, ended=False):
             if not text.strip() or text.startswith("#"):
                 continue
             try:

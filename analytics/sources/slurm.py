@@ -22,11 +22,9 @@ from __future__ import annotations
 
 import contextlib
 import datetime
-import gzip
 import json
 import re
 import sqlite3
-import zlib
 import zoneinfo
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -35,9 +33,10 @@ from typing import Any
 import pyarrow as pa
 
 from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Parsed, Source, taken
-from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes, read_only
+from mpiio_ext.analytics.sources.content import first_lines, head_of, lines_of, read_only
 from mpiio_ext.analytics.sources.content import read_json as read_document
 from mpiio_ext.analytics.sources.numbers import has_local_time
+from mpiio_ext.analytics.sources.opener import open_log
 from mpiio_ext.analytics.sources.records import Problems, SourceError
 from mpiio_ext.analytics.tables.schema import SLURM, Column, Table
 from mpiio_ext.common.slurm import (
@@ -237,28 +236,23 @@ def _read(path: Path, zone: zoneinfo.ZoneInfo) -> _Jobs:
         found = _json_job(values, zone) if "job_id" in values else _line(values, zone)
         jobs.add(job.number, found, step=job.step is not None)
 
-    with path.open("rb") as stream:
-        head = stream.read(16)
+    head = head_of(path).data
     if head.startswith(b"SQLite format 3"):
         _database(path, jobs)
         return jobs
-    opener = gzip.open if head.startswith(b"\x1f\x8b") else open
-    with opener(path, "rt", encoding="utf-8", errors="replace") as text:
-        first = text.read(1)
-        while first.isspace():
-            first = text.read(1)
-        if not first:
-            raise SlurmError("empty")
-        text.seek(0)
-        if first in "{[":
-            read_json(text.read(), add, jobs.bad, by_id=True)
-            return jobs
-        try:
-            read_text(text, add, jobs.bad)
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-            if not jobs.rows:
-                raise
-            jobs.bad.insert(0, f"the rest of the file, which cannot be unpacked: {error}")
+    if not head.strip():
+        raise SlurmError("empty")
+    with open_log(path) as log:
+        if head.lstrip()[:1] in (b"{", b"["):
+            text = log.read().decode("utf-8", "replace")
+            if not log.wrong:
+                read_json(text, add, jobs.bad, by_id=True)
+        else:
+            read_text((line.decode("utf-8", "replace") for line in log.lines()), add, jobs.bad)
+    if log.wrong and not jobs.rows:
+        raise SlurmError(f"it cannot be unpacked: {log.wrong}")
+    if log.wrong:
+        jobs.bad.insert(0, f"the rest of the file, which cannot be unpacked: {log.wrong}")
     return jobs
 
 
@@ -287,7 +281,9 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
             outcomes.append(_outcome(log, jobs))
         except SlurmError as error:
             outcomes.append(Outcome(log, "skipped", str(error)))
-        except (OSError, EOFError, zlib.error, sqlite3.Error) as error:
+        except SourceError as error:
+            outcomes.append(Outcome(log, "skipped", error.what))
+        except (OSError, sqlite3.Error) as error:
             outcomes.append(Outcome(log, "skipped", f"cannot be read: {error}"))
     return Converted({"slurm": pa.concat_tables(tables)}, outcomes)
 
@@ -295,12 +291,12 @@ def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted
 # ---- lines as they are -----------------------------------------------------------------------------------------------
 
 
-def _lines(data: bytes, path: Path, problems: Problems) -> pa.Table:
+def _lines(path: Path, problems: Problems) -> pa.Table:
     """Return the lines of sacct's text, as they stand there."""
     names: list[str] = []
     rows: list[list[str]] = []
     trailing = False
-    for number, line in lines_of(data, problems, ended=False):
+    for number, line in lines_of(path, problems, ended=False):
         if not line.strip():
             continue
         values = [value.strip() for value in line.split("|")]
@@ -392,11 +388,8 @@ class Slurm(Source):
 
     def parse(self, file: File) -> Parsed:
         path, problems = file.path, file.problems
-        data = read_bytes(path, problems)
-        if data.lstrip()[:1] in (b"{", b"["):
-            form, lines = _json(path, Problems(str(path)) if problems.first else problems)
-        else:
-            form, lines = "sacct", _lines(data, path, problems)
+        is_json = head_of(path).data.lstrip()[:1] in (b"{", b"[")
+        form, lines = _json(path, problems) if is_json else ("sacct", _lines(path, problems))
         try:
             lines.validate(full=True)
         except pa.ArrowException as error:

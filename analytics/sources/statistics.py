@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.sources.jobids import bins, identity, job_id_of, sum_of
+from mpiio_ext.analytics.sources.opener import open_log
 
 _WAYS = (("read", "reads"), ("write", "writes"))
 #: Counters of a line that are taken into the statistics of ``runs``: name there -> names in the line, added up.
@@ -302,8 +303,9 @@ def _runs(path: Path, bad: list[str]) -> list[_Run]:
     """Return the runs of a file in the order of their first lines."""
     runs: dict[str, _Run] = {}
     unnamed = 0  # runs of lines that name none
-    with path.open(encoding="utf-8", errors="replace") as lines:
-        for number, line in enumerate(lines, 1):
+    with open_log(path) as log:
+        for number, data in enumerate(log.lines(), 1):
+            line = data.decode("utf-8", "replace")
             try:
                 record = json.loads(line) if line.strip() else None
                 if record is None:
@@ -318,6 +320,8 @@ def _runs(path: Path, bad: list[str]) -> list[_Run]:
                 unnamed += name is None and kind == "run"
             except (ValueError, RecursionError, StatisticsError) as error:
                 bad.append(f"line {number}: {error}")
+    if log.wrong:
+        bad.append(f"{log.wrong}; what stands before is read")
     return list(runs.values())
 
 
@@ -360,8 +364,8 @@ def read_statistics(path: Path, log: str, log_id: int, out: dict[str, list[dict[
 
     Raises
     ------
-    OSError
-        It cannot be read.
+    SourceError
+        It cannot be read, or it or a line is larger than the limit of the opener.
     """
     bad: list[str] = []
     runs = _runs(path, bad)

@@ -6,7 +6,7 @@ import re
 from typing import Protocol
 
 from mpiio_ext.analytics.sources.base import File
-from mpiio_ext.analytics.sources.content import lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import lines_of
 from mpiio_ext.analytics.sources.numbers import count
 from mpiio_ext.analytics.sources.records import SourceError
 from mpiio_ext.analytics.tables.schema import Column
@@ -57,7 +57,7 @@ class ListReader(Protocol):
 def read_lists(file: File, reader: ListReader, nothing: str) -> None:
     """Pass the lines of a file to its reader; raises SourceError with the text `nothing` if there is no heading."""
     before = 0
-    for number, line in lines_of(read_bytes(file.path, file.problems), file.problems):
+    for number, line in lines_of(file.path, file.problems):
         if number > before + 1:
             reader.lost()
         before = number

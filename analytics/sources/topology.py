@@ -25,7 +25,7 @@ import numpy as np
 import pyarrow as pa
 
 from mpiio_ext.analytics.sources.base import File, Head, Parsed, Source
-from mpiio_ext.analytics.sources.content import first_lines, lines_of, read_bytes
+from mpiio_ext.analytics.sources.content import first_lines, lines_of
 from mpiio_ext.analytics.sources.records import Row, SourceError
 from mpiio_ext.analytics.tables.schema import Column, Table
 
@@ -184,7 +184,7 @@ class Topology(Source):
         rows: list[Row] = []
         fields: list[str] | None = None
         seen: set[int] = set()
-        for number, text in lines_of(read_bytes(path, problems), problems):
+        for number, text in lines_of(path, problems):
             if not text.strip() or text.startswith("#"):
                 continue
             try:

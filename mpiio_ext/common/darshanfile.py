@@ -29,11 +29,10 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from mpiio_ext.common.limits import limit_text, most_bytes
 from mpiio_ext.errors import MpiioExtError
 
 PIECE = 4 << 20
-#: Most bytes, inflated, of data that are not read in pieces; reading takes twice as much for a moment.
-MEMORY_BYTES = 4 << 30
 MAGIC = 6567223
 #: First bytes of a file that are read at once: all of most logs. Header and first regions are in them.
 _FIRST = 1 << 16
@@ -399,7 +398,7 @@ class DarshanFile:
         DamagedLogError
             As of `accesses`.
         MemoryError
-            They are more than :data:`MEMORY_BYTES`.
+            They are more than `common.limits.most_bytes`.
         """
         return self._inflated(self.modules[module], module).rest()
 
@@ -586,10 +585,10 @@ class _Bytes:
         return first + self.take(min(len(self._buffer) // size, most - 1) * size)
 
     def rest(self) -> bytes:
-        """Return all that is left, or raise `MemoryError` for more than `MEMORY_BYTES`."""
-        found, size = [bytes(self._buffer)], len(self._buffer)
+        """Return all that is left, or raise `MemoryError` for more than `most_bytes`."""
+        most, found, size = most_bytes(), [bytes(self._buffer)], len(self._buffer)
         for piece in self._pieces:
             found.append(piece)
-            if (size := size + len(piece)) > MEMORY_BYTES:
-                raise MemoryError(self._problem)
+            if (size := size + len(piece)) > most:
+                raise MemoryError(f"a part of it has {limit_text(most)}")
         return b"".join(found)

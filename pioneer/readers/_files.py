@@ -4,7 +4,7 @@ Problem.    A trace ends in the middle when its program died: also a compressed 
 Algorithm.  Files that begin as gzip does are inflated member by member, so that everything before the damage is read;
             the damage is counted in the source's Loss. By python-isal where it is installed, which takes a third of the
             time that zlib takes: inflating is then no longer most of reading.
-Guarantee.  Memory does not depend on the size of a file.
+Guarantee.  Memory does not depend on the size of a file, except of lists, which have the limit of logs.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 
 import pyarrow.parquet as pq
 
+from mpiio_ext.common.limits import limit_text, most_bytes
 from mpiio_ext.pioneer.table import Source
 
 inflate: Any  # zlib, or what has its interface
@@ -102,6 +103,25 @@ def chunks_of(path: Path, source: Source, chunk_bytes: int = CHUNK_BYTES) -> Ite
         file_bytes = os.fstat(file.fileno()).st_size
     pieces = _raw(path, chunk_bytes // 4 if compressed else chunk_bytes)
     yield from _inflate(pieces, source, file_bytes) if compressed else pieces
+
+
+def content_of(path: Path) -> bytes:
+    """Return the contents of a file that lists something, which its reader needs at once.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    ValueError
+        It is larger than the limit of logs.
+    """
+    found, count, most = [], 0, most_bytes(path.stat().st_size)
+    for piece in chunks_of(path, Source(path=str(path))):
+        found.append(piece)
+        count += len(piece)
+        if count > most:
+            raise ValueError(f"{path}: {limit_text(most, path.stat().st_size)}")
+    return b"".join(found)
 
 
 def parquet_of(path: Path, **options: bool) -> pq.ParquetFile:

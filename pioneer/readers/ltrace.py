@@ -27,7 +27,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from mpiio_ext.pioneer.clocks import corrected, fit
-from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, files_of, ranks_by_name, samples
+from mpiio_ext.pioneer.readers._files import begin_of, chunks_of, content_of, files_of, ranks_by_name, samples
 from mpiio_ext.pioneer.readers._functions import DATATYPES
 from mpiio_ext.pioneer.readers._processes import Family, Threads
 from mpiio_ext.pioneer.readers._rawtrace import RawTrace, text_of
@@ -159,9 +159,9 @@ def read(paths: Sequence[Path]) -> tuple[TraceInfo, Iterator[pa.RecordBatch]]:
     timing, files = Timing(), []
     barriers = [path for path in every if _is_timing(path)]
     for path in barriers:
-        timing.add(b"".join(chunks_of(path, Source(path=str(path)))))
+        timing.add(content_of(path))
     symbols = [path for path in every if path not in barriers and _is_symbols(path)]
-    objects = b"\n".join(b"".join(chunks_of(path, Source(path=str(path)))) for path in symbols)
+    objects = b"\n".join(content_of(path) for path in symbols)
     others = {*barriers, *symbols}
     # Of a folder: LANL-Trace's summary of calls is no raw trace.
     files = [path for path in every if path not in others and (path in paths or recognizes(path))]

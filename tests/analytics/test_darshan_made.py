@@ -16,7 +16,7 @@ import pytest
 from mpiio_ext.analytics.sources import darshan
 from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.sources.darshan import convert
-from mpiio_ext.common import darshanfile
+from mpiio_ext.common import darshanfile, limits
 from mpiio_ext.pioneer.darshan.log import counter_names
 from support.darshan_logs import (
     POSIX_COUNTERS,
@@ -308,11 +308,11 @@ def test_sums_end_at_the_highest_number(tmp_path: pathlib.Path) -> None:
 
 
 def test_a_log_that_needs_more_memory_than_may_be(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(darshanfile, "MEMORY_BYTES", 10_000)
+    monkeypatch.setenv(limits.VARIABLE, "10000")
     data = [posix(key, 0, {OPENS: 1}) for key in range(20)]
     names = dict.fromkeys(range(20), "/a")
     outcome, jobs, _ = run(tmp_path, make_log(Job(), names, {"POSIX": (4, b"".join(data))}))
-    assert (outcome.status, outcome.reason, jobs) == ("skipped", "needs more memory than there is", [])
+    assert (outcome.status, outcome.reason, jobs) == ("skipped", f"a part of it has {limits.limit_text(10_000)}", [])
     assert run(tmp_path, make_log(Job(), names, {"POSIX": (4, data[0])}))[0].status == "whole"
 
 
