@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import areas_of, miner_of, origin_option, output_options, show, store_options
-from mpiio_ext.common.commands import HELP, all_of
+from mpiio_ext.common.commands import HELP, Command, all_of
 from mpiio_ext.common.options import Bandwidth
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def _command(name: str, text: str, options: Sequence[Any] = (), *, named: bool =
         _run(name, named=named, **given)
 
     command = store_options(output_options(origin_option(_FIGURE(command))))
-    made = click.command(name, help=text, context_settings=HELP)(all_of(command, options))
+    made = click.command(name, cls=Command, help=text, context_settings=HELP)(all_of(command, options))
     assert isinstance(made, click.Command)
     return made
 
@@ -146,7 +146,7 @@ root_causes = _command(
 )
 
 
-@click.command("methods", context_settings=HELP)
+@click.command("methods", cls=Command, context_settings=HELP)
 @click.option(
     "--results",
     multiple=True,

@@ -10,7 +10,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import miner_of, output_options, setup_option, show, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import HELP
+from mpiio_ext.common.commands import HELP, Command
 
 _SETUP = click.Path(path_type=Path, dir_okay=False)
 _FIGURE = click.option("--figure", type=_SETUP, metavar="FILE.svg", help="Write the figure, too.")
@@ -39,7 +39,7 @@ _JOBS = click.option(
 )
 
 
-@click.command("place", context_settings=HELP)
+@click.command("place", cls=Command, context_settings=HELP)
 @setup_option
 @click.option(
     "--target",
@@ -107,7 +107,7 @@ def _place(miner: Any, targets: list[str], osts: tuple[int, ...], subtables: int
     place_tables(miner.setup.store, plan, anew=anew)
 
 
-@click.command("interference", context_settings=HELP)
+@click.command("interference", cls=Command, context_settings=HELP)
 @store_options
 @_JOBS
 @click.option("--direction", type=click.Choice(["write", "read"]), default="write", show_default=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import Command, all_of, json_option, warn
+from mpiio_ext.common.commands import Decorated, all_of, json_option, warn
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.printing import echo, make_console, printable
 from mpiio_ext.common.units import amount_text
@@ -27,7 +27,7 @@ _PATH = click.Path(path_type=Path, dir_okay=False)
 _SHOWN_ROWS = 40
 
 
-def setup_option(function: Command) -> Command:
+def setup_option(function: Decorated) -> Decorated:
     """Add ``--setup``."""
     return all_of(
         function,
@@ -45,7 +45,7 @@ def setup_option(function: Command) -> Command:
     )
 
 
-def origin_option(function: Command) -> Command:
+def origin_option(function: Decorated) -> Decorated:
     """Add ``--logs``: which logs are counted."""
     return all_of(
         function,
@@ -62,7 +62,7 @@ def origin_option(function: Command) -> Command:
     )
 
 
-def store_options(function: Command) -> Command:
+def store_options(function: Decorated) -> Decorated:
     """Add ``--setup``, ``--anonymous``, ``--areas``."""
     return all_of(
         function,
@@ -79,7 +79,7 @@ def store_options(function: Command) -> Command:
     )
 
 
-def output_options(function: Command) -> Command:
+def output_options(function: Decorated) -> Decorated:
     """Add ``--json``, ``--csv``, ``--parquet``."""
     return all_of(
         function,

@@ -13,7 +13,7 @@ import click
 
 from mpiio_ext.analytics.cli_output import areas_of, dumps, miner_of, origin_option, save, store_options
 from mpiio_ext.analytics.errors import AnalyticsError
-from mpiio_ext.common.commands import FAILED, HELP, json_option, output_option, warn
+from mpiio_ext.common.commands import FAILED, HELP, Command, json_option, output_option, warn
 from mpiio_ext.common.files import cannot_read, missing
 from mpiio_ext.common.options import Bandwidth
 from mpiio_ext.common.printing import echo, echo_styled
@@ -31,7 +31,7 @@ _MOST_NAMED = 3
 _PAGE = click.Path(path_type=Path, dir_okay=False)
 
 
-@click.command("report", context_settings=HELP)
+@click.command("report", cls=Command, context_settings=HELP)
 @store_options
 @output_option(type=_PAGE, default=Path("analytics.html"), show_default=True, help="The page.")
 @click.option("--title", default="I/O of a system", show_default=True, help="Heading of the page.")
@@ -80,7 +80,7 @@ _LOW = click.option(
 )
 
 
-@click.command("job", context_settings=HELP)
+@click.command("job", cls=Command, context_settings=HELP)
 @click.argument("job_id", type=int, metavar="JOBID")
 @click.option("--user", type=int, metavar="UID", help="Owner of the job, if several users have one of this ID.")
 @store_options
@@ -113,7 +113,7 @@ def job(
     _print(one.report(found, anonymous or found is not None, low_bandwidth, headline), output, as_json)
 
 
-@click.command("logs", context_settings=HELP)
+@click.command("logs", cls=Command, context_settings=HELP)
 @click.argument("paths", nargs=-1, required=True, type=click.Path(path_type=Path), metavar="FILE.darshan|FOLDER...")
 @output_option(type=_PAGE, metavar="FILE.html", help="Make an HTML page; of one job.")
 @json_option()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import dumps, output_options, save, show_table
-from mpiio_ext.common.commands import HELP, Command, all_of, output_option, warn
+from mpiio_ext.common.commands import HELP, Decorated, Group, all_of, output_option, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
@@ -27,7 +27,7 @@ _FILE = click.Path(path_type=Path)
 _SHOWN_PROBLEMS = 10
 
 
-@click.group(context_settings=HELP)
+@click.group(cls=Group, context_settings=HELP)
 def connector() -> None:
     """Inspect monitoring sources: GPFS, Lustre, Slurm, topology, Prometheus and others.
 
@@ -40,7 +40,7 @@ def connector() -> None:
     """  # noqa: D301  (click wants the backspace character itself)
 
 
-def _reading_options(function: Command) -> Command:
+def _reading_options(function: Decorated) -> Decorated:
     return all_of(
         function,
         [

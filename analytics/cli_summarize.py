@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_output import dumps, miner_of, print_notes, show_table
-from mpiio_ext.common.commands import HELP, json_option, output_option, warn
+from mpiio_ext.common.commands import HELP, Command, json_option, output_option, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.common.units import amount_text
 
@@ -64,7 +64,7 @@ _INSTANT = "s since 1970 UTC"
 _SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}
 
 
-@click.command(context_settings=HELP)
+@click.command(cls=Command, context_settings=HELP)
 @click.argument("logs", nargs=-1, required=True, type=_PATH, metavar="LOG...")
 @click.option(
     "--site", type=_PATH, metavar="FILE", help="Facts of the site: places of sources and file systems, clocks."

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mpiio_ext.analytics.cli_histories import check_suffix, row_options, rules_of, save_figure
-from mpiio_ext.common.commands import HELP, json_option, output_option
+from mpiio_ext.common.commands import HELP, Command, json_option, output_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo
 
@@ -66,7 +66,7 @@ def _write(found: Umami, output: Path, theme: str) -> None:
     save(output, show.page(found))
 
 
-@click.command("umami", context_settings=HELP)
+@click.command("umami", cls=Command, context_settings=HELP)
 @click.option(
     "--history",
     required=True,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, LazyGroup, json_option
+from mpiio_ext.common.commands import HELP, Command, LazyGroup, json_option
 from mpiio_ext.common.options import Duration
 from mpiio_ext.common.printing import echo, make_console
 from mpiio_ext.common.units import size_text
@@ -309,7 +309,7 @@ def delegates() -> None:
     """Watch the I/O delegates of running programs, and share I/O nodes among jobs."""
 
 
-@click.command(context_settings=HELP)
+@click.command(cls=Command, context_settings=HELP)
 @click.option(
     "--interval",
     type=Duration(zero=True),

@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_file_option, json_option, json_result, output_option, reporting, warn
+from mpiio_ext.common.commands import (
+    HELP,
+    Group,
+    json_file_option,
+    json_option,
+    json_result,
+    output_option,
+    reporting,
+    warn,
+)
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError
@@ -32,7 +41,7 @@ def _load_path(name: str) -> WorkloadPath:
         return WorkloadPath.load(Path(name))
 
 
-class _Phases(click.Group):
+class _Phases(Group):
     """The commands in the order in which they are used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

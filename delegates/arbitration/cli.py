@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from mpiio_ext.common.commands import HELP, json_option, output_option, warn
+from mpiio_ext.common.commands import HELP, Decorated, Group, json_option, output_option, warn
 from mpiio_ext.common.options import Counts, Duration, ParamType
 from mpiio_ext.common.printing import echo
 from mpiio_ext.delegates.arbitration.policytype import PolicyType
@@ -33,12 +34,21 @@ class _Paths(ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[Path, ...]:
         """Return a tuple of paths."""
-        if isinstance(value, tuple):
-            return value
         paths = tuple(Path(each) for each in str(value).split(",") if each)
         if not paths:
             self.fail("no file is named", param, ctx)
         return paths
+
+
+def _paths_option(*names: str, **named: Any) -> Callable[[Decorated], Decorated]:
+    """Return an option of several files; its value is a tuple of all of them, or None."""
+    return click.option(
+        *names,
+        type=_Paths(),
+        multiple=True,
+        callback=lambda _context, _option, given: tuple(itertools.chain.from_iterable(given)) or None,
+        **named,
+    )
 
 
 class _SystemNodes(ParamType):
@@ -84,17 +94,13 @@ def _finish(
             echo(line)
 
 
-@click.group(context_settings=HELP)
+@click.group(cls=Group, context_settings=HELP)
 def arbitrate() -> None:
     """Decide how many I/O nodes each job gets, and simulate such decisions (`mpiio-ext help howto/arbitrate`)."""
 
 
-_curves = click.option(
-    "--forge",
-    "curves",
-    type=_Paths(),
-    required=True,
-    help="Measured patterns in FORGE's format, files separated by commas.",
+_curves = _paths_option(
+    "--forge", "curves", required=True, help="Measured patterns in FORGE's format; may be repeated."
 )
 _output = output_option(type=_PATH, metavar="DIR", help="Write results.json, figures and index.html.")
 _json = json_option("Print the results as JSON.")
@@ -188,7 +194,7 @@ def queue(
 @arbitrate.command()
 @click.option("--jobs", "table", type=_PATH, metavar="FILE", help="Table of jobs, as of `solve`.")
 @click.option("--store", type=_PATH, metavar="FILE", help="Curves of the jobs without bandwidth, as of `solve`.")
-@click.option("--forge", type=_Paths(), help="FORGE's tables, for estimates of the six applications of Section 5.2.")
+@_paths_option("--forge", help="FORGE's tables, for estimates of the six applications of Section 5.2.")
 @click.option(
     "--policy",
     "policies",
@@ -349,16 +355,16 @@ def _weighted(jobs: Sequence[Job], weights: Sequence[str]) -> list[Job]:
 
 
 @arbitrate.command()
-@click.option("--forge", type=_Paths(), help="FORGE's tables: a curve of each pattern.")
-@click.option("--bench", type=_Paths(), help="results.json or results.parquet of the bench.")
-@click.option("--darshan-log", type=_Paths(), help="Darshan logs: a curve of each program, estimated from --base.")
+@_paths_option("--forge", help="FORGE's tables: a curve of each pattern.")
+@_paths_option("--bench", help="results.json or results.parquet of the bench.")
+@_paths_option("--darshan-log", help="Darshan logs: a curve of each program, estimated from --base.")
 @click.option(
     "--setup",
     type=_PATH,
     metavar="FILE",
     help="Set-up of `mpiio-ext analyze`: its store's logs and statistics, likewise.",
 )
-@click.option("--base", type=_Paths(), help="Measured patterns in FORGE's format, for --darshan-log and --setup.")
+@_paths_option("--base", help="Measured patterns in FORGE's format, for --darshan-log and --setup.")
 @click.option("--as", "program", metavar="PROGRAM", help="Name of the one curve: that of the program, for the arbiter.")
 @click.option(
     "--store",

@@ -34,6 +34,7 @@ from mpiio_ext.common.commands import (
     FAILED,
     HELP,
     INTERRUPTED,
+    Command,
     json_option,
     json_result,
     output_option,
@@ -468,7 +469,7 @@ def _prepare(output: str, log: str | None) -> tuple[Path, Path]:
     return places
 
 
-@click.command(context_settings={**HELP, "allow_interspersed_args": False})
+@click.command(cls=Command, context_settings={**HELP, "allow_interspersed_args": False})
 @click.option(
     "--budget", "budget_s", type=Duration(), default="5m", show_default=True, help="Time for tuning: 90s, 5m, 1h30m."
 )

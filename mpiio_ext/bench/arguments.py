@@ -16,6 +16,7 @@ class ListType(ParamType):
     """A comma-separated list without repetitions."""
 
     name = "list"
+    several = True
 
     def __init__(self, item: Callable[[str], Any], metavar: str, *, everything: Iterable[str] = ()) -> None:
         self._item = item

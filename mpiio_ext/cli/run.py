@@ -16,7 +16,7 @@ import click
 
 from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import hint_options, program_argument
-from mpiio_ext.common.commands import HELP, warn
+from mpiio_ext.common.commands import HELP, Command, warn
 from mpiio_ext.common.printing import echo
 from mpiio_ext.errors import ArgumentError, LoadError
 from mpiio_ext.launchers import Launch, execute, launched_rank, let_rank_0_speak
@@ -31,7 +31,7 @@ _OFF = ("0", "false", "no", "off", "disable", "disabled")  # as MPIOX_SWITCH_WOR
 _CLOSE = 0.7
 
 
-class _Run(click.Command):
+class _Run(Command):
     """Lets ``--stats`` stand alone or as ``--stats=WORD`` without swallowing the word that follows it."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import click
 from click.shell_completion import CompletionItem
 
-from mpiio_ext.common.commands import Command, all_of
+from mpiio_ext.common.commands import Decorated, all_of
 
 #: Types of hints whose allowed values are a list of words.
 _WITH_LIST = frozenset({"boolean", "choice"})
@@ -46,7 +46,7 @@ def complete_hint(_: click.Context, __: click.Parameter, incomplete: str) -> lis
 def hint_options(
     hint: str = "Set a hint, for matching files only.",
     file: str = "Take hints from FILE (sections of [GLOB], lines of NAME = VALUE).",
-) -> Callable[[Command], Command]:
+) -> Callable[[Decorated], Decorated]:
     """Return ``-H, --hint`` and ``--hints-file`` with these helps."""
     options = [
         click.option(

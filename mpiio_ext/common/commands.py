@@ -47,7 +47,7 @@ HELP = {"help_option_names": ["-h", "--help"]}
 #: editable installation has none, and all extras.
 HELPS = Path(__file__).with_name("help.txt")
 
-Command = TypeVar("Command", bound=Callable[..., Any])
+Decorated = TypeVar("Decorated", bound=Callable[..., Any])
 
 
 class Put(Protocol):
@@ -57,24 +57,24 @@ class Put(Protocol):
         """Put it; `done`: it is the last one."""
 
 
-def all_of(function: Command, options: Sequence[Any]) -> Command:
+def all_of(function: Decorated, options: Sequence[Any]) -> Decorated:
     """Put options on a command, the first one first in its help."""
     for option in reversed(options):
         function = option(function)
     return function
 
 
-def json_option(what: str = "Print JSON.") -> Callable[[Command], Command]:
+def json_option(what: str = "Print JSON.") -> Callable[[Decorated], Decorated]:
     """Return ``--json``: the result as JSON on standard output."""
     return click.option("--json", "as_json", is_flag=True, help=what)
 
 
-def output_option(*name: str, **named: Any) -> Callable[[Command], Command]:
+def output_option(*name: str, **named: Any) -> Callable[[Decorated], Decorated]:
     """Return ``-o, --output``: where the result goes; the arguments are those of `click.option`."""
     return click.option("-o", "--output", *name, **named)
 
 
-def json_file_option() -> Callable[[Command], Command]:
+def json_file_option() -> Callable[[Decorated], Decorated]:
     """Return ``--output FILE``: where the JSON goes."""
     return output_option(
         type=click.Path(path_type=Path, dir_okay=False),
@@ -254,7 +254,46 @@ def suggesting() -> Iterator[None]:
         raise
 
 
-class LazyGroup(click.Group):
+class Command(click.Command):
+    """A command that refuses a second value of an option that takes one: click would use the last without a word."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options and arguments."""
+        if not ctx.resilient_parsing:
+            refuse_repetitions(self, ctx, args)
+        return super().parse_args(ctx, args)
+
+
+def refuse_repetitions(command: click.Command, ctx: click.Context, args: list[str]) -> None:
+    """Raise an error if an option that takes one value is given twice; a flag that says the same again is none.
+
+    Raises
+    ------
+    click.BadParameter
+        It is: the error names the option.
+    """
+    _, _, given = command.make_parser(ctx).parse_args(list(args))
+    single = [option for option in given if isinstance(option, click.Option) and not (option.multiple or option.count)]
+    for option in single:
+        if single.count(option) > 1 and (option.secondary_opts or not option.is_flag):
+            several = "; separate several values by commas" if getattr(option.type, "several", False) else ""
+            raise click.BadParameter(f"it is given twice and takes one value{several}", ctx, option)
+
+
+class Group(click.Group):
+    """A group whose options and commands are as those of `Command`."""
+
+    command_class = Command
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Read the options of the group itself."""
+        with suggesting():
+            if not ctx.resilient_parsing:
+                refuse_repetitions(self, ctx, args)
+            return super().parse_args(ctx, args)
+
+
+class LazyGroup(Group):
     """A group whose commands are imported when they are called, and whose errors are lines.
 
     Parameters
@@ -273,11 +312,6 @@ class LazyGroup(click.Group):
     ) -> None:
         super().__init__(*arguments, **named)
         self._subcommands, self._extras = dict(subcommands), dict(extras or {})
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Read the options of the group itself."""
-        with suggesting():
-            return super().parse_args(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         """Return the names of the subcommands."""

@@ -93,6 +93,7 @@ class Counts(ParamType):
     """Whole numbers: 12, or 0,8,16, or 0..128:16, or 64,128,...,16384, by the rules of `common.counts`."""
 
     name = "N|A..B[:STEP]"
+    several = True
 
     def __init__(self, **bounds: int) -> None:
         self._bounds = bounds

@@ -290,6 +290,20 @@ def arbitrate(*words: object) -> Result:
     return CliRunner().invoke(main, ["delegates", "arbitrate", *map(str, words)])
 
 
+@pytest.mark.parametrize("option", ["--forge", "--bench"])
+def test_files_of_several_options_are_all_read(option: str, tmp_path: Path) -> None:
+    one, two, three = (forge(tmp_path / f"{at}.csv", row(at, 5 + at)) for at in range(3))
+    if option == "--bench":
+        refused = arbitrate("curves", option, tmp_path / "none.json", option, one)
+        assert refused.exit_code == 2 and "none.json" in refused.output  # the first one
+        return
+    wanted = json.loads(arbitrate("curves", option, f"{one},{two},{three}", "--json").output)
+    (curve,) = wanted["curves"].values()
+    assert len(curve["points"]) == 3
+    for words in ((option, one, option, two, option, three), (option, one, option, f"{two},{three}")):
+        assert json.loads(arbitrate("curves", *words, "--json").output) == wanted
+
+
 def test_the_store_on_the_command_line(tmp_path: Path) -> None:
     store = tmp_path / "c.json"
     first = forge(tmp_path / "a.csv", row(0, 5), row(1, 10))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import pathlib
 import re
 import subprocess
@@ -12,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.cli import main
+from mpiio_ext.common.commands import Command, Group, refuse_repetitions
 from support.commands import COMMANDS
 from support.launch import ROOT
 
@@ -219,6 +221,51 @@ def test_shared_options_are_declared_once() -> None:
         if re.search(r'click\.option\(\s*(?:"-o",\s*)?"--(?:json|output)"', path.read_text(encoding="utf-8"))
     ]
     assert own == ["mpiio_ext/common/commands.py"]
+
+
+def test_no_option_drops_a_value() -> None:
+    """Each option of each command takes all values that are given, or refuses the second one."""
+    seen = 0
+    for words, command in COMMANDS.items():
+        for option in (each for each in command.params if isinstance(each, click.Option) and not each.count):
+            pair, values = option.secondary_opts, [] if option.is_flag else option.nargs * ["1"]
+            given = [option.opts[-1], *values, (pair or option.opts)[-1], *values]
+            context = click.Context(command, info_name=words, **command.context_settings)
+            if option.multiple:
+                assert len(command.make_parser(context).parse_args(given)[0][option.name]) == 2, (words, given)
+                continue
+            repeats = contextlib.nullcontext() if option.is_flag and not pair else pytest.raises(click.BadParameter)
+            with repeats as refused:
+                refuse_repetitions(command, context, given)
+            text = "" if refused is None else refused.value.format_message()
+            assert refused is None or ("is given twice" in text and option.opts[-1] in text), (words, text)
+            seen += 1
+        assert isinstance(command, (Command, Group)), words  # their `parse_args` calls `refuse_repetitions`
+    assert seen > 300
+
+
+@pytest.mark.parametrize(
+    ("words", "option", "several"),
+    [
+        ("run --hints-file a --hints-file b -- true", "--hints-file", False),
+        ("analyze query darshan_job --limit 1 --limit 2", "--limit", False),
+        ("analyze --verbose connector show x --time-zone UTC --time-zone UTC", "--time-zone", False),
+        ("delegates arbitrate solve --jobs a --io-nodes 4 --no-direct --direct", "--direct", False),
+        ("delegates arbitrate compare --jobs a --io-nodes 4 --io-nodes 8", "--io-nodes", True),
+        ("bench --dry-run -m even -m auto", "--method", True),
+    ],
+)
+def test_a_second_value_is_refused(words: str, option: str, several: bool) -> None:
+    done = CliRunner().invoke(main, words.split())
+    commas = "; separate several values by commas" if several else ""
+    assert done.exit_code == 2 and f"{option}" in done.stderr, done.output
+    assert re.search(rf"it is given twice and takes one value{commas}(\.|\s|$)", done.stderr), done.stderr
+
+
+def test_words_of_the_program_are_its_own() -> None:
+    words = ["run", "--stats=line", "--stats=json", "-H", "cb_nodes=1", "-H", "cb_nodes=2", "--dry-run", "--"]
+    done = CliRunner().invoke(main, [*words, "true", "-o", "a", "-o", "b", "--hints-file", "c", "--hints-file", "d"])
+    assert done.exit_code == 0 and done.stdout.endswith("-o a -o b --hints-file c --hints-file d\n"), done.output
 
 
 def test_output_without_json_is_no_wish() -> None:

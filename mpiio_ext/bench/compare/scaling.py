@@ -29,7 +29,7 @@ from mpiio_ext.bench.compare.launches import (
     scratch_file,
 )
 from mpiio_ext.bench.compare.peers import Installation, Peer, peers_of, some_installations
-from mpiio_ext.common.commands import HELP, Put, json_file_option, json_option, json_result
+from mpiio_ext.common.commands import HELP, Command, Put, json_file_option, json_option, json_result
 from mpiio_ext.common.options import Counts, Duration, Size
 from mpiio_ext.common.results import Spread
 
@@ -442,7 +442,7 @@ def _environment(installations: Sequence[Installation], options: Options) -> dic
     )
 
 
-@click.command(name="scaling", context_settings=HELP, help=__doc__)
+@click.command(cls=Command, name="scaling", context_settings=HELP, help=__doc__)
 @click.option("--quick", is_flag=True, help="Smaller files, 1, 2 and 4 ranks, up to 10^6 pieces, one round: minutes.")
 @click.option("--series", multiple=True, type=click.Choice(list(SERIES)), help="Only these; repeatable.")
 @click.option(
