@@ -11,7 +11,7 @@ import click
 from mpiio_ext.analytics.cli_output import dumps, miner_of, print_notes, show_table
 from mpiio_ext.common.commands import HELP, Command, json_option, output_option, warn
 from mpiio_ext.common.printing import echo
-from mpiio_ext.common.units import amount_text
+from mpiio_ext.common.units import amount_text, digits_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
@@ -294,5 +294,5 @@ def _words(value: Any, unit: str) -> str:
     size, per, _ = unit.partition("/s")
     if size in _SIZES:
         return size_text(value * _SIZES[size]) + per
-    number = f"{value:,}" if isinstance(value, int) else f"{value:,.4g}"
+    number = f"{value:,}" if isinstance(value, int) else digits_text(value, 4)
     return f"{number} {unit}".rstrip() if unit != "count" else number

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mpiio_ext._binding import ffi, lib
 from mpiio_ext._load import check_in_time
 from mpiio_ext.common.shown import Shown
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.errors import ArgumentError, LoadError
 
 if TYPE_CHECKING:
@@ -189,7 +190,7 @@ class _Stats(Shown):
             for way in _WAYS
             if getattr(self, f"{way}_partition")
         ]
-        rows = [f"{row['name']:<26} {row['value']:>16,.6g} {row['unit']}" for row in self.rows()]
+        rows = [f"{row['name']:<26} {digits_text(row['value'], 6):>16} {row['unit']}" for row in self.rows()]
         return [*ways, *(rows or ["nothing was done"])]
 
 

@@ -156,15 +156,11 @@ def everything(
             )
             steps.prepare(replace=replace)
             found = steps.run()
-    judged = sum(metric.judged for metric in found.metrics)
     for metric in found.failed:
         echo(f"{metric.name}: {metric.text}, limit {metric.limit:g}: {metric.meaning}")
     for why in found.not_judged:
         echo(f"not judged: {why}")
-    echo(
-        f"{output / 'comparison.html'}: {judged - len(found.failed)} of {judged} limits hold"
-        f"{f'; not judged: {found.note}' if found.note else ''}"
-    )
+    echo(f"{output / 'comparison.html'}: {found.verdict}")
     if why := not_in_path(steps.in_path, found.original.activity.ranks):
         warn(why)
     raise SystemExit(0 if found.passed else 1)

@@ -10,7 +10,7 @@ import click
 from mpiio_ext.common.commands import HELP, Command, json_option, output_option, reporting
 from mpiio_ext.common.options import Existing
 from mpiio_ext.common.printing import echo
-from mpiio_ext.common.units import amount_text
+from mpiio_ext.common.units import amount_text, digits_text
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.compare.comparison import Comparison
@@ -26,11 +26,7 @@ def say_comparison(comparison: Comparison) -> None:
         echo(f"{metric.name:<{width}}  {metric.text:>8}  limit {metric.limit:<6g} {word}")
     for why in comparison.not_judged:
         echo(f"not judged: {why}")
-    judged = sum(metric.judged for metric in comparison.metrics)
-    echo(
-        f"{judged - len(comparison.failed)} of {judged} limits hold"
-        f"{f'; not judged: {comparison.note}' if comparison.note else ''}"
-    )
+    echo(comparison.verdict)
 
 
 def _save(comparison: Comparison, folder: Path | None, html: Path | None) -> list[Path]:
@@ -92,7 +88,7 @@ def compare(
     from mpiio_ext.pioneer.compare.workload import load_workload
     from mpiio_ext.pioneer.engine.coverage import LEFT_OUT
 
-    note = "" if time_scale == 1 else f"slack times were multiplied by {time_scale:g}"
+    note = "" if time_scale == 1 else f"slack times were multiplied by {digits_text(time_scale, 6)}"
     with reporting(OSError, ValueError):
         prefix = None if below is None else f"{Path(below).absolute()}/"
         first = load_workload(original, without=LEFT_OUT if replayed else ())

@@ -34,6 +34,7 @@ import pyarrow as pa
 
 from mpiio_ext.common.children import run
 from mpiio_ext.common.files import write_whole
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.pioneer.compare.comparison import Comparison, compare_workloads
 from mpiio_ext.pioneer.compare.in_path import differences_in_path
@@ -425,7 +426,7 @@ class Pipeline:
         }
 
     def _compare(self) -> Comparison:
-        note = "" if self.time_scale == 1 else f"slack times were multiplied by {self.time_scale:g}"
+        note = "" if self.time_scale == 1 else f"slack times were multiplied by {digits_text(self.time_scale, 6)}"
         files = f"{self._at('run/files').resolve()}/"
         original = load_workload(
             self._at("sanitized.parquet"), only=self.only, skip=self.skip, without=LEFT_OUT, each_rank=self.each_rank

@@ -26,7 +26,7 @@ from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, s
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, columns_of, expression, fetch, has
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
-from mpiio_ext.common.units import size_text
+from mpiio_ext.common.units import digits_text, size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -179,7 +179,7 @@ def _end_words(name: str, value: float) -> str:
         return "yes" if value else "no"
     if name == "bandwidth":
         return f"{size_text(value)}/s"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
+    return digits_text(value)
 
 
 def _words(name: str, value: float | None) -> str:

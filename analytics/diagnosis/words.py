@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from mpiio_ext.common.units import amount_text, seconds_text
+from mpiio_ext.common.units import amount_text, digits_text, seconds_text
 
 
 def rounded(value: float, digits: int) -> float:
@@ -18,7 +18,7 @@ def rounded(value: float, digits: int) -> float:
 
 def number(value: float) -> str:
     """Return a plain number: whole where it is, else three digits."""
-    return f"{value:,.0f}" if float(value).is_integer() or abs(value) >= 1000 else f"{value:.3g}"
+    return digits_text(value)
 
 
 def worded(value: float | None, unit: str) -> str:
@@ -36,5 +36,5 @@ def worded(value: float | None, unit: str) -> str:
         return f"{amount_text(value)}/s"
     if unit == "share":
         percent = 100 * value
-        return f"{percent:.0f} %" if percent >= 1 or percent == 0 else f"{percent:.1g} %"
+        return f"{percent:.0f} %" if percent >= 1 or percent == 0 else f"{digits_text(percent, 1)} %"
     return f"{number(value)} times" if unit == "ratio" else number(value)

@@ -22,6 +22,7 @@ from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.jobs.derived import SOURCES, derive
 from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.table import FILE, MOTIF, PERFORMANCE, PROCESSES, START, SYSTEM, Jobs
+from mpiio_ext.common.units import digits_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Flags
@@ -149,9 +150,9 @@ def select(table: Jobs, rules: Filter | None = None) -> tuple[Jobs, list[Step]]:
         only(f"before {rules.until}", starts < _midnight(rules.until, rules.time_zone), f"not before {rules.until}")
     if rules.above_gib is not None:
         only(
-            f"more than {rules.above_gib:g} GiB",
+            f"more than {digits_text(rules.above_gib, 6)} GiB",
             whole.numbers("darshan_total_gibs_posix") > rules.above_gib,
-            f"not more than {rules.above_gib:g} GiB",
+            f"not more than {digits_text(rules.above_gib, 6)} GiB",
         )
     if rules.without:
         names = ", ".join(rules.without)

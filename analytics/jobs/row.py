@@ -22,6 +22,7 @@ from mpiio_ext.analytics.tools.others import Others
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.analytics.tools.system import Note
 from mpiio_ext.analytics.tools.traffic import Traffic
+from mpiio_ext.common.units import digits_text
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.tables.arrays import Numbers
@@ -199,7 +200,7 @@ def doubts(row: Mapping[str, Any]) -> list[Note]:
         more = "; too much for coverage factors" if gone > MOST_MISSING else ""
         found.append(Note("servers", "missing", f"no value for {gone:.3%} of the targets and steps{more}"))
     above = [
-        f"{name} {value:.3g}"
+        f"{name} {digits_text(value)}"
         for name, value in row.items()
         if name.startswith("coverage_factor_") and value is not None and value > MOST_COVERAGE
     ]

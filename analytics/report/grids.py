@@ -8,6 +8,7 @@ from typing import Any
 
 from mpiio_ext.analytics.analyses.counting import share_words
 from mpiio_ext.common.page import Grid
+from mpiio_ext.common.units import digits_text
 
 #: Rows of a table on a page; the whole table comes from the command line.
 MOST_ROWS = 25
@@ -20,7 +21,7 @@ def cell_words(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 1e5 or value == round(value) else f"{value:,.4g}"
+        return digits_text(value, 4)
     if isinstance(value, int):
         return f"{value:,}"
     if isinstance(value, datetime.datetime):

@@ -17,7 +17,7 @@ from mpiio_ext.analytics.report.steps import COLUMNS, Steps
 from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.common.page import Grid, Section
 from mpiio_ext.common.page import document as page_of
-from mpiio_ext.common.units import size_text
+from mpiio_ext.common.units import digits_text, size_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,7 +62,7 @@ def _value_words(value: float | None, unit: str) -> str:
         return "–"
     if unit == "share":
         return f"{100 * value:.1f} %"
-    return ("yes" if value else "no") if unit == "flag" else f"{value:,.4g}"
+    return ("yes" if value else "no") if unit == "flag" else digits_text(value, 4)
 
 
 def _factor_rows(found: Mapping[str, Any]) -> list[tuple[str, ...]]:

@@ -22,7 +22,7 @@ from mpiio_ext.analytics.diagnosis.causes_calls import keeps_pointer
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import COMMON_SIZE, MOST_SIZE
 from mpiio_ext.analytics.run.failed import Stood
-from mpiio_ext.common.units import amount_text, count_text, mean_text, seconds_text, size_text
+from mpiio_ext.common.units import amount_text, count_text, digits_text, mean_text, seconds_text, size_text
 
 #: What the library says of a file for which delegates would pay (csrc/core/stats/mpiox_stats_paying.c).
 _PAYS = re.compile(r"would pay here: about (\S+) to (\S+) times.*try (mpiox_delegates=\d+)", re.DOTALL)
@@ -138,7 +138,7 @@ def share_text(io_s: float, run_s: float) -> str:
     share = 100 * min(1.0, io_s / run_s) if run_s > 0 else 0.0
     if 0 < share < _LEAST_PERCENT:
         return f"less than {_LEAST_PERCENT:g} %"
-    return f"{share:.0f} %" if share >= 1 or share == 0 else f"{share:.1g} %"
+    return f"{share:.0f} %" if share >= 1 or share == 0 else f"{digits_text(share, 1)} %"
 
 
 def _where(files: Sequence[str], word: str) -> str:

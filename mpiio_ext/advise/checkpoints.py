@@ -15,7 +15,7 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mpiio_ext.common.units import size_text
+from mpiio_ext.common.units import digits_text, size_text
 
 if TYPE_CHECKING:
     from mpiio_ext.pioneer.path import WorkloadPath
@@ -54,9 +54,9 @@ class Checkpoints:
     def __str__(self) -> str:
         """One sentence, and the risk."""
         return (
-            f"{self.count} checkpoints of up to {size_text(self.size_bytes)}, waits {self.wait_s:.2g} s for each "
-            f"and computes {self.compute_s:.2g} s: {' '.join(self.hints)} would write them behind it; "
-            "until a file is written, a crash of its node loses it"
+            f"{self.count} checkpoints of up to {size_text(self.size_bytes)}, waits {digits_text(self.wait_s, 2)} s "
+            f"for each and computes {digits_text(self.compute_s, 2)} s: {' '.join(self.hints)} would write them "
+            "behind it; until a file is written, a crash of its node loses it"
         )
 
 

@@ -43,6 +43,7 @@ from mpiio_ext.common.commands import (
 )
 from mpiio_ext.common.options import Duration, Existing
 from mpiio_ext.common.printing import echo
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.launchers import Launch, launcher_family
 from mpiio_ext.tune.budget import LEAST_CONFIDENCE, Costs, Refusal, Runs, choose_runs, least_seconds
 from mpiio_ext.tune.errors import TooShort, TuneError
@@ -242,20 +243,21 @@ def _promise(result: Result) -> str:
     found = result.evidence
     assert found is not None
     return (
-        f"promised: the calls of the path take {found.cost:.4g} s in place of {found.baseline_cost:.4g} s, "
-        f"{found.gain:.3g} times as fast"
+        f"promised: the calls of the path take {digits_text(found.cost, 4)} s in place of "
+        f"{digits_text(found.baseline_cost, 4)} s, "
+        f"{digits_text(found.gain)} times as fast"
     )
 
 
 def _had(check: _Check, metric: Metric) -> list[str]:
     found = check.evidence
     before, after = metric.shown(found.baseline_cost), metric.shown(found.cost)
-    promised = "" if check.promised_s is None else f", {check.promised_s:.4g} s in place of {before}"
+    promised = "" if check.promised_s is None else f", {digits_text(check.promised_s, 4)} s in place of {before}"
     return [
-        f"promised for the program: {check.promised:.3g} times as fast{promised}",
-        f"measured for the program: {found.gain:.3g} times as fast ({found.confidence:.0%} confidence: "
-        f"{found.low:.3g} to {found.high:.3g}; {found.pairs} pairs of runs in random order; {after} in place of "
-        f"{before})",
+        f"promised for the program: {digits_text(check.promised)} times as fast{promised}",
+        f"measured for the program: {digits_text(found.gain)} times as fast ({found.confidence:.0%} confidence: "
+        f"{digits_text(found.low)} to {digits_text(found.high)}; {found.pairs} pairs of runs in random order; "
+        f"{after} in place of {before})",
     ]
 
 
@@ -327,7 +329,7 @@ def _before(asked: _Asked) -> float:
     most_s = (asked.budget_s - start_s) / runs
     echo(
         f"budget: {asked.budget_s:g} s, of which a start of {ranks} ranks takes about {start_s:.1f} s; for a "
-        f"decision the calls of the program, or of a part of it, may take {most_s:.2g} s"
+        f"decision the calls of the program, or of a part of it, may take {digits_text(most_s, 2)} s"
     )
     return start_s
 
@@ -399,7 +401,7 @@ def _tuned(asked: _Asked, traced: _Traced, start_s: float, folder: Path) -> tupl
                     f"the budget of {asked.budget_s:g} s is too short: {why}: use --budget {needed}s at "
                     "least, better twice that"
                 ) from error
-            echo(f"a run takes {error.run_s:.2g} s, longer than in the trace")
+            echo(f"a run takes {digits_text(error.run_s, 2)} s, longer than in the trace")
             costs = Costs(start_s=start_s, run_s=error.run_s, io_s=min(error.run_s, costs.io_s))
 
 

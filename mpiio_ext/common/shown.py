@@ -10,6 +10,8 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from mpiio_ext.common.units import digits_text
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -18,7 +20,7 @@ MOST_SHOWN = 60
 
 
 def _cell(value: object) -> str:
-    return "" if value is None else f"{value:.6g}" if isinstance(value, float) else html.escape(str(value))
+    return "" if value is None else digits_text(value, 6) if isinstance(value, float) else html.escape(str(value))
 
 
 def html_table(rows: Sequence[Mapping[str, object]]) -> str:

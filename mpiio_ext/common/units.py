@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import math
 import re
 from typing import TYPE_CHECKING
 
@@ -176,13 +177,23 @@ def amount_text(size_bytes: float) -> str:
     """Return bytes that were counted: in powers of 1000 with three digits, ``33.6 MB``, also where a power of two."""
     for unit, decimal in _DECIMAL:
         if abs(size_bytes) >= decimal * 0.9995:  # what rounds to it
-            return f"{size_bytes / decimal:.3g} {unit}"
-    return f"{size_bytes:.3g} B"
+            return f"{digits_text(size_bytes / decimal)} {unit}"
+    return f"{digits_text(size_bytes)} B"
 
 
 def mean_text(size_bytes: float) -> str:
     """Return the mean size of accesses: exactly if it is an integer, ``16 MiB``, ``1,000,000 B``, else ``1.15 kB``."""
     return size_text(round(size_bytes), exact=True) if size_bytes == round(size_bytes) else amount_text(size_bytes)
+
+
+def digits_text(value: float, digits: int = 3) -> str:
+    """Return a number in so many significant digits, without a power of ten: ``0.00012``, ``1.5``, ``1,234,568``.
+
+    All digits before the decimal point are there.
+    """
+    places = digits - 1 - math.floor(math.log10(abs(value))) if value and math.isfinite(value) else 0
+    text = f"{value:,.{max(places, 0)}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def megabytes(size_bytes: float) -> str:
@@ -199,14 +210,14 @@ def number_words(value: float, quantity: str = "") -> str:
     size = abs(value)
     if size >= 1e5 and not quantity:
         return size_text(value).removesuffix("B").replace(" ", "\u202f")
-    text = f"{value:,.0f}" if size >= 1000 or value == round(value) else f"{value:.3g}"
+    text = digits_text(value)
     return f"{text} {quantity}".strip()
 
 
 def seconds_text(value: float) -> str:
     """Return a time with its unit, in three digits: ``1.5 s``, ``12 ms``, ``3.1 µs``; from 1000 s on whole seconds."""
     factor, unit = (1.0, "s") if value >= 0.9995 else (1e3, "ms") if value >= 0.9995e-3 else (1e6, "µs")
-    return f"{value * factor:.3g} {unit}" if value * factor < 999.5 else f"{value * factor:,.0f} {unit}"
+    return f"{digits_text(value * factor)} {unit}"
 
 
 def count_text(count: float, one: str, many: str | None = None) -> str:

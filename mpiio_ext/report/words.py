@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from mpiio_ext.common.results import Key, Measured, Spread
-from mpiio_ext.common.units import count_text, megabytes, size_text
+from mpiio_ext.common.units import count_text, digits_text, megabytes, size_text
 
 DASH = "–"
 _INTERFACES = {
@@ -24,7 +24,7 @@ _INTERFACES = {
 
 def bandwidth(value: float) -> str:
     """Return 10⁶ bytes a second without their unit."""
-    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+    return digits_text(value, 2)
 
 
 def _ends(low: str, high: str) -> str:

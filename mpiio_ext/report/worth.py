@@ -19,6 +19,7 @@ from mpiio_ext.common import page
 from mpiio_ext.common.page import Figure
 from mpiio_ext.common.plots import Axis, Chart, Look, Panel
 from mpiio_ext.common.results import Measured
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.report import verdict, words
 from mpiio_ext.report.load import PeerSet, ResultSet
 
@@ -59,7 +60,7 @@ def _strip(lines: Mapping[str, _Dots], label: str, **rest: Any) -> Chart:
                 look, hollow = _LOOKS.get(judgment, _OTHER), judgment == "slower"
                 panel.line(own, [at] * len(own), look, hollow=hollow, clip=False)
             panel.text(low, at - 0.2, name, colour="ink", align=("left", "bottom"), boxed=True)
-        x = Axis(label=f"{label} [×], logarithmic", scale="log", low=low, high=high, form="{:g}".format)
+        x = Axis(label=f"{label} [×], logarithmic", scale="log", low=low, high=high, form=digits_text)
         panel.frame(x, Axis(low=len(lines) - 0.6, high=-0.9, ticks=(), line=False))
 
     return Chart(panels=[[draw]], height=0.7 + 0.4 * len(lines), **rest)

@@ -20,6 +20,7 @@ import re
 from dataclasses import dataclass
 from typing import Protocol
 
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.tune.errors import TuneError
 from mpiio_ext.tune.trial import Outcome
 
@@ -145,7 +146,7 @@ class InOutput:
         return math.exp(mean if self.lower_is_better else -mean)
 
     def shown(self, cost: float) -> str:  # noqa: D102
-        return f"{cost if self.lower_is_better else 1 / cost:.6g}"
+        return digits_text(cost if self.lower_is_better else 1 / cost, 6)
 
 
 def choose(baseline: Outcome) -> tuple[Metric, str]:

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 from mpiio_ext.common import page
 from mpiio_ext.common.plots import Axis, Chart, Look, Panel, look
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.tune.outcome import Record, Result
 from mpiio_ext.tune.report import Subject, gain_words, lines, settings_of
 from mpiio_ext.tune.setting import BASELINE
@@ -32,7 +33,10 @@ def _title(result: Result) -> str:
     if result.verdict != "wins" or result.evidence is None:
         return f"No setting of {count} is shown to be faster than the program as it is"
     found = result.evidence
-    return f"{found.gain:.3g} times as fast, {found.low:.3g} to {found.high:.3g} at {found.confidence:.0%} confidence"
+    return (
+        f"{digits_text(found.gain)} times as fast, {digits_text(found.low)} to {digits_text(found.high)} at "
+        f"{found.confidence:.0%} confidence"
+    )
 
 
 def chart(result: Result) -> Chart | None:

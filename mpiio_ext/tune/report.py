@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from mpiio_ext.common.units import count_text, size_text
+from mpiio_ext.common.units import count_text, digits_text, size_text
 from mpiio_ext.tune.evidence import Evidence
 from mpiio_ext.tune.objective import SMALL_SHARE, Elapsed, Metric, access_share
 from mpiio_ext.tune.outcome import Result
@@ -47,7 +47,8 @@ class Subject:
 def gain_words(found: Evidence) -> str:
     """Return the gain with its interval and how it was measured."""
     return (
-        f"{found.gain:.3g} times as fast ({found.confidence:.0%} confidence: {found.low:.3g} to {found.high:.3g}; "
+        f"{digits_text(found.gain)} times as fast ({found.confidence:.0%} confidence: "
+        f"{digits_text(found.low)} to {digits_text(found.high)}; "
         f"{found.pairs} pairs of runs in random order)"
     )
 

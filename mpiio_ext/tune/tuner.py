@@ -26,6 +26,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.tune.budget import (
     FIRST_RUNS,
     LEAST_CANDIDATES,
@@ -428,7 +429,7 @@ class Tuner:
             before_s, after_s = zip(*self._elapsed_pairs, strict=True)
             whole = evidence(before_s, after_s, self._confidence)
             if whole.high < 1:
-                text = f"the best setting makes the command take {1 / whole.gain:.3g} times as long"
+                text = f"the best setting makes the command take {digits_text(1 / whole.gain)} times as long"
                 return "nothing", text, found
         return "wins", "", found
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.errors import ArgumentError
 from mpiio_ext.partitioning._plan import Geometry, check_method, methods
 from mpiio_ext.partitioning.locks._outcome import Outcome
@@ -92,8 +93,8 @@ def check_requests(requests: int) -> None:
     took_s = requests * _REQUEST_S
     took = next(f"{took_s / unit_s:,.0f} {unit}" for unit_s, unit in _LONG if took_s >= unit_s)
     raise ArgumentError(
-        f"that is about {requests:.2g} data requests, {took} or more of one core: take a smaller region, fewer "
-        f"collectives, aggregators or methods, or larger stripes; or force it with --force (Ctrl-C ends it)"
+        f"that is about {digits_text(requests, 2)} data requests, {took} or more of one core: take a smaller region, "
+        f"fewer collectives, aggregators or methods, or larger stripes; or force it with --force (Ctrl-C ends it)"
     )
 
 

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mpiio_ext.common.units import digits_text, seconds_text
 from mpiio_ext.pioneer.compare.activity import Activity
 from mpiio_ext.pioneer.compare.metrics import (
     LIMITS,
@@ -154,7 +155,7 @@ class Comparison:
     @property
     def failed(self) -> tuple[Metric, ...]:
         """Metrics that are judged and beyond their limits."""
-        return tuple(metric for metric in self.metrics if metric.judged and not metric.passed)
+        return tuple(metric for metric in self.judged if not metric.passed)
 
     @property
     def passed(self) -> bool:
@@ -162,9 +163,25 @@ class Comparison:
         return not self.failed
 
     @property
+    def judged(self) -> tuple[Metric, ...]:
+        """Metrics that take part in the verdict."""
+        return tuple(metric for metric in self.metrics if metric.judged)
+
+    @property
     def not_judged(self) -> tuple[str, ...]:
-        """Metrics that are not judged because one of the workloads lacks their data, a line each."""
-        return tuple(dict.fromkeys(_offsets_unknown(self.original, self.synthetic).values()))
+        """Why other metrics are not judged, a line for each reason, which names its metrics."""
+        reasons: dict[str, list[str]] = {}
+        why = _not_judged(self.original, self.synthetic, self.note)
+        for metric in self.metrics:
+            if not metric.judged:
+                reasons.setdefault(why[metric.name], []).append(metric.name)
+        return tuple(f"{', '.join(names)}: {reason}" for reason, names in reasons.items())
+
+    @property
+    def verdict(self) -> str:
+        """How many limits hold, and how many metrics have not been judged."""
+        judged, rest = len(self.judged), len(self.metrics) - len(self.judged)
+        return f"{judged - len(self.failed)} of {judged} limits hold" + (f"; {rest} metrics not judged" if rest else "")
 
 
 # ---- figures ---------------------------------------------------------------------------------------------------------
@@ -205,7 +222,7 @@ def _offsets_unknown(original: Workload, synthetic: Workload) -> dict[str, str]:
         if is_within(abs(shares[0] - shares[1]), LIMITS["offset"]):
             continue
         side, share = min((("original", shares[0]), ("synthetic", shares[1])), key=lambda one: one[1])
-        why = f"offsets in {owner} files: the {side} workload has those of {share:.0%} of the accesses"
+        why = f"the {side} workload has the offsets of {share:.0%} of the accesses to {owner} files"
         found |= {f"{owner}.{name}": why for name in ("offset", "touched")}
     return found
 
@@ -220,7 +237,8 @@ def _not_judged(original: Workload, synthetic: Workload, note: str) -> dict[str,
     if synthetic.kind != "path":
         found["slack"] = "no machine repeats single microseconds; of a run slack_us judges the slack times"
         if original.activity.makespan < _SHORT_NS:
-            short = f"the original takes {original.activity.makespan / 1e6:.3g} ms, which no machine repeats closely"
+            takes = seconds_text(original.activity.makespan / 1e9)
+            short = f"the original takes {takes}, which no machine repeats closely"
             found |= dict.fromkeys(("arrival", "makespan"), short)
     if others:
         found |= dict.fromkeys(("arrival", "makespan"), "with another number of processes calls take another time")
@@ -314,11 +332,12 @@ def _pair(values: tuple[NDArray[np.float64], NDArray[np.float64]]) -> dict[str, 
 def choices(comparison: Comparison) -> dict[str, str]:
     """Return how the numbers were made, in words."""
     figures = comparison.figures
+    bin_s, unit_s = (digits_text(width_ns / 1e9, 6) for width_ns in (figures.bin_ns, figures.unit_ns))
     ranks = comparison.original.activity.ranks, comparison.synthetic.activity.ranks
     found = {
         "sampling": "none: every operation counts",
-        "bins": f"{figures.throughput[0].size} equal bins of {figures.bin_ns / 1e9:.6g} s, from the longer makespan",
-        "time_unit": f"{figures.unit_ns / 1e9:.6g} s for the arrival rates of both: 1/{UNITS} of the original's run",
+        "bins": f"{figures.throughput[0].size} equal bins of {bin_s} s, from the longer makespan",
+        "time_unit": f"{unit_s} s for the arrival rates of both: 1/{UNITS} of the original's run",
         "throughput": "bytes of read and write operations, spread evenly over their execution times",
         "metrics": "of the generic workload paths, each operation once; those of time are the root's",
         "touched": (
@@ -338,9 +357,8 @@ def choices(comparison: Comparison) -> dict[str, str]:
                 f"{words}: the tracer could not record how many bytes they move, as ltrace of "
                 "derived types; these sizes are not compared, others are"
             )
-    unjudged = _not_judged(comparison.original, comparison.synthetic, comparison.note)
-    if unjudged:
-        found["not_judged"] = "; ".join(f"{name}: {why}" for name, why in unjudged.items())
+    if comparison.not_judged:
+        found["not_judged"] = "; ".join(comparison.not_judged)
     if ranks[0] != ranks[1]:
         found["scaling"] = (
             f"figures: operations of the synthetic workload's {ranks[1] - 1} children are weighted as "

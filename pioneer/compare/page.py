@@ -16,7 +16,7 @@ from mpiio_ext.common import plots
 from mpiio_ext.common.files import write_whole
 from mpiio_ext.common.page import Cell, Finding, Grid, Section, document, drawn
 from mpiio_ext.common.plots import Axis, Chart, Look, Panel, corners, cumulative
-from mpiio_ext.common.units import amount_text
+from mpiio_ext.common.units import amount_text, digits_text
 from mpiio_ext.pioneer.compare.comparison import Comparison, Metric, choices, operation_rows, to_json
 from mpiio_ext.pioneer.compare.metrics import UNITS
 
@@ -61,19 +61,20 @@ def _chart(
 
 
 def _label(value: float) -> str:
-    return f"{value:,.0f}" if value == round(value) and abs(value) < 1e6 else f"{value:.4g}"
+    return digits_text(value, 4)
 
 
 def _known(values: NDArray[np.float64]) -> list[float | None]:
     return [None if value != value else value for value in values.tolist()]
 
 
-def _beside(figures: Sequence[float], unit: str) -> str:
+def beside(figures: Sequence[float], unit: str) -> str:
     """Return the same number of both workloads, and by how much the synthetic one's differs."""
-    first, second = (f"{value:,.4g} {unit}" for value in figures)
+    first, second = (f"{digits_text(value, 4)} {unit}" for value in figures)
     if first == second:
         return f"{first} in both workloads"
-    difference = f" ({100 * (figures[1] / figures[0] - 1):+.2g} %)" if figures[0] else ""
+    more = 100 * (figures[1] / figures[0] - 1) if figures[0] else 0
+    difference = f" ({'+' if more > 0 else ''}{digits_text(more, 2)} %)" if more else ""
     return f"{first} in the original, {second} in the synthetic workload{difference}"
 
 
@@ -97,7 +98,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, Chart]]:
     over_time = (
         (
             "throughput",
-            f"Mean throughput: {_beside(means, 'MB/s')}",
+            f"Mean throughput: {beside(means, 'MB/s')}",
             "throughput [MB/s]",
             None,
             1e-6,
@@ -108,7 +109,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, Chart]]:
         ),
         (
             "data-ratio",
-            f"Share of file-data operations, mean of the bins: {_beside(shares, '%')}",
+            f"Share of file-data operations, mean of the bins: {beside(shares, '%')}",
             "share of the operations",
             1.0,
             1.0,
@@ -118,7 +119,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, Chart]]:
         ),
         (
             "data-operations",
-            f"File-data operations: {_beside(counts, 'operations')}",
+            f"File-data operations: {beside(counts, 'operations')}",
             "operations per bin",
             None,
             1.0,
@@ -145,7 +146,7 @@ def _figures(comparison: Comparison) -> list[tuple[str, Chart]]:
 
 def _arrivals(comparison: Comparison) -> tuple[str, Chart]:
     figures = comparison.figures
-    unit = f"{figures.unit_ns / 1e9:.4g} s"
+    unit = f"{digits_text(figures.unit_ns / 1e9, 4)} s"
     caption = (
         f"Figure 7. Share of the time units of {unit}, 1/{UNITS} of the original's makespan, in which at most "
         f"so many operations begin, of all processes. The metric “arrival” is of "
@@ -170,7 +171,7 @@ def _facts(comparison: Comparison) -> list[tuple[str, str, str]]:
         "operations of the path": [f"{side.path.table.num_rows:,}" for side in sides],
         "written": [amount_text(side.activity.total_bytes(writes=True)) for side in sides],
         "read": [amount_text(side.activity.total_bytes(writes=False)) for side in sides],
-        "makespan": [f"{side.activity.makespan / 1e9:,.6g} s" for side in sides],
+        "makespan": [f"{digits_text(side.activity.makespan / 1e9, 6)} s" for side in sides],
         "lines not understood": [f"{side.skipped:,}" for side in sides],
     }
     return [(name, first, second) for name, (first, second) in rows.items()]
@@ -183,21 +184,24 @@ def _verdict(metric: Metric) -> Cell:
 
 
 def _notices(comparison: Comparison) -> list[Finding]:
-    """Return a note on the limits that are passed, and on metrics that were not judged."""
-    note = [f"Metrics of time are not judged: {comparison.note}."] if comparison.note else []
-    note += [f"Not judged: {why}." for why in comparison.not_judged]
-    if comparison.passed:
-        return [Finding(title=text, weight="good") for text in note]
-    failed = [f"{metric.name} {metric.value:.4f} (limit {metric.limit:g})" for metric in comparison.failed]
-    return [Finding(title="✖ Beyond their limits:", evidence=[*failed, *note], weight="warning")]
+    """Return the limits that do not hold."""
+    failed = [f"{metric.name} {metric.text} (limit {metric.limit:g})" for metric in comparison.failed]
+    return [Finding(title="✖ Beyond their limits:", evidence=failed, weight="warning")] if failed else []
 
 
-def _lead(comparison: Comparison) -> str:
-    """Return whether the limits hold."""
-    judged, failed = sum(metric.judged for metric in comparison.metrics), len(comparison.failed)
-    if comparison.passed:
-        return f"✔ All limits hold ({judged} metrics): the synthetic workload is like the original."
-    return f"✖ {failed} of {judged} metrics are beyond their limits: the synthetic workload differs from the original."
+def _lead(comparison: Comparison) -> list[str]:
+    """Return whether the limits hold, which metrics were judged, and why others were not."""
+    judged, every = len(comparison.judged), len(comparison.metrics)
+    if comparison.failed:
+        many = f"{len(comparison.failed)} of {judged} metrics"
+        first = f"✖ {many} are beyond their limits: the synthetic workload differs from the original."
+    elif judged == every:
+        first = f"✔ All limits hold ({judged} metrics): the synthetic workload is like the original."
+    else:
+        names = dict.fromkeys(metric.name.rpartition(".")[2] for metric in comparison.judged)
+        first = f"✔ All limits hold for {judged} of {every} metrics: by {', '.join(names)}, the synthetic workload is "
+        first += f"like the original. The other {every - judged} metrics were not judged."
+    return [first, *(f"Not judged: {why}." for why in comparison.not_judged)]
 
 
 def render(comparison: Comparison) -> str:
@@ -247,7 +251,7 @@ def render(comparison: Comparison) -> str:
     return document(
         "PIONEER: original and synthetic workload",
         sections,
-        lead=[_lead(comparison)],
+        lead=_lead(comparison),
         head=f"{names[0]} against {names[1]}",
         notices=_notices(comparison),
         foot=_FOOT,

@@ -425,5 +425,5 @@ def test_the_filter_that_left_no_row_is_named() -> None:
     table = history([1.0, 2.0])
     kept, steps = select(table, Filter(above_gib=1e6))
     assert not len(kept)
-    assert emptied("t", steps) == "t: no row counts: the filter 'more than 1e+06 GiB' left out the last 2"
+    assert emptied("t", steps) == "t: no row counts: the filter 'more than 1,000,000 GiB' left out the last 2"
     assert emptied("t", select(table.take(np.array([], dtype=np.int64)))[1]).endswith("the table is empty")

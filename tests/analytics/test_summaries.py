@@ -128,7 +128,7 @@ def test_what_is_known_in_part_and_what_cannot_be_has_a_note() -> None:
     assert (str(part), part.damage) == ("servers missing: no value for 10.000% of the targets and steps", False)
     assert "too much for coverage factors" in row.doubts({"fs_frac_missing": 0.2})[0].what
     (above,) = row.doubts({"coverage_factor_bw": 12.6, "coverage_factor_stats": 6e8})
-    assert "coverage_factor_bw 12.6, coverage_factor_stats 6e+08: a job cannot" in above.what and not above.damage
+    assert "coverage_factor_bw 12.6, coverage_factor_stats 600,000,000: a job cannot" in above.what and not above.damage
 
 
 # ---- files -----------------------------------------------------------------------------------------------------------

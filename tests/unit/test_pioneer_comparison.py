@@ -18,6 +18,7 @@ from mpiio_ext.cli import main
 from mpiio_ext.pioneer.compare.activity import Activity, activity_of_path, activity_of_tables
 from mpiio_ext.pioneer.compare.comparison import BINS, MEANINGS, Metric, compare_workloads
 from mpiio_ext.pioneer.compare.metrics import LIMITS, TIMED, is_within, shown
+from mpiio_ext.pioneer.compare.page import beside, render
 from mpiio_ext.pioneer.compare.workload import load_workload
 from mpiio_ext.pioneer.path.document import PathInfo
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
@@ -273,17 +274,45 @@ def test_offsets_that_one_of_them_does_not_have(tmp_path: pathlib.Path, which: i
     words = ["pioneer", "compare", *map(str, both), "-o", str(tmp_path / "out")]
     result = CliRunner().invoke(main, words)
     assert result.exit_code == 0, result.output
-    assert result.output.count("not judged: offsets in") == 2
     side = ("original", "synthetic")[which]
-    why = f"not judged: offsets in private files: the {side} workload has those of 0% of the accesses"
-    assert why in result.output
+    why = "not judged: {0}.offset, {0}.touched: the {1} workload has the offsets of 0% of the accesses to {0} files"
+    assert all(why.format(owner, side) in result.output for owner in ("private", "root"))
     document = json.loads((tmp_path / "out" / "comparison.json").read_text(encoding="utf-8"))
     assert {item["name"] for item in document["metrics"] if not item["judged"]} == {
         *("slack", "arrival", "makespan"),  # of 30 ms
         *(f"{owner}.{name}" for owner in ("private", "root") for name in ("offset", "touched")),
     }
-    assert why.removeprefix("not judged: ") in document["choices"]["not_judged"]
-    assert "Not judged: offsets in private files" in (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
+    assert why.removeprefix("not judged: ").format("root", side) in document["choices"]["not_judged"]
+    page = (tmp_path / "out" / "comparison.html").read_text(encoding="utf-8")
+    assert "Not judged: private.offset, private.touched: the" in page
+
+
+def test_the_page_names_what_was_judged_and_what_was_not(tmp_path: pathlib.Path) -> None:
+    """Of another number of processes neither the speed nor the number of all operations is judged."""
+    three, six = (load_workload(saved_table(tmp_path, f"{ranks}.parquet", ranks=ranks)) for ranks in (3, 6))
+    found = compare_workloads(three, six)
+    text = render(found)
+    rest = [metric.name for metric in found.metrics if not metric.judged]
+    assert found.passed and set(rest) == {"total", "slack", "arrival", "makespan"}
+    every = len(found.metrics)
+    assert f"All limits hold for {every - 4} of {every} metrics: by counts, span, " in text
+    assert "The other 4 metrics were not judged." in text
+    assert "Not judged: total: the numbers of processes are not the same." in text
+    assert "Not judged: arrival, makespan: with another number of processes calls take another time." in text
+    assert found.verdict == f"{every - 4} of {every - 4} limits hold; 4 metrics not judged"
+
+
+@pytest.mark.parametrize(
+    ("figures", "words"),
+    [
+        ((100.0, 212.6), "100 MB/s in the original, 212.6 MB/s in the synthetic workload (+113 %)"),
+        ((1234567.0, 1000000.0), "1,234,567 MB/s in the original, 1,000,000 MB/s in the synthetic workload (-19 %)"),
+        ((0.0, 0.00001), "0 MB/s in the original, 0.00001 MB/s in the synthetic workload"),
+        ((5.0, 5.00001), "5 MB/s in both workloads"),
+    ],
+)
+def test_numbers_of_a_figure_have_no_power_of_ten(figures: tuple[float, float], words: str) -> None:
+    assert beside(figures, "MB/s") == words
 
 
 def test_what_cannot_be_compared(tmp_path: pathlib.Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.common import units
 from mpiio_ext.common.options import Bandwidth, Duration, Size
-from mpiio_ext.common.units import count_text, seconds_text, size_text
+from mpiio_ext.common.units import count_text, digits_text, seconds_text, size_text
 from support.cbuild import ROOT
 
 
@@ -189,6 +189,25 @@ def test_rounded_sizes_are_read_back(count: float) -> None:
 )
 def test_times(value: float, text: str) -> None:
     assert seconds_text(value) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [
+        (112.6, 2, "113"),
+        (-19.4, 2, "-19"),
+        (1234567.8, 3, "1,234,568"),
+        (6e8, 3, "600,000,000"),
+        (999.7, 3, "1,000"),
+        (9.996, 3, "10"),
+        (1.5, 3, "1.5"),
+        (0.000012345, 3, "0.0000123"),
+        (0, 3, "0"),
+        (float("inf"), 3, "inf"),
+    ],
+)
+def test_no_number_has_a_power_of_ten(value: float, digits: int, text: str) -> None:
+    assert digits_text(value, digits) == text
 
 
 def test_numbers_of_things() -> None:

@@ -25,7 +25,7 @@ from mpiio_ext.analytics.jobs.statistics.moved import Moved
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
 from mpiio_ext.common.printing import under_heads
-from mpiio_ext.common.units import number_words
+from mpiio_ext.common.units import digits_text, number_words
 
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.boxes import Box
@@ -458,7 +458,7 @@ def _known_grid(made: Study) -> Grid:
     rows: dict[tuple[str, str], list[str]] = {}
     for one in found:
         row = rows.setdefault((one.file, one.system), [one.system or UNKNOWN_SYSTEM, f"{one.rows:,}"])
-        row.append(f"{100 * one.known / one.rows:.3g} %" + (f" ({one.gaps:,} gaps)" if one.gaps else ""))
+        row.append(f"{digits_text(100 * one.known / one.rows)} %" + (f" ({one.gaps:,} gaps)" if one.gaps else ""))
     several = any(file for file, _ in rows)
     return _grid(
         ("file system", *(("file",) if several else ()), "rows", *sources),

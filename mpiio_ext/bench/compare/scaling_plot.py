@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.common.plots import Axis, Chart, Look, Panel, save
-from mpiio_ext.common.units import amount_text
+from mpiio_ext.common.units import amount_text, digits_text
 
 _LOOKS = {
     "ours_openmpi": Look("series0", "-", "o"),
@@ -109,7 +109,7 @@ def _draw(what: str, rows: Sequence[dict[str, Any]], titles: dict[str, str], fir
     label = _PANELS[what] if first or what == "memory" else ""
     panel.frame(
         Axis(label=across, scale="log", ticks=ticks, grid=True, low=low, high=high),
-        Axis(label=label, scale="log", grid=True, form="{:,g}".format),
+        Axis(label=label, scale="log", grid=True, form=digits_text),
         title,
     )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from mpiio_ext.bench.results.table import parts
 from mpiio_ext.common.plots import Axis, Chart, Panel, look, save
 from mpiio_ext.common.results import Measured
+from mpiio_ext.common.units import digits_text
 from mpiio_ext.report.words import interface_title
 
 _PER_BAND = 10
@@ -68,7 +69,7 @@ def _draw(clusters: Sequence[_Cluster], methods: Sequence[str], places: int, ope
     label = f"{operation}: bandwidth\nrelative to native"
     panel.frame(
         Axis(low=-0.6, high=places - 0.4, ticks=list(enumerate(names))),
-        Axis(label=label, scale="log2", grid=True, form=lambda value: f"{value:g}×"),
+        Axis(label=label, scale="log2", grid=True, form=lambda value: f"{digits_text(value)}×"),
     )
 
 

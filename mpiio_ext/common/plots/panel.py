@@ -19,10 +19,12 @@ import dataclasses
 import math
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 from mpiio_ext.common.plots.chart import SCALE, WIDTH, Axis, Number, shortened
 from mpiio_ext.common.plots.theme import Look, Theme
+from mpiio_ext.common.units import digits_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -362,7 +364,8 @@ def _set(axes: Axes, which: Literal["x", "y"], axis: Axis) -> None:
                 nbins=axis.most or "auto", integer=axis.whole, steps=[1, 2, 5, 10] if axis.whole else [1, 2, 2.5, 5, 10]
             )
         )
-    form = axis.form or (None if axis.scale == "linear" else "{:,.12g}".format)  # not a power, which is a formula
+    # Not a power, which is a formula.
+    form = axis.form or (None if axis.scale == "linear" else partial(digits_text, digits=12))
     if form is not None:
         one.set_major_formatter(FuncFormatter(lambda value, _: form(value)))
     if axis.ticks is not None:
