@@ -62,7 +62,7 @@ test-all: ## every test, under both MPIs
 test-every: build ## every test, under one MPI
 	$(BIN)/python -m pytest --run-slow $(PYTEST_ARGS)
 
-docs: $(if $(wildcard $(BIN)/mpiio-ext),build) ## these documents as a site: build/docs/html/index.html, which needs no server
+docs: $(if $(wildcard $(BIN)/mpiio-ext),build-bench) ## these documents as a site: build/docs/html/index.html, which needs no server
 	scripts/docs $(MPI)
 
 lint: build ## ruff, clang-format, mypy --strict, structure of the sources, import-linter

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,8 +16,19 @@ from pathlib import Path
 from mpiio_ext.errors import MpiioExtError
 
 
+def _make_build() -> str:
+    """Return the command that completes CHECKOUT/build/MPI/venv if only ``make bench`` has made that environment."""
+    folder = Path(sys.prefix).parent
+    stamps = folder / "stamps"  # of scripts/setup
+    if not (stamps / "editable").exists() or (stamps / "packages").exists():
+        return ""
+    return shlex.join(["make", "-C", str(folder.parent.parent), f"MPI={folder.name}", "build"])
+
+
 def install_line(extra: str) -> str:
     """Return the command that installs an extra."""
+    if command := _make_build():
+        return command
     return f"pip install 'mpiio_ext[{extra}]'"
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from mpiio_ext.analytics.sources.matrices import open_matrices
 from mpiio_ext.cli import EXTRAS, manual
-from mpiio_ext.common.extras import MissingExtraError
+from mpiio_ext.common.extras import MissingExtraError, install_line
 from support.commands import COMMANDS
 from support.launch import ROOT, base_environment
 
@@ -135,6 +135,26 @@ def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
     assert done.returncode == 2 and done.stdout == ""
     line = rf"mpiio-ext: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
     assert re.fullmatch(line, done.stderr), done.stderr
+
+
+def test_make_build_completes_what_make_bench_has_installed(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path
+) -> None:
+    stamps = tmp_path / "a b" / "build" / "mpich" / "stamps"
+    stamps.mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(stamps.with_name("venv")))
+    pip = install_line("analytics")
+    (stamps / "editable").touch()
+    assert install_line("analytics") == f"make -C '{tmp_path}/a b' MPI=mpich build"
+    (stamps / "packages").touch()
+    assert install_line("analytics") == pip != ""
+
+
+def test_the_documents_need_no_test_packages() -> None:
+    """``make docs`` behind ``make bench`` updates that environment, and installs nothing for tests and analytics."""
+    for target, purpose in (("docs", " bench"), ("build", "")):
+        done = subprocess.run(["make", "-n", target], cwd=ROOT, capture_output=True, text=True, timeout=60, check=True)
+        assert re.findall(r"^scripts/setup \w+(.*)$", done.stdout, re.MULTILINE) == [purpose], done.stdout
 
 
 def test_the_bench_as_a_module() -> None:
