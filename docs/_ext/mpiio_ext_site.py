@@ -320,8 +320,11 @@ def add_texts(app: Sphinx, page: str, _template: str, _context: Any, _doctree: A
         app.add_js_file(TEXTS)
 
 
+_OTHER_WORDS = re.compile(r"<!-- search: (.*?) -->", re.DOTALL)
+
+
 def write_texts(app: Sphinx, exception: Exception | None) -> None:
-    """Write the text of each page, of which search.js makes ranks and excerpts."""
+    """Write the text of each page, and what ``<!-- search: … -->`` adds to it, of which search.js makes its results."""
     if exception is None and app.builder.name == "html":
         texts = {}
         for page in sorted(app.env.found_docs):
@@ -331,7 +334,9 @@ def write_texts(app: Sphinx, exception: Exception | None) -> None:
                 for part in parts
                 if not isinstance(part, (nodes.comment, nodes.raw)) and not isinstance(part.parent, nodes.TextElement)
             ]
-            texts[page] = "\n".join(" ".join(leaf.split()) for leaf in leaves[1:])  # the first one is the title
+            text = "\n".join(" ".join(leaf.split()) for leaf in leaves[1:])  # the first one is the title
+            other = _OTHER_WORDS.findall(Path(app.env.doc2path(page)).read_text(encoding="utf-8"))
+            texts[page] = text, ", ".join(other)
         text = json.dumps(texts, ensure_ascii=False, separators=(",", ":"))
         (Path(app.outdir) / "_static" / TEXTS).write_text(f"var PAGE_TEXTS = {text};\n", encoding="utf-8")
 

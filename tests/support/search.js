@@ -10,11 +10,11 @@ const [folder, ...queries] = process.argv.slice(2);
 const element = { classList: { add() {} }, setAttribute() {} };
 const context = {
   console,
-  URLSearchParams,
   SPHINX_HIGHLIGHT_ENABLED: false,
   DOCUMENTATION_OPTIONS: {},
   MutationObserver: class { observe() {} },
   URL: class { href = "" },
+  URLSearchParams,
   _: (text) => text,
   _ready: () => {},
   location: { search: "" },
@@ -29,7 +29,6 @@ vm.runInContext(`${texts.join(";\n")};\nwindow.Search = Search;`, context);
 
 const found = {};
 for (const query of queries) {
-  context.location.search = `?q=${encodeURIComponent(query)}`;
   const results = context.Search._performSearch(...context.Search._parseQuery(query));
   found[query] = [...new Set(results.reverse().map(([page]) => page))]; // it prints from the end
 }
