@@ -64,6 +64,7 @@ class BenchOptions(TypedDict, total=False):
     seed: Number
     repeats: Number
     budget: Quantity
+    fit: bool | None
     read_shift: Number
     hint: Several
     stripe_size: Quantity

@@ -31,6 +31,7 @@ class Options:
     hints : set for every method
     repetitions, read_shift : counts
     budget_s : fewer repetitions where they would take longer; 0 = no limit
+    fit : make files smaller, so that enough repetitions fit into the budget
     native_limit_s, native_bytes : see `NativeLimit`
     keep_files : leave the bench files behind
     plot, report : draw the picture, make the page
@@ -54,6 +55,7 @@ class Options:
     hints: dict[str, str]
     repetitions: int
     budget_s: float
+    fit: bool
     read_shift: int
     native_limit_s: float
     native_bytes: int

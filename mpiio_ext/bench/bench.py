@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import datetime
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +15,7 @@ from rich.console import Console
 from mpiio_ext.bench.asked import Options
 from mpiio_ext.bench.environment import describe
 from mpiio_ext.bench.errors import BenchError, SetupError, VerificationError
-from mpiio_ext.bench.execution.afford import NativeLimit
+from mpiio_ext.bench.execution.afford import NativeLimit, scaled
 from mpiio_ext.bench.execution.agreement import agree, on_rank_0
 from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.execution.delegation import start_delegates
@@ -32,6 +32,7 @@ from mpiio_ext.bench.suites.lock import hold
 from mpiio_ext.bench.terminal import progress_of_rank_0, terminal_width, within_budget
 from mpiio_ext.bench.work import Work, needed_bytes, plan
 from mpiio_ext.common.printing import make_console
+from mpiio_ext.common.progress import Advance
 from mpiio_ext.common.results import ENOUGH, Absent, Row, measure, with_ratios
 
 if TYPE_CHECKING:
@@ -168,6 +169,25 @@ def _runner(comm: MPI.Intracomm, options: Options, work: Work, folder: Path, adv
     )
 
 
+def _schedule(options: Options, work: Work, runner: Runner, advance: Advance) -> Schedule[Case]:
+    def smaller(share: float) -> Sequence[Case]:
+        runner.forget()
+        advance(by=0, of=(1 + ENOUGH) * work.runs)
+        return [scaled(case, share, runner.comm.size) for case in work.cases]
+
+    return Schedule(
+        comm=runner.comm,
+        cases=work.cases,
+        run_case=runner.repetition,
+        repetitions=options.repetitions,
+        budget_s=options.budget_s,
+        smaller=smaller if options.fit else None,
+        replanned=lambda cases: advance(
+            by=0, of=work.runs + (min(options.repetitions, ENOUGH) - 1) * work.runs_of(cases)
+        ),
+    )
+
+
 def _clean(folder: Path, options: Options, failure: BenchError | None) -> None:
     """Remove the bench files, unless the user keeps them or a message names their wrong data; rank 0."""
     if options.keep_files or isinstance(failure, VerificationError):
@@ -189,6 +209,8 @@ def _missing(schedule: Schedule[Case]) -> list[Absent]:
         if missing
         else []
     )
+    if schedule.share < 1:
+        found.append(Absent(what="the full size", reason=f"{reason}: the files have {schedule.share:.0%} of it"))
     once = [case.label for case in schedule.cases if case not in schedule.repeated]
     if once and schedule.repeated:
         found.append(Absent(what=f"repetitions of {'; '.join(once)}", reason=reason))
@@ -235,7 +257,7 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
             write_document(
                 place.output,
                 environment=environment,
-                configuration=configuration(options, work),
+                configuration=configuration(options, replace(work, cases=tuple(schedule.cases))),
                 rows=with_ratios(rows),
                 absent=work.absent,
                 failure="the bench had not ended when this was written",
@@ -246,16 +268,7 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
         advance = within_budget(bar, once=work.runs, most=work.runs * options.repetitions, budget_s=options.budget_s)
         runner = _runner(comm, options, work, place.folder, keeping(advance, keep))
         rows = runner.rows
-        schedule = Schedule(
-            comm=comm,
-            cases=work.cases,
-            run_case=runner.repetition,
-            repetitions=options.repetitions,
-            budget_s=options.budget_s,
-            replanned=lambda cases: advance(
-                by=0, of=work.runs + (min(options.repetitions, ENOUGH) - 1) * work.runs_of(cases)
-            ),
-        )
+        schedule = _schedule(options, work, runner, advance)
         try:
             schedule.run()
         except BenchError as caught:
@@ -268,7 +281,7 @@ def _run(comm: MPI.Intracomm, options: Options, work: Work, place: _Place) -> No
         _write(
             console,
             options,
-            work,
+            replace(work, cases=tuple(schedule.cases)),
             place.output,
             environment=environment,
             rows=with_ratios(rows),

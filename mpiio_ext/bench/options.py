@@ -371,6 +371,11 @@ class _Bench(LazyGroup):
     "--repeats is given.",
 )
 @click.option(
+    "--fit/--no-fit",
+    default=False,
+    help="Make files smaller rather than repeat fewer rows, so that three repetitions fit into --budget.",
+)
+@click.option(
     "--read-shift",
     type=click.IntRange(min=0),
     default=1,
@@ -493,7 +498,7 @@ def _sizes(values: dict[str, Any]) -> Sizes:
 #: Fields of `Options` that are values of the command line as they are.
 _AS_GIVEN = (
     *("path", "output", "archive", "suite", "delegate_mode", "read_shift", "plot", "report", "progress"),
-    *("dry_run", "list_kernels", "ranks"),
+    *("dry_run", "list_kernels", "ranks", "fit"),
 )
 
 

@@ -43,7 +43,7 @@ def configuration(options: Options, work: Work) -> dict[str, Any]:
     """
     return {
         "suite": options.suite.name if options.suite else None,
-        "sizes": asdict(options.sizes),
+        "sizes": asdict(next((case.sizes for case in work.patterns if case.sizes), options.sizes)),
         "workloads": {case.program.key: _pattern(case) for case in work.patterns},
         "kernels": {case.variant: _kernel(case) for case in work.kernels},
         "interfaces": list(dict.fromkeys(case.interface.name for case in work.cases)),

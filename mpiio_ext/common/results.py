@@ -196,6 +196,7 @@ class Measured:
     last : the run of the last repetition, for all that is the same in each: names, sizes, method, reason, histogram
     bandwidth, bandwidth_total : 10⁶ bytes a second, without and with open and close
     ratio, ratio_best : to "native", to the better of "native" and "native_tuned", in the same repetition; or None
+    ratios : repetition -> ratio to "native"
     seconds : median of each phase of `OUTER_PHASES` and `OWN_PHASES` that is known
     access_s, open_close_s : medians of view and data together, and of open and close
     rounds, requests, request_bytes, messages, message_bytes : low medians; None if not known
@@ -215,6 +216,7 @@ class Measured:
     bandwidth_total: Spread
     ratio: Spread | None
     ratio_best: Spread | None
+    ratios: Mapping[int, float]
     seconds: dict[str, float]
     access_s: float
     open_close_s: float
@@ -320,6 +322,7 @@ def _measured(key: Key, rows: Sequence[Row]) -> Measured:
         bandwidth_total=Spread.of([row.bandwidth_total_mb_per_s for row in rows]),
         ratio=_spread(rows, "ratio_to_native"),
         ratio_best=_spread(rows, "ratio_to_best_native"),
+        ratios={row.repetition: row.ratio_to_native for row in rows if row.ratio_to_native is not None},
         seconds={
             phase: statistics.median(known)
             for phase in (*OUTER_PHASES, *OWN_PHASES)

@@ -5,12 +5,14 @@ Its ratios say something when there are at least `ENOUGH` of them, all lie on on
 from 1 than the smallest is from the largest, both as factors: 1.3, 1.4 and 1.5 are a gain, 1.05, 1.1 and 1.9 are noise.
 All ratios are taken to two decimals, as they are shown, so that counts and symbols agree with the figures beside them.
 
-A kind of access (noncontiguous or contiguous, write or read) is worth it when more than half of its judged rows are
-faster, and not when more than half are slower; in between there is no clear answer.
+A kind of access (noncontiguous or contiguous, write or read) has one ratio in each repetition, the median of its judged
+rows: their noise is smaller than that of each. These ratios are judged as a row's are. If there was no difference, n
+repetitions would all lie on one given side of 1 with a probability of 2⁻ⁿ: the confidence is at least 1 − 2⁻ⁿ.
 """
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -69,28 +71,28 @@ class Group:
         return [row for row in self.rows if judge(row.ratio) != _NOT_JUDGED]
 
     @property
-    def gain(self) -> float | None:
-        """Return the median of the judged rows' median ratios; None without."""
-        return statistics.median(map(_median_ratio, self.judged)) if self.judged else None
+    def rounds(self) -> Spread | None:
+        """Return the median ratio of the judged rows over the repetitions that all of them have; None without."""
+        rows = self.judged
+        common = set(rows[0].ratios).intersection(*(row.ratios for row in rows)) if rows else ()
+        return Spread.of([statistics.median(row.ratios[one] for row in rows) for one in common]) if common else None
 
     @property
     def judgment(self) -> str:
-        """Return the verdict of more than half of the judged rows, else "level"; "not judged" without any."""
-        if not self.judged:
-            return _NOT_JUDGED
-        return next((word for word in ("faster", "slower") if 2 * self.count(word) > len(self.judged)), "level")
+        """Return the verdict of the judged rows together; "not judged" without any."""
+        return judge(self.rounds) or _NOT_JUDGED
 
     @property
     def words(self) -> str:
         """Return the title with the verdict of the rows."""
-        if self.gain is None:
+        if self.rounds is None:
             return self.title
         counts = {
             word: self.count(judgment) for word, judgment in (("slower", "slower"), ("within the noise", "level"))
         }
         others = "".join(f", {count:,} {word}" for word, count in counts.items() if count)
         faster = f"{self.count('faster'):,} of {len(self.judged):,} rows faster"
-        return f"{self.title} ({ratio(self.gain)}×: {faster}{others})"
+        return f"{self.title} ({ratio(self.rounds.median)}×, {ratio_spread(self.rounds)}: {faster}{others})"
 
 
 def _median_ratio(row: Measured) -> float:
@@ -120,7 +122,7 @@ def kinds(rows: Iterable[Measured]) -> list[Group]:
     for row in _of_default_method(rows):
         groups.setdefault(_kind_of(row), []).append(row)
     found = [Group(title=title, rows=tuple(group)) for title, group in groups.items()]
-    return sorted(found, key=lambda kind: -(kind.gain or 0))
+    return sorted(found, key=lambda kind: -(kind.rounds.median if kind.rounds else 0))
 
 
 def worth(found: Sequence[Group]) -> str:
@@ -131,17 +133,23 @@ def worth(found: Sequence[Group]) -> str:
         word: " and ".join(kind.words for kind in found if kind.judgment == word)
         for word in ("faster", "slower", "level", _NOT_JUDGED)
     }
-    if not any(kind.judged for kind in found):
+    rounds = [kind.rounds for kind in found if kind.rounds is not None]
+    if not rounds:
         return f"Worth it on this machine: not known, for no row was measured {ENOUGH} times."
     parts = [f"yes, for {named['faster']}"] if named["faster"] else ["no"] if named["slower"] else []
     parts += [f"not for {named['slower']}, which it slows down"] if named["slower"] else []
     parts += [f"no clear answer for {named['level']}"] if named["level"] else []
     parts += [f"measured too few times: {named[_NOT_JUDGED]}"] if named[_NOT_JUDGED] else []
-    counts = [row.ratio.count for kind in found for row in kind.rows if row.ratio and row.ratio.count >= ENOUGH]
+    counts = [row.ratio.count for kind in found for row in kind.judged if row.ratio]
     # A median far from 1 within noise as large is no sign that there is no difference: no part claims that.
     times = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
-    rows = "row" if all(len(kind.judged) == len(kind.rows) for kind in found) else "judged row"
-    return f"Worth it on this machine: {'; '.join(parts)}. Times native’s speed, {times} repetitions of each {rows}."
+    least = min(one.count for one in rounds)
+    sure = f" Confidence of each yes and not: at least {100 - math.ceil(100 / 2**least)} %."
+    return (
+        f"Worth it on this machine: {'; '.join(parts)}. Times native’s speed: the median row, and its range over the "
+        f"repetitions. {len(counts):,} of {sum(len(kind.rows) for kind in found):,} rows were measured {times} times."
+        f"{sure if named['faster'] or named['slower'] else ''}"
+    )
 
 
 # ---- all rows --------------------------------------------------------------------------------------------------------

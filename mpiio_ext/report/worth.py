@@ -73,7 +73,7 @@ def of_results(item: ResultSet, name: str) -> tuple[str, Figure | None]:
     rows = []
     for kind in found:
         known = [(row, row.ratio, verdict.judge(row.ratio)) for row in kind.rows if row.ratio is not None]
-        gain = f"{SYMBOLS[kind.judgment]} {words.ratio(kind.gain)}×" if kind.gain is not None else words.DASH
+        gain = f"{SYMBOLS[kind.judgment]} {words.ratio(kind.rounds.median)}×" if kind.rounds else words.DASH
         lines[f"{kind.title}: {gain}"] = [(ratio.median, judgment) for _, ratio, judgment in known]
         for row, ratio, judgment in known:
             ends = (f"{value:.10g}" for value in (ratio.median, ratio.low, ratio.high))

@@ -58,6 +58,36 @@ def test_fewer_rows_are_repeated_before_rows_are_repeated_less_often(monkeypatch
     assert told == ([] if "abc abc" in runs else [runs.split()[1] if " " in runs else ""])
 
 
+@pytest.mark.parametrize(
+    ("first_s", "shares", "runs"),
+    [
+        (4.0, [], "ab ab ab ab ab"),  # enough repetitions fit, and more
+        (8.0, [], "ab ab ab"),
+        (12.0, [0.5], "ab ab ab ab"),  # (30 - 12) / (3 * 12)
+        (40.0, [1 / 4], "ab ab ab ab"),  # never less, and three repetitions, whatever they take
+    ],
+)
+def test_cases_become_smaller_so_that_all_are_repeated(monkeypatch, first_s, shares, runs):
+    clock, seen, asked = [0.0], [""], list[float]()
+    monkeypatch.setattr("mpiio_ext.bench.execution.schedule.time", SimpleNamespace(perf_counter=lambda: clock[0]))
+
+    def run_case(case: str, number: int) -> None:
+        if case == "a":
+            seen.append("")
+        seen[-1] += case
+        clock[0] += first_s / 2 * (asked[-1] if asked else 1)
+
+    def smaller(share: float) -> str:
+        asked.append(share)
+        return "ab"
+
+    schedule = Schedule(comm=Alone(), cases="ab", run_case=run_case, repetitions=5, budget_s=30.0, smaller=smaller)
+    schedule.run()
+    assert (" ".join(filter(None, seen)), asked) == (runs, shares)
+    assert schedule.repetitions_done == len(runs.split()) - len(shares)
+    assert schedule.share == (shares or [1.0])[0]
+
+
 def test_a_failure_ends_the_repetitions():
     seen: list[int] = []
 

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -14,13 +15,14 @@ import click
 import pytest
 
 from mpiio_ext.bench import kernels
-from mpiio_ext.bench.kernels import PATTERNS
+from mpiio_ext.bench.execution.afford import scaled
 from mpiio_ext.bench.preview import volume_of
 from mpiio_ext.bench.suites import files, lock
 from mpiio_ext.bench.suites.archive import collect_darshan, folder_of, write_surroundings
 from mpiio_ext.bench.work import plan
 from mpiio_ext.errors import ArgumentError
 from support.bench_options import parse
+from support.launch import ROOT
 
 pytestmark = pytest.mark.usefixtures("every_interface_is_there")
 
@@ -87,13 +89,23 @@ def test_seeds_has_every_kernel_in_every_interface():
     assert options.patterns == ()
 
 
-def test_quick_has_the_patterns_and_every_interface():
+def test_quick_has_the_rows_of_the_table_in_the_readme():
+    """What a newcomer measures can be compared with it; the rows are few, so that each is measured often enough."""
     options = parse("--suite", "quick")
-    assert set(options.patterns) == set(PATTERNS) - {"climate"}
-    assert {way for request in options.kernels for way in request.interfaces} == {"mpiio", "hdf5", "pnetcdf", "netcdf4"}
-    names = [strategy.name for strategy in options.methods]
-    assert names[:3] == ["native", "native_tuned", "auto"]
-    assert options.repetitions >= 3 and 0 < options.budget_s <= 90
+    assert [method.name for method in options.methods] == ["native", "auto"]
+    assert options.repetitions >= 3 and 0 < options.budget_s <= 60 and options.fit
+    titles = [f"{case.title} [{case.interface.title}]" for case in plan(options, 4).cases]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    table = readme.partition("## What it gains")[2].partition("\n## ")[0]
+    named = re.findall(r"^\| (.*\]) \|", table, re.MULTILINE)
+    assert [re.sub(r", [\d x]+ \[", " [", title) for title in titles] == named
+
+
+def test_smaller_cases_have_less_data():
+    for case in plan(parse("--suite", "quick"), 4).cases:
+        least = scaled(case, 1 / 16, 4)
+        assert least.label.partition(",")[0] == case.label.partition(",")[0]
+        assert 0 < volume_of(least.program, least.interface.name).written_bytes < case.bytes / 3
 
 
 # ---- the command line and a suite ----
@@ -107,8 +119,8 @@ def test_what_is_given_is_stronger_than_the_suite():
 
 
 def test_a_part_of_a_suite():
-    options = parse("--suite", "quick", "-k", "flash,vpic")
-    assert [request.kernel for request in options.kernels] == ["vpic", "flash"]
+    options = parse("--suite", "quick", "-k", "flash,s3d")
+    assert [request.kernel for request in options.kernels] == ["s3d", "flash"]
     assert options.patterns == ()
     assert parse("--suite", "quick", "-w", "btio").kernels == ()
     with pytest.raises(click.BadParameter, match="suite tokio-abc has no kernel flash"):

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from mpiio_ext.bench.execution.case import Case
 from mpiio_ext.bench.kernels import create_patterns
+from mpiio_ext.errors import ArgumentError
 
 _SMALLEST_TRIAL_BYTES = 256 << 10
 _FRACTIONS = (64, 16, 4, 1)
@@ -42,6 +43,18 @@ def _smaller(case: Case, file_bytes: int, ranks: int) -> Case | None:
     except ValueError:
         return None
     return next((dataclasses.replace(case, program=v) for v in variants if v.key == case.program.key), None)
+
+
+def scaled(case: Case, share: float, ranks: int) -> Case:
+    """Return the case with about that share of its data, or as it is if it has one size."""
+    if case.sizes is not None:
+        return _smaller(case, round(share * case.sizes.file_bytes), ranks) or case
+    assert case.request is not None
+    request = dataclasses.replace(case.request, scale=share * case.request.scale)
+    try:
+        return dataclasses.replace(case, request=request, program=request.create(ranks))
+    except ArgumentError:
+        return case
 
 
 def affordable(case: Case, ranks: int, limit: NativeLimit, trial: Callable[[Case], float]) -> Case:

@@ -84,6 +84,11 @@ class Runner:
 
     # ---- order ----
 
+    def forget(self) -> None:
+        """Forget what was measured: cases of other sizes follow."""
+        self.rows.clear()
+        self._native_cases.clear()
+
     def repetition(self, case: Case, number: int) -> None:
         """Run a case once under every method.
 

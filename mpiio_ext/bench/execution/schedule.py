@@ -1,9 +1,10 @@
 """Which row comes when: everything once, then everything again, as often as the budget allows.
 
 A repetition runs every pattern and every kernel. A figure that was measured fewer than `ENOUGH` times says nothing of
-its noise. So fewer rows are repeated before rows are repeated less often. Where the first repetition shows that
-`ENOUGH` of them would end after the budget, the first cases whose repetitions fit are repeated so often, and the others
-stay with one. No further repetition is begun that would probably end after it; the first always runs.
+its noise. Where the first repetition shows that `ENOUGH` of them would end after the budget, cases that may be smaller
+become so small that `ENOUGH` of them fit into the rest, and all begin anew. Otherwise the first cases whose repetitions
+fit are repeated so often, and the others stay with one. No further repetition is begun that would probably end after
+the budget; the first always runs.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from mpi4py import MPI
 
 Case = TypeVar("Case")
+#: Least share of its size that a case gets: smaller files take hardly less time, and measure noise.
+_LEAST_SHARE = 1 / 4
 
 
 def affordable_cases(seconds: Sequence[float], *, more: int, budget_s: float) -> list[int]:
@@ -49,9 +52,11 @@ class Schedule(Generic[Case]):
     run_case : runs a case once; is called with it and the number of the repetition
     repetitions : at least 1
     budget_s : no repetition is begun that would probably end later than this after the start; 0 = no limit
+    smaller : returns the cases with a share of their sizes, and forgets what was measured; None: sizes are fixed
     replanned : receives the cases that are repeated
     repetitions_done : begun ones
     repeated : the cases of all repetitions but the first
+    share : of their sizes that the cases have
     """
 
     comm: MPI.Intracomm
@@ -59,9 +64,11 @@ class Schedule(Generic[Case]):
     run_case: Callable[[Case, int], None]
     repetitions: int
     budget_s: float = 0.0
+    smaller: Callable[[float], Sequence[Case]] | None = None
     replanned: Callable[[Sequence[Case]], None] = lambda _: None
     repetitions_done: int = 0
     repeated: Sequence[Case] = ()
+    share: float = 1.0
     _seconds: list[float] = field(default_factory=list)
 
     def run(self) -> None:
@@ -74,18 +81,34 @@ class Schedule(Generic[Case]):
         """
         start = time.perf_counter()
         self.repeated = self.cases
-        for number in range(self.repetitions):
-            if number == 1:
-                self._choose(time.perf_counter() - start)
+        self._repeat(0)
+        again = self.repetitions > 1 and self._become_smaller(time.perf_counter() - start)
+        if not again and self.repetitions > 1:
+            self._choose(time.perf_counter() - start)
+        for number in range(0 if again else 1, self.repetitions):
             if number and not self._affords(number, time.perf_counter() - start):
                 break
-            self.repetitions_done = number + 1
-            self._seconds = [self._timed(case, number) for case in self.repeated]
+            self._repeat(number)
+
+    def _repeat(self, number: int) -> None:
+        self.repetitions_done = number + 1
+        self._seconds = [self._timed(case, number) for case in self.repeated]
 
     def _timed(self, case: Case, number: int) -> float:
         begin = time.perf_counter()
         self.run_case(case, number)
         return time.perf_counter() - begin
+
+    def _become_smaller(self, elapsed_s: float) -> bool:
+        """Return whether the cases are smaller from now on, by rank 0's clock; collective."""
+        if not self.budget_s or self.smaller is None:
+            return False
+        share = self.comm.bcast((self.budget_s - elapsed_s) / (ENOUGH * elapsed_s))
+        if share >= (ENOUGH - 1) / ENOUGH:
+            return False
+        self.share = max(share, _LEAST_SHARE)
+        self.cases = self.repeated = self.smaller(self.share)
+        return True
 
     def _choose(self, elapsed_s: float) -> None:
         """Leave out further repetitions that the budget does not allow, by rank 0's clock; collective."""

@@ -30,11 +30,12 @@ _PLOTTED = ("dens", "temp", "pres", "f1__")
 _GID = 15  # 6 neighbours, the parent, 8 children
 _DIMENSIONS = 3
 _PHASES = ("checkpoint", "plotfile", "corners")
+_FILES = ("flash_chk_0000", "flash_plt_cnt_0000", "flash_plt_crn_0000")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flash(Kernel):
-    """One checkpoint, one plot file of centred data and one of corner data.
+    """One checkpoint, and with `plots` one plot file of centred data and one of corner data.
 
     Attributes
     ----------
@@ -43,6 +44,7 @@ class Flash(Kernel):
     nvar : unknowns, at least the 11 of the hydrodynamics and one fluid
     local_blocks : blocks of every third rank; the others have one and two more
     use_nonblocking_io : PnetCDF's nonblocking calls and one wait per file, else its blocking ones
+    plots : write the plot files
     """
 
     name: ClassVar[str] = "flash"
@@ -64,9 +66,10 @@ class Flash(Kernel):
     nvar: int = 24
     local_blocks: int = 80
     use_nonblocking_io: bool = True
+    plots: bool = True
 
     def traits(self) -> list[str]:  # noqa: D102
-        return [] if self.use_nonblocking_io else ["blocking"]
+        return [*([] if self.use_nonblocking_io else ["blocking"]), *([] if self.plots else ["checkpoint"])]
 
     def check(self) -> None:  # noqa: D102
         self.check_least(1, "nxb", "nyb", "nzb", "local_blocks")
@@ -78,6 +81,10 @@ class Flash(Kernel):
 
     def scaling(self, factor: float) -> dict[str, Any]:  # noqa: D102
         return {"local_blocks": max(1, round(self.local_blocks * factor))}
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        return _PHASES if self.plots else _PHASES[:1]
 
     @property
     def unknowns(self) -> tuple[str, ...]:
@@ -97,7 +104,7 @@ class Flash(Kernel):
         below, own = self.blocks(self.ranks - 1)
         total = below + own
         layouts = []
-        for phase, name in zip(_PHASES, ("flash_chk_0000", "flash_plt_cnt_0000", "flash_plt_crn_0000"), strict=True):
+        for phase, name in zip(self._names, _FILES, strict=False):
             checkpoint = phase == "checkpoint"
             real = "<f8" if checkpoint else "<f4"
             parts: list[tuple[str, str, tuple[int, ...]]] = [
@@ -114,7 +121,7 @@ class Flash(Kernel):
         return tuple(layouts)
 
     def phases(self) -> tuple[Phase, ...]:  # noqa: D102
-        return tuple(Phase(name=name, operation="write", contiguous=name != "checkpoint") for name in _PHASES)
+        return tuple(Phase(name=name, operation="write", contiguous=name != "checkpoint") for name in self._names)
 
     def steps(self, phase: str, rank: int, interface: str) -> Iterator[Step]:  # noqa: D102
         file = _PHASES.index(phase)
