@@ -108,7 +108,9 @@ TYPES: dict[str, Type] = {
     "errhandler_out": _out_handle("MPI_Errhandler", "MPI_ERRHANDLER_NULL", "PMPI_Errhandler_c2f"),
     "request": _out_handle("MPI_Request", "MPI_REQUEST_NULL", "PMPI_Request_c2f"),
     "file_new": _out_handle("MPI_File", "MPI_FILE_NULL", "PMPI_File_c2f"),
-    "file_ref": _out_handle("MPI_File", "PMPI_File_f2c(*{n})", "PMPI_File_c2f"),
+    "file_ref": _through(
+        "MPI_File", "PMPI_File_f2c(*{n})", "if (c_{n} == MPI_FILE_NULL)\n        *{n} = PMPI_File_c2f(c_{n});"
+    ),
     "argc": Type("int *", "", "NULL"),
     "argv": Type("char ***", "", "NULL"),
     "int": _in("int", "(int) *{n}"),
@@ -143,7 +145,7 @@ TYPES: dict[str, Type] = {
     "length": _in("int", "(int) *{n}"),
     "number_out": _through("int", "0", "*{n} = (MPI_Fint) c_{n};"),
     "logical": _in("int", "*{n} != 0"),
-    "logical_out": _through("int", "0", _IF_WELL + "*{n} = c_{n} != 0;"),
+    "logical_out": _through("int", "*{n} != 0", "*{n} = c_{n} != 0;"),
     "int_out": _through("int", "0", _IF_WELL + "*{n} = (MPI_Fint) c_{n};"),
     "offset": Type("MPI_Offset", "MPI_Offset *{n}", "*{n}"),
     "offset_out": Type("MPI_Offset *", "MPI_Offset *{n}", "{n}"),
@@ -157,7 +159,7 @@ TYPES: dict[str, Type] = {
         "MPI_Fint *{n}",
         "mpiox_fortran_status_ignored({n}) ? MPI_STATUS_IGNORE : &c_{n}",
         "MPI_Status c_{n};\n\n    if (!mpiox_fortran_status_ignored({n}))\n        PMPI_Status_f2c({n}, &c_{n});",
-        "if (result == MPI_SUCCESS && !mpiox_fortran_status_ignored({n}))\n        PMPI_Status_c2f(&c_{n}, {n});",
+        "if (!mpiox_fortran_status_ignored({n}))\n        PMPI_Status_c2f(&c_{n}, {n});",
     ),
     "errhandler_fn": Type("MPI_File_errhandler_function *"),
     "datarep_fn": Type("MPI_Datarep_conversion_function *", large="MPI_Datarep_conversion_function_c *"),
