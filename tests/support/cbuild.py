@@ -200,8 +200,8 @@ def mpi_program(name: str, *flags: str) -> pathlib.Path:
 
 
 @cache
-def fortran_program(binding: int, *flags: str) -> pathlib.Path:
-    """Compile tests/programs/fortran.F90 by mpif.h (1), `use mpi` (2) or `use mpi_f08` (3).
+def fortran_program(binding: int, *flags: str, name: str = "fortran") -> pathlib.Path:
+    """Compile tests/programs/NAME.F90 by mpif.h (1), `use mpi` (2) or `use mpi_f08` (3).
 
     PyPI's MPICH has no Fortran library: Debian's is linked to it.
     """
@@ -217,7 +217,7 @@ def fortran_program(binding: int, *flags: str) -> pathlib.Path:
         libraries += ["-lmpichfort", f"-L{prefix}/lib", "-l:libmpich.so.12", f"-Wl,-rpath,{prefix}/lib"]
         libraries += ["-Wl,--allow-shlib-undefined"]  # three functions of MPICH 4.0 that later ones do not have
     command += ["-cpp", "-fallow-argument-mismatch", f"-DBINDING={binding}"]
-    return compile_c([*command, str(ROOT / "tests" / "programs" / "fortran.F90"), *libraries], "fortran")
+    return compile_c([*command, str(ROOT / "tests" / "programs" / f"{name}.F90"), *libraries], name)
 
 
 @cache

@@ -313,7 +313,7 @@ NIGHTLY = _table(
         "histories_published": "the_rows_of_five_file_systems_are_those_of_the_paper_in_one_command",
         "internal_failures": "a_leader_that_cannot_go_on[Isend-0-*",
         "interpose": "bad_call[count_one] bad_call[offset] bad_call[type_one] bad_call[uncommitted] "
-        "c_program_preloaded[1] fortran_program[mpi-linked] fortran_program[mpi-preloaded] "
+        "c_program_preloaded[1] fortran_calls[mpi] fortran_program[mpi-linked] fortran_program[mpi-preloaded] "
         "fortran_program[mpif.h-linked]",
         "job_of_logs": "report_and_analyze_begin_with_the_same_sentence[known_truth-one_writer* "
         "report_and_analyze_begin_with_the_same_sentence[known_truth-random_reads* "

@@ -20,8 +20,11 @@ enum { STATUS_INTEGERS = sizeof(MPI_Status) / sizeof(int) };
 char *mpiox_fortran_string(const char *text, int length)
 {
     char *copy;
+
     while (length > 0 && text[length - 1] == ' ')
         length--;
+    for (; length > 0 && *text == ' '; length--)
+        text++;
     copy = malloc((size_t)length + 1);
     if (!copy)
         return NULL;

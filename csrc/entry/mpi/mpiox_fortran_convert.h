@@ -12,7 +12,8 @@
 #include <mpi.h>
 #include <stdbool.h>
 
-/* A C string (free it) without the trailing blanks of the Fortran one; NULL when memory is exhausted. */
+/* A C string (free it) without the blanks at both ends of the Fortran one, as Open MPI's binding makes it; NULL when
+ * memory is exhausted. */
 char *mpiox_fortran_string(const char *text, int length);
 /* Copy a C string into a Fortran one of `length` characters, padded with blanks, cut when too long. */
 void mpiox_fortran_pad(const char *text, char *target, int length);
