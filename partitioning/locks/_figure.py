@@ -19,6 +19,8 @@ _CLASSES: dict[Literal["-", ":"], tuple[str, ...]] = {
     ":": ("co-prime", "neither"),
 }
 _MIB = 2**20
+#: Numbers of aggregators that are all named at the axis, as far as there is room: each has this part of it.
+_MOST_NAMED, _ROOM = 12, 0.06
 #: Widths in points of the first and the last line, sizes of their marks: methods with equal results stay visible, as
 #: the later lines lie on the earlier ones and are narrower.
 _WIDTHS, _SIZES = (6.5, 0.8), (11.0, 2.5)
@@ -46,6 +48,25 @@ def _share_of_fastest(outcomes: Sequence[Outcome]) -> list[float]:
     return [100 * o.bandwidth_bytes_s / (best[o.geometry.aggregators] or 1.0) for o in outcomes]
 
 
+def _joined(points: Sequence[tuple[Outcome, float]], relations: Sequence[str]) -> list[tuple[int, float]]:
+    """Return the points of one class; one alone is joined to the point before it, or behind it."""
+    places = [place for place, (o, _) in enumerate(points) if _related(o) in relations]
+    if len(places) == 1 < len(points):
+        places = sorted([max(places[0], 1) - 1, max(places[0], 1)])
+    return [(points[place][0].geometry.aggregators, points[place][1]) for place in places]
+
+
+def _named(numbers: Sequence[int]) -> list[tuple[float, str]] | None:
+    """Return ticks at the numbers of aggregators, the larger of two that are too close; None: they are too many."""
+    if len(numbers) > _MOST_NAMED:
+        return None
+    apart = (numbers[-1] / numbers[0]) ** _ROOM
+    kept = [
+        one for one, larger in zip(numbers, [*numbers[1:], None], strict=True) if not larger or larger > one * apart
+    ]
+    return [(one, f"{one:,}") for one in kept]
+
+
 def _panel(outcomes: Sequence[Outcome], title: str, values: Sequence[float], counts: bool, panel: Panel) -> None:
     """Draw one quantity: a colour for each variant, a mark for how aggregators match servers.
 
@@ -57,7 +78,7 @@ def _panel(outcomes: Sequence[Outcome], title: str, values: Sequence[float], cou
         width, size = _between(_WIDTHS, index, len(labels)), _between(_SIZES, index, len(labels))
         colour = look(index).colour
         for dash, relations in _CLASSES.items():
-            joined = [(o.geometry.aggregators, value) for o, value in points if _related(o) in relations]
+            joined = _joined(points, relations)
             panel.line([x for x, _ in joined], [y for _, y in joined], Look(colour, dash), width=width)
         for o, value in points:
             own = Look(colour, "", _MARKS[_related(o)])
@@ -67,7 +88,8 @@ def _panel(outcomes: Sequence[Outcome], title: str, values: Sequence[float], cou
         if counts
         else Axis(grid=True, form=lambda value: f"{value:,.0f}")
     )
-    x = Axis(label="aggregators", scale="log2", grid=True, form=lambda value: f"{value:,.0f}")  # not a power
+    ticks = _named(sorted({o.geometry.aggregators for o in outcomes}))
+    x = Axis(label="aggregators", scale="log2", grid=True, ticks=ticks, form=lambda value: f"{value:,.0f}")  # no power
     panel.frame(x, y, title)
 
 

@@ -307,6 +307,24 @@ def test_picture_joins_like_with_like_and_hides_nothing() -> None:
     assert {line.get_marker() for line in marks if line.get_xdata()[0] == 5} == {"o"}
 
 
+def test_picture_names_each_number_and_joins_a_lone_one() -> None:
+    from matplotlib.figure import Figure
+
+    outcomes = [
+        simulate(
+            Geometry.of_stripes(400, servers=16, aggregators=number), "even", file_system=lustre(), window_bytes=4 * MIB
+        )
+        for number in (16, 64, 100)
+    ]
+    panel = Panel(Figure().subplots(), LIGHT)
+    _figure._panel(outcomes, "conflicts", [o.total_conflicts for o in outcomes], True, panel)
+    joined = [line for line in panel.axes.lines if line.get_marker() in ("", "None")]
+    assert [list(line.get_xdata()) for line in joined] == [[16, 64], [64, 100]]
+    assert [text.get_text() for text in panel.axes.get_xticklabels()] == ["16", "64", "100"]
+    assert _figure._named(list(range(1, 20))) is None
+    assert _figure._named([4, 5, 6, 4096]) == [(6, "6"), (4096, "4,096")]
+
+
 def test_picture_compares_with_the_fastest_of_as_many_aggregators() -> None:
     outcomes = [
         simulate(

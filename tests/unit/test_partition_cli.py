@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -110,6 +111,8 @@ def test_svg_labels_every_stripe(tmp_path: pathlib.Path) -> None:
         assert labels.count(expected) == 1
     assert "6 aggregators; changes of owner on a server: 1" in labels
     assert {str(s) for s in range(36)} <= set(labels)
+    sizes = re.findall(r"font-size: ([\d.]+)px", path.read_text(encoding="utf-8"))
+    assert min(map(float, sizes)) >= 7
 
 
 def test_svg_is_reproducible(tmp_path: pathlib.Path) -> None:
