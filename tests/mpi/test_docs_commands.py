@@ -31,7 +31,9 @@ pytestmark = pytest.mark.mpi
 DOCS = ROOT / "docs"
 TUTORIAL = DOCS / "tutorial" / "first-hour.md"
 #: Pages that every run of the tests goes through, and those that --run-slow adds.
-HOW_TO = tuple("hdf5 fortran hints delegates lustre slurm cray darshan read-a-run subfiles timeline watch".split())
+HOW_TO = tuple(
+    "hdf5 python-loaders fortran hints delegates lustre slurm cray darshan read-a-run subfiles timeline watch".split()
+)
 QUICK = (TUTORIAL, *(DOCS / "howto" / f"{name}.md" for name in HOW_TO))
 SLOW_HOW_TO = tuple(
     (
@@ -44,7 +46,7 @@ SLOW = (
     ROOT / "README.md",
     *(DOCS / "howto" / f"{name}.md" for name in SLOW_HOW_TO),
     *(DOCS / "explanation" / f"{name}.md" for name in SLOW_EXPLANATIONS),
-    *(DOCS / "reference" / f"{name}.md" for name in ("c-api", "delegates", "sources", "trace-formats")),
+    *(DOCS / "reference" / f"{name}.md" for name in ("c-api", "delegates", "figures", "sources", "trace-formats")),
 )
 #: What a command may print to tell that one begins; no page prints it.
 MARK = "@@@ block at line"
