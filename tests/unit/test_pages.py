@@ -416,3 +416,13 @@ def test_a_page_of_tuning_says_faster_only_where_that_is_confirmed() -> None:
     assert "Nothing wins: chance may explain it." in nothing and "times as fast" not in nothing
     assert "No setting of 3 is shown to be faster" in nothing and "<figure" not in broken
     assert all(not Page(text).problems and "&lt;app&gt;" in text for text in (won, nothing, broken))
+
+
+def test_the_picture_keeps_its_form_for_phones() -> None:
+    """Of a page that is too large the others lose theirs, the largest first, however large that of the picture is."""
+    figures = [
+        page.Figure(title=name, drawing="<svg></svg>", narrow=f"<svg>{name * size}</svg>")
+        for name, size in (("a", 900_000), ("b", 300_000), ("c", 10))
+    ]
+    text = page.document("P", [page.Section(anchor="s", title="S", figures=figures)], lead=["It is."])
+    assert "aaaa" in text and "bbbb" not in text and "cccc" in text and len(text) <= page.MOST_BYTES

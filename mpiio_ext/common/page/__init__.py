@@ -5,7 +5,8 @@ Problem. Results of every command are shown on pages that can be sent, opened an
 Algorithm. A page begins with a title, a sentence and a picture, the first figure of its sections; sections of
 sentences, facts, findings, figures and tables follow (`document`). A section or table without content does not appear.
 A chart becomes a figure by `drawn`: its finding as the title, also as wide as a phone, and its numbers as CSV. Of a
-page of more than `MOST_BYTES` the largest forms for phones are left out: there the drawing scrolls.
+page of more than `MOST_BYTES` the largest forms for phones are left out, but that of the picture: there a drawing
+scrolls.
 
 Guarantees. The file holds its style and its drawings, has no script, and fetches nothing. All text is escaped; drawings
 come from :mod:`mpiio_ext.common.plots`.
@@ -285,7 +286,7 @@ def document(
             "version": version("mpiio_ext"),
         }
         text = _template().render(content)
-        largest = max(figures, key=lambda one: len(one.narrow), default=None)
+        largest = max(figures[1:], key=lambda one: len(one.narrow), default=None)
         if len(text.encode("utf-8", "replace")) <= MOST_BYTES or largest is None or not largest.narrow:
             return text
         lighter = dataclasses.replace(largest, narrow="")
