@@ -173,6 +173,9 @@ def _asked(miner: IOMiner, table: str, options: dict[str, Any]) -> Tuples:
 @click.option("--percentile", "percentiles", metavar="COLUMN", help="The percentiles of a column.")
 @click.option("--sort", "sorts", multiple=True, metavar="COLUMN", help="Order; -COLUMN: largest first.")
 @click.option("--limit", type=click.IntRange(min=1), help="Rows at most; default: all, on the terminal the first.")
+@click.option(
+    "--sql", "as_sql", is_flag=True, help="Print the query as SQL of the store's engine; do not carry it out."
+)
 @store_options
 @output_options
 def query(table: str, **options: Any) -> None:
@@ -189,10 +192,15 @@ def query(table: str, **options: Any) -> None:
     if options["anonymous"] and (options["bins"] or options["computed"]):
         raise click.UsageError("--bin and --compute give columns names of their own; not with --anonymous")
     on_terminal = not (options["as_json"] or options["csv"] or options["parquet"])
+    if options["as_sql"] and (options["anonymous"] or not on_terminal):
+        raise click.UsageError("--sql prints a query, and no rows; not with --anonymous, --json, --csv or --parquet")
     with miner_of(options["setup"]) as miner:
         tuples = _asked(miner, table, options)
-        if options["limit"] or on_terminal:
+        if options["limit"] or (on_terminal and not options["as_sql"]):
             tuples = tuples.limit(options["limit"] or _MOST_ROWS)
+        if options["as_sql"]:
+            echo(tuples.sql())
+            return
         rows = tuples.arrow()
     if options["anonymous"]:
         from mpiio_ext.analytics.anonymous import without_secrets

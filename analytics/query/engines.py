@@ -145,6 +145,10 @@ class Engine(abc.ABC):
         """Return the SQL of a query."""
         return str(self.backend.compile(expression))
 
+    def script(self, expression: ir.Table) -> str:
+        """Return the SQL of a query, with what another process of the engine needs before it."""
+        return f"{self.compile(expression)};"
+
     def _shaped(self, table: pa.Table, expression: ir.Table) -> pa.Table:
         """Return a result with the column types that Ibis promises, which are the same on every engine."""
         return table.cast(expression.schema().to_pyarrow())
@@ -256,6 +260,12 @@ class DuckDBEngine(Engine):
                 con.execute("CALL truncate_duckdb_logs()")
                 con.execute("SET parquet_metadata_cache = true")
         return found, [Read(int(count), path) for path, count in rows]
+
+    def script(self, expression: ir.Table) -> str:
+        """See :meth:`Engine.script`: views of Parquet files come first."""
+        query = super().script(expression)
+        views = self.backend.con.execute("SELECT view_name, sql FROM duckdb_views() WHERE NOT internal").fetchall()
+        return "\n".join([*(sql for name, sql in views if name in query), query])
 
     def _result(self, expression: ir.Table) -> duckdb.DuckDBPyRelation:
         """Run a query on a cursor of its own, so that another may start before this one is read to its end."""

@@ -120,6 +120,10 @@ class Results(abc.ABC):
         """Run the query and return its reads: by file on DuckDB, by task on Spark."""
         return self.engine.reads(self.expression)[1]
 
+    def sql(self) -> str:
+        """Return the SQL of the query, which the engine's own command line can carry out."""
+        return self.engine.script(self.expression)
+
     def explain(self, *, run: bool = False) -> str:
         """Return the SQL and the engine's plan; with `run`, carry it out and add its costs.
 

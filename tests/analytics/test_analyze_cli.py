@@ -62,6 +62,22 @@ def test_help_names_every_subcommand() -> None:
         assert run([name, "--help"]).exit_code == 0
 
 
+def test_a_query_as_sql(folder: pathlib.Path) -> None:
+    """DuckDB alone carries it out, and finds the same rows."""
+    import duckdb
+
+    words = ["query", "darshan_job", "--filter", "bytes_written > 1KB", "--project", "job_id,bytes_written"]
+    words += ["--sort", "job_id"]
+    text = ask(folder, *words, "--sql").stdout
+    assert "read_parquet" in text and "SELECT" in text
+    rows = duckdb.connect().execute(text).fetchall()
+    assert rows and rows == [
+        (row["job_id"], row["bytes_written"]) for row in json.loads(ask(folder, *words, "--json").stdout)
+    ]
+    for option in ("--json", "--anonymous"):
+        assert "--sql prints a query" in run([*words, "--sql", option]).output
+
+
 def test_the_manifest_says_why_a_log_was_skipped(folder: pathlib.Path) -> None:
     rows = json.loads(ask(folder, "manifest", "--json").stdout)
     assert [(row["path"], row["status"]) for row in rows] == [("broken.darshan", "skipped")] and rows[0]["reason"]
