@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -14,20 +16,36 @@ from mpiio_ext.common.commands import HELP, Command, output_option
 from mpiio_ext.errors import FileSystemError
 from mpiio_ext.launchers import RANK_VARIABLES, job_name, let_rank_0_speak
 
+#: In the folder of a trace: the job that it is of.
+_MARK = ".run"
 
-def _folder(name: str) -> str:
-    """Return the absolute name of the folder, which is made when it is not there."""
+
+@contextlib.contextmanager
+def _folder(name: str) -> Iterator[str]:
+    """Yield the absolute name of the folder, which is made when it is not there; if the block ends, nothing was run.
+
+    Folders that were made for the trace go then.
+    """
     path = Path(name).absolute()
+    made = [each for each in (path, *path.parents) if not each.exists()]
     try:
         path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         if not let_rank_0_speak(os.environ):
             raise SystemExit(2) from error
+        reason = "it is a file" if path.is_file() else error.strerror
         raise click.BadParameter(
-            f"{path} cannot be made: {error.strerror}; name a folder that every node can write to", param_hint="-o"
+            f"{path} cannot be made: {reason}; name a folder that every node can write to", param_hint="-o"
         ) from error
     _refuse_second_run(path)
-    return str(path)
+    try:
+        yield str(path)
+    finally:
+        with contextlib.suppress(OSError):
+            if made and not any(path.glob("*.mpioxtrace")):
+                (path / _MARK).unlink(missing_ok=True)
+            for each in made:
+                each.rmdir()
 
 
 def _refuse_second_run(folder: Path) -> None:
@@ -37,7 +55,7 @@ def _refuse_second_run(folder: Path) -> None:
     """
     job = job_name(os.environ)
     started = any(name in os.environ for name in RANK_VARIABLES)
-    mark = folder / ".run"
+    mark = folder / _MARK
     if started and not job:  # MPICH's launcher names no job
         return
     if any(folder.glob("*.mpioxtrace")) and not (started and mark.exists() and mark.read_text().strip() == job):
@@ -92,12 +110,14 @@ def trace(
     import mpiio_ext
     from mpiio_ext._load import get_tracer
 
-    settings = {"MPIOX_TRACE_DIR": str(Path(output).absolute()) if dry_run else _folder(output)}
-    if system_files:
-        settings["MPIOX_TRACE_SYSTEM_FILES"] = "1"
-    if folders:
-        settings["MPIOX_TRACE_FOLDERS"] = "1"
-    settings |= selection(only, skip)
-    select_library(command)
-    libraries = [str(get_tracer())] + ([str(mpiio_ext.get_library())] if extension else [])
-    start(command, ":".join(libraries), settings, dry_run=dry_run)
+    made = contextlib.nullcontext(str(Path(output).absolute())) if dry_run else _folder(output)
+    with made as folder:
+        settings = {"MPIOX_TRACE_DIR": folder}
+        if system_files:
+            settings["MPIOX_TRACE_SYSTEM_FILES"] = "1"
+        if folders:
+            settings["MPIOX_TRACE_FOLDERS"] = "1"
+        settings |= selection(only, skip)
+        select_library(command)
+        libraries = [str(get_tracer())] + ([str(mpiio_ext.get_library())] if extension else [])
+        start(command, ":".join(libraries), settings, dry_run=dry_run)
