@@ -25,6 +25,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 #: How a line of an error begins; launchers print more lines behind it.
 _ERROR = re.compile(r"(mpiio[-_]ext[\w. -]*|\w*Error): ")
+#: How Open MPI's launcher names a program that it cannot start, in the middle of a text; others name it in their line.
+_NOT_STARTED = re.compile(r"^Executable: +(.+)$", re.MULTILINE)
 
 
 class CommandError(MpiioExtError):
@@ -37,7 +39,10 @@ class CommandError(MpiioExtError):
 
     def __init__(self, status: int, output: str) -> None:
         lines = [line for line in output.splitlines() if any(map(str.isalnum, line))]
-        last = ([line for line in lines if _ERROR.match(line)] or lines)[-1:]
+        unstarted = [
+            f"{name}: there is no such program, or it cannot be executed" for name in _NOT_STARTED.findall(output)
+        ]
+        last = ([line for line in lines if _ERROR.match(line)] or unstarted or lines)[-1:]
         super().__init__(*last or [f"the command ended with status {status}"])
         self.status = status
 

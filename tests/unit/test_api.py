@@ -105,6 +105,8 @@ def test_errors_are_those_of_the_command_and_not_of_its_launcher() -> None:
     said = "mpiio-ext: Invalid value for --size\n-----\nmpirun detected that a process\n  Exit code:    2\n"
     assert str(CommandError(2, said)) == "mpiio-ext: Invalid value for --size"
     assert str(CommandError(2, "something else\n---\n")) == "something else"
+    said = "mpirun was unable to launch:\n\nExecutable: nothere\nNode: n\n\nwhile starting process rank 0.\n"
+    assert str(CommandError(1, said)) == "nothere: there is no such program, or it cannot be executed"
     assert str(CommandError(2, "\n")) == "the command ended with status 2"
 
 
