@@ -18,6 +18,7 @@ from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import hint_options, program_argument
 from mpiio_ext.common.commands import HELP, Command, warn
 from mpiio_ext.common.printing import echo
+from mpiio_ext.common.programs import path_of
 from mpiio_ext.errors import ArgumentError, LoadError
 from mpiio_ext.launchers import Launch, execute, launched_rank, let_rank_0_speak
 from mpiio_ext.started import hint_rule, planned, with_hints
@@ -38,9 +39,21 @@ class _Run(Command):
         index = 0
         while index < len(args) and args[index].startswith("-") and args[index] != "--":
             if args[index] == "--stats":
+                _refuse_value(args[index + 1 :], ctx)
                 args[index] = "--stats="
             index += 2 if args[index] in _TAKES_VALUE else 1
         return super().parse_args(ctx, args)
+
+
+def _refuse_value(rest: Sequence[str], ctx: click.Context) -> None:
+    """Refuse the word behind ``--stats`` that was meant as its value: a level, or a file, and not the program."""
+    word = next(iter(rest), "")
+    if word in _LEVELS or (rest[1:2] == ["--"] and path_of(word) is None):
+        raise click.UsageError(
+            f"--stats takes its value by `=`: write `--stats={word}`; for a program of that name write"
+            f" `--stats -- {word}`",
+            ctx,
+        )
 
 
 def _hint_rules(hints: tuple[str, ...]) -> list[str]:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 
 import pytest
-from click.testing import CliRunner
+from click.testing import CliRunner, Result
 
 import mpiio_ext
 from mpiio_ext import hints, launchers
@@ -262,6 +262,11 @@ def test_stats_with_and_without_a_file(tmp_path: pathlib.Path, monkeypatch: pyte
     assert "MPIOX_STATS_FILE" not in text
     assert text.rstrip().endswith("./app")
     assert f"MPIOX_STATS_FILE={tmp_path / 's.jsonl'}" in dry("--stats=s.jsonl", "--", "./app")
+    for words in (("full",), ("json", "./app"), ("line", "--", "./app"), ("s.jsonl", "--", "./app")):
+        said = " ".join(refused("--stats", *words).split())
+        assert f"write `--stats={words[0]}`" in said and f"`--stats -- {words[0]}`" in said
+    assert dry("--stats", "--", "full").rstrip().endswith(" full")
+    assert dry("--stats", "env", "--", "./app").rstrip().endswith("env -- ./app")
 
 
 def test_refuses_what_does_not_exist(tmp_path: pathlib.Path) -> None:
@@ -378,6 +383,19 @@ def test_only_a_log_brings_the_tracer(tmp_path: pathlib.Path) -> None:
     ]
     assert more[0][2].split(":")[0].endswith("/libmpiio_ext_trace.so")
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_trace_of_nothing_leaves_no_folder(tmp_path: pathlib.Path) -> None:
+    def traced(folder: pathlib.Path) -> Result:
+        return CliRunner().invoke(main, ["trace", "-o", str(folder), "--", "no-such-program"])
+
+    (tmp_path / "there").mkdir()
+    (tmp_path / "file").touch()
+    for folder in (tmp_path / "new" / "deep", tmp_path / "there", tmp_path / "there" / "new"):
+        assert traced(folder).exit_code == 127
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
+    done = traced(tmp_path / "file")
+    assert done.exit_code == 2 and "file cannot be made: it is a file; name a folder" in " ".join(done.output.split())
 
 
 def test_a_link_in_the_place_of_the_traces_is_refused(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
