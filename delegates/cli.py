@@ -304,7 +304,11 @@ _COMMANDS = {
 }
 
 
-@click.group(cls=LazyGroup, subcommands=_COMMANDS, context_settings=HELP)
+#: Subcommand -> extra that it needs.
+_EXTRAS = {"status": "delegates", "arbiter": "arbitration", "arbitrate": "arbitration"}
+
+
+@click.group(cls=LazyGroup, subcommands=_COMMANDS, extras=_EXTRAS, context_settings=HELP)
 def delegates() -> None:
     """Watch the I/O delegates of running programs, and share I/O nodes among jobs."""
 

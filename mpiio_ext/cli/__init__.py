@@ -52,7 +52,6 @@ EXTRAS = {
     "pioneer": "pioneer",
     "analyze": "analytics",
     "report": "analytics",
-    "delegates": "arbitration",
     "locks": "bench",
     "partitioning": "bench",
 }

@@ -1,19 +1,60 @@
 """Packages that only some jobs need: how to install a missing one.
 
 Problem. The core needs cffi, click and pyelftools alone; a bench or an analysis needs more. A user who has not
-installed that has to read one line that can be typed. Guarantee: every such line is made here.
+installed that has to read one line that can be typed. The package itself is on no index, so that its name with an extra
+would only be found beside its wheel.
+
+Algorithm. The line names the packages of the extra that are not installed, by the metadata of this package. Guarantee:
+every such line is made here.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import importlib.util
+import re
 import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from mpiio_ext.errors import MpiioExtError
+
+#: A requirement of the metadata: the name, extras of it, versions; the oldest Python that needs it no more; the extra.
+_REQUIREMENT = re.compile(
+    r"([\w.-]+)(?:\[([\w,.-]+)\])?([^;]*)(?:;(?: *python_version *< *\W3\.(\d+)\W *and)? *extra *== *\W([\w-]+)\W)?"
+)
+
+
+def packages_of(extra: str) -> dict[str, str]:
+    """Return what an extra brings: names of packages, and each as pip takes it; {} where there is no metadata."""
+    found: dict[str, str] = {}
+    try:
+        requirements = importlib.metadata.requires("mpiio_ext") or []
+    except importlib.metadata.PackageNotFoundError:
+        return {}
+    for name, extras, versions, before, own in filter(None, map(_parts, requirements)):
+        if own != extra or (before and sys.version_info >= (3, int(before))):
+            continue
+        if name.replace("-", "_") == "mpiio_ext":
+            found |= {name: text for each in extras.split(",") for name, text in packages_of(each).items()}
+        else:
+            found[name] = f"{name}{f'[{extras}]' if extras else ''}{versions.strip()}"
+    return found
+
+
+def _parts(requirement: str) -> tuple[str, ...] | None:
+    found = _REQUIREMENT.fullmatch(requirement)
+    return found and tuple(each or "" for each in found.groups())
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.distribution(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
 
 
 def _make_build() -> str:
@@ -26,10 +67,12 @@ def _make_build() -> str:
 
 
 def install_line(extra: str) -> str:
-    """Return the command that installs an extra."""
+    """Return the command that installs what an extra brings and what is not installed; all, if that is installed."""
     if command := _make_build():
         return command
-    return f"pip install 'mpiio_ext[{extra}]'"
+    packages = packages_of(extra)
+    missing = [text for name, text in packages.items() if not _is_installed(name)]
+    return shlex.join(["pip", "install", *(missing or packages.values() or [f"mpiio_ext[{extra}]"])])
 
 
 class MissingExtraError(MpiioExtError, ImportError):

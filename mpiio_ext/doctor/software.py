@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from mpiio_ext.common.extras import install_line
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
 from mpiio_ext.environment import VARIABLES, looks_ours, unknown
@@ -25,7 +26,7 @@ def versions(environment: Mapping[str, str], limit_s: float = 20.0) -> list[Find
     found = [good("versions.python", text, **facts)]
     if lacks:
         text = f"{text}; no mpi4py, which checks of MPI need, and programs in Python"
-        found = [warn("versions.python", text, "pip install 'mpiio_ext[doctor]'", **facts)]
+        found = [warn("versions.python", text, install_line("doctor"), **facts)]
     if answer.trouble and "mpi_libraries" not in values:
         if lacks:
             return found

@@ -172,7 +172,7 @@ def mount(folder: Path, mountpoint: Path, foreground: bool) -> None:
 
     The mount is read-only. ``fusermount3 -u MOUNTPOINT`` or ``umount`` ends it. A file that is not complete cannot be
     opened (EIO); standard error (with --foreground) and the system's log name the reason. The command needs FUSE
-    (/dev/fuse, libfuse) and the extra: pip install 'mpiio_ext[mount]'.
+    (/dev/fuse, libfuse) and the extra: pip install "$(ls mpiio_ext-*.whl)[mount]".
     """
     from mpiio_ext.subfiles import mount as work
 

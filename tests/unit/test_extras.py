@@ -12,6 +12,7 @@ import pytest
 
 from mpiio_ext.analytics.sources.matrices import open_matrices
 from mpiio_ext.cli import EXTRAS, manual
+from mpiio_ext.common import extras
 from mpiio_ext.common.extras import MissingExtraError, install_line
 from support.commands import COMMANDS
 from support.launch import ROOT, base_environment
@@ -54,6 +55,8 @@ def child(
         (["layout", "."], "stripe count"),
         (["completion", "bash"], "_mpiio_ext_completion"),
         (["doctor", "--help"], "doctor"),
+        (["delegates", "status", "--json", "--interval", "0"], '"delegates"'),
+        (["delegates", "wait", "pyproject.toml"], ""),
     ],
 )
 def test_what_the_core_does(words: list[str], shown: str) -> None:
@@ -111,7 +114,7 @@ def test_a_process_of_ours_does_without_pandas() -> None:
 
 def test_help_behind_two_dashes_is_of_the_program() -> None:
     done = child(["advise", "--", "true", "--help"])
-    assert done.returncode == 2 and "pip install 'mpiio_ext[tune]'" in done.stderr and not done.stdout
+    assert done.returncode == 2 and install_line("tune") in done.stderr and not done.stdout
     done = child(["bench", "compare", "--rounds", "2", "-h"])
     assert done.returncode == 0 and done.stdout.startswith("Usage: mpiio-ext bench compare [OPTIONS]")
 
@@ -126,6 +129,7 @@ def test_help_behind_two_dashes_is_of_the_program() -> None:
         (["pioneer", "show", "pyproject.toml"], "pioneer"),
         (["analyze", "logs", "run.darshan"], "analytics"),
         (["delegates", "arbitrate", "solve", "--jobs", "jobs.csv", "--io-nodes", "4"], "arbitration"),
+        (["delegates", "status", "--once"], "delegates"),
         (["locks", "--fs", "gpfs"], "bench"),
         (["partitioning", "--rules"], "bench"),
     ],
@@ -133,7 +137,7 @@ def test_help_behind_two_dashes_is_of_the_program() -> None:
 def test_a_missing_extra_is_one_line(words: list[str], extra: str) -> None:
     done = child(words)
     assert done.returncode == 2 and done.stdout == ""
-    line = rf"mpiio-ext: .* needs \w+, which is not installed: pip install 'mpiio_ext\[{extra}\]'\n"
+    line = rf"mpiio-ext: .* needs \w+, which is not installed: {re.escape(install_line(extra))}\n"
     assert re.fullmatch(line, done.stderr), done.stderr
 
 
@@ -160,7 +164,7 @@ def test_the_documents_need_no_test_packages() -> None:
 def test_the_bench_as_a_module() -> None:
     done = child([], "import runpy; runpy.run_module('mpiio_ext.bench', run_name='__main__')")
     assert done.returncode == 2 and done.stderr.startswith("mpiio-ext: the bench needs ")
-    assert done.stderr.endswith("pip install 'mpiio_ext[bench]'\n")
+    assert done.stderr.endswith(f"{install_line('bench')}\n")
 
 
 def packages_of() -> dict[str, set[str]]:
@@ -177,6 +181,31 @@ def packages_of() -> dict[str, set[str]]:
     return {extra: brought(extra) for extra in lists}
 
 
+def test_the_line_names_packages_that_are_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The package itself is on no index: its name would be found only beside its wheel."""
+    for extra, brought in packages_of().items():
+        found = extras.packages_of(extra)
+        assert {*found} == {name for name in brought if name not in packages_of()} - extras_of_other_pythons()
+        monkeypatch.setattr(extras, "_is_installed", lambda name: name != "rich")
+        assert ("rich" not in found) or install_line(extra) == "pip install 'rich>=13'"
+    monkeypatch.setattr(extras, "_is_installed", lambda _: True)
+    assert install_line("doctor") == "pip install 'mpi4py>=4.0'"
+    monkeypatch.setattr(extras, "packages_of", lambda _: {})  # a folder of sources that is on PYTHONPATH
+    assert install_line("doctor") == "pip install 'mpiio_ext[doctor]'"
+
+
+def extras_of_other_pythons() -> set[str]:
+    return {"tomli"} if sys.version_info >= (3, 11) else set()
+
+
+def test_no_page_installs_an_extra_without_the_wheel() -> None:
+    pages = [*(ROOT / "docs").rglob("*.md"), ROOT / "README.md", ROOT / "docs" / "tutorial" / "jobs.ipynb"]
+    lines = [line for page in pages for line in page.read_text(encoding="utf-8").splitlines()]
+    assert len(pages) > 60
+    named = [line for line in lines if "pip install 'mpiio_ext[" in line and "--find-links" not in line]
+    assert len(named) == 1 and "only if it is installed already" in named[0]
+
+
 def test_extras_of_commands_are_those_of_the_package() -> None:
     assert set(EXTRAS.values()) <= packages_of().keys()
 
@@ -188,7 +217,7 @@ def test_no_extra_but_its_own_brings_a_serial_h5py() -> None:
 
 def test_an_hdf5_file_without_h5py_is_one_line(monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
     monkeypatch.setitem(sys.modules, "h5py", None)
-    line = r"an HDF5 file needs h5py, .*: pip install 'mpiio_ext\[hdf5\]'"
+    line = rf"an HDF5 file needs h5py, .*: {re.escape(install_line('hdf5'))}"
     with pytest.raises(MissingExtraError, match=line), open_matrices(tmp_path / "a.h5", None):
         pass
 
