@@ -17,7 +17,7 @@ _KEY_WIDTH = 24
 
 
 class Lines:
-    """Prints findings as they are made, so that they are there even if the job is ended.
+    """Prints problems first, as they are found, so that they are there even if the job is ended; the rest at the end.
 
     Parameters
     ----------
@@ -30,6 +30,7 @@ class Lines:
         self._colors = None if colors else False
         fancy = (getattr(stream, "encoding", None) or "").lower().startswith("utf")
         self._marks, self._arrow = (_MARKS, _ARROW) if fancy else (_PLAIN, _PLAIN_ARROW)
+        self._later: list[Finding] = []
 
     def _say(self, text: str, mark: str = "", **how: Any) -> None:
         encoding = getattr(self._stream, "encoding", None) or "ascii"
@@ -43,14 +44,22 @@ class Lines:
         self._say(f"mpiio_ext {mpiio_ext.__version__} on {socket.gethostname()}{of}")
 
     def add(self, finding: Finding) -> None:
-        """Write one finding."""
+        """Write one finding, or keep it for the end if it is no problem."""
+        if finding.state is State.OK:
+            self._later.append(finding)
+        else:
+            self._write(finding)
+
+    def _write(self, finding: Finding) -> None:
         line, mark = f" {finding.key:<{_KEY_WIDTH}} {finding.text}", self._marks[finding.state]
         self._say(line, mark, fg=_COLORS[finding.state], bold=True)
         if finding.advice:
             self._say(f"  {'':<{_KEY_WIDTH}} {self._arrow} {finding.advice}")
 
     def end(self, findings: list[Finding]) -> None:
-        """Write the last line: how many of which kind."""
+        """Write what is as it should be, and the last line: how many of which kind."""
+        for finding in self._later:
+            self._write(finding)
         count = {state: sum(item.state is state for item in findings) for state in State}
         self._say("   ".join(f"{self._marks[state]} {count[state]}" for state in State))
 

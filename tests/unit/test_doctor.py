@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from mpiio_ext.common.children import run
+from mpiio_ext.common.extras import install_line
 from mpiio_ext.doctor import Finding, State, program, show, software, storage, worst
 from mpiio_ext.doctor.children import Answer, ask
 from mpiio_ext.doctor.findings import bad, good, warn
@@ -152,7 +153,7 @@ def test_h5py_that_cannot_be_imported(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_mpi4py(monkeypatch: pytest.MonkeyPatch) -> None:
     """A program in C needs none: without a program, `mpi.version` is the error."""
     (found,) = versions(monkeypatch, mpi4py=None, trouble="ImportError", mpi_libraries="drop").values()
-    assert found.state.value == "warning" and "mpiio_ext[doctor]" in found.advice
+    assert found.state.value == "warning" and found.advice == install_line("doctor")
     assert versions(monkeypatch, mpi4py=None, h5py_parallel=False)["versions.h5py"].state.value == "warning"
 
 
@@ -294,9 +295,12 @@ def test_lines(encoding: str, marks: str, arrow: str) -> None:
     found = [good("a", "fine"), warn("b", "less – so", "do it"), bad("c", "not", "do that")]
     for item in found:
         lines.add(item)
+    early = raw.getvalue().decode(encoding)
+    assert "not" in early and "fine" not in early  # a problem is there even if the job is ended
     lines.end(found)
     text = raw.getvalue().decode(encoding).splitlines()
-    assert [line[0] for line in text if line[0] != " "] == [*marks, marks[0]]
+    problems_first = [marks[1], marks[2], marks[0]]
+    assert [line[0] for line in text if line[0] != " "] == [*problems_first, marks[0]]
     assert [line.split()[:2] for line in text if line.startswith(" ")] == [[arrow, "do"]] * 2
 
 
