@@ -140,16 +140,30 @@ def hdf5_metadata(direction: str, *, flushed: bool) -> Advice:
     )
 
 
-def larger_requests(mpiio: bool, *, alone: bool = False) -> Advice:
-    """POSIX programs with small requests; `alone`: of one process, which MPI-IO does not help."""
+def larger_requests(direction: str, *, mpiio: bool = False, hdf5: bool = False, alone: bool = False) -> Advice:
+    """Small requests of MPI-IO, of HDF5 without it, or of POSIX; `alone`: of a program that MPI-IO does not help."""
     if mpiio:
         return Advice(
             "Give each call more: one call with a datatype or a view instead of many small ones.",
             see="docs/howto/what-to-do.md",
         )
-    libraries = ", or go through MPI-IO, HDF5 or PnetCDF, which this library can then speed up by hints alone"
+    reads, speed = direction == "read", "which this library can then speed up by hints alone"
+    if hdf5:
+        workers = " Let few workers read the same file: each fills a chunk cache of its own." if reads else ""
+        return Advice(
+            f"{direction.capitalize()} many samples, or whole chunks, by one call; make chunks of what one call"
+            f" {direction}s (H5Pset_chunk; chunks of h5py), and give the chunk cache room for the chunks in use"
+            " (H5Pset_chunk_cache; rdcc_nbytes of h5py)"
+            f"{'.' + workers if alone else f', or open the file by MPI-IO (driver mpio), {speed}.'}",
+            see="docs/howto/python-loaders.md",
+        )
+    buffered = (
+        "Read at least 1 MB at once, and take the records from memory"
+        if reads
+        else "Collect data in a buffer of at least 1 MB before writing"
+    )
     return Advice(
-        f"Collect data in a buffer of at least 1 MB before writing or after reading{'' if alone else libraries}.",
+        f"{buffered}{'' if alone else f', or go through MPI-IO, HDF5 or PnetCDF, {speed}'}.",
         see="docs/howto/what-to-do.md",
     )
 

@@ -45,6 +45,8 @@ _MOST_SIZES, _MOST_REQUESTS = 3, 0.8
 _AS_MANY = 1.25
 #: File systems of one node, which lock no blocks.
 OF_ONE_NODE = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "overlay", "ramfs")
+#: How names of HDF5's files end.
+HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 #: What stands for a file's name in tables without names; the standard streams are everyone's.
 TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
 
@@ -81,6 +83,7 @@ class Case:
     activity : DXT and HEATMAP of the log.
     own_share : the job's bytes over those that its OSTs moved meanwhile.
     disks : states of the file system's disks when the job began.
+    without_mpi : no process of the job has initialised MPI.
     """
 
     def __init__(
@@ -92,8 +95,10 @@ class Case:
         activity: Activity | None = None,
         own_share: float | None = None,
         disks: DiskStates | None = None,
+        without_mpi: bool = False,
     ) -> None:
         self.files = files
+        self._without_mpi = without_mpi
         self.limits = limits
         self.anonymous = anonymous
         self.osts = osts
@@ -576,8 +581,15 @@ class Case:
 
     @property
     def lonely(self) -> bool:
-        """Whether the job is known to have one process: nothing that ranks do together helps it."""
-        return self.processes == 1
+        """Whether the job is known to have one process, or no MPI: nothing that ranks do together helps it."""
+        return self.processes == 1 or self._without_mpi
+
+    def by_hdf5(self, chosen: Flags) -> bool:
+        """Return whether HDF5 has opened each chosen file, or its name ends so: not all logs have calls of HDF5."""
+        table = self.files.table
+        names = table["file"].to_pylist() if "file" in table.schema.names else [""] * len(self.files)
+        each = zip(self.calls, names, chosen, strict=True)
+        return all(calls.by_hdf5 or (name or "").endswith(HDF5) for calls, name, it in each if it)
 
     @property
     def uses_mpiio(self) -> bool:

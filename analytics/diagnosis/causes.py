@@ -142,7 +142,7 @@ def _advice(case: Case, chosen: Flags, alone: bool, calls: float, forward: float
         if not forward < case.limits.forward:  # pages of delegates are of no use to accesses at random places
             advice.append(say.DELEGATES)
     else:  # others have no part in a file that a rank has for itself
-        advice = [say.larger_requests(mpiio=bool(alone), alone=case.lonely)]
+        advice = [say.larger_requests(direction, mpiio=alone, hdf5=case.by_hdf5(chosen), alone=case.lonely)]
     return advice
 
 

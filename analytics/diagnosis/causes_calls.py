@@ -82,7 +82,11 @@ def _tiny_pieces(case: Case) -> Finding | None:
             *(case.evidence("flushes (fflush)", flushes, "count") if flushed else []),
             *case.evidence("time of a process in them", time, "s"),
         ],
-        [say.larger_requests(mpiio=True) if of_mpi else say.larger_pieces(flushed=flushed, plain=posix)],
+        [
+            say.larger_requests(files.direction, mpiio=True)
+            if of_mpi
+            else say.larger_pieces(flushed=flushed, plain=posix)
+        ],
         chosen,
         at_most=True,
         costs=sure,
@@ -116,7 +120,7 @@ def _tiny_collectives(case: Case) -> Finding | None:
             *case.evidence("time of a rank in them", float(inside[chosen].sum()), "s"),
             *case.evidence("time for each", float(inside[chosen].sum()) / count, "s"),
         ],
-        [say.larger_requests(mpiio=True)],
+        [say.larger_requests(files.direction, mpiio=True)],
         chosen,
         at_most=True,
         costs=sure,
@@ -204,7 +208,7 @@ def _waits_for_each(case: Case) -> Finding | None:
             *case.evidence("mean request", mean, "B", exact=True),
             *case.evidence("requests", float(counts[chosen].sum()), "count"),
         ],
-        [say.larger_requests(mpiio=False, alone=case.lonely)],
+        [say.larger_requests(files.direction, hdf5=case.by_hdf5(chosen), alone=case.lonely)],
         chosen,
         at_most=True,
         by_times=True,

@@ -195,7 +195,7 @@ def pieces_of_one(case: Case) -> Finding | None:
                 *case.evidence("its time in calls", most, "s"),
                 *case.evidence("time of each other rank, on average", most - longer, "s"),
             ],
-            [say.larger_requests(mpiio=module == "MPI-IO")],
+            [say.larger_requests(case.files.direction, mpiio=module == "MPI-IO")],
             np.arange(len(files)) == place,
             at_most=True,
             costs=True,

@@ -408,7 +408,7 @@ def _seeks(case: Case, meta: float) -> Finding | None:
             *case.evidence("requests", float(counts[chosen].sum()), "count"),
             *case.evidence("time of a process in seeks and the like", time, "s"),
         ],
-        [say.larger_requests(mpiio=False, alone=case.lonely)],
+        [say.larger_requests(files.direction, alone=case.lonely)],
         chosen,
         whole=max(case.time, time),
     )

@@ -67,6 +67,7 @@ def diagnose(
     activity: Activity | None = None,
     own_share: float | None = None,
     disks: DiskStates | None = None,
+    without_mpi: bool = False,
 ) -> Diagnosis:
     """Return the diagnosis of one job.
 
@@ -92,6 +93,8 @@ def diagnose(
         The job's bytes over those that its OSTs moved meanwhile, if the servers show it.
     disks : DiskStates, optional
         Which disks were down or not ready when the job began (:func:`mpiio_ext.analytics.tools.health.disk_states`).
+    without_mpi : bool
+        No process of the job has initialised MPI: advice names nothing that only MPI programs can do.
 
     Raises
     ------
@@ -110,7 +113,7 @@ def diagnose(
     if not _time(view) > 0:
         alone = Case(view, limits, anonymous, activity=activity) if view.jobs else None
         return _without_times(who, alone, direction, jobs)
-    return _of_case(who, direction, Case(view, limits, anonymous, osts, activity, own_share, disks), jobs)
+    return _of_case(who, direction, Case(view, limits, anonymous, osts, activity, own_share, disks, without_mpi), jobs)
 
 
 def _check_one_job(jobs: pa.Table, files: pa.Table) -> None:

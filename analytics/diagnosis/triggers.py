@@ -120,10 +120,15 @@ TRIGGERS: tuple[Trigger, ...] = (
             ),
             Offer(
                 "if the calls are independent, and one rank uses each file; or MPI-IO calls move tiny pieces",
-                lambda _: say.larger_requests(True),
+                lambda way: say.larger_requests(way, mpiio=True),
             ),
-            Offer("if several processes work without MPI-IO", lambda _: say.larger_requests(False)),
-            Offer("if one process works without MPI-IO", lambda _: say.larger_requests(False, alone=True)),
+            Offer("if several processes work without MPI-IO", say.larger_requests),
+            Offer("if one process, or a program without MPI, works", lambda way: say.larger_requests(way, alone=True)),
+            Offer("if HDF5 works without MPI-IO", lambda way: say.larger_requests(way, hdf5=True)),
+            Offer(
+                "if HDF5 works in one process, or without MPI",
+                lambda way: say.larger_requests(way, hdf5=True, alone=True),
+            ),
             Offer(
                 "if tiny pieces go through POSIX, and each call is a request",
                 lambda _: say.larger_pieces(flushed=False, plain=True),
@@ -148,8 +153,8 @@ TRIGGERS: tuple[Trigger, ...] = (
         "if common sizes in the log have exactly these bytes, and the small ones take most of that time (DXT)",
         (" small pieces beside the large ones",),
         (
-            Offer("if they are calls of MPI-IO", lambda _: say.larger_requests(True)),
-            Offer("else", lambda _: say.larger_requests(False)),
+            Offer("if they are calls of MPI-IO", lambda way: say.larger_requests(way, mpiio=True)),
+            Offer("else", say.larger_requests),
         ),
     ),
     Trigger(

@@ -45,6 +45,7 @@ class Known:
     waited_s : seconds in which every rank had no CPU: a finding of times alone has low confidence then.
     one_host : files lie behind the memory of one host: where the bandwidth is not low, that one rank does it all is no
         finding.
+    without_mpi : no process of the job has initialised MPI.
     headline : makes the first sentence about one log: of its tables, of what is known, and of its diagnoses.
     """
 
@@ -56,6 +57,7 @@ class Known:
     unread: Sequence[str] = ()
     waited_s: float = 0.0
     one_host: bool = False
+    without_mpi: bool = False
     headline: Headline | None = None
 
 

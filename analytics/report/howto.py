@@ -15,6 +15,7 @@ import re
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from mpiio_ext.analytics.diagnosis.case import HDF5
 from mpiio_ext.common import guide
 from mpiio_ext.common.page import Finding, Fold, Section
 
@@ -55,7 +56,6 @@ _CAUSES = {
 }
 _SECTIONS = "what-to-do"
 _ON_LUSTRE = ("contention", "many_osts", "many_aggregators", "slow_ost")
-_HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 #: Pages that findings need.
 PAGES = (_SECTIONS, "delegates", "hdf5", "lustre")
 
@@ -76,7 +76,7 @@ def links(cause: str, files: Collection[str] = (), see: Collection[str] = ()) ->
     titles = [title for title, causes in _CAUSES.items() if cause in causes]
     more = {
         "delegates": any(name.endswith("delegates.md") for name in see),
-        "hdf5": any(name.endswith(_HDF5) for name in files),
+        "hdf5": any(name.endswith(HDF5) for name in files),
         "lustre": cause in _ON_LUSTRE,
     }
     titles += [_title(_tokens(name)) for name, needed in more.items() if needed]

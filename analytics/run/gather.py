@@ -77,6 +77,10 @@ _NONE_OPENED = (
     "The library was under the program, and no file was opened with MPI-IO: the program makes no such call,"
     " or each such call failed."
 )
+_WITHOUT_MPI = (
+    "No MPI-IO here: no process whose calls were recorded has initialised MPI. This library speeds up MPI programs, and"
+    " changed nothing; this page is about the program's own calls (`mpiio-ext help howto/python-loaders`)"
+)
 _DIAGNOSED = ("sentence", "findings", "conclusions", "unknown", "charts")
 
 
@@ -244,6 +248,16 @@ def _plain(**parts: Any) -> dict[str, Any]:
     }
 
 
+def _without_mpi(recordings: _Recorded | None) -> bool:
+    """Return whether processes have recorded, and none of them has initialised MPI."""
+    from mpiio_ext.pioneer.darshan.recordings import heads
+    from mpiio_ext.pioneer.readers import own
+
+    folders = [recordings.folder] if recordings is not None else []
+    ranks = [head.rank for of in (heads, own.heads) for head in of(folders)]
+    return bool(ranks) and max(ranks) < 0
+
+
 def _not_reached(program: str, processes: int) -> str:
     doctor = opening.concrete(DOCTOR, program or "PROGRAM", processes)
     return (
@@ -253,7 +267,12 @@ def _not_reached(program: str, processes: int) -> str:
 
 
 def _silent(
-    job: Mapping[str, Any], program: str, there: bool | None, at_end: failed.Stood, unclosed: Sequence[str]
+    job: Mapping[str, Any],
+    program: str,
+    there: bool | None,
+    at_end: failed.Stood,
+    unclosed: Sequence[str],
+    without_mpi: bool,
 ) -> list[str]:
     """Return what is known of why the library has reported on no file.
 
@@ -263,10 +282,13 @@ def _silent(
     there : the library has said that it was under the program; None: not read yet.
     at_end : the calls that ranks were in when they were ended.
     unclosed : files that MPI-IO has opened, and that no call has closed.
+    without_mpi : no process has initialised MPI.
     """
     processes = job["processes"] or 1
     if there is None or (at_end.in_mpiio and not job["uses_mpiio"]):
         return []
+    if without_mpi:
+        return [_WITHOUT_MPI]
     if not job["uses_mpiio"]:
         return [_NONE_OPENED if there else _not_reached(program, processes)]
     if unclosed:
@@ -395,7 +417,10 @@ def _document(
     seen = _seen(recordings, activity, accessed.longest(files, activity, run_s)[:_MOST_CURVES])
     _add_times(files, activity, seen)
     one_host = recordings is not None and _on_one_host(files)  # of a log, the mount may be of many hosts
-    known = Known(activity=activity, waited_s=given.least_s if given.loaded else 0.0, one_host=one_host)
+    without_mpi = _without_mpi(recordings)
+    known = Known(
+        activity=activity, waited_s=given.least_s if given.loaded else 0.0, one_host=one_host, without_mpi=without_mpi
+    )
     diagnosed = diagnoses(tables, known, concrete=_concrete(statistics, measured, program, processes))
     documents = [one["document"] for one in diagnosed]
     rows = _with_unfinished(accessed.table(files, activity, processes, run_s) if len(files) else [], recordings, run_s)
@@ -406,7 +431,8 @@ def _document(
         spent = dataclasses.replace(spent, **_of_the_log(files, activity, run_s))
     storage = _storage(rows)
     names = dict(zip(files.table["file"].to_pylist(), files.table["file_id"].to_pylist(), strict=True))
-    silent = _silent(job, program, there, _at_end(recordings), _unclosed(files, activity)) if not statistics else []
+    unclosed = _unclosed(files, activity)
+    silent = [] if statistics else _silent(job, program, there, _at_end(recordings), unclosed, without_mpi)
     through = [delegated.notice(by_others, statistics, processes, spent.io_s)] if by_others else []
     return _plain(
         program=program,

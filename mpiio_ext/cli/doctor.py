@@ -46,7 +46,7 @@ def _end_of_job(*_: object) -> None:
 
 
 def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
-    """Yield all findings: first those of one process, the quickest first, then those of the job."""
+    """Yield all findings: first those of the program, then those of one process, then those of the job."""
     from mpiio_ext._load import get_library, select
     from mpiio_ext.doctor import mpi, program, software, storage
     from mpiio_ext.doctor.findings import bad
@@ -64,9 +64,10 @@ def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
     except LoadError as error:
         yield bad("library", str(error), "build or install mpiio_ext: `mpiio-ext help howto/install`")
         return
+    examined = program.examine(wish.command, library, environment, limit_s) if wish.command else []
+    yield from examined
     own = mpi.examine_library(library, environment, limit_s, why)
     yield from own.findings
-    examined = program.examine(wish.command, library, environment, limit_s) if wish.command else []
     facts = next((item.facts for item in examined if item.key == "program.mpi"), {})
     theirs = facts if facts.get("abi") else {}  # a program in Python has the MPI of its mpi4py
     gets = theirs.get("library", own.mpi)  # two installations may have libraries of one name
@@ -74,7 +75,6 @@ def _examine(wish: _Wish, job: Job) -> Iterator[Finding]:
     yield from software.variables(environment)
     yield program.preloaded(environment)
     yield software.hints(environment, limit_s)
-    yield from examined
     yield from storage.examine(wish.path, environment, limit_s)
     yield storage.shm(environment)
     yield from software.gpus(gets, environment, limit_s)

@@ -4,7 +4,7 @@ Algorithm. Of a command line the launcher and ``mpiio-ext run`` are passed over,
 The program's file shows whether a library can be put under it at all. Then the dynamic linker is asked twice, without
 this library and as ``mpiio-ext run`` would start the program. The linker names the MPI library that the program gets,
 and what its calls of MPI-IO are bound to. An interpreter of Python binds nothing itself; it is asked by a line of
-Python.
+Python, and another one imports what a script imports: whether an MPI library comes with that.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from mpiio_ext import elf
 from mpiio_ext.abi import NAMES, VARIABLE, of_library, of_part
 from mpiio_ext.common.children import run
-from mpiio_ext.common.programs import PYTHON
+from mpiio_ext.common.programs import PYTHON, script_of
 from mpiio_ext.doctor import linker
 from mpiio_ext.doctor.children import ask
 from mpiio_ext.doctor.findings import Finding, bad, good, warn
@@ -45,6 +46,44 @@ facts["interposed"] = facts["loaded"] and bool(process.mpiio_ext_interposed())
 print("\\n{_MARK}" + json.dumps(facts))
 """
 
+#: Printed by a Python interpreter without this library that has imported what a script imports, itself and by modules
+#: beside it, which are read: a module that cannot be imported leaves the question open.
+_ASK_IMPORTS = f"""
+import ast, importlib, json, pathlib, re, sys
+script = pathlib.Path(sys.argv[1]).resolve()
+waiting, read, others, facts = {{script}}, set(), set(), {{}}
+try:
+    import mpi4py
+    mpi4py.rc.initialize = mpi4py.rc.finalize = False
+except BaseException:
+    pass
+try:
+    while waiting:
+        path = waiting.pop()
+        read.add(path)
+        found = set()
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.Import):
+                found |= {{(each.name, "") for each in node.names}}
+            elif isinstance(node, ast.ImportFrom) and not node.level:
+                found |= {{(node.module, each.name) for each in node.names}}
+        for name, part in found:
+            top = script.parent / name.partition(".")[0]
+            beside = {{each for each in [top.with_suffix(".py"), *top.rglob("*.py")] if each.exists()}}
+            waiting |= beside - read
+            others |= set() if beside else {{(name, part)}}
+    for name, part in sorted(others):
+        module = importlib.import_module(name)
+        if part not in ("", "*") and not hasattr(module, part):
+            importlib.import_module(f"{{name}}.{{part}}")
+    maps = pathlib.Path("/proc/self/maps").read_text(errors="replace")
+    facts["mpi"] = re.search(r"/libmpi(ch)?[._][^/]*$", maps, re.MULTILINE) is not None or "mpi4py.MPI" in sys.modules
+except BaseException as error:
+    facts["error"] = f"{{type(error).__name__}}: {{error}}"
+print("\\n{_MARK}" + json.dumps(facts))
+"""
+_NO_MPI = "no MPI here: {}; this library speeds up MPI programs"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
@@ -53,6 +92,7 @@ class Target:
     Attributes
     ----------
     name : as the command line calls it.
+    script : that an interpreter runs; None: there is none.
     path : its file, of a script that of the interpreter.
     library : path of libmpiio_ext.so.
     environment : that doctor runs in.
@@ -60,6 +100,7 @@ class Target:
     """
 
     name: str
+    script: Path | None = None
     path: Path
     library: Path
     environment: Mapping[str, str]
@@ -186,7 +227,15 @@ def examine(
     if isinstance(resolved, Finding):
         return [resolved]
     path, script = resolved
-    target = Target(name=words[0], path=path, library=library, environment=environment, limit_s=limit_s)
+    named = script_of(words[1:])[:1] if PYTHON.fullmatch(path.name) and script is None else []
+    target = Target(
+        name=words[0],
+        script=script or next((Path(word) for word in named if Path(word).is_file()), None),
+        path=path,
+        library=library,
+        environment=environment,
+        limit_s=limit_s,
+    )
     text = f"{words[0]}: {f'a script for {path}' if script else path}{f', started by {launcher}' if launcher else ''}"
     facts = {"name": words[0], "path": str(path), "script": str(script) if script else None}
     return [good("program.found", text, **facts, launcher=launcher or None), *_loading(target)]
@@ -253,7 +302,8 @@ def _program_mpi(target: Target, bare: linker.Trace, run: linker.Trace) -> Findi
     if not theirs:
         later = "One that loads MPI at run time (dlopen) reaches this library only by the names"
         advice = f"is it the program? {later} that the dynamic linker binds"
-        return warn(key, "neither it nor its libraries need an MPI library", advice, abi=None)
+        text = _NO_MPI.format("neither it nor its libraries need an MPI library")
+        return warn(key, text, advice, abi=None)
     name, path = next(iter(theirs.items()))
     version = ask("library_version", path, environment=without(target.environment), limit_s=target.limit_s)
     first = " ".join(str(version.values.get("version", "")).partition("\n")[0].split())
@@ -300,19 +350,32 @@ def _under(target: Target, bare: linker.Trace, run: linker.Trace) -> Finding:
     return good(key, f"{len(names)} functions of MPI-IO reach this library: {how}", **facts)
 
 
+def _answer(target: Target, environment: Mapping[str, str], *words: str) -> tuple[dict[str, Any] | None, str]:
+    """Return what lines of Python print in the target's interpreter, and why they print nothing."""
+    command = [str(target.path), "-c", *words]
+    ended = run(command, environment=environment, limit_s=target.limit_s, together=True)
+    lines = [line for line in ended.output.splitlines() if line.startswith(_MARK)]
+    return (json.loads(lines[-1].removeprefix(_MARK)) if lines else None), ended.trouble or "it printed nothing"
+
+
 def _python(target: Target) -> list[Finding]:
     """Return which MPI a Python gets, and whether its calls reach the library when it is preloaded."""
-    command = [str(target.path), "-c", _ASK_PYTHON]
-    ended = run(command, environment=target.under(), limit_s=target.limit_s, together=True)
-    lines = [line for line in ended.output.splitlines() if line.startswith(_MARK)]
-    if not lines:
-        text = f"{target.path} does not work with the library ({ended.trouble or 'it printed nothing'})"
+    facts, trouble = _answer(target, target.under(), _ASK_PYTHON)
+    if facts is None:
+        text = f"{target.path} does not work with the library ({trouble})"
         return [bad("program.under", text, "run it without this library; then mpiio-ext doctor without a program")]
-    facts = json.loads(lines[-1].removeprefix(_MARK))
     if "mpi" not in facts:
-        text = f"{target.path} has no mpi4py that works: {facts.get('error', '')}"
-        advice = "install mpi4py in its environment; parallel h5py and netCDF4 need it, too"
+        text = _NO_MPI.format(f"{target.path} has no mpi4py that works ({facts.get('error', '')})")
+        advice = "if the program uses MPI, install mpi4py in its environment; parallel h5py and netCDF4 need it, too"
         return [warn("program.mpi", text, advice, abi=None)]
+    if target.script is not None:
+        imported, _ = _answer(target, without(target.environment), _ASK_IMPORTS, str(target.script))
+        if imported is not None and imported.get("mpi") is False:
+            text = _NO_MPI.format(f"{target.script.name} imports nothing that loads an MPI library")
+            advice = (
+                "`mpiio-ext run --report FILE.html` shows its I/O all the same: `mpiio-ext help howto/python-loaders`"
+            )
+            return [warn("program.mpi", text, advice, abi=None)]
     version = " ".join(str(facts["mpi"]).splitlines()[0].split())
     return [good("program.mpi", version, version=version), _under_python(target, version, facts["interposed"])]
 

@@ -430,7 +430,12 @@ def test_every_hint_in_advice_exists() -> None:
     pieces += [*advice.NO_SIEVING, *advice.contact(["1"]), *advice.stripes(64, 1, None)]
     pieces += [made(way) for way in ("read", "write") for made in (advice.use_collective, advice.collective_buffering)]
     pieces += [made for way in ("read", "write") for made in (advice.parallel_root(way), advice.aggregators(way, 4))]
-    pieces += [made(flag) for flag in (True, False) for made in (advice.larger_requests, advice.imbalance)]
+    pieces += [advice.imbalance(by_bytes) for by_bytes in (True, False)]
+    pieces += [
+        advice.larger_requests(way, mpiio=mpiio, hdf5=hdf5)
+        for way in ("read", "write")
+        for mpiio, hdf5 in ((True, False), (False, True), (False, False))
+    ]
     assert len(pieces) > 15
     named = {name for each in pieces for name in re.findall(r"(?:^|[ :])(\w+)=", each.command)}
     assert named

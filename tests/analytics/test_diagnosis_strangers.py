@@ -40,9 +40,12 @@ def causes(document: dict[str, Any]) -> dict[str, str]:
     return {each["cause"]: each["confidence"] for each in reversed(document["findings"])}
 
 
-def made(rows: list[dict[str, Any]], way: Any = "write", activity: Any = None, **job: Any) -> dict[str, Any]:
+def made(
+    rows: list[dict[str, Any]], way: Any = "write", activity: Any = None, without_mpi: bool = False, **job: Any
+) -> dict[str, Any]:
     """Return the diagnosis of made rows."""
-    return diagnose({**JOB, "run_time": 20.0, **job}, rows, way, activity=activity).to_dict()
+    job = {**JOB, "run_time": 20.0, **job}
+    return diagnose(job, rows, way, activity=activity, without_mpi=without_mpi).to_dict()
 
 
 def test_a_heatmap_that_does_not_see_dfs_tells_nothing_of_ranks() -> None:
@@ -553,8 +556,12 @@ def test_advice_has_its_condition() -> None:
     assert "serialised" not in causes(checkpoints), "the next checkpoint is not there to be written before"
     small = {"read_size_1m_4m": 0, "read_size_1k_10k": 100, "bytes_read": 4096 * 100, "consec_reads": 0}
     alone = str(made([file(0, 10, "read", processes=1, **small | plain)], "read", processes=1))
-    assert "Collect data in a buffer of at least 1 MB before writing or after reading." in alone
-    assert "mpiio-ext tune" not in alone
+    assert "Read at least 1 MB at once, and take the records from memory." in alone and "writing" not in alone
+    assert "mpiio-ext tune" not in alone and "HDF5" not in alone
+    several = [file(0, 10, "read", processes=4, ranks=4, **small | plain)]
+    assert "or go through MPI-IO" in str(made(several, "read", processes=4))
+    without = str(made(several, "read", processes=4, without_mpi=True))
+    assert "take the records from memory." in without and "go through MPI-IO" not in without
 
 
 def test_bytes_say_of_which_layer_they_are() -> None:

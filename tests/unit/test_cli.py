@@ -389,12 +389,13 @@ def test_a_trace_of_nothing_leaves_no_folder(tmp_path: pathlib.Path) -> None:
     def traced(folder: pathlib.Path) -> Result:
         return CliRunner().invoke(main, ["trace", "-o", str(folder), "--", "no-such-program"])
 
-    (tmp_path / "there").mkdir()
-    (tmp_path / "file").touch()
-    for folder in (tmp_path / "new" / "deep", tmp_path / "there", tmp_path / "there" / "new"):
+    place = tmp_path / "place"
+    (place / "there").mkdir(parents=True)
+    (place / "file").touch()
+    for folder in (place / "new" / "deep", place / "there", place / "there" / "new"):
         assert traced(folder).exit_code == 127
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["file", "there"]
-    done = traced(tmp_path / "file")
+    assert sorted(path.name for path in place.rglob("*")) == ["file", "there"]
+    done = traced(place / "file")
     assert done.exit_code == 2 and "file cannot be made: it is a file; name a folder" in " ".join(done.output.split())
 
 

@@ -232,6 +232,24 @@ def test_program_without_one_of_its_libraries(library: pathlib.Path, tmp_path: p
 def test_program_without_mpi(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
     found = examined(library, str(built(tmp_path, "app", "int main(void) { return 0; }")))
     assert states(found) == {"found": "ok", "linking": "ok", "mpi": "warning", "under": "warning"}
+    assert found["program.mpi"].text.startswith("no MPI here: ")
+
+
+def test_script_without_mpi(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """By what it imports, itself or by a module beside it; a module that is not there leaves the question open."""
+    script, beside = tmp_path / "loader.py", tmp_path / "batches.py"
+    for text, other, state in (
+        ("import json, batches", "from os import path", "warning"),
+        ("def f():\n    from mpi4py import MPI", "", "ok"),
+        ("from batches import MPI", "from mpi4py import MPI", "ok"),
+        ("import json, no_such_module", "", "ok"),
+        ("import (", "", "ok"),
+    ):
+        script.write_text(text, encoding="utf-8")
+        beside.write_text(other, encoding="utf-8")
+        found = examined(library, sys.executable, str(script))
+        assert found["program.mpi"].state.value == state, (text, found["program.mpi"])
+        assert ("no MPI here: loader.py imports" in found["program.mpi"].text) == (state == "warning")
 
 
 def test_program_with_a_pnetcdf_that_has_its_own_driver(library: pathlib.Path, tmp_path: pathlib.Path) -> None:

@@ -131,13 +131,16 @@ def test_a_page_without_calls_says_so(tmp_path: pathlib.Path) -> None:
         (False, False, [], "No call reached the library"),
         (False, True, [], "The library was under the program, and no file was opened with MPI-IO"),
         (True, True, ["a", "b"], "ended without closing `a` and 1 more file: what the library did is not known"),
+        (None, False, [], "No MPI-IO here: no process whose calls were recorded has initialised MPI."),
         (True, False, [], "this tells whether it is under the program, and whether its statistics are on: `"),
     ],
 )
 def test_why_the_library_has_reported_on_no_file(
-    uses_mpiio: bool, there: bool, unclosed: list[str], words: str
+    uses_mpiio: bool | None, there: bool, unclosed: list[str], words: str
 ) -> None:
-    (said,) = gather._silent({"uses_mpiio": uses_mpiio, "processes": 2}, "./app", there, Stood(), unclosed)
+    """None: no process has initialised MPI."""
+    job = {"uses_mpiio": bool(uses_mpiio), "processes": 2}
+    (said,) = gather._silent(job, "./app", there, Stood(), unclosed, uses_mpiio is None)
     assert words in said and "MPIOX_STATS" not in said
 
 

@@ -107,6 +107,8 @@ def test_processes_without_mpi_side_by_side(tmp_path: pathlib.Path) -> None:
     document = of_folder(tmp_path)
     assert facts(document)["processes"] == "2" and facts(document)["read, written by the program"] == "0 B, 62.9 MB"
     assert document["files"][0]["time_s"] <= 6.001
+    (notice,) = document["notices"]
+    assert notice.startswith("No MPI-IO here: ") and "doctor" not in notice
     levels = next(one for one in document["charts"] if one["kind"] == "ranks")["data"]["levels"]["writes"]
     assert [any(row) for row in levels] == [True, True]
 
