@@ -40,6 +40,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/common/mpiox_error.c
     csrc/core/common/mpiox_event.c
     csrc/core/common/mpiox_parts.c
+    csrc/core/common/mpiox_peer.c
     csrc/core/common/mpiox_print.c
     csrc/core/common/mpiox_segment.c
     csrc/core/common/mpiox_segment_guard.c
@@ -98,6 +99,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_staging.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
+    csrc/core/topology/mpiox_topology_abort.c
     csrc/core/topology/mpiox_topology_bcast.c
     csrc/core/topology/mpiox_topology_keep.c
     csrc/core/topology/mpiox_topology_make.c

@@ -90,6 +90,38 @@ def test_a_rank_that_hangs_ends_the_job(extension: str, tmp_path: pathlib.Path, 
     assert not shared_memory() - before
 
 
+@pytest.mark.parametrize("hints", ["", ":mpiox_delegates=2:mpiox_delegate_mode=spawn"])
+def test_a_dead_rank_without_a_launcher(extension: str, family: str, tmp_path: pathlib.Path, hints: str) -> None:
+    """The launcher is killed, then a delegate, then a rank: no process stays, and one line names the dead rank."""
+    if family != "mpich":
+        pytest.skip("ranks of Open MPI end with their launcher")
+    before = shared_memory()
+    log = tmp_path / "ranks"
+    program = [os.fspath(mpi_program("killed")), str(tmp_path / "file"), "kill", "inside", "-1"]
+    words_of_rank = ["sh", "-c", 'exec "$@" >>"$0" 2>&1', str(log), "env", f"LD_PRELOAD={library_path()}", *program]
+    env = {"MPIOX_HINTS": f"*:mpiox_exchange=two_phase:cb_buffer_size=16384{hints}"}
+    with job([str(launcher()), "-n", "3", *words_of_rank], tmp_path / "log", env) as running:
+        deadline_s = time.monotonic() + LIMIT_S
+        while not log.exists() or "ok ready" not in log.read_text():
+            assert running.process.poll() is None and time.monotonic() < deadline_s, running.text()
+            time.sleep(0.05)
+        ranks = [pid for pid in marked_processes(running.marker) if words(pid) == " ".join(program)]
+        assert len(ranks) == 3
+        victims = [*running.delegates()[:1], ranks[1]]
+        launchers = [
+            pid for pid in marked_processes(running.marker) if "hydra" in words(pid) or "mpiexec" in words(pid)
+        ]
+        for number in (signal.SIGSTOP, signal.SIGKILL):  # one that runs ends the ranks when another has died
+            for pid in launchers:
+                os.kill(pid, number)
+        for pid in victims:
+            os.kill(pid, signal.SIGKILL)
+        running.status(GRACE_S)  # of the launcher, so that it is no zombie
+        assert not (left := running.left(GRACE_S)), f"{left} stayed\n{log.read_text()}"
+    assert log.read_text().count("has died; the job ends") == 1, log.read_text()
+    assert not shared_memory() - before
+
+
 @pytest.mark.parametrize("way", ["kill", "exit"])
 def test_the_mpi_library_alone(family: str, tmp_path: pathlib.Path, way: str) -> None:
     """The control: without this library the job ends, too."""

@@ -25,6 +25,8 @@ SEED = os.environ.get("MPIOX_TEST_SEED", "20081115")
         ("common/test_wait.c", ("common",), ()),
         # No line harms the program: no reader, no room, no descriptor; a program's signals and handlers are its own.
         ("common/test_print.c", ("common",), ()),
+        # A process that is dead, that its parent has not waited for, or whose number is another one's by now.
+        ("common/test_peer.c", ("common",), ()),
         # Between the last look at a word and the sleep, with many threads and many orders of what they do.
         ("common/test_wake.c", (), ()),
     ],

@@ -14,6 +14,7 @@
 /* One step counts for so much of a wait at most: between two steps the process sleeps for a millisecond, or is not on a
  * core for a while; longer, it was stopped. */
 static const double step_s = 1.0;
+static const double look_s = 0.5;   /* between two looks at those that are waited for */
 static const double asleep_s = 1.0; /* on a condition, at most */
 
 static _Thread_local struct {
@@ -69,13 +70,17 @@ static void count_step(mpiox_waited *waited, double now)
     if (waited->last != 0)
         waited->seconds += now - waited->last < step_s ? now - waited->last : step_s;
     waited->last = now;
-    if (waited->seconds >= limit->seconds)
+    if (limit->seconds > 0 && waited->seconds >= limit->seconds)
         limit->expired(limit->context, own.what, own.number, waited->seconds);
+    if (limit->is_over != NULL && waited->seconds >= waited->looked + look_s) {
+        waited->looked = waited->seconds;
+        waited->over = limit->is_over(limit->awaited, own.what, waited->over);
+    }
 }
 
 static bool is_limited(void)
 {
-    return own.limit && own.limit->seconds > 0;
+    return own.limit && (own.limit->seconds > 0 || own.limit->is_over);
 }
 
 static void pause_cpu(void)

@@ -5,8 +5,9 @@
  *            still let the MPI library make progress, because MPI promises it to a caller of a blocking routine.
  * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
  *            steps (it makes MPI progress and does useful work). A waker uses mpiox_futex_set() or mpiox_futex_add().
- * Limit.     A lost peer (a cut link, a process that hangs) never wakes a waiter. A thread can have a limit on a single
- *            wait, after which it calls a function of the caller. Only time in which this process polls counts: one
+ * Limit.     A lost peer (a cut link, a process that hangs or has died) never wakes a waiter. A thread can have a limit
+ *            on a single wait, after which it calls a function of the caller, and another function that checks
+ *            each half second whether the peers live. Only time in which this process polls counts: one
  *            that was stopped, by a scheduler or a debugger, has not waited.
  * Promise.   No lost wake-up (the futex compares the word); no sleep is longer than 1 ms without running the callback.
  * Source.    U. Drepper, "Futexes are tricky", 2011, section 4; futex(2).
@@ -51,6 +52,8 @@ static inline uint32_t mpiox_futex_get(mpiox_futex *word)
 typedef struct mpiox_waited {
     double last;    /* seconds of the monotonic clock, of the last step; 0: none yet */
     double seconds; /* so far */
+    double looked;  /* seconds of the last call of is_over() */
+    bool over;      /* what it returned */
 } mpiox_waited;
 
 /* One step of polling: yields the core, after 0.2 ms by sleeps of 20 to 200 microseconds. Start from {0}. */
@@ -74,6 +77,10 @@ typedef struct mpiox_wait_limit {
     /* Called when it has; does not return. `what` and `number`: see mpiox_wait_for(). */
     void (*expired)(void *context, const char *what, int64_t number, double seconds);
     void *context;
+    /* NULL, or called after each half second of a wait: can nobody bring what is waited for any more? If this is so,
+     * the waiter checks once more whether it is there, and the next call has `again` set and does not return. */
+    bool (*is_over)(void *awaited, const char *what, bool again);
+    void *awaited;
 } mpiox_wait_limit;
 
 /* From now on mpiox_wait_while(), mpiox_wait_reach() and mpiox_wait_backoff() have this limit in the calling thread;

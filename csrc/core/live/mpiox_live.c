@@ -15,6 +15,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "mpiox_peer.h"
 #include "mpiox_segment.h"
 #include "mpiox_stats_identity.h"
 #include "mpiox_text.h"
@@ -34,22 +35,6 @@ static bool is_wanted(void)
     const char *value = getenv("MPIOX_LIVE");
 
     return value == NULL || !mpiox_text_is_off(value);
-}
-
-/* 0: not known. The name before the third field may hold anything, a parenthesis, too. */
-static int64_t start_ticks(void)
-{
-    char text[1024];
-    const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    const ssize_t bytes = fd >= 0 ? read(fd, text, sizeof text - 1) : 0;
-
-    if (fd >= 0)
-        close(fd);
-    text[bytes > 0 ? bytes : 0] = '\0';
-    const char *at = strrchr(text, ')');
-    for (int field = 2; at != NULL && field < 22; field++)
-        at = strchr(at + 1, ' ');
-    return at != NULL ? strtoll(at + 1, NULL, 10) : 0;
 }
 
 /* A page of so many entries, its size sealed; NULL: there is none to be had. */
@@ -88,7 +73,7 @@ static void set_identity(mpiox_live_page *to, int rank, int ranks, int entries)
     to->file_bytes = (int32_t)sizeof *files;
     to->files = entries;
     to->pid = getpid();
-    to->start_ticks = start_ticks();
+    to->start_ticks = mpiox_peer_began(getpid());
     to->started_ns = (int64_t)(1e9 * identity.start);
     to->rank = rank;
     to->ranks = ranks;

@@ -50,7 +50,7 @@ typedef struct mpiox_topology {
     bool threads;           /* every rank's MPI library supports MPI_THREAD_MULTIPLE */
     bool one_opener;        /* no rank's does: no rank can open two files at once (mpiox_topology_bcast) */
     bool foreground;        /* of the file in use: a tool hides MPI_Wait, so that nonblocking accesses are not ours */
-    mpiox_wait_limit limit; /* of the file in use, on waiting for other ranks; none without a file */
+    mpiox_wait_limit limit; /* on waiting for other ranks; `seconds` is of the file in use */
     mpiox_segment page_segment;
     mpiox_topology_page *page; /* of this node; shared unless there is one rank */
     _Atomic uint32_t steps;    /* that this rank has ended so far (mpiox_topology_end_step()) */
@@ -195,6 +195,8 @@ bool mpiox_topology_progress(void *topology);
 /* From now on (or, with false, no longer) the calling thread must not call MPI: it is one of this library's, and
  * the MPI library does not support threads. Local. */
 void mpiox_topology_forbid_mpi(bool forbid);
+/* End the job, whose ranks would wait for ever; does not return (mpiox_topology_abort.c). */
+_Noreturn void mpiox_topology_abort(const mpiox_topology *topology);
 /* Wait for requests, doing `work` (may be NULL) meanwhile. MPI_Wait of some libraries spins, which starves the very
  * rank that it waits for when ranks outnumber cores. Local. 0, or MPIOX_E_MPI when one of them has failed: then
  * what it was to bring is not there. */
@@ -205,6 +207,10 @@ int mpiox_topology_finish(int code, MPI_Request *request);
 /* ---- inside this folder ------------------------------------------------------------------------------------------ */
 
 int64_t mpiox_topology_page_bytes(int node_size);
+/* The calling process is this rank of the node. */
+void mpiox_topology_introduce(mpiox_topology_page *page, int node_rank);
+/* mpiox_wait_limit.is_over of a topology: has a rank of this node died? */
+bool mpiox_topology_is_over(void *topology, const char *what, bool again);
 /* Broadcast rank 0's bytes to every rank of a topology of one node; see mpiox_topology_bcast(). False, on a rank other
  * than 0: rank 0 has given the topology up, and sends its choices in another way. */
 bool mpiox_topology_publish(mpiox_topology *topology, void *data, int64_t bytes);

@@ -170,6 +170,7 @@ static mpiox_topology *new_topology(MPI_Comm comm, const mpiox_topology_choice *
     t->segment.fd = t->page_segment.fd = -1;
     t->id = choice->id;
     t->in_use = true;
+    t->limit = (mpiox_wait_limit){.is_over = mpiox_topology_is_over, .awaited = t};
     t->ranks_per_node = choice->ranks_per_node;
     PMPI_Comm_rank(comm, &t->rank);
     PMPI_Comm_size(comm, &t->size);
@@ -185,9 +186,12 @@ static mpiox_topology *new_topology(MPI_Comm comm, const mpiox_topology_choice *
 static bool attach_page(mpiox_topology *t, const mpiox_topology_choice *choice)
 {
     mpiox_error error;
-    if (t->rank == 0)
-        return mpiox_topology_take_page(choice, &t->page_segment);
-    return choice->page.bytes > 0 && mpiox_segment_attach(&choice->page, &t->page_segment, &error) == MPIOX_OK;
+    const bool attached = t->rank == 0 ? mpiox_topology_take_page(choice, &t->page_segment)
+                                       : choice->page.bytes > 0 &&
+                                             mpiox_segment_attach(&choice->page, &t->page_segment, &error) == MPIOX_OK;
+    if (attached)
+        mpiox_topology_introduce(t->page_segment.base, t->rank);
+    return attached;
 }
 
 /* A single rank shares with no other. */
@@ -216,7 +220,10 @@ static int make_pages(mpiox_topology *t)
 {
     mpiox_error error = {.code = MPIOX_OK};
     const int64_t bytes = mpiox_topology_page_bytes(t->node_size);
-    const int code = agree(t->comm, mpiox_topology_share(t, bytes, &t->page_segment, &error));
+    int code = mpiox_topology_share(t, bytes, &t->page_segment, &error);
+    if (code == MPIOX_OK)
+        mpiox_topology_introduce(t->page_segment.base, t->node_rank);
+    code = agree(t->comm, code);
     if (code != MPIOX_OK)
         return code;
     t->page = t->page_segment.base;

@@ -13,12 +13,15 @@
  *            ones. A rank that waits there for rank 0's next choice reads this message, and waits elsewhere, as rank 0
  *            does.
  */
+#include <inttypes.h>
 #include <limits.h>
 #include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "mpiox_parts.h"
+#include "mpiox_peer.h"
+#include "mpiox_print.h"
 #include "mpiox_topology.h"
 #include "mpiox_wait.h"
 
@@ -28,6 +31,7 @@ typedef struct rank_values { /* of one rank; its own cache line */
     _Alignas(LINE) int values[MPIOX_TOPOLOGY_VALUES];
     int64_t sums[MPIOX_TOPOLOGY_SUMS];   /* its values for mpiox_topology_sums()... */
     int64_t before[MPIOX_TOPOLOGY_SUMS]; /* ...and what that of the lower ranks comes to */
+    mpiox_peer process;
 } rank_values;
 
 struct mpiox_topology_page {
@@ -35,6 +39,7 @@ struct mpiox_topology_page {
     _Alignas(LINE) mpiox_futex read;                  /* times that somebody has read it */
     _Alignas(LINE) _Atomic uint32_t given_up;         /* rank 0 will not use it any more */
     _Atomic uint32_t asked;                           /* somebody would rather not keep it */
+    atomic_flag reported;                             /* a rank has printed that another one has died */
     _Alignas(LINE) _Atomic uint32_t arrived;          /* ranks at the barrier */
     _Alignas(LINE) mpiox_futex generation;            /* barriers completed */
     _Alignas(LINE) mpiox_futex gathered;              /* barriers whose ranks have all arrived (leaders wait on it) */
@@ -59,6 +64,33 @@ int64_t mpiox_topology_page_bytes(int node_size)
 _Atomic int64_t *mpiox_topology_pointer(mpiox_topology *t, uint32_t view)
 {
     return &t->page->shared_pointer[view & 1];
+}
+
+/* ---- dead ranks -------------------------------------------------------------------------------------------------- */
+
+void mpiox_topology_introduce(mpiox_topology_page *page, int node_rank)
+{
+    mpiox_peer_introduce(&page->ranks[node_rank].process);
+}
+
+/* A rank that has ended well has done its part before, and the caller detects that between the two calls. A process
+ * that does not recognise itself was restored from a checkpoint: then the numbers of the others mean nothing, too. */
+bool mpiox_topology_is_over(void *topology, const char *what, bool again)
+{
+    const mpiox_topology *t = topology;
+    const mpiox_peer *process = NULL;
+    int r = 0;
+    if (mpiox_peer_has_died(&t->page->ranks[t->node_rank].process))
+        return false;
+    while (r < t->node_size && !mpiox_peer_has_died(process = &t->page->ranks[r].process))
+        r++;
+    if (r == t->node_size || !again)
+        return r < t->node_size;
+    if (!atomic_flag_test_and_set(&t->page->reported))
+        mpiox_print("mpiio_ext: rank %d on %s waits for %s: rank %d (process %" PRId64 ") has died; the job ends\n",
+                    t->rank, t->node_name ? t->node_name : "its node", what ? what : "other ranks",
+                    t->node_ranks[t->node_start[t->node] + r], atomic_load(&process->pid));
+    mpiox_topology_abort(t);
 }
 
 /* ---- barrier ----------------------------------------------------------------------------------------------------- */
@@ -467,13 +499,18 @@ bool mpiox_topology_publish(mpiox_topology *t, void *data, int64_t bytes)
 {
     mpiox_topology_page *page = t->page;
     const uint32_t others = (uint32_t)t->size - 1;
-    if (t->rank == 0) {
+    const mpiox_wait_limit *before = mpiox_wait_set_limit(&t->limit);
+    if (t->rank == 0)
         reach(&page->read, t->published * others, t);
+    else
+        reach(&page->published, t->published + 1, t);
+    mpiox_wait_set_limit(before);
+    t->published++;
+    if (t->rank == 0) {
         memcpy(page->text, data, (size_t)bytes);
-        mpiox_futex_set(&page->published, ++t->published);
+        mpiox_futex_set(&page->published, t->published);
         return true;
     }
-    reach(&page->published, ++t->published, t);
     if (mpiox_topology_page_given_up(t))
         return false;
     memcpy(data, page->text, (size_t)bytes);

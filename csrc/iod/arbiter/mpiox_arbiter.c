@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "mpiox_peer.h"
 #include "mpiox_print.h"
 #include "mpiox_program.h"
 #include "mpiox_wait.h"
@@ -408,23 +409,6 @@ static void release(mpiox_arbiter *arbiter)
     free(arbiter);
 }
 
-/* When this process began, clock ticks since the boot: the 22nd word of its line, whose second one, its name, may have
- * blanks. 0: not to be seen. */
-static uint64_t begun_at(void)
-{
-    char line[1024];
-    const int fd = open("/proc/self/stat", O_RDONLY | O_CLOEXEC);
-    const ssize_t got = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
-
-    if (fd >= 0)
-        close(fd);
-    line[got > 0 ? got : 0] = '\0';
-    const char *at = strrchr(line, ')');
-    for (int word = 2; at != NULL && word < 22; word++)
-        at = strchr(at + 1, ' ');
-    return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
-}
-
 /* Processes of the same number are the same one only within one boot of one system, and one space of such numbers:
  * hosts may have one name, and containers of a host have numbers of their own. */
 static void identify(mpiox_arbiter *arbiter)
@@ -443,7 +427,7 @@ static void identify(mpiox_arbiter *arbiter)
         snprintf(arbiter->boot, sizeof arbiter->boot, "-");
     if (stat("/proc/self/ns/pid", &space) == 0)
         arbiter->processes = (uint64_t)space.st_ino;
-    arbiter->begun = begun_at();
+    arbiter->begun = (uint64_t)mpiox_peer_began(getpid());
     arbiter->pid = getpid();
 }
 

@@ -1,42 +1,17 @@
 /*
- * mpiox_file_abort.c - ending the job where the only other end is a hang.
+ * mpiox_file_abort.c - why a rank ends the job where the only other end is a hang.
  *
  * Problem.   Ranks wait for an act or message that one rank cannot give. Or they wait for dead ranks that no message
  *            reports: over a cut link TCP retransmits for a quarter of an hour, and a hanging process is never
  *            detected.
- * Algorithm. One line that names the rank that gives up, the file and the reason; then MPI_Abort, which ends the ranks
- *            that the launcher reaches. Where the launcher's own connections are cut MPI_Abort may not return (MPICH's
- *            waits for the launcher): a thread ends this process then. Ranks beyond the cut reach their own limits.
- * Guarantee. The calling rank ends, within ABORTING_S seconds of the call.
+ * Algorithm. One line that names the rank that gives up, the file and the reason; then mpiox_topology_abort().
+ * Guarantee. The calling rank ends.
  */
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
-#include <stdlib.h>
-#include <time.h>
-#include <unistd.h>
 
 #include "mpiox_file.h"
 #include "mpiox_print.h"
-
-enum { ABORTING_S = 5 };
-
-static void *end_anyway(void *unused)
-{
-    struct timespec rest = {.tv_sec = ABORTING_S};
-    (void)unused;
-    while (nanosleep(&rest, &rest) != 0 && errno == EINTR)
-        ;
-    _exit(EXIT_FAILURE);
-}
-
-static void end_job(const mpiox_file *file)
-{
-    pthread_t thread;
-    pthread_create(&thread, NULL, end_anyway, NULL); /* without it the best is done below */
-    PMPI_Abort(file->topology->comm, 1);
-    _exit(EXIT_FAILURE);
-}
 
 void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what)
 {
@@ -46,7 +21,7 @@ void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_
     mpiox_error_set(&error, code, sys_errno, offset, length, what);
     error.rank = file->topology->rank;
     mpiox_print("mpiio_ext: %s\n", mpiox_error_text(&error, file->path, text, sizeof text));
-    end_job(file);
+    mpiox_topology_abort(file->topology);
 }
 
 void mpiox_file_end_of_waiting(void *context, const char *what, int64_t number, double seconds)
@@ -60,5 +35,5 @@ void mpiox_file_end_of_waiting(void *context, const char *what, int64_t number, 
         "job ends because of mpiox_wait_limit=%d\n",
         file->topology->rank, file->topology->node_name ? file->topology->node_name : "its node",
         file->path ? file->path : "", seconds, what ? what : "data of other ranks", which, file->hints.wait_limit);
-    end_job(file);
+    mpiox_topology_abort(file->topology);
 }

@@ -150,7 +150,7 @@ static int open_here(mpiox_file *file, const char *path, const mpiox_file_choice
 
 static void discard(mpiox_file *file)
 {
-    file->topology->limit = (mpiox_wait_limit){.seconds = 0};
+    file->topology->limit.seconds = 0;
     mpiox_storage_close(file->storage);
     mpiox_shared_pointer_free(file);
     mpiox_typemap_free(file->view);
@@ -257,7 +257,9 @@ static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *c
     file->nonce = choice->nonce;
     file->container = choice->container != 0;
     topology->foreground = choice->foreground != 0;
-    topology->limit = (mpiox_wait_limit){hints->wait_limit, mpiox_file_end_of_waiting, file};
+    topology->limit.seconds = hints->wait_limit;
+    topology->limit.expired = mpiox_file_end_of_waiting;
+    topology->limit.context = file;
     file->new_view = true; /* the facts of the last file's views on this topology are void */
     mpiox_shared_pointer_clear_next(file);
     return file;

@@ -49,7 +49,7 @@ static bool useful(void *context)
 static void nobody_comes(void)
 {
     int count = 0;
-    const mpiox_wait_limit limit = {0.2, expired, &count};
+    const mpiox_wait_limit limit = {.seconds = 0.2, .expired = expired, .context = &count};
     const mpiox_idle idle = {nothing, NULL};
     mpiox_futex word = {0};
 
@@ -89,7 +89,7 @@ static void *count_slowly(void *context)
 static void signs_of_life(void)
 {
     int count = 0, worked = 0;
-    const mpiox_wait_limit limit = {2.5, expired, &count};
+    const mpiox_wait_limit limit = {.seconds = 2.5, .expired = expired, .context = &count};
     const mpiox_idle idle = {useful, &worked};
     pthread_t thread;
     mpiox_futex word = {0};
@@ -117,7 +117,8 @@ static void *wait_without(void *context)
 static void no_limit(void)
 {
     int count = 0;
-    const mpiox_wait_limit limit = {0.05, expired, &count}, none = {0, expired, &count};
+    const mpiox_wait_limit limit = {.seconds = 0.05, .expired = expired, .context = &count},
+                           none = {.seconds = 0, .expired = expired, .context = &count};
     mpiox_futex word = {0};
     pthread_t thread;
 
@@ -132,6 +133,50 @@ static void no_limit(void)
     pthread_join(thread, NULL);
     mpiox_wait_set_limit(NULL);
     CHECK_EQUAL(count, 0);
+}
+
+typedef struct peer {
+    mpiox_futex *word; /* what it brings before it dies; NULL: nothing */
+    int looks;
+} peer;
+
+static bool is_over(void *awaited, const char *what, bool again)
+{
+    peer *p = awaited;
+
+    CHECK_EQUAL(again, p->looks++ > 0);
+    reported_what = what;
+    if (again)
+        longjmp(out, 1);
+    if (p->word != NULL)
+        mpiox_futex_set(p->word, 1);
+    return true;
+}
+
+/* Each kind of wait ends when those that are waited for have died, unless their last act was what it waits for. */
+static void dead_peers(void)
+{
+    peer p = {.word = NULL};
+    const mpiox_wait_limit limit = {.is_over = is_over, .awaited = &p};
+    mpiox_futex word = {0};
+
+    mpiox_wait_set_limit(&limit);
+    mpiox_wait_for("all ranks", -1);
+    if (setjmp(out) == 0)
+        mpiox_wait_while(&word, 0, NULL);
+    CHECK_EQUAL(p.looks, 2);
+    CHECK(strcmp(reported_what, "all ranks") == 0);
+    p.looks = 0;
+    if (setjmp(out) == 0)
+        for (mpiox_backoff backoff = {0};;)
+            mpiox_wait_backoff(&backoff);
+    CHECK_EQUAL(p.looks, 2);
+    p = (peer){.word = &word};
+    if (setjmp(out) == 0)
+        mpiox_wait_reach(&word, 1, NULL);
+    CHECK_EQUAL(p.looks, 1);
+    mpiox_wait_for(NULL, -1);
+    mpiox_wait_set_limit(NULL);
 }
 
 /* Sleeps do not change the timer slack that the program has given its thread. */
@@ -152,7 +197,7 @@ static void stopped(void)
 {
     mpiox_futex *word = mmap(NULL, sizeof *word, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int count = 0, status = -1;
-    const mpiox_wait_limit limit = {4, expired, &count};
+    const mpiox_wait_limit limit = {.seconds = 4, .expired = expired, .context = &count};
     const pid_t child = fork();
 
     if (child == 0) {
@@ -176,6 +221,7 @@ int main(void)
     nobody_comes();
     signs_of_life();
     no_limit();
+    dead_peers();
     slack_stays();
     stopped();
     return check_exit();
