@@ -70,6 +70,10 @@ static void count_step(mpiox_waited *waited, double now)
     if (waited->last != 0)
         waited->seconds += now - waited->last < step_s ? now - waited->last : step_s;
     waited->last = now;
+    if (limit->report_s > 0 && waited->seconds >= limit->report_s && !waited->reported) {
+        waited->reported = true;
+        limit->report(limit->context, waited->seconds);
+    }
     if (limit->seconds > 0 && waited->seconds >= limit->seconds)
         limit->expired(limit->context, own.what, own.number, waited->seconds);
     if (limit->is_over != NULL && waited->seconds >= waited->looked + look_s) {
@@ -80,7 +84,7 @@ static void count_step(mpiox_waited *waited, double now)
 
 static bool is_limited(void)
 {
-    return own.limit && (own.limit->seconds > 0 || own.limit->is_over);
+    return own.limit && (own.limit->seconds > 0 || own.limit->report_s > 0 || own.limit->is_over);
 }
 
 static void pause_cpu(void)

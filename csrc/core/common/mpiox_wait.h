@@ -6,9 +6,9 @@
  * Algorithm. A few pauses, a few sched_yield(), then futex sleeps of growing length; an idle callback runs between the
  *            steps (it makes MPI progress and does useful work). A waker uses mpiox_futex_set() or mpiox_futex_add().
  * Limit.     A lost peer (a cut link, a process that hangs or has died) never wakes a waiter. A thread can have a limit
- *            on a single wait, after which it calls a function of the caller, and another function that checks
- *            each half second whether the peers live. Only time in which this process polls counts: one
- *            that was stopped, by a scheduler or a debugger, has not waited.
+ *            on a single wait, after which it calls a function of the caller, one after which it reports the wait, and
+ *            another function that checks each half second whether the peers live. Only time in which this process
+ *            polls counts: one that was stopped, by a scheduler or a debugger, has not waited.
  * Promise.   No lost wake-up (the futex compares the word); no sleep is longer than 1 ms without running the callback.
  * Source.    U. Drepper, "Futexes are tricky", 2011, section 4; futex(2).
  */
@@ -54,6 +54,7 @@ typedef struct mpiox_waited {
     double seconds; /* so far */
     double looked;  /* seconds of the last call of is_over() */
     bool over;      /* what it returned */
+    bool reported;
 } mpiox_waited;
 
 /* One step of polling: yields the core, after 0.2 ms by sleeps of 20 to 200 microseconds. Start from {0}. */
@@ -81,6 +82,8 @@ typedef struct mpiox_wait_limit {
      * the waiter checks once more whether it is there, and the next call has `again` set and does not return. */
     bool (*is_over)(void *awaited, const char *what, bool again);
     void *awaited;
+    double report_s; /* after so long the next one is called, once a wait; 0: never */
+    void (*report)(void *context, double seconds);
 } mpiox_wait_limit;
 
 /* From now on mpiox_wait_while(), mpiox_wait_reach() and mpiox_wait_backoff() have this limit in the calling thread;

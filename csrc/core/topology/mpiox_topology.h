@@ -26,6 +26,7 @@
 
 #include "mpiox_error.h"
 #include "mpiox_segment.h"
+#include "mpiox_text.h"
 #include "mpiox_wait.h"
 
 typedef struct mpiox_topology_page mpiox_topology_page; /* in shared memory */
@@ -56,6 +57,7 @@ typedef struct mpiox_topology {
     _Atomic uint32_t steps;    /* that this rank has ended so far (mpiox_topology_end_step()) */
     uint32_t published;        /* calls of mpiox_topology_bcast() so far; the same on every rank */
     uint64_t agreements;       /* of the leaders on lowest values, so far; the same on every leader */
+    MPI_Request *answers;      /* of the other nodes, from the next one on, while this leader waits for them; or NULL */
     mpiox_segment segment;     /* collective buffers; empty until mpiox_topology_segment() */
     bool segment_placed;       /* its pages have been touched by those who use them most */
     uint64_t segment_layout;   /* the layout number of the segment */
@@ -146,6 +148,9 @@ enum {
 /* Barrier over the ranks of this node. `serial` (may be NULL) runs on one rank when all have arrived and before any
  * leaves: with several nodes on the leader, which may talk to the other leaders there. */
 void mpiox_topology_barrier(mpiox_topology *topology, void (*serial)(void *context), void *context);
+/* Put the ranks that this one waits for at a barrier: "rank 1", "ranks 1, 3-5", of other nodes "some of
+ * ranks 4-7". False: none, or a lower rank of this node waits for the same ones. For the thread that waits. */
+bool mpiox_topology_put_awaited(const mpiox_topology *topology, mpiox_text *out);
 /* Each of the n <= MPIOX_TOPOLOGY_VALUES values becomes the lowest that any rank brings; `note` (NULL: none, on all
  * ranks; at most MPIOX_TOPOLOGY_NOTE_BYTES) becomes rank 0's. 0, or MPIOX_E_MPI and both are as before; the same on
  * all ranks of a node. */

@@ -32,6 +32,7 @@ typedef struct rank_values { /* of one rank; its own cache line */
     int64_t sums[MPIOX_TOPOLOGY_SUMS];   /* its values for mpiox_topology_sums()... */
     int64_t before[MPIOX_TOPOLOGY_SUMS]; /* ...and what that of the lower ranks comes to */
     mpiox_peer process;
+    _Atomic uint32_t arrived;            /* the last barrier that it has arrived at */
 } rank_values;
 
 struct mpiox_topology_page {
@@ -109,6 +110,7 @@ static void barrier(mpiox_topology *t, void (*serial)(void *), void *context)
     mpiox_topology_page *page = t->page;
     const bool by_leader = t->n_nodes > 1;
     const uint32_t next = mpiox_futex_get(&page->generation) + 1;
+    atomic_store_explicit(&page->ranks[t->node_rank].arrived, next, memory_order_relaxed);
     if (atomic_fetch_add(&page->arrived, 1) + 1 == (uint32_t)t->node_size) {
         atomic_store(&page->arrived, 0);
         if (!by_leader) {
@@ -140,6 +142,73 @@ void mpiox_topology_barrier(mpiox_topology *t, void (*serial)(void *), void *con
     mpiox_wait_set_limit(before);
 }
 
+/* ---- the ranks that a barrier waits for -------------------------------------------------------------------------- */
+
+/* Ascending ranks: those that follow each other as "3-5". */
+typedef struct rank_list {
+    mpiox_text *out;
+    int first, last; /* of a run that is not put yet; last < 0: none */
+    bool any;
+} rank_list;
+
+static bool put_run(rank_list *list)
+{
+    if (list->last >= 0)
+        mpiox_text_put(list->out, list->first < list->last ? "%s%d-%d" : "%s%d", list->any ? ", " : "", list->first,
+                       list->last);
+    list->any |= list->last >= 0;
+    list->last = -1;
+    return list->any;
+}
+
+static void add_rank(rank_list *list, int rank)
+{
+    if (list->last < 0 || rank != list->last + 1) {
+        put_run(list);
+        list->first = rank;
+    }
+    list->last = rank;
+}
+
+static bool has_arrived(const mpiox_topology *t, int local)
+{
+    const uint32_t own = atomic_load(&t->page->ranks[t->node_rank].arrived);
+    return (int32_t)(atomic_load(&t->page->ranks[local].arrived) - own) >= 0;
+}
+
+/* A node answers when all of its ranks have arrived. */
+static bool has_answered(const mpiox_topology *t, int node)
+{
+    int flag = 0;
+    const MPI_Request request = t->answers[(node - t->node - 1 + t->n_nodes) % t->n_nodes];
+    return request == MPI_REQUEST_NULL ||
+           (PMPI_Request_get_status(request, &flag, MPI_STATUS_IGNORE) == MPI_SUCCESS && flag);
+}
+
+bool mpiox_topology_put_awaited(const mpiox_topology *t, mpiox_text *out)
+{
+    const int *ranks = t->node_ranks + t->node_start[t->node];
+    rank_list list = {.out = out, .last = -1};
+    int missing = 0;
+    for (int r = 0; r < t->node_size; r++) {
+        if (r < t->node_rank && has_arrived(t, r))
+            return false;
+        missing += !has_arrived(t, r);
+    }
+    if (missing == 0 && t->answers == NULL) {
+        mpiox_text_put(out, "ranks of other nodes");
+        return t->n_nodes > 1;
+    }
+    mpiox_text_put(out, missing == 0 ? "some of ranks " : missing == 1 ? "rank " : "ranks ");
+    for (int r = 0; missing > 0 && r < t->node_size; r++)
+        if (!has_arrived(t, r))
+            add_rank(&list, ranks[r]);
+    for (int r = 0; missing == 0 && r < t->size; r++)
+        if (t->node_of[r] != t->node && !has_answered(t, t->node_of[r]))
+            add_rank(&list, r);
+    return put_run(&list);
+}
+
 /* ---- steps that overlap ------------------------------------------------------------------------------------------ */
 
 void mpiox_topology_end_step(mpiox_topology *t)
@@ -163,6 +232,15 @@ void mpiox_topology_wait_steps(mpiox_topology *t)
 
 /* ---- between nodes ----------------------------------------------------------------------------------------------- */
 
+/* The first n_nodes - 1 requests receive from the next node, the one after it, and so on. */
+static int wait_for_nodes(mpiox_topology *t, int n, MPI_Request *requests)
+{
+    t->answers = requests;
+    const int code = mpiox_topology_wait(n, requests, NULL, NULL);
+    t->answers = NULL;
+    return code;
+}
+
 /* Few nodes: one message from each to each, so that no leader waits for a message that another has to receive first:
  * that one may be asleep, or wait for a core. */
 static bool gather_few(mpiox_topology *t, const void *mine, size_t bytes, void *all)
@@ -184,7 +262,7 @@ static bool gather_few(mpiox_topology *t, const void *mine, size_t bytes, void *
             requests[n] = MPI_REQUEST_NULL;
             code = MPI_ERR_OTHER;
         }
-    return mpiox_topology_wait(n, requests, NULL, NULL) == MPIOX_OK && code == MPI_SUCCESS;
+    return wait_for_nodes(t, n, requests) == MPIOX_OK && code == MPI_SUCCESS;
 }
 
 bool mpiox_topology_gather_nodes(mpiox_topology *t, const void *mine, size_t bytes, void *all)
@@ -291,7 +369,7 @@ static int spread_to_few(mpiox_topology *t, int64_t note_bytes)
                        &requests[n]) != MPI_SUCCESS)
             code = MPI_ERR_OTHER;
     }
-    bool good = mpiox_topology_wait(n, requests, NULL, NULL) == MPIOX_OK && code == MPI_SUCCESS;
+    bool good = wait_for_nodes(t, n, requests) == MPIOX_OK && code == MPI_SUCCESS;
     for (int i = 0; good && i < t->n_nodes; i++) {
         while (good && all[i].agreement != t->agreements)
             good = mpiox_topology_finish(receive_values(t, i, &all[i], requests), requests) == MPIOX_OK;

@@ -2,7 +2,7 @@
  * mpiox_file.h - an open file: this library's own path to the bytes of a file that PMPI_File_open has opened.
  *
  *   mpiox_file_open.c       open and close, agreed by all ranks; sync, preallocation; counters
- *   mpiox_file_abort.c      ending the job where the only other end is a hang
+ *   mpiox_file_abort.c      lines of ranks that wait in vain; ending the job where the only other end is a hang
  *   mpiox_file_view.c       the view of this rank, and positions in it
  *   mpiox_file_coherence.c  several nodes whose caches nothing keeps coherent
  *   mpiox_shared_pointer.c  the shared file pointer
@@ -31,6 +31,7 @@ typedef struct mpiox_file {
     mpiox_layout layout;    /* rank 0's, the same on every rank */
     char *path, *real_path; /* as given; absolute, where it is not or there are several nodes (may be NULL) */
     bool container;         /* path is the index of a file that is stored as several (mpiox_storage_container.h) */
+    double report_s;        /* of mpiox_file_report_waits() */
     atomic_bool damaged;    /* this rank has got the error that bytes that it wrote are not in the file */
     int amode;
     int64_t append_at; /* where it ended when it was opened with MPI_MODE_APPEND; the same on every rank */
@@ -110,11 +111,14 @@ int mpiox_file_close(mpiox_file *file, mpiox_error *error);
 void mpiox_file_give_up(const mpiox_file *file, int code, int64_t offset, int64_t length, const char *what);
 /* The same for a rank that has waited for others for as long as mpiox_wait_limit allows; context: the mpiox_file. */
 void mpiox_file_end_of_waiting(void *context, const char *what, int64_t number, double seconds);
+/* From now on, or no longer, a rank that waits for others prints a line after file->report_s seconds. */
+void mpiox_file_report_waits(mpiox_file *file, bool on);
 /* Why there is no shared memory, from the code that all ranks have; static text. */
 const char *mpiox_file_memory_reason(int code);
-/* Bring this library's writes to stable storage; the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO.
- */
-int mpiox_file_sync(mpiox_file *file, mpiox_error *error);
+/* Bring this library's writes to stable storage. alone: this rank's, as a local call with an error of its own, which
+ * is enough where !file->refreshes and all ranks are on one node; else collective, and the same *error on all ranks.
+ * Blocking; 0 or MPIOX_E_IO. */
+int mpiox_file_sync(mpiox_file *file, bool alone, mpiox_error *error);
 /* Give it that size. The same `bytes` >= 0 and the same *error on all ranks. Collective, blocking; 0 or MPIOX_E_IO. */
 int mpiox_file_set_size(mpiox_file *file, int64_t bytes, mpiox_error *error);
 /* Have the file system reserve space for the first `bytes` bytes and grow the file to at least that size; written bytes

@@ -1,5 +1,5 @@
 /*
- * mpiox_file_abort.c - why a rank ends the job where the only other end is a hang.
+ * mpiox_file_abort.c - ranks that wait in vain: a line, or the end of the job where the only other end is a hang.
  *
  * Problem.   Ranks wait for an act or message that one rank cannot give. Or they wait for dead ranks that no message
  *            reports: over a cut link TCP retransmits for a quarter of an hour, and a hanging process is never
@@ -36,4 +36,24 @@ void mpiox_file_end_of_waiting(void *context, const char *what, int64_t number, 
         file->topology->rank, file->topology->node_name ? file->topology->node_name : "its node",
         file->path ? file->path : "", seconds, what ? what : "data of other ranks", which, file->hints.wait_limit);
     mpiox_topology_abort(file->topology);
+}
+
+static void report_wait(void *context, double seconds)
+{
+    const mpiox_file *file = context;
+    char ranks[256] = "";
+    mpiox_text text = {ranks, sizeof ranks, 0};
+    if (!mpiox_topology_put_awaited(file->topology, &text))
+        return;
+    mpiox_print(
+        "mpiio_ext: rank %d has waited %.0f s in MPI_File_sync of %s for %s%s: every rank of the file must call "
+        "it, or the file system of a rank does not answer. The rank continues to wait\n",
+        file->topology->rank, seconds, file->path ? file->path : "", ranks, text.used < text.capacity ? "" : "…");
+}
+
+void mpiox_file_report_waits(mpiox_file *file, bool on)
+{
+    mpiox_wait_limit *limit = &file->topology->limit;
+    limit->report = report_wait;
+    limit->report_s = on ? file->report_s : 0;
 }

@@ -79,6 +79,17 @@ static bool can_be_ours(mpiox_file *file)
     return file->refreshes;
 }
 
+/* Seconds. For tests MPIOX_REPORT_S=1 has ranks report earlier that they wait. */
+static double report_after_s(void)
+{
+#ifdef MPIOX_TESTING
+    const char *text = mpiox_testing_variable("MPIOX_REPORT_S");
+    if (text != NULL)
+        return strtod(text, NULL);
+#endif
+    return 30;
+}
+
 #ifdef MPIOX_TESTING
 /* For tests of other file systems' decisions: MPIOX_LOCKS=server makes this one count as one with Lustre's locks. */
 static void pretend_locks(mpiox_layout *layout)
@@ -260,6 +271,7 @@ static mpiox_file *new_file(mpiox_topology *topology, const mpiox_file_choice *c
     topology->limit.seconds = hints->wait_limit;
     topology->limit.expired = mpiox_file_end_of_waiting;
     topology->limit.context = file;
+    file->report_s = report_after_s();
     file->new_view = true; /* the facts of the last file's views on this topology are void */
     mpiox_shared_pointer_clear_next(file);
     return file;
@@ -324,16 +336,17 @@ int mpiox_file_open(MPI_Comm comm, const mpiox_file_choice *choice, const char *
     return MPIOX_E_UNSUPPORTED;
 }
 
-int mpiox_file_sync(mpiox_file *file, mpiox_error *error)
+int mpiox_file_sync(mpiox_file *file, bool alone, mpiox_error *error)
 {
     *error = (mpiox_error){.code = MPIOX_OK};
     mpiox_storage_sync(file->storage, error);
-    if (mpiox_topology_agree_error(file->topology, error) != MPIOX_OK) {
+    error->rank = file->topology->rank;
+    if ((alone ? error->code : mpiox_topology_agree_error(file->topology, error)) != MPIOX_OK) {
         atomic_store(&file->damaged, true);
         return error->code;
     }
     file->settled = file->storage->counters.write_requests;
-    return mpiox_file_refresh(file, error);
+    return alone ? MPIOX_OK : mpiox_file_refresh(file, error);
 }
 
 int mpiox_file_set_size(mpiox_file *file, int64_t bytes, mpiox_error *error)
