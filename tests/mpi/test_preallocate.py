@@ -15,6 +15,8 @@ from support.launch import mpi_run
 pytestmark = pytest.mark.mpi
 
 PROGRAM = """
+import errno
+import os
 import sys
 import time
 import mpiio_ext
@@ -32,6 +34,18 @@ def failed(size):
     except MPI.Exception as error:
         return error.Get_error_class()
     return MPI.SUCCESS
+
+def refused(call, size, error_class, number):
+    comm.Barrier()
+    try:
+        call(size)
+    except MPI.Exception as error:
+        text = str(error)
+        assert error.Get_error_class() == error_class, text
+        assert text.count(sys.argv[1]) == 1 and f"length {size}" in text and f"(errno {number})" in text, text
+    else:
+        raise AssertionError("not refused")
+    comm.Barrier()
 
 what = sys.argv[2]
 if what == "grows":
@@ -51,7 +65,16 @@ elif what == "late":
     comm.Barrier()
     assert failed(60_000) == MPI.SUCCESS and file.Get_size() == 60_000
 elif what == "full":
-    assert failed(1 << 30) == MPI.ERR_NO_SPACE
+    size, before = file.Get_size(), os.statvfs(sys.argv[3])
+    def unchanged():
+        free = os.statvfs(sys.argv[3]).f_bfree
+        assert file.Get_size() == size and free > before.f_bfree * 9 // 10, (file.Get_size(), size, free, before)
+    refused(file.Preallocate, 1 << 30, MPI.ERR_NO_SPACE, errno.ENOSPC)
+    unchanged()
+    if sys.argv[4] == "ext4":  # tmpfs has files of any size
+        refused(file.Set_size, 1 << 50, MPI.ERR_IO, errno.EFBIG)
+        refused(file.Preallocate, 1 << 50, MPI.ERR_IO, errno.EFBIG)
+        unchanged()
 back = np.empty(1000, "u1")
 file.Read_at_all(1000 * comm.rank, back)
 assert (back == data).all()
@@ -82,17 +105,22 @@ def test_preallocate_of_a_scratch_file(cases: Cases) -> None:
     cases.result("late")
 
 
-def test_preallocate_on_a_full_disk(extension: str, tmp_path: pathlib.Path) -> None:
-    """No space is MPI_ERR_NO_SPACE on every rank, and what was written is still there."""
-    if os.geteuid() != 0:
-        pytest.skip("a small tmpfs can only be mounted by root")
-    folder = tmp_path / "small"
+@pytest.mark.parametrize(("kind", "hints"), [("tmpfs", ""), ("ext4", ""), ("ext4", "mpiox_subfiles=2")])
+def test_a_full_disk(extension: str, tmp_path: pathlib.Path, kind: str, hints: str) -> None:
+    """The error names file, size and errno on every rank; the file keeps its size, its bytes, and no other space."""
+    folder, image = tmp_path / "small", tmp_path / "image"
     folder.mkdir()
-    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder], check=False).returncode != 0:
-        pytest.skip("no tmpfs can be mounted here")
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", folder]
+    if kind == "ext4":
+        with image.open("wb") as file:
+            file.truncate(24 << 20)
+        mount = ["sh", "-c", 'mkfs.ext4 -q -F "$0" && mount -o loop "$0" "$1"', image, folder]
+    if os.geteuid() != 0 or subprocess.run(mount, check=False, timeout=60).returncode != 0:
+        pytest.skip(f"a small {kind} cannot be mounted here")
     try:
         program = tmp_path / "program.py"
         program.write_text(PROGRAM, encoding="utf-8")
-        mpi_run([sys.executable, program, folder / "data", "full"], 3, timeout_s=60)
+        words = [sys.executable, program, folder / "data", "full", folder, "" if hints else kind]
+        mpi_run(words, 3, env={"MPIOX_HINTS": hints}, timeout_s=60)
     finally:
-        subprocess.run(["umount", "-l", folder], check=False)
+        subprocess.run(["umount", "-l", folder], check=False, timeout=60)

@@ -110,9 +110,11 @@ int mpiox_storage_write(mpiox_storage *storage, const void *buffer, int64_t leng
 /* Bring what this handle wrote to stable storage (fsync). Blocking; 0 or MPIOX_E_IO. Nothing to do without a
  * descriptor. */
 int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error);
-/* Reserve space for the first `bytes` bytes (posix_fallocate): the file is at least that long afterwards, its bytes
- * stay. On file systems without such a call libc reads and writes a byte of every block: no other process may be
- * writing there. Blocking; 0, MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
+/* Reserve space for the first `bytes` bytes: the file is at least that long afterwards, its bytes stay. If that fails
+ * the file has the size that it had, and no other space; what other processes have written meanwhile stays, beyond the
+ * old end too. On file systems without fallocate(2) libc reads and writes a byte of every block: no other process may
+ * be writing there, and a file stays longer when that fails. Blocking; 0, MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a
+ * descriptor. */
 int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error);
 /* Bytes of the file. Blocking; 0, MPIOX_E_IO, or MPIOX_E_UNSUPPORTED without a descriptor. */
 int mpiox_storage_size(mpiox_storage *storage, int64_t *bytes, mpiox_error *error);

@@ -54,6 +54,14 @@ int mpiox_storage_give_name(const char *from, const char *to);
 /* ftruncate(2), repeated on EINTR. 0 or an errno. */
 int mpiox_storage_cut_file(int fd, int64_t bytes);
 
+/* The steps of mpiox_storage_reserve(), of `bytes` > 0. 0 or an errno. _claim_space() leaves the size as it is, so that
+ * no byte which another process writes meanwhile is beyond it; without fallocate(2) it does nothing. After a failure
+ * _free_claimed() frees what is beyond the size that the file has then. Only a write that extends the file in the
+ * moment between these two system calls, which MPI forbids during MPI_File_preallocate, could be cut. */
+int mpiox_storage_claim_space(int fd, int64_t bytes);
+int mpiox_storage_grow_file(int fd, int64_t bytes);
+int mpiox_storage_free_claimed(int fd, int64_t unused);
+
 /* Rank 0 reports once per process (per flag) that an option could not be had. */
 void mpiox_storage_report(atomic_flag *reported, int rank, const char *option, const char *reason);
 

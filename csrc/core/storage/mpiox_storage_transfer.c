@@ -182,21 +182,52 @@ int mpiox_storage_sync(mpiox_storage *storage, mpiox_error *error)
     return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, -1, -1, "fsync");
 }
 
-int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error)
+int mpiox_storage_claim_space(int fd, int64_t bytes)
 {
     int code;
+    do
+        code = fallocate(fd, FALLOC_FL_KEEP_SIZE, 0, bytes) == 0 ? 0 : errno;
+    while (code == EINTR);
+    return code == EOPNOTSUPP || code == ENOSYS ? 0 : code;
+}
 
+int mpiox_storage_grow_file(int fd, int64_t bytes)
+{
+    int code;
+    do
+        code = posix_fallocate(fd, 0, bytes);
+    while (code == EINTR);
+    return code;
+}
+
+int mpiox_storage_free_claimed(int fd, int64_t unused)
+{
+    struct stat status;
+    (void)unused;
+    return fstat(fd, &status) == 0 ? mpiox_storage_cut_file(fd, status.st_size) : errno;
+}
+
+/* 0 or an errno. */
+static int reserve_file(int fd, int64_t bytes)
+{
+    int code = bytes == 0 ? 0 : mpiox_storage_claim_space(fd, bytes);
+    if (code == 0 && bytes > 0)
+        code = mpiox_storage_grow_file(fd, bytes);
+    if (code != 0)
+        mpiox_storage_free_claimed(fd, bytes);
+    return code;
+}
+
+int mpiox_storage_reserve(mpiox_storage *storage, int64_t bytes, mpiox_error *error)
+{
     if (mpiox_storage_pin(storage, error) != MPIOX_OK)
         return MPIOX_E_IO;
     if (storage->fd < 0) /* then it is not pinned either */
-        return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOSYS, 0, bytes, "posix_fallocate");
-    do
-        code = storage->backend->reserve != NULL ? -storage->backend->reserve(storage, bytes)
-               : bytes == 0                      ? 0
-                                                 : posix_fallocate(storage->fd, 0, bytes);
-    while (code == EINTR);
+        return mpiox_error_set(error, MPIOX_E_UNSUPPORTED, ENOSYS, 0, bytes, "fallocate");
+    const int code = storage->backend->reserve != NULL ? -storage->backend->reserve(storage, bytes)
+                                                       : reserve_file(storage->fd, bytes);
     mpiox_storage_unpin(storage);
-    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, 0, bytes, "posix_fallocate");
+    return code == 0 ? MPIOX_OK : mpiox_error_set(error, MPIOX_E_IO, code, 0, bytes, "fallocate");
 }
 
 int mpiox_storage_cut_file(int fd, int64_t bytes)

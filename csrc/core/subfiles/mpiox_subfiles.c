@@ -351,40 +351,40 @@ static int subfiles_sync(mpiox_storage *storage)
     return -code;
 }
 
-static int subfiles_reserve(mpiox_storage *storage, int64_t bytes)
+/* Do a step on each subfile's share of the first `bytes` bytes, of each `parts`-th one. empty: on empty shares, too. */
+static int on_shares(mpiox_storage *storage, int64_t bytes, int part, int parts, bool empty,
+                     int (*step)(int fd, int64_t share))
 {
     const subfiles_state *state = storage->state;
     int code = 0;
-    for (int32_t i = 0; code == 0 && i < state->index.count; i++) {
+    for (int32_t i = part; code == 0 && i < state->index.count; i += parts) {
         const int64_t share = mpiox_subfiles_share(state->index.unit, state->index.count, i, bytes);
-        mpiox_error error = {.code = MPIOX_OK};
         mpiox_storage *inner;
-        if (share == 0)
+        if (share == 0 && !empty)
             continue;
         code = acquire(storage, i, true, &inner);
         if (code != 0)
             return code;
-        if (mpiox_storage_reserve(inner, share, &error) != MPIOX_OK)
-            code = error.sys_errno != 0 ? -error.sys_errno : -EIO;
+        code = -step(inner->fd, share);
         release(storage, i, true);
     }
     return code;
 }
 
+/* No subfile grows before all have their space. */
+static int subfiles_reserve(mpiox_storage *storage, int64_t bytes)
+{
+    int code = on_shares(storage, bytes, 0, 1, false, mpiox_storage_claim_space);
+    if (code == 0)
+        code = on_shares(storage, bytes, 0, 1, false, mpiox_storage_grow_file);
+    if (code != 0)
+        on_shares(storage, bytes, 0, 1, false, mpiox_storage_free_claimed);
+    return code;
+}
+
 static int subfiles_resize(mpiox_storage *storage, int64_t bytes, int part, int parts)
 {
-    const subfiles_state *state = storage->state;
-    int code = 0;
-    for (int32_t i = part; code == 0 && i < state->index.count; i += parts) {
-        mpiox_storage *inner;
-        code = acquire(storage, i, true, &inner);
-        if (code != 0)
-            return code;
-        code = -mpiox_storage_cut_file(inner->fd,
-                                       mpiox_subfiles_share(state->index.unit, state->index.count, i, bytes));
-        release(storage, i, true);
-    }
-    return code;
+    return on_shares(storage, bytes, part, parts, true, mpiox_storage_cut_file);
 }
 
 static int subfiles_refresh(mpiox_storage *storage)

@@ -1,7 +1,8 @@
 /*
  * mpiox_mpi_size.c - the size of a file, as the MPI functions of these names.
  *
- * The MPI library gets and sets the size in the file system. With delegates, bytes cached there count as well, and a
+ * The MPI library gets the size from the file system. This library sets it: the MPI libraries' errors name neither the
+ * file nor errno, and have other classes than those of a write. With delegates, bytes cached there count as well, and a
  * page that is written later must not undo a new size.
  */
 #include "mpiox_handlers.h"
@@ -50,21 +51,12 @@ static bool refused(const mpiox_handle *handle, MPI_Offset size, const char *cal
     return true;
 }
 
-/* Where the MPI library has no access it is this library that changes it, with the same *error on all ranks. */
-static int change_size(MPI_File fh, const mpiox_handle *handle, MPI_Offset size, mpiox_error *error)
-{
-    if (handle->opener == NULL)
-        return PMPI_File_set_size(fh, size);
-    mpiox_file_set_size(handle->file, size, error);
-    return MPI_SUCCESS;
-}
-
 /* Write all bytes to the file before its size changes, and drop all pages. No rank is inside an access meanwhile: the
  * call is collective. */
 int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
 {
     mpiox_handle *handle = mpiox_handle_find(fh);
-    mpiox_error error = {.code = MPIOX_OK}, own = {.code = MPIOX_OK};
+    mpiox_error error = {.code = MPIOX_OK}, own;
     int wrong;
 
     if (!mpiox_handle_is_managed(handle))
@@ -75,17 +67,18 @@ int mpiox_mpi_set_size(MPI_File fh, MPI_Offset size)
     /* The pages of a scratch file stay, except those beyond. */
     if (handle->forwarded != NULL && !mpiox_forwarded_is_unwritten(handle->forwarded))
         mpiox_forwarded_flush_barrier(handle->forwarded, false, true, &error);
-    const int result = change_size(fh, handle, size, &own);
-    if (handle->forwarded != NULL &&
-        mpiox_topology_all(handle->file->topology, result == MPI_SUCCESS && own.code == MPIOX_OK))
-        mpiox_forwarded_cut(handle->forwarded, size);
-    if (error.code != MPIOX_OK && (own.code != MPIOX_OK || result != MPI_SUCCESS)) /* the call reports another one */
-        mpiox_forwarded_note_error(handle->forwarded, &error);
-    if (own.code != MPIOX_OK)
+    if (mpiox_file_set_size(handle->file, size, &own) != MPIOX_OK) {
+        if (error.code != MPIOX_OK) /* the call reports another one */
+            mpiox_forwarded_note_error(handle->forwarded, &error);
         return mpiox_mpi_raise(handle, &own);
-    if (size == 0 && error.code == MPIOX_OK && handle->opened_as != NULL)
+    }
+    if (handle->forwarded != NULL)
+        mpiox_forwarded_cut(handle->forwarded, size);
+    if (error.code != MPIOX_OK)
+        return mpiox_mpi_raise(handle, &error);
+    if (size == 0 && handle->opened_as != NULL)
         handle->opener->emptied(handle->opened_as);
-    return error.code != MPIOX_OK && result == MPI_SUCCESS ? mpiox_mpi_raise(handle, &error) : result;
+    return MPI_SUCCESS;
 }
 
 /* A scratch file needs no space in the file system. Its bytes beyond a new size are discarded: no rank queries the size
