@@ -96,7 +96,6 @@ set(MPIOX_CORE_SOURCES
     csrc/core/storage/mpiox_storage_posix.c
     csrc/core/storage/mpiox_storage_refresh.c
     csrc/core/storage/mpiox_storage_folder.c
-    csrc/core/storage/mpiox_storage_staging.c
     csrc/core/storage/mpiox_storage_transfer.c
     csrc/core/storage/mpiox_storage_uring.c
     csrc/core/topology/mpiox_topology_abort.c
@@ -177,13 +176,10 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/cache/mpiox_cache_kept.c
     csrc/iod/cache/mpiox_cache_layout.c
     csrc/iod/cache/mpiox_cache_page.c
-    csrc/iod/cache/mpiox_cache_rescue.c
     csrc/iod/cache/mpiox_cache_waiting.c
     csrc/iod/cache/mpiox_dirty.c
     csrc/iod/cache/mpiox_frame.c
-    csrc/iod/cache/mpiox_ring.c
     csrc/iod/process/mpiox_process.c
-    csrc/iod/process/mpiox_process_supervise.c
     csrc/iod/service/mpiox_service_main.c
     csrc/iod/process/mpiox_process_child.c
     csrc/iod/process/mpiox_process_serve.c
@@ -240,18 +236,14 @@ set(MPIOX_IOD_SOURCES
     csrc/iod/schedule/mpiox_schedule_wfq.c
     csrc/iod/schedule/mpiox_treap.c
     csrc/iod/server/mpiox_server_alone.c
-    csrc/iod/server/mpiox_server_drain.c
     csrc/iod/server/mpiox_server_evict.c
-    csrc/iod/server/mpiox_server_files.c
     csrc/iod/server/mpiox_server_fill.c
-    csrc/iod/server/mpiox_server_flush.c
     csrc/iod/server/mpiox_server_hidden.c
     csrc/iod/server/mpiox_server_order.c
     csrc/iod/server/mpiox_server_pages.c
     csrc/iod/server/mpiox_server_ranges.c
     csrc/iod/server/mpiox_server_replica.c
     csrc/iod/server/mpiox_server_unwritten.c
-    csrc/iod/server/mpiox_server_run.c
     csrc/iod/server/mpiox_server_share.c
     csrc/iod/server/mpiox_server_state.c
     csrc/iod/server/mpiox_server_target.c
@@ -349,8 +341,11 @@ set(MPIOX_TOOLS_SOURCES
 # of the same parts, what differs in a library for tests (csrc/core/common/mpiox_testing.h), and what it has besides
 set(MPIOX_HOOKED_SOURCES
     csrc/core/storage/mpiox_storage_open.c
+    csrc/core/storage/mpiox_storage_staging.c
     csrc/core/topology/mpiox_topology_nics.c
     csrc/mpiio/file/mpiox_file_open.c
+    csrc/iod/cache/mpiox_cache_rescue.c
+    csrc/iod/cache/mpiox_ring.c
     csrc/iod/network/mpiox_link.c
     csrc/iod/network/mpiox_link_access.c
     csrc/iod/network/mpiox_link_behind.c
@@ -358,7 +353,12 @@ set(MPIOX_HOOKED_SOURCES
     csrc/iod/network/mpiox_link_extent.c
     csrc/iod/network/mpiox_link_stream.c
     csrc/iod/network/mpiox_remote.c
-    csrc/iod/network/mpiox_remote_serve.c)
+    csrc/iod/network/mpiox_remote_serve.c
+    csrc/iod/process/mpiox_process_supervise.c
+    csrc/iod/server/mpiox_server_drain.c
+    csrc/iod/server/mpiox_server_files.c
+    csrc/iod/server/mpiox_server_flush.c
+    csrc/iod/server/mpiox_server_run.c)
 set(MPIOX_TESTING_SOURCES
     csrc/core/storage/mpiox_fault.c
     csrc/core/storage/mpiox_fault_rules.c

@@ -118,7 +118,8 @@ def _without_parts(staging: Path) -> str:
 def _is_whole(staging: Path) -> bool:
     """Return whether no delegate has bytes of a file any more, by the list beside it."""
     try:
-        return set(staging.with_name(f"{staging.name}.parts").read_bytes()) == {ord("+")}
+        marks, _, _ = staging.with_name(f"{staging.name}.parts").read_bytes().partition(b"\n")  # the job follows
+        return set(marks) == {ord("+")}
     except OSError:
         return False
 

@@ -20,7 +20,15 @@ pytestmark = pytest.mark.mpi
 
 #: Symbols, and texts that are loaded with the library.
 SYMBOLS = ("mpiox_fault", "mpiox_link_fault", "mpiox_testing", "pretend_locks")
-TEXTS = ("MPIOX_FAULT", "MPIOX_NETWORK_FAULT", "MPIOX_LOCKS", "MPIOX_NICS", "MPIOX_TESTING", "on purpose")
+TEXTS = (
+    "MPIOX_FAULT",
+    "MPIOX_NETWORK_FAULT",
+    "MPIOX_LOCKS",
+    "MPIOX_NICS",
+    "MPIOX_DEATH",
+    "MPIOX_TESTING",
+    "on purpose",
+)
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,18 @@
 #include "mpiox_storage_folder.h"
 #include "mpiox_storage_internal.h"
 #include "mpiox_storage_lock.h"
+#include "mpiox_testing.h"
 
-static const char suffix[] = ".staging";
+static const char suffix[] = ".staging", job_after = '\n';
 
-enum { PARTS_MOST = 4096, PERMISSIONS = 0666, ASIDE_MOST = 1000, HOLD_TRIES = 1000, HOLD_PAUSE_MS = 10 };
+enum {
+    JOB_MOST = 128,
+    PARTS_MOST = 4096,
+    PERMISSIONS = 0666,
+    ASIDE_MOST = 1000,
+    HOLD_TRIES = 1000,
+    HOLD_PAUSE_MS = 10
+};
 
 bool mpiox_storage_staging_name(const char *path, char *staging, size_t bytes)
 {
@@ -105,15 +113,28 @@ int mpiox_storage_staging_create(const char *staging, bool made, int parts)
     return code;
 }
 
-int mpiox_storage_staging_begin(const char *staging, int part)
+static int mark(const char *staging, int part, const char *with)
 {
     const int fd = open_parts(staging, O_WRONLY);
     if (fd < 0)
         return errno;
-    int code = pwrite(fd, "-", 1, part) == 1 ? 0 : errno;
+    int code = pwrite(fd, with, 1, part) == 1 ? 0 : errno;
     if (close(fd) != 0 && code == 0)
         code = errno;
     return code;
+}
+
+int mpiox_storage_staging_begin(const char *staging, int part)
+{
+    MPIOX_POINT("begin");
+    const int code = mark(staging, part, "-");
+    MPIOX_POINT("begun");
+    return code;
+}
+
+int mpiox_storage_staging_rescued(const char *staging, int part)
+{
+    return mark(staging, part, "+");
 }
 
 static bool is_it(const struct stat *status, uint64_t device, uint64_t inode)
@@ -171,24 +192,35 @@ static int finish(const char *staging, int parts, uint64_t device, uint64_t inod
     }
     if (!lies_beside(staging, parts, true)) /* made again meanwhile, with the number of the old one, perhaps */
         return 0;
+    MPIOX_POINT("name");
     if (is_it(&status, device, inode))
         code = mpiox_storage_give_name(staging, path);
     else if (is_first(staging, device, inode))
         code = mpiox_storage_container.publish(staging, path);
     else
         return 0;
+    MPIOX_POINT("named");
     *renamed = code == 0;
     if (code == 0)
         forget_left(staging, parts);
+    MPIOX_POINT("forgotten");
     return code == ENOENT ? 0 : code;
+}
+
+/* Read the marks; a line with the job follows them. Returns their number, or a negative errno. */
+static ssize_t read_marks(int parts, char marks[PARTS_MOST])
+{
+    const ssize_t count = pread(parts, marks, PARTS_MOST, 0);
+    const char *end = count > 0 ? memchr(marks, job_after, (size_t)count) : NULL;
+    return count < 0 ? -errno : end != NULL ? end - marks : count;
 }
 
 /* Has any process bytes of the file? Or a negative errno. */
 static int anybody_has(int parts)
 {
     char marks[PARTS_MOST];
-    const ssize_t count = pread(parts, marks, sizeof marks, 0);
-    return count < 0 ? -errno : memchr(marks, '-', (size_t)count) != NULL;
+    const ssize_t count = read_marks(parts, marks);
+    return count < 0 ? (int)count : memchr(marks, '-', (size_t)count) != NULL;
 }
 
 /* Another file may have been created after this one was deleted: the file of parts is that file's. (It is created
@@ -213,7 +245,9 @@ int mpiox_storage_staging_end(const char *staging, int part, uint64_t device, ui
         close(fd);
         return 0;
     }
+    MPIOX_POINT("end");
     int code = pwrite(fd, "+", 1, part) == 1 ? 0 : errno;
+    MPIOX_POINT("ended");
     const int others = code == 0 ? anybody_has(fd) : 0;
     if (others < 0)
         code = -others;
@@ -262,6 +296,30 @@ bool mpiox_storage_staging_is_unnamed(const char *staging, uint64_t device, uint
     if (fd >= 0)
         close(fd);
     return ended && mpiox_storage_staging_has_name(staging, device, inode);
+}
+
+int mpiox_storage_staging_sign(const char *staging, const char *job)
+{
+    char line[JOB_MOST];
+    const int fd = open_parts(staging, O_WRONLY | O_APPEND);
+    if (fd < 0)
+        return errno;
+    const int length = snprintf(line, sizeof line, "%c%s", job_after, job);
+    const int code = write(fd, line, (size_t)length) == length ? 0 : errno;
+    close(fd);
+    return code;
+}
+
+bool mpiox_storage_staging_is_of(const char *staging, const char *job)
+{
+    char marks[PARTS_MOST], line[JOB_MOST] = "";
+    const int fd = open_parts(staging, O_RDONLY);
+    const ssize_t count = fd >= 0 ? read_marks(fd, marks) : -1;
+    const bool is = count >= 0 && pread(fd, line, sizeof line - 1, count) > 0 && line[0] == job_after &&
+                    strcmp(line + 1, job) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is;
 }
 
 /* ---- leftovers --------------------------------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
  *            killed, and none of these processes knows of the others.
  * Algorithm. Until it is complete the file DIR/NAME is called DIR/.NAME.staging. Beside it lies
  *            DIR/.NAME.staging.parts, a byte for each process: '-' while the process has bytes of the file, '+'
- *            afterwards. A process that has written its '+' reads all of them; if it finds no '-', it gives the file
+ *            afterwards; the name of the job follows. A process that has written its '+' reads all of them; if it finds no '-', it gives the file
  *            its name. Two processes may do this concurrently. If the file is a container, its index has the staging
  *            name; its first part identifies it.
  *            It gets its name by an index of its own, whose state is `whole`; a process that opens it for writing locks
@@ -32,8 +32,13 @@ bool mpiox_storage_staging_final(const char *staging, char *path, size_t bytes);
 /* Create the file (unless `made`: it was just created) for so many processes, all '+'. 0 or an errno; then no file was
  * created, or the one from before is there. */
 int mpiox_storage_staging_create(const char *staging, bool made, int parts);
+/* Record the job that has created the file, and is this job that one? 0 or an errno. */
+int mpiox_storage_staging_sign(const char *staging, const char *job);
+bool mpiox_storage_staging_is_of(const char *staging, const char *job);
 /* This process will have bytes of the file. 0 or an errno. */
 int mpiox_storage_staging_begin(const char *staging, int part);
+/* A dead process's bytes are in the file, which is still open: its openers give it its name. 0 or an errno. */
+int mpiox_storage_staging_rescued(const char *staging, int part);
 /* This process has no bytes of it any more. *renamed: the file has its name now. device and inode: of the file, or of
  * its first part. 0, also if it has its name already, or an errno: EEXIST if another file has that name, ENODATA if the
  * file of parts is gone, EAGAIN if an opener of the container gives it its name. */

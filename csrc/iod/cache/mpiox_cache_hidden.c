@@ -71,11 +71,16 @@ void mpiox_cache_end_hidden(const mpiox_cache *cache)
         const int32_t flags = atomic_load(&record->flags);
         mpiox_error error;
         bool renamed;
-        if (!(flags & MPIOX_FILE_HIDDEN) || !(flags & (MPIOX_FILE_DRAINING | MPIOX_FILE_UNWRITTEN)) ||
-            flags & MPIOX_FILE_REPLICA || atomic_load(&record->openers) < 1 || mpiox_cache_error_count(cache, i) > 0 ||
-            mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
+        const bool is_open = !(flags & (MPIOX_FILE_DRAINING | MPIOX_FILE_UNWRITTEN));
+        if (!(flags & MPIOX_FILE_HIDDEN) || flags & MPIOX_FILE_REPLICA || atomic_load(&record->openers) < 1 ||
+            mpiox_cache_error_count(cache, i) > 0 || mpiox_cache_torn(cache) == MPIOX_TORN_TABLES)
             continue;
         int code = sync_file(record);
+        if (is_open) { /* so that processes of other nodes know it */
+            if (code == 0)
+                (void)mpiox_storage_staging_rescued(record->path, record->part);
+            continue;
+        }
         if (code == 0)
             code = mpiox_storage_staging_end(record->path, record->part, record->device, record->inode, &renamed);
         const bool clashes = mpiox_storage_staging_is_clash(code);

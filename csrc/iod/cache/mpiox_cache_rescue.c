@@ -34,6 +34,7 @@
 #include "mpiox_segment_guard.h"
 #include "mpiox_storage.h"
 #include "mpiox_storage_container.h"
+#include "mpiox_testing.h"
 
 enum { SYSTEM_PAGE = 4096 };
 
@@ -274,14 +275,17 @@ static int64_t rescue(const mpiox_cache *cache, const mpiox_cache_family *family
         pthread_mutex_consistent(&header->rescue_lock);
     if (mpiox_futex_get(&header->state) == MPIOX_CACHE_DEAD) {
         await_threads(cache);
+        MPIOX_POINT("rescue");
         mpiox_cache_keep_hidden(cache);
         rescued = rescue_all(cache, family, force);
+        MPIOX_POINT("rescued");
         if (mpiox_cache_torn(cache) == MPIOX_TORN_TABLES || mpiox_segment_has_failed(cache->disk))
             lose_all(cache);
         else
             mpiox_cache_end_hidden(cache);
         atomic_fetch_add_explicit(&header->counters.rescued_bytes, rescued, memory_order_relaxed);
         drop_name(cache);
+        MPIOX_POINT("settled");
         mpiox_futex_set(&header->state, MPIOX_CACHE_RESCUED);
     }
     pthread_mutex_unlock(&header->rescue_lock);

@@ -14,6 +14,7 @@
 
 #include "mpiox_cache_waiting.h"
 #include "mpiox_integer.h"
+#include "mpiox_testing.h"
 
 enum { SLOT_FREE = 0, SLOT_TAKEN = 1, SLOT_POSTED = 2 };
 enum { CLIENT_FREE = 0, CLIENT_JOINED = 1, CLIENT_LEFT = 2 };
@@ -300,8 +301,11 @@ void mpiox_ring_answer(mpiox_slot *slot, int result)
         mpiox_ring_give_back(slot);
         return;
     }
+    const char *of = mpiox_ring_op_name(slot->op);
     slot->result = result;
+    MPIOX_POINT_OF("answer", of);
     mpiox_futex_set(&slot->done, ANSWERED);
+    MPIOX_POINT_OF("answered", of);
 }
 
 /* ---- the clients of the delegate --------------------------------------------------------------------------------- */

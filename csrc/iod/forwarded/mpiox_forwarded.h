@@ -118,8 +118,6 @@ bool mpiox_forwarded_next_draining(const mpiox_service *service, const char *fol
  * delegates need not keep it; MPIOX_HOLD_TO_DELETE: they need not write it. Local, blocking. */
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, int how, double patience,
                                                 int *why);
-/* Did a delegate of this node that is dead have that file open under this hidden name? Local. */
-bool mpiox_forwarded_was_open(const mpiox_service *service, const char *path);
 bool mpiox_forwarded_hold_is_unwritten(const mpiox_forwarded_hold *hold); /* it is never written */
 /* Write all of its bytes to the file, and drop its pages. Local, blocking. 0, or the first failure: bytes that cannot
  * be written stay with their delegates. */

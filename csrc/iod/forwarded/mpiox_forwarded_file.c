@@ -337,7 +337,7 @@ void mpiox_forwarded_mark_failed(mpiox_forwarded *forwarded, int32_t owner)
 
         if (restored && delegate->local) /* bytes that could not be rescued are there, too */
             mpiox_cache_mend_errors(&delegate->cache, forwarded->index[owner], 0, INT64_MAX);
-        if (!restored && delegate->lost && forwarded->file->hints.delegate_ack != MPIOX_ACK_DISK)
+        if (!restored && delegate->lost && mpiox_forwarded_level(forwarded) != MPIOX_ACK_DISK)
             atomic_store(&forwarded->traces[owner].lost, true);
     }
     pthread_mutex_unlock(&lock);

@@ -4,15 +4,24 @@
  * Problem.   A flush barrier must end in the same way on every rank, though any delegate may die meanwhile, and no rank
  *            may have more delegates to call than the others.
  * Algorithm. All ranks send the writes that they have collected, and meet. Then each calls its share of the delegates
- *            (delegate d is called by rank d mod ranks), and the ranks agree on the outcome.
+ *            (delegate d is called by rank d mod ranks), and the ranks agree on the outcome, and on the fate of the
+ *            bytes of dead delegates. A close ends the parts of these delegates of a hidden name, if their bytes are in
+ *            the file: this is the one place where the part of a delegate ends that died before the close. If it dies
+ *            later, the process that writes its bytes ends its part (mpiox_cache_hidden.h, mpiox_server_drain.c).
  * Guarantee. After a flush barrier everything that any rank wrote before it is in the file. If a delegate is dead by
  *            then, its pages have been rescued first. Bytes that could not be rescued or written are an error of the
  *            barrier.
  */
+#include <string.h>
+
 #include "mpiox_forwarded_impl.h"
 
 #include "mpiox_event.h"
 #include "mpiox_process_notify.h"
+
+typedef struct kind { /* of a flush barrier */
+    bool stable, drop, last, behind;
+} kind;
 
 /* A failed request fails the flush barrier. No other call reports it. */
 static void note(int32_t owner, const mpiox_slot *slot, mpiox_error *error)
@@ -37,27 +46,25 @@ static void barrier_one(mpiox_forwarded *forwarded, int32_t owner, bool stable, 
     mpiox_forwarded_late_take(forwarded, owner, late);
 }
 
-/* close(2) may be the call that reports lost bytes. behind: no bytes were flushed; whole: no loss is known. */
-static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, bool whole, mpiox_error *error)
+/* close(2) may be the call that reports lost bytes. behind: no bytes were flushed. */
+static void close_one(mpiox_forwarded *forwarded, int32_t owner, bool behind, mpiox_error *error)
 {
     mpiox_slot slot = {.op = MPIOX_OP_CLOSE};
 
     slot.arg[0] = behind;
     if (mpiox_forwarded_request(forwarded, owner, &slot) != MPIOX_E_UNSUPPORTED)
         note(owner, &slot, error);
-    else if (whole && !atomic_load(&forwarded->traces[owner].lost) && (behind || forwarded->decision.hidden)) {
+    else
         mpiox_forwarded_mark_failed(forwarded, owner);
-        mpiox_forwarded_end_hidden(forwarded, owner);
-    }
 }
 
-/* A rank knows of a lost cache: its bytes are the error, or one more. */
-static void add_lost(const mpiox_forwarded *forwarded, mpiox_error *error)
+/* The bytes of dead delegates that are lost are the error, or one more. */
+static void add_lost(const mpiox_forwarded *forwarded, const unsigned char *fates, mpiox_error *error)
 {
     mpiox_error lost;
     char text[1024];
 
-    mpiox_forwarded_trace_report(forwarded, &lost);
+    mpiox_forwarded_trace_report(forwarded, fates, &lost);
     if (lost.code == MPIOX_OK)
         return;
     if (error->code == MPIOX_OK) {
@@ -71,21 +78,34 @@ static void add_lost(const mpiox_forwarded *forwarded, mpiox_error *error)
     error->others++;
 }
 
-/* Each rank has flushed its share of the delegates. */
-static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_late *late, mpiox_error *error)
+/* Each rank has flushed its share of the delegates. fates: of their bytes. */
+static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_late *late, unsigned char *fates,
+                            mpiox_error *error)
 {
     mpiox_error written = {.code = MPIOX_OK};
-    int kept = !mpiox_forwarded_trace_is_lost(forwarded);
+    int all_live = !mpiox_forwarded_trace_knows_dead(forwarded);
 
     *error = late->count > 0 ? late->lowest : late->request;
-    mpiox_topology_agree(forwarded->file->topology, error, 1, &kept);
+    mpiox_topology_agree(forwarded->file->topology, error, 1, &all_live);
     if (error->code != MPIOX_OK)
         mpiox_forwarded_late_agree(forwarded, late, &written);
     if (written.code != MPIOX_OK)
         *error = written;
-    if (!kept)
-        add_lost(forwarded, error);
+    memset(fates, MPIOX_FATE_ALIVE, MPIOX_FILE_RANGES);
+    if (!all_live && mpiox_forwarded_trace_fates(forwarded, fates) == MPIOX_OK)
+        add_lost(forwarded, fates, error);
     mpiox_forwarded_trace_clear(forwarded);
+}
+
+/* The file is closed. Each rank ends the parts of the dead ones among its share of the delegates, if their bytes are in
+ * the file: no other process would. The parts of those that die later are ended by who writes their bytes. */
+static void end_parts_of_dead(mpiox_forwarded *forwarded, const unsigned char *fates)
+{
+    const mpiox_topology *topology = forwarded->file->topology;
+
+    for (int32_t i = topology->rank; i < forwarded->owners; i += topology->size)
+        if (fates[i] == MPIOX_FATE_IN_FILE)
+            mpiox_forwarded_end_hidden(forwarded, i);
 }
 
 /* The bytes are in the file: their copies are useless. */
@@ -100,7 +120,7 @@ static void release_copies(mpiox_forwarded *forwarded, bool last)
     mpiox_topology_all(
         topology, true); /* a closed file's pages are not discarded, nor does a rank write before old copies are gone */
     for (int32_t i = topology->rank; last && i < forwarded->owners; i += topology->size)
-        close_one(forwarded->replica, i, false, true, &ignored);
+        close_one(forwarded->replica, i, false, &ignored);
 }
 
 static long long counted(const atomic_int_least64_t *counter)
@@ -126,12 +146,44 @@ static void report_event(const mpiox_forwarded *forwarded, bool stable, int64_t 
  * writes now. */
 static void leave_behind(mpiox_forwarded *forwarded, int32_t owner, mpiox_forwarded_late *late)
 {
-    if (!mpiox_process_is_serving(mpiox_forwarded_owner(forwarded, owner)))
+    if (!mpiox_process_is_serving(mpiox_forwarded_owner(forwarded, owner))) {
         mpiox_forwarded_mark_failed(forwarded, owner);
+        (void)mpiox_replica_restore(forwarded, owner); /* of ranks that had not detected its death, too */
+    }
     if (forwarded->replica && !mpiox_replica_keep(forwarded, owner))
         barrier_one(forwarded, owner, false, false, late);
     else
         mpiox_forwarded_late_take(forwarded, owner, late);
+}
+
+/* Only ranks of its node can take a dead delegate's errors. */
+static void take_errors_of_dead(mpiox_forwarded *forwarded, int32_t owner, mpiox_forwarded_late *late)
+{
+    mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
+
+    if (!delegate->local || mpiox_process_is_serving(delegate) || !mpiox_process_has_died(delegate))
+        return;
+    mpiox_forwarded_mark_failed(forwarded, owner);
+    mpiox_forwarded_late_take(forwarded, owner, late);
+}
+
+/* What a rank does about one delegate, which it calls if the delegate is of its share. */
+static void barrier_part(mpiox_forwarded *forwarded, int32_t owner, const kind *kind, mpiox_forwarded_late *late)
+{
+    const mpiox_topology *topology = forwarded->file->topology;
+    const bool calls = owner % topology->size == topology->rank;
+    const int64_t before = late->count;
+
+    if (!calls)
+        take_errors_of_dead(forwarded, owner, late);
+    else if (kind->behind)
+        leave_behind(forwarded, owner, late);
+    else
+        barrier_one(forwarded, owner, kind->stable, kind->drop, late);
+    if (late->count > before && mpiox_process_has_died(mpiox_forwarded_owner(forwarded, owner)))
+        atomic_store(&forwarded->traces[owner].damaged, true);
+    if (calls && kind->last)
+        close_one(forwarded, owner, kind->behind, &late->request);
 }
 
 static pthread_mutex_t unreported_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -150,6 +202,7 @@ static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last
 {
     mpiox_topology *topology = forwarded->file->topology;
     mpiox_forwarded_late late = {.path = forwarded->file->path, .request = take_unreported(forwarded)};
+    unsigned char fates[MPIOX_FILE_RANGES];
     mpiox_error losses;
     const double begun = mpiox_now();
     const int64_t event = mpiox_event_begin();
@@ -160,20 +213,14 @@ static int barrier(mpiox_forwarded *forwarded, bool stable, bool drop, bool last
     if (last)
         drop = !mpiox_topology_all(topology, !atomic_load(&forwarded->bypassed));
     const bool behind = last && !drop && forwarded->behind_close;
-    for (int32_t i = topology->rank; i < forwarded->owners; i += topology->size) {
-        const int64_t before = late.count;
-
-        if (behind)
-            leave_behind(forwarded, i, &late);
-        else
-            barrier_one(forwarded, i, stable, drop, &late);
-        if (last)
-            close_one(forwarded, i, behind, late.count == before, &late.request);
-    }
+    for (int32_t i = 0; i < forwarded->owners; i++)
+        barrier_part(forwarded, i, &(kind){stable, drop, last, behind}, &late);
     mpiox_forwarded_late_end(&late);
-    agree_on_losses(forwarded, &late, &losses);
+    agree_on_losses(forwarded, &late, fates, &losses);
     if (!behind)
         release_copies(forwarded, last);
+    if (last)
+        end_parts_of_dead(forwarded, fates);
     if (error->code == MPIOX_OK)
         *error = losses;
     if (error->code != MPIOX_OK)

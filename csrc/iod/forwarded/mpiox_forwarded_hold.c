@@ -127,23 +127,6 @@ static int request(mpiox_process *delegate, mpiox_slot *slot)
     return code;
 }
 
-bool mpiox_forwarded_was_open(const mpiox_service *service, const char *path)
-{
-    const int32_t flags = MPIOX_FILE_DRAINING | MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA;
-    struct stat status;
-
-    for (int32_t i = 0; stat(path, &status) == 0 && i < service->count * MPIOX_CACHE_MAX_FILES; i++) {
-        const mpiox_process *delegate = &service->delegates[i / MPIOX_CACHE_MAX_FILES];
-        const mpiox_file_record *record = delegate->local ? &delegate->cache.header->files[i % MPIOX_CACHE_MAX_FILES]
-                                                          : NULL;
-
-        if (record != NULL && record->inode == (uint64_t)status.st_ino && record->device == (uint64_t)status.st_dev &&
-            atomic_load(&record->openers) > 0 && (atomic_load(&record->flags) & flags) == MPIOX_FILE_HIDDEN)
-            return true;
-    }
-    return false;
-}
-
 /* One request to each delegate that has the file. The first failure is the error. */
 static int request_all(const mpiox_forwarded_hold *hold, const mpiox_slot *what, mpiox_error *error)
 {
@@ -278,12 +261,15 @@ static bool restore(const mpiox_service *service, int32_t dead, const char *path
     return true;
 }
 
-/* The cache of a dead delegate of this node could not be read, or the file not be written, and there are no copies. */
+/* There are no copies of a dead delegate's bytes, and it is unknown whether they are in the file: of this node, its
+ * cache could not be read, or the file not be written; of another one, a process there may still write them, and end
+ * the delegate's part of a hidden name. */
 static bool has_lost(const mpiox_process *delegate, const char *path)
 {
     const mpiox_file_record *files = delegate->local ? delegate->cache.header->files : NULL;
+    char own[PATH_MAX];
     struct stat status;
-    bool lost = delegate->local && delegate->lost;
+    bool lost = delegate->lost && (delegate->local || mpiox_cache_own_name(path, own, sizeof own));
 
     for (int32_t i = 0; files != NULL && i < MPIOX_CACHE_MAX_FILES; i++)
         lost |= mpiox_cache_error_count(&delegate->cache, i) > 0 && strcmp(files[i].path, path) == 0;
@@ -303,6 +289,27 @@ static bool restore_all(const mpiox_service *service, const char *path)
     return fine;
 }
 
+/* Ask until all bytes of the file are with living delegates or in the file, or for `patience` seconds. Returns
+ * MPIOX_HOLD_*; FAILED: *why is an errno. */
+static int ask_all_alive(mpiox_forwarded_hold *hold, const char *path, int how, double patience, int *why)
+{
+    const double until = mpiox_now() + patience;
+    int result;
+
+    for (;;) {
+        result = ask_until(hold, path, how, patience, why);
+        if (restore_all(hold->service, path) || how == MPIOX_HOLD_TO_DELETE)
+            return result;
+        if (result == MPIOX_HOLD_HELD)
+            release(hold, false);
+        if (mpiox_now() >= until)
+            break;
+        poll(NULL, 0, LONGEST_PAUSE_MS);
+    }
+    *why = ENODATA;
+    return MPIOX_HOLD_FAILED;
+}
+
 mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const char *path, int how, double patience,
                                                 int *why)
 {
@@ -313,13 +320,13 @@ mpiox_forwarded_hold *mpiox_forwarded_hold_file(mpiox_service *service, const ch
     *why = 0;
     if (hold && real) {
         hold->service = service;
-        result = ask_until(hold, real, how, patience, why);
+        result = ask_all_alive(hold, real, how, patience, why);
     }
     *why = result == MPIOX_HOLD_FAILED ? *why : 0;
-    const bool fine = !real || (restore_all(service, real) && access(real, F_OK) == 0);
+    const bool is_there = !real || access(real, F_OK) == 0;
 
     free(real);
-    if (result == MPIOX_HOLD_HELD && fine)
+    if (result == MPIOX_HOLD_HELD && is_there)
         return hold;
     if (result == MPIOX_HOLD_HELD)
         mpiox_forwarded_hold_end(hold);

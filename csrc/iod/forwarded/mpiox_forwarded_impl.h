@@ -21,7 +21,8 @@ typedef struct mpiox_forwarded_reader {
  * bytes. */
 typedef struct mpiox_forwarded_trace {
     atomic_int_least64_t first, past;
-    atomic_bool lost; /* the delegate is lost, with its pages */
+    atomic_bool lost;    /* the delegate is lost, with its pages, as far as this rank knows */
+    atomic_bool damaged; /* this rank has taken the errors of a dead delegate: some of its bytes are not in the file */
 } mpiox_forwarded_trace;
 
 struct mpiox_forwarded {
@@ -229,11 +230,23 @@ void mpiox_replica_discard(mpiox_forwarded *forwarded);
 void mpiox_forwarded_trace_add(mpiox_forwarded *forwarded, int32_t owner, int64_t first, int64_t past);
 /* All bytes are in the file, or have been reported. */
 void mpiox_forwarded_trace_clear(mpiox_forwarded *forwarded);
-/* Does this rank know of a delegate that is lost with its pages? */
-bool mpiox_forwarded_trace_is_lost(const mpiox_forwarded *forwarded);
-/* At the end of a flush barrier, if a rank knows of a lost delegate: *error names the range of the bytes, or is
- * MPIOX_OK if no rank had written there. Collective; the same on all ranks. */
-void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, mpiox_error *error);
+/* Does this rank know of a delegate that has died? */
+bool mpiox_forwarded_trace_knows_dead(const mpiox_forwarded *forwarded);
+
+typedef enum mpiox_fate { /* of a delegate's bytes; of two ranks' answers the greater one is right */
+                          MPIOX_FATE_ALIVE = 0, /* no rank knows that the delegate has died */
+                          MPIOX_FATE_LOST,
+                          MPIOX_FATE_IN_FILE,
+                          MPIOX_FATE_DAMAGED /* some could not be written: the errors were taken in this flush barrier */
+} mpiox_fate;
+
+/* At the end of a flush barrier, if a rank knows of a death: the fate of each owner's bytes, the same on all ranks.
+ * Collective; 0 or MPIOX_E_MPI. */
+int mpiox_forwarded_trace_fates(mpiox_forwarded *forwarded, unsigned char fates[MPIOX_FILE_RANGES]);
+/* Then *error names the range of the lost bytes, or is MPIOX_OK if no rank had written there. Collective; the same on
+ * all ranks. */
+void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, const unsigned char fates[MPIOX_FILE_RANGES],
+                                  mpiox_error *error);
 
 /* ---- mpiox_forwarded_ahead.c ------------------------------------------------------------------------------------- */
 

@@ -42,43 +42,61 @@ void mpiox_forwarded_trace_clear(mpiox_forwarded *forwarded)
     for (int32_t i = 0; i < forwarded->owners; i++) {
         atomic_store(&forwarded->traces[i].first, none);
         atomic_store(&forwarded->traces[i].past, 0);
+        atomic_store(&forwarded->traces[i].damaged, false);
     }
 }
 
-bool mpiox_forwarded_trace_is_lost(const mpiox_forwarded *forwarded)
+bool mpiox_forwarded_trace_knows_dead(const mpiox_forwarded *forwarded)
 {
-    bool lost = false;
+    bool knows = false;
 
     for (int32_t i = 0; i < forwarded->owners; i++)
-        lost |= atomic_load(&forwarded->traces[i].lost);
-    return lost;
+        knows |= mpiox_process_has_died(mpiox_forwarded_owner(forwarded, i));
+    return knows;
 }
 
-/* Some rank may not have noticed yet. Collective. */
-static int agree_who_is_lost(const mpiox_forwarded *forwarded, unsigned char lost[MPIOX_FILE_RANGES])
+/* As far as this rank knows. A rank of the delegate's node writes its bytes first, and knows best. */
+static mpiox_fate fate_of(mpiox_forwarded *forwarded, int32_t owner)
+{
+    mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
+
+    if (delegate->local)
+        (void)mpiox_process_is_serving(delegate);
+    if (!mpiox_process_has_died(delegate))
+        return MPIOX_FATE_ALIVE;
+    mpiox_forwarded_mark_failed(forwarded, owner);
+    if (atomic_load(&forwarded->traces[owner].damaged))
+        return MPIOX_FATE_DAMAGED;
+    return atomic_load(&forwarded->traces[owner].lost) ||
+                   (delegate->local && mpiox_cache_error_count(&delegate->cache, forwarded->index[owner]) > 0)
+               ? MPIOX_FATE_LOST
+               : MPIOX_FATE_IN_FILE;
+}
+
+int mpiox_forwarded_trace_fates(mpiox_forwarded *forwarded, unsigned char fates[MPIOX_FILE_RANGES])
 {
     for (int32_t i = 0; i < forwarded->owners; i++)
-        lost[i] = atomic_load(&forwarded->traces[i].lost);
-    return PMPI_Allreduce(MPI_IN_PLACE, lost, forwarded->owners, MPI_UNSIGNED_CHAR, MPI_MAX,
-                          forwarded->file->topology->comm);
+        fates[i] = (unsigned char)fate_of(forwarded, i);
+    return PMPI_Allreduce(MPI_IN_PLACE, fates, forwarded->owners, MPI_UNSIGNED_CHAR, MPI_MAX,
+                          forwarded->file->topology->comm) == MPI_SUCCESS
+               ? MPIOX_OK
+               : MPIOX_E_MPI;
 }
 
-void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, mpiox_error *error)
+void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, const unsigned char fates[MPIOX_FILE_RANGES],
+                                  mpiox_error *error)
 {
-    unsigned char lost[MPIOX_FILE_RANGES];
     int64_t range[2] = {none, none}; /* the first byte, and the negative of one past the last: minima, both */
 
-    mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "agreeing on what is lost");
-    if (agree_who_is_lost(forwarded, lost) != MPI_SUCCESS)
-        return;
     for (int32_t i = 0; i < forwarded->owners; i++) {
         const int64_t first = atomic_load(&forwarded->traces[i].first), past = atomic_load(&forwarded->traces[i].past);
 
-        if (!lost[i] || past == 0)
+        if (fates[i] != MPIOX_FATE_LOST || past == 0)
             continue;
         range[0] = first < range[0] ? first : range[0];
         range[1] = -past < range[1] ? -past : range[1];
     }
+    mpiox_error_set(error, MPIOX_E_MPI, 0, -1, -1, "agreeing on what is lost");
     if (PMPI_Allreduce(MPI_IN_PLACE, range, 2, MPI_INT64_T, MPI_MIN, forwarded->file->topology->comm) != MPI_SUCCESS)
         return;
     *error = (mpiox_error){.code = MPIOX_OK, .rank = -1};

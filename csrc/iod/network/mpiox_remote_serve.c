@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mpiox_testing.h"
+
 typedef struct remote_client {
     const mpiox_cache *cache;
     mpiox_remote_store *store;
@@ -531,7 +533,9 @@ int mpiox_remote_serve(const mpiox_cache *cache, mpiox_remote_store *store, int 
     s->session = session;
     mpiox_link_stream_init(&s->stream, fd);
     while (code == MPIOX_OK && mpiox_link_stream_read(&s->stream, &request, sizeof request) == MPIOX_OK) {
+        MPIOX_POINT("message");
         code = mpiox_link_check_head(&request) == MPIOX_OK ? serve_request(s, &request) : END;
+        MPIOX_POINT("served");
     }
     for (int i = 0; i < MPIOX_LINK_VIEWS; i++)
         mpiox_typemap_free(s->views[i]);

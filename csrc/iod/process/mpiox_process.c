@@ -2,6 +2,7 @@
 #include "mpiox_process.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "mpiox_segment_guard.h"
 #include "mpiox_cache_hidden.h"
 
-enum { TEXT_BYTES = 1024 };
+enum { TEXT_BYTES = 1024, RESCUE_MS = 2000 }; /* RESCUE_MS: ranks detect a death of their node within a quarter of it */
 
 static const double torn_s = 10; /* a delegate that cannot read its cache ends within a tenth of a second */
 
@@ -177,8 +178,11 @@ static bool remote_is_serving(mpiox_process *delegate)
     if (mpiox_link_is_alive(delegate->link))
         return true;
     pthread_mutex_lock(&lock);
-    if (!delegate->settled)
+    if (!delegate->settled) {
         delegate->lost = !mpiox_liveness_ask(delegate->liveness);
+        if (delegate->lost) /* with its supervisor: ranks of its node may be writing its bytes */
+            poll(NULL, 0, RESCUE_MS);
+    }
     delegate->settled = true;
     pthread_mutex_unlock(&lock);
     return false;

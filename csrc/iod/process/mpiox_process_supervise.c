@@ -21,6 +21,7 @@
 #include "mpiox_process_notify.h"
 #include "mpiox_process_liveness.h"
 #include "mpiox_segment_guard.h"
+#include "mpiox_testing.h"
 #include "mpiox_cache_hidden.h"
 
 enum { EXIT_FINE = 0, EXIT_FAILED = 1, EXIT_LOST = 3, STEP_MS = 100 };
@@ -326,8 +327,10 @@ int mpiox_process_supervise(void)
         return EXIT_FAILED;
     mpiox_process_launcher_id_use(&orders.launcher_id);
     memcpy(k.folder, orders.server.cache_dirs, sizeof k.folder);
+    MPIOX_SERVES(orders.server.delegate, "heir");
     k.pid = fork();
     if (k.pid == 0) {
+        MPIOX_SERVES(orders.server.delegate, "owner");
         close(MPIOX_PROCESS_SOCKET);
         close(pair[0]);
         return serve(&orders, pair[1]);

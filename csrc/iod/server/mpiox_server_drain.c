@@ -39,6 +39,7 @@
 #include "mpiox_server_hidden.h"
 #include "mpiox_server_replica.h"
 #include "mpiox_server_unwritten.h"
+#include "mpiox_testing.h"
 
 static const double first_pause_s = 0.05, longest_pause_s = 5, run_s = 0.1; /* run_s: of a run, under a rate */
 static const double quiet_s = 1;    /* an open file is written after such a pause */
@@ -366,6 +367,7 @@ static int make_stable(const mpiox_server *server, int32_t number)
     mpiox_error error = {.code = MPIOX_OK};
     if (mpiox_storage_pin(storage, &error) != MPIOX_OK)
         return error.sys_errno != 0 ? error.sys_errno : EIO;
+    MPIOX_POINT("sync at the end");
     if (mpiox_storage_sync(storage, &error) != MPIOX_OK) {
         error.sys_errno = error.sys_errno != 0 ? error.sys_errno : EIO;
         if (!is_passing(error.sys_errno))
@@ -429,7 +431,9 @@ static bool end_file(mpiox_server *server, int32_t number)
         note_clash(server, number, code);
     if (code != 0)
         return true;
+    MPIOX_POINT("settle");
     mpiox_server_settle_name(server, number, renamed);
+    MPIOX_POINT("settled name");
     if (mpiox_server_close_alone(server, number))
         atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);
     return true;
@@ -454,6 +458,7 @@ static bool look_after_copies(mpiox_server *server, int32_t number)
     if (!is_draining(server, number)) /* if it is open, flush barriers flush or discard them */
         return true;
     if (!needed) {
+        MPIOX_POINT("discard copies");
         mpiox_server_discard_copies(server, number);
         if (!waits && file->frames.count == 0 && mpiox_server_close_alone(server, number))
             atomic_fetch_and(&record->flags, ~MPIOX_FILE_DRAINING);

@@ -28,6 +28,7 @@
 #include "mpiox_server_replica.h"
 #include "mpiox_server_unwritten.h"
 #include "mpiox_storage_container.h"
+#include "mpiox_testing.h"
 
 /* ---- flush barriers: which frames -------------------------------------------------------------------------------- */
 
@@ -565,8 +566,10 @@ static void open_file(mpiox_server *server, mpiox_slot *slot)
         mpiox_server_targets_find(server->options.scheduler, storage, &targets);
     pthread_mutex_lock(&server->lock);
     mpiox_server_follow_folders(server);
+    MPIOX_POINT("enter");
     if (code == MPIOX_OK)
         code = enter_file(server, slot, storage, access, &targets, &left);
+    MPIOX_POINT("entered");
     if (code == MPIOX_OK && slot->arg[0] & (MPIOX_FILE_HIDDEN | MPIOX_FILE_REPLICA))
         code = open_hidden(server, slot);
     mpiox_server_targets_free(&targets);
@@ -601,6 +604,7 @@ static void sync_or_close(mpiox_server *server, mpiox_flush_barrier *barrier)
     int code = MPIOX_OK;
     memcpy(handles, barrier->handles, sizeof handles);
     pthread_mutex_unlock(&server->lock);
+    MPIOX_POINT("sync or close");
     if (storage != NULL)
         code = mpiox_storage_sync(storage, &error);
     for (int i = 0; !stable && i < 1 + MPIOX_RETIRED; i++) {

@@ -21,6 +21,7 @@
 #include "mpiox_server_evict.h"
 #include "mpiox_server_files.h"
 #include "mpiox_server_pages.h"
+#include "mpiox_testing.h"
 
 static const int64_t most_bytes = INT64_C(16) << 20;
 static const uint64_t all_barriers = ~UINT64_C(0);
@@ -94,7 +95,9 @@ static void write_pieces(mpiox_io *io, mpiox_storage *storage, int64_t count)
     count_requests(io->server, storage, pieces, count);
     while (count > 0) {
         mpiox_error error = {.code = MPIOX_OK};
+        MPIOX_POINT("write");
         if (mpiox_storage_write_list(storage, pieces, count, &error) == MPIOX_OK) {
+            MPIOX_POINT("written");
             mend_errors(io, pieces, count);
             add_error(io);
             return;

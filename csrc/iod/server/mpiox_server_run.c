@@ -34,6 +34,7 @@
 #include "mpiox_server_ranges.h"
 #include "mpiox_server_replica.h"
 #include "mpiox_server_unwritten.h"
+#include "mpiox_testing.h"
 
 static const double beat_s = 0.1, leaving_s = 0.005, leave_within_s = 1;
 static const double default_patience_s = 60;   /* until the first client comes */
@@ -365,6 +366,7 @@ static void take_slot(service *self, mpiox_slot *slot)
 {
     mpiox_server *server = self->server;
     const mpiox_slot *first = (mpiox_slot *)(void *)((char *)server->cache.ring + server->cache.ring->slots_at);
+    MPIOX_POINT_OF("request", mpiox_ring_op_name(slot->op));
     switch (slot->op) {
     case MPIOX_OP_OPEN:
         mpiox_server_add_operation(server, (uint32_t)(slot - first));
@@ -564,7 +566,9 @@ int mpiox_server_run(mpiox_server *server, const mpiox_server_lost **lost, int *
     mpiox_futex_set(&server->cache.header->state, MPIOX_CACHE_SERVING);
     while (!is_over(&self))
         serve_once(&self);
+    MPIOX_POINT("last");
     flush_at_end(&self);
+    MPIOX_POINT("flushed");
     end_threads(server, threads, count);
     server->keeps = server->cache.header->kept[0] != '\0' && mpiox_server_has_left(server);
     mpiox_server_drain_last(server);

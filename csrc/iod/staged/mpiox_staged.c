@@ -64,7 +64,7 @@ static mpiox_forwarded_hold *find(mpiox_service *service, const char *path, int 
         return NULL;
     mpiox_forwarded_hold *hold = mpiox_forwarded_hold_file(service, name, how, patience, why);
 
-    *hidden = hold != NULL || (*why == 0 && mpiox_forwarded_was_open(service, name));
+    *hidden = hold != NULL || mpiox_storage_staging_is_of(name, service->id);
     return hold;
 }
 
@@ -175,14 +175,15 @@ static bool is_fresh(const char *name)
     return lstat(name, &status) == 0 && status.st_ctime >= now - fresh_s && status.st_ctime <= now + fresh_s;
 }
 
-/* Rename the leftover of a killed job. 0, EAGAIN: other processes have it, or are just creating it, or EEXIST: it
- * stays, since that is not known. */
-static int set_aside(const char *filename, const char *name)
+/* Rename the leftover of a killed job. 0, EAGAIN: other processes have it, or are just creating it, or it is of this
+ * job, or EEXIST: it stays, since that is not known. */
+static int set_aside(const mpiox_service *service, const char *filename, const char *name)
 {
     char aside[PATH_MAX];
     const int code = !mpiox_storage_staging_is_there(name) ? ENOENT
-                     : is_fresh(name)                      ? EAGAIN
-                                                           : mpiox_storage_staging_set_aside(name, aside, sizeof aside);
+                     : is_fresh(name) || mpiox_storage_staging_is_of(name, service->id)
+                         ? EAGAIN
+                         : mpiox_storage_staging_set_aside(name, aside, sizeof aside);
 
     if (code == 0)
         mpiox_print("mpiio_ext: %s: %s was left by a job that was killed; it is called %s from now on\n", filename,
@@ -260,7 +261,7 @@ static bool make(mpiox_opening *o, const mpiox_service *service, double until, s
     char name[PATH_MAX];
     const bool fits = mpiox_storage_staging_name(o->filename, name, sizeof name) && suits_library(o->filename, name),
                stores = mpiox_opener_stores(o->hints);
-    int code = fits ? set_aside(o->filename, name) : ENAMETOOLONG;
+    int code = fits ? set_aside(service, o->filename, name) : ENAMETOOLONG;
 
     s->folder = code == 0 ? mpiox_storage_folder_open(name) : 0;
     if (code == 0 && stores)
@@ -315,8 +316,14 @@ static void look(mpiox_opening *o, mpiox_service *service, staged *s)
                         "open (by the name that it has until it is written)");
 }
 
+/* Also, this process writes the bytes of dead delegates of its node: a rank of the opening may be about to read them. */
 static void follow(mpiox_opening *o)
 {
+    mpiox_service *service = mpiox_service_current();
+
+    for (int32_t i = 0; service != NULL && i < service->count; i++)
+        if (service->delegates[i].local)
+            (void)mpiox_process_is_serving(&service->delegates[i]);
     o->name = o->decision->hidden && mpiox_storage_staging_name(o->bare, o->room, PATH_MAX) ? o->room : o->filename;
 }
 
@@ -427,7 +434,7 @@ static void unmake(const mpiox_opening *o, const staged *s, const char *there)
     }
 }
 
-/* Rank 0 names or removes the file that it has created. 0, or *error. */
+/* Rank 0 names, signs or removes the file that it has created. 0, or *error. */
 static int settle_made(const mpiox_opening *o, const staged *s, bool opened, mpiox_error *error)
 {
     char room[PATH_MAX];
@@ -435,6 +442,8 @@ static int settle_made(const mpiox_opening *o, const staged *s, bool opened, mpi
 
     if (!opened || (!o->through && unhide(o->decision, there, error) != MPIOX_OK))
         unmake(o, s, there);
+    else if (o->through)
+        (void)mpiox_storage_staging_sign(there, mpiox_service_current()->id);
     return error->code;
 }
 

@@ -75,6 +75,9 @@ static void test_the_last_gives_the_name(void)
     CHECK_EQUAL(mpiox_storage_staging_create(staging, false, 3), 0);
     for (int part = 0; part < 3; part++)
         CHECK_EQUAL(mpiox_storage_staging_begin(staging, part), 0);
+    CHECK(!mpiox_storage_staging_is_of(staging, "a-host.1.2"));
+    CHECK_EQUAL(mpiox_storage_staging_sign(staging, "a-host.1.2"), 0); /* its '-' is no mark */
+    CHECK(mpiox_storage_staging_is_of(staging, "a-host.1.2") && !mpiox_storage_staging_is_of(staging, "a-host.1"));
     CHECK_EQUAL(end(2, &renamed), 0);
     CHECK(!renamed);
     CHECK_EQUAL(end(0, &renamed), 0);
