@@ -8,6 +8,7 @@ delegate's cache on a disk still holds when the delegate, and whoever would have
 from __future__ import annotations
 
 import errno
+import glob
 import json
 import os
 import re
@@ -231,11 +232,17 @@ def _below(folder: Path) -> Iterator[Path]:
         yield from (Path(root, name) for name in names)
 
 
+def _left_aside(path: Path) -> Iterator[Path]:
+    """Yield the final names of what killed jobs left of a file, which later jobs have renamed."""
+    return map(final_name, path.parent.glob(f".{glob.escape(path.name)}.left-*{_SUFFIX}"))
+
+
 def _wanted(paths: Iterable[Path], watch: Watch) -> set[Path]:
     """Return the files that are named, and those below folders that are named which are written, or were left there."""
     named = {Path(os.path.realpath(path)) for path in paths}
     folders = {path for path in named if path.is_dir()}
     staged = {final_name(path) for folder in folders for path in _below(folder) if final_name(path) != path}
+    staged |= {aside for path in named - folders for aside in _left_aside(path)}
     rows = watch.look()
     closed = {item.path for item in left_by(rows, set())} | set(_abandoned(row.status for row in rows))
     return named - folders | staged | {path for path in closed if folders.intersection(path.parents)}
@@ -272,7 +279,8 @@ def _answer(failed: dict[Path, str], as_json: bool) -> None:
 def wait(files: tuple[Path, ...], patience: float, timeout: float | None, as_json: bool) -> None:
     """Wait until files that programs of this host have closed before are all written.
 
-    A folder stands for the files below it that delegates still write, or left there. Without FILES the command waits
+    A folder stands for the files below it that delegates still write, or left there; a file, also for what killed jobs
+    left of it (NAME.left-1, NAME.left-2 …). Without FILES the command waits
     for all files that your delegates on this host drain, and for those that killed delegates left in the folders of
     mpiox_delegate_cache_dir. The exit status is 1 if a file cannot be written, does not exist, or is not complete in
     time: standard error names the file and the place of its bytes.

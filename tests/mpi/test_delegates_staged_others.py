@@ -252,7 +252,9 @@ def test_one_crash_after_the_other(tmp_path: pathlib.Path, parts: str) -> None:
     assert asked("recover", caches)[0] == 0
     assert not list(caches.iterdir())
     assert whole(files / "checkpoint0.left-1") == whole(path) == checkpoint(0)
-    assert asked("wait", path, files / "checkpoint0.left-1") == (0, "")
+    assert asked("wait", files / "checkpoint0.left-1") == (0, "")
+    status, said = asked("wait", path)  # the other two have no cache
+    assert status == 1 and all(f"{path}.left-{number} is incomplete" in said for number in (2, 3)), said
 
 
 def test_a_name_that_another_job_has_now(tmp_path: pathlib.Path) -> None:
