@@ -173,6 +173,18 @@ def test_what_is_written_again_is_not_lost(tmp_path: pathlib.Path, ranks: int, p
     assert {rank["sync"] for rank in seen} == {"fine"}, launch.describe()
 
 
+@pytest.mark.parametrize(("ranks", "per_node"), [(2, 0), (2, 1)])
+def test_a_limit_of_the_rank_alone(tmp_path: pathlib.Path, ranks: int, per_node: int) -> None:
+    """Up to it bytes are written, beyond it none: the delegates have no limit. A limit that is raised again is gone."""
+    hints = f"mpiox_delegates=2:mpiox_delegate_mode=spawn:{SMALL}"
+    seen, launch = run("limited", tmp_path / "file", ranks, hints, MPIOX_RANKS_PER_NODE=str(per_node))
+    said = f"failed at offset {(1 << 26) + 32868}, length 8092: File too large (errno 27)"
+    assert said in seen[1]["said"][0], launch.describe()
+    assert [rank["said"][1:] for rank in seen] == [["fine"] * 3] * ranks, launch.describe()
+    assert {rank["size"] for rank in seen} == {8 * 4096 + 100}, launch.describe()
+    assert {rank["stored"] for rank in seen} == {14 * 4096}, launch.describe()
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("ranks", "delegates"), [(3, 2), (2, 3), *slow((1, 2))])
 def test_every_refused_range_is_told(tmp_path: pathlib.Path, ranks: int, delegates: int, mode: str) -> None:

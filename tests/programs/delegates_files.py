@@ -207,6 +207,21 @@ def retried(path: str) -> Any:
     return {"refused": refused, "read": sorted(set(read)), "sync": sync}
 
 
+def limited(path: str) -> Any:
+    """Rank 1 limits the size of its files, which its delegates do not; then it raises the limit again."""
+    before, base = resource.getrlimit(resource.RLIMIT_FSIZE), 1 << 26  # shared memory fits
+    if COMM.rank == 1:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (base + 8 * PAGE + 100, before[1]))
+    file = MPI.File.Open(COMM, path, MODE)
+    data = np.full(4 * PAGE, 1 + COMM.rank, np.uint8)
+    said = [attempt(file.Write_at, base + 6 * PAGE, data) if COMM.rank == 1 else "fine", attempt(file.Sync)]
+    size = file.Get_size()
+    COMM.Barrier()
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    said += [attempt(file.Write_at, base + (6 + 4 * COMM.rank) * PAGE, data), attempt(file.Close)]
+    return {"said": said, "size": size - base, "stored": os.path.getsize(path) - base}
+
+
 def scattered(path: str) -> Any:
     """Twelve pages that do not touch each other are refused, at several delegates."""
     file = MPI.File.Open(COMM, path, MODE)
@@ -337,6 +352,7 @@ def main() -> None:
         refused,
         told,
         retried,
+        limited,
         scattered,
         closing,
         disk,

@@ -660,6 +660,24 @@ static int make_stable(access_t *a)
     return code;
 }
 
+/* The process's limit of a file's size may have changed. End the access there. */
+static bool exceeds_limit(access_t *a, int64_t last)
+{
+    const int64_t most = mpiox_forwarded_size_limit();
+
+    atomic_store(&a->forwarded->most_bytes, most);
+    if (last > most)
+        a->end = position_at(a, most, a->end);
+    return last > most;
+}
+
+static int beyond_limit(const access_t *a, int64_t last)
+{
+    const int64_t most = atomic_load(&a->forwarded->most_bytes);
+
+    return mpiox_error_set(a->error, MPIOX_E_IO, EFBIG, most, last - most, "write");
+}
+
 /* Through a view whose tiles lie apart. */
 static int access_tile(mpiox_forwarded *forwarded, const mpiox_request *request, int64_t origin, int64_t *moved,
                        mpiox_error *error)
@@ -676,14 +694,17 @@ static int access_tile(mpiox_forwarded *forwarded, const mpiox_request *request,
     if (!mpiox_independent_range(a.view, origin, request->position, request->length, &first, &last))
         return mpiox_error_set(error, MPIOX_E_ARG, EFBIG, request->position, request->length,
                                "access outside of bytes 0 to 2^62");
+    const bool exceeds = request->write && last > atomic_load(&forwarded->most_bytes) && exceeds_limit(&a, last);
     if (forwarded->claimable > 0 && request->write)
         claim_units(&a);
-    int code = access_all(&a, &done);
+    int code = a.end > request->position ? access_all(&a, &done) : MPIOX_OK;
     *moved = done - request->position;
     if (code == MPIOX_OK && request->write && mpiox_forwarded_level(forwarded) == MPIOX_ACK_DISK)
         code = make_stable(&a);
     if (code == MPIOX_OK && a.refuser > 0)
         code = report_refused(&a, a.refuser - 1);
+    if (code == MPIOX_OK && exceeds)
+        code = beyond_limit(&a, last);
     /* Large reads go past the cache, for which pages would come in vain: the file system reads ahead for them. */
     if (code == MPIOX_OK && !request->write && !has_long_runs(&a, forwarded->file->hints.delegate_bypass))
         mpiox_forwarded_read_ahead(forwarded, origin, request->position, request->length);

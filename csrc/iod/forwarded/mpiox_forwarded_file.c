@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 #include "mpiox_forwarded_impl.h"
 #include "mpiox_print.h"
@@ -185,6 +186,7 @@ static mpiox_forwarded *allocate(mpiox_file *file, mpiox_service *service, const
 
 static void follow(mpiox_forwarded *forwarded, const opening *o)
 {
+    atomic_store(&forwarded->most_bytes, mpiox_forwarded_size_limit());
     forwarded->owners = o->owners;
     forwarded->shift = o->shift;
     forwarded->unit_bytes = o->unit_pages * forwarded->page_bytes;
@@ -431,6 +433,13 @@ bool mpiox_forwarded_is_used(const mpiox_forwarded *forwarded)
 }
 
 /* ---- size -------------------------------------------------------------------------------------------------------- */
+
+int64_t mpiox_forwarded_size_limit(void)
+{
+    struct rlimit limit;
+
+    return getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur < INT64_MAX ? (int64_t)limit.rlim_cur : INT64_MAX;
+}
 
 /* The bytes of one that is dead are in the file, hence counted there. */
 static int64_t end_at(mpiox_forwarded *forwarded, int32_t owner)

@@ -31,6 +31,7 @@ struct mpiox_forwarded {
     mpiox_decision decision; /* of the openers */
     int32_t owners, ranges;
     int64_t page_bytes, unit_bytes;
+    atomic_int_least64_t most_bytes;                  /* mpiox_forwarded_size_limit(), when it was called last */
     int32_t *index;                                   /* [owners] of the file record at each delegate */
     _Atomic int16_t owner_of[MPIOX_FILE_RANGES];      /* as far as this rank knows */
     atomic_int_least64_t accesses[MPIOX_FILE_RANGES]; /* of pages, by this rank, since the last balance */
@@ -156,6 +157,9 @@ bool mpiox_forwarded_failover(mpiox_forwarded *forwarded, int32_t owner);
 /* This rank has found the delegate dead and marks it failed: when this returns, its bytes, and the copies at its
  * replica delegate, are in the file. */
 void mpiox_forwarded_mark_failed(mpiox_forwarded *forwarded, int32_t owner);
+
+/* The size of a file that this process may write (RLIMIT_FSIZE); a delegate has a limit of its own. Local. */
+int64_t mpiox_forwarded_size_limit(void);
 
 /* ---- mpiox_forwarded_hold.c -------------------------------------------------------------------------------------- */
 
