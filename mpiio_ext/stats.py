@@ -190,7 +190,10 @@ class _Stats(Shown):
             for way in _WAYS
             if getattr(self, f"{way}_partition")
         ]
-        rows = [f"{row['name']:<26} {digits_text(row['value'], 6):>16} {row['unit']}" for row in self.rows()]
+        rows = [
+            f"{row['name']:<26} {digits_text(getattr(self, str(row['name'])), 6):>16} {row['unit']}"
+            for row in self.rows()
+        ]
         return [*ways, *(rows or ["nothing was done"])]
 
 

@@ -55,29 +55,40 @@ bool mpiox_posix_may_of(const void *caller, const char *path)
     return path != NULL && library != NULL && !is_own(library, caller) && library->any();
 }
 
+/* This thread is in one of the two functions below. Calls of libmpiio_ext.so then come back by way of other preloaded
+ * libraries, such as the tracer, whose address the caller has. */
+static _Thread_local bool is_inside __attribute__((tls_model("initial-exec")));
+
 bool mpiox_posix_wait_for(int folder, const char *path, const struct stat *known, bool below)
 {
-    const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
+    const mpiox_past_mpi *library = is_inside ? NULL : atomic_load(&mpiox_posix_library);
     const int before = errno;
     mpiox_past_mpi_file file;
-    const bool waits = library != NULL && library->find(folder, path, known, below, &file) && !must_not_wait(library);
 
+    if (library == NULL)
+        return false;
+    is_inside = true;
+    const bool waits = library->find(folder, path, known, below, &file) && !must_not_wait(library);
     if (waits)
         library->await(&file);
+    is_inside = false;
     errno = before;
     return waits;
 }
 
 void mpiox_posix_list_of(int fd)
 {
-    const mpiox_past_mpi *library = atomic_load(&mpiox_posix_library);
+    const mpiox_past_mpi *library = is_inside ? NULL : atomic_load(&mpiox_posix_library);
     const int before = errno;
     const off_t start = fd >= 0 ? lseek(fd, 0, SEEK_CUR) : -1;
     char entries[ENTRY_BYTES] __attribute__((aligned(8)));
     mpiox_past_mpi_file file;
-    bool may_wait = library != NULL, read = false;
+    bool may_wait = true, read = false;
     long got;
 
+    if (library == NULL)
+        return;
+    is_inside = true;
     while (may_wait && start >= 0 && (got = syscall(SYS_getdents64, fd, entries, sizeof entries)) > 0) {
         read = true;
         for (long at = 0; at < got && may_wait; at += ((struct dirent64 *)(entries + at))->d_reclen) {
@@ -90,6 +101,7 @@ void mpiox_posix_list_of(int fd)
     }
     if (read)
         lseek(fd, start, SEEK_SET);
+    is_inside = false;
     errno = before;
 }
 
