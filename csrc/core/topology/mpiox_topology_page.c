@@ -32,7 +32,7 @@ typedef struct rank_values { /* of one rank; its own cache line */
     int64_t sums[MPIOX_TOPOLOGY_SUMS];   /* its values for mpiox_topology_sums()... */
     int64_t before[MPIOX_TOPOLOGY_SUMS]; /* ...and what that of the lower ranks comes to */
     mpiox_peer process;
-    _Atomic uint32_t arrived;            /* the last barrier that it has arrived at */
+    _Atomic uint32_t arrived; /* the last barrier that it has arrived at */
 } rank_values;
 
 struct mpiox_topology_page {
