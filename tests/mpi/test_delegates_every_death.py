@@ -132,10 +132,8 @@ def check_all(folder: pathlib.Path, deaths: Sequence[tuple[Place, str]]) -> None
     "rules",
     [
         "both,2,DIED,request open",  # of the copies: what had staged closes has none
-        "both,1,DIED,begun",
         "both,2,DIED,answered close",
         "both,1,DIED,ended",
-        "owner,1,DIED,named",
         "owner,2,DIED,request close;heir,1,DIED,rescued",
     ],
 )

@@ -2,14 +2,15 @@
  * mpiox_testing.h - environment variables that make this library fail, or deceive it, for tests.
  *
  * Only a library that is built with MPIOX_TESTING reads such variables (MPIOX_FAULT, MPIOX_NETWORK_FAULT, MPIOX_LOCKS,
- * MPIOX_NICS, MPIOX_REPORT_S, MPIOX_DEATH): a checkout's own, and the C tests. In production such a variable can only be
- * a leftover or an attack: an installed wheel or source distribution has no such code (tests/mpi/test_shipped.py). The
- * files that differ are MPIOX_HOOKED_SOURCES in sources.cmake.
+ * MPIOX_NICS, MPIOX_REPORT_S, MPIOX_DEATH): a checkout's own, and the C tests. In production such a variable can only
+ * be a leftover or an attack: an installed wheel or source distribution has no such code (tests/mpi/test_shipped.py).
+ * The files that differ are MPIOX_HOOKED_SOURCES in sources.cmake.
  *
- * MPIOX_DEATH="DELEGATE:RULE;RULE…" kills a delegate, or its supervisor, at a point of a file's life. Each MPIOX_POINT
- * has a name. A rule is WHO,N,FILE,NAME: when a process passes the point of that name for the N-th time, it creates FILE
- * and is killed. WHO: "owner" is the delegate; "both" is the delegate, which kills its supervisor first; "heir" is the
- * supervisor. N = 0: no process is killed, but FILE gets a line with the name of each point that is passed.
+ * MPIOX_DEATH="DELEGATE:RULE;RULE..." kills a delegate, or its supervisor, at a point of a file's life. Each
+ * MPIOX_POINT has a name. A rule is WHO,N,FILE,NAME: when a process passes the point of that name for the N-th time, it
+ * creates FILE and is killed. WHO: "owner" is the delegate; "both" is the delegate, which kills its supervisor first;
+ * "heir" is the supervisor. N = 0: no process is killed, but FILE gets a line with the name of each point that is
+ * passed.
  */
 #ifndef MPIOX_TESTING_H
 #define MPIOX_TESTING_H
@@ -41,15 +42,16 @@ static inline void mpiox_testing_serve(int delegate, const char *as)
 
 static inline void mpiox_testing_obey(const char *rule, const char *as, const char *name, atomic_int *passed)
 {
-    char who[8], file[1024], point[128];
+    char who[8], file[1024], point[128], line[130];
     int number = 0;
     if (sscanf(rule, "%7[^,],%d,%1023[^,],%127[^;]", who, &number, file, point) != 4 ||
         (strcmp(who, "heir") == 0) != (strcmp(as, "heir") == 0) ||
         (number > 0 && (strcmp(point, name) != 0 || atomic_fetch_add(passed, 1) + 1 != number)))
         return;
+    snprintf(line, sizeof line, "%s\n", name);
     const int fd = open(file, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
     if (fd >= 0)
-        dprintf(fd, "%s\n", name);
+        (void)!write(fd, line, strlen(line));
     if (number > 0 && strcmp(who, "both") == 0)
         kill(getppid(), SIGKILL);
     if (number > 0)

@@ -5,9 +5,9 @@
  *            killed, and none of these processes knows of the others.
  * Algorithm. Until it is complete the file DIR/NAME is called DIR/.NAME.staging. Beside it lies
  *            DIR/.NAME.staging.parts, a byte for each process: '-' while the process has bytes of the file, '+'
- *            afterwards; the name of the job follows. A process that has written its '+' reads all of them; if it finds no '-', it gives the file
- *            its name. Two processes may do this concurrently. If the file is a container, its index has the staging
- *            name; its first part identifies it.
+ *            afterwards; the name of the job follows. A process that has written its '+' reads all of them; if it
+ *            finds no '-', it gives the file its name. Two processes may do this concurrently. If the file is a
+ *            container, its index has the staging name; its first part identifies it.
  *            It gets its name by an index of its own, whose state is `whole`; a process that opens it for writing locks
  *            it until the close, which prevents the renaming (mpiox_storage_container.h).
  *            Each process that may have bytes of the file has a lock on the file of parts. Without such a lock the file

@@ -78,6 +78,35 @@ static void add_lost(const mpiox_forwarded *forwarded, const unsigned char *fate
     error->others++;
 }
 
+/* As far as this rank knows. A rank of the delegate's node writes its bytes first, and knows best. */
+static mpiox_fate fate_of(mpiox_forwarded *forwarded, int32_t owner)
+{
+    mpiox_process *delegate = mpiox_forwarded_owner(forwarded, owner);
+
+    if (delegate->local)
+        (void)mpiox_process_is_serving(delegate);
+    if (!mpiox_process_has_died(delegate))
+        return MPIOX_FATE_ALIVE;
+    mpiox_forwarded_mark_failed(forwarded, owner);
+    if (atomic_load(&forwarded->traces[owner].damaged))
+        return MPIOX_FATE_DAMAGED;
+    return atomic_load(&forwarded->traces[owner].lost) ||
+                   (delegate->local && mpiox_cache_error_count(&delegate->cache, forwarded->index[owner]) > 0)
+               ? MPIOX_FATE_LOST
+               : MPIOX_FATE_IN_FILE;
+}
+
+/* The fate of each owner's bytes, the same on all ranks. Collective. */
+static int agree_on_fates(mpiox_forwarded *forwarded, unsigned char fates[MPIOX_FILE_RANGES])
+{
+    for (int32_t i = 0; i < forwarded->owners; i++)
+        fates[i] = (unsigned char)fate_of(forwarded, i);
+    return PMPI_Allreduce(MPI_IN_PLACE, fates, forwarded->owners, MPI_UNSIGNED_CHAR, MPI_MAX,
+                          forwarded->file->topology->comm) == MPI_SUCCESS
+               ? MPIOX_OK
+               : MPIOX_E_MPI;
+}
+
 /* Each rank has flushed its share of the delegates. fates: of their bytes. */
 static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_late *late, unsigned char *fates,
                             mpiox_error *error)
@@ -92,7 +121,7 @@ static void agree_on_losses(mpiox_forwarded *forwarded, const mpiox_forwarded_la
     if (written.code != MPIOX_OK)
         *error = written;
     memset(fates, MPIOX_FATE_ALIVE, MPIOX_FILE_RANGES);
-    if (!all_live && mpiox_forwarded_trace_fates(forwarded, fates) == MPIOX_OK)
+    if (!all_live && agree_on_fates(forwarded, fates) == MPIOX_OK)
         add_lost(forwarded, fates, error);
     mpiox_forwarded_trace_clear(forwarded);
 }

@@ -241,14 +241,11 @@ typedef enum mpiox_fate { /* of a delegate's bytes; of two ranks' answers the gr
                           MPIOX_FATE_ALIVE = 0, /* no rank knows that the delegate has died */
                           MPIOX_FATE_LOST,
                           MPIOX_FATE_IN_FILE,
-                          MPIOX_FATE_DAMAGED /* some could not be written: the errors were taken in this flush barrier */
+                          MPIOX_FATE_DAMAGED /* some could not be written: their errors were taken just now */
 } mpiox_fate;
 
-/* At the end of a flush barrier, if a rank knows of a death: the fate of each owner's bytes, the same on all ranks.
- * Collective; 0 or MPIOX_E_MPI. */
-int mpiox_forwarded_trace_fates(mpiox_forwarded *forwarded, unsigned char fates[MPIOX_FILE_RANGES]);
-/* Then *error names the range of the lost bytes, or is MPIOX_OK if no rank had written there. Collective; the same on
- * all ranks. */
+/* At the end of a flush barrier, when the fate of each owner's bytes is known: *error names the range of the lost
+ * bytes, or is MPIOX_OK if no rank had written there. Collective; the same on all ranks. */
 void mpiox_forwarded_trace_report(const mpiox_forwarded *forwarded, const unsigned char fates[MPIOX_FILE_RANGES],
                                   mpiox_error *error);
 

@@ -316,7 +316,7 @@ static void look(mpiox_opening *o, mpiox_service *service, staged *s)
                         "open (by the name that it has until it is written)");
 }
 
-/* Also, this process writes the bytes of dead delegates of its node: a rank of the opening may be about to read them. */
+/* Also, this process writes the bytes of dead delegates of its node: a rank of the opening may soon read them. */
 static void follow(mpiox_opening *o)
 {
     mpiox_service *service = mpiox_service_current();
