@@ -288,6 +288,7 @@ QUESTIONS = {
     "monitor a running job": "docs/howto/watch",
     "share i/o nodes between jobs": "docs/howto/arbitrate",
     "how do I contribute": "CONTRIBUTING",
+    "pytorch": "docs/howto/python-loaders",
 }
 
 
