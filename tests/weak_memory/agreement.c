@@ -20,6 +20,9 @@ enum { THREADS = 3, AGREEMENTS = 2, MPIOX_PART_WAITING = 0 };
 typedef struct mpiox_topology_page {
     ATOMIC(uint32_t) arrived;
     mpiox_futex generation, gathered;
+    struct {
+        ATOMIC(uint32_t) arrived;
+    } ranks[THREADS]; /* for reports alone */
     PLAIN(int) values[THREADS], lowest;
 } mpiox_topology_page;
 typedef struct mpiox_topology {

@@ -48,6 +48,8 @@ MODEL
 #define token_of(ring, at) ((uint32_t)((at) - (ring)->slot))
 #define pending_of(ring) (&(ring)->pending)
 #define summary_of(ring) (&(ring)->summary)
+#define mpiox_ring_op_name(op) ""
+#define MPIOX_POINT_OF(name, of) ((void)(of))
 static void mpiox_ring_give_back(mpiox_slot *slot);
 
 #include "functions.h"
