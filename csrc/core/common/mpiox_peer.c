@@ -34,12 +34,22 @@ int64_t mpiox_peer_began(int64_t pid)
     return at != NULL ? strtoll(at + 1, NULL, 10) : 0;
 }
 
+/* /proc may be of another namespace than this process (unshare --pid without --mount-proc): its numbers mean others. */
+static bool has_own_proc(void)
+{
+    char number[32];
+    const ssize_t bytes = readlink("/proc/self", number, sizeof number - 1);
+
+    number[bytes > 0 ? bytes : 0] = '\0';
+    return strtoll(number, NULL, 10) == getpid();
+}
+
 /* Two numbers of 32 bits. Without namespaces of clocks (Linux before 5.6) the second is 0. */
 static uint64_t own_spaces(void)
 {
     struct stat numbers, clocks = {0};
 
-    if (stat("/proc/self/ns/pid", &numbers) != 0)
+    if (!has_own_proc() || stat("/proc/self/ns/pid", &numbers) != 0)
         return 0;
     if (stat("/proc/self/ns/time", &clocks) != 0)
         clocks.st_ino = 0;

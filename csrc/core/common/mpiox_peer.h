@@ -6,7 +6,8 @@
  * Algorithm. Each process writes its number, its start and its namespaces into shared memory. Another one opens a
  *            pidfd for the number; the process that it stands for has ended, or has another start, or is the same.
  * Guarantee. A process that runs is never taken for dead. Without a pidfd (Linux before 5.3, a filter of system calls)
- *            only a process that its parent has waited for is detected; in another namespace none is.
+ *            only a process that its parent has waited for is detected; in another namespace, or if /proc is of another
+ *            one, none is.
  * Source.    pidfd_open(2), proc_pid_stat(5), namespaces(7).
  */
 #ifndef MPIOX_PEER_H
