@@ -72,7 +72,7 @@ static const char *advice(const mpiox_error *error)
     case EDQUOT:
         return "the quota is exhausted";
     case EFBIG:
-        return "the file size limit is reached (ulimit -f)";
+        return "the size is beyond a limit: of the process (ulimit -f) or of the file system";
     case EMFILE:
     case ENFILE:
         return "too many files are open (ulimit -n)";
