@@ -155,8 +155,8 @@ def _stripes(panel: Panel, cells: list[_Cell], cell_width: float, cell_height: f
                 middle = left + (start + end) / 2 * width
                 texts.append((middle, cell.row + 0.5, label, {"size": size, "boxed": True}))
         if cell_width >= 0.5 and cell_height >= 0.3:
-            how = {"size": 7, "align": ("left", "top"), "boxed": True}
-            texts.append((left + 0.03, low + 0.06, str(cell.stripe), how))
+            look = {"size": 7, "align": ("left", "top"), "boxed": True}
+            texts.append((left + 0.03, low + 0.06, str(cell.stripe), look))
     panel.tiles(outside, Look("line"))
     for own, places in looks.items():
         panel.tiles(places, own, edge="ink", thin=0.5 if size > 3 else 0)
