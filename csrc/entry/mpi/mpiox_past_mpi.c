@@ -216,7 +216,6 @@ static void await_beside(const char *path)
 static void await(const mpiox_past_mpi_file *file)
 {
     mpiox_service *service = mpiox_service_last();
-
     const bool client = service != NULL && getpid() == service->process;
 
     if (!client && file->kind == MPIOX_PAST_MPI_HIDDEN)

@@ -101,10 +101,11 @@ static int agree_on_fates(mpiox_forwarded *forwarded, unsigned char fates[MPIOX_
 {
     for (int32_t i = 0; i < forwarded->owners; i++)
         fates[i] = (unsigned char)fate_of(forwarded, i);
-    return PMPI_Allreduce(MPI_IN_PLACE, fates, forwarded->owners, MPI_UNSIGNED_CHAR, MPI_MAX,
-                          forwarded->file->topology->comm) == MPI_SUCCESS
-               ? MPIOX_OK
-               : MPIOX_E_MPI;
+    if (PMPI_Allreduce(MPI_IN_PLACE, fates, forwarded->owners, MPI_UNSIGNED_CHAR, MPI_MAX,
+                       forwarded->file->topology->comm) == MPI_SUCCESS)
+        return MPIOX_OK;
+    memset(fates, MPIOX_FATE_ALIVE, (size_t)forwarded->owners); /* this rank's own view ends no part */
+    return MPIOX_E_MPI;
 }
 
 /* Each rank has flushed its share of the delegates. fates: of their bytes. */
