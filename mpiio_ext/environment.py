@@ -46,6 +46,9 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_RECORDING_NODE_BYTES": Variable(meaning="bytes that all recordings of a node may take; 0: any"),
     "MPIOX_TRACE_CLOCK": Variable(meaning="system: query the kernel for every time of a trace"),
     "MPIIO_EXT_ABI": Variable(meaning="openmpi, mpich or mpiabi: the library of a wheel that is tried first"),
+    "MPIIO_EXT_LOG_LIMIT": Variable(
+        meaning="readers of logs read files of so many bytes when they are unpacked: `mpiio-ext analyze --log-limit`"
+    ),
     "MPIIO_EXT_PNETCDF": Variable(meaning="libpnetcdf.so for the bench"),
     "MPIOX_STATS_WITNESS": _own("receiver of the sign that calls reach the library"),
     "MPIOX_REPORT_STATS": _own("target of the statistics for the page of a run, as lines of JSON"),

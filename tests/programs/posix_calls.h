@@ -72,10 +72,12 @@ typedef int old_stat(int version, const char *path, struct stat *out);
 /* A program of before glibc 2.33 calls it. */
 static int stat_of_old(const char *path, struct stat *out)
 {
-    void *function = dlsym(RTLD_DEFAULT, "__xstat");
-    old_stat *old;
+    static old_stat *old;
 
-    memcpy(&old, &function, sizeof old);
+    if (old == NULL) {
+        void *function = dlsym(RTLD_DEFAULT, "__xstat");
+        memcpy(&old, &function, sizeof old);
+    }
     return old != NULL ? old(1, path, out) : stat(path, out);
 }
 

@@ -90,7 +90,7 @@ def test_the_program_is_not_run(library: pathlib.Path, tmp_path: pathlib.Path) -
 
 def test_python_and_scripts(library: pathlib.Path, tmp_path: pathlib.Path) -> None:
     script = tmp_path / "app.py"
-    script.write_text(f"#!/usr/bin/env -S {sys.executable}\nraise SystemExit('run')\n")
+    script.write_text(f"#!/usr/bin/env -S {sys.executable}\nimport mpi4py.MPI\nraise SystemExit('run')\n")
     script.chmod(0o755)
     found = examined(library, str(script))
     assert states(found) == dict.fromkeys(("found", "linking", "mpi", "under"), "ok")

@@ -221,7 +221,7 @@ class TestCommand:
         monkeypatch.setitem(sys.modules, module, None)
         status, output = failing("--", "true")
         assert status == 2 and output.count("\n") == 1
-        assert f"needs {module.partition('.')[0]}" in output and "mpiio_ext[tune]" in output
+        assert f"needs {module.partition('.')[0]}" in output and "pip install" in output and "'optuna>=" in output
 
     def test_without_the_library(self, monkeypatch: pytest.MonkeyPatch, tmp_path: pathlib.Path) -> None:
         monkeypatch.setattr("mpiio_ext.tune.job.get_library", lambda: tmp_path / "libmpiio_ext.so")
