@@ -22,6 +22,8 @@ pytestmark = [
 CANNOT = 77
 #: Most instructions of one call; most take 17 to 34, those with a mode 45, freopen, with a call of fopen before it, 48.
 INSTRUCTIONS = 56
+#: What these do themselves, with the entries of a folder, differs by some instructions from launch to launch.
+LISTS, MORE = frozenset({"opendir", "opendir_of_file", "fdopendir", "scandir", "scandirat", "ftw", "nftw", "fts"}), 24
 
 
 #: A rank with a delegate in it, which writes a byte a second.
@@ -51,7 +53,7 @@ def test_functions_cost_nothing(extension: str) -> None:
     more = {name: b - a for name, a, b in zip(names, native, ours, strict=True)}
     print(more)
     assert calls == native_calls
-    assert all(cost != 0 and cost <= INSTRUCTIONS for cost in more.values()), more
+    assert all(cost != 0 and cost <= INSTRUCTIONS + MORE * (name in LISTS) for name, cost in more.items()), more
 
 
 def test_a_look_at_another_file_costs_nothing(extension: str, tmp_path: pathlib.Path) -> None:
