@@ -215,7 +215,7 @@ def test_opened_and_closed_all_the_time(extension: str, folder: pathlib.Path) ->
 
 def test_bad_maps_change_nothing(extension: str, folder: pathlib.Path) -> None:
     """A map that is cut, changed or old is said once, and the last good one stays in force."""
-    job = start(folder, "file", 1, 6, mode="thread", least=1)
+    job = start(folder, "file", 1, 15, mode="thread", least=1)  # seconds: this test takes 2, and waits for a CPU
     deadline = time.monotonic() + 60
     names: list[str] = []
     while not names and time.monotonic() < deadline:
