@@ -71,6 +71,9 @@ class _Stats(Shown):
     nonblocking_calls : nonblocking accesses carried out by this library.
     views_set : file views set.
     errors : collectives that ended with an error.
+    failed_writes, failed_reads, failed_syncs : calls of a rank that failed: that wrote, that read, and that synced,
+        preallocated or changed the size; failed_no_space, failed_quota, failed_io : of those, with MPI_ERR_NO_SPACE,
+        MPI_ERR_QUOTA and MPI_ERR_IO.
     delegated_calls : collectives carried out through the delegates.
     delegated_writes, delegated_reads : accesses of one rank through the delegates; they count as independent ones, too.
     delegated_bytes_written, delegated_bytes_read : data bytes that those moved to and from pages of the delegates.
@@ -134,6 +137,12 @@ class _Stats(Shown):
     nonblocking_calls: int
     views_set: int
     errors: int
+    failed_writes: int
+    failed_reads: int
+    failed_syncs: int
+    failed_no_space: int
+    failed_quota: int
+    failed_io: int
     delegated_calls: int
     delegated_writes: int
     delegated_reads: int

@@ -168,3 +168,66 @@ def test_what_was_not_started_has_no_calls_to_miss(tmp_path: pathlib.Path) -> No
 def test_the_library_says_it_where_there_is_no_run() -> None:
     said = lines(done(NO_FILE, MPIOX_STATS="1", **preload_environment()))
     assert said == ["mpiio_ext: rank 0 opened no file through this library; why: mpiio-ext doctor -- PROGRAM"]
+
+
+# ---- recorded runs ---------------------------------------------------------------------------------------------------
+
+NOT_LOADED = "no process reported that it had loaded mpiio_ext"
+RECORDED = {
+    "report": ["run", "--report", "io.html"],
+    "darshan": ["run", "--darshan", "io.darshan"],
+    "timeline": ["run", "--timeline", "io.pftrace"],
+    "trace": ["trace", "-o", "traces"],
+}
+
+
+def recorded(kind: str, folder: pathlib.Path, program: Sequence[str], **variables: str) -> tuple[int, str]:
+    """Return exit status and standard error of a command that records."""
+    result = subprocess.run(
+        [sys.executable, "-m", "mpiio_ext", *RECORDED[kind], "--", *program],
+        env=base_environment() | variables,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60 * PATIENCE,
+    )
+    return result.returncode, result.stderr
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_a_recorded_run_without_the_library_has_a_status_of_its_own(
+    kind: str, static: str, tmp_path: pathlib.Path
+) -> None:
+    status, text = recorded(kind, tmp_path, [str(launcher()), "-n", "2", static])
+    assert status == 125 and NOT_LOADED in " ".join(text.lower().split()), text
+    status, text = recorded(kind, tmp_path, ["sh", "-c", f"{static}; exit 3"])
+    assert status == 3, text
+    assert not list(tmp_path.glob(".io*"))
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_a_recorded_program_that_does_no_io_has_loaded_the_library(kind: str, tmp_path: pathlib.Path) -> None:
+    status, text = recorded(kind, tmp_path, ["true"])
+    assert status == 0 and NOT_LOADED not in text, text
+
+
+@pytest.mark.parametrize("kind", RECORDED)
+def test_a_launcher_that_passes_no_variables_on(kind: str, tmp_path: pathlib.Path) -> None:
+    """A stand-in for one whose documents promise what a site's wrapper takes away."""
+    wrapper = tmp_path / "jsrun"
+    wrapper.write_text('#!/bin/sh\nshift 2\nexec env -i PATH="$PATH" "$@"\n')
+    wrapper.chmod(0o755)
+    status, text = recorded(kind, tmp_path, [str(wrapper), "true"])
+    assert status == 125 and NOT_LOADED in " ".join(text.lower().split()), text
+
+
+def test_a_log_has_the_number_that_the_ranks_know(tmp_path: pathlib.Path) -> None:
+    """The launcher makes the batch job: the command before it is in none."""
+    darshan = pytest.importorskip("darshan")
+    wrapper = tmp_path / "aprun"
+    wrapper.write_text('#!/bin/sh\nexport "$2" PBS_JOBID=4711.host\nshift 2\nexec "$@"\n')
+    wrapper.chmod(0o755)
+    status, text = recorded("darshan", tmp_path, [str(wrapper), "cat", str(tmp_path / "aprun")])
+    assert status == 0, text
+    assert darshan.DarshanReport(str(tmp_path / "io.darshan")).metadata["job"]["jobid"] == 4711

@@ -50,6 +50,12 @@
     X(nonblocking_calls, "calls", SUM, "nonblocking accesses carried out by this library")                             \
     X(views_set, "calls", MAX, "file views set")                                                                       \
     X(errors, "errors", MAX, "collectives that ended with an error")                                                   \
+    X(failed_writes, "calls", SUM, "calls of a rank that wrote and failed, whoever carried them out")                  \
+    X(failed_reads, "calls", SUM, "calls of a rank that read and failed, whoever carried them out")                    \
+    X(failed_syncs, "calls", SUM, "calls of a rank to sync, preallocate or resize that failed")                        \
+    X(failed_no_space, "calls", SUM, "of those, with MPI_ERR_NO_SPACE")                                                \
+    X(failed_quota, "calls", SUM, "of those, with MPI_ERR_QUOTA")                                                      \
+    X(failed_io, "calls", SUM, "of those, with MPI_ERR_IO")                                                            \
     MPIOX_STATS_DELEGATED(X)
 
 /* The last of them: what went through delegates. Accesses counted here are accesses of one rank alone, too. */

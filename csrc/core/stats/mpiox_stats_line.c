@@ -81,9 +81,41 @@ static void put_times(mpiox_text *out, const mpiox_stats *stats, const mpiox_sta
     mpiox_text_put(out, " without waiting");
 }
 
+static int64_t failures(const mpiox_stats *stats)
+{
+    return stats->failed_writes + stats->failed_reads + stats->failed_syncs;
+}
+
+static void put_count(mpiox_text *out, const char **separator, int64_t count, const char *one, const char *several)
+{
+    if (count == 0)
+        return;
+    mpiox_text_put(out, "%s%" PRId64 " %s", *separator, count, count == 1 ? one : several);
+    *separator = ", ";
+}
+
+/* In front of all else: the numbers are of what succeeded. */
+static void put_failures(mpiox_text *out, const mpiox_stats *stats)
+{
+    const char *separator = "", *class = " (";
+
+    if (failures(stats) == 0)
+        return;
+    put_count(out, &separator, stats->failed_writes, "write", "writes");
+    put_count(out, &separator, stats->failed_reads, "read", "reads");
+    put_count(out, &separator, stats->failed_syncs, "sync or resize", "syncs or resizes");
+    mpiox_text_put(out, " failed");
+    put_count(out, &class, stats->failed_no_space, "with MPI_ERR_NO_SPACE", "with MPI_ERR_NO_SPACE");
+    put_count(out, &class, stats->failed_quota, "with MPI_ERR_QUOTA", "with MPI_ERR_QUOTA");
+    put_count(out, &class, stats->failed_io, "with MPI_ERR_IO", "with MPI_ERR_IO");
+    mpiox_text_put(out, "%s; ", class[0] == ',' ? ")" : "");
+}
+
 /* For a file without data: the next thing that a reader would check. */
 static const char *why_nothing(const mpiox_stats *stats)
 {
+    if (failures(stats) > 0)
+        return "";
     if (stats->native_calls > 0)
         return " by this library";
     const int64_t calls = stats->collective_writes + stats->collective_reads + stats->independent_writes +
@@ -101,6 +133,7 @@ int64_t mpiox_stats_line(const mpiox_stats *stats, const mpiox_stats_subject *ab
     mpiox_text_put(&out, "mpiio_ext: %s: ", about->path != NULL ? about->path : "the run");
     if (about->path == NULL && about->files > 0)
         mpiox_text_put(&out, "%" PRId64 " file%s, ", about->files, about->files == 1 ? "" : "s");
+    put_failures(&out, stats);
     mpiox_text_put(&out, "%d rank%s ", about->ranks, about->ranks == 1 ? "" : "s");
     if (put_moved(&out, "wrote", written, longest->write_s) && read > 0)
         mpiox_text_put(&out, ", ");

@@ -233,7 +233,24 @@ def _access_body(function: Function, pmpi: str) -> list[str]:
         ]
     taken = ACCESS_KINDS[function.kind].format(write=write, positioning=positioning)
     count = f"    COUNT({function.name.upper()});"
-    return ["    int result;", *call, "", count, f"    if ({taken})", "        return result;", f"    return {pmpi};"]
+    checked = f"result == MPI_SUCCESS ? result : mpiox_mpi_failed(fh, {_spent(function)}, result)"
+    return [
+        "    int result;",
+        *call,
+        "",
+        count,
+        f"    if (!{taken})",
+        f"        result = {pmpi};",
+        f"    return {checked};",
+    ]
+
+
+def _spent(function: Function) -> str:
+    """Return as what a failed call counts; "" for not at all."""
+    of_data = {"read": "READ", "write": "WRITE"}
+    words = function.flags | {function.kind}
+    counted = next((of_data.get(word, "SYNC") for word in ("read", "write", "sync", "resize") if word in words), "")
+    return f"MPIOX_SPENT_{counted}" if counted else ""
 
 
 def _wrapper(function: Function, *, large: bool) -> str:
@@ -248,7 +265,14 @@ def _wrapper(function: Function, *, large: bool) -> str:
     else:
         lines.append(f"    COUNT({function.name.upper()});")
         target = f"{_handler(function.name)}({function.arguments()})" if function.kind == "handled" else pmpi
-        lines.append(f"    return {target};")
+        spent = _spent(function)
+        if spent:
+            lines += [
+                f"    const int result = {target};",
+                f"    return result == MPI_SUCCESS ? result : mpiox_mpi_failed(fh, {spent}, result);",
+            ]
+        else:
+            lines.append(f"    return {target};")
     lines += [
         "}",
         "",
@@ -274,6 +298,7 @@ WRAPPERS_HEAD = """\
 #include "mpiox_calls_impl.h"
 #include "mpiox_handlers.h"
 #include "mpiox_mpi_access.h"
+#include "mpiox_mpi_error.h"
 
 #define EXPORT __attribute__((visibility("default")))
 #define HIDDEN __attribute__((visibility("hidden")))

@@ -45,6 +45,9 @@ typedef struct mpiox_split { /* the one split collective that may be under way *
 
 typedef enum mpiox_spent { MPIOX_SPENT_READ, MPIOX_SPENT_WRITE, MPIOX_SPENT_SYNC, MPIOX_SPENT } mpiox_spent;
 
+/* Error classes of failed calls that are counted one by one. */
+typedef enum mpiox_failure { MPIOX_FAILED_NO_SPACE, MPIOX_FAILED_QUOTA, MPIOX_FAILED_IO, MPIOX_FAILURES } mpiox_failure;
+
 typedef struct mpiox_handle {
     struct mpiox_handle *next; /* in the table's bucket */
     MPI_File fh;
@@ -83,9 +86,10 @@ typedef struct mpiox_handle {
     mpiox_worker *collective_worker, *independent_worker;
     int64_t views_set;
     atomic_int_least64_t native_calls, nonblocking_calls;
-    mpiox_live_counters *live; /* NULL until the file is in the table */
-    bool recorded;             /* a tracer records where the time of the run goes; the same on all ranks */
-    bool timed;                /* statistics of the file or of the run are requested; the following is for them alone */
+    atomic_int_least64_t failed[MPIOX_SPENT], failed_with[MPIOX_FAILURES]; /* calls of this rank */
+    mpiox_live_counters *live;                                             /* NULL until the file is in the table */
+    bool recorded; /* a tracer records where the time of the run goes; the same on all ranks */
+    bool timed;    /* statistics of the file or of the run are requested; the following is for them alone */
     atomic_int_least64_t spent_ns[MPIOX_SPENT]; /* inside calls */
     double opened;                              /* mpiox_stats_now() */
     int64_t waits;                              /* mpiox_stats_waits() at the opening */

@@ -232,3 +232,30 @@ int mpiox_mpi_error_of_open(MPI_Comm comm, const char *filename, int amode, int 
     PMPI_Comm_rank(comm, &error.rank);
     return mpiox_mpi_error_code(path, &error);
 }
+
+static void count_failure(mpiox_handle *handle, mpiox_spent what, int error_class)
+{
+    static const int classes[MPIOX_FAILURES] = {[MPIOX_FAILED_NO_SPACE] = MPI_ERR_NO_SPACE,
+                                                [MPIOX_FAILED_QUOTA] = MPI_ERR_QUOTA,
+                                                [MPIOX_FAILED_IO] = MPI_ERR_IO};
+
+    atomic_fetch_add_explicit(&handle->failed[what], 1, memory_order_relaxed);
+    for (int i = 0; i < MPIOX_FAILURES; i++)
+        if (classes[i] == error_class)
+            atomic_fetch_add_explicit(&handle->failed_with[i], 1, memory_order_relaxed);
+}
+
+void mpiox_mpi_count_failure(mpiox_handle *handle, mpiox_spent what, const mpiox_error *error)
+{
+    if (handle)
+        count_failure(handle, what, class_of(error));
+}
+
+int mpiox_mpi_failed(MPI_File fh, mpiox_spent what, int result)
+{
+    mpiox_handle *handle = mpiox_handle_find(fh);
+
+    if (handle)
+        count_failure(handle, what, class_here(result));
+    return result;
+}

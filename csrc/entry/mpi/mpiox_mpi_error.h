@@ -39,5 +39,9 @@ int mpiox_mpi_error_raise(MPI_File fh, const char *path, const mpiox_error *erro
 int mpiox_mpi_raise(const mpiox_handle *handle, const mpiox_error *error);
 /* The same for an erroneous call, as mpiox_mpi_problem(). */
 int mpiox_mpi_raise_problem(const mpiox_handle *handle, int error_class, const char *what);
+/* Count a failed call of this rank in the statistics of its file. NULL-safe. */
+void mpiox_mpi_count_failure(mpiox_handle *handle, mpiox_spent what, const mpiox_error *error);
+/* The same for a call that returns `result`, which is not MPI_SUCCESS; returns `result`. */
+int mpiox_mpi_failed(MPI_File fh, mpiox_spent what, int result);
 
 #endif

@@ -32,6 +32,21 @@ static bool agreed, wanted;
 static int64_t closed_files, reported_files; /* by this process; number of those that it has reported on */
 static int64_t unreported_files;             /* closed ones without a report */
 
+static int64_t loaded(const atomic_int_least64_t *count)
+{
+    return atomic_load_explicit(count, memory_order_relaxed);
+}
+
+static void add_failures(const mpiox_handle *handle, mpiox_stats *out)
+{
+    out->failed_writes = loaded(&handle->failed[MPIOX_SPENT_WRITE]);
+    out->failed_reads = loaded(&handle->failed[MPIOX_SPENT_READ]);
+    out->failed_syncs = loaded(&handle->failed[MPIOX_SPENT_SYNC]);
+    out->failed_no_space = loaded(&handle->failed_with[MPIOX_FAILED_NO_SPACE]);
+    out->failed_quota = loaded(&handle->failed_with[MPIOX_FAILED_QUOTA]);
+    out->failed_io = loaded(&handle->failed_with[MPIOX_FAILED_IO]);
+}
+
 static void describe_delegation(const mpiox_handle *handle, mpiox_stats *out)
 {
     if (handle->forwarded != NULL)
@@ -48,12 +63,13 @@ void mpiox_mpi_stats(mpiox_handle *handle, mpiox_stats *out)
         memset(out, 0, sizeof *out);
     mpiox_forwarded_stats(handle->forwarded, out);
     describe_delegation(handle, out);
-    out->native_calls += atomic_load_explicit(&handle->native_calls, memory_order_relaxed);
-    out->nonblocking_calls = atomic_load_explicit(&handle->nonblocking_calls, memory_order_relaxed);
+    add_failures(handle, out);
+    out->native_calls += loaded(&handle->native_calls);
+    out->nonblocking_calls = loaded(&handle->nonblocking_calls);
     out->views_set = handle->views_set;
-    out->write_s = 1e-9 * (double)atomic_load_explicit(&handle->spent_ns[MPIOX_SPENT_WRITE], memory_order_relaxed);
-    out->read_s = 1e-9 * (double)atomic_load_explicit(&handle->spent_ns[MPIOX_SPENT_READ], memory_order_relaxed);
-    out->sync_s = 1e-9 * (double)atomic_load_explicit(&handle->spent_ns[MPIOX_SPENT_SYNC], memory_order_relaxed);
+    out->write_s = 1e-9 * (double)loaded(&handle->spent_ns[MPIOX_SPENT_WRITE]);
+    out->read_s = 1e-9 * (double)loaded(&handle->spent_ns[MPIOX_SPENT_READ]);
+    out->sync_s = 1e-9 * (double)loaded(&handle->spent_ns[MPIOX_SPENT_SYNC]);
     if (handle->file == NULL && out->reason[0] == '\0')
         snprintf(out->reason, sizeof out->reason, "%s",
                  !handle->hints.enabled       ? "mpiox_enable=false"

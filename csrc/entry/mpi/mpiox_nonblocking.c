@@ -182,6 +182,9 @@ static int release(void *extra)
 {
     operation *o = extra;
     remove_operation(o);
+    if (o->outcome.error.code != MPIOX_OK)
+        mpiox_mpi_count_failure(o->owner, o->prepared.request.write ? MPIOX_SPENT_WRITE : MPIOX_SPENT_READ,
+                                &o->outcome.error);
     mpiox_mpi_prepare_release(&o->prepared);
     free(o);
     return MPI_SUCCESS;
