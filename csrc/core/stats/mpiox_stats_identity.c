@@ -2,6 +2,7 @@
  * mpiox_stats_identity.c - the ID of a run, and other fields that identify the run of a line of statistics.
  */
 #include "mpiox_stats_identity.h"
+#include "mpiox_scheduler.h"
 #include "mpiox_wait.h"
 
 #include <errno.h>
@@ -50,19 +51,6 @@ void mpiox_stats_identity_adopt(const char *run, bool by_all)
     pthread_mutex_unlock(&lock);
 }
 
-static const char *scheduler_job(void)
-{
-    static const char *const variables[] = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID"};
-
-    for (size_t i = 0; i < sizeof variables / sizeof variables[0]; i++) {
-        const char *value = getenv(variables[i]);
-
-        if (value != NULL && value[0] != '\0')
-            return value;
-    }
-    return NULL;
-}
-
 static void read_command(char *text, size_t capacity)
 {
     int fd = open("/proc/self/cmdline", O_RDONLY | O_CLOEXEC);
@@ -85,7 +73,7 @@ void mpiox_stats_identity_get(mpiox_stats_identity *out)
         make_run_id();
     memcpy(out->run, run_id, sizeof out->run);
     pthread_mutex_unlock(&lock);
-    out->scheduler_job = scheduler_job();
+    out->scheduler_job = mpiox_scheduler_job();
     out->program = program_invocation_short_name;
     read_command(out->command, sizeof out->command);
     out->uid = (int64_t)getuid();
