@@ -41,6 +41,21 @@ def is_neighbour_wrong(file: MPI.File, own: np.ndarray) -> bool:
     return not np.array_equal(got, expected)
 
 
+def counters() -> list[dict[str, int]]:
+    """Return each delegate's counters as all of them were at one moment: two readings agree.
+
+    One delegate is read after the other. A page range that moves in between would count where it leaves, not where it
+    arrives, or the other way round.
+    """
+    seen: list[dict[str, int]] = []
+    while True:
+        now = [{name: item.counters[name] for name in COUNTERS} for item in mpiio_ext.delegates.own()]
+        if now == seen:
+            return now
+        seen = now
+        time.sleep(0.001)
+
+
 def rounds(file: MPI.File, own: np.ndarray, seconds: float, least: int, stop: str) -> tuple[int, int, int, float]:
     """Write and read until the time is over.
 
@@ -97,7 +112,7 @@ def main() -> None:
     remapped = mpiio_ext.stats.of(file).remapped_ranges
     file.Sync()
     world.Barrier()
-    delegates = [{name: item.counters[name] for name in COUNTERS} for item in mpiio_ext.delegates.own()]
+    delegates = counters()
     file.Close()
     with open(path, "rb") as plain:
         plain.seek(world.rank * BYTES)

@@ -159,6 +159,17 @@ def test_memory_that_is_shortened_while_it_is_watched(group: str) -> None:
         assert group not in {item.status.group for item in watch.look()}
 
 
+def test_memory_that_is_shortened_and_no_longer_found(group: str) -> None:
+    """The reader cannot check its length: its process has no descriptor of it any more."""
+    with pretending(group, 1) as (one,):
+        segment = _status._Segment.open(pathlib.Path(one.path))
+        assert segment is not None and segment.read() is not None
+        with open(one.path, "r+b") as memory:
+            one.end()
+            memory.truncate(4096)
+            assert segment.read() is None
+
+
 def test_memory_of_others_is_left_alone(group: str, tmp_path: pathlib.Path) -> None:
     """A process folder that belongs to somebody else, one without descriptors, and one that has gone."""
     own, gone, other = (tmp_path / name for name in ("11", "12", "13"))

@@ -7,8 +7,7 @@
  * Algorithm. The delegate's segment is mapped for reading only, checked as a client checks it, and its numbers are
  *            loaded one by one as the atomics that they are. Texts are copied byte by byte up to their bound.
  * Guarantee. The job is not touched: no lock is taken, nothing is written. Whatever lies in the memory, reads stay
- *            inside it. Truncated memory is not read; only a truncation during the read, which nothing in this library
- *            does, makes the reader fail.
+ *            inside it. Of memory that is truncated before or during the read, nothing is reported.
  */
 #include "mpiio_ext_delegates_impl.h"
 
@@ -24,6 +23,7 @@
 #include <unistd.h>
 
 #include "mpiox_ring.h"
+#include "mpiox_segment_guard.h"
 #include "mpiox_text.h"
 
 typedef struct frame_sums {
@@ -61,6 +61,16 @@ static int open_regular(const char *path, struct stat *status)
     return fd;
 }
 
+/* Another process can truncate the memory at any moment. Without room for a guard, SIGBUS ends the reader. */
+static int attach(void *base, int64_t bytes, mpiox_cache *cache)
+{
+    const mpiox_segment_empty zeros = {0};
+
+    mpiox_segment_guard(base, bytes, &zeros);
+    const int code = mpiox_cache_attach(base, bytes, cache);
+    return code == MPIOX_OK && mpiox_segment_is_lost(base, bytes) ? MPIOX_E_CORRUPT : code;
+}
+
 int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates)
 {
     struct stat status;
@@ -75,10 +85,12 @@ int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates)
     void *base = code == MPIOX_OK ? mmap(NULL, bytes, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, 0) : MAP_FAILED;
     close(fd);
     if (code == MPIOX_OK)
-        code = base == MAP_FAILED ? MPIOX_E_NOMEM : mpiox_cache_attach(base, (int64_t)bytes, &made->cache);
+        code = base == MAP_FAILED ? MPIOX_E_NOMEM : attach(base, (int64_t)bytes, &made->cache);
     if (code != MPIOX_OK) {
-        if (base != MAP_FAILED)
+        if (base != MAP_FAILED) {
+            mpiox_segment_unguard(base);
             munmap(base, bytes);
+        }
         free(made);
         return code;
     }
@@ -93,8 +105,10 @@ int mpiio_ext_delegates_open(const char *path, mpiio_ext_delegates **delegates)
 
 void mpiio_ext_delegates_close(mpiio_ext_delegates *delegates)
 {
-    if (delegates != NULL && delegates->base != NULL)
+    if (delegates != NULL && delegates->base != NULL) {
+        mpiox_segment_unguard(delegates->base);
         munmap(delegates->base, (size_t)delegates->bytes);
+    }
     free(delegates);
 }
 
@@ -284,7 +298,7 @@ int64_t mpiio_ext_delegates_snapshot(const mpiio_ext_delegates *delegates, char 
     put_files(&out, header, &sums);
     put_waiting(&out, header);
     mpiox_text_put(&out, "}");
-    return out.used;
+    return mpiox_segment_is_lost(delegates->base, delegates->bytes) ? MPIOX_E_CORRUPT : out.used;
 }
 
 /* ---- the list of counters ---------------------------------------------------------------------------------------- */
