@@ -42,6 +42,7 @@ set(MPIOX_CORE_SOURCES
     csrc/core/common/mpiox_parts.c
     csrc/core/common/mpiox_peer.c
     csrc/core/common/mpiox_print.c
+    csrc/core/common/mpiox_scheduler.c
     csrc/core/common/mpiox_segment.c
     csrc/core/common/mpiox_segment_guard.c
     csrc/core/common/mpiox_text.c
@@ -368,6 +369,8 @@ set(MPIOX_TESTING_SOURCES
 set(MPIOX_TRACER_SOURCES
     csrc/tools/trace/mpiox_recording.c
     csrc/tools/trace/mpiox_recording_file.c
+    csrc/tools/trace/mpiox_recording_names.c
+    csrc/tools/trace/mpiox_recording_tally.c
     csrc/tools/trace/mpiox_recording_time.c
     csrc/tools/trace/mpiox_trace_attributes.c
     csrc/tools/trace/mpiox_trace_clock.c
@@ -379,6 +382,7 @@ set(MPIOX_TRACER_SOURCES
     csrc/tools/trace/mpiox_trace_members.c
     csrc/tools/trace/mpiox_trace_mpi.c
     csrc/tools/trace/mpiox_trace_names.c
+    csrc/tools/trace/mpiox_trace_operations.c
     csrc/tools/trace/mpiox_trace_paths.c
     csrc/tools/trace/mpiox_trace_place.c
     csrc/tools/trace/mpiox_trace_posix.c

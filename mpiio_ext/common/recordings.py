@@ -18,8 +18,16 @@ from pathlib import Path
 STATISTICS = "statistics.jsonl"
 #: When the program was started and had ended (ns since 1970), and whether the user selected files.
 _LAUNCH = "launch.json"
+#: Made by the first process that loads the tracer (csrc/tools/trace/mpiox_trace_process.c), with the batch system's ID
+#: of the job that the process is of.
+LOADED = ".loaded"
 #: How the file of each process ends: a recording; a trace, if every access is recorded.
 SUFFIXES = (".mpioxrec", ".mpioxtrace")
+#: Why a run has no recording at all.
+NOT_LOADED = (
+    "no process reported that it had loaded mpiio_ext: the launcher did not pass LD_PRELOAD on to the ranks, the"
+    " program is linked statically, or the ranks run on a node that does not see the folder of the recordings"
+)
 #: The folder's own name, also where nothing was recorded into it.
 _NAME = re.compile(r"\..+\.[0-9a-f]{16}\.run")
 
@@ -94,9 +102,8 @@ def lives(pid: int) -> bool:
 
 def has_recordings(folder: Path) -> bool:
     """Return whether a folder is one that a run has recorded into."""
-    names = (STATISTICS, *(f"*{suffix}" for suffix in SUFFIXES))
     named = _NAME.fullmatch(folder.absolute().name) is not None
-    return folder.is_dir() and (named or any(next(folder.glob(name), None) is not None for name in names))
+    return folder.is_dir() and (named or (folder / STATISTICS).exists() or has_recordings_of_processes(folder))
 
 
 def _launch(folder: Path) -> tuple[int | None, int | None, bool]:
@@ -122,11 +129,31 @@ def launch_of(folder: Path) -> tuple[int | None, int | None]:
     return _launch(folder)[:2]
 
 
+def was_loaded(folder: Path) -> bool:
+    """Return whether any process has loaded the tracer that records into a folder."""
+    return (folder / LOADED).exists() or has_recordings_of_processes(folder)
+
+
+def scheduler_job(folder: Path) -> str:
+    """Return the batch system's ID of the job that has recorded into a folder; "": none, or not known."""
+    try:
+        return (folder / LOADED).read_text(encoding="ascii", errors="replace")
+    except OSError:
+        return ""
+
+
+def has_recordings_of_processes(folder: Path) -> bool:
+    """Return whether any process has recorded into a folder."""
+    return any(next(folder.glob(f"*{suffix}"), None) is not None for suffix in SUFFIXES)
+
+
 def nothing_recorded(folder: Path) -> str:
     """Return why there may be no recording in a folder."""
+    if not was_loaded(folder):
+        return NOT_LOADED
     calls = (
         "has made no call on a file that --only/--skip select"
         if _launch(folder)[2]
         else "has done no I/O, or only on files of the system"
     )
-    return f"no call was recorded: the program {calls}, or is linked statically"
+    return f"no call was recorded: the program {calls}"

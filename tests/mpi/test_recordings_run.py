@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import pathlib
 import re
 import select
@@ -16,7 +17,7 @@ import pytest
 from mpiio_ext._load import get_tracer
 from mpiio_ext.cli import endings
 from mpiio_ext.common.recordings import states
-from mpiio_ext.pioneer.darshan import recordings
+from mpiio_ext.pioneer.darshan import recordings, tallies
 from support import cbuild, strangers
 from support.launch import base_environment
 from support.traced import tracing
@@ -67,6 +68,34 @@ def test_threads(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
     assert (steps["calls"].sum(), steps["bytes"].sum()) == (200_000, 200_000)
     assert len(found.segments) + found.unkept == 200_000
     assert not list((tmp_path / "trace").glob("*.mpioxtrace"))
+
+
+def test_calls_that_no_record_counts(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """Their kinds, files and outcomes: syncs inside of a mapping, locks, renames, and failures."""
+    assert recorded(program, tmp_path, "others").returncode == 0
+    (found,) = everything(tmp_path, program)
+    rows = tallies.of_rows([*tallies.rows_of(found, 0)])
+    counts = {
+        (kind, function, error): (pathlib.Path(file).name, calls)
+        for kind, function, error, file, calls in zip(
+            rows.kind, rows.function, rows.error, rows.file, rows.calls.tolist(), strict=True
+        )
+        if function != "rename"
+    }
+    for key in (("sync", "msync", ""), ("lock", "flock", ""), ("lock", "fcntl", ""), ("lock", "lockf", "")):
+        assert counts[key] == ("data", 10)
+    assert counts["stat", "stat", "ENOENT"] == ("inside", 10)
+    assert counts["unlink", "unlink", "ENOENT"] == ("inside", 10)
+    assert counts["write", "write", "EBADF"] == ("data", 10)
+    assert counts["unlink", "unlink", ""] == ("data", 1)
+    assert counts["other", "ftruncate", ""] == ("data", 1)
+    renames = rows.where(rows.function == "rename")
+    assert sorted(zip(map(os.path.basename, renames.file), renames.calls.tolist(), strict=True)) == [
+        ("data", 5),
+        ("other", 5),
+    ]
+    place = found.counts[0].index("DUPS")
+    assert (found.records["counts"][:, place] == 0).all()  # locks are no duplicates
 
 
 def test_a_kill_in_the_middle(program: pathlib.Path, tmp_path: pathlib.Path) -> None:

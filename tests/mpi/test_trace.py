@@ -88,6 +88,10 @@ def test_stdio_calls(program: pathlib.Path, tmp_path: pathlib.Path) -> None:
         ("fseek", 10, None, 0, "stdio"),
         ("fgets", 10, 63, 5, "stdio"),
         ("fread", 15, 3, 3, "stdio"),
+        ("fgetc", 18, 1, 1, "stdio"),
+        ("rewind", None, None, 0, "stdio"),
+        ("fscanf", 0, 5, 5, "stdio"),
+        ("getdelim", 5, 10, 10, "stdio"),
         ("fflush", None, None, 0, "stdio"),
         ("fclose", None, None, 0, "stdio"),
     ]

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/uio.h>
@@ -195,7 +197,15 @@ static void standard(void)
     need(file != NULL && fwrite("0123456789", 2, 5, file) == 5, "fwrite");
     need(fputs("line\n", file) >= 0 && fprintf(file, "%d\n", 1234) == 5, "text");
     need(fseek(file, 10, SEEK_SET) == 0 && fgets(text, sizeof text, file) != NULL, "fgets");
-    need(fread(text, 1, 3, file) == 3 && fflush(file) == 0 && fclose(file) == 0, "end");
+    need(fread(text, 1, 3, file) == 3 && fgetc(file) == '4', "fgetc");
+    char *line = NULL;
+    size_t room = 0;
+    int first = 0, second = 0;
+    rewind(file);
+    need(fscanf(file, "%2d%3d", &first, &second) == 2 && first == 1 && second == 234, "fscanf");
+    need(getline(&line, &room, file) == 10 && strcmp(line, "56789line\n") == 0, "getline");
+    free(line);
+    need(fflush(file) == 0 && fclose(file) == 0, "end");
 }
 
 /* ---- processes and threads --------------------------------------------------------------------------------------- */
@@ -308,6 +318,75 @@ static void interrupted(void)
         need(pwrite(fd, "x", 1, i) == 1, "pwrite");
 }
 
+/* ---- what records have no counter for ---------------------------------------------------------------------------- */
+
+enum { PAGE = 4096, PAGES = 16, OFTEN = 10 };
+
+/* OFTEN calls of each kind. */
+static void others(void)
+{
+    struct flock all = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const int fd = open(path, O_CREAT | O_RDWR, 0644), back = open(path, O_RDONLY);
+    struct stat found;
+
+    need(fd >= 0 && back >= 0 && ftruncate(fd, PAGES * PAGE) == 0, "open");
+    char *at = mmap(NULL, PAGES * PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    need(at != MAP_FAILED, "mmap");
+    for (int k = 0; k < OFTEN; k++) {
+        at[k * PAGE] = 1;
+        need(msync(at + k * PAGE, PAGE, MS_SYNC) == 0, "msync");
+        need(flock(fd, k % 2 == 0 ? LOCK_EX : LOCK_UN) == 0, "flock");
+        need(fcntl(fd, F_SETLK, &all) == 0, "fcntl");
+        need(lockf(fd, F_TEST, 0) == 0, "lockf");
+        need(rename(k % 2 == 0 ? path : other, k % 2 == 0 ? other : path) == 0, "rename");
+        need(unlink(inside) != 0, "unlink");
+        need(stat(inside, &found) != 0, "stat");
+        need(write(back, "", 1) < 0, "write");
+    }
+    need(munmap(at, PAGES * PAGE) == 0 && unlink(path) == 0, "unlink");
+}
+
+/* Ranks that have a file's lock in turn. */
+static void locked(void)
+{
+    MPI_Init(NULL, NULL);
+    const int fd = open(other, O_CREAT | O_RDWR, 0644);
+
+    MPI_Barrier(MPI_COMM_WORLD);
+    for (int k = 0; k < number; k++) {
+        need(flock(fd, LOCK_EX) == 0, "flock");
+        usleep(100000);
+        need(flock(fd, LOCK_UN) == 0, "flock");
+    }
+    MPI_Finalize();
+}
+
+/* Calls that may write OFTEN bytes below a limit, and no byte beyond: of each kind, one of three fits. */
+static void limited(void)
+{
+    enum { LIMIT = 16 << 20 };
+    struct rlimit limit = {LIMIT, RLIM_INFINITY};
+    const MPI_Offset places[] = {0, LIMIT, 2 * LIMIT};
+    char data[OFTEN] = {0};
+    MPI_Request request;
+    MPI_File file;
+    int rank;
+
+    signal(SIGXFSZ, SIG_IGN);
+    MPI_Init(NULL, NULL);
+    MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    need(setrlimit(RLIMIT_FSIZE, &limit) == 0, "setrlimit");
+    MPI_File_open(MPI_COMM_WORLD, path, MPI_MODE_CREATE | MPI_MODE_RDWR, MPI_INFO_NULL, &file);
+    for (int k = 0; k < 3; k++) {
+        MPI_File_write_at_all(file, places[k] + rank * OFTEN, data, OFTEN, MPI_BYTE, MPI_STATUS_IGNORE);
+        MPI_File_write_at(file, places[k] + rank * OFTEN, data, OFTEN, MPI_BYTE, MPI_STATUS_IGNORE);
+        MPI_File_iwrite_at(file, places[k] + rank * OFTEN, data, OFTEN, MPI_BYTE, &request);
+        MPI_Wait(&request, MPI_STATUS_IGNORE);
+    }
+    MPI_File_close(&file);
+    MPI_Finalize();
+}
+
 int main(int argc, char **argv)
 {
     if (argc < 3)
@@ -333,6 +412,12 @@ int main(int argc, char **argv)
         blocked(argv[3]);
     else if (strcmp(mode, "fork") == 0)
         forking();
+    else if (strcmp(mode, "others") == 0)
+        others();
+    else if (strcmp(mode, "locked") == 0)
+        locked();
+    else if (strcmp(mode, "limited") == 0)
+        limited();
     else if (strcmp(mode, "interrupted") == 0)
         interrupted();
     else

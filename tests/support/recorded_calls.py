@@ -26,8 +26,9 @@ from support import cbuild
 _GENERATED = ("mpiox_recording_calls.h", "mpiox_trace_operation_names.h", "mpiox_trace_system_files.h")
 _SOURCES = tuple(
     (
-        "mpiox_recording mpiox_recording_file mpiox_recording_time mpiox_trace_clock mpiox_trace_file mpiox_trace_lock "
-        "mpiox_trace_names mpiox_trace_place mpiox_trace_system"
+        "mpiox_recording mpiox_recording_file mpiox_recording_names mpiox_recording_tally mpiox_recording_time "
+        "mpiox_trace_clock mpiox_trace_file mpiox_trace_lock mpiox_trace_names mpiox_trace_operations "
+        "mpiox_trace_place mpiox_trace_system"
     ).split()
 )
 _STDIO = ("fopen", "fdopen", "fread", "fwrite", "fgets", "fputs", "fseek", "fflush", "fclose")
@@ -51,6 +52,7 @@ class Call:
     comm_size: int = -1
     hints: int = -1
     offset2: int = -1
+    error: int = -1
 
     @property
     def layer(self) -> str:
@@ -75,6 +77,7 @@ class Call:
             self.comm_size,
             self.hints,
             self.offset2,
+            self.error,
         )
         return f"C {self.operation} {' '.join(map(str, numbers))}"
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import pathlib
 import random
 import signal
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from mpiio_ext.pioneer.darshan import recorded, recordings
+from mpiio_ext.pioneer.darshan import recorded, recordings, tallies
 from mpiio_ext.pioneer.darshan.convert import convert
 from mpiio_ext.pioneer.darshan.records import Calls, Layout, Records
 from mpiio_ext.pioneer.darshan.steps import in_calls
@@ -191,7 +192,8 @@ def test_the_layout_is_that_of_c() -> None:
     for name, offset in (line for line in lines if len(line) == 2):
         assert kind.fields is not None and kind.fields[other.get(name, name)][1] == int(offset), name
     sizes, header = lines[-2][1:], lines[-1][1:]
-    types = (kind, recordings._VALUES_TYPE, recordings._LANE_TYPE, recordings._SEGMENT_TYPE, recordings.STEP_TYPE)
+    more = (recordings._VALUES_TYPE, recordings._LANE_TYPE, recordings._SEGMENT_TYPE)
+    types = (kind, *more, recordings.STEP_TYPE, recordings.TALLY_TYPE)
     assert [int(each) for each in sizes] == [each.itemsize for each in types]
     fields = recordings._HEADER.fields
     assert fields is not None
@@ -239,7 +241,7 @@ def test_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
         assert record(tmp_path, NAMES, some, begin=f"RANK {rank} 2").returncode == 0
     assert [head.rank for head in recordings.heads([tmp_path])] == [0, 1]
     seen = in_calls(tmp_path, 8.0, bands=2, bins=8, files=[NAMES[1], NAMES[0]])
-    assert seen is not None and seen.uncounted_s == 0
+    assert seen is not None and seen.tallies.function.tolist() == ["open", "open"]
     assert seen.moved[1].sum() == pytest.approx(8 + 8 + 4) and seen.moved[1, 1, 2] == pytest.approx(16)
     assert not seen.moved[0].any()
     found = seen.line
@@ -278,7 +280,8 @@ def test_the_parts_of_a_call(tmp_path: pathlib.Path) -> None:
         assert seen.line[3, 1] == pytest.approx([0, 0, 1, 1, 1, 1, 0, 0], abs=1e-3)
         assert seen.line[5, 0, 5] == pytest.approx(0.5 * library, abs=1e-3)
         assert seen.spent_s == pytest.approx(seen.line.sum(axis=2).T, abs=1e-3)
-        assert seen.uncounted_s == pytest.approx(0.5, abs=1e-3)  # of two ranks
+        unlinked = seen.tallies.where(seen.tallies.kind == "unlink")
+        assert unlinked.by_rank(2).tolist() == [0, 1] and not unlinked.counted.any()
 
 
 def test_a_sync_of_what_the_c_library_has_opened(tmp_path: pathlib.Path) -> None:
@@ -287,6 +290,44 @@ def test_a_sync_of_what_the_c_library_has_opened(tmp_path: pathlib.Path) -> None
     assert record(tmp_path, NAMES, calls).returncode == 0
     (found,) = only(tmp_path).records[only(tmp_path).records["module"] == recordings.MODULES.index("POSIX")]
     assert found["busy"].tolist() == [0, 10**9, 0]
+
+
+def test_tallies_have_the_first_files_by_name(tmp_path: pathlib.Path) -> None:
+    """Of each function; all others are together, and by outcome. Sums are exact, and room does not depend on files."""
+    names = [f"/data/{number}" for number in range(1000)]
+    calls = [Call(operation="unlink", start=10 * at, duration=3, file=at + 1) for at in range(1000)]
+    failed = [dataclasses.replace(call, result=-1, error=errno.ENOENT, start=call.start + 5) for call in calls]
+    calls = [each for pair in zip(calls, failed, strict=True) for each in pair]
+    calls += [
+        Call(operation="MPI_File_write_at_c", start=20_000, duration=9, offset=0, size=8),
+        Call(operation="MPI_File_write_at", start=20_010, duration=9, offset=0, size=8, result=7, error=18),
+        Call(operation="pwrite", start=20_030, duration=9, depth=1, offset=0, size=8, result=-1, error=errno.EIO),
+        Call(operation="fcntl", start=20_050, duration=4),
+        Call(operation="posix_fallocate", start=20_060, duration=4, result=errno.ENOSPC),
+    ]
+    assert record(tmp_path, names, calls).returncode == 0
+    found = tallies.of_rows([*tallies.rows_of(only(tmp_path), 2)])
+    removed = found.where(found.function == "unlink")
+    assert sorted(removed.file) == ["", "", *(f"/data/{number}" for number in (0, 0, 1, 1, 2, 2, 3, 3))]
+    for error in ("", "ENOENT"):
+        mine = removed.where(removed.error == error)
+        assert (mine.calls.sum(), round(mine.by_rank(3)[2] * 1e9)) == (1000, 3000)
+    rest = found.where(found.function != "unlink")
+    rows = {
+        (function, error, inside): (kind, layer, counted, calls)
+        for function, error, inside, kind, layer, counted, calls in zip(
+            *(rest.function, rest.error, rest.inside.tolist(), rest.kind, rest.layer),
+            *(rest.counted.tolist(), rest.calls.tolist()),
+            strict=True,
+        )
+    }
+    assert rows == {
+        ("MPI_File_write_at", "", False): ("write", "mpiio", True, 1),
+        ("MPI_File_write_at", "MPI_ERR_NO_SPACE", False): ("write", "mpiio", False, 1),
+        ("pwrite", "EIO", True): ("write", "posix", False, 1),
+        ("fcntl", "", False): ("lock", "posix", False, 1),
+        ("posix_fallocate", "ENOSPC", False): ("other", "posix", False, 1),
+    }
 
 
 def test_many_files_share_a_record(tmp_path: pathlib.Path) -> None:

@@ -132,7 +132,7 @@ def _file_body(function: Any, name: str) -> list[str]:
         "    mpiox_trace_stop(&call);",
         f"    call.result = {0 if converts else 'result'};",
         *_record(function),
-        f"    mpiox_trace_leave(&call, {0 if converts else 'result'});",
+        f"    mpiox_trace_mpi_leave(&call, {0 if converts else 'result'});",
         "    return result;",
     ]
 

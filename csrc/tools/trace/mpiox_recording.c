@@ -18,12 +18,14 @@
 
 #include "mpiox_recording_calls.h"
 #include "mpiox_recording_file.h"
+#include "mpiox_recording_names.h"
+#include "mpiox_recording_tally.h"
 #include "mpiox_recording_time.h"
 #include "mpiox_trace_lock.h"
 #include "mpiox_trace_names.h"
 
 enum {
-    NAMED = 1, /* no place of a record: that file has none, and yet its name is there */
+    NAMED = MPIOX_RECORDING_NAMED,                                                    /* no place of a record */
     SPARE = 4 * (sizeof(mpiox_recording_record) + sizeof(mpiox_recording_name) + 64), /* for those of other files */
     SIZES = 0,
     STRIDES = 1,
@@ -54,26 +56,9 @@ static mpiox_recording_file *const f = &mpiox_recording;
 
 /* ---- records ----------------------------------------------------------------------------------------------------- */
 
-/* The name is in the recording, unless a record of another module has brought it. */
-static bool named(int32_t file, const uint32_t *records, uint64_t spare)
-{
-    const char *text = mpiox_trace_names_text(file);
-
-    for (int module = 0; module < MPIOX_RECORDING_MODULES; module++)
-        if (records[module] >= NAMED)
-            return true;
-    mpiox_recording_name *name = mpiox_recording_take(MPIOX_RECORDING_NAME, sizeof *name + strlen(text) + 1, spare);
-    if (name == NULL)
-        return false;
-    name->number = file;
-    strcpy(name->text, text);
-    mpiox_recording_publish();
-    return true;
-}
-
 static uint32_t made(int module, int32_t file, uint32_t *records, uint64_t spare)
 {
-    if (!named(file, records, spare + (spare > 0 ? sizeof(mpiox_recording_record) : 0)))
+    if (!mpiox_recording_put_name(file, records, spare + (spare > 0 ? sizeof(mpiox_recording_record) : 0)))
         return 0;
     mpiox_recording_record *record = mpiox_recording_take(MPIOX_RECORDING_RECORD, sizeof *record, spare);
     if (record == NULL)
@@ -507,11 +492,35 @@ __attribute__((noinline)) static void renew(void)
     memset(recent, 0, sizeof recent);
     memset(repeated, 0, sizeof repeated);
     recent_generation = f->generation;
+    mpiox_recording_tally_renew();
     mpiox_recording_time_renew();
 }
 
+/* Returns whether the call was an access that a record counts. fcntl() is one on locks (mpiox_trace_posix.c). */
+static bool count_call(const mpiox_tracefile_record *call)
+{
+    const mpiox_recording_meaning *m = &mpiox_recording_meanings[call->operation];
+    mpiox_recording_record *r = NULL;
+
+    if (m->class != MPIOX_RECORDING_IN_MPI)
+        mpiox_trace_self.in_files += call->duration;
+    if (m->kind != 0 && call->file > 0 && succeeded(call, m->module) && call->operation != OP_fcntl)
+        r = record_of(m->module, call->file, m->makes);
+    if (r != NULL && (m->kind == MPIOX_KIND_READ || m->kind == MPIOX_KIND_WRITE)) {
+        m->module == MPIOX_RECORDING_POSIX ? count_moving(call, r, m, MPIOX_RECORDING_POSIX)
+                                           : count_moving_else(call, r, m);
+        return true;
+    }
+    if (r != NULL)
+        count_other(call, r, *m);
+    if (m->class != MPIOX_RECORDING_IN_MPI && (r == NULL || m->kind == MPIOX_KIND_COUNT))
+        mpiox_trace_self.unrecorded += call->duration;
+    add_time(call, m, r != NULL ? r->name : 0);
+    return false;
+}
+
 /* A read of the one file, and then a write of the other one, where that is known (else it is no file). */
-__attribute__((noinline)) static void add_copy(const mpiox_tracefile_record *call)
+__attribute__((noinline)) static bool count_copy(const mpiox_tracefile_record *call)
 {
     const int64_t target = call->result > 0 && call->file > 0 ? detail(call, MPIOX_KEY_FILE2) : 0;
     mpiox_tracefile_record part = *call;
@@ -519,15 +528,25 @@ __attribute__((noinline)) static void add_copy(const mpiox_tracefile_record *cal
     part.operation = OP_pread;
     if (target > 0)
         part.duration = call->duration / 2;
-    mpiox_recording_add(&part);
+    bool counted = count_call(&part);
     if (target <= 0)
-        return;
+        return counted;
     part.operation = OP_pwrite;
     part.start += part.duration;
     part.duration = call->duration - part.duration;
     part.file = target;
     part.offset = detail(call, MPIOX_KEY_OFFSET2);
-    mpiox_recording_add(&part);
+    return count_call(&part) && counted;
+}
+
+/* How a call has ended, as a tally has it. */
+static inline int32_t error_of(const mpiox_tracefile_record *call, const mpiox_recording_meaning *m)
+{
+    const bool returns_it = call->operation == OP_posix_fallocate || call->operation == OP_posix_fadvise;
+    const int64_t error = returns_it && call->result > 0 ? call->result : detail(call, MPIOX_KEY_ERRNO);
+    const bool failed = m->class == MPIOX_RECORDING_IN_MPI ? call->result != 0 : call->result < 0;
+
+    return error != 0 ? (int32_t)error : failed ? -1 : 0;
 }
 
 void mpiox_recording_add(const mpiox_tracefile_record *call)
@@ -546,25 +565,9 @@ void mpiox_recording_add(const mpiox_tracefile_record *call)
         return;
     if (__builtin_expect(recent_generation != f->generation, 0))
         renew();
-    if (__builtin_expect(m->kind == MPIOX_KIND_COPY, 0)) {
-        add_copy(call);
-        return;
-    }
-    if (m->class != MPIOX_RECORDING_IN_MPI)
-        mpiox_trace_self.in_files += call->duration;
-    mpiox_recording_record *r = NULL;
-    if (m->kind != 0 && call->file > 0 && succeeded(call, m->module))
-        r = record_of(m->module, call->file, m->makes);
-    if (r != NULL && (m->kind == MPIOX_KIND_READ || m->kind == MPIOX_KIND_WRITE))
-        m->module == MPIOX_RECORDING_POSIX ? count_moving(call, r, m, MPIOX_RECORDING_POSIX)
-                                           : count_moving_else(call, r, m);
-    else {
-        if (r != NULL)
-            count_other(call, r, *m);
-        if (m->class != MPIOX_RECORDING_IN_MPI && (r == NULL || m->kind == MPIOX_KIND_COUNT))
-            mpiox_trace_self.unrecorded += call->duration;
-        add_time(call, m, r != NULL ? r->name : 0);
-    }
+    const bool counted = m->kind == MPIOX_KIND_COPY ? count_copy(call) : count_call(call);
+    if (call->layer == MPIOX_TRACEFILE_MPI ? call->closes : !counted || m->class == MPIOX_RECORDING_IN_MPI)
+        mpiox_recording_tally_add(call, error_of(call, m), SPARE);
     if (end > f->header->last)
         f->header->last = end;
 }
@@ -593,15 +596,11 @@ bool mpiox_recording_counts(int64_t start)
 
 bool mpiox_recording_leave_out(const mpiox_tracefile_left_out *left_out)
 {
-    uint32_t *records = mpiox_trace_names_records(left_out->name, f->generation);
-
     if (f->header == NULL)
         return false;
     f->header->left_out = *left_out;
-    if (records == NULL || !named(left_out->name, records, SPARE))
+    if (!mpiox_recording_put_name_alone(left_out->name, SPARE))
         f->header->left_out.name = 0;
-    else if (records[MPIOX_RECORDING_POSIX] == 0)
-        records[MPIOX_RECORDING_POSIX] = NAMED;
     return true;
 }
 

@@ -19,7 +19,7 @@
 #define MPIOX_RECORDING_OTHERS "<other files>" /* the name of what had no room for a record of its own */
 
 enum {
-    MPIOX_RECORDING_VERSION = 3,
+    MPIOX_RECORDING_VERSION = 4,
     MPIOX_RECORDING_HEADER_BYTES = 4096,
     MPIOX_RECORDING_COUNTS = 16,
     MPIOX_RECORDING_FEW = 4,   /* values that are followed in the record itself */
@@ -68,7 +68,8 @@ enum {
     MPIOX_RECORDING_SEGMENTS,
     MPIOX_RECORDING_STEPS,
     MPIOX_RECORDING_NOTHING, /* bytes given up for a larger item */
-    MPIOX_RECORDING_VIEW
+    MPIOX_RECORDING_VIEW,
+    MPIOX_RECORDING_TALLY
 };
 
 /* A call that a thread is in: the only trace of it if the process was killed there. */
@@ -144,6 +145,17 @@ typedef struct mpiox_recording_record {
     /* the base of comparison for the next call */
     int64_t last_byte[2], busy_until[3], last_kind;
 } mpiox_recording_record;
+
+/* The calls of one function on one file with one outcome: those of MPI-IO, and of the others all but the accesses that
+ * a record counts. */
+typedef struct mpiox_recording_tally {
+    mpiox_recording_item item;
+    uint32_t name, next; /* number of the name, 0: of several files; place of the function's next one, or 0 */
+    uint32_t inside;     /* made inside of a call of MPI-IO */
+    int32_t error;       /* 0: they succeeded; of POSIX and stdio errno, -1: not known; of MPI not 0 */
+    int64_t calls, ns;
+    char operation[MPIOX_RECORDING_OPERATION_BYTES], class[MPIOX_RECORDING_OPERATION_BYTES]; /* of the error, of MPI */
+} mpiox_recording_tally;
 
 /* Further sizes or strides of a record. */
 typedef struct mpiox_recording_values {

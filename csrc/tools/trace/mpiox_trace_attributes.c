@@ -64,6 +64,7 @@ ON_FILE(int, fchmod, (int fd, mode_t mode), (fd, mode), NO, NO, MPIOX_KEY_MODE, 
 ON_FILE(int, fchown, (int fd, uid_t owner, gid_t group), (fd, owner, group), NO, NO, -1, 0)
 ON_FILE(int, futimens, (int fd, const struct timespec times[2]), (fd, times), NO, NO, -1, 0)
 ON_FILE(int, flock, (int fd, int operation), (fd, operation), NO, NO, MPIOX_KEY_FLAGS, operation)
+ON_FILE(int, lockf, (int fd, int command, off_t bytes), (fd, command, bytes), NO, bytes, MPIOX_KEY_COMMAND, command)
 ON_FILE(int, posix_fadvise, (int fd, off_t offset, off_t bytes, int advice), (fd, offset, bytes, advice), offset, bytes,
         MPIOX_KEY_FLAGS, advice)
 ON_FILE(ssize_t, readahead, (int fd, off64_t offset, size_t bytes), (fd, offset, bytes), offset, (int64_t)bytes, -1, 0)
@@ -79,6 +80,7 @@ SAME(fstatfs64, fstatfs);
 SAME(statvfs64, statvfs);
 SAME(fstatvfs64, fstatvfs);
 SAME(posix_fadvise64, posix_fadvise);
+SAME(lockf64, lockf);
 
 /* ---- text to a descriptor ---------------------------------------------------------------------------------------- */
 

@@ -37,10 +37,6 @@ static mpiox_tracefile_left_out left_out;
 static int32_t counting = 1;
 static bool unreported;
 
-static const char *const operation_names[MPIOX_TRACE_EVENTS] = {
-#define NAME_OF(name) [OP_##name] = #name,
-    MPIOX_TRACE_POSIX(NAME_OF) MPIOX_TRACE_STDIO(NAME_OF) MPIOX_TRACE_MPI(NAME_OF)};
-
 /* ---- what the tracer stands in front of -------------------------------------------------------------------------- */
 
 /* A Python program opens its MPI library for itself alone, where RTLD_NEXT does not see it. libmpiio_ext.so is not
@@ -170,7 +166,7 @@ __attribute__((cold, noinline)) static bool define_operation(int operation, int 
 
     if (atomic_load_explicit(&defined[operation], memory_order_relaxed) == generation)
         return true;
-    const char *name = operation < MPIOX_TRACE_EVENTS ? operation_names[operation]
+    const char *name = operation < MPIOX_TRACE_EVENTS ? mpiox_trace_operation_names[operation]
                                                       : event_names[operation - MPIOX_TRACE_EVENTS];
     if (!mpiox_trace_file_operation(operation, layer, name))
         return false;
@@ -351,13 +347,13 @@ void mpiox_trace_commit(mpiox_tracefile_record *call, int64_t result)
     if (call->duration < 0)
         mpiox_trace_stop(call);
     call->result = result;
+    if (result < 0 && (call->layer == MPIOX_TRACEFILE_POSIX || call->layer == MPIOX_TRACEFILE_STDIO))
+        mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error);
     if (__builtin_expect(is_left_out(call), 0) || mpiox_recording_wanted) {
         is_left_out(call) ? leave_out(call) : record(call);
         errno = error;
         return;
     }
-    if (result < 0 && (call->layer == MPIOX_TRACEFILE_POSIX || call->layer == MPIOX_TRACEFILE_STDIO))
-        mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error);
     mpiox_trace_lock();
     if (!is_written(call))
         stop_for_good();
@@ -412,7 +408,7 @@ void mpiox_trace_enter_on(mpiox_tracefile_record *call, int operation, int layer
         self->in_files = self->unrecorded = self->reported = self->waited = self->own = 0;
     if (mpiox_recording_wanted) {
         call->start = mpiox_trace_now();
-        mpiox_recording_begin(call, operation_names[operation]);
+        mpiox_recording_begin(call, mpiox_trace_operation_names[operation]);
     } else {
         begin(call);
     }

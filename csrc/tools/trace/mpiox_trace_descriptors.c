@@ -16,7 +16,7 @@
 #include "mpiox_trace_system.h"
 #include "mpiox_tracefile.h"
 
-enum { DESCRIPTORS = 65536, HANDLES = 8192 };
+enum { DESCRIPTORS = 65536, HANDLES = 8192, MAPPINGS = 1024 };
 
 typedef struct description {
     int32_t file;
@@ -34,6 +34,10 @@ static _Atomic(description *) descriptors[DESCRIPTORS];
 static description pool[DESCRIPTORS];
 static int32_t used, free_list[DESCRIPTORS], n_free, highest;
 static handle handles[HANDLES];
+static struct {
+    int64_t start, end;
+} mappings[MAPPINGS]; /* further ones are found where they begin */
+static int n_mappings;
 
 static description *of(int fd)
 {
@@ -200,4 +204,48 @@ void mpiox_trace_handle_close(int64_t key)
         slot = slot > handles ? slot - 1 : &handles[HANDLES - 1];
     }
     mpiox_trace_unlock();
+}
+
+/* ---- mappings ---------------------------------------------------------------------------------------------------- */
+
+/* Under the lock: nothing is mapped there any more. */
+static void forget_mappings(int64_t start, int64_t end)
+{
+    for (int i = n_mappings - 1; i >= 0; i--)
+        if (mappings[i].start < end && start < mappings[i].end)
+            mappings[i] = mappings[--n_mappings];
+}
+
+void mpiox_trace_mapping_open(int64_t address, int64_t bytes, int32_t file)
+{
+    mpiox_trace_lock();
+    forget_mappings(address, address + bytes); /* what was unmapped by another call */
+    if (n_mappings < MAPPINGS) {
+        mappings[n_mappings].start = address;
+        mappings[n_mappings++].end = address + bytes;
+    }
+    mpiox_trace_unlock();
+    mpiox_trace_handle_open(address, file);
+}
+
+void mpiox_trace_mapping_close(int64_t address)
+{
+    mpiox_trace_lock();
+    forget_mappings(address, address + 1);
+    mpiox_trace_unlock();
+    mpiox_trace_handle_close(address);
+}
+
+int64_t mpiox_trace_mapping_of(int64_t address)
+{
+    int64_t start = mpiox_trace_handle_file(address) != 0 ? address : 0;
+
+    if (start != 0 || n_mappings == 0)
+        return start;
+    mpiox_trace_lock();
+    for (int i = 0; i < n_mappings && start == 0; i++)
+        if (mappings[i].start <= address && address < mappings[i].end)
+            start = mappings[i].start;
+    mpiox_trace_unlock();
+    return start;
 }

@@ -1,5 +1,5 @@
 /*
- * mpiox_trace_descriptors.h - which file each descriptor, stream and handle is for, and where it stands.
+ * mpiox_trace_descriptors.h - which file each descriptor, stream, handle and mapping is for, and where it stands.
  */
 #ifndef MPIOX_TRACE_DESCRIPTORS_H
 #define MPIOX_TRACE_DESCRIPTORS_H
@@ -25,5 +25,10 @@ void mpiox_trace_descriptors_share(void);
 int32_t mpiox_trace_handle_file(int64_t handle);
 void mpiox_trace_handle_open(int64_t handle, int32_t file);
 void mpiox_trace_handle_close(int64_t handle);
+
+/* A mapping is a handle by its address. Of an address inside of one: where that begins; 0: in none. */
+void mpiox_trace_mapping_open(int64_t address, int64_t bytes, int32_t file);
+void mpiox_trace_mapping_close(int64_t address);
+int64_t mpiox_trace_mapping_of(int64_t address);
 
 #endif

@@ -18,6 +18,7 @@
 #include "mpiox_recording_format.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
+#include "mpiox_trace_error_classes.h"
 #include "mpiox_trace_members.h"
 #include "mpiox_trace_names.h"
 #include "mpiox_trace_requests.h"
@@ -36,6 +37,7 @@ BEHIND(int, PMPI_Comm_compare, (MPI_Comm, MPI_Comm, int *))
 BEHIND(int, PMPI_Comm_group, (MPI_Comm, MPI_Group *))
 BEHIND(int, PMPI_Group_translate_ranks, (MPI_Group, int, const int *, MPI_Group, int *))
 BEHIND(int, PMPI_Group_free, (MPI_Group *))
+BEHIND(int, PMPI_Error_class, (int, int *))
 BEHIND(int, PMPI_Type_size_x, (MPI_Datatype, MPI_Count *))
 BEHIND(int, PMPI_Type_get_extent_x, (MPI_Datatype, MPI_Count *, MPI_Count *))
 BEHIND(int, PMPI_Type_get_name, (MPI_Datatype, char *, int *))
@@ -197,6 +199,31 @@ void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, con
     if (file < 0 && name != NULL)
         file = mpiox_trace_text_number(name);
     mpiox_trace_enter(call, operation, MPIOX_TRACEFILE_MPIIO, file);
+}
+
+static int64_t class_number(int class)
+{
+    static const int classes[] = {
+#define CLASS_VALUE(name) name,
+        MPIOX_TRACE_ERROR_CLASSES(CLASS_VALUE)};
+
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (classes[i] == class)
+            return (int64_t)i + 1;
+    return -1;
+}
+
+void mpiox_trace_mpi_leave(mpiox_tracefile_record *call, int result)
+{
+    int class = result;
+
+    if (result != MPI_SUCCESS && mpiox_recording_wanted) {
+        mpiox_trace_self.inside++;
+        NEXT(PMPI_Error_class)(result, &class);
+        mpiox_trace_self.inside--;
+        mpiox_trace_extra(call, MPIOX_KEY_ERRNO, class_number(class));
+    }
+    mpiox_trace_leave(call, result);
 }
 
 enum { MEMBERS_BYTES = 4000 };
@@ -453,7 +480,7 @@ void mpiox_trace_mpi_waited(mpiox_trace_waiting *waiting, int result)
         call->closes = first;
         call->extras = 0;
         mpiox_trace_extra(call, MPIOX_KEY_REQUEST, found.number);
-        mpiox_trace_leave(call, result);
+        mpiox_trace_mpi_leave(call, result);
         first = false;
     }
     if (first)
@@ -472,7 +499,7 @@ void mpiox_trace_mpi_looked(mpiox_trace_waiting *waiting, int result, bool found
         return;
     }
     mpiox_trace_extra(call, MPIOX_KEY_VALUE, 1);
-    mpiox_trace_leave(call, result);
+    mpiox_trace_mpi_leave(call, result);
 }
 
 /* The access goes on; its number is free for another one. */

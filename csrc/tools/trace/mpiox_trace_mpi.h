@@ -33,6 +33,8 @@ typedef struct mpiox_trace_waiting {
 void mpiox_trace_mpi_enter(mpiox_tracefile_record *call, int operation, int64_t handle);
 /* A call on a file by its name. */
 void mpiox_trace_mpi_enter_name(mpiox_tracefile_record *call, int operation, const char *name);
+/* The call is over; in a recording it has the class of its error. */
+void mpiox_trace_mpi_leave(mpiox_tracefile_record *call, int result);
 void mpiox_trace_mpi_opened(mpiox_tracefile_record *call, MPI_Comm comm, MPI_File file, int result);
 /* Whether hints were given. */
 void mpiox_trace_mpi_hints(mpiox_tracefile_record *call, MPI_Info info);

@@ -1,5 +1,5 @@
 /*
- * mpiox_trace_operations.h - the operations by number; their names are generated.
+ * mpiox_trace_operations.h - the operations by number, and their names, which are generated.
  *
  * A trace file has the names of those that it uses, so numbers may change from release to release.
  */
@@ -19,6 +19,8 @@ enum {
     MPIOX_TRACE_MPI(MPIOX_TRACE_NUMBER) MPIOX_TRACE_BEFORE_EVENTS, /* from here on, as they come: the extension's */
     MPIOX_TRACE_EVENTS = MPIOX_TRACE_BEFORE_EVENTS
 };
+
+extern const char *const mpiox_trace_operation_names[MPIOX_TRACE_EVENTS];
 
 _Static_assert(MPIOX_TRACE_EVENTS <= MPIOX_TRACEFILE_OPERATIONS - 16, "too many operations for one byte");
 

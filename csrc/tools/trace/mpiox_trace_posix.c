@@ -187,21 +187,34 @@ WRAP(int, dup3, (int fd, int other, int flags))
 
 BEHIND(int, fcntl, (int, int, ...))
 
+static bool is_lock(int command)
+{
+    return command == F_SETLK || command == F_SETLKW || command == F_GETLK || command == F_OFD_SETLK ||
+           command == F_OFD_SETLKW || command == F_OFD_GETLK;
+}
+
+/* A recording has waits for locks, and copies of descriptors as those of dup(); a trace is carried out again, which
+ * needs copies alone. */
 FRONT(int, fcntl, (int fd, int command, ...))
 {
     const bool copies = command == F_DUPFD || command == F_DUPFD_CLOEXEC;
+    const bool locks = mpiox_recording_wanted && is_lock(command);
     mpiox_tracefile_record call;
     va_list list;
 
     va_start(list, command);
     void *argument = va_arg(list, void *);
     va_end(list);
-    if (!copies)
+    if (!copies && !locks)
         return NEXT(fcntl)(fd, command, argument);
-    if (!mpiox_trace_posix_started(&call, OP_fcntl, fd))
-        return unseen(NEXT(fcntl)(fd, command, argument));
+    if (!mpiox_trace_posix_started(&call, copies && mpiox_recording_wanted ? OP_dup : OP_fcntl, fd))
+        return copies ? unseen(NEXT(fcntl)(fd, command, argument)) : NEXT(fcntl)(fd, command, argument);
     mpiox_trace_extra(&call, MPIOX_KEY_COMMAND, command);
-    return copied(&call, fd, NEXT(fcntl)(fd, command, argument));
+    if (copies)
+        return copied(&call, fd, NEXT(fcntl)(fd, command, argument));
+    const int result = NEXT(fcntl)(fd, command, argument);
+    mpiox_trace_commit(&call, result);
+    return result;
 }
 ALIAS(fcntl64, fcntl);
 
@@ -445,7 +458,7 @@ WRAP(void *, mmap, (void *address, size_t bytes, int protection, int flags, int 
     mpiox_trace_extra(&call, MPIOX_KEY_PROTECTION, protection);
     mpiox_trace_extra(&call, MPIOX_KEY_FLAGS, flags);
     if (result != MAP_FAILED) {
-        mpiox_trace_handle_open((int64_t)(intptr_t)result, (int32_t)call.file);
+        mpiox_trace_mapping_open((int64_t)(intptr_t)result, (int64_t)bytes, (int32_t)call.file);
         mpiox_trace_extra(&call, MPIOX_KEY_ADDRESS, (int64_t)(intptr_t)result);
     }
     mpiox_trace_commit(&call, result == MAP_FAILED ? -1 : 0);
@@ -453,15 +466,16 @@ WRAP(void *, mmap, (void *address, size_t bytes, int protection, int flags, int 
 }
 ALIAS(mmap64, mmap);
 
-static bool started_mapping(mpiox_tracefile_record *call, int operation, void *address, size_t bytes)
+/* `address`: where the mapping begins. */
+static bool started_mapping(mpiox_tracefile_record *call, int operation, int64_t address, size_t bytes)
 {
-    const int32_t file = mpiox_trace_enabled() ? mpiox_trace_handle_file((int64_t)(intptr_t)address) : 0;
+    const int32_t file = mpiox_trace_enabled() ? mpiox_trace_handle_file(address) : 0;
 
     if (file == 0)
         return false;
     mpiox_trace_start(call, operation, MPIOX_TRACEFILE_POSIX, file);
     call->size = (int64_t)bytes;
-    mpiox_trace_extra(call, MPIOX_KEY_ADDRESS, (int64_t)(intptr_t)address);
+    mpiox_trace_extra(call, MPIOX_KEY_ADDRESS, address);
     return true;
 }
 
@@ -469,9 +483,9 @@ WRAP(int, munmap, (void *address, size_t bytes))
 {
     mpiox_tracefile_record call;
 
-    if (!started_mapping(&call, OP_munmap, address, bytes))
+    if (!started_mapping(&call, OP_munmap, (int64_t)(intptr_t)address, bytes))
         return NEXT(munmap)(address, bytes);
-    mpiox_trace_handle_close((int64_t)(intptr_t)address);
+    mpiox_trace_mapping_close((int64_t)(intptr_t)address);
     const int result = NEXT(munmap)(address, bytes);
     mpiox_trace_commit(&call, result);
     return result;
@@ -481,7 +495,7 @@ WRAP(int, msync, (void *address, size_t bytes, int flags))
 {
     mpiox_tracefile_record call;
 
-    if (!started_mapping(&call, OP_msync, address, bytes))
+    if (!started_mapping(&call, OP_msync, mpiox_trace_mapping_of((int64_t)(intptr_t)address), bytes))
         return NEXT(msync)(address, bytes, flags);
     mpiox_trace_extra(&call, MPIOX_KEY_FLAGS, flags);
     const int result = NEXT(msync)(address, bytes, flags);

@@ -9,14 +9,19 @@
  * Guarantee. A process that ends by a signal or abort leaves a trace that is complete up to its last call.
  */
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "mpiox_recording.h"
 #include "mpiox_recording_file.h"
+#include "mpiox_scheduler.h"
 #include "mpiox_trace_clock.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_file.h"
@@ -43,6 +48,25 @@ static void child_after_fork(void)
     parent_after_fork();
 }
 
+/* The command that has made the folder reports if no process of the program has loaded this library. Outside of the
+ * job it learns the batch system's ID of the job here. The process's own trace reports a folder that it cannot write
+ * to. */
+static void note_loaded(const char *folder)
+{
+    char path[PATH_MAX];
+    const int length = snprintf(path, sizeof path, "%s/.loaded", folder);
+
+    if (length < 0 || (size_t)length >= sizeof path || access(path, F_OK) == 0)
+        return;
+    const long fd = syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    const char *job = mpiox_scheduler_job();
+    if (fd >= 0 && job != NULL)
+        syscall(SYS_write, fd, job, strlen(job));
+    if (fd >= 0)
+        syscall(SYS_close, fd);
+    errno = 0;
+}
+
 __attribute__((constructor)) static void begin(void)
 {
     const char *folder = getenv("MPIOX_TRACE_DIR"), *system = getenv("MPIOX_TRACE_SYSTEM_FILES");
@@ -53,6 +77,7 @@ __attribute__((constructor)) static void begin(void)
         return;
     mpiox_trace_clock_begin();
     mpiox_trace_place_folder(folder);
+    note_loaded(folder);
     mpiox_trace_names_keep_system(system != NULL && strcmp(system, "1") == 0);
     mpiox_trace_names_select(only, getenv("MPIOX_TRACE_SKIP"));
     mpiox_trace_file_select(only != NULL && only[0] != '\0');

@@ -2,9 +2,10 @@
  * mpiox_trace_stdio.c - streams of the C library.
  *
  * Problem.   A stream's transfers to its file happen inside the C library, unseen; the tracer sees the program's
- *            requests here. Single characters and formatted input are many small functions, some of them macros.
- * Algorithm. Opening, closing, positions, blocks, lines and formatted output are recorded. The start of a transfer
- *            follows from the stream's own position behind it, so unrecorded calls in between do no harm.
+ *            requests here. Some functions are macros, which move single characters within the buffer.
+ * Algorithm. Opening, closing, positions, blocks, lines, characters and formats are recorded. The start of a transfer
+ *            follows from the stream's own position behind it, so unrecorded calls in between do no harm. What
+ *            formatted input has read follows from the positions before and behind it.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "mpiox_recording.h"
 #include "mpiox_trace_descriptors.h"
 #include "mpiox_trace_streams.h"
 #include "mpiox_trace_wrap.h"
@@ -29,6 +31,14 @@ static bool started(mpiox_tracefile_record *call, int operation, FILE *stream)
     return true;
 }
 
+static int64_t place_of(FILE *stream)
+{
+    mpiox_trace_self.inside++;
+    const int64_t place = NEXT(ftello)(stream);
+    mpiox_trace_self.inside--;
+    return place;
+}
+
 static void moved(mpiox_tracefile_record *call, FILE *stream, int64_t asked, int64_t done)
 {
     const int error = errno;
@@ -36,14 +46,15 @@ static void moved(mpiox_tracefile_record *call, FILE *stream, int64_t asked, int
     mpiox_trace_stop(call);
     int64_t now = mpiox_trace_stream_moved(stream, done);
     if (now < 0) {
-        mpiox_trace_self.inside++;
-        now = NEXT(ftello)(stream);
-        mpiox_trace_self.inside--;
+        now = place_of(stream);
         mpiox_trace_stream_learned(stream, now);
     }
     call->size = asked;
     if (now >= 0 && done >= 0 && now >= done)
         call->offset = now - done;
+    if (done >= 0 && done < asked && mpiox_recording_wanted && (done == 0 || call->operation != OP_fgets) &&
+        ferror(stream))
+        mpiox_trace_extra(call, MPIOX_KEY_ERRNO, error); /* not the end of the file */
     errno = error;
 }
 
@@ -185,6 +196,83 @@ WRAP(char *, __fgets_chk, (char *text, size_t size, int room, FILE *stream))
 
     return fits ? fgets(text, room, stream) : NEXT(__fgets_chk)(text, size, room, stream);
 }
+
+WRAP(int, fgetc, (FILE * stream))
+{
+    mpiox_tracefile_record call;
+
+    if (!started(&call, OP_fgetc, stream))
+        return NEXT(fgetc)(stream);
+    const int result = NEXT(fgetc)(stream);
+    moved(&call, stream, 1, result != EOF);
+    mpiox_trace_commit(&call, result != EOF);
+    return result;
+}
+ALIAS(getc, fgetc);
+ALIAS(_IO_getc, fgetc);
+
+WRAP(ssize_t, getdelim, (char **text, size_t *room, int end, FILE *stream))
+{
+    mpiox_tracefile_record call;
+
+    if (!started(&call, OP_getdelim, stream))
+        return NEXT(getdelim)(text, room, end, stream);
+    const ssize_t result = NEXT(getdelim)(text, room, end, stream);
+    const int64_t length = result > 0 ? result : 0;
+    moved(&call, stream, length, length);
+    mpiox_trace_commit(&call, length);
+    return result;
+}
+ALIAS(__getdelim, getdelim);
+
+MPIOX_TRACE_EXPORT ssize_t getline(char **text, size_t *room, FILE *stream)
+{
+    return getdelim(text, room, '\n', stream);
+}
+
+static void scanned(mpiox_tracefile_record *call, FILE *stream, int64_t before)
+{
+    const int error = errno;
+
+    mpiox_trace_stop(call);
+    const int64_t now = place_of(stream), length = before >= 0 && now > before ? now - before : 0;
+    call->offset = before >= 0 ? before : MPIOX_TRACEFILE_NONE;
+    call->size = length;
+    errno = error;
+    mpiox_trace_commit(call, length);
+}
+
+/* Formatted input, by the functions of one standard: the C library's header gives their plain names to another one. */
+#define SCANS(standard)                                                                                                \
+    BEHIND(int, standard##vfscanf, (FILE *, const char *, va_list))                                                    \
+    static int standard##scan(int operation, FILE *stream, const char *format, va_list list)                           \
+    {                                                                                                                  \
+        mpiox_tracefile_record call;                                                                                   \
+        if (!started(&call, operation, stream))                                                                        \
+            return NEXT(standard##vfscanf)(stream, format, list);                                                      \
+        const int64_t before = place_of(stream);                                                                       \
+        const int result = NEXT(standard##vfscanf)(stream, format, list);                                              \
+        scanned(&call, stream, before);                                                                                \
+        return result;                                                                                                 \
+    }                                                                                                                  \
+    MPIOX_TRACE_EXPORT int standard##by_list(FILE *, const char *, va_list) __asm__(#standard "vfscanf");              \
+    int standard##by_list(FILE *stream, const char *format, va_list list)                                              \
+    {                                                                                                                  \
+        return standard##scan(OP_vfscanf, stream, format, list);                                                       \
+    }                                                                                                                  \
+    MPIOX_TRACE_EXPORT int standard##by_values(FILE *, const char *, ...) __asm__(#standard "fscanf");                 \
+    int standard##by_values(FILE *stream, const char *format, ...)                                                     \
+    {                                                                                                                  \
+        va_list list;                                                                                                  \
+        va_start(list, format);                                                                                        \
+        const int result = standard##scan(OP_fscanf, stream, format, list);                                            \
+        va_end(list);                                                                                                  \
+        return result;                                                                                                 \
+    }
+
+SCANS()
+SCANS(__isoc99_)
+SCANS(__isoc23_)
 
 WRAP(int, fputs, (const char *text, FILE *stream))
 {

@@ -2,9 +2,9 @@
  * write_recording.c - a recording of calls that lines on standard input describe, at any times.
  *
  * PROGRAM FOLDER [PRINT]: F NAME (files have numbers from 1 on); C OPERATION START DURATION DEPTH FILE OFFSET SIZE
- * RESULT COUNT MODE FILE2 COMM_SIZE HINTS OFFSET2 (a negative number: none); ENTER OPERATION START DEPTH FILE and LEAVE
- * DEPTH, of a call that is recorded while it lasts; PART WAITING START END (0: it lasts); END STATE; KILL; ABORT CODE
- * TIME; RANK RANK RANKS. PRINT: offsets of the fields of a record instead.
+ * RESULT COUNT MODE FILE2 COMM_SIZE HINTS OFFSET2 ERROR (a negative number: none); ENTER OPERATION START DEPTH FILE and
+ * LEAVE DEPTH, of a call that is recorded while it lasts; PART WAITING START END (0: it lasts); END STATE; KILL; ABORT
+ * CODE TIME; RANK RANK RANKS. PRINT: offsets of the fields of a record instead.
  */
 #include <inttypes.h>
 #include <signal.h>
@@ -25,14 +25,10 @@ enum { LINE = 8192, FILES = 200000 };
 static int32_t numbers[FILES];
 static int repeats; /* accesses that were like the ones before */
 
-static const char *const operations[MPIOX_TRACE_EVENTS] = {
-#define NAME_OF(name) [OP_##name] = #name,
-    MPIOX_TRACE_POSIX(NAME_OF) MPIOX_TRACE_STDIO(NAME_OF) MPIOX_TRACE_MPI(NAME_OF)};
-
 static int operation_of(const char *name)
 {
     for (int i = MPIOX_TRACEFILE_FIRST; i < MPIOX_TRACE_EVENTS; i++)
-        if (operations[i] != NULL && strcmp(operations[i], name) == 0)
+        if (mpiox_trace_operation_names[i] != NULL && strcmp(mpiox_trace_operation_names[i], name) == 0)
             return i;
     fprintf(stderr, "no operation %s\n", name);
     exit(2);
@@ -61,14 +57,14 @@ static bool again(const mpiox_tracefile_record *call)
 static void one(const char *line)
 {
     char name[64];
-    int64_t v[13];
+    int64_t v[14];
     mpiox_tracefile_record call = {0};
 
     if (sscanf(line,
                "C %63s %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64
-               " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
-               name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8], &v[9], &v[10], &v[11],
-               &v[12]) != 14) {
+               " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64 " %" SCNd64,
+               name, &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7], &v[8], &v[9], &v[10], &v[11], &v[12],
+               &v[13]) != 15) {
         fprintf(stderr, "not understood: %s\n", line);
         exit(2);
     }
@@ -86,6 +82,7 @@ static void one(const char *line)
     add(&call, MPIOX_KEY_COMM_SIZE, v[10]);
     add(&call, MPIOX_KEY_HINTS, v[11]);
     add(&call, MPIOX_KEY_OFFSET2, v[12]);
+    add(&call, MPIOX_KEY_ERRNO, v[13]);
     if (call.operation == OP_MPI_Finalize)
         mpiox_recording_stop(call.start);
     if (!again(&call))
@@ -101,7 +98,7 @@ static void enter(const char *name, int64_t start, int64_t depth, int file)
     mpiox_tracefile_record call = {.start = start, .depth = depth, .file = numbers[file]};
 
     call.operation = (uint8_t)operation_of(name);
-    mpiox_recording_begin(&call, strncmp(name, "MPI_", 4) == 0 ? operations[call.operation] : NULL);
+    mpiox_recording_begin(&call, strncmp(name, "MPI_", 4) == 0 ? mpiox_trace_operation_names[call.operation] : NULL);
 }
 
 static int print_layout(void)
@@ -112,8 +109,9 @@ static int print_layout(void)
     FIELD(aligned), FIELD(first), FIELD(last), FIELD(busy), FIELD(waited), FIELD(unrecorded);
     FIELD(longest), FIELD(longest_size), FIELD(value), FIELD(often), FIELD(last_byte), FIELD(busy_until);
     FIELD(last_kind);
-    printf("sizes %zu %zu %zu %zu %zu\n", sizeof(mpiox_recording_record), sizeof(mpiox_recording_values),
-           sizeof(mpiox_recording_lane), sizeof(mpiox_recording_segment), sizeof(mpiox_recording_step));
+    printf("sizes %zu %zu %zu %zu %zu %zu\n", sizeof(mpiox_recording_record), sizeof(mpiox_recording_values),
+           sizeof(mpiox_recording_lane), sizeof(mpiox_recording_segment), sizeof(mpiox_recording_step),
+           sizeof(mpiox_recording_tally));
     printf("header %zu %zu %zu %zu\n", offsetof(mpiox_recording_header, used), offsetof(mpiox_recording_header, others),
            offsetof(mpiox_recording_header, doing), sizeof(mpiox_recording_header));
     return 0;
