@@ -65,7 +65,7 @@ def check(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def refusal(check: pathlib.Path, version: str, *variables: str) -> str:
-    every = {*LEFT["openmpi"], *LEFT["mpich"], *LISTS, "PMI_FD"}
+    every = {*LEFT["openmpi"], *LEFT["mpich"], *LISTS, "PMI_FD", "PMI_JOBID", "SLURM_STEP_ID", "SLURM_OVERLAP"}
     environment = {name: value for name, value in base_environment().items() if name not in every}
     environment |= dict.fromkeys(variables, "2")
     return subprocess.run([check, version], capture_output=True, text=True, env=environment, check=True).stdout
@@ -85,5 +85,11 @@ def test_launchers(check: pathlib.Path, family: str) -> None:
         reason = refusal(check, version, *(other for other in left if other != name))
         own = family == "openmpi" or name == "PMI_RANK"
         assert ("the program was not started by mpi" if own else "MPICH's own mpiexec (Hydra)") in reason, name
+    if family == "mpich":  # srun starts Hydra's proxies, or ranks by its own PMI-2
+        slurm = ("PMI_RANK", "MPI_LOCALNRANKS", "SLURM_STEP_ID", "SLURM_OVERLAP")
+        assert refusal(check, version, *slurm) == ""
+        assert "SLURM_OVERLAP=1 before mpiexec" in refusal(check, version, *slurm[:-1])
+        assert "MPICH's own mpiexec (Hydra)" in refusal(check, version, *slurm, "PMI_JOBID")
+        assert "MPICH's own mpiexec (Hydra)" in refusal(check, version, "PMI_RANK", "SLURM_STEP_ID")
     for name in LISTS if family == "openmpi" else ():
         assert "places processes by a list" in refusal(check, version, *left, name)

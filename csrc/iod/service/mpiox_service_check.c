@@ -53,7 +53,13 @@ static bool apart_from_proxy(void)
     return fd != NULL && getsockopt(atoi(fd), SOL_SOCKET, SO_PEERCRED, &maker, &bytes) == 0 && maker.pid == 0;
 }
 
-/* Hydra's proxies control their ranks by a pipe. Slurm's PMI-2 has the other variables, too. */
+/* Hydra's proxies control their ranks by a pipe, but for those that srun has started in an allocation. Slurm's PMI-2
+ * names its job, which Hydra does not (MPICH 5.0.2, Slurm 22.05.8). */
+static bool under_slurm(void)
+{
+    return getenv("HYDI_CONTROL_FD") == NULL && getenv("SLURM_STEP_ID") != NULL && getenv("PMI_JOBID") == NULL;
+}
+
 mpiox_service_launcher mpiox_service_check_launcher(const char **reason)
 {
     int major = 0, minor = 0;
@@ -63,8 +69,11 @@ mpiox_service_launcher mpiox_service_check_launcher(const char **reason)
         *reason = "spawning is known to be safe only with Open MPI 4 and MPICH 4.1 or later";
     else if (getenv("PMI_RANK") == NULL)
         *reason = "the program was not started by mpiexec, which would have to spawn";
-    else if (getenv("HYDI_CONTROL_FD") == NULL || getenv("MPI_LOCALNRANKS") == NULL)
+    else if (getenv("MPI_LOCALNRANKS") == NULL || (getenv("HYDI_CONTROL_FD") == NULL && !under_slurm()))
         *reason = "the program was not started by MPICH's own mpiexec (Hydra)";
+    else if (under_slurm() && getenv("SLURM_OVERLAP") == NULL)
+        *reason = "Slurm lets the step of spawned processes wait for the end of the program's; SLURM_OVERLAP=1 before "
+                  "mpiexec lets both run";
     else if (apart_from_proxy())
         *reason = "the ranks have process ids of their own, with which MPI_Comm_spawn of MPICH fails";
     return *reason == NULL ? MPIOX_LAUNCHER_HYDRA : MPIOX_LAUNCHER_NONE;
