@@ -47,7 +47,7 @@ VARIABLES: dict[str, Variable] = {
     "MPIOX_TRACE_CLOCK": Variable(meaning="system: query the kernel for every time of a trace"),
     "MPIIO_EXT_ABI": Variable(meaning="openmpi, mpich or mpiabi: the library of a wheel that is tried first"),
     "MPIIO_EXT_LOG_LIMIT": Variable(
-        meaning="readers of logs read files of so many bytes when they are unpacked: `mpiio-ext analyze --log-limit`"
+        meaning="largest size of a log, unpacked, that readers of logs read: `mpiio-ext analyze --log-limit`"
     ),
     "MPIIO_EXT_PNETCDF": Variable(meaning="libpnetcdf.so for the bench"),
     "MPIOX_STATS_WITNESS": _own("receiver of the sign that calls reach the library"),

@@ -12,8 +12,11 @@ LD_PRELOAD is not put into the launcher's environment but into its options, in f
   rank 0 of a file, which reads the hints, may be on any host. A variable that the user hands on himself is left to
   him: given twice, the last one holds in Open MPI 4.1, and the first one in 5.0.
 - MPICH's Hydra (mpiexec, mpirun, mpiexec.hydra): ``-genv LD_PRELOAD …``; it passes the whole environment on by itself.
-- Slurm's srun: ``--export=ALL,LD_PRELOAD=…``, repeated like ``-x``; it passes the environment on by itself. A
-  value in its own environment would be stronger (seen with 22.05), so LD_PRELOAD is taken out of that.
+- Slurm's srun: ``--export=ALL,LD_PRELOAD=…`` for each program of a command line, merged with the user's value
+  (:mod:`.common.srun`). A value in its own environment would be stronger (seen with 22.05), so LD_PRELOAD is taken out
+  of that.
+- LSF's jsrun, Cray's aprun and PALS, Flux: an option of theirs with LD_PRELOAD (`_SETTING`); all pass the environment
+  on by themselves.
 - Anything else is taken for the program itself.
 
 Where a hint asks for files that are written behind their close, or stored as several, a second library is preloaded
@@ -39,10 +42,15 @@ from mpiio_ext.abi import LIBRARY, POSIX
 from mpiio_ext.common.programs import path_of
 from mpiio_ext.loadable import FIRST
 
-_OPENMPI = frozenset({"orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"})
+_OPENMPI = frozenset({"orterun", "prterun", "prun", "mpirun.openmpi", "mpiexec.openmpi"})
 _HYDRA = frozenset({"mpiexec.hydra", "mpirun.mpich", "mpiexec.mpich"})
 _EITHER = frozenset({"mpirun", "mpiexec"})
 _BESIDE = (("orterun", "openmpi"), ("prterun", "openmpi"), ("mpiexec.hydra", "hydra"))
+#: Launchers that pass the environment on by themselves, and their option for NAME=VALUE, which is the next word or
+#: stands behind "=".
+_SETTING = {"jsrun": "-E", "aprun": "-e", "pals": "--env", "flux": "--env"}
+#: Commands of Flux that start programs.
+_FLUX = frozenset({"run", "submit", "alloc"})
 _HYDRA_SETS = frozenset({"-genv", "--genv", "-env", "--env"})
 #: Processes of launchers that start ranks, beside those that users call; Linux keeps 15 characters of a name.
 _DAEMONS = frozenset({"orted", "prted", "prte", "hydra_pmi_proxy", "slurmstepd", "srun"})
@@ -103,6 +111,12 @@ def _status(process: int, processes: Path = Path("/proc")) -> list[str]:
     return []
 
 
+def is_rank(environment: Mapping[str, str]) -> bool:
+    """Return whether a launcher has started this process; a batch script of Slurm has SLURM_PROCID, but is no rank."""
+    step = "SLURM_STEP_NUM_TASKS" in environment
+    return any(name in environment for name in RANK_VARIABLES if step or name != "SLURM_PROCID")
+
+
 def launched_rank(environment: Mapping[str, str]) -> int:
     """Return the rank that a launcher has given this process; 0 without one."""
     values = (environment[name] for name in RANK_VARIABLES if environment.get(name, "").isdecimal())
@@ -116,8 +130,10 @@ def job_name(environment: Mapping[str, str], processes: Path = Path("/proc")) ->
     which the launcher listens: host and port, which no other job of that host has at the same time.
     """
     names = ("SLURM_JOB_ID", "SLURM_STEP_ID", "PMIX_NAMESPACE")
-    found = " ".join(environment.get(name, "") for name in names).strip()
-    return found or (_control_port(processes) if "PMI_RANK" in environment else "")
+    found = [environment.get(name, "") for name in names]
+    if "PMI_RANK" in environment and not found[-1]:  # a job of the batch system may have several launches
+        found.append(_control_port(processes))
+    return " ".join(found).strip()
 
 
 def _control_port(processes: Path) -> str:
@@ -143,7 +159,7 @@ def let_rank_0_speak(environment: Mapping[str, str]) -> bool:
 
 
 def launcher_family(program: str, default: str) -> str | None:
-    """Return which kind of launcher ``program`` is: "openmpi", "hydra", "slurm", or None for anything else.
+    """Return which kind of launcher ``program`` is: "openmpi", "hydra", "slurm", one of `_SETTING`, or None for none.
 
     Parameters
     ----------
@@ -152,8 +168,8 @@ def launcher_family(program: str, default: str) -> str | None:
         nothing does, and "unknown" is returned then.
     """
     name = Path(program).name
-    if name == "srun":
-        return "slurm"
+    if name == "srun" or name in _SETTING:
+        return "slurm" if name == "srun" else name
     if name in _OPENMPI:
         return "openmpi"
     if name in _HYDRA:
@@ -162,6 +178,8 @@ def launcher_family(program: str, default: str) -> str | None:
         return None
     found = path_of(program)
     real = Path(found).resolve() if found else Path(name)
+    if "pals" in real.parts:  # Cray: /opt/cray/pals/VERSION/bin/mpiexec
+        return "pals"
     if real.name in _OPENMPI or "openmpi" in real.name:
         return "openmpi"
     if real.name in _HYDRA or "hydra" in real.name or "mpich" in real.name:
@@ -209,6 +227,12 @@ def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[
             index += 2
         elif kind == "openmpi" and word in ("-x", "--x") and after[:1] == ["LD_PRELOAD"]:
             index += 2  # the environment's, which is checked anyway
+        elif kind in _SETTING and word == _SETTING[kind] and after and after[0].startswith("LD_PRELOAD="):
+            libraries.append(after[0].removeprefix("LD_PRELOAD="))
+            index += 2
+        elif kind in _SETTING and word.startswith(f"{_SETTING[kind]}=LD_PRELOAD="):
+            libraries.append(word.rpartition("LD_PRELOAD=")[2])
+            index += 1
         elif kind == "hydra" and word in _HYDRA_SETS and len(after) == 2 and after[0] == "LD_PRELOAD":
             libraries.append(after[1])
             index += 3
@@ -221,6 +245,27 @@ def _without_preloads(words: Sequence[str], kind: str) -> tuple[list[str], list[
 def _handed_on(words: Sequence[str]) -> set[str]:
     """Return the variables that options of Open MPI's launchers hand on: ``-x NAME`` and ``-x NAME=VALUE``."""
     return {after.partition("=")[0] for word, after in itertools.pairwise(words) if word in ("-x", "--x")}
+
+
+def _under_srun(
+    words: Sequence[str], library: str, names: Sequence[str], environment: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield srun's words, with the variables in one option ``--export`` of each program."""
+    from mpiio_ext.common import srun  # not for each rank of a run
+
+    default = environment.get("SLURM_EXPORT_ENV", "") or "ALL"
+    ends = [*(at for at, word in enumerate(words) if word == ":"), len(words)]
+    for begin, end in zip([0, *(at + 1 for at in ends)], ends, strict=False):
+        items, left = srun.taken_out(words[begin:end], default)
+        theirs = [item.partition("=")[2].strip("'\"") for item in items if item.startswith("LD_PRELOAD=")]
+        whole = srun.has_all(items)
+        preload = _preloaded(":".join([library, *theirs]), environment if whole or "LD_PRELOAD" in items else {})
+        kept = [item for item in items if item.partition("=")[0] != "LD_PRELOAD"]
+        given = {item.partition("=")[0] for item in kept}
+        more = [] if whole else [name for name in names if name not in given]
+        yield from ([":"] if begin else [])
+        yield f"--export={','.join([*kept, *more, f'LD_PRELOAD={preload}'])}"
+        yield from left
 
 
 def plan(
@@ -245,19 +290,27 @@ def plan(
     rest, libraries = _without_preloads(command[1:], kind)
     preload = _preloaded(":".join([library, *libraries]), environment)
     if kind == "hydra":
+        delegates = "mpiox_delegates" in result.get("MPIOX_HINTS", "")
+        if delegates and "SLURM_JOB_ID" in environment:  # spawned processes are of another step, on the same cores
+            result.setdefault("SLURM_OVERLAP", "1")
         return Launch(arguments=(launcher, "-genv", "LD_PRELOAD", preload, *rest), environment=result)
-    options: list[str] = []
-    if kind == "slurm":
-        options = [f"--export=ALL,LD_PRELOAD={preload}"]
+    if kind in _SETTING:
+        head = rest[:1] if kind == "flux" and rest[:1] and rest[0] in _FLUX else []
+        option = [f"--env=LD_PRELOAD={preload}"] if kind == "flux" else [_SETTING[kind], f"LD_PRELOAD={preload}"]
         result.pop("LD_PRELOAD", None)
+        return Launch(arguments=(launcher, *head, *option, *rest[len(head) :]), environment=result)
+    names = sorted(name for name in result if name.startswith("MPIOX_") or name in FORWARDED)
+    if kind == "slurm":
+        words = _under_srun(rest, library, names, environment)
+        result.pop("LD_PRELOAD", None)
+        return Launch(arguments=(launcher, *words), environment=result)
+    options: list[str] = []
+    given = _handed_on(rest) - settings.keys()
+    exported = [f"LD_PRELOAD={preload}", *(name for name in names if name not in given)]
+    if environment.get(_ENV_LIST):
+        result[_ENV_LIST] = ";".join([environment[_ENV_LIST], *exported])
     else:
-        given = _handed_on(rest) - settings.keys()
-        names = sorted(n for n in result if (n.startswith("MPIOX_") or n in FORWARDED) and n not in given)
-        exported = [f"LD_PRELOAD={preload}", *names]
-        if environment.get(_ENV_LIST):
-            result[_ENV_LIST] = ";".join([environment[_ENV_LIST], *exported])
-        else:
-            options = [word for name in exported for word in ("-x", name)]
+        options = [word for name in exported for word in ("-x", name)]
     arguments = [launcher, *options]
     for word in rest:
         arguments += [word, *options] if word == ":" else [word]
@@ -271,7 +324,13 @@ def execute(launch: Launch) -> None:
     program that is to be ended at its limit of a file's size (SIGXFSZ), or when its reader is gone (SIGPIPE), would go
     on.
     """
+    before = {}
     for name in ("SIGPIPE", "SIGXFZ", "SIGXFSZ"):  # as subprocess.Popen(restore_signals=True)
         if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_DFL)
-    os.execvpe(launch.arguments[0], launch.arguments, launch.environment)
+            number = getattr(signal, name)
+            before[number] = signal.signal(number, signal.SIG_DFL)
+    try:
+        os.execvpe(launch.arguments[0], launch.arguments, launch.environment)
+    finally:  # this process goes on, and prints why the program did not start
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -45,14 +45,23 @@ from mpiio_ext.common.endings import OF_LAUNCHERS, Failure, failure_of, note_fai
 from mpiio_ext.common.extras import MissingExtraError, missing_here
 from mpiio_ext.common.files import check_target, write_whole
 from mpiio_ext.common.printing import echo
-from mpiio_ext.common.recordings import STATISTICS, launch_of, lives, note_launch, nothing_recorded
+from mpiio_ext.common.recordings import (
+    LOADED,
+    NOT_LOADED,
+    STATISTICS,
+    launch_of,
+    lives,
+    note_launch,
+    nothing_recorded,
+    was_loaded,
+)
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.launchers import (
-    RANK_VARIABLES,
     Launch,
     ancestors,
     is_launcher_process,
+    is_rank,
     job_name,
     launched_rank,
     let_rank_0_speak,
@@ -87,6 +96,8 @@ _BY_LAUNCHER = ", as launchers end all ranks when one has failed"
 _SOON_NS = 10**9
 #: The terminal sends these to the program as well.
 _IGNORED = (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP)
+#: Exit status of a command whose program has succeeded, without any process that has loaded the library.
+NOTHING_LOADED = 125
 _ENDING = (signal.SIGTERM, *_IGNORED)
 
 
@@ -213,7 +224,7 @@ class Recording:
     @classmethod
     def of(cls, results: Sequence[Result]) -> Recording:
         """Return the work of this process for these files; nothing is made yet."""
-        inside = any(name in os.environ for name in RANK_VARIABLES)
+        inside = is_rank(os.environ)
         mark = hashlib.sha256(job_name(os.environ).encode()).hexdigest()[:16] if inside else secrets.token_hex(8)
         first = results[-1].target
         folder = first.with_name(f".{first.name[:40]}.{mark}.run")
@@ -353,8 +364,32 @@ def _accompany(launch: Launch, recording: Recording) -> NoReturn:
     ended = _wait_inside(writer, status) if recording.inside else _wait_outside(writer, recording)
     if ended is None and (status == 0 or not recording.inside):
         recording.announce()
+    elif status == 0 and ended is not None and os.WIFEXITED(ended) and not recording.inside:
+        status = os.WEXITSTATUS(ended)
     elif ended is not None and os.WIFSIGNALED(ended) and (stays := recording.stays()):
         echo(f"mpiio-ext: no page: its writer was killed\nmpiio-ext: {stays}", err=True)
+    _leave(status)
+
+
+def accompany_trace(launch: Launch, folder: Path, command: Sequence[str]) -> NoReturn:
+    """Start a launcher, or a program by itself, whose processes trace into a folder; end as it has ended.
+
+    If the program has succeeded, and no process has loaded the library, print so and end with `NOTHING_LOADED`.
+    """
+    sys.stdout.flush()
+    (folder / LOADED).unlink(missing_ok=True)  # of an earlier run that has left no trace
+    program = subprocess.Popen(launch.arguments, env=launch.environment, close_fds=False)
+
+    def forward(number: int, _frame: object) -> None:
+        if number in _FORWARDED:  # the terminal sends the others to the program as well
+            program.send_signal(number)
+
+    for number in (*_FORWARDED, *_IGNORED):
+        signal.signal(number, forward)
+    status = program.wait()
+    if status == 0 and not was_loaded(folder):
+        _print(f"{folder}: no trace: {NOT_LOADED}; `mpiio-ext doctor -- {shlex.join(command)}` finds the reason")
+        status = NOTHING_LOADED
     _leave(status)
 
 
@@ -410,7 +445,11 @@ def _leave(status: int) -> NoReturn:
 
 
 def _write(pipe: int, recording: Recording, endings: Endings, launcher: int) -> NoReturn:
-    """Be the writer: wait for the end of the run, and make the results; `launcher`: as of `_results`."""
+    """Be the writer: wait for the end of the run, and make the results; `launcher`: as of `_results`.
+
+    Ends with `NOTHING_LOADED` where no process has loaded the library.
+    """
+    status = 0
     try:
         os.setsid()
         for number in (*_FORWARDED, *_IGNORED):
@@ -425,9 +464,10 @@ def _write(pipe: int, recording: Recording, endings: Endings, launcher: int) -> 
             shutil.rmtree(recording.folder, ignore_errors=True)
         else:
             missing_here("pandas")  # PyArrow imports it where it is installed: 0.2 s
+            status = 0 if was_loaded(recording.folder) else NOTHING_LOADED
             _results(words, recording, endings, launcher)
     finally:
-        os._exit(0)
+        os._exit(status)
 
 
 def _results(words: list[bytes], recording: Recording, endings: Endings, launcher: int = 0) -> None:

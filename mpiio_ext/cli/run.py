@@ -169,8 +169,15 @@ def _warn_of_variables() -> None:
             )
 
 
-def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, dry_run: bool) -> None:
-    """Become the program, or with `dry_run` print the command and return."""
+def start(
+    command: tuple[str, ...],
+    library: str,
+    settings: dict[str, str],
+    *,
+    dry_run: bool,
+    by: Callable[[Launch], None] = execute,
+) -> None:
+    """Start the program `by` becoming it, or with `dry_run` print the command and return."""
     try:
         launch = plan_launch(command, library, settings)
     except click.UsageError as error:
@@ -182,7 +189,7 @@ def start(command: tuple[str, ...], library: str, settings: dict[str, str], *, d
         return
     sys.stdout.flush()
     try:
-        execute(launch)
+        by(launch)
     except OSError as error:
         warn(f"cannot execute {command[0]}: {error.strerror}")
         raise SystemExit(127 if isinstance(error, FileNotFoundError) else 126) from error
@@ -235,7 +242,8 @@ def run(
     If a hint given here, in MPIOX_HINTS or in a file requests staged closes, calls past MPI wait for the files, too.
 
     Exit status: that of PROGRAM; 2 an argument, hint or file cannot be used, 126 PROGRAM cannot be executed, 127 there
-    is none.
+    is none. With --report, --darshan or --timeline before a launcher or a program: 125 if PROGRAM has succeeded, but no
+    process of it has loaded mpiio_ext.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
 

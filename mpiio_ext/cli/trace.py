@@ -14,7 +14,7 @@ from mpiio_ext.cli.selection import only_option, selection, skip_option
 from mpiio_ext.cli.words import program_argument
 from mpiio_ext.common.commands import HELP, Command, output_option
 from mpiio_ext.errors import FileSystemError
-from mpiio_ext.launchers import RANK_VARIABLES, job_name, let_rank_0_speak
+from mpiio_ext.launchers import is_rank, job_name, let_rank_0_speak
 
 #: In the folder of a trace: the job that it is of.
 _MARK = ".run"
@@ -54,7 +54,7 @@ def _refuse_second_run(folder: Path) -> None:
     Ranks of one run may find traces of each other; those whose launcher names the job leave that name in the folder.
     """
     job = job_name(os.environ)
-    started = any(name in os.environ for name in RANK_VARIABLES)
+    started = is_rank(os.environ)
     mark = folder / _MARK
     if started and not job:  # MPICH's launcher names no job
         return
@@ -105,7 +105,7 @@ def trace(
     A GLOB is compared with the absolute name of a file; * stands for slashes, too. Calls of MPI are always recorded.
 
     Exit status: that of PROGRAM; 2 an argument, hint or file cannot be used, 126 PROGRAM cannot be executed, 127 there
-    is none.
+    is none. Before a launcher or a program: 125 if PROGRAM has succeeded, but no process of it has loaded mpiio_ext.
     """  # noqa: D301  (click wants the backspace character itself)
     import mpiio_ext
     from mpiio_ext._load import get_tracer
@@ -120,4 +120,15 @@ def trace(
         settings |= selection(only, skip)
         select_library(command)
         libraries = [str(get_tracer())] + ([str(mpiio_ext.get_library())] if extension else [])
-        start(command, ":".join(libraries), settings, dry_run=dry_run)
+        if dry_run or is_rank(os.environ):
+            start(command, ":".join(libraries), settings, dry_run=dry_run)
+            return
+        from mpiio_ext.cli.logged import accompany_trace  # not for each rank
+
+        start(
+            command,
+            ":".join(libraries),
+            settings,
+            dry_run=False,
+            by=lambda launch: accompany_trace(launch, Path(folder), command),
+        )

@@ -30,7 +30,7 @@ from typing import NoReturn
 from mpiio_ext._load import family
 from mpiio_ext.common.descriptors import let_go
 from mpiio_ext.common.printing import echo
-from mpiio_ext.launchers import RANK_VARIABLES, job_name, launched_rank, launcher_family
+from mpiio_ext.launchers import is_rank, job_name, launched_rank, launcher_family
 
 VARIABLE = "MPIOX_STATS_WITNESS"
 #: Number of all ranks, and of those of this node.
@@ -68,7 +68,7 @@ _WORDS = 100
 
 def _place(command: Sequence[str], environment: Mapping[str, str]) -> str | None:
     """Return the processes that the witness covers, as words of the line; None: too few to report anything."""
-    if not any(name in environment for name in RANK_VARIABLES):
+    if not is_rank(environment):
         kind = launcher_family(command[0], family())
         named = not _HOSTS.isdisjoint(word.partition("=")[0] for word in command)
         elsewhere = kind == "slurm" or named or any(name in environment for name in _ALLOCATIONS)
@@ -81,7 +81,7 @@ def _place(command: Sequence[str], environment: Mapping[str, str]) -> str | None
 
 def _name(environment: Mapping[str, str]) -> str:
     """Return the name of the witness for all ranks of this node: by the job, or by the process that started them."""
-    if not any(name in environment for name in RANK_VARIABLES):
+    if not is_rank(environment):
         return f"mpiio_ext.{secrets.token_hex(8)}"
     job = f"{os.getuid()} {job_name(environment) or os.getppid()}"
     return f"mpiio_ext.{hashlib.sha256(job.encode()).hexdigest()[:16]}"

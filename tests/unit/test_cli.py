@@ -8,6 +8,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import subprocess
 import sys
 
@@ -394,6 +395,7 @@ def test_a_trace_of_nothing_leaves_no_folder(tmp_path: pathlib.Path) -> None:
     (place / "file").touch()
     for folder in (place / "new" / "deep", place / "there", place / "there" / "new"):
         assert traced(folder).exit_code == 127
+        assert signal.getsignal(signal.SIGXFSZ) == signal.SIG_IGN, "this process goes on with signals of the program"
     assert sorted(path.name for path in place.rglob("*")) == ["file", "there"]
     done = traced(place / "file")
     assert done.exit_code == 2 and "file cannot be made: it is a file; name a folder" in " ".join(done.output.split())
