@@ -13,15 +13,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mpiio_ext.common.slurm import SlurmError, expand_nodes
+from mpiio_ext.common.slurm import SlurmError, expand_nodes, phase
 from mpiio_ext.delegates.arbiter.announcements import here
 from mpiio_ext.delegates.arbiter.service import Arbiter
 from mpiio_ext.delegates.arbiter.settings import Settings
 from mpiio_ext.delegates.arbiter.slurm import connector, scheduled
-from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse, phase
+from mpiio_ext.delegates.arbiter.slurm.joblist import SlurmJob, parse
 from mpiio_ext.delegates.arbitration.curves import Curve
 from mpiio_ext.errors import MpiioExtError
 
+#: What Slurm 22.05.8 printed of the same jobs: the query of `slurm-watch`, that in its help with steps, and JSON.
+SAMPLES = pathlib.Path(__file__).parents[1] / "samples" / "slurm"
 #: As `squeue --Format=JobID:20|,...` of Slurm 22.05 prints it: padded, and a separator at the end of some columns.
 FORMAT = """\
 JOBID               |STATE               |NODES       |TASKS       |NAME
@@ -116,6 +118,28 @@ def test_every_form_of_a_list(text: str, processes: int) -> None:
     first = jobs[0]
     assert (first.id, first.phase, first.nodes, first.processes) == ("1201", "running", 4, processes)
     assert first.name.startswith("ior")
+
+
+@pytest.mark.parametrize("name", ["squeue.txt", "squeue.json", "sacct.txt", "sacct.json"])
+def test_what_a_real_slurm_printed(name: str) -> None:
+    """The components of a heterogeneous job are one job, and a name may have the separator of the columns."""
+    jobs, bad = parse((SAMPLES / name).read_text(encoding="utf-8"))
+    assert not bad
+    assert {job.id: (job.phase, job.nodes, job.processes, job.name) for job in jobs if job.phase != "waiting"} == {
+        "53": ("running", 1, 1, "a|b c"),
+        "54": ("running", 3, 5, "het"),
+        "57": ("ended", 1, 1, "fails"),
+    }
+
+
+def test_the_parts_of_a_job_come_in_any_order() -> None:
+    head = "JOBID|HET_JOB_ID|HET_JOB_OFFSET|STATE|NODES|TASKS|NAME\n"
+    lines = ["54|54|0|COMPLETING|1|2|x", "55|54|1|COMPLETED|2|3|y", "56|N/A|N/A|RUNNING|1|1|z"]
+    whole = SlurmJob(id="54", state="COMPLETING", nodes=3, processes=5, name="x")
+    requeued = [lines[1].replace("|3|", "|9|"), *lines]  # the last line of a part is the newest
+    for order in (lines, lines[::-1], requeued):
+        jobs = {job.id: job for job in parse(head + "\n".join(order))[0]}
+        assert set(jobs) == {"54", "56"} and jobs["54"] == whole
 
 
 def test_what_states_mean() -> None:
@@ -402,9 +426,9 @@ def test_watching(tmp_path: pathlib.Path) -> None:
 
 
 def test_the_command_in_help_prints_what_is_understood() -> None:
-    """With the first line of columns: the form of the list `SACCT`."""
+    """With the first line of columns: the form of the list in ``sacct.txt``."""
     text = " ".join(run("slurm-watch", "--help").stdout.split())
-    columns = SACCT.splitlines()[0].replace("|", ",")
+    columns = (SAMPLES / "sacct.txt").read_text().splitlines()[0].replace("|", ",")
     assert f"--parsable2 --format={columns} |" in text and "sacct -a -n" not in text
 
 

@@ -82,7 +82,7 @@ def watch(folder: Path, interval: float, once: bool, words: str | None, source: 
 
     \b
       mpiio-ext delegates arbiter slurm-watch --dir /scratch/arbiter
-      sacct --allusers --allocations --parsable2 --format=JobIDRaw,JobName,State,NNodes,NTasks,AllocCPUS |
+      sacct --allusers --allocations --parsable2 --format=JobIDRaw,JobID,State,NNodes,NTasks,AllocCPUS,JobName |
         mpiio-ext delegates arbiter slurm-watch --dir /scratch/arbiter --input - --part
 
     The first line of a list names its columns: no --noheader (-n). A job ends when Slurm gives it an end state, such as

@@ -1,7 +1,8 @@
-"""Jobs of Slurm for the arbiter: the meaning of their states, and their sizes, from ``squeue`` or ``sacct``.
+"""Jobs of Slurm for the arbiter: their states and sizes, from ``squeue`` or ``sacct``.
 
 Algorithm.  :mod:`mpiio_ext.common.slurm` reads the list; here its lines are gathered to jobs. The parts of a
-            heterogeneous job are added up. A job that was put back is what its last line says. Steps give the tasks
+            heterogeneous job are added up, and have the state of the first one. A job that was put back is what its
+            last line says. Steps give the tasks
             that the job itself does not say.
 """
 
@@ -9,23 +10,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from mpiio_ext.common import slurm
-from mpiio_ext.common.slurm import JobId, SlurmError, count
-
-Phase = Literal["waiting", "running", "paused", "ending", "ended", "unlisted", "unknown"]
-
-_PHASES: dict[Phase, str] = {
-    "waiting": "PENDING PD REQUEUED RQ REQUEUE_FED RF REQUEUE_HOLD RH RESV_DEL_HOLD RD SPECIAL_EXIT SE",
-    "running": "RUNNING R CONFIGURING CF RESIZING RS SIGNALING SI POWER_UP_NODE",
-    "paused": "SUSPENDED S STOPPED ST",
-    "ending": "COMPLETING CG STAGE_OUT SO",
-    "ended": "BOOT_FAIL BF CANCELLED CA COMPLETED CD DEADLINE DL FAILED F NODE_FAIL NF OUT_OF_MEMORY OOM PREEMPTED PR "
-    "REVOKED RV TIMEOUT TO LAUNCH_FAILED RECONFIG_FAIL",
-    "unlisted": "UNLISTED",  # not Slurm's: lists that should name the job do not, see connector.py
-}
-_PHASE_OF: dict[str, Phase] = {word: phase for phase, words in _PHASES.items() for word in words.split()}
+from mpiio_ext.common.slurm import JobId, Phase, SlurmError, count, phase
 
 #: Columns that have a fact, the best first.
 _STATE = ("state", "st")
@@ -60,19 +47,13 @@ class SlurmJob:
         return phase(self.state)
 
 
-def phase(state: str) -> Phase:
-    """Return the meaning of a word of Slurm for a state; "CANCELLED by 1000" is one, too."""
-    words = state.upper().rstrip("+").split()
-    return _PHASE_OF.get(words[0], "unknown") if words else "unknown"
-
-
 class _Jobs:
     """Gathers lines to jobs."""
 
     def __init__(self) -> None:
-        self.found: dict[int, SlurmJob] = {}
-        self.tasks: dict[int, int] = {}  # of the largest step
-        self.own_tasks: set[int] = set()  # jobs whose own line has tasks
+        self.found: dict[int, dict[int, SlurmJob]] = {}  # by number, and by the part of a heterogeneous job
+        self.tasks: dict[tuple[int, int], int] = {}  # of the largest step
+        self.own_tasks: set[tuple[int, int]] = set()  # jobs whose own line has tasks
 
     def add_line(self, job: JobId, values: Mapping[str, object]) -> None:
         """Add a line of a text."""
@@ -103,31 +84,36 @@ class _Jobs:
     def _add(
         self, job: JobId, state: str, nodes: int | None, tasks: int | None, processors: object, name: object
     ) -> None:
-        key = job.number
+        key = (job.number, job.part or 0)
         if job.step is not None:
             self.tasks[key] = max(self.tasks.get(key, 0), tasks or 0)
             return
         if not state:
-            raise SlurmError(f"job {key} has no state")
+            raise SlurmError(f"job {job.number} has no state")
         processes = tasks or count(processors) or None
-        new = SlurmJob(id=str(key), state=state, nodes=nodes or None, processes=processes, name=str(name or "").strip())
         if tasks:
             self.own_tasks.add(key)
-        known = self.found.get(key)
-        if known is not None and job.part is not None:
-            new = replace(known, nodes=_sum(known.nodes, new.nodes), processes=_sum(known.processes, new.processes))
-        self.found[key] = new  # requeued: the last line is the newest
+        self.found.setdefault(job.number, {})[key[1]] = SlurmJob(  # requeued: the last line is the newest
+            id=str(job.number), state=state, nodes=nodes or None, processes=processes, name=str(name or "").strip()
+        )
 
     def jobs(self) -> list[SlurmJob]:
         """Return the jobs, with the tasks of steps if the job itself has none."""
         return [
-            replace(job, processes=self.tasks[key]) if key not in self.own_tasks and self.tasks.get(key) else job
-            for key, job in self.found.items()
+            replace(
+                parts[min(parts)],
+                nodes=_sum([job.nodes for job in parts.values()]),
+                processes=_sum([self._processes((number, part), job) for part, job in parts.items()]),
+            )
+            for number, parts in self.found.items()
         ]
 
+    def _processes(self, key: tuple[int, int], job: SlurmJob) -> int | None:
+        return job.processes if key in self.own_tasks else self.tasks.get(key) or job.processes
 
-def _sum(a: int | None, b: int | None) -> int | None:
-    return None if a is None and b is None else (a or 0) + (b or 0)
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    return sum(number or 0 for number in counts) or None
 
 
 def parse(text: str) -> tuple[list[SlurmJob], Sequence[str]]:
@@ -142,5 +128,5 @@ def parse(text: str) -> tuple[list[SlurmJob], Sequence[str]]:
     if text.lstrip()[:1] in ("{", "["):
         slurm.read_json(text, jobs.add_entry, bad)
     else:
-        slurm.read_text(text.splitlines(), jobs.add_line, bad, need=_STATE, open_end=True)
+        slurm.read_text(text.splitlines(), jobs.add_line, bad, need=_STATE)
     return jobs.jobs(), bad
