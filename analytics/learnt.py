@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.tables.requeued import runs_of_logs
 from mpiio_ext.delegates.arbitration.errors import CurveError
 from mpiio_ext.delegates.arbitration.learn import patterns_of_log
 from mpiio_ext.delegates.arbitration.pattern import Pattern
@@ -23,7 +24,7 @@ from mpiio_ext.delegates.arbitration.program import program_name
 Row = Mapping[str, Any]
 Learnt = tuple[dict[str, dict[Pattern, int]], list[str]]
 
-_JOB = ("log_id", "job_id", "exe", "app", "processes", "log_file")
+_JOB = ("log_id", "job_id", "exe", "app", "processes", "log_file", "start_time")
 _FILE = ("log_id", "ranks", "bytes_written", "writes", "consec_writes", "bytes_read", "reads", "consec_reads")
 
 
@@ -45,7 +46,7 @@ def _joined(jobs: Iterable[Row], files: Iterable[Row], nodes: Mapping[int, int])
             notes.append(f"{job.get('log_file') or job['log_id']}: the program is not known; left out")
             continue
         try:
-            patterns = patterns_of_log(job, by_log.get(job["log_id"], ()), compute_nodes=nodes.get(job["job_id"] or -1))
+            patterns = patterns_of_log(job, by_log.get(job["log_id"], ()), compute_nodes=nodes.get(job["log_id"]))
         except CurveError as error:
             notes.append(f"{error}; left out")
             continue
@@ -109,5 +110,6 @@ def patterns_of_store(setup: Path) -> Learnt:
         raise AnalyticsError(
             f"{catalog.folder}: the store has no run to learn from; fill it: mpiio-ext analyze init {setup}"
         )
-    nodes = {row["job_id"]: row["node_count"] for row in rows("slurm", ("job_id", "node_count")) if row["node_count"]}
+    runs = rows("slurm", ("job_id", "start_time", "end_time", "node_count"))
+    nodes = {log: run["node_count"] for log, run in runs_of_logs(jobs, runs).items() if run["node_count"]}
     return _joined(jobs, rows("darshan_file", _FILE), nodes)

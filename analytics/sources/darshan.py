@@ -37,6 +37,7 @@ from mpiio_ext.analytics.sources.base import Converted, File, Head, Outcome, Par
 from mpiio_ext.analytics.sources.darshandaos import with_daos
 from mpiio_ext.analytics.sources.darshanlayout import Layouts, layouts
 from mpiio_ext.analytics.tables.arrays import Whole
+from mpiio_ext.analytics.tables.plain import column_of, column_of_array, scalar_of
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE, DARSHAN_JOB, Table
 from mpiio_ext.common.darshanfile import MAGIC, DamagedLogError, DarshanFile, JobRecord, text_of
 
@@ -182,6 +183,8 @@ def _parts(log: DarshanFile, path: str) -> _Log:
             why += [f"{module} is cut off"] if module not in _JOINED else []
         elif log.has_gap(module) and f"{module} left out: {_DAMAGED}" not in why:
             why.append(f"{module} may lack records: behind it are bytes that the header gives to none")
+    if log.has_gap("names"):
+        why.append("a module may lack records: behind the file names are bytes that the header gives to none")
     for module in log.modules:
         if log.partial(module) and not module.startswith("module "):
             why.append(f"{module} is incomplete: Darshan ran out of memory for its records in the run")
@@ -242,7 +245,7 @@ def _column(kind: pa.DataType, values: Any) -> pa.Array:
         values = values == 1
     elif pa.types.is_int32(kind):
         values = values.astype(np.int32)
-    return pa.array(values, kind, mask=absent if absent.any() else None)
+    return column_of_array(values, ~absent)
 
 
 def _table(table: Table, rows: int, columns: Mapping[str, Any]) -> pa.Table:
@@ -258,7 +261,7 @@ def _table(table: Table, rows: int, columns: Mapping[str, Any]) -> pa.Table:
 
 
 def _texts(texts: Iterator[str | None]) -> pa.Array:
-    return pa.array([text or None for text in texts], pa.string())
+    return column_of([text or None for text in texts]).cast(pa.string())
 
 
 def _printable(path: str) -> str:
@@ -305,10 +308,10 @@ def _of_layouts(rows: Whole, every: Sequence[Layouts], count: int) -> dict[str, 
     values = np.where(values < 0, darshanjoin.ABSENT, values)
     ends = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(each.counts for each in every)]))
     osts = pa.ListArray.from_arrays(
-        pa.array(ends, pa.int32()), pa.array(np.concatenate([each.osts for each in every]).astype(np.int32))
+        *(column_of_array(each.astype(np.int32)) for each in (ends, np.concatenate([each.osts for each in every])))
     )
     names = ("stripe_size", "stripe_count", "stripe_offset", "components")
-    return {**dict(zip(names, values.T, strict=True)), "osts": osts.take(pa.array(place, mask=place < 0))}
+    return {**dict(zip(names, values.T, strict=True)), "osts": osts.take(column_of_array(place, place >= 0))}
 
 
 #: Bytes of the record of a job, which has the mount points.
@@ -357,12 +360,15 @@ def _joined(logs: Sequence[_Log]) -> tuple[pa.Table, pa.Table, pa.Table, Whole]:
     scalars = darshanjoin.summary(posix, mpiio, stdio, count) | {"log_id": jobs["log_id"]}
     summary = pa.table({name: _column(pa.from_numpy_dtype(each.dtype), each) for name, each in scalars.items()})
     texts = {
-        "source": pa.repeat(pa.scalar("darshan", pa.string()), count),
-        "log_file": pa.array([_printable(log.path) for log in logs], pa.string()),
+        "source": pa.repeat(scalar_of("darshan"), count),
+        "log_file": _texts(_printable(log.path) for log in logs),
         "exe": _texts(text_of(log.job.command) for log in logs),
         "app": _texts(_app(log.job.command) for log in logs),
         "log_version": _texts(log.version for log in logs),
-        "modules": pa.array([log.modules for log in logs], pa.list_(pa.string())),
+        "modules": pa.ListArray.from_arrays(
+            column_of_array(np.cumsum([0, *(len(log.modules) for log in logs)], dtype=np.int32)),
+            _texts(module for log in logs for module in log.modules),
+        ),
     }
     tables = (_table(DARSHAN_JOB, count, jobs | sums | texts), _table(DARSHAN_FILE, rows.count, files), summary)
     return *tables, np.bincount(rows.log, minlength=count)
@@ -374,7 +380,7 @@ def _names(rows: darshanjoin.Rows, logs: Sequence[_Log]) -> dict[str, Any]:
     names = [logs[log].names.get(file, "") for log, file in keys]
     mounts = [_mount_of(name, logs[log].mounts) for log, name in zip(rows.log.tolist(), names, strict=True)]
     return {
-        "source": pa.repeat(pa.scalar("darshan", pa.string()), rows.count),
+        "source": pa.repeat(scalar_of("darshan"), rows.count),
         "file_id": rows.file,
         "file": _texts(iter(names)),
         "mount": _texts(folder for folder, _ in mounts),

@@ -6,13 +6,15 @@ local, may be "Unknown" or "None", and node lists are compressed (``nid0[0001-00
 Forms
 -----
 - text of ``sacct --parsable2`` or ``--parsable``: the first line names the columns; ``|`` separates them;
-- ``sacct --json``: one object with ``jobs``;
+- ``sacct --json`` and ``squeue --json``: one object with ``jobs``. squeue's has the expected start of a job that waits,
+  and the expected end of one that runs: both times are left out;
 - TOKIO's JSON: ``{"4478544.0": {"jobidraw", "start", "end", "nodelist"}, …}``;
 - NERSC's job database: SQLite with the table ``summary`` (stepid, hostname, start, completion, numnodes).
 
-Any of them may be compressed with gzip. One row a job: a job's steps only give what its own line lacks (the number of
-tasks of the largest step, the span of their times, nodes). ``job_id`` is the raw ID: array tasks have their own; of a
-heterogeneous job (``100+1``) the parts after the first count as further lines of job 100.
+Any of them may be compressed with gzip. One row a run of a job: a job that was requeued has several, with ``sacct -D``
+and in JSON. A run's steps only give what its own line lacks (the number of tasks of the largest step, the span of their
+times, nodes). ``job_id`` is the raw ID: array tasks have their own; the parts of a heterogeneous job (``100+1``) are
+one row of job 100, if the source names the part.
 
 A line that cannot be understood is left out and counted in the outcome's reason; of a compressed text that ends early
 or is damaged the lines before that are kept.
@@ -46,9 +48,11 @@ from mpiio_ext.common.slurm import (
     expand_nodes,
     is_nothing,
     job_id,
+    phase,
     plain,
     read_json,
     read_text,
+    split_line,
     states,
     tasks,
 )
@@ -70,19 +74,25 @@ _TEXTS = {"jobname": "job_name", "user": "user", "account": "account", "partitio
 
 
 class _Jobs:
-    """Gathers lines of jobs and steps to one row a job."""
+    """Gathers lines of jobs and steps to one row a run of a job: one that was requeued has several."""
 
     def __init__(self) -> None:
-        self.rows: dict[int, dict[str, Any]] = {}
+        self.runs: dict[tuple[int, int], list[dict[str, Any]]] = {}  # by number and part
+        self._steps: list[tuple[tuple[int, int], int, Mapping[str, Any]]] = []
         self.bad: list[str] = []
 
-    def add(self, job_id: int, found: Mapping[str, Any], *, step: bool) -> None:
-        """Add a line: a job's own fills its row; a step's fills missing values."""
-        row = self.rows.setdefault(job_id, {"job_id": job_id, "own": False, "step": {}})
-        if step or row["own"]:
-            self._step(row["step"], found)
-        if not step and not row["own"]:
-            row.update({name: value for name, value in found.items() if value is not None}, own=True)
+    def add(self, job_id: int, found: Mapping[str, Any], *, step: bool, part: int = 0) -> None:
+        """Add a line: a job's own begins a run, unless that has one; a further one, or a step's, fills its gaps."""
+        runs = self.runs.setdefault((job_id, part), [])
+        if step or any(_is_same(run, found) for run in runs):
+            self._steps.append(((job_id, part), max(len(runs) - 1, 0), found))
+        else:
+            runs.append({name: value for name, value in found.items() if value is not None})
+
+    @property
+    def count(self) -> int:
+        """Return the number of rows."""
+        return len({(job, number) for (job, _), runs in self.runs.items() for number in range(max(len(runs), 1))})
 
     def _step(self, seen: dict[str, Any], found: Mapping[str, Any]) -> None:
         for name, best in (("tasks", max), ("start_time", min), ("end_time", max), ("node_count", max), ("cores", max)):
@@ -97,18 +107,48 @@ class _Jobs:
 
     def table(self) -> pa.Table:
         """Return the rows as a table of the schema."""
-        out = []
-        for row in self.rows.values():
-            whole = {**row["step"], **{name: value for name, value in row.items() if name not in ("own", "step")}}
-            if row["step"].get("tasks") is not None:
-                whole["tasks"] = max(row["step"]["tasks"], row.get("tasks") or 0)
-            start, end = whole.get("start_time"), whole.get("end_time")
-            if whole.get("run_time") is None and start is not None and end is not None and end >= start:
-                whole["run_time"] = end - start
-            if whole.get("node_count") is None and whole.get("nodes"):
-                whole["node_count"] = len(whole["nodes"])
-            out.append(whole)
-        return pa.Table.from_pylist(out, schema=SLURM.schema())
+        seen: dict[tuple[tuple[int, int], int], dict[str, Any]] = {}
+        for job, before, found in self._steps:
+            self._step(seen.setdefault((job, _run_of(self.runs[job], found, before)), {}), found)
+        out: dict[tuple[int, int], dict[str, Any]] = {}
+        for job, runs in sorted(self.runs.items(), key=lambda item: item[0][1]):  # the first parts first
+            for number, row in enumerate(runs or [{}]):
+                step = seen.get((job, number), {})
+                whole = {"job_id": job[0], **step, **row}
+                if step.get("tasks") is not None:
+                    whole["tasks"] = max(step["tasks"], row.get("tasks") or 0)
+                start, end = whole.get("start_time"), whole.get("end_time")
+                if whole.get("run_time") is None and start is not None and end is not None and end >= start:
+                    whole["run_time"] = end - start
+                if whole.get("node_count") is None and whole.get("nodes"):
+                    whole["node_count"] = len(whole["nodes"])
+                _add_part(out.setdefault((job[0], number), {}), whole)
+        return pa.Table.from_pylist(list(out.values()), schema=SLURM.schema())
+
+
+def _add_part(whole: dict[str, Any], part: Mapping[str, Any]) -> None:
+    """Add a part of a heterogeneous job to the parts before it, which own the values that do not add up."""
+    for name, value in part.items():
+        before = whole.get(name)
+        if before is None:
+            whole[name] = value
+        elif value is not None and name in ("node_count", "cores", "tasks", "nodes"):
+            whole[name] = before + value
+
+
+def _is_same(run: Mapping[str, Any], line: Mapping[str, Any]) -> bool:
+    """Return whether a job's line is about a run: by its start, of a run that waits by when it was submitted."""
+    for name in ("start_time", "submit_time"):
+        if run.get(name) is not None and line.get(name) is not None:
+            return bool(run[name] == line[name])
+    return True
+
+
+def _run_of(runs: Sequence[Mapping[str, Any]], step: Mapping[str, Any], before: int) -> int:
+    """Return the place of the run of a step: the last one that began before it; without times, the one `before` it."""
+    start = step.get("start_time")
+    begun = [place for place, run in enumerate(runs) if start is not None and run.get("start_time", start + 1) <= start]
+    return max(begun, key=lambda place: float(runs[place]["start_time"]), default=before)
 
 
 # ---- values ----------------------------------------------------------------------------------------------------------
@@ -184,26 +224,48 @@ def _count_of(item: Mapping[str, Any], kind: str) -> int | None:
     return None
 
 
+def _times(item: Mapping[str, Any], state: str) -> dict[str, Any]:
+    """Return when a job of JSON was submitted, began and ended, and how long it has run, by names of sacct.
+
+    squeue also expects a start and an end, which are no facts yet.
+    """
+    found = item.get("time")
+    if "job_state" not in item:
+        return found if isinstance(found, dict) else {}
+    is_over = phase(state) in ("ending", "ended")
+    return {
+        "submission": item.get("submit_time"),
+        "start": None if phase(state) == "waiting" else item.get("start_time"),
+        "end": item.get("end_time") if is_over else None,
+    }
+
+
+def _code(value: Any) -> int | None:
+    """Return the exit status in JSON: sacct's, or squeue's, which may be the status that wait(2) returns."""
+    if isinstance(value, dict):
+        return count(value.get("return_code"))
+    return None if (status := count(value)) is None else status >> 8
+
+
 def _json_job(item: Mapping[str, Any], zone: zoneinfo.ZoneInfo) -> dict[str, Any]:
-    times = item.get("time") if isinstance(item.get("time"), dict) else {}
-    assert isinstance(times, dict)
+    state = next(iter(states(item)), "")
+    times = _times(item, state)
     start, end = (_time(plain(times.get(name)), zone) for name in ("start", "end"))
-    code = item.get("exit_code")
     elapsed = plain(times.get("elapsed"))
     return {
         "job_name": item.get("name") or None,
-        "user": item.get("user") or None,
+        "user": item.get("user", item.get("user_name")) or None,
         "account": item.get("account") or None,
         "partition": item.get("partition") or None,
         "qos": item.get("qos") or None,
-        "state": next(iter(states(item)), None),
-        "exit_code": count(code.get("return_code")) if isinstance(code, dict) else None,
+        "state": state or None,
+        "exit_code": _code(item.get("exit_code")),
         "submit_time": _time(plain(times.get("submission")), zone),
         "start_time": start,
         "end_time": end,
         "run_time": None if start is None or elapsed is None else float(count(elapsed) or 0),
-        "node_count": count(item.get("allocation_nodes")) or _count_of(item, "node"),
-        "cores": _count_of(item, "cpu"),
+        "node_count": count(item.get("allocation_nodes", item.get("node_count"))) or _count_of(item, "node"),
+        "cores": count(item.get("cpus")) or _count_of(item, "cpu"),
         "tasks": tasks(item),
         "nodes": _nodes(item.get("nodes")),
     }
@@ -223,7 +285,7 @@ def _database(path: Path, jobs: _Jobs) -> None:
             jobs.add(
                 job.number,
                 {"start_time": _time(start, utc), "end_time": _time(end, utc), "node_count": count(nodes)},
-                step=False,
+                step=(job.number, 0) in jobs.runs,
             )
         except (SlurmError, AssertionError) as error:
             jobs.bad.append(f"step {str(step)[:40]}: {error}")
@@ -234,7 +296,7 @@ def _read(path: Path, zone: zoneinfo.ZoneInfo) -> _Jobs:
 
     def add(job: JobId, values: Mapping[str, Any]) -> None:
         found = _json_job(values, zone) if "job_id" in values else _line(values, zone)
-        jobs.add(job.number, found, step=job.step is not None)
+        jobs.add(job.number, found, step=job.step is not None, part=job.part or 0)
 
     head = head_of(path).data
     if head.startswith(b"SQLite format 3"):
@@ -249,7 +311,7 @@ def _read(path: Path, zone: zoneinfo.ZoneInfo) -> _Jobs:
                 read_json(text, add, jobs.bad, by_id=True)
         else:
             read_text((line.decode("utf-8", "replace") for line in log.lines()), add, jobs.bad)
-    if log.wrong and not jobs.rows:
+    if log.wrong and not jobs.runs:
         raise SlurmError(f"it cannot be unpacked: {log.wrong}")
     if log.wrong:
         jobs.bad.insert(0, f"the rest of the file, which cannot be unpacked: {log.wrong}")
@@ -257,11 +319,11 @@ def _read(path: Path, zone: zoneinfo.ZoneInfo) -> _Jobs:
 
 
 def _outcome(log: str, jobs: _Jobs) -> Outcome:
-    rows = {"slurm": len(jobs.rows)}
+    rows = {"slurm": jobs.count}
     if not jobs.bad:
         return Outcome(log, "whole", "", 0, rows)
     more = f", and {len(jobs.bad) - 1:,} more like it" if len(jobs.bad) > 1 else ""
-    return Outcome(log, "partial" if jobs.rows else "skipped", f"left out: {jobs.bad[0]}{more}", 0, rows)
+    return Outcome(log, "partial" if jobs.runs else "skipped", f"left out: {jobs.bad[0]}{more}", 0, rows)
 
 
 def convert(logs: Sequence[str], root: str, time_zone: str = "UTC") -> Converted:
@@ -295,27 +357,24 @@ def _lines(path: Path, problems: Problems) -> pa.Table:
     """Return the lines of sacct's text, as they stand there."""
     names: list[str] = []
     rows: list[list[str]] = []
-    trailing = False
     for number, line in lines_of(path, problems, ended=False):
         if not line.strip():
             continue
-        values = [value.strip() for value in line.split("|")]
         if not names:
-            names, trailing = values, values[-1] == ""
-            names = names[: len(names) - trailing]
+            names = [value.strip() for value in line.split("|")]
             if len(set(names)) < len(names) or not {"jobid", "jobidraw"} & {name.lower() for name in names}:
                 raise SourceError(
                     str(path), number, "not sacct: no line that names its columns, each once, with JobID or JobIDRaw"
                 )
             continue
-        values = values[: len(values) - (trailing and values[-1] == "")]
-        if len(values) != len(names):
-            problems.add(number, f"{len(values)} columns, and the first line names {len(names)}")
-            continue
-        rows.append(values)
+        try:
+            rows.append(split_line(line, [name.lower() for name in names]))
+        except SlurmError as error:
+            problems.add(number, f"{error}, as the first line has")
     if not names:
         raise SourceError(str(path), 0, "not sacct: no line that names the columns")
-    return pa.table({name: pa.array([row[at] for row in rows], pa.string()) for at, name in enumerate(names)})
+    columns = [name for name in names if name]
+    return pa.table({name: pa.array([row[at] for row in rows], pa.string()) for at, name in enumerate(columns)})
 
 
 def _entries(document: Mapping[str, Any], problems: Problems) -> pa.Table:

@@ -29,7 +29,7 @@ GROUP_BYTES = 128 << 20
 KEYS: dict[str, tuple[str, ...]] = {
     "darshan_job": ("job_id", "log_id"),
     "darshan_file": ("job_id", "log_id"),
-    "slurm": ("job_id", "submit_time"),
+    "slurm": ("job_id", "submit_time", "start_time"),
     "lmt": ("time", "ost", "ost_name"),
     "runs": ("job_id", "log_id"),
 }

@@ -250,7 +250,7 @@ LAYOUT: tuple[str, ...] = ("stripe_size", "stripe_count", "stripe_offset", "comp
 
 SLURM = Table(
     "slurm",
-    "one row a job of the scheduler",
+    "one row a run of a job of the scheduler: a job that was requeued has several",
     _columns(
         ("job_id", "int64", "", "ID of the job (of an array's task, its own)"),
         ("job_name", "string", "", ""),

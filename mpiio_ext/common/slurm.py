@@ -6,7 +6,9 @@ Forms.      Text whose first line names the columns, separated by ``|`` (``squeu
             --Format='JobID:20|,...'``, ``sacct --parsable2``, ``--parsable``); ``squeue --json`` and ``sacct --json``:
             one object with ``jobs``; TOKIO's JSON: ``{"4478544.0": {"jobidraw": …, "nodelist": […]}}``.
 Guarantees. A document without columns or jobs is refused as a whole: an error message is never taken for an empty
-            list. A line that cannot be parsed is left out and named. Missing facts are None and not 0.
+            list. A line that cannot be parsed is left out and named. Missing facts are None and not 0. A component of
+            a heterogeneous job has the ID of the first one, as SLURM_JOB_ID of its ranks. The name of a job may have
+            the separator in it.
 Source.     squeue(1), sacct(1); counts are printed in powers of 1024, "1.50K" for 1536 (Slurm's convert_num_unit).
 """
 
@@ -18,12 +20,28 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 from mpiio_ext.errors import MpiioExtError
 
 #: Receives a job and the contents of its line: by column in lower case, or an entry of JSON. It may raise SlurmError.
 Add = Callable[["JobId", Mapping[str, object]], None]
 
+#: What a state means for the job's processes.
+Phase = Literal["waiting", "running", "paused", "ending", "ended", "unlisted", "unknown"]
+
+_PHASES: dict[Phase, str] = {
+    "waiting": "PENDING PD REQUEUED RQ REQUEUE_FED RF REQUEUE_HOLD RH RESV_DEL_HOLD RD SPECIAL_EXIT SE",
+    "running": "RUNNING R CONFIGURING CF RESIZING RS SIGNALING SI POWER_UP_NODE",
+    "paused": "SUSPENDED S STOPPED ST",
+    "ending": "COMPLETING CG STAGE_OUT SO",
+    "ended": "BOOT_FAIL BF CANCELLED CA COMPLETED CD DEADLINE DL FAILED F NODE_FAIL NF OUT_OF_MEMORY OOM PREEMPTED PR "
+    "REVOKED RV TIMEOUT TO LAUNCH_FAILED RECONFIG_FAIL",
+    "unlisted": "UNLISTED",  # not Slurm's: lists that should name the job do not; the arbiter writes it
+}
+_PHASE_OF: dict[str, Phase] = {word: phase for phase, words in _PHASES.items() for word in words.split()}
+#: Columns of the only text that a user chooses.
+_NAMES = ("jobname", "name")
 _JOB = re.compile(r"(?P<job>\d{1,18})(?:_(?P<task>\d+|\[[^\]]*\]))?(?:\+(?P<part>\d+))?(?:\.(?P<step>.+))?")
 _COUNT = re.compile(r"(\d{1,12}(?:\.\d+)?)(?:-\d+)?([KM]?)", re.IGNORECASE)  # "1-4": nodes of a job that waits
 _NOTHING = frozenset({"", "unknown", "none", "n/a", "invalid", "none assigned", "(null)", "partition_limit"})
@@ -44,7 +62,7 @@ class JobId:
     Attributes
     ----------
     number : of the job; below 10^18
-    part : of a heterogeneous job (``100+1``) after the first; None = the first
+    part : of a heterogeneous job (``100+1``); None or 0 = the first
     step : of the job (``100.batch``); None = the job itself
     """
 
@@ -107,6 +125,25 @@ def job_id(text: str) -> JobId | None:
     return JobId(int(match["job"]), None if match["part"] is None else int(match["part"]), match["step"])
 
 
+def _whole_job(job: JobId, values: Mapping[str, object]) -> JobId:
+    """Return the ID and the part of a heterogeneous job of which a line names a component, or the job itself.
+
+    squeue has the ID of the first component in ``HetJobID``, sacct's text in ``JobID`` (``100+1``) beside ``JobIDRaw``.
+    """
+    shown, het = str(values.get("jobid", "")), values.get("het")
+    if "+" in shown:
+        return job_id(shown) or job
+    fields = (het.get("job_id"), het.get("job_offset")) if isinstance(het, Mapping) else ()
+    first, part = map(count, fields or (values.get("het_job_id"), values.get("het_job_offset")))
+    return JobId(first, part, job.step) if first else job
+
+
+def phase(state: str) -> Phase:
+    """Return the meaning of a word of Slurm for a state; "CANCELLED by 1000" is one, too."""
+    words = state.upper().rstrip("+").split()
+    return _PHASE_OF.get(words[0], "unknown") if words else "unknown"
+
+
 def states(item: Mapping[str, object]) -> list[str]:
     """Return the words for the state of an entry of JSON: the state, and flags beside it (COMPLETED, COMPLETING)."""
     state = item.get("job_state", item.get("state"))
@@ -132,16 +169,38 @@ def tasks(item: Mapping[str, object]) -> int | None:
 # ---- forms -----------------------------------------------------------------------------------------------------------
 
 
-def read_text(
-    lines: Iterable[str], add: Add, bad: list[str], *, need: Sequence[str] = (), open_end: bool = False
-) -> None:
+def split_line(line: str, names: Sequence[str]) -> list[str]:
+    """Return the values of a line, one for each column; the name of a job may have the separator in it.
+
+    Parameters
+    ----------
+    names : of the columns, in lower case; "" at their end: each line ends with a separator (sacct --parsable)
+
+    Raises
+    ------
+    SlurmError
+        It has more or fewer columns.
+    """
+    values, ends = line.split("|"), not names[-1]
+    names = names[: len(names) - ends]
+    if (ends or len(values) > len(names)) and not values[-1].strip():
+        values.pop()
+    free = next((place for place, name in enumerate(names) if name in _NAMES), None)
+    more = len(values) - len(names)
+    if free is not None and more > 0:
+        values[free : free + more + 1] = ["|".join(values[free : free + more + 1])]
+    if len(values) != len(names):
+        raise SlurmError(f"{len(values)} columns, not {len(names)}")
+    return [value.strip() for value in values]
+
+
+def read_text(lines: Iterable[str], add: Add, bad: list[str], *, need: Sequence[str] = ()) -> None:
     """Call `add` for each line of a text whose first line names the columns; name those not understood in `bad`.
 
     Parameters
     ----------
     lines : with or without their ends
     need : columns in lower case of which one must be there, beside JobID or JobIDRaw
-    open_end : the last column may have the separator in it, as the name of a job
 
     Raises
     ------
@@ -158,17 +217,12 @@ def read_text(
             "no list of jobs: a first line with columns is expected, separated by |, with JOBID (or "
             f"JobIDRaw){also} among them, not {head.strip()[:60]!r}"
         )
-    width = len(names) - (names[-1] == "")
     for number, line in numbered:
         try:
-            values = line.split("|", len(names) - 1 if open_end else -1)
-            given = len(values) - (len(values) == len(names) > width and values[-1] == "")
-            if given != width:
-                raise SlurmError(f"{given} columns, not {width}")
-            found = dict(zip(names[:width], map(str.strip, values), strict=False))
+            found = dict(zip(names, split_line(line, names), strict=False))  # "" has no value
             job = job_id(found[key])
             if job is not None:
-                add(job, found)
+                add(_whole_job(job, found), found)
         except SlurmError as error:
             bad.append(f"line {number}: {error}")
 
@@ -207,7 +261,7 @@ def read_json(text: str, add: Add, bad: list[str], *, by_id: bool = False) -> No
                 raise SlurmError("no object")
             job = job_id(name)
             if job is not None:
-                add(job, item)
+                add(_whole_job(job, item), item)
         except (SlurmError, AttributeError, TypeError) as error:
             bad.append(f"job {name[:40]}: {error}")
 

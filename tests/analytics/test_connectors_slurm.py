@@ -15,10 +15,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.jobs.joins import joined
+from mpiio_ext.analytics.jobs.summarize import summarize
+from mpiio_ext.analytics.miner import IOMiner
+from mpiio_ext.analytics.report.job import facts, job_tables
 from mpiio_ext.analytics.sources.base import Outcome
 from mpiio_ext.analytics.sources.slurm import convert
 from mpiio_ext.analytics.tables.schema import SLURM
+from mpiio_ext.analytics.tools.moments import Period
+from mpiio_ext.analytics.tools.others import job_of, jobs_in
+from mpiio_ext.analytics.tools.system import System
 from mpiio_ext.common.slurm import expand_nodes
+from support.job_logs import RECORDS, log_at
 from support.traces import shared_data
 
 TEXT = """JobIDRaw|JobName|User|Account|Partition|QOS|State|ExitCode|Submit|Start|End|Elapsed|NNodes|AllocCPUS|NTasks|\
@@ -75,6 +84,70 @@ def test_text(tmp_path: pathlib.Path) -> None:
     )
     assert (rows[102]["end_time"], rows[102]["run_time"], rows[102]["node_count"]) == (None, 93784.0, 2048)
     assert rows[102]["nodes"] == ["a1", "b08", "b09", "b10"]
+
+
+REQUEUED = """JobIDRaw|State|Submit|Start|End|NNodes|NTasks|NodeList
+5001|REQUEUED|2026-03-01T08:00:00|2026-03-01T08:01:00|2026-03-01T09:01:00|2||n[01-02]
+5001.batch|CANCELLED|2026-03-01T08:01:00|2026-03-01T08:01:00|2026-03-01T09:01:00|1|3|n01
+5001|NODE_FAIL|2026-03-01T09:01:01|2026-03-01T09:10:00|2026-03-01T10:25:00|2||n[03-04]
+5001|COMPLETED|2026-03-01T10:25:01|2026-03-01T10:30:00|2026-03-01T12:30:00|3||n[05-07]
+5001.0|COMPLETED|||2026-03-01T12:00:00|3|7|n[05-07]
+5001.batch|COMPLETED|2026-03-01T09:10:01|2026-03-01T09:10:01|2026-03-01T10:25:00|1|5|n03
+5001|PENDING|2026-03-01T12:30:01|Unknown|Unknown|1||None assigned
+broken line
+"""
+
+
+def test_each_run_of_a_job_that_was_requeued_is_a_row(tmp_path: pathlib.Path) -> None:
+    """As of ``sacct -D``, and as of JSON, where all of them may have one time of submission."""
+    (tmp_path / "log").write_text(REQUEUED)
+    found = convert(["log"], str(tmp_path))
+    rows = found.tables["slurm"].to_pylist()
+    assert [(row["job_id"], row["state"], row["node_count"], row["tasks"], row["nodes"]) for row in rows] == [
+        (5001, "REQUEUED", 2, 3, ["n01", "n02"]),
+        (5001, "NODE_FAIL", 2, 5, ["n03", "n04"]),
+        (5001, "COMPLETED", 3, 7, ["n05", "n06", "n07"]),
+        (5001, "PENDING", 1, None, None),
+    ]
+    assert [row["run_time"] for row in rows] == [3600.0, 4500.0, 7200.0, None]
+    assert (found.outcomes[0].status, found.outcomes[0].rows) == ("partial", {"slurm": 4})
+    times = [(1000, 4600), (10000, 17200), (10000, 17200), (None, None)]
+    jobs = [{"job_id": 77, "time": {"submission": 900, "start": start, "end": end}} for start, end in times]
+    (tmp_path / "log").write_text(json.dumps({"jobs": [*jobs, "no job"]}))
+    rows = convert(["log"], str(tmp_path)).tables["slurm"].to_pylist()
+    assert [(row["job_id"], row["start_time"], row["end_time"]) for row in rows] == [
+        (77, 1000.0, 4600.0),
+        (77, 10000.0, 17200.0),
+    ]
+
+
+def test_a_log_is_of_the_run_of_its_time(tmp_path: pathlib.Path) -> None:
+    """The clocks of the first log and of the scheduler are apart: it begins between two runs, near the first."""
+    (tmp_path / "jobs.sacct").write_text(REQUEUED)
+    midnight = int(datetime.datetime(2026, 3, 1, tzinfo=datetime.timezone.utc).timestamp())
+    starts = [midnight + 9 * 3600 + 90, midnight + 10 * 3600, midnight + 12 * 3600]
+    logs = [
+        log_at(tmp_path / f"{number}.darshan", RECORDS, start=start, end=start + 9, job_id=5001)
+        for number, start in enumerate(starts)
+    ]
+    records = sources.read(tmp_path / "jobs.sacct", "slurm")
+    scheduled = [job_of([records], 5001, start) for start in starts]
+    assert [job and job["state"] for job in scheduled] == ["REQUEUED", "NODE_FAIL", "COMPLETED"]
+    assert (job_of([records], 5001) or {})["state"] == "COMPLETED" and job_of([records], 5002) is None
+    beside, _ = jobs_in([records], Period(midnight, midnight + 86400))
+    assert beside is not None and beside.jobs.num_rows == 3
+    inputs = {"darshan": [str(tmp_path)], "slurm": [str(tmp_path / "jobs.sacct")]}
+    with IOMiner({"store": str(tmp_path / "store"), "workers": 0, "inputs": inputs}) as miner:
+        miner.init_stores(quiet=True)
+        rows = joined(summarize(logs, System(None, [])), miner, "slurm").rows()
+        assert [(row["_log"], row["nodes"]) for row in rows] == [
+            (log.name, job and job["nodes"]) for log, job in zip(logs, scheduled, strict=True)
+        ]
+        every = miner.load("darshan_job").join(miner.load("slurm"), "job_id")
+        within = every.filter("start_time_slurm <= start_time and start_time <= end_time_slurm")
+        assert [len(each.rows()) for each in (every, within)] == [12, 2]
+        found = dict(facts(job_tables(miner, 5001)))
+        assert (found["nodes"], found["run"]) == ("2", "number 1 of 4: the job was requeued")
 
 
 @given(st.permutations(range(16)), st.booleans(), st.booleans())
@@ -166,6 +239,34 @@ def test_json(tmp_path: pathlib.Path) -> None:
     assert rows[100] == expected
     assert (rows[101]["start_time"], rows[101]["end_time"], rows[101]["run_time"]) == (5.0, None, 9.0)
     assert (outcome.status, outcome.reason) == ("partial", "left out: job ?: no object")
+
+
+SAMPLES = pathlib.Path(__file__).parents[1] / "samples" / "slurm"
+
+
+@pytest.mark.parametrize("name", ["squeue.json", "sacct.json"])
+def test_json_of_a_real_slurm(name: str) -> None:
+    """Slurm 22.05.8: users and times, which squeue expects if they are not yet; parts of one job are one row."""
+    found = convert([name], str(SAMPLES))
+    assert found.outcomes[0].status == "whole"
+    rows = {row["job_id"]: row for row in found.tables["slurm"].to_pylist()}
+    assert {row["user"] for row in rows.values()} == {"ann"}
+    started = 1796011228.0
+    counts = ("start_time", "end_time", "node_count", "cores", "tasks", "nodes")
+    assert [rows[54][key] for key in counts] == [started, None, 3, 5, 5, ["n1", "n2", "n3"]]
+    assert (rows[53]["job_name"], rows[53]["submit_time"]) == ("a|b c", 1796011220.0)
+    assert [rows[57][key] for key in counts[:2]] == [started, started] and rows[57]["run_time"] == 0
+    if name == "squeue.json":
+        assert [rows[56][key] for key in (*counts[:2], "nodes")] == [None] * 3
+        assert (rows[56]["state"], rows[57]["exit_code"]) == ("PENDING", 7)
+
+
+def test_text_of_a_real_slurm() -> None:
+    read = sources.read(SAMPLES / "sacct.txt", "slurm")
+    assert not read.problems and read.tables["lines"].column("JobName").to_pylist()[0] == "a|b c"
+    rows = {row["job_id"]: row for row in read.tables["slurm"].to_pylist()}
+    assert set(rows) == {53, 54, 56, 57} and rows[53]["job_name"] == "a|b c"
+    assert (rows[54]["node_count"], rows[54]["cores"], rows[54]["tasks"]) == (3, 5, 5)
 
 
 def test_real_samples() -> None:
