@@ -157,6 +157,45 @@ class DamagedLogError(MpiioExtError, ValueError):
 
 
 @dataclasses.dataclass(frozen=True)
+class Columns:
+    """Counters and times of records of a module of :data:`COUNTERS`, by their names.
+
+    Attributes
+    ----------
+    records : array (records)
+        With the fields file, rank, counters and times.
+    module : of which they are.
+    """
+
+    records: Requests
+    module: str
+
+    def count(self, *names: str) -> npt.NDArray[np.int64]:
+        """Return the sum of some counters of each record; a counter that is not known (-1) is 0."""
+        known = [np.maximum(self.value(name), 0) for name in names]
+        return np.sum(known, axis=0, dtype=np.int64) if known else np.zeros(len(self.records), np.int64)
+
+    def value(self, name: str) -> npt.NDArray[np.int64]:
+        """Return a counter of each record as the log has it: -1 where it is not known."""
+        column = self.records["counters"][:, COUNTERS[self.module][0].index(name)]
+        return np.asarray(column.astype(np.int64))
+
+    def time(self, name: str) -> npt.NDArray[np.float64]:
+        """Return a time of each record (s) as the log has it."""
+        return np.asarray(self.records["times"][:, COUNTERS[self.module][1].index(name)].astype(float))
+
+    @property
+    def rank(self) -> npt.NDArray[np.int64]:
+        """Return the rank of each record: -1 for one that all ranks share."""
+        return np.asarray(self.records["rank"].astype(np.int64))
+
+    @property
+    def file(self) -> npt.NDArray[np.int64]:
+        """Return the number of each record's file as tables have it: 64 bits with a sign."""
+        return np.asarray(self.records["file"].astype(np.uint64).view(np.int64))
+
+
+@dataclasses.dataclass(frozen=True)
 class Access:
     """Requests of one rank to one file in one direction, in their order: a record of DXT, or a part of it.
 
@@ -170,6 +209,11 @@ class Access:
     requests: Requests
     host: str = ""
     place: int = 0
+
+    @property
+    def signed(self) -> int:
+        """Return the number of the file as tables have it: 64 bits with a sign."""
+        return self.file - (1 << 64) if self.file >= 1 << 63 else self.file
 
 
 @dataclasses.dataclass(frozen=True)
@@ -274,13 +318,20 @@ class DarshanFile:
 
     def is_cut(self, module: str) -> bool:
         """Return whether the region of a module, or that of the ``names``, ends behind the file."""
-        region = self._names if module == "names" else self.modules[module]
+        region = self._region(module)
         return region.length > 0 and region.offset + region.length > self.size
 
     def has_gap(self, module: str) -> bool:
-        """Return whether bytes behind a region belong to no region: Darshan writes regions one behind the other."""
-        end = self.modules[module].offset + self.modules[module].length
-        return end != self.size and end not in self._begun
+        """Return whether bytes behind a region belong to no region: Darshan writes regions one behind the other.
+
+        `module` : its name, or ``names``.
+        """
+        region = self._region(module)
+        end = region.offset + region.length
+        return region.length > 0 and end != self.size and end not in self._begun
+
+    def _region(self, module: str) -> _Region:
+        return self._names if module == "names" else self.modules[module]
 
     def version_of(self, module: str) -> int:
         """Return the version of a module's records."""

@@ -24,7 +24,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from mpiio_ext.common.recordings import nothing_recorded
+from mpiio_ext.common.recordings import nothing_recorded, scheduler_job
 from mpiio_ext.common.units import count_text
 from mpiio_ext.errors import MpiioExtError
 from mpiio_ext.pioneer.darshan import recorded, recordings
@@ -198,8 +198,10 @@ def _mounts() -> list[tuple[str, str]]:
     return sorted(found, key=lambda pair: -len(pair[1]))
 
 
-def _identity(default: int) -> int:
-    numbers = (re.match(r"\d+", os.environ.get(name, "")) for name in _JOBS)
+def _identity(folder: Path, default: int) -> int:
+    """Return the batch system's number of the job: the ranks know it, this process may be outside of the job."""
+    known = (scheduler_job(folder), *(os.environ.get(name, "") for name in _JOBS))
+    numbers = (re.match(r"\d+", text) for text in known)
     found = next((number for number in numbers if number), None)
     return int(found[0]) if found else default
 
@@ -323,7 +325,7 @@ def convert(
         start_ns=run.start_ns,
         end_ns=max(run.end_ns, run.start_ns),
         processes=processes,
-        identity=_identity(heads[0].pid),
+        identity=_identity(traces, heads[0].pid),
         exe=_command(heads, run),
         mounts=_mounts(),
         metadata={"lib_ver": f"mpiio_ext {version('mpiio_ext')}"},

@@ -35,10 +35,10 @@ CLASSES = ("read", "write", "metadata", "MPI library", "this library", "waiting"
 
 Structured: TypeAlias = npt.NDArray[np.void]
 
-_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 3, 4096
+_MAGIC, _VERSION, _HEADER_BYTES = b"MPIOXREC", 4, 4096
 _RUNNING = 0
 _FEW, _MORE, BINS = 4, 28, 200
-_NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING, _VIEW = range(1, 9)
+_NAME, _RECORD, _VALUES, _LANE, _SEGMENTS, _STEPS, _NOTHING, _VIEW, _TALLY = range(1, 10)
 _THREADS, _LEVELS = 4, 2
 _DOING_TYPE = np.dtype(
     [("start", "i8"), ("part_start", "i8"), ("name", "i4"), ("class", "i4"), ("part", "i4"), ("own", "i4")]
@@ -132,6 +132,19 @@ _SEGMENT_TYPE = np.dtype(
 STEP_TYPE = np.dtype(
     [("start", "i8"), ("end", "i8"), ("busy", "i8"), ("bytes", "i8"), ("calls", "i8"), ("name", "u4"), ("class", "u4")]
 )
+TALLY_TYPE = np.dtype(
+    [
+        *_ITEM,
+        ("name", "u4"),
+        ("next", "u4"),
+        ("inside", "u4"),
+        ("error", "i4"),
+        ("calls", "i8"),
+        ("ns", "i8"),
+        ("operation", "S32"),
+        ("class", "S32"),
+    ]
+)
 #: Bytes of an item of each kind, or of its head where it has an array behind that.
 _LENGTHS = {
     _NAME: 16,
@@ -142,6 +155,7 @@ _LENGTHS = {
     _STEPS: 16,
     _NOTHING: 8,
     _VIEW: 16,
+    _TALLY: TALLY_TYPE.itemsize,
 }
 _FIRST_POWER = 9
 #: Share of the bytes of the program with the most that is hardly anything.
@@ -163,6 +177,8 @@ class Recording:
     more : place of an item -> further sizes or strides, value -> how often.
     bin_ns, lanes : width of a bin, and lane -> bins: bytes read and written by module, then ns of each of `CLASSES`.
     step_ns, steps : what a step does not separate, and calls of a class that follow each other closely.
+    tallies : rows of `TALLY_TYPE`: the calls of a function on a file with an outcome, of MPI-IO and all other calls but
+        accesses that `records` counts.
     segments : accesses as they were.
     views : number of a name, and one of the first views of that file: name of the etype, a space, the file type.
     others : files without a record of their own.
@@ -188,6 +204,7 @@ class Recording:
     more: dict[int, Structured] = field(default_factory=dict)
     lanes: dict[int, npt.NDArray[np.int64]] = field(default_factory=dict)
     steps: Structured = field(default_factory=lambda: np.zeros(0, STEP_TYPE))
+    tallies: Structured = field(default_factory=lambda: np.zeros(0, TALLY_TYPE))
     segments: Structured = field(default_factory=lambda: np.zeros(0, _SEGMENT_TYPE))
     views: list[tuple[int, str]] = field(default_factory=list)
     doing: Structured = field(default_factory=lambda: np.zeros((_THREADS, _LEVELS), _DOING_TYPE))
@@ -281,7 +298,7 @@ def _items(data: bytes, used: int) -> Iterator[tuple[int, int, int]]:
     at = _HEADER_BYTES
     while at + 8 <= used:
         kind, length = _HEAD_OF_ITEM.unpack_from(data, at)
-        exact = kind in (_RECORD, _VALUES, _LANE)
+        exact = kind in (_RECORD, _VALUES, _LANE, _TALLY)
         least = _LENGTHS.get(kind, used + 1)
         if length % 8 or length < least or at + length > used or (exact and length != least):
             yield 0, at, 0
@@ -298,7 +315,7 @@ def _array(data: bytes, at: int, length: int, kind: np.dtype[np.void]) -> Struct
 
 
 def _fill(found: Recording, data: bytes, used: int) -> None:
-    records, segments = list[bytes](), list[bytes]()
+    records, segments, tallies = list[bytes](), list[bytes](), list[bytes]()
     for kind, at, length in _items(data, used):
         if kind == 0:
             found.problem = found.problem or f"its bytes behind {at:,} are damaged"
@@ -308,6 +325,8 @@ def _fill(found: Recording, data: bytes, used: int) -> None:
             found.views.append((int(np.frombuffer(data, "i8", 1, at + 8)[0]), _text(data[at + 16 : at + length])))
         elif kind == _RECORD:
             records.append(data[at : at + length])
+        elif kind == _TALLY:
+            tallies.append(data[at : at + length])
         elif kind == _VALUES:
             found.more[at] = np.frombuffer(data, _VALUES_TYPE, 1, at)[0]
         elif kind == _LANE:
@@ -322,6 +341,8 @@ def _fill(found: Recording, data: bytes, used: int) -> None:
         found.records = np.frombuffer(b"".join(records), _RECORD_TYPE)  # concatenate() compares the types of each
         there = np.isin(found.records["name"], list(found.names)) & (found.records["module"] < len(MODULES))
         found.records = found.records[there]
+    if tallies:
+        found.tallies = np.frombuffer(b"".join(tallies), TALLY_TYPE)
     if segments:
         found.segments = np.frombuffer(b"".join(segments), _SEGMENT_TYPE)
 

@@ -14,16 +14,17 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from mpiio_ext.pioneer.darshan import recordings, unfinished
 from mpiio_ext.pioneer.darshan.names import clean
+from mpiio_ext.pioneer.darshan.tallies import Tallies, of_rows, rows_of
 
 _READ, _WRITE, _META = range(3)
 _CLASSES = len(recordings.CLASSES)
-_LANES = 2 * len(recordings.MODULES)
 #: Most files whose views, and times in MPI-IO calls, are stored.
 _MOST_VIEWED = 100
 _Line = npt.NDArray[np.float64]
@@ -39,22 +40,21 @@ class Seen:
         Seconds in each of `recordings.CLASSES`, which do not overlap.
     moved : array (files, 2, bins)
         Bytes read and written of the files that were asked for, as far as a step is of one file.
-    uncounted_s : seconds of a rank, on average, in calls on files that no counter has: failed ones, unlink, fallocate;
-        without those in MPI-IO calls.
     spent_s : array (processes, classes)
         Seconds of each rank in each class.
     views : of files, the different views that ranks have set first, as a recording has them.
     in_mpi : of files, array (processes, 4)
         Seconds of each rank in MPI-IO calls that read, that write, and that open, close and the like. Those of the last
         ones in which it has waited for others. NaN of ranks that have not opened the file.
+    tallies : calls by rank, kind, file and outcome, of MPI-IO and of all that are no reads and writes.
     """
 
     line: _Line
     moved: _Line
-    uncounted_s: float
     spent_s: _Line
     views: Mapping[str, Collection[str]] = field(default_factory=dict)
     in_mpi: Mapping[str, _Line] = field(default_factory=dict)
+    tallies: Tallies = field(default_factory=of_rows)
 
 
 def _so_far(steps: recordings.Structured, what: str, edges: _Line, since: int) -> _Line:
@@ -70,19 +70,6 @@ def _so_far(steps: recordings.Structured, what: str, edges: _Line, since: int) -
 
 def _binned(steps: recordings.Structured, what: str, edges: _Line, since: int) -> _Line:
     return np.diff(_so_far(steps, what, edges, since)) if len(steps) else np.zeros(len(edges) - 1)
-
-
-def _in_class(recording: recordings.Recording, kind: int) -> float:
-    """Return the seconds in a class of time."""
-    return int(recording.lanes[_LANES + kind].sum()) / 1e9 if _LANES + kind in recording.lanes else 0.0
-
-
-def _uncounted(recording: recordings.Recording) -> float:
-    """Return the seconds in calls on files that are in no record, but those within MPI-IO calls that are in one."""
-    every = sum(_in_class(recording, kind) for kind in (_READ, _WRITE, _META))
-    of_mpi = recording.records["module"] == recordings.MODULES.index("MPI-IO")
-    found = int(recording.records[~of_mpi]["busy"].sum()) + int(recording.records[of_mpi]["unrecorded"].sum())
-    return max(every - found / 1e9, 0.0)
 
 
 def _not_beside(mine: _Line, steps: recordings.Structured) -> float:
@@ -132,11 +119,12 @@ def in_calls(
     heads = [head for head in heads if head.rank >= 0] or heads
     if not heads:
         return None
-    line, moved, uncounted = np.zeros((_CLASSES, bands, bins)), np.zeros((len(files), 2, bins)), 0.0
+    line, moved = np.zeros((_CLASSES, bands, bins)), np.zeros((len(files), 2, bins))
     origin = min(head.started_ns for head in heads) if origin_ns is None else origin_ns
     processes = processes or max(1, *(head.ranks for head in heads))
     spent = np.zeros((processes, _CLASSES))
     without_mpi, views, in_mpi = recordings.WithoutMPI(), dict[str, dict[str, None]](), dict[str, _Line]()
+    tallied = list[tuple[Any, ...]]()
     edges, wanted = np.linspace(0, run_s, bins + 1), {name: place for place, name in enumerate(files)}
     for head in heads:
         recording = recordings.read(head.path)
@@ -149,7 +137,7 @@ def in_calls(
         mine[_META + 1 :] *= _not_beside(mine, steps)
         line[:, min(rank * bands // processes, bands - 1)] += mine
         spent[min(rank, processes - 1)] += mine.sum(axis=1)
-        uncounted += _uncounted(recording)
+        tallied += rows_of(recording, min(rank, processes - 1))
         _add_in_mpi(in_mpi, recording, rank, processes)
         for number, text in recording.views:
             if (name := clean(recording.names.get(number, ""))) in views or len(views) < _MOST_VIEWED:
@@ -159,4 +147,4 @@ def in_calls(
                 for way in (_READ, _WRITE):
                     of_it = steps[(steps["class"] == way) & (steps["name"] == number)]
                     moved[place, way] += _binned(of_it, "bytes", edges, since)
-    return Seen(line, moved, uncounted / processes, spent, views, in_mpi)
+    return Seen(line, moved, spent, views, in_mpi, of_rows(tallied))

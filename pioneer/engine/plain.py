@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypedDict, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,31 @@ _PLAIN = frozenset({Role.READ, Role.WRITE, Role.SEEK})
 _OTHERS = COPIES | LISTING
 #: Entries of `extra` that make a single access special.
 _SPECIAL = tuple(f'"{key}"' for key in (MOVED, IMPLIED, "file2"))
+
+
+#: A number of one operation, or those of many.
+_Numbers = int | NDArray[np.int64]
+
+
+class Columns(TypedDict):
+    """The columns of a plan before its slack times, of one operation or of many; `plan.Plan` has their meanings."""
+
+    ids: _Numbers
+    operation: _Numbers
+    file: _Numbers
+    second: _Numbers
+    slot: _Numbers
+    communicator: _Numbers
+    flags: _Numbers
+    request: _Numbers
+    other: _Numbers
+    view: _Numbers
+    offset: _Numbers
+    size: _Numbers
+    place: _Numbers
+    end: _Numbers
+    through: _Numbers
+    stream: _Numbers
 
 
 @dataclass(slots=True)
@@ -114,7 +139,7 @@ def _ends(planner: Planner, views: NDArray[np.int64], behind: NDArray[np.int64])
     return ends
 
 
-def plain_columns(planner: Planner, rows: NDArray[np.int64], states: States) -> NDArray[np.int64]:
+def plain_columns(planner: Planner, rows: NDArray[np.int64], states: States) -> Columns:
     """Return the columns of plain rows, as `Planner.row` returns those of one; the others have been gone along."""
     codes, names = _codes([planner.names[row] for row in rows.tolist()])
     kinds = [operation_of(*name) for name in names]
@@ -131,24 +156,21 @@ def plain_columns(planner: Planner, rows: NDArray[np.int64], states: States) -> 
     numbers = np.array([OPERATIONS.get(kind.name) for kind in kinds], np.int64)[codes]
     files, used = _codes([planner.files[row] for row in rows.tolist()])
     file_numbers = np.array([planner.number_of(file) for file in used], np.int64)[files]
-    return np.stack(
-        [
-            rows,
-            numbers,
-            file_numbers,
-            none,
-            slots,
-            none,
-            np.zeros(rows.size, np.int64),
-            none,
-            none,
-            none,
-            np.where(explicit, places, -1),
-            sizes,
-            np.where(places < 0, 0, places + begins[views]),
-            np.where(places < 0, -1, _ends(planner, np.where(places < 0, -1, views), places + sizes)),
-            views,
-            offsets,
-        ],
-        axis=1,
-    )
+    return {
+        "ids": rows,
+        "operation": numbers,
+        "file": file_numbers,
+        "second": none,
+        "slot": slots,
+        "communicator": none,
+        "flags": np.zeros(rows.size, np.int64),
+        "request": none,
+        "other": none,
+        "view": none,
+        "offset": np.where(explicit, places, -1),
+        "size": sizes,
+        "place": np.where(places < 0, 0, places + begins[views]),
+        "end": np.where(places < 0, -1, _ends(planner, np.where(places < 0, -1, views), places + sizes)),
+        "through": views,
+        "stream": offsets,
+    }

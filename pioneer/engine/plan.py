@@ -18,8 +18,9 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,7 @@ from mpiio_ext.pioneer.engine.meetings import meetings
 from mpiio_ext.pioneer.engine.opens import AT_OFFSETS, IMPLIED, opened
 from mpiio_ext.pioneer.engine.parts import Parts
 from mpiio_ext.pioneer.engine.places import PlaceError, Placing
-from mpiio_ext.pioneer.engine.plain import States, plain_columns, plain_rows
+from mpiio_ext.pioneer.engine.plain import Columns, States, plain_columns, plain_rows
 from mpiio_ext.pioneer.engine.rank_views import RankViews
 from mpiio_ext.pioneer.operations import CATALOG, LISTING, SECOND_NAMES, WHENCE, Operation, Role, operation_of
 from mpiio_ext.pioneer.path import Template, WorkloadPath
@@ -178,25 +179,6 @@ def _offsets_in_parts(path: WorkloadPath, parts: Parts, group: int, own: NDArray
 
 # ---- the plan --------------------------------------------------------------------------------------------------------
 
-_COLUMNS = (
-    "ids",
-    "operation",
-    "file",
-    "second",
-    "slot",
-    "communicator",
-    "flags",
-    "request",
-    "other",
-    "view",
-    "offset",
-    "size",
-    "place",
-    "end",
-    "through",
-    "stream",
-    "slack",
-)
 _KINDS = {
     "operation": np.uint8,
     **dict.fromkeys(
@@ -291,20 +273,27 @@ class Planner:
             return mapping_flags(extra)
         return int(bool(extra.get("value"))) if kind.name == "MPI_File_set_atomicity" else 0
 
-    def _offset(self, row: int) -> int:
-        """Return the offset of an operation; through a view that differs between ranks it is the representative's."""
-        through = self.handles.views.get(self.handles.of[row], -1)
+    def _through(self, row: int) -> int:
+        """Return the view in which the offsets of an operation count."""
+        return self.handles.views.get(self.handles.of[row], -1)
+
+    def _offset(self, row: int, through: int) -> int:
+        """Return the offset of an operation; `through` a view that differs between ranks it is the representative's."""
         found: int = (self.in_stream if through in self.dealt else self.offsets)[row]
         return found
 
     def _at_offset(self, row: int, kind: Operation) -> bool:
         """Return whether an access is made at its offset, since the trace lacks the session's seeks."""
-        return kind.name in AT_OFFSETS and self.handles.of[row] in self.implied and self._offset(row) >= 0
+        return (
+            kind.name in AT_OFFSETS
+            and self.handles.of[row] in self.implied
+            and self._offset(row, self._through(row)) >= 0
+        )
 
     def _where(self, row: int, kind: Operation, extra: dict[str, Any]) -> tuple[int, int, int]:
         """Return offset, place and end of an access."""
-        offset, size = self._offset(row), max(0, int(extra.get(MOVED, self.sizes[row])))
-        through = self.handles.views.get(self.handles.of[row], -1)
+        through, size = self._through(row), max(0, int(extra.get(MOVED, self.sizes[row])))
+        offset = self._offset(row, through)
         view = self.in_force[through] if through >= 0 else None
         explicit = (
             kind.explicit_offset
@@ -359,19 +348,25 @@ class Planner:
         second = parsed(self.extras[row]).get("file2") if kind.name in SECOND_NAMES else ""
         return None if isinstance(second, str) else ONE_NAME
 
-    def row(self, row: int) -> tuple[int, ...] | None:
-        """Return the columns of an operation, without its slack time; None: it is left out."""
-        kind, session = self.kinds[row], self.handles.of[row]
-        number = engine_number(kind.layer, kind.name)
+    def _is_left_out(self, row: int, kind: Operation, session: int, number: int | None) -> bool:
+        """Return whether an operation is not made whatever its arguments are; it is counted then."""
         if self._is_of_duplicate(row, kind):
             self.leave_out(kind, known=True, why=LEFT_OUT["dup"])
-            return None
+            return True
         if kind.name in LISTING and session >= 0 and not self.handles.of_folder[session]:
             self.leave_out(kind, known=True, why=BY_DESCRIPTOR)
-            return None
+            return True
         lacking = None if number is None else self._lacking(row, kind)
         if number is None or lacking is not None or (session >= 0 and not self.handles.has_open[session]):
             self.leave_out(kind, known=number is not None, why=lacking)
+            return True
+        return False
+
+    def row(self, row: int) -> Columns | None:
+        """Return the columns of an operation, without its slack time; None: it is left out."""
+        kind, session = self.kinds[row], self.handles.of[row]
+        number = engine_number(kind.layer, kind.name)
+        if self._is_left_out(row, kind, session, number):
             return None
         extra, view, request = parsed(self.extras[row]), -1, -1
         size = size_of(kind.name, extra, self.sizes[row])
@@ -408,16 +403,35 @@ class Planner:
         assert number is not None
         if not -(1 << 31) <= flags < 1 << 31 or not -MOST <= offset <= MOST or not 0 <= size <= MOST:
             raise ValueError("flags, offset or size are beyond what files have")
-        of = (row, number, file, second, slot, together, flags, request, other, view, offset, size, place, end)
-        return (*of, self.handles.views.get(session, -1), self._offset(row))
+        through = self._through(row)
+        return {  # in which names cost nothing
+            "ids": row,
+            "operation": number,
+            "file": file,
+            "second": second,
+            "slot": slot,
+            "communicator": together,
+            "flags": flags,
+            "request": request,
+            "other": other,
+            "view": view,
+            "offset": offset,
+            "size": size,
+            "place": place,
+            "end": end,
+            "through": through,
+            "stream": self._offset(row, through),
+        }
 
 
-def _gone_along(planner: Planner, rows: Sequence[int], ids: NDArray[np.int64], states: States) -> list[tuple[int, ...]]:
+def _gone_along(
+    planner: Planner, rows: Sequence[int], ids: NDArray[np.int64], states: States
+) -> list[Mapping[str, Any]]:
     """Return the columns of rows that are planned one by one; the states of their sessions are noted.
 
     `ids` are those of the path itself.
     """
-    found = []
+    found = list[Mapping[str, Any]]()
     for row in rows:
         try:
             columns = planner.row(row)
@@ -471,15 +485,15 @@ def make_plan(path: WorkloadPath, rank: int, ranks: int, places: Placing) -> Pla
     every = np.flatnonzero(planner.groups >> planner.group & 1).astype(np.int64)
     plain, states = plain_rows(planner, every), States()
     rows = _gone_along(planner, every[~plain].tolist(), ids, states)
-    alone = np.array(rows, np.int64).reshape(len(rows), len(_COLUMNS) - 1)
-    columns = np.concatenate([alone, plain_columns(planner, every[plain], states)])
-    columns = columns[np.argsort(columns[:, 0], kind="stable")]
-    waited = np.cumsum(slacks[every])[np.searchsorted(every, columns[:, 0])]
-    slack = np.diff(waited, prepend=0)  # the slack of an operation that is left out is the next one's
-    columns = np.concatenate([columns, slack.reshape(-1, 1).astype(np.int64)], axis=1)
+    at_once: Mapping[str, Any] = plain_columns(planner, every[plain], states)
     arrays: dict[str, Any] = {
-        name: columns[:, number].astype(_KINDS.get(name, np.int64)) for number, name in enumerate(_COLUMNS)
+        name: np.append(np.fromiter(map(itemgetter(name), rows), np.int64, len(rows)), column)
+        for name, column in at_once.items()
     }
+    order = np.argsort(arrays["ids"], kind="stable")
+    arrays = {name: column[order].astype(_KINDS.get(name, np.int64)) for name, column in arrays.items()}
+    waited = np.cumsum(slacks[every])[np.searchsorted(every, arrays["ids"])]
+    arrays["slack"] = np.diff(waited, prepend=0)  # the slack of an operation that is left out is the next one's
     met = np.searchsorted(planner.meetings, arrays["ids"], side="right").astype(np.int32)
     errors = pc.fill_null(pc.match_substring(path.table["extra"].cast("string"), '"errno":'), False).to_numpy()
     return Plan(

@@ -20,6 +20,7 @@ from darshan.backend import cffi_backend
 from mpiio_ext.analytics.sources.darshan import convert as analyzed
 from mpiio_ext.common import extras
 from mpiio_ext.common.extras import MissingExtraError
+from mpiio_ext.common.recordings import LOADED
 from mpiio_ext.errors import FileSystemError, MpiioExtError
 from mpiio_ext.pioneer.darshan import log
 from mpiio_ext.pioneer.darshan.convert import Written, convert
@@ -379,9 +380,12 @@ def test_what_lacks_is_marked(made: Any) -> None:
 
 
 def test_no_trace_is_no_log(made: Any, tmp_path: pathlib.Path) -> None:
-    with pytest.raises(MpiioExtError, match="no call was recorded"):
+    with pytest.raises(MpiioExtError, match="no process reported that it had loaded mpiio_ext"):
         made()
-    assert list(tmp_path.iterdir()) == []
+    (tmp_path / LOADED).touch()
+    with pytest.raises(MpiioExtError, match="no call was recorded: the program has done no I/O"):
+        made()
+    assert [path.name for path in tmp_path.iterdir()] == [LOADED]
 
 
 def test_an_old_log_is_replaced_or_kept(made: Any, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from mpiio_ext.pioneer.engine import meetings, plan
 from mpiio_ext.pioneer.engine.places import Places
+from mpiio_ext.pioneer.engine.plain import Columns
 from mpiio_ext.pioneer.engine.plan import Plan, make_plan
 from mpiio_ext.pioneer.operations import operation_of
 from mpiio_ext.pioneer.path.workload_path import WorkloadPath
@@ -114,7 +115,7 @@ def test_accesses_of_open_files_are_planned_at_once(tmp_path: pathlib.Path) -> N
     with pytest.MonkeyPatch.context() as patch:
         one = plan.Planner.row
 
-        def row(planner: plan.Planner, number: int) -> tuple[int, ...] | None:
+        def row(planner: plan.Planner, number: int) -> Columns | None:
             gone_along.append(number)
             return one(planner, number)
 
