@@ -24,6 +24,7 @@ import numpy as np
 from mpiio_ext.analytics.sweep.intervals import group_starts, sweep
 from mpiio_ext.analytics.sweep.ranges import ROWS, Files, Piece, job_ranges, opened
 from mpiio_ext.analytics.tables.arrays import Numbers
+from mpiio_ext.analytics.tables.plain import column_of_array, numbers_of, values_of
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -37,11 +38,6 @@ def check_direction(direction: str) -> None:
     """Raise ArgumentError unless `direction` is ``read`` or ``write``."""
     if direction not in ("read", "write"):
         raise ArgumentError(f"direction is {direction!r}; it is 'read' or 'write'")
-
-
-def floats(column: pa.ChunkedArray) -> Numbers:
-    """Return an Arrow column as float64; NULL becomes NaN."""
-    return np.asarray(column.to_numpy(), dtype=np.float64)
 
 
 def mapped(function: Callable[[pa.Table], Result], pieces: Iterable[Piece], threads: int) -> Iterator[Result]:
@@ -151,7 +147,7 @@ def _paths(piece: pa.Table, columns: Sequence[str]) -> pa.Table | None:
     piece = piece.filter(pc.is_valid(piece[by])) if piece[by].null_count else piece
     if piece.num_rows == 0:
         return None
-    job, start, end = piece[by].to_numpy(), floats(piece[start_name]), floats(piece[end_name])
+    job, start, end = values_of(piece[by]), numbers_of(piece[start_name]), numbers_of(piece[end_name])
     starts = group_starts(job)
     if not bool(np.all(np.diff(job[starts]) > 0)):  # a run of a program may stand in two places
         order = np.argsort(job, kind="stable")
@@ -165,19 +161,19 @@ def _paths(piece: pa.Table, columns: Sequence[str]) -> pa.Table | None:
     last = np.maximum.reduceat(np.where(found.counted, end, -np.inf), starts)
 
     def known(values: Numbers) -> pa.Array:
-        return pa.array(values, mask=nothing)
+        return column_of_array(values, ~nothing)
 
     return pa.table(
         {
-            by: pa.array(job[starts]),
-            "files": pa.array(sizes),
-            "counted": pa.array(counted),
-            "critical_files": pa.array(np.add.reduceat(found.critical.astype(np.int64), starts)),
+            by: column_of_array(job[starts]),
+            "files": column_of_array(sizes),
+            "counted": column_of_array(counted),
+            "critical_files": column_of_array(np.add.reduceat(found.critical.astype(np.int64), starts)),
             "start": known(first),
             "end": known(last),
             "critical_time": known(np.add.reduceat(found.exclusive, starts)),
             "longest_time": known(np.maximum.reduceat(found.exclusive, starts)),
-            "not_counted": pa.array(sizes - counted),
+            "not_counted": column_of_array(sizes - counted),
         }
     )
 
@@ -185,21 +181,20 @@ def _paths(piece: pa.Table, columns: Sequence[str]) -> pa.Table | None:
 def _no_paths(by: str) -> pa.Table:
     import pyarrow as pa
 
-    counts = {name: pa.array([], pa.int64()) for name in (by, "files", "counted", "critical_files")}
-    times = {name: pa.array([], pa.float64()) for name in ("start", "end", "critical_time", "longest_time")}
-    return pa.table({**counts, **times, "not_counted": pa.array([], pa.int64())})
+    counts = {name: pa.nulls(0, pa.int64()) for name in (by, "files", "counted", "critical_files")}
+    times = {name: pa.nulls(0, pa.float64()) for name in ("start", "end", "critical_time", "longest_time")}
+    return pa.table({**counts, **times, "not_counted": pa.nulls(0, pa.int64())})
 
 
 def _files(piece: pa.Table) -> pa.Table:
     """Return the critical files of a piece, whose first column is the job and whose last two are the times."""
-    import pyarrow as pa
     import pyarrow.compute as pc
 
     names = piece.schema.names
     by, start_name, end_name = names[0], names[-2], names[-1]
     piece = piece.filter(pc.is_valid(piece[by])) if piece[by].null_count else piece
-    job = piece[by].to_numpy()
-    found = sweep(floats(piece[start_name]), floats(piece[end_name]), job, segments=True)
+    job = values_of(piece[by])
+    found = sweep(numbers_of(piece[start_name]), numbers_of(piece[end_name]), job, segments=True)
     rows = np.flatnonzero(found.critical)
     assert found.since is not None, "segments were asked for"
     rows = rows[np.lexsort((found.since[rows], job[rows]))]
@@ -207,7 +202,7 @@ def _files(piece: pa.Table) -> pa.Table:
     starts = group_starts(job[rows])
     total = np.add.reduceat(exclusive, starts) if len(starts) else exclusive
     share = exclusive / np.repeat(total, np.diff(np.append(starts, len(rows))))
-    table = piece.take(pa.array(rows))
+    table = piece.take(column_of_array(rows))
     for name, values in (("since", since), ("exclusive", exclusive), ("share", share)):
-        table = table.append_column(name, pa.array(values))
+        table = table.append_column(name, column_of_array(values))
     return table

@@ -22,6 +22,7 @@ import numpy as np
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.sweep.intervals import group_starts
+from mpiio_ext.analytics.tables.plain import values_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -77,15 +78,18 @@ def job_ranges(
 def opened(source: Files) -> pa.Table | ds.Dataset:
     """Return a table in memory as it is, a batch as a table, and paths of Parquet files as one dataset."""
     import pyarrow as pa
-    import pyarrow.dataset as ds
 
+    if isinstance(source, pa.Table):
+        return source
     if isinstance(source, pa.RecordBatch):
         return pa.Table.from_batches([source])
+    import pyarrow.dataset as ds  # it imports pandas
+
     if isinstance(source, (str, Path)):
         return ds.dataset(str(source), format="parquet")
     if isinstance(source, (list, tuple)):
         return ds.dataset([str(path) for path in source], format="parquet")
-    if not isinstance(source, (pa.Table, ds.Dataset)):
+    if not isinstance(source, ds.Dataset):
         raise AnalyticsError(
             f"{type(source).__name__} is no table of files: pass an Arrow table or dataset, or paths of Parquet files"
         )
@@ -96,7 +100,7 @@ def _slices(table: pa.Table, by: str, rows: int) -> Iterator[Piece]:
     import pyarrow.compute as pc
 
     known = table.filter(pc.is_valid(table[by])) if table[by].null_count else table
-    job = known[by].to_numpy()
+    job = values_of(known[by])
     if not bool(np.all(job[1:] >= job[:-1])):
         order = np.argsort(job, kind="stable")
         known, job = known.take(order), job[order]
