@@ -35,14 +35,14 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
     """
     from mpiio_ext.analytics.jobs import read
     from mpiio_ext.analytics.jobs.filters import Step
-    from mpiio_ext.analytics.jobs.stacking import stack
+    from mpiio_ext.analytics.jobs.merging import stack
 
     results = [path for path in paths if path.is_dir() or path.suffix.lower() == ".json"]
     if site is not None and not results:
         raise click.UsageError("--site is for results of the bench, and no TABLE is; summarize-job joins logs with it")
     tables = [read(path, slices=False) for path in paths if path not in results]
     if results:  # the modules that read them and query the sources take a fifth of a second to import
-        from mpiio_ext.analytics.jobs.benchtable import bench_table
+        from mpiio_ext.analytics.jobs.bench import bench_table
         from mpiio_ext.analytics.site import load_site
         from mpiio_ext.analytics.tools.system import System
 
@@ -60,7 +60,7 @@ def _read(paths: Sequence[Path], site: Path | None) -> tuple[Jobs, list[Step]]:
 def _chosen(table: Jobs, steps: Sequence[Step], motif: str | None, system: str | None) -> Jobs:
     import numpy as np
 
-    from mpiio_ext.analytics.jobs.errors import HistoryError
+    from mpiio_ext.analytics.errors import HistoryError
     from mpiio_ext.analytics.jobs.filters import emptied
     from mpiio_ext.analytics.jobs.table import MOTIF, SYSTEM
 
@@ -191,7 +191,7 @@ def _stale(made: Study, days: float) -> bool:
     """Return whether the newest job is older than so many days, and print that on stderr."""
     import time
 
-    from mpiio_ext.analytics.jobs.climate.silence import newest
+    from mpiio_ext.analytics.jobs.climate.watch import newest
 
     last = newest(made.every)
     age = float("inf") if last is None else (time.time() - last) / _DAY_S
@@ -209,7 +209,7 @@ def _study(options: dict[str, Any]) -> Study:
     from mpiio_ext.analytics.jobs.climate.study import study
     from mpiio_ext.analytics.jobs.climate.watch import Options
     from mpiio_ext.analytics.jobs.metrics import alias
-    from mpiio_ext.analytics.jobs.regimes.partition import Rules
+    from mpiio_ext.analytics.jobs.regimes import Rules
 
     options["zone"] = options["time_zone"]
     table, stacking = _read(options["tables"], options["site"])

@@ -38,7 +38,7 @@ _PAGE = click.Path(path_type=Path, dir_okay=False)
 @origin_option
 def report(setup: Path, anonymous: bool, areas: Path | None, output: Path, title: str, origin: str) -> None:
     """Make one self-contained HTML page of a store: every analysis with its figure."""
-    from mpiio_ext.analytics.report.output import store_page
+    from mpiio_ext.analytics.report.store import store_page
 
     found = areas_of(areas)
     with miner_of(setup) as miner:
@@ -167,10 +167,13 @@ def logs(
     for number, one in enumerate(jobs if system is not None else ()):
         disks = {log: _disks(system, one.of(log), file_system, anonymous) for log in one.paths}
         jobs[number] = dataclasses.replace(one, disks=disks)
+    job_report = [one.report(found, anonymous, low_bandwidth, headline) for one in jobs]
+    named = {path for path, tables in whole if any(tables["darshan_job"]["partial"].to_pylist())}
+    for path, modules in (pair for each in job_report for pair in each.damaged.items() if pair[0] not in named):
+        warn("damaged" if anonymous else f"{path}: damaged: {', '.join(modules)}")
     if as_json and len(files) > 1:  # one document, whatever could be read
-        echo(dumps([one.report(found, anonymous, low_bandwidth, headline).document() for one in jobs]))
+        echo(dumps([each.document() for each in job_report]))
     else:
-        job_report = [one.report(found, anonymous, low_bandwidth, headline) for one in jobs]
         names = [f"job {number}" if anonymous else _named(one) for number, one in enumerate(jobs, 1)]
         if len(jobs) > 1:
             echo(overview(list(zip(names, job_report, strict=True)), len(lost), seconds_in_io))
@@ -180,7 +183,7 @@ def logs(
             _print(each, output, as_json)
     if all(is_empty(one.tables) for one in jobs):
         raise AnalyticsError("no log could be diagnosed: the records of the files are lost")
-    if hurt:
+    if hurt or any(each.damaged for each in job_report):
         sys.exit(FAILED)
 
 

@@ -20,7 +20,7 @@ from mpiio_ext.common.printing import echo
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.filters import Filter, Step
     from mpiio_ext.analytics.jobs.table import Jobs
-    from mpiio_ext.analytics.jobs.umami.rows import Umami
+    from mpiio_ext.analytics.jobs.umami import Umami
 
 _PATH = click.Path(path_type=Path, dir_okay=False)
 
@@ -44,7 +44,7 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
     # Every column shows whether a row is complete.
     table = read(options["history"], None if rules.complete else _columns(metrics), slices=False)
     if options["log"] is not None:
-        from mpiio_ext.analytics.jobs.umami.job import has_log, with_log
+        from mpiio_ext.analytics.jobs.umami import has_log, with_log
 
         if not has_log(table, options["log"]):
             table = with_log(table, options["log"], options["system"])
@@ -56,7 +56,7 @@ def _table(options: dict[str, Any], metrics: tuple[str, ...], rules: Filter) -> 
 
 def _write(found: Umami, output: Path, theme: str) -> None:
     from mpiio_ext.analytics.jobs.umami import show
-    from mpiio_ext.analytics.jobs.umami.figure import chart
+    from mpiio_ext.analytics.jobs.umami.show import chart
 
     if output.suffix.lower() != ".html":
         save_figure(output, chart(found, heading=True), theme)
@@ -158,8 +158,8 @@ def _print(found: Umami, as_json: bool, quiet: bool) -> None:
 
 def _found(table: Jobs, steps: list[Step], options: dict[str, Any], metrics: tuple[str, ...]) -> Umami:
     """Return the UMAMI of the job that the options select."""
-    from mpiio_ext.analytics.jobs.umami.job import find, find_log, history_of, other_scales
-    from mpiio_ext.analytics.jobs.umami.rows import umami as rows_of
+    from mpiio_ext.analytics.jobs.umami import find, find_log, history_of, other_scales
+    from mpiio_ext.analytics.jobs.umami import umami as rows_of
 
     chosen = {"motif": options["motif"], "system": options["system"]}
     place = (

@@ -1,7 +1,7 @@
 """The table of jobs: a row of scalars each, in the vocabulary of the published year of integrated summaries."""
 
+from mpiio_ext.analytics.errors import HistoryError
 from mpiio_ext.analytics.jobs.derived import derive
-from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.files import read, update, write
 from mpiio_ext.analytics.jobs.filters import Filter, published, select
 from mpiio_ext.analytics.jobs.history import History, histories

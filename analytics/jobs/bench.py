@@ -12,6 +12,13 @@ bandwidths. Names are those of the last repetition.
 
 Guarantees. The bench has no Darshan counters, and none are made up; coverage factors are of the bytes that the bench
 has moved. Results without a time of measurement have no columns of servers, and a note.
+
+Results of the bench as a table of summaries: the nightly suite for the regression watch.
+
+A row is a measurement (:mod:`mpiio_ext.analytics.jobs.bench`); its job is the time at which the bench was started.
+With the sources of a site the rows have what the servers did meanwhile, so that a change can be explained by them, too.
+
+Guarantees. A file that is no results of the bench, or is cut off, is named, and the others are read.
 """
 
 from __future__ import annotations
@@ -24,11 +31,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.errors import AnalyticsError, HistoryError
 from mpiio_ext.analytics.jobs import row
-from mpiio_ext.analytics.jobs.asked import TAIL_S, Answer, ask
 from mpiio_ext.analytics.jobs.columns import BENCH_COUNTS, BENCH_TIMES
-from mpiio_ext.analytics.jobs.table import Slice
+from mpiio_ext.analytics.jobs.row import TAIL_S, ask
+from mpiio_ext.analytics.jobs.table import ID, LOG, START, Jobs, Slice
 from mpiio_ext.analytics.sources.jobids import job_id_of
 from mpiio_ext.analytics.tools.moments import Period
 from mpiio_ext.analytics.tools.series import Edges
@@ -204,12 +211,13 @@ def joined(
         why = f"{scalars['_log']}: the results have no time of measurement"
         return scalars, [Note("results", "missing", why)]
     answers = [ask(system, chosen, Period(begin, end + tail_s), edges, found.job) for begin, end in found.periods]
+    columns = [dict(answer.columns) for answer in answers]
     used = dict.fromkeys(source for answer in answers for source in answer.sources)
     scalars |= {
         "_datetime_start": found.periods[0][0],
         "_datetime_end": found.periods[-1][1] + tail_s,
         "_sources": ",".join(["results", *used]),
-        **_medians([_columns(found, answer) for answer in answers]),
+        **_medians([each | row.coverage({**each, **found.moved}) for each in columns]),
     }
     return scalars, [*dict.fromkeys(note for answer in answers for note in answer.notes), *row.doubts(scalars)]
 
@@ -222,11 +230,6 @@ def slices(
         return {}
     period = Period(found.periods[0][0], found.periods[-1][1] + tail_s)
     return system.traffic(_chosen(found, system, file_system), period, edges)[0].series()
-
-
-def _columns(found: Measurement, answer: Answer) -> dict[str, Any]:
-    factors = row.coverage({**answer.columns, **found.moved})
-    return {**answer.columns, **factors}
 
 
 def _medians(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -242,3 +245,61 @@ def _medians(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
             of = statistics.median_low if all(isinstance(value, int) for value in known) else statistics.median
             out[name] = of(known)
     return out
+
+
+#: Columns of a summary that a history of the bench does without: a measurement has no log.
+_LEFT_OUT = frozenset((LOG, "_log_id", "_notes", "_sources", "_edges"))
+
+
+def _row(found: Measurement, system: System | None, notes: list[Note]) -> dict[str, Any]:
+    begin = found.periods[0][0] if found.periods else found.started_unix_s
+    if system is None:
+        line: dict[str, Any] = {**found.scalars, START: begin}
+    else:
+        line, wrong = joined(found, system)
+        notes += wrong
+    return {name: value for name, value in line.items() if name not in _LEFT_OUT} | {ID: found.started}
+
+
+def bench_table(paths: Sequence[Path], system: System | None = None) -> tuple[Jobs, list[str], list[Note]]:
+    """Return the table of results of the bench, by start.
+
+    Parameters
+    ----------
+    paths : files of results, or folders such as the archive of a suite.
+    system : sources that are asked what the servers did during each measurement; without, there are no columns of them.
+
+    Returns
+    -------
+    table : Jobs
+    left_out : list of str
+        A line for each file that was left out.
+    notes : list of Note
+        What the sources do not know, of all rows.
+
+    Raises
+    ------
+    HistoryError
+        There are no results that can be read, or they have no possible start.
+    """
+    rows: list[dict[str, Any]] = []
+    left_out: list[str] = []
+    notes: list[Note] = []
+    every: set[Path] = set()
+    for file in (file for path in paths for file in result_files(path)):
+        if file.resolve() in every:
+            left_out.append(f"{file}: is read already")
+            continue
+        every.add(file.resolve())
+        try:
+            rows += [_row(each, system, notes) for each in read(file)]
+        except AnalyticsError as error:
+            left_out.append(str(error))
+    if not rows:
+        reason = left_out[0] if left_out else f"{', '.join(map(str, paths))}: there is no results.json"
+        raise HistoryError(f"no results of the bench: {reason}")
+    rows.sort(key=lambda row: row[START])
+    names = dict.fromkeys(name for row in rows for name in row)
+    table = Jobs({name: [row.get(name) for row in rows] for name in names}, str(paths[0]))
+    table.times()  # refuses clocks that were never set
+    return table, left_out, notes

@@ -113,6 +113,11 @@ _JOB = (
     ("darshan_io_time", "float64", "s", "slowest rank on files of its own, and slowest ranks of shared files"),
     ("darshan_agg_perf_by_slowest_posix", "float64", "MiB/s", "bytes of POSIX by darshan_io_time"),
 )
+_FULLNESS = (
+    ("fshealth_ost_count", "int64", "count", "OSTs with a known size"),
+    ("fshealth_ost_avg_full_kib", "float64", "KiB", "used, mean of the OSTs"),
+    ("fshealth_ost_avg_full_pct", "float64", "%", "used share of all OSTs together"),
+)
 _HEALTH = (
     ("fshealth_ost_requested_timestamp", "float64", "s since 1970 UTC", "moment that the state is asked of"),
     ("fshealth_ost_actual_timestamp", "float64", "s since 1970 UTC", "of the sample of fullness before it"),
@@ -156,19 +161,24 @@ Row = tuple[str, str, str, str]
 def _darshan() -> Iterator[Row]:
     yield from _JOB
     for way, past in (("read", "read"), ("write", "written")):
-        name = f"darshan_biggest_{way}"
-        yield f"{name}_api", "string", "", f"interface by which most bytes were {past}: posix, mpiio, stdio"
-        yield f"{name}_api_bytes", "int64", "B", f"{past} by it"
-        yield f"{name}_api_files", "int64", "count", f"its records with bytes {past}"
-        yield f"{name}_fs", "string", "", f"mount point where most bytes were {past}; _unknown without one"
-        yield f"{name}_fs_bytes", "int64", "B", f"{past} there, by POSIX and STDIO"
-    for name, (unit, meaning) in COUNTERS.items():
-        kind = "float64" if name in TIMES else "int64"
-        yield f"darshan_tot_{name}_posix", kind, unit, f"{meaning}, by POSIX: sum over all records"
-        yield f"darshan_ave_{name}_posix", "float64", unit, f"{meaning}, by POSIX: mean of the records"
-        yield f"darshan_num_{name}_posix", "int64", "count", f"records of POSIX that have it: {meaning}"
-        yield f"darshan_min_{name}_posix", kind, unit, f"{meaning}, by POSIX: least of the records"
-        yield f"darshan_max_{name}_posix", kind, unit, f"{meaning}, by POSIX: greatest of the records"
+        for name, kind, unit, meaning in (
+            ("api", "string", "", f"interface by which most bytes were {past}: posix, mpiio, stdio"),
+            ("api_bytes", "int64", "B", f"{past} by it"),
+            ("api_files", "int64", "count", f"its records with bytes {past}"),
+            ("fs", "string", "", f"mount point where most bytes were {past}; _unknown without one"),
+            ("fs_bytes", "int64", "B", f"{past} there, by POSIX and STDIO"),
+        ):
+            yield f"darshan_biggest_{way}_{name}", kind, unit, meaning
+    for name, (own, meaning) in COUNTERS.items():
+        whole = "float64" if name in TIMES else "int64"
+        for how, kind, unit, words in (
+            ("tot", whole, own, f"{meaning}, by POSIX: sum over all records"),
+            ("ave", "float64", own, f"{meaning}, by POSIX: mean of the records"),
+            ("num", "int64", "count", f"records of POSIX that have it: {meaning}"),
+            ("min", whole, own, f"{meaning}, by POSIX: least of the records"),
+            ("max", whole, own, f"{meaning}, by POSIX: greatest of the records"),
+        ):
+            yield f"darshan_{how}_{name}_posix", kind, unit, words
 
 
 def _servers() -> Iterator[Row]:
@@ -185,23 +195,27 @@ def _servers() -> Iterator[Row]:
         yield f"fs_max_{kind}_cpu", "float64", "%", f"greatest load of any of the {meaning}"
     for name in OPERATIONS:
         yield f"fs_tot_{name}_ops", "float64", "count", f"{name} operations of metadata servers"
-        yield f"fs_ave_{name}_ops_per_sec", "float64", "1/s", f"{name}: mean rate of a server"
-        yield f"fs_max_{name}_ops_per_sec", "float64", "1/s", f"{name}: greatest rate of a server in a step"
-        yield f"fs_min_{name}_ops_per_sec", "float64", "1/s", f"{name}: least rate of a server in a step"
+        for how, words in (
+            ("ave", "mean rate of a server"),
+            ("max", "greatest rate of a server in a step"),
+            ("min", "least rate of a server in a step"),
+        ):
+            yield f"fs_{how}_{name}_ops_per_sec", "float64", "1/s", f"{name}: {words}"
     yield "fs_frac_missing", "float64", "", "share of the values (target, step) of the period that no source has"
     yield "fs_step_s", "float64", "s", "length of a step"
     yield "fs_targets", "int64", "count", "data targets with values"
 
 
 def _health() -> Iterator[Row]:
-    yield "fshealth_ost_count", "int64", "count", "OSTs with a known size"
-    yield "fshealth_ost_avg_full_kib", "float64", "KiB", "used, mean of the OSTs"
-    yield "fshealth_ost_avg_full_pct", "float64", "%", "used share of all OSTs together"
+    yield from _FULLNESS
     for which in ("least", "most"):
-        yield f"fshealth_ost_{which}_full_name", "string", "", f"OST with the {which} used"
-        yield f"fshealth_ost_{which}_full_id", "int64", "", "its index"
-        yield f"fshealth_ost_{which}_full_kib", "float64", "KiB", "used of it"
-        yield f"fshealth_ost_{which}_full_pct", "float64", "%", "used share of it"
+        for name, kind, unit, meaning in (
+            ("name", "string", "", f"OST with the {which} used"),
+            ("id", "int64", "", "its index"),
+            ("kib", "float64", "KiB", "used of it"),
+            ("pct", "float64", "%", "used share of it"),
+        ):
+            yield f"fshealth_ost_{which}_full_{name}", kind, unit, meaning
     yield from _HEALTH
 
 

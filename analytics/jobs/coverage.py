@@ -24,9 +24,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+
 if TYPE_CHECKING:
     from mpiio_ext.analytics.jobs.table import Jobs
-    from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 #: A job cannot move, open or ask for more than the servers saw. Above this the servers' samples are incomplete, or a
 #: cache answered instead, and the factor says nothing of the job's share. Published for bytes (up to the limit clocks

@@ -15,15 +15,13 @@ another set of rows; and a coverage factor beyond the limit is not used, nor its
 from __future__ import annotations
 
 import posixpath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from mpiio_ext.analytics.jobs.coverage import COVERAGE, MOST_COVERAGE, below_own, sum_of
 from mpiio_ext.analytics.jobs.table import MOTIF, PERFORMANCE, PROCESSES, SCALE, SYSTEM, Jobs
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts
 
 #: The number of files is a multiple of the number of processes, but for this share (input files that all share).
 _EVENLY = 0.05
@@ -73,15 +71,13 @@ SOURCES: dict[str, tuple[str, ...]] = {
 RELATIVE = frozenset({SCALE, "darshan_normalized_perf_by_max"})
 
 
-def derive(table: Jobs, *, processes_per_node: int | None = None, within: float = 1.0) -> Jobs:
+def derive(table: Jobs, *, within: float = 1.0) -> Jobs:
     """Return the table with the derived columns, computed where a row has no value, and those of `RELATIVE` anew.
 
     Parameters
     ----------
     table : Jobs
         Columns of the published names; what is missing makes the derived values NaN.
-    processes_per_node : int, optional
-        For ``coverage_factor_nodehrs``, the job's share of the node hours that ran meanwhile; without it NaN.
     within : float
         Factor between the most and the fewest processes of jobs that are compared with each other, from 1.
     """
@@ -93,8 +89,8 @@ def derive(table: Jobs, *, processes_per_node: int | None = None, within: float 
     made[MOTIF] = motifs(table)
     for name, (job, servers) in COVERAGE.items():
         put(f"coverage_factor_{name}", _ratio(sum_of(table, job), sum_of(table, servers)))
-    if processes_per_node or "coverage_factor_nodehrs" in table:
-        put("coverage_factor_nodehrs", _node_hours(table, processes_per_node))
+    if "coverage_factor_nodehrs" in table:
+        made["coverage_factor_nodehrs"] = table.stored("coverage_factor_nodehrs")
     above = {name: values > MOST_COVERAGE for name, values in made.items() if name != MOTIF}  # not where it is NaN
     made |= {name: np.where(rows, np.nan, made[name]) for name, rows in above.items()}
     for name in _CONTENDED:
@@ -134,11 +130,6 @@ def beyond(table: Jobs) -> dict[str, int]:
         for name, (_, servers) in COVERAGE.items()
     }
     return {name: count for name, count in found.items() if count}
-
-
-def _node_hours(table: Jobs, processes_per_node: int | None) -> Numbers:
-    hours = table.numbers("darshan_nprocs") / (processes_per_node or np.nan) * table.numbers("darshan_walltime") / 3600
-    return _ratio(hours, table.numbers("jobsdb_concurrent_nodehrs"))
 
 
 def _ratio(job: Numbers, servers: Numbers) -> Numbers:

@@ -33,14 +33,13 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import pyarrow as pa
 
-from mpiio_ext.analytics.errors import AnalyticsError
+from mpiio_ext.analytics.errors import AnalyticsError, HistoryError
 from mpiio_ext.analytics.jobs.columns import SUMMARY
 from mpiio_ext.analytics.jobs.derived import RELATIVE
-from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.jobs.merging import merged
 from mpiio_ext.analytics.jobs.table import ID, LOG_ID, MOTIF, PERFORMANCE, START, SYSTEM, Jobs, Slice, completed, typed
 from mpiio_ext.analytics.readerprocess import is_hdf5
@@ -48,11 +47,8 @@ from mpiio_ext.analytics.sources.opener import open_log
 from mpiio_ext.analytics.sources.records import SourceError
 from mpiio_ext.common import files
 from mpiio_ext.common.locks import alone
-from mpiio_ext.errors import FileSystemError
 
 __all__ = ["FORMS", "check_target", "form_of", "read", "slices_of", "update", "write"]
-
-Made = TypeVar("Made")
 
 _NOTES_KEY = b"mpiio_ext.notes"
 _SQLITE, _PARQUET = b"SQLite format 3\0", b"PAR1"
@@ -107,16 +103,11 @@ def _write_csv(jobs: Jobs, path: Path) -> None:
         pyarrow.csv.write_csv(jobs.table, stream)
 
 
-def _lines(path: Path) -> list[str]:
-    """Return the first two lines of a file of text."""
-    with open_log(path) as log:
-        return [line.decode("utf-8") for line in itertools.islice(log.lines(), 2)]
-
-
 def _read_csv(path: Path, wanted: Collection[str] | None) -> Jobs:
     import pyarrow.csv
 
-    rows = list(csv.reader(_lines(path)))
+    with open_log(path) as log:
+        rows = list(csv.reader(line.decode("utf-8") for line in itertools.islice(log.lines(), 2)))
     if not rows or not any(name.strip() for name in rows[0]):
         raise HistoryError("it is empty")
     names, first = rows[0], rows[1] if len(rows) > 1 else rows[0]
@@ -267,13 +258,12 @@ def check_target(path: str | Path) -> None:
     Raises
     ------
     HistoryError
-        Its name says no form, it is a folder or the like, or its folder is missing or cannot be written.
+        Its name says no form.
+    FileSystemError
+        It is a folder or the like, or its folder is missing or cannot be written.
     """
     form_of(path)
-    try:
-        files.check_target(Path(path))
-    except FileSystemError as error:
-        raise HistoryError(str(error)) from error
+    files.check_target(Path(path))
 
 
 @contextlib.contextmanager
@@ -359,7 +349,9 @@ def write(jobs: Jobs, path: str | Path) -> int:
     Raises
     ------
     HistoryError
-        The file cannot be written, or its name says no form.
+        Its name says no form, or the table cannot be written in this form.
+    FileSystemError
+        The file cannot be written.
     """
     path = Path(path)
     check_target(path)
@@ -369,17 +361,17 @@ def write(jobs: Jobs, path: str | Path) -> int:
         notes=jobs.notes.to_pylist(),
         slices=jobs.slices,
     )
-    _replaced(path, lambda beside: FORMS[form_of(path)](stored, beside))
+    with _replaced(path) as beside:
+        FORMS[form_of(path)](stored, beside)
     return path.stat().st_size
 
 
-def _replaced(path: Path, make: Callable[[Path], Made]) -> Made:
-    """Make a file beside another, put it in its place, and return the result of making it."""
+@contextlib.contextmanager
+def _replaced(path: Path) -> Iterator[Path]:
+    """Give the name of a file to write to; behind the block the file stands in place of another."""
     try:
         with files.replacing(path, ending="".join(path.suffixes[-2:])) as beside:
-            return make(beside)
-    except FileSystemError as error:
-        raise HistoryError(str(error)) from error
+            yield beside
     except (sqlite3.Error, pa.ArrowException) as error:
         raise HistoryError(f"{path}: cannot be written: {str(error).replace(str(beside), path.name)}") from error
 
@@ -388,25 +380,15 @@ def _added(jobs: Jobs, path: Path) -> Jobs:
     """Add jobs to a file of HDF5."""
     from mpiio_ext.analytics.jobs import hdf5
 
-    def make(beside: Path) -> Jobs:
+    with _replaced(path) as beside:
         try:
-            return hdf5.add(jobs, path, beside)
+            whole = hdf5.add(jobs, path, beside)
         except (AnalyticsError, *_DAMAGE) as error:
             if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
                 raise  # no damage of the input
             with _named(path):
                 raise
-
-    return _replaced(path, make)
-
-
-@contextlib.contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    try:
-        with alone(path):
-            yield
-    except FileSystemError as error:
-        raise HistoryError(str(error)) from error
+    return whole
 
 
 def update(jobs: Jobs, path: str | Path) -> Jobs:
@@ -422,12 +404,13 @@ def update(jobs: Jobs, path: str | Path) -> Jobs:
     Raises
     ------
     HistoryError
-        The file is there and cannot be read, has no key ``_log_id``, cannot be written, or its file system has no
-        locks.
+        The file is there and cannot be read, or has no key ``_log_id``.
+    FileSystemError
+        The file cannot be written, or its file system has no locks.
     """
     path = Path(path)
     check_target(path)
-    with _alone(path):
+    with alone(path):
         if path.exists() and FORMS[form_of(path)] is _write_hdf5:
             return _added(jobs, path)
         whole = jobs

@@ -16,18 +16,18 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from mpiio_ext.analytics.jobs.errors import HistoryError
+from mpiio_ext.analytics.errors import HistoryError
 from mpiio_ext.analytics.jobs.merging import merged
 from mpiio_ext.analytics.jobs.table import ID, LOG_ID, Jobs, Slice, completed
 from mpiio_ext.analytics.tools.series import Series
 from mpiio_ext.common.extras import needing
 
-if TYPE_CHECKING:
+with needing("hdf5", "an HDF5 file"):
     import h5py
 
 _NO_INT = np.iinfo(np.int64).min
@@ -45,8 +45,6 @@ def _checked(dataset: h5py.Dataset) -> h5py.Dataset:
 
 
 def _put_table(group: h5py.Group, table: pa.Table) -> None:
-    import h5py
-
     for field in table.schema:
         if pa.types.is_string(field.type):
             null: Any = _NO_TEXT
@@ -93,21 +91,14 @@ def _put_series(file: h5py.File, group: h5py.Group, name: str, series: Series) -
 
 def _put_names(group: h5py.Group, names: Sequence[str]) -> str:
     """Return the name of the dataset with these names, which is made if it is missing."""
-    import h5py
-
     key = hashlib.sha256(json.dumps(names).encode()).hexdigest()[:32]
     if key not in group:
         group.create_dataset(key, data=np.array(names, dtype=object), dtype=h5py.string_dtype())
     return key
 
 
-def _get_names(data: h5py.Dataset) -> list[str]:
-    found: list[str] = _checked(data.file["servers"][data.attrs["servers"]]).asstr()[()].tolist()
-    return found
-
-
 def _get_series(data: h5py.Dataset) -> Series:
-    names = _get_names(data)
+    names = _checked(data.file["servers"][data.attrs["servers"]]).asstr()[()].tolist()
     return Series(
         quantity=str(data.attrs["quantity"]),
         unit=str(data.attrs["unit"]),
@@ -145,22 +136,16 @@ def _digest(path: Path) -> bytes:
 @contextlib.contextmanager
 def _made(path: Path) -> Iterator[h5py.File]:
     """Give a new HDF5 file, which gets its checksum when it is closed."""
-    with needing("hdf5", "an HDF5 file"):
-        import h5py
-
     with h5py.File(path, "w", userblock_size=_BLOCK) as file:
         yield file
-    digest = _digest(path)
+    line = _SIGNED + _digest(path) + b"\n"
     with path.open("r+b") as stream:
-        stream.write(_SIGNED + digest + b"\n")
+        stream.write(line)
 
 
 @contextlib.contextmanager
 def _opened(path: Path) -> Iterator[h5py.File]:
     """Give an HDF5 file whose checksum is right."""
-    with needing("hdf5", "an HDF5 file"):
-        import h5py
-
     with path.open("rb") as stream:
         block = stream.read(_BLOCK)
     if not block.startswith(_SIGNED):

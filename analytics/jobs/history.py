@@ -1,11 +1,25 @@
-"""Histories: jobs of the same application, layout and direction (the motif), file system and processes, by start."""
+"""Histories: jobs of the same application, layout and direction (the motif), file system and processes, by start.
+
+Pauses of a history: times between two jobs so long that something has stopped, or was down.
+
+Problem. A line drawn through weeks without a job shows values that were not measured, and a history that has stopped
+looks as quiet as one that is well. How long is too long depends on how often the jobs run.
+
+Algorithm. A gap is an interval of more than `MANY` median intervals of the history, and of more than a day: jobs of one
+session follow each other in minutes. Jobs that began at the same time are one.
+
+Guarantees. A history of fewer than three starts has no gap of its own, since it has no usual interval.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from mpiio_ext.analytics.jobs.derived import groups_of
 from mpiio_ext.analytics.jobs.table import Jobs
+from mpiio_ext.analytics.tables.arrays import Numbers
 
 UNKNOWN_MOTIF, UNKNOWN_SYSTEM = "motif not known", "file system not known"
 
@@ -33,6 +47,10 @@ class History:
     def name(self) -> str:
         """Name for people and for JSON: ``ior_fpp_write on scratch1``."""
         return name_of(self.motif, self.system, self.scale)
+
+    def having(self, column: str) -> History:
+        """Return the jobs of which a column of numbers has a value."""
+        return dataclasses.replace(self, jobs=self.jobs.take(~np.isnan(self.jobs.numbers(column))))
 
 
 def kind_of(motif: str, scale: str) -> str:
@@ -62,3 +80,23 @@ def histories(table: Jobs, *, least: int = 1) -> list[History]:
         for (system, motif, scale), rows in groups_of(table).items()
         if len(rows) >= least
     ]
+
+
+#: Median intervals.
+MANY = 7
+_DAY = 86400.0
+
+
+def longest_interval(times: Numbers) -> float | None:
+    """Return the longest interval between two starts that is no gap, in s; None if there is no usual interval.
+
+    Parameters
+    ----------
+    times : numpy.ndarray
+        Starts in s since 1970, ascending; NaN is passed over.
+    """
+    apart = np.diff(times[~np.isnan(times)])
+    apart = apart[apart > 0]
+    if len(apart) < 2:
+        return None
+    return float(max(MANY * np.median(apart), _DAY))

@@ -4,26 +4,29 @@ Problem. A summary is a log's, and a job of the scheduler may have several. A st
 where they lie, which a summary does not know.
 
 Algorithm. The store's row of a log is that of the same job, with the same file name and start, in whole seconds. With
-the ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job. A measurement of the
-bench has the ID of the store's job, of which it is an operation: of ``runs`` it is joined to its own row alone.
+the ID found so, tables that have one are joined by it; the scheduler's jobs by the ID of the job, and of a job that was
+requeued by the start of the run that was going when the log began. A measurement of the bench has the ID of the store's
+job, of which it is an operation: of ``runs`` it is joined to its own row alone.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Literal
+
+import pyarrow as pa
 
 from mpiio_ext.analytics import dimensions
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.jobs.columns import SUMMARY
-from mpiio_ext.analytics.jobs.table import Jobs
+from mpiio_ext.analytics.jobs.table import TRUE_START, Jobs
 from mpiio_ext.analytics.query.tuples import Tuples
+from mpiio_ext.analytics.tables.requeued import runs_of_logs
 from mpiio_ext.analytics.tables.schema import TABLES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from mpiio_ext.analytics.miner import IOMiner
 
 __all__ = ["joined", "tuples"]
@@ -67,6 +70,24 @@ def _log_ids(summaries: Jobs, miner: IOMiner) -> list[int | None]:
     ]
 
 
+def _starts_of_runs(summaries: Jobs, miner: IOMiner) -> list[float | None] | None:
+    """Return the start of the scheduler's run of each log; None if no job was requeued."""
+    names = ("_jobid", TRUE_START)
+    keys = zip(*(summaries.table[name].to_pylist() for name in names), strict=True)
+    logs = [{"log_id": row, "job_id": job, "start_time": time} for row, (job, time) in enumerate(keys)]
+    jobs = [log["job_id"] for log in logs if log["job_id"] is not None]
+    there = (
+        miner.load("slurm", jobs=(min(jobs), max(jobs))).project("job_id", "start_time", "end_time").rows()
+        if jobs
+        else []
+    )
+    counts = Counter(run["job_id"] for run in there)
+    if all(counts[job] <= 1 for job in jobs):
+        return None
+    runs = runs_of_logs(logs, there)
+    return [runs[log["log_id"]]["start_time"] if log["log_id"] in runs else None for log in logs]
+
+
 def joined(
     summaries: Jobs,
     miner: IOMiner,
@@ -80,7 +101,8 @@ def joined(
     summaries : Jobs
     miner : IOMiner
     table : str
-        ``darshan_job`` or ``darshan_file``, joined by log; ``runs``, by measurement of the bench; ``slurm``, by job.
+        ``darshan_job`` or ``darshan_file``, joined by log; ``runs``, by measurement of the bench; ``slurm``, by job and
+        run.
     how : str
         As of :meth:`.Tuples.join`; the summaries stand on the left.
 
@@ -89,8 +111,6 @@ def joined(
     AnalyticsError
         There is no such table, or it has no jobs.
     """
-    import pyarrow as pa
-
     names = TABLES[table].names() if table in TABLES else []
     key = next((name for name in ("log_id", "job_id") if name in names), None)
     if key is None:
@@ -101,6 +121,9 @@ def joined(
     keys: list[str] = [key]
     if key == "log_id":
         mine = mine.append_column("log_id", pa.array(_log_ids(summaries, miner), pa.int64()))
+    if table == "slurm" and (starts := _starts_of_runs(summaries, miner)) is not None:
+        mine = mine.append_column("start_time", pa.array(starts, pa.float64()))
+        keys.append("start_time")
     if "run_id" in names:
         mine = mine.append_column("run_id", mine["_log"])
         keys.append("run_id")

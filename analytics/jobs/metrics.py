@@ -4,13 +4,21 @@ The names are those of the published summaries of NERSC (tokio-abcutils). The ch
 figures. Lockwood et al., "UMAMI: A Recipe for Generating Meaningful Metrics through Holistic I/O Performance Analysis"
 (PDSW-DISCS 2017), and "A Year in the Life of a Parallel File System" (SC18, Section V). A column that is not listed is
 shown under its own name, without a judgement of what is good.
+
+The numbers of a box plot: quartiles, and whiskers at the 5th and the 95th percentile.
+
+Source: Lockwood et al., UMAMI (PDSW-DISCS 2017), Section IV: "whiskers represent the 5th and 95th percentiles".
+Percentiles are interpolated linearly between neighbours (NumPy's default).
 """
 
 from __future__ import annotations
 
 import dataclasses
 
+import numpy as np
+
 from mpiio_ext.analytics.jobs.table import PERFORMANCE
+from mpiio_ext.analytics.tables.arrays import Numbers
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -156,3 +164,33 @@ def metric(name: str) -> Metric:
 def alias(name: str) -> str:
     """Return the column that a short name such as ``performance`` stands for; others are columns themselves."""
     return _ALIASES.get(name, name)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Box:
+    """Statistics of a metric, all in the unit of its column; `count` values are known."""
+
+    low: float
+    first: float
+    median: float
+    third: float
+    high: float
+    count: int
+
+    @property
+    def numbers(self) -> tuple[float, float, float, float, float]:
+        """The five numbers, from the lowest to the highest."""
+        return self.low, self.first, self.median, self.third, self.high
+
+    def as_json(self) -> dict[str, float]:
+        """Return the numbers by name: ``jobs``, ``p5``, ``q1``, ``median``, ``q3``, ``p95``."""
+        return {"jobs": self.count, **dict(zip(("p5", "q1", "median", "q3", "p95"), self.numbers, strict=True))}
+
+
+def box(values: Numbers) -> Box | None:
+    """Return the box of the known values; None without any."""
+    known = values[~np.isnan(values)]
+    if not len(known):
+        return None
+    low, first, median, third, high = np.percentile(known, (5, 25, 50, 75, 95)).tolist()
+    return Box(low, first, median, third, high, len(known))

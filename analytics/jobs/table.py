@@ -17,23 +17,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import types
 
+from mpiio_ext.analytics.errors import HistoryError
 from mpiio_ext.analytics.jobs.columns import NOTES, SUMMARY
 from mpiio_ext.analytics.jobs.coverage import of_servers
-from mpiio_ext.analytics.jobs.errors import HistoryError
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts, Whole
 from mpiio_ext.analytics.tables.plain import column_of, column_of_array, flags_of, no_rows, numbers_of
 from mpiio_ext.analytics.tables.schema import Table
 from mpiio_ext.analytics.tools.series import Series
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
-
-    from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Texts, Whole
 
 #: Series of a job by name: bytes_read, bytes_written, oss_cpu, open_ops …
 Slice = Mapping[str, Series]

@@ -18,23 +18,16 @@ def date_axis(times: Sequence[float], *, shown: bool = True, most: int = 7) -> A
     zone = datetime.timezone.utc
     first, last = (datetime.datetime.fromtimestamp(end, zone) for end in (min(times), max(times)))
     days = (last - first).total_seconds() / _DAY
-    marks: list[tuple[float, str]] = []
-    if days > 62:
-        step = max(1, math.ceil(days / 30.4 / most))
-        at = datetime.datetime(first.year, first.month, 1, tzinfo=zone)
-        while at <= last:
-            if at >= first:
-                year = at.month <= step or not marks
-                marks.append((at.timestamp(), at.strftime("%b %Y" if year else "%b")))
-            ahead = at.month - 1 + step
-            at = at.replace(year=at.year + ahead // 12, month=ahead % 12 + 1)
-    else:
-        step = max(1, math.ceil(days / most))
-        at = datetime.datetime(first.year, first.month, first.day, tzinfo=zone)
-        while at <= last + datetime.timedelta(days=1):
-            if at >= first:
-                marks.append((at.timestamp(), at.strftime("%d %b")))
-            at += datetime.timedelta(days=step)
+    months, marks = days > 62, list[tuple[float, str]]()
+    step = max(1, math.ceil(days / (30.4 if months else 1) / most))
+    at = datetime.datetime(first.year, first.month, 1 if months else first.day, tzinfo=zone)
+    while at <= last + datetime.timedelta(days=not months):
+        if at >= first:
+            of_month = "%b %Y" if at.month <= step or not marks else "%b"
+            marks.append((at.timestamp(), at.strftime(of_month if months else "%d %b")))
+        year, month = divmod(at.month - 1 + step, 12)
+        ahead = datetime.timedelta(days=step)
+        at = at.replace(year=at.year + year, month=month + 1) if months else at + ahead
     room = max((max(times) - min(times)) * 0.02, 3600.0)
     return Axis(
         ticks=[(place, words if shown else "") for place, words in marks],

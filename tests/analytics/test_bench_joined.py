@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mpiio_ext.analytics.jobs import bench, files, select
-from mpiio_ext.analytics.jobs.benchtable import bench_table
+from mpiio_ext.analytics.jobs.bench import bench_table
 from mpiio_ext.analytics.jobs.joins import joined
 from mpiio_ext.analytics.jobs.summarize import summarize
 from mpiio_ext.analytics.jobs.table import Jobs

@@ -12,13 +12,26 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.jobs import Jobs
-from mpiio_ext.analytics.jobs.statistics.changes import _cusum, _p_value, breaks, change_points
-from mpiio_ext.analytics.jobs.statistics.correction import corrected
+from mpiio_ext.analytics.jobs.statistics.changes import (
+    _cusum,
+    _p_value,
+    breaks,
+    change_points,
+    dependences,
+    ranked,
+    sure_changes,
+    whitened,
+)
 from mpiio_ext.analytics.jobs.statistics.correlation import correlate, correlation_table
-from mpiio_ext.analytics.jobs.statistics.dependence import dependences, ranked, whitened
-from mpiio_ext.analytics.jobs.statistics.moved import adjusted, compared, effect_of
-from mpiio_ext.analytics.jobs.statistics.outliers import LIMIT, modified_z, sided_z
-from mpiio_ext.analytics.jobs.statistics.screening import sure_changes
+from mpiio_ext.analytics.jobs.statistics.moved import (
+    LIMIT,
+    adjusted,
+    compared,
+    corrected,
+    effect_of,
+    modified_z,
+    sided_z,
+)
 from support.job_histories import steps
 from support.parts import require
 

@@ -12,12 +12,18 @@ import pytest
 from click.testing import CliRunner, Result
 
 from mpiio_ext.analytics.jobs import History, HistoryError, Jobs, histories, select
-from mpiio_ext.analytics.jobs.benchtable import bench_table
+from mpiio_ext.analytics.jobs.bench import bench_table
 from mpiio_ext.analytics.jobs.climate.charts import month_boxes, months_of
-from mpiio_ext.analytics.jobs.climate.company import contradicts
-from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
-from mpiio_ext.analytics.jobs.climate.together import falls
-from mpiio_ext.analytics.jobs.climate.watch import Options, largest_lasting, watch
+from mpiio_ext.analytics.jobs.climate.watch import (
+    Options,
+    contradicts,
+    falls,
+    largest_lasting,
+    newest,
+    stopped,
+    too_few,
+    watch,
+)
 from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.metrics import metric
 from mpiio_ext.analytics.jobs.statistics.moved import compared
@@ -218,7 +224,7 @@ def test_the_text_has_the_newest_change_of_each_history_and_what_shows_more(tmp_
 def test_a_history_that_stopped_while_others_go_on_is_named(tmp_path: Path) -> None:
     gone = history(steps([(80, 50.0)]), _file_system="scratch9")
     every = _histories(_fallen(), gone)
-    assert [(one.name, one.time) for one in stopped(every)] == [("ior_fpp_write on scratch9", START + 79 * DAY)]
+    assert [(one.name, time) for one, time in stopped(every)] == [("ior_fpp_write on scratch9", START + 79 * DAY)]
     assert newest(every) == START + 119 * DAY
     assert not stopped(_histories(_fallen(), history(steps([(113, 50.0)]), _file_system="scratch9")))
     assert not stopped(_histories(_fallen(), history([1.0], _file_system="scratch9")))
@@ -434,7 +440,7 @@ def test_a_run_that_several_tables_have_counts_once(tmp_path: Path, archive: Pat
 
 
 def test_runs_of_one_job_that_began_together_are_told_apart_by_their_logs() -> None:
-    from mpiio_ext.analytics.jobs.stacking import stack
+    from mpiio_ext.analytics.jobs.merging import stack
 
     def one(log: str | None, job: int = 1) -> Jobs:
         return history([1.0], {"_jobid": [job], "_log": [log]})

@@ -16,8 +16,8 @@ import numpy as np
 import pytest
 
 from mpiio_ext.analytics.jobs import Jobs, published, read, select
-from mpiio_ext.analytics.jobs.boxes import box
 from mpiio_ext.analytics.jobs.files import write
+from mpiio_ext.analytics.jobs.metrics import box
 from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, correlation_table
 from support.job_histories import edison
 

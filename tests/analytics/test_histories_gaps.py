@@ -12,9 +12,9 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.analytics.jobs import Filter, Jobs, read, select
-from mpiio_ext.analytics.jobs.completeness import completeness, in_words
 from mpiio_ext.analytics.jobs.coverage import judged_by, terms
 from mpiio_ext.analytics.jobs.files import write
+from mpiio_ext.analytics.jobs.filters import completeness, in_words
 from mpiio_ext.analytics.jobs.statistics.correlation import correlation_table
 from mpiio_ext.analytics.jobs.statistics.moved import compared
 from mpiio_ext.analytics.jobs.umami import show, umami

@@ -13,11 +13,10 @@ from click.testing import CliRunner, Result
 
 from mpiio_ext.analytics.jobs import Filter, Jobs, histories, published, read, select
 from mpiio_ext.analytics.jobs.files import write
-from mpiio_ext.analytics.jobs.stacking import stack
+from mpiio_ext.analytics.jobs.merging import stack
 from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, correlation_table
 from mpiio_ext.analytics.jobs.table import SCALE
-from mpiio_ext.analytics.jobs.umami import umami
-from mpiio_ext.analytics.jobs.umami.job import history_of, other_scales
+from mpiio_ext.analytics.jobs.umami import history_of, other_scales, umami
 from mpiio_ext.cli import main
 from support.html_page import Page
 from support.job_histories import PERFORMANCE, history, steps

@@ -20,7 +20,7 @@ from mpiio_ext.analytics.jobs import Filter, HistoryError, Jobs, derive, histori
 from mpiio_ext.analytics.jobs.derived import beyond
 from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.filters import emptied
-from mpiio_ext.analytics.jobs.gaps import longest_interval
+from mpiio_ext.analytics.jobs.history import longest_interval
 from mpiio_ext.analytics.tables.plain import column_of, column_of_array, numbers_of
 from support.job_histories import DAY, PERFORMANCE, START, history
 
@@ -262,12 +262,6 @@ def test_coverage_is_the_jobs_share_and_nothing_where_a_term_is_missing() -> Non
     np.testing.assert_array_equal(table.numbers("coverage_factor_bw"), [0.25, 0.5, math.nan, math.nan, math.nan])
     np.testing.assert_array_equal(table.numbers("contention_bw"), [0.75, 0.5, math.nan, math.nan, math.nan])
     np.testing.assert_array_equal(table.numbers("coverage_factor_read_bw"), [0.25, 0.2, math.nan, math.nan, math.nan])
-
-
-def test_node_hours_need_the_processes_of_a_node() -> None:
-    table = history([1.0], {"darshan_walltime": [1800.0], "jobsdb_concurrent_nodehrs": [10.0]})
-    assert "coverage_factor_nodehrs" not in derive(table)
-    assert derive(table, processes_per_node=16).numbers("coverage_factor_nodehrs").tolist() == [0.2]
 
 
 def test_a_column_that_is_there_is_kept() -> None:

@@ -8,16 +8,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mpiio_ext.analytics.jobs import History, histories, select
-from mpiio_ext.analytics.jobs.regimes import Rules, explain, partition
-from mpiio_ext.analytics.jobs.regimes.averages import crossings, moving_average, moving_median
-from mpiio_ext.analytics.jobs.regimes.explain import named
-from mpiio_ext.analytics.jobs.regimes.partition import (
+from mpiio_ext.analytics.jobs.regimes import (
     LONG_HIGH,
     LONG_LOW,
     NORMAL,
     REGIMES,
     TRANSIENT_HIGH,
     TRANSIENT_LOW,
+    Rules,
+    crossings,
+    explain,
+    moving_average,
+    moving_median,
+    named,
+    partition,
 )
 from support.job_histories import DAY, START, edison, history, steps
 

@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from mpiio_ext.analytics import sources
+from mpiio_ext.analytics.errors import HistoryError
 from mpiio_ext.analytics.jobs import files
-from mpiio_ext.analytics.jobs.errors import HistoryError
 from mpiio_ext.analytics.sources import SourceError, opener, registry
 from mpiio_ext.cli import main
 from mpiio_ext.common import limits

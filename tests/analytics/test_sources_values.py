@@ -355,7 +355,7 @@ def test_slurm_keeps_the_lines(tmp_path: pathlib.Path) -> None:
     tokio = read(tmp_path, texts.TOKIO_JOBS)
     assert tokio.tables["lines"].to_pylist()[0]["nodelist"] == ["nid05000", "nid05001"]
     bad = read(tmp_path, texts.SACCT.replace("100.0|COMPLETED", "100.0"))
-    assert (said(bad)[0], bad.lost) == ("input:3: 4 columns, and the first line names 5", 1)
+    assert (said(bad)[0], bad.lost) == ("input:3: 4 columns, not 5, as the first line has", 1)
     jobs = read(tmp_path, json.dumps({"jobs": [{"job_id": 7, "name": "x"}, {"name": "y"}, 5]}))
     assert (jobs.header["form"], jobs.tables["lines"]["job_id"].to_pylist(), jobs.lost) == ("sacct-json", ["7"], 2)
 

@@ -21,9 +21,8 @@ from hypothesis import strategies as st
 from mpiio_ext.analytics.jobs import HistoryError, Jobs, read, select
 from mpiio_ext.analytics.jobs.files import write
 from mpiio_ext.analytics.jobs.metrics import DEFAULT_ROWS, METRICS
-from mpiio_ext.analytics.jobs.umami import find, show, umami
-from mpiio_ext.analytics.jobs.umami.figure import chart
-from mpiio_ext.analytics.jobs.umami.job import find_log, has_log, history_of
+from mpiio_ext.analytics.jobs.umami import find, find_log, has_log, history_of, show, umami
+from mpiio_ext.analytics.jobs.umami.show import chart
 from mpiio_ext.cli import main
 from mpiio_ext.common.plots import DARK, LIGHT, png, svg, svg_file
 from mpiio_ext.common.plots.draw import figure as drawn
@@ -335,7 +334,7 @@ def test_one_value_far_outside_does_not_squash_the_others() -> None:
 def test_no_line_is_drawn_through_a_gap() -> None:
     from mpiio_ext.analytics.jobs import histories
     from mpiio_ext.analytics.jobs.climate.charts import averages_chart
-    from mpiio_ext.analytics.jobs.regimes.partition import Rules, partition
+    from mpiio_ext.analytics.jobs.regimes import Rules, partition
 
     starts = START + DAY * np.array([*range(100), 120, *range(140, 199), 230])
     table = select(history(steps([(161, 5000.0)]), {"_datetime_start": starts}))[0]

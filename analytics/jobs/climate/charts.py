@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 
 from mpiio_ext.analytics.analyses.counting import count_words
-from mpiio_ext.analytics.jobs.boxes import Box, box
 from mpiio_ext.analytics.jobs.climate.watch import Watched
-from mpiio_ext.analytics.jobs.gaps import longest_interval
-from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, History, kind_of
-from mpiio_ext.analytics.jobs.metrics import metric
-from mpiio_ext.analytics.jobs.regimes.partition import LONG_LOW, NORMAL, Partition, Rules
+from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, History, kind_of, longest_interval
+from mpiio_ext.analytics.jobs.metrics import Box, box, metric
+from mpiio_ext.analytics.jobs.regimes import LONG_LOW, NORMAL, Partition, Rules
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.time_axis import MARKED, broken, date_axis
 from mpiio_ext.common.plots import Axis, Chart, Look, Panel

@@ -4,31 +4,23 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from mpiio_ext.analytics.analyses.counting import count_words
 from mpiio_ext.analytics.jobs.climate.charts import averages_chart, correlation_chart, label_of, months_chart, signed
-from mpiio_ext.analytics.jobs.climate.company import contradicts
-from mpiio_ext.analytics.jobs.climate.silence import stopped, too_few
 from mpiio_ext.analytics.jobs.climate.study import COVERAGE, Study, coverage
-from mpiio_ext.analytics.jobs.climate.together import falls
-from mpiio_ext.analytics.jobs.climate.watch import Shift, Watched, largest_lasting
-from mpiio_ext.analytics.jobs.completeness import completeness, in_words
+from mpiio_ext.analytics.jobs.climate.watch import Shift, Watched, contradicts, falls, largest_lasting, stopped, too_few
 from mpiio_ext.analytics.jobs.coverage import MOST_COVERAGE
 from mpiio_ext.analytics.jobs.derived import beyond
-from mpiio_ext.analytics.jobs.filters import left_out
+from mpiio_ext.analytics.jobs.filters import completeness, in_words, left_out
 from mpiio_ext.analytics.jobs.history import UNKNOWN_SYSTEM, kind_of, name_of
-from mpiio_ext.analytics.jobs.metrics import metric
-from mpiio_ext.analytics.jobs.regimes.partition import REGIMES
+from mpiio_ext.analytics.jobs.metrics import Box, metric
+from mpiio_ext.analytics.jobs.regimes import REGIMES
 from mpiio_ext.analytics.jobs.statistics.correlation import Correlation
 from mpiio_ext.analytics.jobs.statistics.moved import Moved
 from mpiio_ext.common import page as pages
 from mpiio_ext.common.page import Figure, Finding, Grid, Section
 from mpiio_ext.common.printing import under_heads
 from mpiio_ext.common.units import digits_text, number_words
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.jobs.boxes import Box
 
 #: Panels of a figure, and rows of a table of the page; JSON has all.
 _MOST_PANELS, _MOST_ROWS = 16, 60
@@ -129,7 +121,9 @@ def _recent_outliers(made: Study, zone: datetime.tzinfo) -> list[str]:
 def _silence(made: Study, zone: datetime.tzinfo) -> list[str]:
     """Return the blind spots of the watch: a history without new jobs, or with too few for two levels."""
     quiet = stopped(made.every)
-    lines = [f"no run of {one.name} since {_day(one.time, zone)}, while others went on" for one in quiet[:_MOST_QUIET]]
+    lines = [
+        f"no run of {one.name} since {_day(time, zone)}, while others went on" for one, time in quiet[:_MOST_QUIET]
+    ]
     if len(quiet) > _MOST_QUIET:
         lines.append(f"no run of {len(quiet) - _MOST_QUIET:,} more since earlier days; --json names all")
     few = too_few(made.every, made.watched, made.options)

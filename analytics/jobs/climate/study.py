@@ -9,17 +9,12 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from mpiio_ext.analytics.jobs.boxes import Box, box
-from mpiio_ext.analytics.jobs.climate.silence import newest, stopped, too_few
-from mpiio_ext.analytics.jobs.climate.together import falls
-from mpiio_ext.analytics.jobs.climate.watch import Options, Watched, as_json, watch
-from mpiio_ext.analytics.jobs.completeness import completeness
+from mpiio_ext.analytics.jobs.climate.watch import Options, Watched, as_json, falls, newest, stopped, too_few, watch
 from mpiio_ext.analytics.jobs.derived import beyond
-from mpiio_ext.analytics.jobs.filters import Step
+from mpiio_ext.analytics.jobs.filters import Step, completeness
 from mpiio_ext.analytics.jobs.history import History, histories, name_of
-from mpiio_ext.analytics.jobs.metrics import EXPLAINING
-from mpiio_ext.analytics.jobs.regimes.explain import Difference, explain, named
-from mpiio_ext.analytics.jobs.regimes.partition import REGIMES, Partition, Rules, partition
+from mpiio_ext.analytics.jobs.metrics import EXPLAINING, Box, box
+from mpiio_ext.analytics.jobs.regimes import REGIMES, Difference, Partition, Rules, explain, named, partition
 from mpiio_ext.analytics.jobs.statistics.correlation import NORMALISED, Correlation, correlation_table
 from mpiio_ext.analytics.jobs.table import PERFORMANCE, Jobs
 from mpiio_ext.common.progress import progress
@@ -160,7 +155,10 @@ def document(made: Study) -> dict[str, Any]:
         "regressions": [name_of(one.motif, one.system, one.scale) for one in made.regressions],
         "too_few_jobs": too_few(made.every, made.watched, made.options),
         "newest": newest(made.every),
-        "stopped": [dataclasses.asdict(one) for one in stopped(made.every)],
+        "stopped": [
+            {"system": one.system, "motif": one.motif, "scale": one.scale, "time": time}
+            for one, time in stopped(made.every)
+        ],
         "histories": [as_json(one) for one in made.watched],
         "quartiles": _quartiles(made),
         "correlations": [dataclasses.asdict(one) for one in made.correlations],

@@ -1,13 +1,47 @@
 """The regression watch: since when performance changed, and which metrics changed with it.
 
 Algorithm. Of each history: the changes of its performance that are sure when all histories are looked at
-(:mod:`mpiio_ext.analytics.jobs.statistics.screening`); for each change the metrics that changed with it
-(:mod:`mpiio_ext.analytics.jobs.climate.company`); and the jobs that are outliers within their level. A *regression* is
+(:mod:`mpiio_ext.analytics.jobs.statistics.changes`); for each change the metrics that changed with it
+(:mod:`mpiio_ext.analytics.jobs.climate.watch`); and the jobs that are outliers within their level. A *regression* is
 a history whose last change was to a lower performance, and no longer ago than is asked for: a step that has been
 undone, or of which everyone knows, alarms nobody.
 
 Guarantees. The same table gives the same answer. A single slow job is an outlier, never a regression: a new level needs
 `least` jobs.
+
+Which metrics changed together with performance.
+
+Problem. A file system fills for months: its fullness before any day differs from that after it, surely and by much, and
+is named with whatever else happened on that day.
+
+Algorithm. For a change of performance, each metric is compared between the jobs near before and near after it
+(:mod:`mpiio_ext.analytics.jobs.statistics.moved`; p-values corrected over all changes). It is named where the
+difference is sure and large, and where the metric has a change of its own within a few jobs of that of performance.
+That change is found by ruptures, with the dependence of its values on those before them. A slow drift has no such
+change. A metric that became better where performance became worse, or conversely, is reported as contradicting: it is
+no explanation, and comes behind the others. What is counted over the job's time comes last: a job has more of it for
+being slow.
+
+Guarantees. What is named changed at the same time, which does not make it the cause.
+
+Blind spots of the regression watch: histories that are too short, and those without new jobs.
+
+Problem. A watch of nothing finds nothing, which looks the same as a system that is well: a suite that stopped, a file
+system that was taken out of it, a history too short for two levels.
+
+Algorithm. A history is too short with fewer jobs than two levels have at least. It has stopped where the newest job of
+the table is later than its own by more than a gap (:mod:`mpiio_ext.analytics.jobs.history`): others go on. Whether
+all have stopped, only the clock can show it.
+
+Guarantees. A history that began and has no usual interval yet is never called stopped; it is too short.
+
+Falls of many histories at the same time, put together: a file system fell, not thirty programs.
+
+Algorithm. The regressions of a file system are sorted by their day; where the next is no more than a few days later, it
+belongs to the same fall: noise moves each day a little. Groups of two or more histories are reported, the largest
+first.
+
+Guarantees. Each regression is in one group at most; the regressions themselves stay as they are.
 """
 
 from __future__ import annotations
@@ -16,21 +50,79 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from mpiio_ext.analytics.jobs.climate.company import contradicts, in_company
-from mpiio_ext.analytics.jobs.history import History
+from mpiio_ext.analytics.jobs.history import History, longest_interval
 from mpiio_ext.analytics.jobs.metrics import metric
-from mpiio_ext.analytics.jobs.statistics.changes import Change
-from mpiio_ext.analytics.jobs.statistics.moved import Moved
-from mpiio_ext.analytics.jobs.statistics.outliers import LIMIT, sided_z
-from mpiio_ext.analytics.jobs.statistics.screening import sure_changes
-from mpiio_ext.analytics.jobs.table import ID, PERFORMANCE
+from mpiio_ext.analytics.jobs.statistics.changes import Change, breaks, dependences, sure_changes
+from mpiio_ext.analytics.jobs.statistics.moved import LARGE_EFFECT, LIMIT, Moved, adjusted, compared, sided_z
+from mpiio_ext.analytics.jobs.table import ID, PERFORMANCE, Jobs
 
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Numbers
+#: Jobs on either side that are compared, over those that a level has at least.
+_NEAR = 4
+
+
+def in_company(
+    every: Sequence[tuple[Jobs, Change]],
+    *,
+    least: int = 7,
+    level: float = 0.01,
+    metrics: Sequence[str] | None = None,
+    big_is_good: bool = True,
+) -> list[dict[str, tuple[Moved, int]]]:
+    """Return, for each change, the metrics that changed with it, and the first job of the new level of each.
+
+    Parameters
+    ----------
+    every : sequence of (Jobs, Change)
+        Jobs of a history by start, and a change of their performance.
+    least : jobs that a level has at least; half as far from the change of performance a metric's own may be.
+    level : largest corrected p-value.
+    metrics : columns; default: all that are listed as explaining.
+    big_is_good : of what is called performance.
+
+    Returns
+    -------
+    list of mapping of str to (Moved, int)
+        By the size of the effect; those that contradict behind the others, those counted over the job's time last.
+    """
+    found_of = []
+    for jobs, change in every:
+        first, last = max(change.begin, change.place - _NEAR * least), min(change.end, change.place + _NEAR * least)
+        before, after = np.arange(first, change.place), np.arange(change.place, last)
+        found_of.append(compared(jobs.take(before), jobs.take(after), metrics))
+    out = []
+    for (jobs, change), found in zip(every, adjusted(found_of), strict=True):
+        large = [item for item in found if item.p_corrected <= level and abs(item.effect) >= LARGE_EFFECT]
+        worse = (change.after < change.before) is big_is_good
+        large.sort(key=lambda one: (metric(one.metric).extensive, contradicts(one, worse=worse)))
+        out.append(
+            {
+                item.metric: (item, place)
+                for item in large
+                if (place := _own(jobs, item.metric, change.place, least)) is not None
+            }
+        )
+    return out
+
+
+def _own(jobs: Jobs, name: str, near: int, least: int) -> int | None:
+    """Return the place of a metric's own change that is nearest to that of performance; None: all are too far away."""
+    values = jobs.numbers(name)
+    known = np.flatnonzero(~np.isnan(values))
+    values = values[known]
+    places = known[breaks(values, least=least, dependence=dependences([values])[0])]
+    close = places[np.abs(places - near) <= least // 2]
+    return int(close[np.argmin(np.abs(close - near))]) if len(close) else None
+
+
+def contradicts(item: Moved, *, worse: bool) -> bool:
+    """Return whether a metric moved to the side that is good where performance became worse, or conversely."""
+    good = metric(item.metric).big_is_good
+    return good is not None and ((item.effect > 0) == good) == worse
+
 
 __all__ = ["Options", "Outlier", "Shift", "Watched", "as_json", "largest_lasting", "watch"]
 
@@ -121,34 +213,18 @@ class Watched:
     regression: Shift | None
 
 
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Series:
-    """The jobs of a history that have the value which is watched."""
-
-    history: History
-    values: Numbers
-    times: Numbers
-
-    @classmethod
-    def of(cls, history: History, target: str) -> _Series:
-        values = history.jobs.numbers(target)
-        known = ~np.isnan(values)
-        jobs = history.jobs if known.all() else history.jobs.take(known)
-        return cls(dataclasses.replace(history, jobs=jobs), values[known], jobs.times())
-
-
-def _outliers(one: _Series, changes: Sequence[Change], target: str) -> list[Outlier]:
+def _outliers(one: History, changes: Sequence[Change], target: str) -> list[Outlier]:
     good = metric(target).big_is_good is not False
-    bounds = [0, *(change.place for change in changes), len(one.values)]
+    bounds = [0, *(change.place for change in changes), len(one.jobs)]
     out = []
-    names = one.history.jobs.texts(ID)
+    values, times, names = one.jobs.numbers(target), one.jobs.times(), one.jobs.texts(ID)
     for begin, end in itertools.pairwise(bounds):
-        part = one.values[begin:end]
+        part = values[begin:end]
         scores = sided_z(part - np.median(part))
         for at in np.flatnonzero(np.abs(scores) > LIMIT).tolist():
             out.append(
                 Outlier(
-                    time=float(one.times[begin + at]),
+                    time=float(times[begin + at]),
                     job=str(names[begin + at]),
                     value=float(part[at]),
                     expected=float(np.median(part)),
@@ -173,20 +249,20 @@ def watch(every: Sequence[History], options: Options | None = None) -> list[Watc
         ruptures is not installed.
     """
     options = Options() if options is None else options
-    series = [_Series.of(history, options.target) for history in every]
-    series = [one for one in series if len(one.values)]
-    found = sure_changes([one.values for one in series], least=options.least, level=options.level, step=options.step)
+    series = [one for history in every if len((one := history.having(options.target)).jobs)]
+    values = [one.jobs.numbers(options.target) for one in series]
+    found = sure_changes(values, least=options.least, level=options.level, step=options.step)
     jobs = [(one, pair) for one, pairs in zip(series, found, strict=True) for pair in pairs]
     company = iter(
         in_company(
-            [(one.history.jobs, change) for one, (change, _) in jobs],
+            [(one.jobs, change) for one, (change, _) in jobs],
             least=options.least,
             level=options.level,
             metrics=options.metrics,
             big_is_good=metric(options.target).big_is_good is not False,
         )
     )
-    newest = max((float(one.times[-1]) for one in series), default=0.0)
+    newest = max((float(one.jobs.times()[-1]) for one in series), default=0.0)
     out = []
     for one, pairs in zip(series, found, strict=True):
         shifts = [_shift(one, change, p, next(company), options) for change, p in pairs]
@@ -194,30 +270,30 @@ def watch(every: Sequence[History], options: Options | None = None) -> list[Watc
     return out
 
 
-def _shift(one: _Series, change: Change, p: float, company: dict[str, tuple[Moved, int]], options: Options) -> Shift:
-    good = metric(options.target).big_is_good is not False
+def _shift(one: History, change: Change, p: float, company: dict[str, tuple[Moved, int]], options: Options) -> Shift:
+    good, times = metric(options.target).big_is_good is not False, one.jobs.times()
     return Shift(
-        time=float(one.times[change.place]),
-        job=str(one.history.jobs.texts(ID)[change.place]),
+        time=float(times[change.place]),
+        job=str(one.jobs.texts(ID)[change.place]),
         change=change,
         p_corrected=p,
         moved=[item for item, _ in company.values()],
-        own={name: float(one.times[place]) for name, (_, place) in company.items()},
+        own={name: float(times[place]) for name, (_, place) in company.items()},
         worse=(change.after < change.before) is good,
     )
 
 
-def _watched(one: _Series, shifts: Sequence[Shift], newest: float, options: Options) -> Watched:
+def _watched(one: History, shifts: Sequence[Shift], newest: float, options: Options) -> Watched:
     last = shifts[-1] if shifts else None
     recent = last is not None and (options.within_days is None or newest - last.time <= options.within_days * _DAY)
     begin = last.change.place if last else 0
     return Watched(
-        system=one.history.system,
-        motif=one.history.motif,
-        scale=one.history.scale,
-        jobs=len(one.values),
-        newest=float(one.times[-1]),
-        level=float(np.median(one.values[begin:])),
+        system=one.system,
+        motif=one.motif,
+        scale=one.scale,
+        jobs=len(one.jobs),
+        newest=float(one.jobs.times()[-1]),
+        level=float(np.median(one.jobs.numbers(options.target)[begin:])),
         shifts=shifts,
         outliers=_outliers(one, [shift.change for shift in shifts], options.target),
         regression=last if last is not None and recent and last.worse else None,
@@ -274,3 +350,74 @@ def as_json(found: Watched) -> dict[str, Any]:
         "changes": shifts,
         "outliers": [dataclasses.asdict(one) for one in found.outliers],
     }
+
+
+def newest(every: Sequence[History]) -> float | None:
+    """Return when the newest job of all histories began, in s since 1970 UTC; None if none has a start."""
+    starts = [float(np.nanmax(times)) for history in every if not np.isnan(times := history.jobs.times()).all()]
+    return max(starts, default=None)
+
+
+def too_few(every: Sequence[History], watched: Sequence[Watched], options: Options) -> int:
+    """Return how many histories cannot have a change: they have fewer known values than two levels."""
+    return len(every) - sum(one.jobs >= 2 * options.least for one in watched)
+
+
+def stopped(every: Sequence[History]) -> list[tuple[History, float]]:
+    """Return the histories without a job since a time (s since 1970 UTC), while others went on, the last one first."""
+    last = newest(every)
+    out = []
+    for history in every:
+        times = history.jobs.times()
+        usual = longest_interval(times)
+        if last is not None and usual is not None and last - (end := float(np.nanmax(times))) > usual:
+            out.append((history, end))
+    return sorted(out, key=lambda one: -one[1])
+
+
+#: Longest time between two that belong together, in s.
+_APART = 3 * 86400.0
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Fall:
+    """Histories of a file system that fell together.
+
+    Attributes
+    ----------
+    first, middle, last : earliest, median and latest change, in s since 1970 UTC.
+    fallen, watched : histories that fell, and all of the file system.
+    ratio : median of the medians after over those before.
+    """
+
+    system: str
+    first: float
+    middle: float
+    last: float
+    fallen: int
+    watched: int
+    ratio: float
+
+
+def falls(every: Sequence[Watched]) -> list[Fall]:
+    """Return the falls of two histories or more, the largest first."""
+    out = []
+    for system in dict.fromkeys(one.system for one in every):
+        mine = [one for one in every if one.system == system]
+        fallen = sorted((one.regression for one in mine if one.regression is not None), key=lambda shift: shift.time)
+        times = np.array([shift.time for shift in fallen])
+        for places in np.split(np.arange(len(fallen)), np.flatnonzero(np.diff(times) > _APART) + 1):
+            if len(places) > 1:
+                ratio = float(np.median([fallen[at].change.ratio for at in places.tolist()]))
+                out.append(
+                    Fall(
+                        system=system,
+                        first=float(times[places[0]]),
+                        middle=float(np.median(times[places])),
+                        last=float(times[places[-1]]),
+                        fallen=len(places),
+                        watched=len(mine),
+                        ratio=ratio,
+                    )
+                )
+    return sorted(out, key=lambda fall: -fall.fallen)

@@ -10,7 +10,7 @@ Eckley, 2012; Truong, Oudre and Vayatis, 2020). Each change of it is then tested
 CUSUM of the ranks over all places where it could be, against that of random orders of the same values, as E-divisive
 does (Matteson and James, 2014). The least sure change is taken out and its neighbours are tested anew, until all are
 sure. Random orders are a fair comparison only of values that do not depend on their predecessors: both the penalty and
-the test allow for that dependence (:mod:`mpiio_ext.analytics.jobs.statistics.dependence`). The penalty grows with the
+the test allow for that dependence (:mod:`mpiio_ext.analytics.jobs.statistics.changes`). The penalty grows with the
 variance of sums; what is ordered at random is what the value before does not let expect. At last each change is moved
 by some jobs to where the values deviate least from the medians of both sides. Ranks show that there is a change, but
 for them the lowest of the higher level is next to the highest of the lower one.
@@ -21,22 +21,49 @@ about `level`; in one autoregression of 120 values with a coefficient of 0.5 wit
 coefficient is an estimate. A level of few jobs between two others may be missed where values depend on each other. A
 caller with many series corrects the p-values, with `whole` for the series without a change, and makes those
 that are as small as so many orders can resolve more exact with `finer`.
+
+How much a value of a series depends on the one before it, where the level may change; and the series without that.
+
+Problem. Nights that follow each other are alike: a file system is full for weeks, a neighbour computes for days. Such a
+series wanders, and a test that takes its values as independent calls each slow wave a change of level.
+
+Algorithm. The series is taken as an autoregression of the first order around its levels, with the coefficient phi. Its
+differences hold what is needed, and a step of the level is in few of them. Those of values one place apart have the
+variance 2 s² (1 - phi), those of values two places apart 2 s² (1 - phi²): the second over the first, minus 1, is phi.
+That is the idea of Chakar, Lebarbier, Lévy-Leduc and Robin, "A robust approach for estimating change-points in
+the mean of an AR(1) process" (Bernoulli 23(2), 2017). They take medians of the differences; of ranks, which have no
+extremes, the means are steadier. A short series determines its phi badly: where there are other series of the same
+kind, its own estimate counts as many values as it has, and their median as up to a hundred. Half a standard error is
+added, because too small a phi makes false changes and too large a one only makes real ones less sure.
+
+Guarantees. phi is between 0 and 0.9. A series whose neighbours are less alike than chance is taken as independent. A
+dependence that lasts longer than an autoregression's is underestimated: waves of such a series are found as changes.
+
+Changes of level in many series, of which few are false though many were searched.
+
+Algorithm. Each series is asked for its changes (:mod:`mpiio_ext.analytics.jobs.statistics.changes`) with what all of
+them show the dependence of a value on the one before it. The p-values of all changes are corrected together, and
+with them that of each series in which no change was found, for its largest CUSUM. Such a series was searched as well:
+without it the correction would have only p-values that are small already. A permutation test of N orders knows no
+p-value below 1 in N + 1, which is too large where one of hundreds of series has changed: such tests are made again with
+as many orders as the correction asks for. As k of m tests need m over k times the orders of one, all of them together
+cost no more than a hundred orders for each series at a level of 0.01.
+
+Guarantees. If no series has a change, one is reported with a probability of about `level` for all of them together, as
+far as the tests are exact (the guarantees of :mod:`mpiio_ext.analytics.jobs.statistics.changes`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import math
-from types import ModuleType
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
-from mpiio_ext.analytics.jobs.statistics.dependence import dependences, penalty_factor, ranked, whitened
+from mpiio_ext.analytics.jobs.statistics.moved import corrected
+from mpiio_ext.analytics.tables.arrays import Numbers
 from mpiio_ext.common.extras import needing
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Numbers
 
 #: Random orders of a test, unless its level needs more, and at most; the smallest p-value is one in that number.
 _ORDERS, _MOST_ORDERS = 999, 200_000
@@ -71,13 +98,6 @@ class Change:
     def ratio(self) -> float:
         """Median after over median before; NaN if that was 0."""
         return self.after / self.before if self.before else float("nan")
-
-
-def _ruptures() -> ModuleType:
-    with needing("analytics", "finding change points"):
-        import ruptures
-    found: ModuleType = ruptures
-    return found
 
 
 def _cusum(values: Numbers, least: int) -> Numbers:
@@ -137,7 +157,9 @@ def breaks(values: Numbers, *, least: int = 7, dependence: float = 0.0) -> list[
     ranks = ranked(values)
     # Schwarz's criterion: a change has two parameters, place and level, and ranks are scaled to a variance of 1.
     penalty = 2 * np.log(len(values)) * penalty_factor(ranks, dependence)
-    found = _ruptures().KernelCPD(kernel="linear", min_size=least).fit(ranks).predict(pen=penalty)
+    with needing("analytics", "finding change points"):
+        import ruptures
+    found = ruptures.KernelCPD(kernel="linear", min_size=least).fit(ranks).predict(pen=penalty)
     return [int(place) for place in found[:-1]]
 
 
@@ -226,3 +248,117 @@ def _change(
 def _small(change: Change, step: float) -> bool:
     larger = max(abs(change.before), abs(change.after))
     return abs(change.after - change.before) <= step * larger
+
+
+_MOST = 0.9
+#: Values that all other series together count as at most.
+_OTHERS = 100
+#: Fewer values have no differences to compare.
+_LEAST = 4
+
+
+def ranked(values: Numbers) -> Numbers:
+    """Return the ranks of known values, scaled to mean 0 and variance 1; zeros where all values are equal."""
+    import scipy.stats
+
+    if not len(values) or np.ptp(values) == 0:
+        return np.zeros(len(values))
+    return np.asarray(scipy.stats.zscore(scipy.stats.rankdata(values)), dtype=np.float64)
+
+
+def _variances(ranks: Numbers) -> tuple[float, float]:
+    """Return the mean squares of the differences of values one place and two places apart."""
+    return float(np.mean((ranks[1:] - ranks[:-1]) ** 2)), float(np.mean((ranks[2:] - ranks[:-2]) ** 2))
+
+
+def _own(ranks: Numbers) -> float:
+    if len(ranks) < _LEAST:
+        return 0.0
+    near, far = _variances(ranks)
+    return far / near - 1 if near > 0 else 0.0
+
+
+def dependences(every: Sequence[Numbers]) -> list[float]:
+    """Return phi of each series, each with the help of the others.
+
+    Parameters
+    ----------
+    every : sequence of numpy.ndarray, each of shape (jobs,)
+        Known values by time.
+    """
+    estimates = [_own(ranked(values)) for values in every]
+    lengths = [len(values) for values in every]
+    usual = float(np.median([phi for phi, count in zip(estimates, lengths, strict=True) if count >= _LEAST] or [0.0]))
+    out = []
+    for phi, count in zip(estimates, lengths, strict=True):
+        more = min(_OTHERS, sum(lengths) - count)
+        known = max(count + more, 1)
+        out.append(min(max((count * phi + more * usual) / known + 0.5 / math.sqrt(known), 0.0), _MOST))
+    return out
+
+
+def whitened(ranks: Numbers, phi: float) -> Numbers:
+    """Return the values less those predicted from the one before each; one fewer, or the same if phi is 0.
+
+    A step of the level stays a step, smaller by the factor 1 - phi.
+    """
+    return ranks[1:] - phi * ranks[:-1] if phi and len(ranks) else ranks
+
+
+def penalty_factor(ranks: Numbers, phi: float) -> float:
+    """Return how much larger than that of independent ranks the variance of a sum over the series is; 1 or more."""
+    if not phi or len(ranks) < _LEAST:
+        return 1.0
+    # Without the largest difference: where values hardly vary but for one step, that is all of the sum.
+    squares = np.sort((ranks[1:] - ranks[:-1]) ** 2)[:-1]
+    within = float(np.mean(squares)) / 2 / (1 - phi)
+    return max(1.0, within * (1 + phi) / (1 - phi))
+
+
+def sure_changes(
+    every: Sequence[Numbers], *, least: int = 7, level: float = 0.01, step: float = 0.05
+) -> list[list[tuple[Change, float]]]:
+    """Return the changes of each series that are sure among all series, with their corrected p-values.
+
+    Parameters
+    ----------
+    every : sequence of numpy.ndarray, each of shape (jobs,)
+        Known values by time. One that is too short for two levels is no test.
+    least : jobs that a level has at least.
+    level : largest corrected p-value.
+    step : smallest change of the median that counts, as a share of the larger one.
+
+    Raises
+    ------
+    AnalyticsError
+        ruptures is not installed.
+    """
+    phis = dependences(every)
+    found = [
+        change_points(values, least=least, level=level, step=step, dependence=phi)
+        for values, phi in zip(every, phis, strict=True)
+    ]
+    others = [
+        whole(values, least=least, dependence=phi)
+        for values, phi, changes in zip(every, phis, found, strict=True)
+        if not changes and len(values) >= 2 * least
+    ]
+    owners = [at for at, changes in enumerate(found) for _ in changes]
+    changes = [change for mine in found for change in mine]
+    target = level
+    while True:
+        values = corrected([*(change.p for change in changes), *others])
+        # As small as the orders can resolve: only these can become smaller.
+        small = [at for at, change in enumerate(changes) if change.p <= smallest_p(target)]
+        wanted = level * len(small) / max(len(values), 1)
+        if not small or values[small[0]] <= level or smallest_p(wanted) >= smallest_p(target):
+            break
+        for at in small:
+            owner = owners[at]
+            changes[at] = finer(every[owner], changes[at], level=wanted, least=least, dependence=phis[owner])
+        target = wanted
+    out: list[list[tuple[Change, float]]] = [[] for _ in every]
+    for owner, change, value in zip(owners, changes, values, strict=False):
+        if value <= level:
+            out[owner].append((change, value))
+    return out

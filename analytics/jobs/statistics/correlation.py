@@ -21,16 +21,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpiio_ext.analytics.jobs.metrics import EXPLAINING
-from mpiio_ext.analytics.jobs.statistics.correction import corrected
+from mpiio_ext.analytics.jobs.statistics.moved import corrected
 from mpiio_ext.analytics.jobs.table import MOTIF, SCALE, SYSTEM, Jobs
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 #: Performance that can be compared between kinds of I/O.
 NORMALISED = "darshan_normalized_perf_by_max"

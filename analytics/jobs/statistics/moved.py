@@ -6,7 +6,26 @@ probability that a value of the second set is larger than one of the first, minu
 sets do not differ, ±1 that they do not overlap.
 
 Guarantees. A metric of which either set has fewer than three values is left out. p-values are not corrected here, but
-by the caller that has all of a report's tests (:mod:`mpiio_ext.analytics.jobs.statistics.correction`).
+by the caller that has all of a report's tests (:mod:`mpiio_ext.analytics.jobs.statistics.moved`).
+
+Single jobs that are far from the level around them.
+
+Algorithm. The modified z-score of B. Iglewicz and D. Hoaglin, "How to Detect and Handle Outliers" (1993): the distance
+from the median, over the median absolute distance scaled to the standard deviation of a normal distribution; beyond 3.5
+a value is an outlier. Median and scale are those of a level between two changes, or of a window, so that a step of the
+series makes no outliers. Performance is skewed: it falls further below its median than it rises above it. Where that
+matters (`sided_z`) each side has its own scale, the median absolute distance of the values on that side.
+
+Guarantees. Where most values are equal, so that there is no scale, nothing is an outlier.
+
+Correction for testing many hypotheses at once: Benjamini and Hochberg's, of SciPy.
+
+Tables of correlations and of metrics that moved are screenings: dozens of metrics in dozens of histories, of which a
+person looks at those that stand out. What matters there is the share of false ones among those that are listed, which
+the false discovery rate of Benjamini and Hochberg (1995) limits. It holds for metrics that depend on each other
+positively, as loads of the same servers do (Benjamini and Yekutieli, 2001). Holm's method limits the chance of a single
+false one among all tests instead, and so leaves out most of what is there. It would also need statsmodels, with pandas
+and patsy behind it; `scipy.stats.false_discovery_control` is there.
 """
 
 from __future__ import annotations
@@ -14,16 +33,12 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mpiio_ext.analytics.jobs.metrics import EXPLAINING
-from mpiio_ext.analytics.jobs.statistics.correction import corrected
 from mpiio_ext.analytics.jobs.table import Jobs
-
-if TYPE_CHECKING:
-    from mpiio_ext.analytics.tables.arrays import Numbers
+from mpiio_ext.analytics.tables.arrays import Numbers
 
 _LEAST = 3
 #: Values up to which SciPy's test may be exact.
@@ -106,3 +121,56 @@ def adjusted(every: Sequence[Sequence[Moved]]) -> list[list[Moved]]:
     """Return the same with p-values that are corrected for all tests together."""
     values = iter(corrected([moved.p for group in every for moved in group]))
     return [[dataclasses.replace(moved, p_corrected=next(values)) for moved in group] for group in every]
+
+
+#: Modified z-score beyond which a value is an outlier.
+LIMIT = 3.5
+
+
+#: Standard deviations of a normal distribution in its median absolute deviation.
+_NORMAL = 1.4826
+
+
+def modified_z(distances: Numbers, spread: Numbers | float | None = None) -> Numbers:
+    """Return the modified z-score of each value.
+
+    Parameters
+    ----------
+    distances : numpy.ndarray, shape (jobs,)
+        Of each value from its median; all known.
+    spread : float or numpy.ndarray, optional
+        Median absolute distance: one, or one for each value. Default: that of all.
+    """
+    if not len(distances):
+        return distances
+    scale = _NORMAL * np.asarray(np.median(np.abs(distances)) if spread is None else spread)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(scale > 0, distances / scale, 0.0)
+
+
+def sided_z(distances: Numbers) -> Numbers:
+    """Return the modified z-score of each value by the spread of the values on its own side of the median.
+
+    Parameters
+    ----------
+    distances : numpy.ndarray, shape (jobs,)
+        Of each value from the median of all; all known.
+    """
+    low, high = distances <= 0, distances >= 0
+    out = np.zeros(len(distances))
+    for side in (low, high):
+        if side.any():
+            out[side] = modified_z(distances[side])
+    return out
+
+
+def corrected(values: Sequence[float]) -> list[float]:
+    """Return the p-values adjusted by Benjamini and Hochberg's procedure; NaN, a test that was not made, stays NaN."""
+    import scipy.stats
+
+    given = np.asarray(values, dtype=np.float64)
+    out = np.full(len(given), np.nan)
+    known = ~np.isnan(given)
+    if known.any():
+        out[known] = scipy.stats.false_discovery_control(given[known], method="bh")
+    return [float(value) for value in out]
