@@ -25,6 +25,7 @@ from mpiio_ext.analytics.analyses.applications import NO_NAME, labels
 from mpiio_ext.analytics.analyses.counting import count_words, jobs_of, share, share_words
 from mpiio_ext.analytics.analyses.result import Chart, Result
 from mpiio_ext.analytics.analyses.source import Source, columns_of, expression, fetch, has
+from mpiio_ext.analytics.tables.requeued import runs_of_logs
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
 from mpiio_ext.common.units import digits_text, size_text
 
@@ -62,8 +63,7 @@ def _candidates(source: Source, limits: Mapping[str, Any], origin: str | None) -
     One query a table serves both directions; its rows are divided by direction afterwards.
     """
     from mpiio_ext.analytics.factors.catalogue import find
-    from mpiio_ext.analytics.factors.extract import base_columns
-    from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS
+    from mpiio_ext.analytics.factors.extract import JOB_COLUMNS, base_columns
 
     own = ["job_id", "log_id", "processes", *_MOVED.values(), *JOB_COLUMNS]
     jobs = jobs_of(source, origin, own)
@@ -85,12 +85,14 @@ def _of_direction(jobs: pa.Table, files: pa.Table, direction: str, least: float)
     return jobs, files.filter(pc.is_in(files["log_id"], value_set=jobs["log_id"].combine_chunks()))
 
 
-def _nodes(source: Source, jobs: Sequence[int]) -> dict[int, int]:
-    if not jobs or not has(source, "slurm"):
+def _nodes(source: Source, logs: Sequence[Mapping[str, Any]]) -> dict[int, int]:
+    """Return the nodes of the run of each log, by ``log_id``."""
+    if not logs or not has(source, "slurm"):
         return {}
-    slurm = columns_of(expression(source, "slurm"), ["job_id", "node_count"])
-    rows = fetch(slurm.filter(slurm["job_id"].isin(jobs)).select("job_id", "node_count")).to_pylist()
-    return {row["job_id"]: row["node_count"] for row in rows}
+    names = ["job_id", "start_time", "end_time", "node_count"]
+    slurm = columns_of(expression(source, "slurm"), names)
+    runs = fetch(slurm.filter(slurm["job_id"].isin(sorted({log["job_id"] for log in logs}))).select(*names)).to_pylist()
+    return {log: run["node_count"] for log, run in runs_of_logs(logs, runs).items()}
 
 
 def _rows(
@@ -123,15 +125,15 @@ def _rows(
         found = [row for row in found if (row["osts"] or 0) >= limits["osts"]]
         able = len(found)
         found = [row for row in found if row[speed] is not None and low <= row[speed] < high]
-    job_of = dict(zip(jobs["log_id"].to_pylist(), jobs["job_id"].to_pylist(), strict=True))
-    nodes = _nodes(source, sorted({job_of[row["log_id"]] for row in found}))
+    logs = {row["log_id"]: row for row in jobs.select(["log_id", "job_id", "start_time"]).to_pylist()}
+    nodes = _nodes(source, [logs[row["log_id"]] for row in found])
     return [
         {
             "direction": direction,
             "application": row["app"] or NO_NAME,
-            "job_id": job_of[row["log_id"]],
+            "job_id": logs[row["log_id"]]["job_id"],
             "processes": None if row["processes"] is None else int(row["processes"]),
-            "nodes": nodes.get(job_of[row["log_id"]]),
+            "nodes": nodes.get(row["log_id"]),
             "bandwidth": row[speed],
             **{name: row[name] for name in FACTORS},
         }

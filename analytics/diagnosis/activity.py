@@ -18,6 +18,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from mpiio_ext.analytics.ledger import Ledger, Traced
+from mpiio_ext.analytics.ledger.records import KINDS
 from mpiio_ext.analytics.tables.arrays import Numbers, Whole
 
 #: Bands of ranks and bins of time of a time line; windows of time in which durations are compared.
@@ -88,6 +90,21 @@ def merged(start: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
     end = np.maximum.accumulate(end)
     apart = start[1:] > end[:-1]
     return start[np.append(True, apart)], end[np.append(apart, True)]
+
+
+def spread(line: Line, run_time: float, rows: Whole, start: Numbers, end: Numbers, rate: Numbers) -> None:
+    """Add to rows of a time line, in each bin, the seconds of it that lie between start and end, times a rate."""
+    scale = BINS / run_time
+    start, end = (np.clip(times * scale, 0, BINS - 1e-9) for times in (start, end))
+    first, last = start.astype(np.int64), end.astype(np.int64)
+    flat, whole, rows = line.reshape(-1), np.zeros(line.size + 1), rows * BINS
+    one = first == last
+    np.add.at(flat, rows + first, rate * np.where(one, end - start, first + 1 - start) / scale)
+    several = ~one
+    np.add.at(flat, (rows + last)[several], (rate * (end - last))[several] / scale)
+    np.add.at(whole, (rows + first)[several] + 1, rate[several])
+    np.add.at(whole, (rows + last)[several], -rate[several])
+    flat += np.cumsum(whole)[:-1] / scale
 
 
 @dataclasses.dataclass
@@ -164,19 +181,15 @@ class Calls:
     Attributes
     ----------
     syncs, stats, flushes, maps : calls of fsync and fdatasync, of stat, of fflush, and of mmap, of all ranks.
+    handles : opens that POSIX counts, and that are further descriptors of an open file (fileno, dup), of all ranks.
+    streamed, seeks : whether the C library accesses it; its calls that seek, of all ranks.
     unmoved : seconds from its first open to its last close, where no call reads or writes it, and mmap is called, or
         the log does not count calls of mmap; else 0.
     switches : how often ranks read after a write of POSIX, or write after a read.
     opens, asked_syncs, views : calls that open it, that sync it, and that set a view, by MPI-IO, of all ranks.
-    mpi : mapping of bool to float
-        Seconds that its slowest rank spends in MPI-IO reads (False) and writes (True).
-    mean : mapping of bool to float
-        The same of an average rank.
-    inside : seconds that the rank with most of it spends in MPI-IO calls of any kind; 0 if recordings do not have it.
-    opening : seconds that a rank spends in MPI-IO calls that open or close it, or set a view: that with most of them,
-        without waiting for others, if recordings show it, else an average one.
-    waits, late_rank : seconds that each other rank waits in these calls, on average, for one that comes late, and which
-        one that is; 0 if unknown.
+    above : mapping of bool to tuple of float, float
+        Seconds that an average rank, and its slowest one, spend in collective calls of HDF5 or PnetCDF that read
+        (False) and write (True), in which they wait before they call MPI-IO; zeros if they do not.
     given : share of its bytes that the rank with most of them gives to MPI-IO calls, or gets; 0 if not known.
     apart : tuple of float, float, float
         Seconds that the rank with least of them, an average one, and the one with most spend in MPI-IO calls of any
@@ -197,6 +210,7 @@ class Calls:
     by_hdf5, hdf5_flushes : calls of HDF5 that open it, and that flush it, of all ranks.
     datasets, dataset_calls : mapping of bool to float
         Bytes that HDF5 reads from its datasets (False), or writes to them (True), of a file that it opens; its calls.
+    arrays : datasets of HDF5 that the log has of it: all, if their calls are known.
     chunk : bytes of the largest chunk of these datasets; 0 without chunks.
     longest : mapping of bool to float
         Seconds of the longest request of POSIX that reads (False) or writes (True), where there are many.
@@ -208,17 +222,17 @@ class Calls:
     stats: int = 0
     flushes: int = 0
     maps: int = 0
+    handles: int = 0
+    streamed: bool = False
+    seeks: int = 0
     unmoved: float = 0.0
     switches: int = 0
     opens: int = 0
     asked_syncs: int = 0
     views: int = 0
-    mpi: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
-    mean: dict[bool, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
-    inside: float = 0.0
-    opening: float = 0.0
-    waits: float = 0.0
-    late_rank: int = -1
+    above: dict[bool, tuple[float, float]] = dataclasses.field(
+        default_factory=lambda: {False: (0.0, 0.0), True: (0.0, 0.0)}
+    )
     given: float = 0.0
     apart: tuple[float, float, float] = (0.0, 0.0, 0.0)
     within: str = "MPI-IO"
@@ -234,6 +248,7 @@ class Calls:
     hdf5_flushes: int = 0
     datasets: Mapping[int, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
     dataset_calls: Mapping[int, float] = dataclasses.field(default_factory=lambda: {False: 0.0, True: 0.0})
+    arrays: int = 0
     chunk: float = 0.0
     longest: dict[bool, float] = dataclasses.field(default_factory=dict)
     sizes: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
@@ -308,8 +323,6 @@ class Activity:
     moved : array (2, bands, bins)
         Bytes read and written by requests of DXT; zeros without it.
     bands : bands of ranks in them.
-    alone : array (2, processes)
-        Of the files that a rank has for itself: its seconds in metadata calls, and its opens.
     heat : mapping of bool to array
         Bytes by rank, of HEATMAP; empty without it.
     in_turn : mapping of bool to tuple
@@ -323,7 +336,9 @@ class Activity:
     places : Places
         A sample of the requests of DXT.
     partial : DXT ran out of memory, or it or HEATMAP is damaged.
-    lost : Darshan ran out of memory for records of files.
+    damaged : modules of which bytes are cut off or damaged, or gone: all numbers are lower bounds then.
+    full : Darshan ran out of memory for records of files, or their version is not known.
+    ledger : the time of ranks in calls, by the log's counters and DXT; None if it cannot be read.
     """
 
     source: str
@@ -338,7 +353,6 @@ class Activity:
     line: Line = dataclasses.field(default_factory=lambda: np.zeros((3, 1, BINS)))
     moved: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 1, BINS)))
     bands: int = 1
-    alone: Line = dataclasses.field(default_factory=lambda: np.zeros((2, 0)))
     heat: dict[bool, Numbers] = dataclasses.field(default_factory=dict)
     in_turn: dict[bool, tuple[float, int]] = dataclasses.field(default_factory=dict)
     most_bins: dict[bool, int] = dataclasses.field(default_factory=dict)
@@ -346,7 +360,18 @@ class Activity:
     common: dict[str, dict[int, int]] = dataclasses.field(default_factory=dict)
     places: Places = dataclasses.field(default_factory=lambda: Places())
     partial: bool = False
-    lost: bool = False
+    damaged: set[str] = dataclasses.field(default_factory=set)
+    full: bool = False
+    ledger: Ledger | None = None
+
+    def calls_of(self, file: int) -> Calls:
+        """Return the counters of a file, to be filled."""
+        return self.calls.setdefault(int(file), Calls())
+
+    @property
+    def lost(self) -> bool:
+        """Return whether calls may have been made that the log does not have."""
+        return self.full or bool(self.damaged)
 
     def time_up_to(self, size: float, write: bool) -> tuple[float, float]:
         """Return the time (s) of all ranks in requests of DXT of at most that size (B), and in all; else zeros."""
@@ -355,9 +380,27 @@ class Activity:
         spent = (counts.sum(axis=1) * 2.0 ** (np.arange(counts.shape[2]) / 2 - 24)).sum(axis=1)
         return float(spent[2.0 ** (np.arange(len(spent)) / 4) <= size].sum()), float(spent.sum())
 
+    def traced(self) -> dict[tuple[int, str], Traced]:
+        """Return the seconds of ranks in requests and in MPI-IO calls on files, as DXT has them, by file and layer."""
+        found: dict[tuple[int, str], Traced] = {}
+        for file in {file for file, _ in self.rows}:
+            for layer in ("POSIX", "MPI-IO"):
+                seconds: dict[int, Numbers] = {}
+                for way in (False, True):
+                    if (row := self.rows.get((file, way))) is not None and len(row.calls):
+                        times = row.busy if layer == "POSIX" else row.calls
+                        for rank, time in zip(row.ranks.tolist(), times.tolist(), strict=True):
+                            seconds.setdefault(rank, np.zeros(len(KINDS)))[int(way)] = time
+                if seconds:
+                    found[file, layer] = Traced(np.array(list(seconds), np.int64), np.array(list(seconds.values())))
+        return found
+
     def renamed(self, numbers: Mapping[int, int]) -> Activity:
         """Return the same with other numbers of files."""
         rows = {(numbers.get(file, file), write): row for (file, write), row in self.rows.items()}
         calls = {numbers.get(file, file): one for file, one in self.calls.items()}
         owners = {numbers.get(file, file): rank for file, rank in self.owners.items()}
-        return dataclasses.replace(self, rows=rows, calls=calls, owners=owners, places=self.places.renamed(numbers))
+        ledger = None if self.ledger is None else self.ledger.renamed(numbers)
+        return dataclasses.replace(
+            self, rows=rows, calls=calls, owners=owners, places=self.places.renamed(numbers), ledger=ledger
+        )

@@ -23,7 +23,7 @@ DELEGATES = Advice(
 )
 #: Collective calls that aggregators carry out with a small buffer.
 LARGER_ROUNDS = Advice(
-    "Give aggregators a larger buffer: each request, and each round of the exchange, has as many bytes at most.",
+    "Give aggregators a larger buffer: a request, and a round of the exchange, has at most the bytes of the buffer.",
     "mpiio-ext run -H cb_buffer_size=16777216 -- PROGRAM",
     "docs/howto/hints.md",
 )
@@ -34,8 +34,8 @@ WHOLE_RECORDS = Advice(
 )
 #: Chunks of HDF5 that the program accesses in parts, and that its cache has no room for.
 CHUNK_CACHE = Advice(
-    "Access whole chunks at once, make chunks of what the program accesses at once (H5Pset_chunk), or give the"
-    " cache of a dataset room for the chunks in use (H5Pset_chunk_cache; rdcc_nbytes of h5py).",
+    "Access whole chunks at once, make each chunk as large as one access of the program (H5Pset_chunk), or"
+    " give the cache of a dataset room for the chunks in use (H5Pset_chunk_cache; rdcc_nbytes of h5py).",
     see="docs/howto/hdf5.md",
 )
 #: Fill values, which data then replace.
@@ -46,20 +46,25 @@ NO_FILL = Advice(
 #: Read-modify-write.
 NO_SIEVING = (
     Advice(
-        "Let the extension carry the calls out: it writes pieces as they are, and reads nothing for it.",
+        "Let this library carry out the calls: it writes pieces as they are, and never reads in order to write.",
         "mpirun -n RANKS mpiio-ext run -- PROGRAM",
         "docs/reference/rules.md",
     ),
     Advice(
-        "Or forbid the MPI library to do it (ROMIO; other libraries ignore the hint).",
+        "Or forbid read-modify-write by a hint of ROMIO, which other MPI libraries ignore.",
         "mpiio-ext run -H romio_ds_write=disable -- PROGRAM",
         "docs/howto/hints.md",
     ),
 )
 #: Blocks that the program reads before it overwrites them.
 WRITE_WITHOUT_READING = Advice(
-    "Do not read blocks that are overwritten as a whole; keep in memory those of which a part changes, and write"
-    " each once, when all its changes are known."
+    "Do not read a block that the program overwrites as a whole. If a part of a block changes, keep the block in"
+    " memory, and write it once, when all its changes are known."
+)
+#: The program reads what it has just written.
+CHECK_IN_MEMORY = Advice(
+    "Compute checksums of data in memory, before the data are written, and read a file back only now and then. If the"
+    " program needs the data again, keep them in memory."
 )
 #: A library moves the data of a file since its header grows.
 DEFINE_FIRST = Advice(
@@ -68,38 +73,39 @@ DEFINE_FIRST = Advice(
 )
 #: The same places are written again and again.
 WRITE_ONCE = Advice(
-    "Keep in memory what changes, and write it when it is done; or write only what has changed. Where a program"
-    " writes all of a variable, turn fill values off (H5Pset_fill_time with H5D_FILL_TIME_NEVER, nc_set_fill with"
-    " NC_NOFILL)."
+    "Keep data that change in memory, and write them once at the end; or write only data that have changed. If the"
+    " program writes all of a variable, turn fill values off (H5Pset_fill_time with H5D_FILL_TIME_NEVER, nc_set_fill"
+    " with NC_NOFILL)."
 )
 #: Small files on many OSTs.
 FEWER_STRIPES = Advice(
-    "Give small files one stripe: set it for their folder, before they are made.", "lfs setstripe -c 1 DIRECTORY"
+    "Give small files one stripe: set the stripe count of their folder before the files are created.",
+    "lfs setstripe -c 1 DIRECTORY",
 )
 #: Many small files.
 BUNDLE = Advice("Bundle small files: one shared file (HDF5, PnetCDF), or an archive that is unpacked on local storage.")
 #: Ranks write between one another.
 OWN_REGIONS = Advice(
-    "Let each rank write a region of the file that is its own, from a boundary of blocks or stripes on, or use"
-    " collective calls: where ranks write between one another, each write may wait for a lock of the file system"
-    " that another rank's node has (Lustre, GPFS, BeeGFS).",
+    "Let each rank write a region of its own, which begins at a boundary of blocks or stripes, or use collective calls."
+    " If the pieces of several ranks alternate in the file, a write may wait for a lock of the file system that the"
+    " node of another rank owns (Lustre, GPFS, BeeGFS).",
     see="docs/explanation/file-domains.md",
 )
 #: Calls that wait for locks.
 NO_LOCKS = Advice(
-    "Let ranks write blocks that are theirs alone; collective calls need no locks. If atomic mode"
-    " (MPI_File_set_atomicity) is on, leave it off.",
+    "Let each rank write blocks of its own, or use collective calls, which need no locks. If the program sets atomic"
+    " mode (MPI_File_set_atomicity), switch it off.",
     see="docs/howto/what-to-do.md",
 )
 #: Syncs after writes.
 FEWER_SYNCS = Advice(
-    "Sync once, when all is written, or after so much data that the sync takes little of the time; not after each"
-    " piece, and not by MPI_File_sync where no other rank reads meanwhile."
+    "Sync once, after all writes. Or sync rarely, for instance after each 100 MB. Do not sync after"
+    " each piece. If no other rank reads the file before it is closed, do not call MPI_File_sync."
 )
 #: Load by others, or a fault of the storage.
 OTHER_LOAD = Advice(
-    "Compare with other runs of the program, and with what the servers moved at that time, to separate load"
-    " by others from a fault.",
+    "Compare with other runs of the program, and with the bytes that the servers moved at that time: this shows whether"
+    " other jobs loaded the storage, or the storage has a fault.",
     "mpiio-ext analyze umami --help",
     "docs/howto/program-or-system.md",
 )
@@ -125,7 +131,7 @@ def collective_buffering(direction: str) -> Advice:
 
 def open_once(*, again: bool = True) -> Advice:
     """Opens and closes by MPI-IO, which a process makes of a file several times (`again`), or once."""
-    check = "heck whether ranks come to these calls at the same time (time an MPI_Barrier before one)."
+    check = "heck whether ranks arrive at these calls at the same time (measure an MPI_Barrier before such a call)."
     return Advice(f"Open each file once, and keep it open; c{check}" if again else f"C{check}")
 
 
@@ -144,17 +150,17 @@ def larger_requests(direction: str, *, mpiio: bool = False, hdf5: bool = False, 
     """Small requests of MPI-IO, of HDF5 without it, or of POSIX; `alone`: of a program that MPI-IO does not help."""
     if mpiio:
         return Advice(
-            "Give each call more: one call with a datatype or a view instead of many small ones.",
+            "Give each call more bytes: make one call with a datatype or a view instead of many small calls.",
             see="docs/howto/what-to-do.md",
         )
-    reads, speed = direction == "read", "which this library can then speed up by hints alone"
+    reads, speed = direction == "read", "mpiio_ext can then speed up the program by hints alone"
     if hdf5:
         workers = " Let few workers read the same file: each fills a chunk cache of its own." if reads else ""
         return Advice(
-            f"{direction.capitalize()} many samples, or whole chunks, by one call; make chunks of what one call"
-            f" {direction}s (H5Pset_chunk; chunks of h5py), and give the chunk cache room for the chunks in use"
-            " (H5Pset_chunk_cache; rdcc_nbytes of h5py)"
-            f"{'.' + workers if alone else f', or open the file by MPI-IO (driver mpio), {speed}.'}",
+            f"{direction.capitalize()} many samples, or whole chunks, by one call; put many small datasets into one;"
+            f" make chunks of what one call {direction}s (H5Pset_chunk; chunks of h5py), and give the chunk cache room"
+            " for the chunks in use (H5Pset_chunk_cache; rdcc_nbytes of h5py)"
+            f"{'.' + workers if alone else f'. Or open the file by MPI-IO (driver mpio): {speed}.'}",
             see="docs/howto/python-loaders.md",
         )
     buffered = (
@@ -163,8 +169,7 @@ def larger_requests(direction: str, *, mpiio: bool = False, hdf5: bool = False, 
         else "Collect data in a buffer of at least 1 MB before writing"
     )
     return Advice(
-        f"{buffered}{'' if alone else f', or go through MPI-IO, HDF5 or PnetCDF, {speed}'}.",
-        see="docs/howto/what-to-do.md",
+        f"{buffered}{'' if alone else f'. Or use MPI-IO, HDF5 or PnetCDF: {speed}'}.", see="docs/howto/what-to-do.md"
     )
 
 
@@ -172,13 +177,13 @@ def larger_pieces(*, flushed: bool, plain: bool) -> Advice:
     """Tiny pieces, through the C library, or `plain`, by POSIX."""
     if plain:
         return Advice(
-            "Put pieces together in a buffer of at least 1 MB, and do not flush it after each piece (flush=True,"
-            " buffering=0 in Python; flush and endl in C++), but when a step is done."
+            "Put pieces together in a buffer of at least 1 MB, and flush it when a step is done, not after each piece"
+            " (flush=True, buffering=0 in Python; flush and endl in C++)."
         )
     if flushed:
-        return Advice("Do not flush after each piece (fflush, setvbuf with _IONBF or _IOLBF), but when a step is done.")
+        return Advice("Flush when a step is done, not after each piece (fflush, setvbuf with _IONBF or _IOLBF).")
     return Advice(
-        "Put many values together in memory (an array, a line buffer) and hand them over in one fwrite or fread; or"
+        "Put many values together in memory (an array, a line buffer) and pass them to one fwrite or fread; or"
         " write binary data instead of text."
     )
 
@@ -187,12 +192,12 @@ def come_together(rank: int | None = None) -> Advice:
     """A rank comes late to collective calls; None: perhaps one does."""
     if rank is None:
         return Advice(
-            "Check whether ranks arrive at these calls at the same time (time an MPI_Barrier before one), and how much"
-            " they exchange: they do not wait for the storage."
+            "Check whether ranks arrive at these calls at the same time (measure an MPI_Barrier before such a call),"
+            " and how many bytes they exchange. The ranks do not wait for the storage."
         )
     return Advice(
-        f"Look at what rank {rank} does before the calls (more work, output, a slow node), not at the storage: the time"
-        " in collective calls is that of waiting for it."
+        f"Find out what rank {rank} does before the calls (more work, output, a slow node): in the collective calls the"
+        " other ranks wait for this rank, not for the storage."
     )
 
 
@@ -207,12 +212,12 @@ def own_offsets(direction: str) -> Advice:
 
 def read_once(*, again: bool = False, alone: bool = False) -> Advice:
     """Ranks read the same data; `alone`: there is one process."""
-    keep = "Keep in memory what is needed again. " if again else ""
+    keep = "Keep in memory the data that a rank needs again. " if again else ""
     if alone:
         return Advice(keep.strip())
     return Advice(
-        f"{keep}Let one rank of the job, or of each node, read the data and broadcast them (MPI_Bcast), or read by"
-        " collective calls (MPI_File_read_all): the data then leave the storage once.",
+        f"{keep}Let one rank of the job, or of each node, read the data and broadcast them (MPI_Bcast). Or use"
+        " collective calls (MPI_File_read_all): the storage then delivers the data once.",
         see="docs/howto/what-to-do.md",
     )
 
@@ -228,7 +233,7 @@ def stripes(processes: float, now: float, osts: int | None) -> list[Advice]:
             f"lfs setstripe -c {wanted} -S 4M DIRECTORY",
         ),
         Advice(
-            "The same by hint, for files that MPI-IO creates; with file domains that keep each OST to few aggregators.",
+            "For files that MPI-IO creates, hints set the stripes; another hint lets few aggregators use each OST.",
             f"mpiio-ext run -H striping_factor={wanted} -H striping_unit=4M -H mpiox_partition=group_cyclic -- PROGRAM",
             "docs/explanation/file-domains.md",
         ),
@@ -239,10 +244,10 @@ def contact(osts: list[str]) -> list[Advice]:
     """A bad storage target."""
     return [
         Advice(
-            "Tell the administrators which OST it is: degraded disks, a rebuild, a full target are seen there.",
+            "Report the OST to the administrators: they can see degraded disks, a rebuild or a full target.",
             "lfs df -h MOUNT; lctl get_param obdfilter.*.degraded" if osts else "",
         ),
-        Advice("Until it is repaired, keep new files off it.", "lfs setstripe -o LIST_OF_GOOD_OSTS DIRECTORY"),
+        Advice("Until the OST is repaired, create no new files on it.", "lfs setstripe -o LIST_OF_GOOD_OSTS DIRECTORY"),
     ]
 
 
@@ -267,38 +272,53 @@ def parallel_root(direction: str, *, filled: bool = False) -> Advice:
     )
 
 
-def overlap(direction: str = "write", *, mpi: bool = True, alone: bool = False) -> Advice:
-    """Files one after the other; `mpi`: by MPI-IO; `alone`: of one process."""
-    ways = ["threads that prefetch" if direction == "read" else "a thread that writes"] if alone else []
-    ways += [] if alone else ["groups of ranks each with a file of its own"]
+NO_COPY = Advice(
+    "If the rank copies files: rename or link them instead, or let each rank copy a part. If it gathers files of other"
+    " ranks: let each rank write its part of one file (MPI_File_write_at_all).",
+    see="docs/howto/what-to-do.md",
+)
+
+
+def overlap(direction: str = "write", *, mpi: bool = True) -> Advice:
+    """Files one after the other; `mpi`: by MPI-IO."""
+    ways = ["groups of ranks each with a file of its own"]
     ways += [f"nonblocking calls (MPI_File_i{direction}_all)"] if mpi else []
     one = "; or write into one file" if direction == "write" else ""
-    barriers = "" if alone else " Look for barriers between the files."
-    return Advice(f"{direction.capitalize()} the files at the same time: {', or '.join(ways)}{one}.{barriers}")
+    return Advice(
+        f"{direction.capitalize()} the files at the same time: {', or '.join(ways)}{one}. Search for barriers between"
+        " the files."
+    )
 
 
 def at_once(direction: str) -> Advice:
     """Ranks in turn."""
     return Advice(
-        f"Let ranks {direction} at the same time, each its own part of the file: look for what lets one go on after the"
-        " other (messages from rank to rank, a loop over ranks with a barrier, a lock)."
+        f"Let ranks {direction} at the same time, each its own part of the file. Search for the code that makes one"
+        " rank wait for another: messages from rank to rank, a loop over ranks with a barrier, a lock."
     )
 
 
-def metadata(*, again: bool, many: bool = False, stats: bool = False, syncs: bool = False) -> Advice:
-    """Opens and the like: the same files again and again, many files, stats, syncs or flushes."""
+def metadata(
+    *, again: bool, many: bool = False, stats: bool = False, polled: bool = False, renames: bool = False
+) -> Advice:
+    """Opens and the like: the same files again and again, many files, stats (`polled`: very many of few files)."""
     sentences = [
         text
         for text, it in (
             ("Open files once, before the loop, and keep them open", again),
             ("Put the data of many small files into few large ones", many),
-            ("Let one rank ask for a file (stat), and tell the others", stats and not again),
-            ("Do not flush or sync after each piece", syncs),
+            ("Call stat once, keep its result, and let one rank send this result to the others", stats and not polled),
+            ("Do not call stat until a file changes: let the rank that writes the file send a message", polled),
+            (
+                "Put the step (or the step modulo the number of files) into the names of files, and do not rename"
+                " files",
+                renames,
+            ),
         )
         if it
     ]
     return Advice(
-        f"{'. '.join(sentences or ['Make fewer of these calls: let one rank make them, and tell the others'])}."
+        f"{'. '.join(sentences or ['Make fewer of these calls: let one rank make them, and send others the result'])}."
     )
 
 
@@ -307,17 +327,25 @@ def imbalance(by_bytes: bool, collective: bool = True) -> Advice:
     if by_bytes and not collective:
         return Advice(
             "Spread the data more evenly over ranks; or use collective calls (MPI-IO, parallel HDF5):"
-            " aggregators get equal shares whatever the ranks have.",
+            " aggregators get equal shares, however many bytes each rank has.",
             see="docs/howto/what-to-do.md",
         )
     if by_bytes:
         return Advice(
-            "Spread the data more evenly over ranks; with collective calls, aggregators get equal shares whatever the"
-            " ranks have.",
+            "Spread the data more evenly over ranks. In collective calls aggregators get equal shares, however many"
+            " bytes each rank has.",
             "mpiio-ext run -H mpiox_exchange=two_phase -- PROGRAM",
             "docs/howto/hints.md",
         )
-    return Advice("Ranks with as much data take longer: look at that rank's node and network, and at the OSTs it uses.")
+    return Advice(
+        "The slow rank moves no more bytes than other ranks, but takes longer: check the node and the network of this"
+        " rank, and the storage of its files (file system, OSTs)."
+    )
+
+
+def other_folder() -> Advice:
+    """One folder is slower than another."""
+    return Advice("Put the files of the slow folder into the fast folder, or on storage that is as fast.")
 
 
 def align(*, collective: bool) -> Advice:
@@ -329,7 +357,7 @@ def align(*, collective: bool) -> Advice:
             see="docs/explanation/file-domains.md",
         )
     return Advice(
-        "Begin requests at stripe boundaries: H5Pset_alignment in HDF5; in collectives, file domains cut at stripes.",
+        "Begin requests at stripe boundaries: use H5Pset_alignment in HDF5, and file domains that end at stripes.",
         "mpiio-ext run -H mpiox_partition=aligned -H mpiox_stripe_size_io=true -- PROGRAM",
         "docs/explanation/file-domains.md",
     )

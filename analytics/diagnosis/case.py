@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import re
 from typing import TYPE_CHECKING, Any
@@ -14,15 +13,17 @@ from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import IN_MPIIO, Advice, Confidence, Evidence, Finding
 from mpiio_ext.analytics.diagnosis.overlap import shared
-from mpiio_ext.analytics.diagnosis.targets import count_of_osts
-from mpiio_ext.analytics.diagnosis.words import rounded
+from mpiio_ext.analytics.diagnosis.words import rounded, where
 from mpiio_ext.analytics.factors.catalogue import factors
 from mpiio_ext.analytics.factors.files import Files, bins
+from mpiio_ext.analytics.factors.storage import count_of_osts
+from mpiio_ext.analytics.ledger import Ledger, numbers_of, of_rows
 from mpiio_ext.analytics.sweep.intervals import sweep
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
 from mpiio_ext.analytics.tables.schema import SIZE_BINS
 
 if TYPE_CHECKING:
+    from mpiio_ext.analytics.diagnosis.cause import Cause
     from mpiio_ext.analytics.tools.health import DiskStates
 
 #: Files and OSTs that a finding names at most.
@@ -31,10 +32,7 @@ MOST_NAMES = 5
 _MOST_OPENS = 4
 #: Share of the time of the busiest rank from which on another one is named with it.
 _MATTERS = 0.2
-#: Shares of the time in calls that findings of high confidence must explain, where it is not ``Limits.sure``. The
-#: requests of read-modify-write are counted; small requests are nearly everywhere, and seldom what a job waits for.
-_SURE = {"read_modify_write": 0.0, "small_requests": 0.2}
-#: Share of the bytes of all files that a HEATMAP must have to show which ranks move them.
+#: Share that is nearly all.
 _ALL = 0.9
 #: Share of the reads of a file that its writes follow, and of the bytes read that are written again, where a library
 #: moves its bytes; the file grows by no more than the rest.
@@ -49,28 +47,6 @@ OF_ONE_NODE = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "tmpfs", "zfs", "
 HDF5 = (".h5", ".hdf5", ".he5", ".nc", ".nc4")
 #: What stands for a file's name in tables without names; the standard streams are everyone's.
 TAKEN_OUT = re.compile(r"file \d+|<STD(?:IN|OUT|ERR)>")
-
-
-def _with_all_bytes(activity: Activity | None, files: Files) -> Activity | None:
-    """Return the facts of a log, without a HEATMAP that lacks bytes of the files.
-
-    HEATMAP sees POSIX and the C library. Of a job that writes through DFS it has what rank 0 prints, and that says
-    nothing of who writes the data, nor when.
-    """
-    write = files.direction == "write"
-    heat = None if activity is None else activity.heat.get(write)
-    if activity is None or heat is None:
-        return activity
-    by_mpi = np.nan_to_num(files["mpiio_bytes_written" if write else "mpiio_bytes_read"])
-    moved = np.nan_to_num(files["{bytes}"])
-    if heat.sum() >= _ALL * float(np.where(moved > 0, moved, by_mpi).sum()):
-        return activity
-    bytes_of, in_turn, wall = dict(activity.heat), dict(activity.in_turn), dict(activity.wall)
-    del bytes_of[write]
-    in_turn.pop(write, None)
-    if activity.source == "HEATMAP":
-        wall.pop(write, None)
-    return dataclasses.replace(activity, heat=bytes_of, in_turn=in_turn, wall=wall)
 
 
 class Case:
@@ -103,7 +79,13 @@ class Case:
         self.anonymous = anonymous
         self.osts = osts
         self.write = files.direction == "write"
-        self.activity, self.own_share, self.disks = _with_all_bytes(activity, files), own_share, disks
+        self.activity, self.own_share, self.disks = ranks.with_all_bytes(activity, files), own_share, disks
+        processes = self.processes if self.processes > 0 else 1.0
+        run_s = float(np.nan_to_num(self.run_time))
+        if activity is None or activity.ledger is None:
+            self.ledger = of_rows(files, int(processes), run_s, {} if activity is None else activity.traced())
+        else:
+            self.ledger = activity.ledger.of(numbers_of(files).tolist())
         files.found = shared(*files.intervals(), self._called, files["ranks"], files.found)
         self.swept = float(np.nan_to_num(files.critical_time[0]))
         self.of_time, self.exclusive = self._in_io()
@@ -128,16 +110,47 @@ class Case:
             return "time in which any rank is in a call (DXT)", called
         moving = seen.wall.get(self.write, 0.0) if seen is not None and seen.source == "HEATMAP" else 0.0
         if seen is not None and moving > 0:
-            inside = np.maximum(ranks.time_in_calls(self.files, "both"), self.in_mpi)  # calls may move no bytes
+            inside = np.maximum(self.in_all_requests, self.in_mpi)  # calls may move no bytes
             moving = max(moving, float(np.nansum(np.minimum(inside, exclusive))))
             if moving < 0.9 * self.swept - seen.resolution:
-                return "time in which bytes move (HEATMAP)", exclusive * moving / self.swept
+                known = self.ledger.at(self._numbers, self.ledger.means().most) * (seen.ledger is not None)
+                most = np.where(known > 0, known * self.ledger.processes, np.inf)
+                of_bins = exclusive * moving / self.swept  # a file has no more of it than its calls take
+                return "time in which bytes move (HEATMAP)", np.minimum(of_bins, most)
         return "critical time", exclusive
+
+    @functools.cached_property
+    def in_requests(self) -> Numbers:
+        """Return the time (s) that the slowest rank of each file spends in its reads or writes by POSIX and STDIO."""
+        return self._in_calls(self.files.direction)
+
+    @functools.cached_property
+    def in_all_requests(self) -> Numbers:
+        """Return the time (s) that the slowest rank of each file spends in reads and writes by POSIX and STDIO."""
+        return self._in_calls("read", "write")
+
+    def _in_calls(self, *kinds: str) -> Numbers:
+        found = sum(self.ledger.likely_of_files(*kinds, layer=layer) for layer in ("POSIX", "STDIO"))
+        return self.ledger.at(self._numbers, np.asarray(found))
+
+    def ledger_of(self, chosen: Flags) -> Ledger:
+        """Return the ledger of chosen files."""
+        return self.ledger.of(self._numbers[chosen].tolist())
+
+    def busiest(self, *kinds: str, layer: str = "", chosen: Flags | None = None) -> float:
+        """Return the time (s) of the rank with most of it in calls on chosen files: of a layer, or POSIX and STDIO."""
+        ledger = self.ledger if chosen is None else self.ledger_of(chosen)
+        layers = (layer,) if layer else ("POSIX", "STDIO")
+        return float(np.max(np.sum([ledger.likely(*kinds, layer=each) for each in layers], axis=0), initial=0.0))
+
+    @functools.cached_property
+    def _numbers(self) -> Whole:
+        return numbers_of(self.files)
 
     @functools.cached_property
     def _called(self) -> Numbers:
         """Return the time in calls on each file (s): in which any rank is in one, or else that of its slowest rank."""
-        found = np.fmax(ranks.time_in_calls(self.files), self.in_mpi)
+        found = np.fmax(self.in_requests, self.in_mpi)
         for place, (row, sure) in enumerate(zip(self.rows, self.complete, strict=True)):
             if row is not None and sure:
                 found[place] = row.called + self.syncing[place]
@@ -179,8 +192,8 @@ class Case:
     @functools.cached_property
     def opens(self) -> Numbers:
         """Return how often the program opens each file, by MPI-IO where it does: what lies below is the libraries'."""
-        asked = np.array([float(calls.opens) for calls in self.calls])
-        return np.where(self._by_mpi, asked, self.files["opens"])
+        asked, handles = (np.array([float(getattr(one, name)) for one in self.calls]) for name in ("opens", "handles"))
+        return np.where(self._by_mpi, asked, np.maximum(self.files["opens"] - handles, 0.0))
 
     @functools.cached_property
     def _by_mpi(self) -> Flags:
@@ -201,7 +214,27 @@ class Case:
     @functools.cached_property
     def in_mpi(self) -> Numbers:
         """Return the time (s) that the slowest rank of each file spends in MPI-IO calls; 0 where it is not known."""
-        return np.array([calls.mpi[self.write] for calls in self.calls])
+        return self.of_mpi(self.files.direction)
+
+    @functools.cached_property
+    def mean_in_mpi(self) -> Numbers:
+        """Return the same of an average rank."""
+        return self.of_mpi(self.files.direction, mean=True)
+
+    def of_mpi(self, *ways: str, mean: bool = False) -> Numbers:
+        """Return the time (s) of each file's slowest rank, or an average one, in MPI-IO calls that read, or write.
+
+        Where ranks wait in calls of a library above, it is the time in these.
+        """
+        ledger = self.ledger
+        asked = ledger.means(*ways, layer="MPI-IO").least if mean else ledger.likely_of_files(*ways, layer="MPI-IO")
+        above = [sum(calls.above[way == "write"][not mean] for way in ways) for calls in self.calls]
+        return np.maximum(ledger.at(self._numbers, asked), above)
+
+    def inside_mpi(self, chosen: Flags | None) -> float:
+        """Return the time (s) of the rank with most of it in MPI-IO calls on chosen files (None: all); 0: not known."""
+        known = self.busiest(self.files.direction, layer="MPI-IO", chosen=chosen)
+        return max(known, float(self.in_mpi[chosen].max(initial=0.0)))
 
     @functools.cached_property
     def collective(self) -> Flags:
@@ -222,7 +255,7 @@ class Case:
     @functools.cached_property
     def calling(self) -> float:
         """Return the time (s) for I/O of the program's own calls: in MPI-IO, where that is longer than in requests."""
-        inside = ranks.of_all(self.files, self.in_mpi, self.processes if self.processes > 0 else 1.0)
+        inside = self.inside_mpi(None)
         return inside if 1.1 * self.time < inside <= 1.1 * self.run_time else self.time
 
     def saved(self, chosen: Any) -> float:
@@ -304,10 +337,6 @@ class Case:
             return float("nan"), []
         return most, bins(self.files.direction)[place + 1 :]
 
-    def beside_large(self, chosen: Any) -> bool:
-        """Return whether most requests to chosen files are far smaller than the mean: few are large."""
-        return self.common_request(chosen)[0] > 0
-
     def of_large(self, chosen: Any) -> float:
         """Return the most time (s) that requests larger than most of chosen files can take; NaN: not known.
 
@@ -341,12 +370,6 @@ class Case:
         requests = float(np.nansum(self.files.requests()[self.files.critical]))
         mean = self.total("{bytes}", self.files.critical) / requests if requests else float("nan")
         return 0.0 if mean >= self.limits.small_bytes / 2 else self.per_job["small"]
-
-    @property
-    def idle(self) -> float:
-        """Return the share of the run time in which no file is read or written."""
-        total = float(self.files.by_log("run_time")[0])
-        return float(np.clip(1 - (1 - self.per_job["idle"]) * total / self.run_time, 0, 1)) if self.run_time else np.nan
 
     @functools.cached_property
     def busy(self) -> float:
@@ -407,22 +430,44 @@ class Case:
     def again(self) -> Numbers:
         """Return how often the bytes of each file up to the last one are moved; NaN where that is less than twice.
 
-        And where ranks do not all read: who reads again in small pieces what he has read at random places, or what
-        MPI-IO is about to overwrite, is another thing.
+        And where ranks do not all read, unless one reads from front to back, again and again. Who reads again in small
+        pieces what he has read at random places, or what MPI-IO is about to overwrite, is another thing.
         """
         files, limits = self.files, self.limits
         in_order, several = self.per_file["non_consecutive"] < limits.non_consecutive, files["ranks"] > 1
+        in_order |= self._from_the_start
         in_order |= self.shifted | (self.request_bytes >= limits.small_bytes / 2)
         if self.write:
             return np.where(in_order, self._rewritten, np.nan)
         ends = files["max_offset_read"] + 1
-        again: Numbers = np.where(ends > 1, files["bytes_read"] / np.maximum(ends, 1.0), np.nan)
+        written = np.nan_to_num(files["bytes_written"]) / np.maximum(files["max_offset_written"] + 1, 1.0)
+        versions = np.where(self.shifted, 1.0, np.fmax(written, 1.0))  # of what the job itself writes between reads
+        again: Numbers = np.where(ends > 1, files["bytes_read"] / np.maximum(ends, 1.0), np.nan) / versions
         each = (several & (again <= 1.1 * files["ranks"])) | in_order
         least = np.where(several, np.maximum(limits.alike_ranks * files["ranks"], 1.5), 1.0)
-        all_read = ~(self.movers < least) & ~(files["{collective}"] > 0)
+        all_read = ~(self.movers < least) & (again >= limits.alike_ranks * files["ranks"])
+        all_read |= in_order & self.by_itself(again)
         sieved = (files["bytes_written"] > 0) & (files["mpiio_bytes_written"] > 0)
-        enough = again >= np.maximum(limits.again, limits.alike_ranks * files["ranks"])
-        return np.where((each & all_read & ~sieved | self._moved_on & self.shifted) & enough, again, np.nan)
+        own = each & all_read & ~(files["{collective}"] > 0) & ~sieved
+        return np.where((own | self._moved_on & self.shifted) & (again >= limits.again), again, np.nan)
+
+    def by_itself(self, again: Numbers) -> Flags:
+        """Return for each file whether its busiest rank moves its bytes many times over, if all do so `again` times.
+
+        If what the busiest rank moves is not known, all ranks count.
+        """
+        ranks = np.nan_to_num(self.files["ranks"], nan=1.0)
+        return np.asarray(again >= self.limits.often * np.where(np.isnan(self.movers), ranks, self.movers))
+
+    @property
+    def _from_the_start(self) -> Flags:
+        """Return for each file whether the C library reads it from front to back: few seeks or opens, many reads."""
+        files = self.files
+        jumps = np.array([float(calls.seeks) for calls in self.calls]) + np.nan_to_num(self.opens)
+        by_streams = ~(files.requests("read") + files.requests("write") > 0)
+        known = np.array([calls.streamed for calls in self.calls], bool)
+        few = jumps < (1 - self.limits.non_consecutive) * np.nan_to_num(files["{requests}"])
+        return np.asarray(by_streams & known & few)
 
     @functools.cached_property
     def filled_by_one(self) -> Flags:
@@ -458,13 +503,10 @@ class Case:
         once = np.abs(files["{bytes}"] - ends) <= 0.1 * ends
         return np.asarray((files["ranks"] > 1) & (self.movers >= 2) & ahead & once)
 
-    @functools.cached_property
-    def gapped(self) -> Flags:
-        """Return for each file whether ranks write it from front to back, and leave gaps, as DXT shows."""
-        found = np.zeros(len(self.files), bool)
-        for place, row in self.traced(self.files.critical & self.write):
-            found[place] = row.moved.sum() < _ALL * row.extent and row.forward >= self.limits.forward * row.pairs > 0
-        return found
+    @property
+    def pending(self) -> Flags:
+        """Return for each file whether MPI-IO calls return before their accesses have ended: the program goes on."""
+        return self.ledger.at(self._numbers, self.ledger.pending.astype(float)) > 0
 
     @property
     def file_systems(self) -> list[str | None]:
@@ -520,10 +562,7 @@ class Case:
     @functools.cached_property
     def in_calls(self) -> Numbers:
         """Return the part of each file's exclusive time that its slowest rank spends in data calls (s)."""
-        found = ranks.time_in_calls(self.files)
-        for place, row in self.traced(self.files.critical):
-            found[place] = max(found[place], row.busy.max() + self.syncing[place])
-        return np.minimum(found, self.exclusive)
+        return np.asarray(np.minimum(self.in_requests, self.exclusive))
 
     @functools.cached_property
     def alone(self) -> tuple[list[int], float, float] | None:
@@ -532,9 +571,7 @@ class Case:
         The busiest is the first; others of which each has hardly any do not count. None if they are more than half.
         Only a log shows it, by the records of files that a rank has for itself.
         """
-        times, opens = (np.zeros(0),) * 2 if self.activity is None else self.activity.alone
-        if len(times) < 2:
-            return None
+        times, opens = self.ledger.alone()
         few = np.flatnonzero(times >= _MATTERS * times.max())
         few = few[np.argsort(-times[few], kind="stable")]
         least = self.limits.one_rank * float(np.nansum(self.files["meta_time"]))
@@ -561,17 +598,8 @@ class Case:
 
         Where few ranks make nearly all metadata calls, it is that of the slowest of them.
         """
-        meta, data = ranks.metadata_and_data(self.files, self.processes if self.processes > 0 else 1.0)
-        return (meta if self.alone is None else max(meta, self.alone[1])), data
-
-    @property
-    def minor(self) -> bool:
-        """Whether a rank spends less than an eighth of its time in data calls on those of the direction at hand.
-
-        Calls of MPI-IO are such as well: they may wait for locks, and their requests are short.
-        """
-        inside = np.fmax(ranks.time_in_calls(self.files), self.in_mpi)
-        return float(np.nansum(inside)) < 0.13 * self.rank_time[1]
+        meta = self.busiest("meta")
+        return (meta if self.alone is None else max(meta, self.alone[1])), self.busiest("read", "write")
 
     @property
     def metadata(self) -> float:
@@ -609,17 +637,16 @@ class Case:
 
     @functools.cached_property
     def opening(self) -> Numbers:
-        """Return the time (s) of a rank in MPI-IO calls that open or close each file, without waiting for others."""
-        return ranks.opening(self.files, self.calls)
+        """Return the time (s) of an average rank in MPI-IO calls that open or close each file, without waits."""
+        return self.ledger.at(self._numbers, self.ledger.means("meta", layer="MPI-IO").least - self.ledger.waited)
 
-    @property
+    @functools.cached_property
     def io_time(self) -> float:
         """Return the time that the job needs for I/O at least (s): critical, in MPI-IO calls, or in calls without data.
 
         The last ones are metadata calls, or calls of MPI-IO that open files, close them or set views.
         """
-        opening = np.array([calls.opening for calls in self.calls])
-        meta = max(self.rank_time[0], ranks.of_all(self.files, opening, max(self.processes, 1.0)))
+        meta = max(self.rank_time[0], self.busiest("meta", layer="MPI-IO"))
         return max(self.calling, meta if not meta > 1.1 * self.run_time else 0.0)  # more is of threads, or of pipes
 
     @functools.cached_property
@@ -630,7 +657,7 @@ class Case:
             (files[f"mpiio_{kind}_{way}s"] > 0).any() for kind in ("coll", "indep", "nb") for way in ("read", "write")
         )
         lost = (files["partial"] > 0).any() or np.isnan(files["{time}"][files.timed()]).any()
-        if called or lost or any(calls.opening + max(calls.mpi.values()) > 0 for calls in self.calls):
+        if called or lost or self.ledger.mean(layer="MPI-IO").least > 0:
             return float("nan")
         return float(sum(np.nansum(files[name]) for name in ("read_time", "write_time", "meta_time")))
 
@@ -657,8 +684,7 @@ class Case:
 
     def in_mpiio(self, chosen: Flags, requests: float) -> list[Evidence]:
         """Return the time in MPI-IO calls on chosen files as evidence, where it is longer than `requests` (s)."""
-        every = self.processes if self.processes > 0 else 1.0
-        inside = ranks.of_all(self.files, np.where(chosen, self.in_mpi, 0.0), every)
+        inside = self.inside_mpi(chosen)
         return self.evidence(IN_MPIIO, inside, "s") if inside > requests else []
 
     @functools.cached_property
@@ -674,71 +700,98 @@ class Case:
         """Return the name of a file, or its number among the critical ones."""
         return self._names[row]
 
-    def named(self, chosen: Any) -> list[str]:
-        """Return the names of chosen files, most critical first; the rest as a number."""
+    def named(self, chosen: Any, first: Numbers | None = None) -> list[str]:
+        """Return the names of chosen files, most critical, or largest `first`, at the head; the rest as a number."""
         rows = [row for row in self.order if chosen[row]]
         rows += [int(row) for row in np.flatnonzero(chosen) if not self.files.critical[row]]
+        if first is not None:
+            known = np.nan_to_num(first).tolist()
+            rows.sort(key=lambda row: -known[row])
         more = [f"and {self.value(len(rows) - MOST_NAMES):.0f} more"] if len(rows) > MOST_NAMES else []
         return [self.name(row) for row in rows[:MOST_NAMES]] + more
+
+    def at(self, chosen: Any, word: str = "") -> str:
+        """Return chosen files after `word`, or "to" or "from": " to `a` and 3 more files"."""
+        return where(self.named(chosen), word or ("to" if self.write else "from"), self._names)
+
+    def such_as(self, chosen: Any) -> str:
+        """Return the chosen file that takes most time in metadata calls: " such as `a`"."""
+        return where(self.named(chosen, self.files["meta_time"])[:1], "such as", self._names)
 
     def ost_names(self, osts: Any) -> list[str]:
         """Return the names of OSTs."""
         shown = [str(number) if self.anonymous else str(int(ost)) for number, ost in enumerate(osts, 1)][:MOST_NAMES]
         return shown + ([f"and {len(osts) - MOST_NAMES} more"] if len(osts) > MOST_NAMES else [])
 
+    def time_in(self, cause: Cause, chosen: Flags) -> float:
+        """Return the time (s) that the busiest rank spends in calls of a cause on chosen files.
+
+        Rows without times have only the moments of the first and the last access: then it is the critical time.
+        """
+        inside = self.inside_mpi(chosen) if "MPI-IO" in cause.cells.layers else 0.0
+        known = max(inside, self.busiest(*cause.cells.of_darshan(self.files.direction), chosen=chosen))
+        return known if known > 0 else float(self.exclusive[chosen].sum())
+
     def finding(
         self,
-        cause: str,
-        title: str,
-        time: float,
+        cause: Cause,
+        *,
+        title: str = "",
+        what: str = "",
+        time: float | None = None,
         confidence: Confidence,
         reason: str,
         evidence: list[Evidence],
         advice: list[Advice],
         chosen: Any = None,
         osts: Any = (),
-        *,
         at_most: bool = False,
         costs: bool = False,
-        whole: float | None = None,
         by_times: bool = False,
     ) -> Finding | None:
-        """Return a finding, or None where it explains too little of the I/O (`whole`, s), of the run, or at all.
+        """Return a finding, or None where it explains too little of the I/O, of the run, or at all.
 
-        `at_most`: `time` is that of the files that it is about, and not what was measured or would be saved; `costs`:
-        that it costs time is seen nevertheless, however fast the job is; `by_times`: times alone show it.
+        `what` the time was spent on, as a noun; "": the cause's phrase. `title`: "": the same. `time`: None for that of
+        the cause's calls on the chosen files. `at_most`: it is that of the files that the finding is about, and not
+        what was measured or would be saved. `costs`: that it costs time is seen nevertheless, however fast the job is.
+        `by_times`: times alone show it.
         """
-        if confidence == "high" and whole is None and self.minor:
-            confidence, reason = "medium", f"{reason}; calls of the other direction take far longer"
-        base = self.time if whole is None else whole
-        if confidence == "high" and time < _SURE.get(cause, self.limits.sure) * max(base, self.calling):
+        if time is None:
+            time = self.time_in(cause, np.asarray(chosen))
+        if chosen is not None and not cause.outside and self.activity is not None and self.activity.ledger is not None:
+            most = self.ledger_of(np.asarray(chosen)).slowest(*cause.cells.of_darshan(self.files.direction)).most
+            most = max([most, *(self.calls[place].above[self.write][1] for place in np.flatnonzero(chosen).tolist())])
+            time = min(time, most)  # each file's slowest rank may be another one: their times do not add up to a rank's
+        called = sum(self.rank_time)
+        base = max(self.time, time, 0.0 if cause.moves_data else called)
+        least_sure = self.limits.sure if cause.least_sure is None else cause.least_sure
+        if confidence == "high" and time < least_sure * max(base, self.calling, called):
             confidence, reason = "medium", f"{reason}; other calls take far longer"
-        share = min(1.0, time / base) if base > 0 else 0.0
+        share = time / base if base > 0 else 0.0
         least = 0.5 * self.limits.trivial * float(np.nan_to_num(self.run_time))
         least = least if confidence == "high" else max(least, self.limits.least)
-        if share < self.limits.reported or share * base < least:
+        if share < self.limits.reported or time < least:
             return None
         if chosen is not None:
-            self.about[cause] = np.asarray(chosen)
-        files = [] if chosen is None else self.named(chosen)
-        names = self.ost_names(osts)
-        said = self.value(share), self.value(share * base)
-        of = self.of_time if base <= self.time else "time of a process in calls"
-        of_run = self.value(min(1.0, share * base / self.run_time)) if self.run_time > 0 else float("nan")
+            self.about[cause.name] = np.asarray(chosen)
+        what = what or cause.phrase.format(way=self.files.direction, at=self.at(chosen), of=self.at(chosen, "of"))
         return Finding(
-            cause,
-            title,
-            *said,
-            confidence,
-            reason,
-            evidence,
-            files,
-            names,
-            advice,
-            at_most,
-            costs or not at_most,
-            of,
-            of_run,
-            self.activity is not None and self.activity.lost,
-            by_times,
+            cause=cause.name,
+            title=title or f"{what[0].upper()}{what[1:]}.",
+            what=what,
+            share=self.value(share),
+            time=self.value(time),
+            confidence=confidence,
+            reason=reason,
+            evidence=evidence,
+            files=[] if chosen is None else self.named(chosen, None if cause.moves_data else self.files["meta_time"]),
+            osts=self.ost_names(osts),
+            advice=advice,
+            at_most=at_most,
+            costs=costs or not at_most,
+            of=self.of_time if base <= self.time else "time that a rank spends in I/O calls",
+            of_run=self.value(min(1.0, time / self.run_time)) if self.run_time > 0 else float("nan"),
+            lost=self.activity is not None and self.activity.lost,
+            by_times=by_times,
+            moves_data=cause.moves_data,
         )

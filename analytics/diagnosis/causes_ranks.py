@@ -1,27 +1,40 @@
-"""The rules about ranks: one or few do the work, some have more of it, or all wait for metadata.
+"""The rules about ranks: one or few do the work, or one needs longer than the others.
 
-Problem. A sum over ranks does not show what the job waits for: it waits for one rank, the slowest.
+Problem. A sum over ranks does not show what the job waits for: it waits for one rank, the slowest. That may be another
+one in each file.
 
 Algorithm. Times and bytes of one rank (:mod:`.ranks`) are held against the critical time and against the bytes of the
-file. Confidence is high where both speak for the cause: the rank has the bytes, and it spends the time.
+file. Confidence is high where both speak for the cause: the rank has the bytes, and it spends the time. DXT has the
+time and bytes of each rank in each file, HEATMAP its bytes in all. A rank has more to do where it moves 1.5 times what
+an average one does of those that move any. Ranks that are even over all files are no imbalance. A rank has small pieces
+for itself where its bytes beyond the fastest rank's are those of all small pieces.
+
+Guarantees. Aggregators of collective calls, and what fills a file before the ranks write (MPI_File_preallocate), are no
+imbalance of the program.
 """
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis import advice as say
-from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
-from mpiio_ext.analytics.diagnosis.causes_calls import small_rounds
-from mpiio_ext.analytics.diagnosis.causes_time import late_rank, slowed_down, waiting_for_late
-from mpiio_ext.analytics.diagnosis.model import Advice, Evidence, Finding
-from mpiio_ext.analytics.diagnosis.ranks import metadata_and_data, of_all, time_in_calls
-from mpiio_ext.analytics.diagnosis.words import worded
-from mpiio_ext.analytics.factors.files import Files
+from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.cause import ALWAYS, Cause, Cells, Offer
+from mpiio_ext.analytics.diagnosis.causes_calls import alike
+from mpiio_ext.analytics.diagnosis.causes_requests import small_rounds
+from mpiio_ext.analytics.diagnosis.causes_time import slowed_down, waiting_for_late
+from mpiio_ext.analytics.diagnosis.model import Advice, Finding
+from mpiio_ext.analytics.diagnosis.words import sized, worded
+from mpiio_ext.analytics.factors.files import bins
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
+from mpiio_ext.common.units import amount_text, count_text, mean_text
 
 #: Ranks in a request at once, on average, up to which no two ever are, but for the clocks.
 _ALONE = 1.02
+#: Mean request (B) up to which one rank's requests are slow because they are tiny.
+_TINY = 8 << 10
 
 
 def filled(case: Case) -> Flags:
@@ -80,26 +93,39 @@ def root_writes(case: Case) -> Finding | None:
         return None
     busy, verb = busy_share(case, chosen) >= limits.busy_rank, f"{files.direction}s"
     most = share >= limits.one_rank
-    if not most and few_writers(case) is not None:
+    heat = None if case.activity is None else case.activity.heat.get(case.write)
+    each = case.of_owners[1] if heat is None else heat
+    as_much = np.count_nonzero((each > 0) & (limits.uneven * each >= share * each.sum())) > 1  # of another rank, too
+    if not most and (as_much or few_writers(case) is not None):
         return None
-    sure, part = most and busy, "most" if most else worded(case.value(share), "share")
+    mean = case.total("{bytes}", chosen) / max(float(np.nansum(files.requests()[chosen])), 1.0)
+    tiny = mean <= _TINY  # such calls cost as much whoever makes them
+    sure, part = most and busy and not tiny, "most" if most else worded(case.value(share), "share")
     return case.finding(
-        "root_writes" if files.direction == "write" else "root_reads",
-        f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
-        float(case.in_calls[chosen].sum()),
-        "high" if sure else "medium",
-        "bytes of each rank are in the log"
-        + ("" if sure else "; the rank is in calls for a small part of the time only, or others have some"),
-        [
+        ROOT_WRITES if files.direction == "write" else ROOT_READS,
+        title=f"{'Rank 0' if by_root else 'One rank'} {verb} {part} of the data.",
+        what=f"{verb}{case.at(chosen)} by {'rank 0' if by_root else 'one rank'} alone",
+        confidence="high" if sure else "medium",
+        reason="bytes of each rank are in the log"
+        + (
+            ""
+            if sure
+            else "; but its requests are tiny, which cost time whoever makes them"
+            if tiny
+            else "; but the rank is in calls for a small part of the time, or other ranks have some of the bytes"
+        ),
+        evidence=[
             *case.evidence(
-                f"bytes that {'rank 0' if by_root else 'it'} {'wrote' if verb == 'writes' else 'read'}", share, "share"
+                f"bytes that {'rank 0' if by_root else 'the rank'} {'wrote' if case.write else 'read'}", share, "share"
             ),
-            *case.evidence("an equal part would be", 1 / case.processes, "share"),
+            *case.evidence("an equal part for each rank would be", 1 / case.processes, "share"),
             *case.evidence("processes", case.processes, "count"),
-            *case.evidence("time of the rank in calls, of the critical time", busy_share(case, chosen), "share"),
+            *case.evidence(
+                "share of the critical time in which the rank is in calls", busy_share(case, chosen), "share"
+            ),
         ],
-        [say.parallel_root(files.direction, filled=bool((case.collective & filled(case) & chosen).any()))],
-        chosen,
+        advice=[say.parallel_root(files.direction, filled=bool((case.collective & filled(case) & chosen).any()))],
+        chosen=chosen,
         at_most=True,
         costs=sure,
     )
@@ -118,6 +144,105 @@ def _of_one(case: Case, own: Flags) -> tuple[int, float] | None:
     return (rank, share) if share >= case.limits.one_rank else None
 
 
+ROOT_WRITES = Cause(
+    name="root_writes",
+    rule=root_writes,
+    cells=Cells(("write",)),
+    effects=("contention", "serialised", "stragglers", "slowed_down"),
+    section="One rank, or few, do it all",
+    mechanism="One rank has only the bandwidth and the memory of one node.",
+    condition=(
+        "Without collective calls, rank 0 moves {root} of the bytes, or another rank moves {one_rank} of the bytes. The"
+        " job moves {one_rank_bytes} or more."
+    ),
+    sure=(
+        "if the rank moves {one_rank} of the bytes, is in calls for {busy_rank} of the critical time, and its requests"
+        " have more than 8 KiB on average"
+    ),
+    sentences=("Rank 0 ", "One rank "),
+    advice=(
+        Offer(ALWAYS, say.parallel_root),
+        Offer(
+            "if collective calls write the file, and did not ask for most of its bytes",
+            lambda way: say.parallel_root(way, filled=True),
+        ),
+    ),
+    by_few=True,
+)
+
+
+ROOT_READS = dataclasses.replace(ROOT_WRITES, name="root_reads", cells=Cells(("read",)))
+
+
+def copies(case: Case) -> Finding | None:
+    """One rank alone reads data, and writes as much to other files: it copies files, or gathers those of all ranks."""
+    files, heat = case.files, {} if case.activity is None else case.activity.heat
+    if len(heat) < 2 or not case.processes > 1:
+        return None
+    rank, read = int(np.argmax(heat[False])), float(heat[False].max())
+    own = (case.owners == rank) & ~alike(files["bytes_read"], files["bytes_written"])  # else it reads its own back
+    written = float(np.nansum(files["bytes_written"][own]))
+    least = max(case.limits.one_rank * float(heat[False].sum()), float(case.limits.one_rank_bytes))
+    if not read >= least or not alike(np.array(read), np.array(written)):
+        return None
+    chosen, much = (files["bytes_read"] > 0) | (own & (files["bytes_written"] > 0)), worded(case.value(read), "B")
+    each = (read + written) / max(np.nansum(files["reads"]) + np.nansum(files["writes"][own]), 1.0)
+    calls = sized(case.value(each), "reads and writes") if each < case.limits.tiny_bytes else "reads and writes"
+    return case.finding(
+        COPIES,
+        title=f"Rank {rank} alone reads {much}, and writes as much to other files, as if it copies files.",
+        what=f"{calls}{case.at(chosen, 'of')} by rank {rank} alone, which writes as much as it reads ({much}),"
+        " as if it copies files",
+        confidence="high",
+        reason="bytes of each rank are in the log; it does not show whether the data that are written are those read",
+        evidence=[
+            *case.evidence("bytes that the rank reads", read, "B"),
+            *case.evidence("bytes that it writes to files of its own", written, "B"),
+            *case.evidence("bytes that all ranks read", float(heat[False].sum()), "B"),
+            *case.evidence("processes", case.processes, "count"),
+        ],
+        advice=[say.NO_COPY],
+        chosen=chosen,
+        at_most=True,
+        costs=True,
+    )
+
+
+COPIES = Cause(
+    name="copies",
+    rule=copies,
+    cells=Cells(("read", "write")),
+    effects=(
+        "root_writes",
+        "root_reads",
+        "few_writers",
+        "few_readers",
+        "small_requests",
+        "redundant_writes",
+        "redundant_reads",
+        "stragglers",
+        "serialised",
+        "turns",
+        "dominant_file",
+    ),
+    section="One rank, or few, do it all",
+    mechanism="One rank copies files, or gathers the files of all ranks, while the other ranks wait.",
+    condition=(
+        "One rank reads {one_rank} of all bytes that the job reads, {one_rank_bytes} or more. It writes as many bytes"
+        " to files that no other rank opens, and does not read these files back (HEATMAP, DXT)."
+    ),
+    sure=ALWAYS,
+    sentences=("as if it copies files",),
+    advice=(Offer(ALWAYS, lambda _: say.NO_COPY),),
+    by_few=True,
+)
+
+
+#: Requests of all aggregators, or of each of few writers, from which on these are too few: of fewer requests, which are
+#: large, no verdict follows.
+_REQUESTS = 10
+
+
 def few_writers(case: Case) -> Finding | None:
     """At most half of the processes move all data, without collective calls: by HEATMAP, or by files of one each."""
     files, limits, ranks = case.files, case.limits, case.processes
@@ -132,32 +257,58 @@ def few_writers(case: Case) -> Finding | None:
     chosen = files.critical & (files["{bytes}"] > 0)
     if not 2 <= count <= ranks / 2 or (case.collective & chosen).any() or busy_share(case, chosen) < limits.busy_rank:
         return None
+    if not files.requests()[chosen].sum() >= _REQUESTS * count:
+        return None
     verb = "write" if case.write else "read"
     return case.finding(
-        "few_writers" if case.write else "few_readers",
-        f"{'' if heat is not None else 'At most '}{worded(case.value(count), 'count')} of"
+        FEW_WRITERS if case.write else FEW_READERS,
+        title=f"{'' if heat is not None else 'At most '}{worded(case.value(count), 'count')} of"
         f" {worded(case.value(ranks), 'count')} processes {verb} all of the data.",
-        float(case.in_calls[chosen].sum()),
-        "medium",
-        ("each of the files has one process" if heat is None else "HEATMAP has the bytes of each rank")
-        + "; that the others wait meanwhile is not in the log",
-        [
+        confidence="medium",
+        reason=(
+            "one process alone accesses each of the files" if heat is None else "HEATMAP has the bytes of each rank"
+        )
+        + "; whether the other processes wait meanwhile is not in the log",
+        evidence=[
             *case.evidence("processes that move data", count, "count"),
             *case.evidence("processes", ranks, "count"),
             *case.evidence(
-                "time of the slowest of them in calls, of the critical time", busy_share(case, chosen), "share"
+                "share of the critical time in which the slowest of these processes is in calls",
+                busy_share(case, chosen),
+                "share",
             ),
         ],
-        [say.parallel_root(files.direction)],
-        chosen,
+        advice=[say.parallel_root(files.direction)],
+        chosen=chosen,
         at_most=True,
     )
 
 
+FEW_WRITERS = Cause(
+    name="few_writers",
+    rule=few_writers,
+    cells=Cells(("write",)),
+    phrase="{way}s{at} by few of the processes",
+    section="One rank, or few, do it all",
+    mechanism="Few ranks have only the bandwidth of few nodes.",
+    condition=(
+        "At most half of the processes move all bytes, {aggregated_bytes} or more, and each of them makes"
+        f" {_REQUESTS} requests or more. The slowest of these processes is in calls for {{busy_rank}} of the critical"
+        " time."
+    ),
+    sentences=("of the data",),
+    advice=(Offer(ALWAYS, say.parallel_root),),
+    by_few=True,
+)
+
+
+FEW_READERS = dataclasses.replace(FEW_WRITERS, name="few_readers", cells=Cells(("read",)))
+
+
 #: Why too few aggregators are not sure, where their calls take less than half of the run, and where these take more.
 _UNSURE = {
-    False: "; but one on each node is the usual number, and the calls take less than half of the run",
-    True: "; but it hardly is in calls, or these are slow, as of a loaded server, or another is late",
+    False: "; but one aggregator on each node is usual, and the calls take less than half of the run",
+    True: "; but this rank is in calls for little of the time, or its calls are slow, or another rank is late",
 }
 
 
@@ -170,7 +321,7 @@ def few_aggregators(case: Case) -> Finding | None:
     chosen = files.critical & case.collective & ~_by_one(case) & (ranks > 1) & few
     chosen &= files["{bytes}"] >= limits.aggregated_bytes  # a single round of the exchange needs one aggregator
     chosen &= ~(files["{bytes}"] * ranks <= limits.tiny_bytes * files["{collective}"])  # and so do tiny ones
-    if not chosen.any():
+    if not files.requests()[chosen].sum() >= _REQUESTS:
         return None
     row = next(row for row in case.order if chosen[row])
     count, whole = round(float(movers[row])), float(case.exclusive[chosen].sum())
@@ -189,21 +340,24 @@ def few_aggregators(case: Case) -> Finding | None:
     sure &= not slow and slowed_down(case) is None  # else it is the storage that the process waits for
     sure &= not small_rounds(case)[chosen].any()  # which any number of aggregators makes
     return case.finding(
-        "few_aggregators",
-        f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
-        max(0.0, whole - late),
-        "high" if sure else "medium",
-        "the slowest rank has the bytes of the file, the calls are collective" + (_UNSURE[much] if not sure else ""),
-        [
-            *case.evidence("bytes of the file over those of its slowest rank", float(case.movers[row]), "ratio"),
-            *case.evidence("bandwidth in its calls", rate, "B/s"),
-            *case.evidence("processes that opened it", float(ranks[row]), "count"),
+        FEW_AGGREGATORS,
+        title=f"Too few aggregators: {who} {files.direction}{'s' * (count == 1)} all the data of the collective calls.",
+        time=max(0.0, whole - late),
+        confidence="high" if sure else "medium",
+        reason=(
+            "the slowest rank moves the bytes of the file, and the calls are collective"
+            + (_UNSURE[much] if not sure else "")
+        ),
+        evidence=[
+            *case.evidence("bytes of the file, over the bytes of its slowest rank", float(case.movers[row]), "ratio"),
+            *case.evidence("bandwidth of the slowest rank in its calls", rate, "B/s"),
+            *case.evidence("processes that opened the file", float(ranks[row]), "count"),
             *case.evidence("OSTs of the file", float(files["stripe_count"][row]), "count"),
-            *case.evidence("time of that rank in calls, of the critical time", part, "share"),
+            *case.evidence("share of the critical time in which the slowest rank is in calls", part, "share"),
             *case.in_mpiio(chosen, whole - late),
         ],
-        _more_aggregators(case, row),
-        chosen,
+        advice=_more_aggregators(case, row),
+        chosen=chosen,
         at_most=True,
         costs=sure,
         by_times=in_turn,
@@ -234,277 +388,374 @@ def _more_aggregators(case: Case, row: int) -> list[Advice]:
     return [say.aggregators(case.files.direction, max(2, int(min(ranks, wanted))))]
 
 
-def metadata(case: Case) -> Finding | None:
-    """Opens, stats and syncs take the time of each process."""
-    files = case.files
-    (meta, data), calls = case.rank_time, np.nan_to_num(files["meta_time"])
-    if _only_streams(files):
-        return None  # the calls are those of the files of the other direction
-    if (again := _reopened(case)) is not None and again.time > meta:
-        return again
-    if not case.metadata >= case.limits.metadata or meta > 1.1 * case.run_time:
-        return None  # of threads, or blocked in a pipe: no rank spends more time than there is
-    shared = files["ranks"] > 1
-    of_a_rank = calls / np.where(shared, files["ranks"], 1.0)
-    together = bool(of_a_rank[shared].sum() >= 0.5 * meta)
-    opens = float(np.nansum(case.opens / np.where(shared, files["ranks"], max(case.processes, 1.0))))
-    opens = opens if case.alone is None else max(opens, case.alone[2])
-    chosen = calls > 0
-    chosen &= shared if together else chosen
-    much = meta >= case.limits.much_metadata * case.run_time
-    sure = (meta >= data or (not together and _stormed(case))) and opens >= case.limits.many_opens and much
-    if much and meta >= data and opens < case.limits.many_opens and (found := _seeks(case, meta)) is not None:
-        return found
-    often = _again_and_again(case, chosen)
-    files_of_all = int(np.count_nonzero(chosen)) if together else 0
-    return case.finding(
-        "shared_opens" if together and often and sure else "metadata",
-        _storm(case, files_of_all, often, sure),
-        min(meta, case.run_time),
-        "high" if sure else "medium",
-        (
-            "times of calls over all ranks, divided by the ranks that made them"
-            if case.alone is None
-            else "times of calls of these ranks; that the others wait for them is not in the log"
-        )
-        + ("" if sure else "; few opens of each process, or not much of the run time"),
-        [
-            *case.evidence("metadata calls of a process", meta, "s"),
-            *case.evidence("reads and writes of a process", data, "s"),
-            *case.evidence("metadata, of its time in calls", case.metadata, "share"),
-            *case.evidence("opens of a process", opens, "count"),
-            *_below(case, chosen),
-            *case.evidence("processes", case.processes, "count"),
-            *case.evidence("files", float(np.count_nonzero(chosen)), "count"),
-            *case.evidence("run time", case.run_time, "s"),
-        ],
-        [_fewer_calls(case, chosen, often)],
-        chosen,
-        whole=max(case.time, meta + data),
-    )
+FEW_AGGREGATORS = Cause(
+    name="few_aggregators",
+    rule=few_aggregators,
+    cells=Cells(("data", "exchange"), ("POSIX", "MPI-IO")),
+    effects=("contention", "serialised", "stragglers", "slowed_down"),
+    phrase="collective {way}s{at} that too few aggregators carry out",
+    section="One rank, or few, do it all",
+    mechanism="One rank, or few, make the requests of the collective calls.",
+    condition=(
+        "One rank moves {one_rank} of a file of {aggregated_bytes} or more, or one rank at a time moves data (DXT). Or"
+        " at most one rank in sixteen moves data, and at most one rank for two stripes. The ranks that move data make"
+        f" {_REQUESTS} requests or more. The calls take {{aggregated}} of the run time, or each rank that moves data"
+        " works for {node_ranks} ranks."
+    ),
+    sure=(
+        "if the calls take {much_aggregated} of the run time, or each rank that moves data works for {node_ranks}"
+        " ranks; and the rank is in its calls for {busy_aggregator} of the time of the calls, and moves {slow_rank} or"
+        " more; and no other rank is late; and the storage is not slow for a while (DXT)"
+    ),
+    sentences=("Too few aggregators: ",),
+    advice=(
+        Offer("if the file has one stripe, and there are more OSTs", lambda _: say.stripes(16, 1, None)[0]),
+        Offer("in the same case", lambda _: say.stripes(16, 1, None)[1]),
+        Offer(
+            "if the file has several stripes, or an unknown number: `cb_nodes` is twice the number",
+            lambda way: say.aggregators(way, 8),
+        ),
+    ),
+    by_few=True,
+)
 
 
-def opening(case: Case) -> Finding | None:
-    """MPI-IO calls that open and close files take most of the time, and those of POSIX below do not."""
-    files, processes = case.files, case.processes if case.processes > 0 else 1.0
-    chosen, each = case.opening > 0, np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    moving = np.array([sum(calls.mpi.values()) for calls in case.calls])
-    time = of_all(files, np.maximum(case.opening, np.nan_to_num(files["meta_time"]) / each), processes)
-    data = max(case.rank_time[1], of_all(files, moving, processes))
-    opens = float(np.nansum((case.opens / each)[chosen]))
-    least = case.limits.slow_opening if opens < case.limits.many_opens else 0.0  # one open is in the best of runs
-    enough = time >= max(data, least, case.limits.much_metadata * float(np.nan_to_num(case.run_time)))
-    if not chosen.any() or not enough or metadata(case) is not None or late_rank(case) is not None:
-        return None
-    return case.finding(
-        "opening",
-        "MPI-IO calls that open and close files, or set views, take most of the I/O time.",
-        time,
-        "medium",
-        "time of a rank in these calls; whether the MPI library works there, or ranks wait for one another, is not in"
-        " the log",
-        [
-            *case.evidence("opens of a process", opens, "count"),
-            *case.evidence("reads and writes of a process", data, "s"),
-            *case.evidence("run time", case.run_time, "s"),
-        ],
-        [say.open_once(again=bool((case.opens >= 2 * each)[chosen].any()))],
-        chosen,
-        whole=time + data,
-    )
+def _of_ranks(case: Case) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+    """Return of each file the lag of its slowest rank, that rank's time, and bytes of it and of an average rank.
 
-
-def _again_and_again(case: Case, chosen: Flags) -> bool:
-    """Return whether most of the metadata time is of files that a process opens, or looks up, many times."""
-    files, stats = case.files, np.array([float(calls.stats) for calls in case.calls])
-    times = (np.nan_to_num(case.opens) + stats) / np.maximum(np.nan_to_num(files["ranks"]), 1.0)
-    meta = np.where(chosen, np.nan_to_num(files["meta_time"]), 0.0)
-    return bool(meta[times >= case.limits.many_opens].sum() >= 0.5 * meta.sum() > 0)
-
-
-def _fewer_calls(case: Case, chosen: Flags, again: bool) -> Advice:
-    """Return what to do about the metadata calls that there are; `again`: many of them are of the same files."""
-    files = max(1.0, float(np.count_nonzero(chosen)))
-    calls = [each for each, it in zip(case.calls, chosen, strict=True) if it]
-    return say.metadata(
-        again=again,
-        many=files >= case.limits.many_opens,
-        stats=any(each.stats for each in calls),
-        syncs=any(each.syncs + each.flushes for each in calls),
-    )
-
-
-def _only_streams(files: Files) -> bool:
-    """Return whether what moves this way are standard streams alone, and other files move the other way."""
-    names = files.table["file"].to_pylist() if "file" in files.table.schema.names else []
-    streams = np.array([bool(name and name.startswith("<STD")) for name in names], bool)
-    other = files.timed("read" if files.direction == "write" else "write")
-    return bool(len(streams) and files.timed().any() and streams[files.timed()].all() and (other & ~streams).any())
-
-
-def _stormed(case: Case) -> bool:
-    """Return whether files that are opened for little data, and take more time for metadata, take much of the time.
-
-    By their data and not by their time: of many files that are alike, some have slow opens by chance.
+    DXT has all ranks; without it a log has the slowest and the fastest one, with what they move both ways.
     """
-    files = case.files
-    moved = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"])
-    there = moved <= case.limits.tiny_bytes * np.nan_to_num(case.opens)
-    meta, data = metadata_and_data(files, case.processes if case.processes > 0 else 1.0, there)
-    return meta >= data and meta >= case.limits.metadata * sum(case.rank_time)
+    files, moved = case.files, np.nan_to_num(case.files["{bytes}"])
+    other = np.nan_to_num(files["bytes_read"]) + np.nan_to_num(files["bytes_written"]) - moved
+    value, most = case.per_file["straggler"].copy(), files["slowest_rank_bytes"] - other
+    time, mean = files["slowest_rank_time"].copy(), moved / np.maximum(files["ranks"], 1.0)
+    lags = files["{time}"] >= 0.5 * (files["read_time"] + files["write_time"])  # else it does in the other direction
+    value = np.where(lags & (~case.collective | _gives(case, most / np.maximum(moved, 1.0))), value, np.nan)
+    for place, row in case.traced(files.critical & (files["ranks"] > 1)):
+        ranks = float(len(row.ranks))  # those that move data this way: others may have opened it for the other
+        if case.collective[place] or (files["{collective}"][place] > 0 and ranks < files["ranks"][place]):
+            continue  # aggregators
+        if not row.busy.max() > 0:
+            continue
+        slowest = int(np.argmax(row.busy))
+        value[place], time[place] = 1 - row.busy.sum() / ranks / row.busy[slowest], row.busy[slowest]
+        most[place], mean[place] = row.moved[slowest], row.moved.sum() / ranks
+    return value, time, most, mean
 
 
-def _storm(case: Case, shared: int, again: bool, sure: bool) -> str:
-    """Return what metadata calls do, in words: of all ranks, or of the few that make nearly all of them.
+def _gives(case: Case, share: Numbers) -> Flags:
+    """Return for each file whether the rank with that share of its requests' bytes gives as much to collective calls.
 
-    `shared`: so many files that all processes open; `again`: each of them many times.
+    Then each rank makes the requests of its own bytes; else a rank carries out what others have. The log has the sum of
+    the squares of the ranks' shares: where one has more, and the others are alike, the shares of both are the same.
+    Where all have as many bytes of requests, none of them does the work of others, either.
     """
-    calls = "metadata calls (open, stat, seek, sync)"
-    if case.alone is not None:
-        few = case.alone[0]
-        more = f" and {len(few) - MOST_NAMES:,} more" if len(few) > MOST_NAMES else ""
-        names = f"{', '.join(map(str, few[:MOST_NAMES]))}{more}"
-        whose = f"{calls} of rank {few[0]} alone" if len(few) == 1 else f"{calls} of ranks {names}"
-        who, its = ("one rank", "its") if len(few) == 1 else (f"{len(few):,} ranks", "their")
-        return (
-            f"Metadata storm of {who}: {whose} take most of {its} I/O time."
-            if sure
-            else f"{whose[0].upper()}{whose[1:]} take much of the I/O time."
-        )
-    if not sure:
-        return f"{calls[0].upper()}{calls[1:]} take much of the I/O time."
-    who = "Metadata storm"
-    if shared:
-        which = "same file" if again or shared == 1 else f"same {worded(case.value(shared), 'count')} files"
-        who = f"Every process opens or looks up the {which}{' again and again' if again else ''}"
-    part = "most" if case.metadata >= 0.5 else "much"
-    return f"{who}: {calls} take {part} of the I/O time of each process."
+    files, given = case.files, np.array([calls.given for calls in case.calls])
+    ranks, least = files["ranks"], files["fastest_rank_bytes"]
+    squares = share**2 + (1 - share) ** 2 / np.maximum(ranks - 1, 1.0)
+    own = (share * ranks >= case.limits.uneven) & (np.abs(squares - given) <= 0.02)
+    even = (np.abs(share * ranks - 1) <= 0.05) & (np.abs(files["slowest_rank_bytes"] - least) <= 0.05 * least)
+    return np.asarray((ranks > 1) & (own | even))
 
 
-def _below(case: Case, chosen: Flags) -> list[Evidence]:
-    """Return how often files are opened below the program's own calls, where that is more often."""
-    files, below = case.files, np.where(chosen, case.files["opens"] - case.opens, 0.0)
-    each = float(np.nansum(below / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)))
-    return case.evidence("further opens of a process, by MPI-IO libraries", each, "count") if each >= 1 else []
+def _balanced(case: Case) -> tuple[bool, bool]:
+    """Return whether all ranks move as much over all files, and whether they take as long for it; false if unknown.
+
+    A rank that is the slowest in one file may be the fastest in the next, as where each writes a file of its own and
+    reads another one's.
+    """
+    way, uneven = case.files.direction, case.limits.uneven
+    heat = None if case.activity is None else case.activity.heat.get(case.write)
+    as_much = heat is not None and heat.sum() > 0 and bool(heat.max() < uneven * heat.mean())
+    return as_much, 0 < case.ledger.slowest(way).most < uneven * case.ledger.mean(way).least
 
 
-def _seeks(case: Case, meta: float) -> Finding | None:
-    """Small pieces through the C library: what takes the time of few opens is the seeks, which drop its buffer."""
-    files, limits = case.files, case.limits
-    counts, posix = np.nan_to_num(files["{requests}"]), files.requests("read") + files.requests("write")
-    chosen = counts >= limits.many_opens * 100 * np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    chosen &= ~(posix > 0) & (files["{bytes}"] <= limits.tiny_bytes * counts)
-    time = min(meta, float(np.nansum((files["meta_time"] / np.maximum(files["ranks"], 1.0))[chosen])))
-    if not time >= 0.5 * meta:
+def stragglers(case: Case) -> Finding | None:
+    """The slowest rank needs far longer than the average one."""
+    files, ranks = case.files, case.files["ranks"]
+    value, time, most, mean = _of_ranks(case)
+    as_much, as_long = _balanced(case)
+    if as_long:
         return None
-    return case.finding(
-        "small_requests",
-        f"Small pieces are {'written' if case.write else 'read'} through the C library, with seeks between them.",
-        time,
-        "high",
-        "calls that are neither reads nor writes take more time than these; there are few opens, so they are seeks",
-        [
-            *case.evidence("mean request", case.total("{bytes}", chosen) / float(counts[chosen].sum()), "B"),
-            *case.evidence("requests", float(counts[chosen].sum()), "count"),
-            *case.evidence("time of a process in seeks and the like", time, "s"),
-        ],
-        [say.larger_requests(files.direction, alone=case.lonely)],
-        chosen,
-        whole=max(case.time, time),
-    )
-
-
-def _reopened(case: Case) -> Finding | None:
-    """All ranks open a file by MPI-IO for each request or two: few calls reach the file system, and each takes long."""
-    files, limits = case.files, case.limits
-    ranks = np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
-    requests = files.requests("read") + files.requests("write")
-    chosen = files.critical & (ranks > 1) & (case.opens >= limits.many_opens * ranks)
-    opening = np.array([calls.opening for calls in case.calls])
-    chosen &= (opening > 0) & (requests <= limits.requests_of_an_open * case.opens)
-    time = float(opening[chosen].sum())
-    if not time >= limits.metadata * case.time:
-        return None
-    sure = time >= 0.5 * case.time and time >= limits.much_metadata * case.run_time
-    return case.finding(
-        "shared_opens" if sure else "metadata",
-        "Every process opens the same file again and again through MPI-IO: that takes most of the I/O time."
-        if sure
-        else "Opens of the same file through MPI-IO take much of the I/O time.",
-        time,
-        "high" if sure else "medium",
-        "time of a rank in MPI-IO calls that open, close and set views; waiting for one another is in it",
-        [
-            *case.evidence("opens of a process", float(np.nansum((case.opens / ranks)[chosen])), "count"),
-            *_below(case, chosen),
-            *case.evidence("requests of a process", float(np.nansum((requests / ranks)[chosen])), "count"),
-            *case.evidence("time of a process in opens and the like", time, "s"),
-            *case.evidence("run time", case.run_time, "s"),
-        ],
-        [say.metadata(again=True)],
-        chosen,
-        whole=max(case.time, time),
-    )
-
-
-def syncs(case: Case) -> Finding | None:
-    """Writes are followed by syncs."""
-    files, limits, writes = case.files, case.limits, case.files.requests("write")
-    if files.direction != "write":
-        return None
-    chosen = files.critical & (case.syncs >= limits.synced * writes)
-    of_ranks = np.maximum(np.nan_to_num(files["ranks"]), 1.0)
-    if not float(case.syncs[chosen].sum()) >= limits.many_syncs * case.processes:  # else of single files
-        chosen &= case.syncs >= limits.many_syncs * of_ranks
+    value[filled(case) & np.array([calls.alike for calls in case.calls])] = np.nan  # not by what ranks write
+    most_possible = 1 - 1 / np.where(ranks > 1, ranks, np.nan)
+    uneven = (most >= case.limits.uneven * mean) & (not as_much)
+    chosen = files.critical & (value >= case.limits.straggler * np.where(uneven, most_possible, 1.0))
+    chosen &= files["{bytes}"] >= case.limits.one_rank_bytes
     if not chosen.any():
-        return None
-    each = case.total("write_time", chosen) / float(case.syncs[chosen].sum())
-    known = [place for place, _ in case.traced(chosen)]
-    alone = _of_a_rank(case, case.syncing, chosen) if len(known) == int(chosen.sum()) else float("nan")
-    inside = time_in_calls(files)
-    for place, traced in case.traced(chosen):
-        inside[place] = max(inside[place], traced.busy.max() + case.syncing[place])
-    both = min(_of_a_rank(case, inside, chosen), case.time)
-    if both < 0.5 * limits.busy_sync * case.time:
-        return None
-    time = both if np.isnan(alone) else alone
-    sure = each >= limits.slow_sync and both >= limits.busy_sync * case.time
+        return (_slow_ranks(case) if as_much else _uneven_ranks(case)) or _uneven_files(case)
+    row = next(row for row in case.order if chosen[row])
+    traced = case.complete[row]
+    by_bytes = bool(uneven[row]) if traced else bool(not as_much and most[row] > 2 * files["fastest_rank_bytes"][row])
+    sure = by_bytes and bool(uneven[row]) and busy_share(case, chosen) >= case.limits.busy_straggler
     return case.finding(
-        "syncs",
-        "Writes are followed by syncs (fsync) again and again: each waits for the storage.",
-        time,
-        "high" if sure else "medium",
-        "counted by Darshan, which adds the time of syncs to that of writes"
-        + ("" if sure else "; they take little time, or not much of the critical time"),
-        [
-            *case.evidence("syncs", float(case.syncs[chosen].sum()), "count"),
-            *case.evidence("writes", float(np.nansum(files["{requests}"][chosen])), "count"),
-            *case.evidence("time for each sync, with the writes before it", each, "s"),
-            *case.evidence("time of a rank in syncs, without the writes (DXT)", alone, "s"),
-            *case.evidence("time of a rank in both, of the time in I/O", both / case.time, "share"),
+        STRAGGLERS,
+        title=f"{_LAGS[by_bytes]}.",
+        what=_of_slowest(case, chosen, float(most[row]) if by_bytes else 0.0, float(mean[row])),
+        time=float(np.sum(np.where(chosen, value * np.minimum(case.exclusive, time), 0))),
+        confidence="high" if sure else "medium" if by_bytes or traced else "low",
+        reason="DXT has time and bytes of every rank"
+        if traced
+        else "the log has the slowest and the fastest rank, and only the sum of the others",
+        evidence=[
+            *case.evidence(
+                "an average rank needs less time than the slowest rank, by", case.mean(value, chosen), "share"
+            ),
+            *case.evidence("time of the slowest rank in calls", float(time[row]), "s"),
+            *case.evidence("bytes of the slowest rank", float(most[row]), "B"),
+            *case.evidence("bytes of the fastest rank", np.nan if traced else files["fastest_rank_bytes"][row], "B"),
+            *case.evidence("bytes of an average rank", float(mean[row]), "B"),
         ],
-        [say.FEWER_SYNCS],
-        chosen,
-        at_most=bool(np.isnan(alone)),
-        costs=sure,
+        advice=[say.imbalance(by_bytes, bool(case.collective[chosen].any()))],
+        chosen=chosen,
+        by_times=not by_bytes,
     )
 
 
-def _of_a_rank(case: Case, times: Numbers, chosen: Flags) -> float:
-    """Return the time (s) of a rank on the chosen files, of that on each: ranks with own files work side by side.
+_LAGS = {
+    True: "Imbalance: the slowest rank has more to do than an average rank, and needs far longer",
+    False: "The slowest rank has as much to do as an average rank, but needs far longer",
+}
 
-    DXT shows whose the files are, and then it is the time of the rank with most; else files of one rank each are spread
-    evenly, but those of rank 0.
-    """
-    rows = [(place, case.rows[place]) for place in np.flatnonzero(chosen).tolist()]
-    if all(row is not None for _, row in rows):
-        by_rank: dict[int, float] = {}
-        for place, row in rows:
-            for rank in row.ranks.tolist() if row is not None else ():
-                by_rank[rank] = by_rank.get(rank, 0.0) + float(times[place])
-        return max(by_rank.values(), default=0.0)
+
+def _slow_ranks(case: Case) -> Finding | None:
+    """A rank needs several times as long as another one for as many bytes: as several ranks may, on slower storage."""
+    files, moved = case.files, case.activity.heat[case.write] if case.activity is not None else np.zeros(0)
+    times = [case.ledger.ranks(files.direction, layer=layer) for layer in ("POSIX", "STDIO")]
+    least, most = (np.sum([getattr(each, bound) for each in times], axis=0) for bound in ("least", "most"))
+    slow, fast = int(np.argmax(least)), int(np.argmin(most))
+    longer = float(least[slow] / most[fast]) if most[fast] > 0 else 0.0
+    if not longer >= case.limits.slow or not moved[slow] <= case.limits.uneven * moved[fast]:
+        return None
+    chosen = files.critical & ((case.owners < 0) | (case.owners == slow))
+    chosen &= case.exclusive >= case.limits.reported * case.time
+    each = f"rank {slow} needs at least {worded(case.value(longer), 'ratio')} as long as rank {fast} for as many bytes"
+    return case.finding(
+        STRAGGLERS,
+        title=f"Ranks have as much to do, but {each}.",
+        what=f"{files.direction}s{case.at(chosen)} of slow ranks: {each}",
+        time=float(least[slow] - most[fast]),
+        confidence="medium",
+        reason="the log has the bytes of each rank, and bounds of its time, but not why one is served more slowly",
+        evidence=[
+            *case.evidence("time of the slowest rank in requests, at least", float(least[slow]), "s"),
+            *case.evidence("time of the fastest rank in requests, at most", float(most[fast]), "s"),
+            *case.evidence("time of an average rank in requests", case.ledger.mean(files.direction).least, "s"),
+            *case.evidence("bytes of the slowest rank", float(moved[slow]), "B"),
+            *case.evidence("bytes of the fastest rank", float(moved[fast]), "B"),
+        ],
+        advice=[say.imbalance(False)],
+        chosen=chosen,
+        at_most=True,
+        by_times=True,
+    )
+
+
+def _uneven_ranks(case: Case) -> Finding | None:
+    """Of files of one rank each, a rank has far more bytes than the others, and takes far longer."""
+    files, limits, (times, moved) = case.files, case.limits, case.of_owners
+    if len(times) < 2 or not moved.sum() >= max(limits.one_rank * case.total("{bytes}", files.counted), 1.0):
+        return None
+    slowest, most, some = int(np.argmax(times)), float(times.max()), moved >= 0.01 * moved.max()
+    several = 2 * np.count_nonzero(some) >= len(moved)  # else few have any
+    uneven = moved[slowest] >= max(limits.uneven * moved[some].mean(), limits.one_rank_bytes)
+    if not several or not uneven or not _lag(times) >= limits.straggler * (1 - 1 / len(times)):
+        return None
+    share, over = float(moved[slowest] / moved.sum()), float(moved[slowest] / moved.mean())
+    has = f"{worded(case.value(share), 'share')} of the bytes" if share >= limits.root else ""
+    has = has or f"{worded(case.value(over), 'ratio')} the bytes of an average rank"
+    sure, chosen = most >= limits.busy_straggler * case.time, files.counted & (case.owners == slowest)
+    return case.finding(
+        STRAGGLERS,
+        title=(
+            f"Imbalance: rank {slowest} {'writes' if case.write else 'reads'} {has}, and needs far longer than an"
+            " average rank."
+        ),
+        what=f"{files.direction}s{case.at(chosen)} by rank {slowest}, which has {has}",
+        time=min(most, case.time),
+        confidence="high" if sure else "medium",
+        reason="each rank has files of its own; the log has their bytes and times"
+        + ("" if sure else "; but the rank is in calls for a small part of the time"),
+        evidence=[
+            *case.evidence("time of that rank in calls", most, "s"),
+            *case.evidence("time of an average rank", float(times.mean()), "s"),
+            *case.evidence("bytes of that rank", float(moved[slowest]), "B"),
+            *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
+            *case.evidence("files of that rank", float(chosen.sum()), "count"),
+        ],
+        advice=[say.imbalance(by_bytes=True, collective=bool(case.collective[case.owners >= 0].any()))],
+        chosen=chosen,
+        at_most=True,
+    )
+
+
+def _uneven_files(case: Case) -> Finding | None:
+    """Of files of one rank each, some have far more bytes, and take far longer."""
     files = case.files
-    alone, root = files["ranks"] == 1, files["root_bytes_written"] >= np.maximum(files["bytes_written"], 1.0)
-    shared, own, others = (float(np.nansum(times[chosen & kind])) for kind in (~alone, alone & root, alone & ~root))
-    side = min(case.processes, float((chosen & alone & ~root).sum()))
-    return shared + max(own, others / max(side, 1.0))
+    own = files.counted & (files["ranks"] == 1) & (files["{bytes}"] > 0)
+    own &= files["{bytes}"] >= 0.01 * np.max(files["{bytes}"], initial=0.0, where=own)  # not standard output
+    count = int(own.sum())
+    if count < 2 or not case.processes / 2 <= count <= case.processes:
+        return None
+    moved, times = files["{bytes}"][own], case.files["{time}"][own]
+    value, most = _lag(times), float(moved[np.argmax(times)])
+    if not value >= case.limits.straggler * (1 - 1 / count) or most < case.limits.uneven * moved.mean():
+        return None
+    chosen = own & (files["{bytes}"] >= case.limits.uneven * moved.mean())
+    return case.finding(
+        STRAGGLERS,
+        title=f"{_LAGS[True]}. The file of the slowest rank is larger.",
+        what=_of_slowest(case, chosen, most, float(moved.mean())),
+        time=value * float(times.max()),
+        confidence="high",
+        reason="each rank has a file of its own; the log has the bytes and the time of each file",
+        evidence=[
+            *case.evidence("an average rank needs less time than the slowest rank, by", value, "share"),
+            *case.evidence("time of the slowest rank in calls", float(times.max()), "s"),
+            *case.evidence("bytes of the slowest rank", most, "B"),
+            *case.evidence("bytes of an average rank", float(moved.mean()), "B"),
+        ],
+        advice=[say.imbalance(by_bytes=True, collective=bool(case.collective[own].any()))],
+        chosen=chosen,
+    )
+
+
+def _lag(times: Numbers) -> float:
+    """Return the share of the longest time that an average one does not have."""
+    return float(1 - times.mean() / times.max()) if len(times) and times.max() > 0 else 0.0
+
+
+def _of_slowest(case: Case, chosen: Flags, most: float, mean: float) -> str:
+    """Return which rank the others wait for, and how much more it has to do: `most` bytes, not `mean` ones; 0: none."""
+    what = f"{case.files.direction}s{case.at(chosen)}"
+    if most > 0 and mean > 0:
+        return f"{what} by the slowest rank for longer than by an average rank, with {most / mean:.1f} times the bytes"
+    return f"{what} by one slow rank for longer than by an average rank, with as much to do"
+
+
+STRAGGLERS = Cause(
+    name="stragglers",
+    rule=stragglers,
+    cells=Cells(("data",)),
+    section="Ranks wait for one another",
+    mechanism="One rank has more to do than the others, or ranks are slow.",
+    condition=(
+        "On a file that ranks share, the slowest rank is in calls for longer than an average rank, by {straggler} of"
+        " the time of the slowest rank. Or each rank has files for itself, the difference is as large, and the slowest"
+        " rank moves {uneven} times the bytes of an average rank. Or the slowest rank is in requests for {slow} times"
+        " as long as the fastest rank, and moves at most {uneven} times its bytes (HEATMAP, DXT)."
+    ),
+    sure=(
+        "if the slowest rank moves {uneven} times the bytes of an average rank, and is in calls for {busy_straggler}"
+        " of the critical time"
+    ),
+    sentences=("Imbalance: ", "The slowest rank ", "Ranks have as much to do, but "),
+    advice=(
+        Offer("if that rank has more bytes, and the calls are not collective", lambda _: say.imbalance(True, False)),
+        Offer("if that rank has more bytes, and the calls are collective", lambda _: say.imbalance(True)),
+        Offer("if that rank has as many bytes as the others", lambda _: say.imbalance(False)),
+    ),
+)
+
+
+#: Bounds of the parts of Darshan's histogram that are small pieces (B); and the number of pieces that are many.
+_SMALL, _MANY = np.array([0.0, 100.0, 1024.0, 10240.0]), 100
+
+
+def _pieces(counts: Numbers, moved: float) -> tuple[float, float, float]:
+    """Return how many small pieces there are beside large ones, and their bytes at least and at most; zeros if none.
+
+    The large ones have most of the bytes, and hardly any request lies between.
+    """
+    small, between, large = counts[:3].sum(), counts[3], counts[4:].sum()
+    least, most = float(counts[:3] @ _SMALL[:3]), float(counts[:3] @ _SMALL[1:])
+    two = small >= max(_MANY, 2 * large) > 0 and large > 0 and between <= 0.05 * small and 2 * most <= moved
+    return (float(small), least, most) if two else (0.0, 0.0, 0.0)
+
+
+def _ahead(case: Case, place: int) -> tuple[int, float, tuple[float, float, float], Numbers, float, str]:
+    """Return of a file its slowest rank, that rank's bytes beyond those of the fastest, times, sizes, bytes and module.
+
+    The times (s) are those of the fastest, an average and the slowest rank: in MPI-IO calls, or else in requests.
+    """
+    files, calls = case.files, case.calls[place]
+    sizes = calls.sizes.get(case.write)
+    if sizes is not None and sizes.sum() > 0:
+        moved = files["mpiio_bytes_written" if case.write else "mpiio_bytes_read"][place]
+        return calls.last, calls.more, calls.apart, sizes, float(moved), "MPI-IO"
+    more, last = (files["slowest_rank_bytes"] - files["fastest_rank_bytes"])[place], files["slowest_rank"][place]
+    counts = np.nan_to_num(np.array([files[name][place] for name in bins(files.direction)]))
+    whole = np.nansum([files[name][place] for name in ("read_time", "write_time", "meta_time")])
+    mean, most = whole / max(float(files["ranks"][place]), 1.0), float(files["slowest_rank_time"][place])
+    return int(np.nan_to_num(last, nan=-1.0)), more, (0.0, mean, most), counts, float(files["{bytes}"][place]), "POSIX"
+
+
+def pieces_of_one(case: Case) -> Finding | None:
+    """One rank writes many small pieces alone, as of a header, beside the large ones of all, and needs far longer."""
+    files, verb = case.files, "writes" if case.write else "reads"
+    for place in case.order:
+        ranks = float(files["ranks"][place])
+        if not ranks > 1:
+            continue
+        rank, more, (_, mean, most), counts, moved, module = _ahead(case, place)
+        small, low, high = _pieces(counts, moved)
+        if not (small and rank >= 0 and 0.98 * low <= more <= 1.02 * high and more > 0):
+            continue
+        other = np.nansum([files["bytes_read"][place], files["bytes_written"][place]]) - files["{bytes}"][place]
+        longer = most - (mean * ranks - most) / (ranks - 1)
+        if not longer >= 0.5 * most > 0 or other > 0.1 * more:
+            continue
+        common = {} if case.activity is None else case.activity.common.get(module, {})
+        exact, count = (sum(size**power * n for size, n in common.items() if size <= _SMALL[-1]) for power in (1, 0))
+        alike = abs(exact - more) <= 0.02 * more
+        if not alike and 0.98 * small <= count <= 1.02 * small:
+            continue  # the sizes are known, and have other bytes
+        in_them = 0.0 if case.activity is None else case.activity.time_up_to(_SMALL[-1], case.write)[0]
+        sure, chosen = alike and in_them >= 0.5 * longer, np.arange(len(files)) == place
+        return case.finding(
+            PIECES_OF_ONE,
+            title=f"Rank {rank} alone {verb} {worded(case.value(small), 'count')} small pieces of"
+            f" {amount_text(case.value(more / small))} beside the large pieces, and needs"
+            f" {worded(case.value(longer), 's')} longer than the other ranks.",
+            what=f"{count_text(case.value(small), files.direction)} of {mean_text(case.value(more / small))}"
+            f"{case.at(chosen)} by rank {rank} alone, beside the large pieces",
+            time=min(longer, case.calling),
+            confidence="high" if sure else "medium",
+            reason="the rank moves more bytes than the fastest rank: as many more as all small pieces have"
+            + ("" if sure else "; no request in the log (DXT) shows that the small pieces take this time"),
+            evidence=[
+                *case.evidence("small pieces", small, "count"),
+                *case.evidence("mean piece", more / small, "B", exact=True),
+                *case.evidence("larger pieces", float(counts[3:].sum()), "count"),
+                *case.evidence("bytes of the rank beyond the bytes of the fastest rank", more, "B"),
+                *case.evidence("time of the rank in calls", most, "s"),
+                *case.evidence("time of each other rank, on average", most - longer, "s"),
+            ],
+            advice=[say.larger_requests(case.files.direction, mpiio=module == "MPI-IO")],
+            chosen=chosen,
+            at_most=True,
+            costs=True,
+        )
+    return None
+
+
+PIECES_OF_ONE = Cause(
+    name="pieces_of_one",
+    rule=pieces_of_one,
+    cells=Cells(("data",), ("POSIX", "MPI-IO")),
+    effects=("small_requests", "stragglers", "few_aggregators", "root_writes", "root_reads", "slowed_down"),
+    effects_if="found",
+    section="Small requests, one by one",
+    mechanism="One rank moves the small pieces of all ranks, as a header, and the other ranks wait.",
+    condition=(
+        "Most requests have 10 KiB or less, but requests of more than 100 KiB have most of the bytes. The slowest rank"
+        " moves more bytes than the fastest rank, by the bytes of the small requests. The slowest rank takes twice the"
+        " time of the other ranks."
+    ),
+    sure="if common sizes in the log have exactly these bytes, and the small requests take most of the time (DXT)",
+    sentences=(" beside the large pieces, and needs",),
+    advice=(
+        Offer("if they are calls of MPI-IO", lambda way: say.larger_requests(way, mpiio=True)),
+        Offer("else", say.larger_requests),
+    ),
+)

@@ -7,7 +7,7 @@ Algorithm. :mod:`.activity` has the requests of each rank by time. Ranks take tu
 than one is in a request at once, although some rank always is. Calls wait where MPI-IO takes far longer than the
 requests that it makes. A stripe is slow where requests within it take several times longer for a byte than in the
 others. Requests slow down where equal ones take several times longer in some windows of time, while the job does no
-more than before: then others load the storage, or it is at fault.
+more than before: then others load the storage, or it has a fault.
 
 Guarantees. Without DXT or HEATMAP none of these is said, but for the load by others, which needs the servers' counters,
 and for calls that wait, which need the times of MPI-IO.
@@ -20,11 +20,12 @@ import numpy as np
 from mpiio_ext.analytics.diagnosis import advice as say
 from mpiio_ext.analytics.diagnosis.activity import WINDOWS, Activity, Row
 from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.cause import ALWAYS, Cause, Cells, Offer
 from mpiio_ext.analytics.diagnosis.causes_calls import sieving
 from mpiio_ext.analytics.diagnosis.late import all_but_one
 from mpiio_ext.analytics.diagnosis.model import Confidence, Evidence, Finding
-from mpiio_ext.analytics.diagnosis.ranks import time_in_calls
 from mpiio_ext.analytics.diagnosis.words import worded
+from mpiio_ext.analytics.ledger import numbers_of
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
 
 #: Share of the waiting from which on all of it is for one rank.
@@ -35,11 +36,16 @@ def _one(case: Case, place: int) -> Flags:
     return np.asarray(np.arange(len(case.files)) == place)
 
 
+#: Seconds for which a rank has a CPU, at most, before another one has it.
+_SLICE = 0.01
+
+
 def turns(case: Case) -> Finding | None:
-    """Many ranks access a file, one at a time."""
+    """Many ranks access files, one at a time."""
     limits = case.limits
     alone = ~case.collective  # else data are exchanged
     alone &= _waiting(case)[1] < limits.waits  # else calls overlap, and wait for locks
+    found: list[tuple[int, float, bool, float, list[Evidence]]] = []
     for place, row in case.traced(case.files.critical & alone):
         span = float(row.last.max() - row.first.min())
         busy = float(row.busy.sum() / max(float(row.busy.max()), 1e-12))  # else one rank is in requests, and the others
@@ -50,13 +56,26 @@ def turns(case: Case) -> Finding | None:
             evidence = [
                 *case.evidence("ranks in a request at once, on average", row.together, "count"),
                 *case.evidence("time from the first request to the end of the last", span, "s"),
-                *case.evidence("of it, some rank is in a request", row.wall / span, "share"),
+                *case.evidence("share of this time in which some rank is in a request", row.wall / span, "share"),
                 *(case.evidence("time in syncs, while no rank is in a request", synced, "s") if synced else []),
             ]
-            why = "DXT has each request of each rank" + ("" if sure else "; syncs between them are known by their sum")
-            time, moving = row.wall + synced, float(case.movers[place])
-            return _turns(case, _one(case, place), time, moving, evidence, "high" if sure else "medium", why)
-    return _turns_by_heatmap(case, alone)
+            found.append((place, row.wall + synced, sure, row.wall / row.requests.sum(), evidence))
+    if not found:
+        return _turns_by_heatmap(case, alone)
+    places, times, certain, each, every = zip(*found, strict=True)
+    why = "DXT has each request of each rank" + ("" if all(certain) else "; of the syncs only the sum is known")
+    chosen = np.isin(np.arange(len(case.files)), places)
+    short = min(each) < _SLICE  # of ranks that share a CPU, one at a time moves data, too
+    return _turns(
+        case,
+        chosen,
+        sum(times),
+        float(case.movers[places[0]]),
+        every[0],
+        "high" if all(certain) else "medium",
+        why,
+        by_times=short,
+    )
 
 
 def _synced(case: Case, place: int, row: Row) -> float:
@@ -89,29 +108,58 @@ def _turns_by_heatmap(case: Case, alone: Flags) -> Finding | None:
     if ranks < limits.taking_turns or bins < 2 * ranks or seen.most_bins.get(case.write, 0) * ranks > 2 * bins:
         return None  # where one moves most of the time, it is slow: the others are done
     evidence = [
-        *case.evidence("ranks that move bytes in a bin of time with any (HEATMAP)", together, "count"),
+        *case.evidence("ranks that move bytes in the same bin of time, on average (HEATMAP)", together, "count"),
         *case.evidence("ranks in calls at once, on average", calls, "count"),
     ]
-    why = "HEATMAP has bytes by rank and bin of time, not calls"
+    why = "HEATMAP has the bytes of each rank in each bin of time, but no calls"
     return _turns(case, case.files.critical, case.time, ranks, evidence, "medium", why)
 
 
 def _turns(
-    case: Case, chosen: Flags, time: float, moving: float, evidence: list[Evidence], confidence: Confidence, why: str
+    case: Case,
+    chosen: Flags,
+    time: float,
+    moving: float,
+    evidence: list[Evidence],
+    confidence: Confidence,
+    why: str,
+    *,
+    by_times: bool = True,
 ) -> Finding | None:
     return case.finding(
-        "turns",
-        f"Ranks take turns: many {case.files.direction} the data, and only one of them at a time.",
-        time * (1 - 1 / max(moving, 2.0)),
-        confidence,
-        why,
-        [*case.evidence("ranks that move data", moving, "count"), *evidence],
-        [say.at_once(case.files.direction)],
-        chosen,
+        TURNS,
+        title=f"Ranks take turns: many ranks {case.files.direction} data, but only one rank at a time.",
+        time=time * (1 - 1 / max(moving, 2.0)),
+        confidence=confidence,
+        reason=why,
+        evidence=[*case.evidence("ranks that move data", moving, "count"), *evidence],
+        advice=[say.at_once(case.files.direction)],
+        chosen=chosen,
         costs=True,
         at_most=True,
-        by_times=True,
+        by_times=by_times,
     )
+
+
+TURNS = Cause(
+    name="turns",
+    rule=turns,
+    cells=Cells(("waiting", "lock")),
+    effects=("contention", "stragglers", "waiting_calls", "serialised", "unaligned"),
+    phrase="{way}s{at} by one rank at a time",
+    section="One rank, or few, do it all",
+    time_is="the time in which ranks wait for their turn",
+    mechanism="Ranks work one after the other.",
+    condition=(
+        "At least {taking_turns} ranks move data, and on average at most {in_turn} ranks are in a request at once (DXT,"
+        " HEATMAP). Some rank is in a request for {turning} of the time from the first request to the last (DXT). Or"
+        " the calls of all ranks together take {turning_calls} of this time (HEATMAP; or DXT, with the time of syncs)."
+    ),
+    sure="if DXT has all requests, and some rank is in a request for {turning} of the time",
+    sentences=("Ranks take turns: ",),
+    advice=(Offer(ALWAYS, say.at_once),),
+    outside=True,
+)
 
 
 def _waiting(case: Case) -> tuple[Numbers, Numbers]:
@@ -138,25 +186,41 @@ def waiting_calls(case: Case) -> Finding | None:
     together = [row.together for _, row in case.traced(chosen)]
     sure = bool(together) and max(together) <= case.limits.in_turn
     return case.finding(
-        "waiting_calls",
-        "Ranks wait inside of MPI-IO calls: these take"
+        WAITING_CALLS,
+        title="Ranks wait inside of MPI-IO calls: the calls take"
         f" {worded(case.value(case.mean(longer, chosen)), 'ratio')} as long as"
-        " the requests that they make (locks, atomic mode, a shared file pointer, or copies of pieces).",
-        float(waits[chosen].sum()),
-        "high" if sure else "medium",
-        "the requests of all ranks are one after the other (DXT), their calls are not"
+        " their requests (locks, atomic mode, a shared file pointer, or copies of pieces).",
+        time=float(waits[chosen].sum()),
+        confidence="high" if sure else "medium",
+        reason="requests of all ranks follow one another (DXT), but calls overlap"
         if sure
-        else "times of MPI-IO and of POSIX are in the log; what happens between, is not",
-        [
+        else "the log has the times of MPI-IO and of POSIX, but not what happens between requests",
+        evidence=[
             *case.evidence("time that a rank waits in MPI-IO calls", float(waits[chosen].sum()), "s"),
             *case.evidence("time of the slowest rank in requests", float(case.in_calls[chosen].sum()), "s"),
             *(case.evidence("ranks in a request at once, on average", max(together), "count") if together else []),
         ],
-        [say.NO_LOCKS],
-        chosen,
+        advice=[say.NO_LOCKS],
+        chosen=chosen,
         costs=True,
         by_times=True,
     )
+
+
+WAITING_CALLS = Cause(
+    name="waiting_calls",
+    rule=waiting_calls,
+    cells=Cells(("lock", "waiting"), ("MPI-IO",)),
+    phrase="waiting inside of MPI-IO calls{at}, as for locks or in atomic mode",
+    section="Ranks wait for one another",
+    time_is="the time of these waits",
+    mechanism="Independent calls wait for locks, or copy pieces.",
+    condition="Calls take {waits} times as long as their requests, and ranks wait for 30 % of the time.",
+    sure="if the requests of all ranks come one after the other (DXT)",
+    sentences=("Ranks wait inside of MPI-IO calls",),
+    advice=(Offer(ALWAYS, lambda _: say.NO_LOCKS),),
+    waits=True,
+)
 
 
 def late_rank(case: Case) -> Finding | None:
@@ -165,28 +229,32 @@ def late_rank(case: Case) -> Finding | None:
     together = ((files["{collective}"] > 0) & ~(files["{independent}"] > 0)) | _by_library(case)
     if (found := late_to_open(case) or _early_to_open(case)) is not None:
         return found
+    waits = _late_to_open(case)
     for place, row in case.traced(files.critical & together):
         lost, inside = min(row.late, float(case.exclusive[place])), float(row.calls.mean() if len(row.calls) else 0.0)
         if lost < limits.late * case.exclusive[place]:
             continue
-        to_open = case.calls[place].waits if case.calls[place].late_rank == row.late_rank else 0.0
-        who = f"rank {row.late_rank}{' most' if row.late_share < _ONE else ''}"
+        to_open, who = waits[place]
+        to_open = to_open if who == row.late_rank else 0.0
         return case.finding(
-            "late_rank",
-            f"Ranks wait in collective calls for one that comes late, {who}: not for the storage.",
-            lost + to_open,
-            "high",
-            "DXT has the beginning and the end of each rank's calls; what the rank does between them is not in it",
-            [
-                *case.evidence("time that each of the others waits for the last one, on average", lost, "s"),
-                *(case.evidence("and to open or close the file", to_open, "s") if to_open else []),
+            LATE_RANK,
+            what=_in_calls(case, place, row.late_rank, most=row.late_share < _ONE),
+            time=lost + to_open,
+            confidence="high",
+            reason=("DXT has the beginning and the end of each rank's calls, but not what the rank does between calls"),
+            evidence=[
+                *case.evidence("time that each other rank waits for the last rank, on average", lost, "s"),
+                *(
+                    case.evidence("time that each other rank waits to open or close the file, on average", to_open, "s")
+                    if to_open
+                    else []
+                ),
                 *case.evidence("time of an average rank in these calls", inside, "s"),
                 *case.evidence("time in which any rank is in a request", row.wall, "s"),
             ],
-            [say.come_together(row.late_rank)],
-            _one(case, place),
+            advice=[say.come_together(row.late_rank)],
+            chosen=_one(case, place),
             costs=True,
-            whole=case.time + to_open if to_open else None,
             by_times=True,
         )
     return _early_rank(case, together & (~np.array(case.complete) | _by_library(case)))
@@ -197,33 +265,42 @@ def _by_library(case: Case) -> Flags:
     return np.array([calls.within != "MPI-IO" for calls in case.calls], bool)
 
 
+def _late_to_open(case: Case) -> list[tuple[float, int]]:
+    """Return for each file how long a rank waits to open and close it for a late one (s), and for which."""
+    return [case.ledger.late(number) for number in numbers_of(case.files).tolist()]
+
+
 def late_to_open(case: Case) -> Finding | None:
     """A rank comes late to open or close a file, and the others wait in these calls for it."""
     if not len(case.files):
         return None
-    place = max(range(len(case.files)), key=lambda place: case.calls[place].waits)
-    calls, row = case.calls[place], case.rows[place]
+    found = _late_to_open(case)
+    place = max(range(len(case.files)), key=lambda place: found[place][0])
+    (waits, late), row = found[place], case.rows[place]
     again = 0.0  # for the same rank in collective reads and writes
-    if row is not None and case.complete[place] and row.late_rank == calls.late_rank and row.late_share >= _ONE:
+    if row is not None and case.complete[place] and row.late_rank == late and row.late_share >= _ONE:
         again = min(row.late, float(case.exclusive[place]))
-    whole = case.time + calls.waits
-    if not calls.waits + again >= case.limits.late * whole > 0 or calls.waits < again:
+    whole = case.time + waits
+    if not waits + again >= case.limits.late * whole > 0 or waits < again:
         return None
     return case.finding(
-        "late_rank",
-        f"Ranks wait for one that comes late to open or close a file, rank {calls.late_rank}: not for the storage.",
-        calls.waits + again,
-        "high",
-        "the library has measured how long each rank waits; what the late one does meanwhile is not known",
-        [
-            *case.evidence("time that each of the others waits there, on average", calls.waits, "s"),
-            *(case.evidence("and in collective calls", again, "s") if again else []),
-            *case.evidence("time of a rank in opening and closing, without that", calls.opening, "s"),
+        LATE_RANK,
+        what=_to_open(case, place, late),
+        time=waits + again,
+        confidence="high",
+        reason="the library has measured how long each rank waits, but not what the late rank does meanwhile",
+        evidence=[
+            *case.evidence("time that each other rank waits to open or close the file, on average", waits, "s"),
+            *(
+                case.evidence("time that each other rank waits in collective calls, on average", again, "s")
+                if again
+                else []
+            ),
+            *case.evidence("time of a rank in opening and closing, without waits", float(case.opening[place]), "s"),
         ],
-        [say.come_together(calls.late_rank)],
-        _one(case, place),
+        advice=[say.come_together(late)],
+        chosen=_one(case, place),
         costs=True,
-        whole=whole,
         by_times=True,
     )
 
@@ -235,29 +312,31 @@ def _early_to_open(case: Case) -> Finding | None:
     """
     files = case.files
     meta = np.nan_to_num(files["meta_time"]) / np.maximum(np.nan_to_num(files["ranks"], nan=1.0), 1.0)
+    ranks, data = np.nan_to_num(files["ranks"]).tolist(), case.of_mpi("read", "write", mean=True).tolist()
     for place, calls in enumerate(case.calls):
-        (least, _, most), count = calls.apart, float(np.nan_to_num(files["ranks"][place]))
-        opening, moving = calls.opening - float(meta[place]), sum(calls.mean.values())
+        (least, _, most), count = calls.apart, ranks[place]
+        opening, moving = float(case.opening[place] - meta[place]), data[place]
         lost = min(all_but_one(*calls.apart, count), opening) * count / max(count - 1, 1)  # the late one does not wait
         if not lost >= max(case.limits.late * (case.calling + lost), 2 * moving):
             continue
         return case.finding(
-            "late_rank",
-            f"Ranks wait for one that comes late to open or close a file, rank {calls.first}: not for the storage.",
-            lost,
-            "medium",
-            "the rank spends far less time in MPI-IO calls, which hardly read and write; whether in opening or in"
-            " closing, and what it does meanwhile, is not in the log",
-            [
-                *case.evidence("time of that rank in MPI-IO calls", least, "s"),
-                *case.evidence("time of the slowest rank in them", most, "s"),
-                *case.evidence("time of an average rank in opening and closing", calls.opening, "s"),
-                *case.evidence("time of it in the calls of POSIX below", float(meta[place]), "s"),
+            LATE_RANK,
+            what=_to_open(case, place, calls.first),
+            time=lost,
+            confidence="medium",
+            reason=(
+                "the late rank spends far less time in MPI-IO calls, which hardly read and write; the log does not show"
+                " whether the rank is late to the open or to the close"
+            ),
+            evidence=[
+                *case.evidence("time of the late rank in MPI-IO calls", least, "s"),
+                *case.evidence("time of the slowest rank in these calls", most, "s"),
+                *case.evidence("time of an average rank in opening and closing", float(case.opening[place]), "s"),
+                *case.evidence("time of an average rank in the calls of POSIX below", float(meta[place]), "s"),
             ],
-            [say.come_together(calls.first)],
-            _one(case, place),
+            advice=[say.come_together(calls.first)],
+            chosen=_one(case, place),
             costs=True,
-            whole=case.calling + lost,
             by_times=True,
         )
     return None
@@ -273,53 +352,83 @@ def waiting_for_late(case: Case, place: int) -> float:
     row, calls, count = case.rows[place], case.calls[place], float(np.nan_to_num(case.files["ranks"][place]))
     if row is not None and case.complete[place] and calls.within == "MPI-IO":
         return row.late
-    in_requests = float(np.nan_to_num(time_in_calls(case.files)[place]))
-    of_all = min(calls.alike * all_but_one(*calls.apart, count), calls.mean[case.write] - in_requests)
+    in_requests = float(np.nan_to_num(case.in_requests[place]))
+    of_all = min(calls.alike * all_but_one(*calls.apart, count), float(case.mean_in_mpi[place]) - in_requests)
     return max(0.0, of_all) * count / max(count - 1, 1)  # the late one does not wait
 
 
 def _early_rank(case: Case, chosen: Flags) -> Finding | None:
     """One rank spends far less time in collective calls than the others, which give them as many bytes: it is late."""
-    requests = time_in_calls(case.files)
+    requests = case.in_requests
     for place in np.flatnonzero(chosen).tolist():
         calls, lost = case.calls[place], waiting_for_late(case, place)
-        (least, mean, most), inside = calls.apart, calls.mean[case.write]
+        (least, mean, most), inside = calls.apart, float(case.mean_in_mpi[place])
         if not lost >= case.limits.late * max(inside, case.exclusive[place]) > 0:
             continue
         return case.finding(
-            "late_rank",
-            f"Ranks wait in collective calls for one that comes late, rank {calls.first}: not for the storage.",
-            lost,
-            "medium",
-            "the rank gives the calls as many bytes as the slowest one, and spends far less time in them; whether once"
-            " or in each call is not in the log",
-            [
-                *case.evidence(f"time of that rank in {calls.within} calls", least, "s"),
-                *case.evidence("time of an average rank in them", mean, "s"),
-                *case.evidence("time of the slowest rank in them", most, "s"),
+            LATE_RANK,
+            what=_in_calls(case, place, calls.first),
+            time=lost,
+            confidence="medium",
+            reason=(
+                "the late rank gives the calls as many bytes as the slowest rank, and spends far less time in these"
+                " calls; the log does not show whether the rank is late once or to each call"
+            ),
+            evidence=[
+                *case.evidence(f"time of the late rank in {calls.within} calls", least, "s"),
+                *case.evidence("time of an average rank in these calls", mean, "s"),
+                *case.evidence("time of the slowest rank in these calls", most, "s"),
                 *case.evidence("time of the slowest rank in requests", float(requests[place]), "s"),
             ],
-            [say.come_together(calls.first)],
-            _one(case, place),
+            advice=[say.come_together(calls.first)],
+            chosen=_one(case, place),
             costs=True,
-            whole=case.calling,
             by_times=True,
         )
     return None
 
 
+def _in_calls(case: Case, place: int, rank: int, *, most: bool = False) -> str:
+    """Return in which collective calls ranks wait, and for whom; `most`: for others, too."""
+    who = f"ranks that come late, rank {rank} most" if most else f"rank {rank}, which comes late"
+    return f"waiting in collective {case.files.direction}s{case.at(_one(case, place))} for {who}"
+
+
+def _to_open(case: Case, place: int, rank: int) -> str:
+    """Return at the opening or closing of which file ranks wait, and for whom."""
+    return f"waiting for rank {rank}, which comes late{case.at(_one(case, place), 'to open or close')}"
+
+
+LATE_RANK = Cause(
+    name="late_rank",
+    rule=late_rank,
+    cells=Cells(("waiting",), ("MPI-IO",)),
+    effects=("exchange", "waiting_calls", "stragglers", "slow_file"),
+    section="Ranks wait for one another",
+    time_is="the time in which ranks wait for the late rank",
+    mechanism="Ranks wait in collective calls for one rank.",
+    condition="Each other rank waits for {late} of the time, on average.",
+    sure="if DXT has the calls of each rank, or a recording has how long ranks wait at opens",
+    sentences=("Waiting in collective ", "Waiting for rank "),
+    advice=(Offer(ALWAYS, lambda _: say.come_together(1)),),
+    of_opening=True,
+    waits=True,
+)
+
+
 def without_requests(case: Case, place: int) -> tuple[float, float]:
     """Return of the time in a file's collective calls (s) that in which no rank is in a request, and the whole.
 
-    DXT shows both; else it is at least what an average rank spends in the calls beyond the requests of all ranks.
+    DXT shows both; else it is at least what an average rank spends in the calls beyond the requests of all ranks. A
+    library may read in order to write.
     """
     row, files = case.rows[place], case.files
     if not case.collective[place]:
         return 0.0, 0.0
     if row is not None and case.complete[place] and row.called > 0:
         return row.called - row.wall, row.called
-    inside = case.calls[place].mean[case.write]
-    return max(0.0, inside - float(np.nan_to_num(files["{time}"][place]))), inside
+    inside = float(case.mean_in_mpi[place])
+    return max(0.0, inside - float(np.nansum([files[f"{way}_time"][place] for way in ("read", "write")]))), inside
 
 
 def _waited(case: Case, place: int) -> float:
@@ -330,7 +439,7 @@ def _waited(case: Case, place: int) -> float:
     least, inside = without_requests(case, place)
     if case.complete[place]:
         return least
-    return max(0.0, inside - float(np.nan_to_num(time_in_calls(case.files)[place])))
+    return max(0.0, inside - float(case.in_all_requests[place]))
 
 
 def exchange(case: Case) -> Finding | None:
@@ -342,57 +451,48 @@ def exchange(case: Case) -> Finding | None:
     idle = np.array([_waited(case, place) for place in range(len(files))])
     inside = np.maximum(case.exclusive, np.where(idle > 0, case.in_mpi, 0.0))
     chosen = (files["ranks"] > 1) & (idle > 0) & (idle >= 0.5 * inside)
-    if not chosen.any() or idle[chosen].sum() < 0.5 * sum(sum(calls.mean.values()) for calls in case.calls):
+    if not chosen.any() or idle[chosen].sum() < 0.5 * case.of_mpi("read", "write", mean=True).sum():
         return None
     return case.finding(
-        "exchange",
-        "Collective calls are not in requests for most of their time: ranks exchange data, or wait for one that comes"
-        " late.",
-        float(idle[chosen].sum()),
-        "medium",
-        "times of the calls and of the requests are in the log; which of the two it is, is not",
-        [
+        EXCHANGE,
+        title=(
+            "For most of the time in collective calls no rank is in a request: ranks exchange data, or wait for a late"
+            " rank."
+        ),
+        time=float(idle[chosen].sum()),
+        confidence="medium",
+        reason="the log has the times of calls and of requests, but not what ranks do between requests",
+        evidence=[
             *case.evidence("time in collective calls without a request", float(idle[chosen].sum()), "s"),
-            *case.evidence("time of all ranks in requests", case.total("{time}", chosen), "s"),
+            *case.evidence(
+                "time of all ranks in requests",
+                float(np.nansum([case.total(f"{way}_time", chosen) for way in ("read", "write")])),
+                "s",
+            ),
         ],
-        [say.come_together()],
-        chosen,
+        advice=[say.come_together()],
+        chosen=chosen,
         costs=True,
-        whole=case.calling,
         by_times=True,
     )
 
 
-def slow_stripe(case: Case) -> Finding | None:
-    """Requests to one OST of a striped file take far longer than those to the others."""
-    for place, row in case.traced(case.files.critical):
-        there = row.stripe_bytes > 0
-        if there.sum() < case.limits.alike_osts:
-            continue
-        times = np.where(there, row.stripe_time / np.maximum(row.stripe_bytes, 1.0), np.nan)
-        median = float(np.nanmedian(times))
-        slow = there & (times >= case.limits.slow * median)
-        enough = row.stripe_bytes[slow] * float(row.requests.sum()) / max(float(row.moved.sum()), 1.0) >= 8
-        if not slow.any() or slow.sum() > max(1, there.sum() // 4) or not enough.all():
-            continue
-        lost = float((row.stripe_time - row.stripe_bytes * median)[slow].sum() / row.stripe_time.sum())
-        worst = int(np.nanargmax(np.where(slow, times, np.nan)))
-        return case.finding(
-            "slow_ost",
-            f"The OST of stripe {worst} of a file is {worded(case.value(float(times[worst] / median)), 'ratio')} slower"
-            " than those of the others.",
-            lost * float(case.exclusive[place]),
-            "high",
-            "DXT has the requests to each stripe: those to the others are not slow",
-            [
-                *case.evidence("time for a byte there, over the median stripe", float(times[worst] / median), "ratio"),
-                *case.evidence("stripes compared", float(there.sum()), "count"),
-                *case.evidence("slow ones among them", float(slow.sum()), "count"),
-            ],
-            say.contact([]),
-            _one(case, place),
-        )
-    return None
+EXCHANGE = Cause(
+    name="exchange",
+    rule=exchange,
+    cells=Cells(("exchange", "waiting"), ("MPI-IO",)),
+    phrase=("collective {way}s{at} in which no rank was in a request: ranks exchanged data, or waited for a late rank"),
+    section="Ranks wait for one another",
+    time_is="the time without requests",
+    mechanism="Ranks exchange data, or wait for a late rank.",
+    condition=(
+        "For half of the time in collective calls no rank is in a request. This part takes half of the time of a rank"
+        " in MPI-IO calls, reads and writes together."
+    ),
+    sentences=("For most of the time in collective calls no rank is in a request",),
+    advice=(Offer(ALWAYS, lambda _: say.come_together()),),
+    waits=True,
+)
 
 
 def _slowed(seen: Activity, write: bool) -> tuple[Numbers, Numbers, int] | None:
@@ -430,21 +530,26 @@ def slowed_down(case: Case) -> Finding | None:
     lost = float((spent * (1 - usual / np.where(known, took, 1.0)))[slow].sum() / spent.sum())
     others = case.own_share is not None and case.own_share <= 0.5
     return case.finding(
-        "slowed_down",
-        "Equal requests take several times longer for a while: others load the storage, or it is at fault.",
-        lost * case.time,
-        "high" if others else "medium",
-        "DXT has each request; "
+        SLOWED_DOWN,
+        title="Equal requests take several times longer for a while: other jobs load the storage, or the storage has a"
+        " fault.",
+        time=lost * case.time,
+        confidence="high" if others else "medium",
+        reason="DXT has each request; "
         + ("the servers moved more for others meanwhile" if others else "what the servers did meanwhile is not known"),
-        [
-            *case.evidence("duration in the slowest window, over the usual", float(np.nanmax(took) / usual), "ratio"),
-            *case.evidence("windows of time that are slow", float(slow.sum()), "count"),
-            *case.evidence("windows with such requests", float(known.sum()), "count"),
-            *case.evidence("size of these requests", 2.0 ** (size / 4), "B", exact=True),
+        evidence=[
+            *case.evidence(
+                "duration of a request in the slowest window, over the usual duration",
+                float(np.nanmax(took) / usual),
+                "ratio",
+            ),
+            *case.evidence("slow windows of time", float(slow.sum()), "count"),
+            *case.evidence("windows of time with requests of that size", float(known.sum()), "count"),
+            *case.evidence("size of the compared requests", 2.0 ** (size / 4), "B", exact=True),
             *case.evidence("the job's own share of what its OSTs moved", _share(case), "share"),
         ],
-        [say.OTHER_LOAD],
-        case.files.critical,
+        advice=[say.OTHER_LOAD],
+        chosen=case.files.critical,
         by_times=True,
     )
 
@@ -453,19 +558,48 @@ def _share(case: Case) -> float:
     return float("nan") if case.own_share is None else case.own_share
 
 
+SLOWED_DOWN = Cause(
+    name="slowed_down",
+    rule=slowed_down,
+    cells=Cells(("data",), ("POSIX", "STDIO")),
+    phrase="{way}s{at} that took several times longer for a while",
+    section="The storage was slow",
+    mechanism="Other jobs load the storage, or the storage has a fault.",
+    condition="In some windows of time equal requests take {slow} times as long as usual (DXT).",
+    sure="if the servers moved more for other jobs",
+    sentences=("Equal requests take several times longer for a while",),
+    advice=(Offer(ALWAYS, lambda _: say.OTHER_LOAD),),
+)
+
+
 def load_by_others(case: Case) -> Finding | None:
     """The job's OSTs move far more for others than for it."""
     if case.own_share is None or case.own_share > case.limits.own_share:
         return None
     return case.finding(
-        "load_by_others",
-        f"Others load the job's OSTs: {worded(case.value(1 - case.own_share), 'share')} of what they moved meanwhile"
-        " was not the job's.",
-        case.time * (1 - case.own_share),
-        "medium",
-        "the servers show that these bytes are not the job's, but not how much longer the job's own took",
-        case.evidence("the job's own share of what its OSTs moved", case.own_share, "share"),
-        [say.OTHER_LOAD],
-        case.files.critical,
+        LOAD_BY_OTHERS,
+        title=(
+            f"Other jobs load the job's OSTs: {worded(case.value(1 - case.own_share), 'share')} of the bytes that the"
+            " OSTs moved meanwhile were not the job's."
+        ),
+        time=case.time * (1 - case.own_share),
+        confidence="medium",
+        reason="the servers show that these bytes are not the job's, but not how much longer the job's own took",
+        evidence=case.evidence("the job's own share of what its OSTs moved", case.own_share, "share"),
+        advice=[say.OTHER_LOAD],
+        chosen=case.files.critical,
         at_most=True,
     )
+
+
+LOAD_BY_OTHERS = Cause(
+    name="load_by_others",
+    rule=load_by_others,
+    cells=Cells(("data",), ("POSIX", "STDIO")),
+    phrase="{way}s{at} while other jobs loaded the storage",
+    section="The storage was slow",
+    mechanism="Other jobs load the storage: the servers' logs show it.",
+    condition="At most {own_share} of the bytes that the job's OSTs moved are the job's own.",
+    sentences=("Other jobs load the job's OSTs",),
+    advice=(Offer(ALWAYS, lambda _: say.OTHER_LOAD),),
+)

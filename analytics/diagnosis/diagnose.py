@@ -25,10 +25,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mpiio_ext.analytics.diagnosis.activity import Activity
-from mpiio_ext.analytics.diagnosis.beyond import beyond, why_unknown
 from mpiio_ext.analytics.diagnosis.case import MOST_NAMES, Case
-from mpiio_ext.analytics.diagnosis.causes import RULES, dominant_file, without_effects
-from mpiio_ext.analytics.diagnosis.causes_ranks import metadata, opening
+from mpiio_ext.analytics.diagnosis.causes import found_in
+from mpiio_ext.analytics.diagnosis.causes_metadata import metadata, opening
 from mpiio_ext.analytics.diagnosis.causes_time import late_to_open, without_requests
 from mpiio_ext.analytics.diagnosis.limits import Limits
 from mpiio_ext.analytics.diagnosis.model import LOST, Diagnosis, Evidence, Finding
@@ -37,7 +36,10 @@ from mpiio_ext.analytics.diagnosis.words import worded
 from mpiio_ext.analytics.factors.equations import bandwidth
 from mpiio_ext.analytics.factors.extract import with_jobs
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files
+from mpiio_ext.analytics.factors.storage import alike
+from mpiio_ext.analytics.ledger import of_files
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction
+from mpiio_ext.analytics.tables.plain import column_of_array
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -53,6 +55,18 @@ _MODULES = (
 )
 #: Modules whose bytes are not among those of POSIX, and are counted by the connector where it can.
 _UNCOUNTED = ("DFS", "DAOS")
+#: Factor -> (limit's name, words before its value, unit). What is no fault by itself is not here: one file alone,
+#: pauses, POSIX.
+_BEYOND = {
+    "processes_per_ost": ("contention", "processes per OST", "count"),
+    "unaligned": ("unaligned", "requests that do not begin at a block", "share"),
+    "root_writes": ("root", "bytes that rank 0 wrote", "share"),
+    "metadata": ("metadata", "metadata calls, as a share of the time in all calls", "share"),
+    "straggler": ("straggler", "an average rank needs less time than the slowest rank, by", "share"),
+    "serialised": ("serialised", "time in which the files do not overlap", "share"),
+    "slow_file": ("slow", "time for a byte of the slowest file, over the median of alike files", "ratio"),
+    "slow_ost": ("slow", "time for a byte on the slowest OST, over the median of the OSTs", "ratio"),
+}
 
 
 def diagnose(
@@ -134,7 +148,7 @@ def _of_case(who: str, direction: Direction, case: Case, jobs: pa.Table) -> Diag
         unknown=_unknown(case, jobs),
         not_low=_not_low(case),
         trivial=_trivial(case),
-        beyond=beyond(case),
+        beyond=_beyond(case),
         unseen=_unseen(case),
     )
 
@@ -143,8 +157,9 @@ def time_of_log(jobs: pa.Table, files: pa.Table, activity: Activity | None = Non
     """Return when a log ran and its time in I/O; `jobs` and `files` are its rows."""
     row = jobs.to_pylist()[0]
     start, run_time = (float("nan") if row[name] is None else float(row[name]) for name in ("start_time", "run_time"))
-    views = [_files(files, jobs, way, BACKGROUND) for way in ("read", "write")]
-    return log_time([Case(view, Limits(), activity=activity) for view in views if view.jobs], start, run_time)
+    view = _files(files, jobs, "write", BACKGROUND)
+    known = None if activity is None else activity.ledger
+    return log_time(of_files(known, view, int(row["processes"] or 1), run_time), activity, start, run_time)
 
 
 def _without_times(who: str, case: Case | None, direction: Direction, jobs: pa.Table) -> Diagnosis:
@@ -162,8 +177,8 @@ def _unseen(case: Case) -> str:
         return ""
     more = f" and {case.value(len(rows) - 1):.0f} more" if len(rows) > 1 else ""
     return (
-        f"The program maps {case.name(rows[0])}{more} into memory (mmap): the log does not show how much it reads"
-        " and writes there, and how long that takes."
+        f"The program maps {case.name(rows[0])}{more} into memory (mmap): the log shows neither how many bytes the"
+        " program accesses there, nor how long these accesses take."
     )
 
 
@@ -171,7 +186,7 @@ def uncounted(jobs: pa.Table) -> list[str]:
     """Return which modules have bytes that may not all be counted: of DAOS, in a log that is partial."""
     there = {name for row in jobs.to_pylist() if row.get("partial") for name in row.get("modules") or ()}
     return [
-        f"bytes and times of module {name}: the job used DAOS, and not all that it moved there is counted"
+        f"bytes and times of module {name}: the job used DAOS, and the modules of DAOS do not count all of them"
         for name in _UNCOUNTED
         if name in there
     ]
@@ -201,10 +216,11 @@ def _files(table: pa.Table, jobs: pa.Table, direction: Direction, background: fl
     import pyarrow.compute as pc
 
     if "file" in table.schema.names and not pa.types.is_null(table.schema.field("file").type):
-        table = table.filter(pc.invert(pc.match_substring_regex(table["file"], _of_mpi()).fill_null(False)))
+        named, of_mpi = pc.is_valid(table["file"]), pc.match_substring_regex(table["file"], _of_mpi())
+        table = table.filter(pc.invert(pc.and_kleene(named, of_mpi)))
     if "log_id" in table.schema.names or "job_id" in table.schema.names:
         table = with_jobs(table, jobs, "job_id")
-    table = table.append_column("this_job", pa.array(np.zeros(table.num_rows, dtype=np.int64)))
+    table = table.append_column("this_job", column_of_array(np.zeros(table.num_rows, np.int64)))
     return Files(table, direction, "this_job", background=background)
 
 
@@ -224,7 +240,7 @@ def _streams(files: Files) -> str:
     """Return that standard streams are among the files with times, where they are."""
     names = files.table["file"].to_pylist() if "file" in files.table.schema.names else []
     among = any(name and name.startswith("<STD") and timed for name, timed in zip(names, files.timed(), strict=False))
-    return ", standard streams among them" if among else ""
+    return ", including standard streams" if among else ""
 
 
 def _facts(case: Case) -> list[Evidence]:
@@ -234,18 +250,18 @@ def _facts(case: Case) -> list[Evidence]:
     verb = "written" if files.direction == "write" else "read"
     return [
         *case.evidence(f"bytes {verb}", moved, "B"),
-        *case.evidence("from the first access to the last one", float((last - first)[0]), "s"),
-        *case.evidence("bandwidth over that (Equation 1)", float(bandwidth([moved], first, last)[0]), "B/s"),
-        *case.evidence("critical time, in which files are accessed", case.swept, "s"),
+        *case.evidence("time from the first access to the last", float((last - first)[0]), "s"),
+        *case.evidence("bandwidth from the first access to the last", float(bandwidth([moved], first, last)[0]), "B/s"),
+        *case.evidence("critical time (in which a file is accessed that the run waits for)", case.swept, "s"),
         *(case.evidence(case.of_time, case.time, "s") if case.time < case.swept else []),
         *(case.evidence(case.of_calling, case.calling, "s") if case.calling > case.time else []),
         *(
-            case.evidence("bandwidth of distinct bytes over the same time", case.of_distinct, "B/s")
+            case.evidence(f"bandwidth over the {case.of_calling}, each byte counted once", case.of_distinct, "B/s")
             if case.of_distinct < case.bandwidth
             else []
         ),
         *case.evidence(f"bandwidth over the {case.of_calling}", case.bandwidth, "B/s"),
-        *case.evidence(f"{case.of_calling}, of the run time", case.of_run, "share"),
+        *case.evidence(f"{case.of_calling}, as a share of the run time", case.of_run, "share"),
         *case.evidence(f"files {verb}{_streams(files)}", float(files.timed().sum()), "count"),
         *case.evidence("critical files", float(len(case.order)), "count"),
         *case.evidence("processes", case.processes, "count"),
@@ -275,12 +291,12 @@ def _trivial(case: Case) -> str:
     if not case.trivial:
         return ""
     if case.in_all_calls < case.io_time:
-        what, spent = "the time of all ranks in calls", case.in_all_calls
+        what, spent = "the sum of the times of all ranks in I/O calls", case.in_all_calls
     else:
         what, spent = "this I/O", case.io_time
     share, time = worded(case.value(spent / case.run_time), "share"), worded(case.value(spent), "s")
     if case.activity is not None and case.activity.lost:
-        return f"{what} is {share} of the run time ({time}) in the files that the log has; {LOST}"
+        return f"{what} is {share} of the run time ({time}) by the records that are left; {LOST}"
     return f"{what} is {share} of the run time ({time}), too little to be worth tuning"
 
 
@@ -288,17 +304,12 @@ def _findings(case: Case) -> tuple[list[Finding], list[str]]:
     """Return the causes, and what was only seen: of a job whose bandwidth is not low, all that may cost nothing."""
     if case.trivial:
         return [], []
-    found = [finding for rule in RULES if (finding := rule(case)) is not None]
-    longest = case.name(case.order[0])
-    if not any(longest in finding.files for finding in found) and (file := dominant_file(case)) is not None:
-        found.append(file)
-    found = sorted(without_effects(case, found), key=lambda finding: finding.rank)
+    found = found_in(case)
     if not case.fast:
         return found, []
     seen = [
-        f"{each.title} The files that this is about take {worded(each.share, 'share')} of the critical time"
-        f" ({'; '.join(one.text() for one in each.evidence)}). It is not called a cause, because the bandwidth is"
-        " not low."
+        f"{each.title} These files take {worded(each.share, 'share')} of the critical time"
+        f" ({'; '.join(one.text() for one in each.evidence)}). Since the bandwidth is not low, this is no cause."
         for each in found
         if not each.costs
     ]
@@ -311,22 +322,24 @@ def _notes(case: Case) -> list[str]:
     small, jumps = case.small, case.per_job["non_consecutive"]
     if small >= case.limits.small and jumps < case.limits.non_consecutive and "small_requests" not in case.about:
         notes.append(
-            f"{worded(case.value(small), 'share')} of the requests are small, but most follow the one before: the"
-            " operating system can merge them."
+            f"{worded(case.value(small), 'share')} of the requests are small, but most of them begin where the one"
+            " before ended: the operating system can merge such requests."
         )
-    gaps, idle = case.per_job["gaps"], case.idle
+    gaps, of_logs = case.per_job["gaps"], float(case.files.by_log("run_time")[0]) / (case.run_time or float("nan"))
+    idle = float(np.clip(1 - (1 - case.per_job["idle"]) * of_logs, 0, 1))
     if gaps >= case.limits.gaps and case.calling <= case.time:  # else it is in calls meanwhile
         notes.append(
-            f"For {worded(case.value(gaps), 'share')} of the span from first to last access there is no I/O: the"
-            " bandwidth over that span makes the job look slower than its I/O is."
+            f"For {worded(case.value(gaps), 'share')} of the time from the first access to the last there is no I/O."
+            " So the bandwidth over this whole time is lower than the bandwidth of the I/O itself."
         )
     lost = case.activity is not None and case.activity.lost
     if idle >= case.limits.gaps and case.calling <= case.time and not lost:
         notes.append(f"For {worded(case.value(idle), 'share')} of the run time no file is read or written.")
     if case.busy < case.limits.busy:
         notes.append(
-            f"At most {worded(case.value(case.busy), 'share')} of the critical time is spent in calls, all ranks"
-            " together: the files are open for long and accessed now and then; their times say little."
+            f"All ranks together spend at most {worded(case.value(case.busy), 'share')} of the critical time in calls:"
+            " the files are open for long, and accessed only now and then. So the critical time shows little about the"
+            " I/O."
         )
     calls = [without_requests(case, place) for place in case.order]
     idle, called = (sum(each) for each in zip(*calls, strict=True)) if calls else (0.0, 0.0)
@@ -334,13 +347,13 @@ def _notes(case: Case) -> list[str]:
         least, source = ("", " (DXT)") if any(case.complete) else ("at least " if idle < 0.99 * called else "", "")
         notes.append(
             f"For {least}{worded(case.value(min(1.0, idle / called)), 'share')} of the time in collective calls no rank"
-            f" is in a {case.files.direction} of the file system: data are exchanged, or ranks wait{source}."
+            f" is in a {case.files.direction} of the file system: ranks exchange data, or wait{source}."
         )
     aside = int(case.files.background().sum())
     if aside:
         notes.append(
-            f"{case.value(aside):.0f} file{'s are' if aside > 1 else ' is'} accessed now and then all along (a log,"
-            " standard output) and not counted as critical."
+            f"{case.value(aside):.0f} file{'s' if aside > 1 else ''}, accessed now and then during the whole run (such"
+            f" as a log or standard output), {'do' if aside > 1 else 'does'} not count as critical."
         )
     return notes
 
@@ -361,25 +374,55 @@ def _unknown(case: Case, jobs: pa.Table) -> list[str]:
             continue
         if len(missing) == len(names):
             there = module in modules
-            why = f"module {module} has nothing on the critical files" if there else f"no module {module} in the log"
+            why = f"module {module} has no record of the critical files" if there else f"no module {module} in the log"
             unknown.append(f"{about} ({', '.join(missing)}): {why}")
         else:
-            unknown += [f"{name}: {why_unknown(case, name)}" for name in missing]
+            unknown += [f"{name}: {_why_unknown(case, name)}" for name in missing]
     ranked = (case.files["ranks"] > 1) & ~np.isnan(case.movers)  # the bytes of the slowest rank show it
     if np.isnan(case.per_job.get("root_writes", 0.0)) and not ranked[case.files.critical].all():
-        unknown.append("what rank 0 wrote (root_writes): ranks are not recorded by themselves")
+        unknown.append("what rank 0 wrote (root_writes): ranks that share a file have no records of their own")
     apart = any(case.calls[place].apart[2] > 0 for place in case.order)  # by their MPI-IO calls
     if np.isnan(case.per_job["straggler"]) and not apart:
         unknown.append(
-            "how ranks differ (straggler): no critical file has its slowest and fastest rank, or only aggregators"
-            " access it"
+            "whether one rank is slower than the others (factor straggler): the log has no times of single ranks in the"
+            " critical files, or only aggregators access these files"
         )
     if case.activity is not None and case.activity.partial:
-        unknown.append("some of what ranks did when: DXT ran out of memory, or it or HEATMAP is damaged in the log")
+        unknown.append("some times of accesses by rank: DXT ran out of memory, or DXT or HEATMAP is damaged")
     unknown += uncounted(jobs)
     if any(row.get("partial") for row in jobs.to_pylist()):
         unknown.append(
-            "what the log has lost (files, counters or requests of DXT): Darshan ran out of memory, or the"
+            "records that the log has lost (files, counters or requests of DXT): Darshan ran out of memory, or the"
             " log is damaged"
         )
     return unknown
+
+
+def _beyond(case: Case) -> list[str]:
+    """Return each factor of the job that is beyond its limit, in words."""
+    values = {**case.per_job, "metadata": case.metadata}
+    if case.swept - float(case.files.largest(case.files.duration)[0]) < case.limits.reported * case.swept:
+        values["serialised"] = float("nan")  # the others take no time, one after the other or not
+    found = [
+        f"{words}: {worded(case.value(value), unit)}"
+        for name, (limit, words, unit) in _BEYOND.items()
+        if (value := values.get(name, float("nan"))) >= getattr(case.limits, limit)
+    ]
+    small, jumps = case.small, case.per_job["non_consecutive"]
+    if small >= case.limits.small and jumps >= case.limits.non_consecutive:
+        small, jumps = case.value(small), case.value(jumps)
+        found.append(f"small requests: {worded(small, 'share')}")
+        found.append(f"requests that do not begin where the one before ended: {worded(jumps, 'share')}")
+    return found
+
+
+def _why_unknown(case: Case, name: str) -> str:
+    """Return why a factor is unknown whose module has counters of the critical files."""
+    limits = case.limits
+    if name != "slow_ost":
+        return "too few of the critical files have the counters"
+    likes = int(np.count_nonzero(~np.isnan(alike(case.files))))
+    if likes < limits.alike_files:
+        files = f"{case.value(likes):.0f} alike file{'' if likes == 1 else 's'}"
+        return f"{files} to compare, and {limits.alike_files} are needed"
+    return f"the alike files lie on fewer than {limits.alike_osts} OSTs"

@@ -50,6 +50,9 @@ class Limits:
         How often the bytes of a file are moved over, at least (twice, but for its headers), and that over its ranks,
         from which on ranks are said to read the same. Ranks from which on that is sure whatever the size of their
         requests.
+    often : float
+        How often each rank reads the bytes of a file from which on that is a cause, however small file and requests
+        are: three quarters of these bytes are needless.
     tiny_call_bytes, many_calls, busy_calls
         Mean bytes of calls, of the C library or of POSIX, up to which they are tiny. Such calls of a rank, and the
         share of the critical time that it spends in them, from which on they are a cause.
@@ -100,6 +103,8 @@ class Limits:
         Share of a rank's time in calls.
     many_opens : float
         Opens of each process from which on they are called many.
+    polls : float
+        Calls of stat of a process on each file from which on it waits until the file changes.
     much_metadata : float
         Share of the run time from which on a rank's metadata calls are sure to matter.
     slow_opening : float
@@ -128,7 +133,7 @@ class Limits:
     busy : float
         Share of the critical time spent in calls, below which files alone are no cause, and a note says so.
     slow : float
-        How many times slower than the median an OST or a file must be.
+        How many times slower than the median an OST or a file must be, and than the fastest rank the slowest one.
     alike_files, alike_osts, many_files, small_file_bytes
         See the factors.
     """
@@ -156,6 +161,7 @@ class Limits:
     again: float = 1.9
     alike_ranks: float = 0.5
     many_ranks: float = 16.0
+    often: float = 4.0
     tiny_call_bytes: int = 512
     many_calls: float = 10_000.0
     busy_calls: float = 0.1
@@ -186,6 +192,7 @@ class Limits:
     uneven: float = 1.5
     metadata: float = 0.3
     many_opens: float = 10.0
+    polls: float = 100.0
     much_metadata: float = 0.04
     slow_opening: float = 0.1
     many_stripes: float = 8.0

@@ -16,14 +16,17 @@ _CONFIDENCES = ("high", "medium", "low")
 _WIDTH = 100
 #: What is said where no finding has high confidence.
 NOTHING = "No cause stands out."
-#: Causes in calls that move no data: a bandwidth says nothing of these.
-_WITHOUT_DATA = ("metadata", "shared_opens", "small_files", "opening")
 #: Evidence of a longer time than that of the requests that a finding explains: that of the calls that make them.
 IN_MPIIO = "time of a rank in MPI-IO calls"
 #: Evidence of a size that most requests have, where the mean is no such size, and of the most that they have.
 COMMON_SIZE, MOST_SIZE = "common size of requests", "size of most requests, at most"
-#: What is said beside a share of the run time that is little, where records of files are lost.
-LOST = "records of others are missing, and what these take is not known"
+#: What is said beside a time, where a log has lost records.
+LOST = "the log has lost records, and their time is not known"
+#: What is said behind too little time, where it is that of a log.
+UNLESS = (
+    ". Darshan logs no locks, removals, failed opens, flushes of mapped memory and, since glibc 2.33, no stat calls:"
+    " `mpiio-ext run --report` measures such calls"
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +66,7 @@ class Advice:
     see: str = ""
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Finding:
     """A probable cause.
 
@@ -73,6 +76,8 @@ class Finding:
         Its name for programs.
     title : str
         One sentence.
+    what : str
+        What the time was spent on, as a noun; the first file by a short name.
     share : float
         Share of `of` that it explains (0 to 1).
     time : float
@@ -93,13 +98,16 @@ class Finding:
     of_run : float
         The same time as a share of the run time; NaN where that is unknown.
     lost : bool
-        Whether the log has no records of other files.
+        Whether the log has lost records.
     by_times : bool
         Whether times alone show it: where ranks wait for a CPU, calls take as long.
+    moves_data : bool
+        Whether it is of calls that move data: a bandwidth says nothing of others.
     """
 
     cause: str
     title: str
+    what: str
     share: float
     time: float
     confidence: Confidence
@@ -114,6 +122,7 @@ class Finding:
     of_run: float = float("nan")
     lost: bool = False
     by_times: bool = False
+    moves_data: bool = True
 
     @property
     def explained(self) -> str:
@@ -126,7 +135,7 @@ class Finding:
         ]  # at most all says nothing
         bound = "at most " if self.at_most else ""
         text = bound + (f"{', '.join(parts)} ({worded(self.time, 's')})" if parts else worded(self.time, "s"))
-        return f"{text} in the files that the log has; {LOST}" if self.lost else text
+        return f"{text}; {LOST}" if self.lost else text
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -205,24 +214,24 @@ class Diagnosis:
     def _first(self) -> str:
         if self.findings:
             first = self.findings[0]
-            rest = f" But {self.not_low}." if self.not_low and first.cause not in _WITHOUT_DATA else ""
+            rest = f" But {self.not_low}." if self.not_low and first.moves_data else ""
             if first.confidence == "high":
                 return f"{first.title} This explains {first.explained}.{rest}"
             return f"{NOTHING} Possible: {first.title} This may explain {first.explained}.{rest}"
         if not self.critical_files:
             return f"The job has no {self.direction} time that could be examined."
         if self.trivial:
-            return f"No cause was looked for: {self.trivial}."
+            return f"No cause was searched for: {self.trivial}."
         if self.not_low:
             return f"No cause was found: {self.not_low}."
         if self.beyond:
             text = (
-                "No cause was found: none of the factors that are known explains the time of the critical files."
-                f" Beyond their limits in the job as a whole: {'; '.join(self.beyond)}."
+                "No cause was found: no known factor explains the time of the critical files."
+                f" These numbers of the whole job are beyond the limits of known factors: {'; '.join(self.beyond)}."
             )
         else:
-            text = "No cause was found: none of the factors that are known for this job is suspicious."
-        return f"{text} Some are unknown, see below." if self.unknown else text
+            text = "No cause was found: all numbers that this analysis checks are within their limits."
+        return f"{text} Some factors are unknown: see below." if self.unknown else text
 
     def text(self) -> str:
         """Return the diagnosis for people."""
@@ -230,7 +239,7 @@ class Diagnosis:
         out += wrapped(self.conclusion, "")
         out += ["", *(f"  {fact.text()}" for fact in self.facts)]
         if self.critical_files:
-            out += ["", "Critical files (exclusive time):"]
+            out += ["", "Critical files, and the part of the critical time that each takes:"]
             out += [f"  {name}: {worded(time.value, 's')} ({time.meaning})" for name, time in self.critical_files]
         for number, finding in enumerate(self.findings, 1):
             out += ["", *finding.lines(number)]
@@ -263,6 +272,7 @@ class Diagnosis:
 
 def _finding(finding: Finding) -> dict[str, Any]:
     out = dataclasses.asdict(finding)
+    del out["moves_data"]
     out["share"] = {"value": finding.share, "unit": "share"}
     out["time"] = {"value": finding.time, "unit": "s"}
     out["of_run"] = {"value": finding.of_run if finding.of_run >= 0 else None, "unit": "share"}

@@ -3,12 +3,13 @@
 Problem. A job starts several programs, side by side or in turn, and each writes a log. The sum of their run times is
 not how long the job runs, and the sum of their times in I/O is not how long it has any.
 
-Algorithm. A log has I/O while any of its files that count is between its first and its last access; with DXT or
-HEATMAP, only while bytes move. That is at least the time that one rank spends in calls, metadata calls among them, and
-at most what all ranks do together. Of all logs: the union, in each stretch of time in which logs overlap at least that
-of its busiest log, and at most that of all of its logs.
+Algorithm. On the clock, a log has I/O for at least the time of its slowest rank in calls, and for at most the time of
+all its ranks together. All calls lie between the first and the last call on a file; calls that move bytes lie in bins
+of HEATMAP with bytes, if no sync and no call of MPI-IO comes beside. In each stretch of time in which logs overlap, all
+logs together have at least the time of the log with most, and at least the union of these parts without the time in
+them in which a log may have no call. They have at most the time of all, and no more than these parts.
 
-Guarantees. A log without its time counts as if it ran alone.
+Guarantees. The time lies within the bounds. A log without its time counts as if it ran alone.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mpiio_ext.analytics.diagnosis.activity import merged
-from mpiio_ext.analytics.diagnosis.case import Case
+from mpiio_ext.analytics.diagnosis.activity import Activity, merged
+from mpiio_ext.analytics.ledger import Interval, Ledger
 from mpiio_ext.analytics.tables.arrays import Numbers
 
 Parts = tuple[Numbers, Numbers]
@@ -31,14 +32,15 @@ class LogTime:
 
     Attributes
     ----------
-    in_io : seconds.
-    parts : starts and ends (s since 1970) of the time in its files or DXT; `in_io` may be more, or less.
+    in_io : seconds on the clock in which any rank is in a call.
+    parts : starts and ends (s since 1970) of the time outside of which no call is, but for `beside` seconds.
     """
 
     start: float
     run_time: float
-    in_io: float
+    in_io: Interval
     parts: Parts
+    beside: float = 0.0
 
     @property
     def known(self) -> bool:
@@ -46,41 +48,17 @@ class LogTime:
         return bool(np.isfinite(self.start + self.run_time))
 
 
-def log_time(cases: Sequence[Case], start: float, run_time: float) -> LogTime:
-    """Return the time in I/O of one log, whose reads and writes are `cases`."""
-    parts = [part for case in cases for part in _parts(case, start)]
-    found = merged(*(np.concatenate(each) for each in zip(*parts, strict=True))) if parts else (np.zeros(0),) * 2
-    least = max((sum(case.rank_time) for case in cases), default=0.0)
-    least = 0.0 if least > 1.1 * run_time else least  # of threads, or blocked in pipes
-    most = min((case.in_all_calls for case in cases if not np.isnan(case.in_all_calls)), default=np.inf)
-    known = float(np.nan_to_num(run_time, nan=np.inf))
-    return LogTime(start, run_time, min(max(_seconds(found), least), most, known), found)
-
-
-def _parts(case: Case, start: float) -> list[Parts]:
-    """Return when files are accessed; of those whose requests DXT or HEATMAP has, only when any rank is in one."""
-    files, seen = case.files, case.activity
-    begin, end = files.intervals()
-    counted = files.counted & np.isfinite(begin) & np.isfinite(end)
-    timed = np.zeros(len(files), bool)
-    if seen is not None and not seen.partial and len(seen.busy[0]) and np.isfinite(start):
-        timed = np.array(case.complete) if seen.source == "DXT" else files.requests() > 0
-    out = [merged(begin[counted & ~timed], end[counted & ~timed])]
-    if seen is not None and (counted & timed).any():
-        spans = merged(begin[counted & timed], end[counted & timed])
-        out.append(_common(spans, (seen.busy[0] + start, seen.busy[1] + start)))
-    return out
-
-
-def _common(one: Parts, other: Parts) -> Parts:
-    """Return what two unions of intervals have in common; both are in order."""
-    edges = np.unique(np.concatenate([*one, *other]))
-    begin, end = edges[:-1], edges[1:]
-    inside = np.ones(len(begin), bool)
-    for starts, ends in (one, other):
-        place = np.searchsorted(starts, begin, side="right") - 1
-        inside &= (place >= 0) & (ends[np.maximum(place, 0)] > begin) if len(starts) else False
-    return merged(begin[inside], end[inside])
+def log_time(ledger: Ledger, activity: Activity | None, start: float, run_time: float) -> LogTime:
+    """Return the time in I/O of one log."""
+    found, clock = ledger.spans(), ledger.clock()
+    beside, seen = 0.0, activity
+    if seen is not None and seen.source == "HEATMAP" and not seen.partial and ledger.moves_by_posix_alone:
+        found, beside = (
+            merged(*map(np.concatenate, zip(seen.busy, ledger.spans("STDIO"), strict=True))),
+            ledger.mean("meta", layer="POSIX").most * ledger.processes,
+        )
+    most = min(clock.most, max(clock.least, _seconds(found) + beside))
+    return LogTime(start, run_time, Interval(clock.least, most), (found[0] + start, found[1] + start), beside)
 
 
 def _seconds(parts: Parts) -> float:
@@ -100,24 +78,26 @@ def stretches(logs: Sequence[LogTime]) -> list[list[int]]:
     return out + [[number] for number, log in enumerate(logs) if not log.known]
 
 
-def together(logs: Sequence[LogTime]) -> float:
+def together(logs: Sequence[LogTime]) -> Interval:
     """Return the time in I/O of all logs together (s)."""
-    total = 0.0
+    least, most = 0.0, 0.0
     for stretch in stretches(logs):
         some = [logs[number] for number in stretch]
         union = _seconds(merged(*(np.concatenate([log.parts[end] for log in some]) for end in (0, 1))))
-        own = [log.in_io for log in some]
-        total += min(max(union, *own), sum(own))
-    return total
+        missed = sum(_seconds(log.parts) - (log.in_io.least - log.beside) for log in some)
+        low = max(union - missed, *(log.in_io.least for log in some))
+        least += low
+        most += max(low, min(union + sum(log.beside for log in some), sum(log.in_io.most for log in some)))
+    return Interval(least, most)
 
 
 def explained(logs: Sequence[LogTime], times: Sequence[float]) -> float:
     """Return how much of the time in I/O of all logs together a cause takes (s) that takes `times` of each log."""
     total = 0.0
     for stretch in stretches(logs):
-        whole = sum(logs[number].in_io for number in stretch)
-        part = sum(min(times[number], logs[number].in_io) for number in stretch) / whole if whole > 0 else 0.0
-        total += together([logs[number] for number in stretch]) * part
+        whole = sum(logs[number].in_io.middle for number in stretch)
+        part = sum(min(times[number], logs[number].in_io.middle) for number in stretch) / whole if whole > 0 else 0.0
+        total += together([logs[number] for number in stretch]).middle * part
     return total
 
 

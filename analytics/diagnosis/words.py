@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection, Sequence
 
-from mpiio_ext.common.units import amount_text, digits_text, seconds_text
+from mpiio_ext.common.units import amount_text, count_text, digits_text, seconds_text, size_text
+
+#: Share of a size by which few other sizes change the mean.
+_FEW = 0.004
 
 
 def rounded(value: float, digits: int) -> float:
@@ -14,6 +18,18 @@ def rounded(value: float, digits: int) -> float:
     places = digits - 1 - math.floor(math.log10(abs(value)))
     out = round(value, places)
     return int(out) if isinstance(value, int) or float(value).is_integer() else out
+
+
+def sized(mean: float, requests: str) -> str:
+    """Return requests of a mean size (B; 0: unknown) as a noun: "8 B reads", "reads of 10.7 B on average".
+
+    It may be the size of most if it is a whole number, but for a few other sizes.
+    """
+    if not mean:
+        return f"small {requests}"
+    if abs(mean - round(mean)) <= _FEW * mean:
+        return f"{size_text(round(mean))} {requests}"
+    return f"{requests} of {size_text(mean)} on average"
 
 
 def number(value: float) -> str:
@@ -38,3 +54,28 @@ def worded(value: float | None, unit: str) -> str:
         percent = 100 * value
         return f"{percent:.0f} %" if percent >= 1 or percent == 0 else f"{digits_text(percent, 1)} %"
     return f"{number(value)} times" if unit == "ratio" else number(value)
+
+
+def where(files: Sequence[str], word: str, among: Collection[str] = ()) -> str:
+    """Return which files, by short names, after a preposition: " to `a`", " to `a` and 3 more files"; "" for none.
+
+    The first one has as many folders as no other one `among` all names has, if there are any.
+    """
+    names = [name for name in files if not name.startswith("and ")]
+    if not names:
+        return ""
+    hidden = sum(int(name.split()[1].replace(",", "")) for name in files if name.startswith("and "))
+    left = len(names) - 1 + hidden
+    more = f" and {count_text(left, 'more file')}" if left else ""
+    return f" {word} `{short_name(names[0], among) if among else names[0]}`{more}"
+
+
+def short_name(name: str, among: Collection[str]) -> str:
+    """Return the end of a file's name, with as many folders as no other one `among` all names has."""
+    parts, same = name.split("/"), [other for other in among if other != name]
+    for count in range(1, len(parts)):
+        end = "/".join(parts[-count:])
+        same = [other for other in same if f"/{other}".endswith(f"/{end}")]
+        if end and not same:
+            return end
+    return name

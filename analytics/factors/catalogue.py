@@ -12,7 +12,7 @@ import importlib.metadata
 import warnings
 from collections.abc import Sequence
 
-from mpiio_ext.analytics.factors import paper, sharing, storage
+from mpiio_ext.analytics.factors import paper, storage
 from mpiio_ext.analytics.factors.registry import Factor, register, registered
 from mpiio_ext.errors import ArgumentError, MpiioExtWarning
 
@@ -20,7 +20,7 @@ from mpiio_ext.errors import ArgumentError, MpiioExtWarning
 ENTRY_POINTS = "mpiio_ext.analytics.factors"
 
 #: Modules whose factors are always there: importing them has registered them, those of the paper first.
-BUILT_IN = (paper, sharing, storage)
+BUILT_IN = (paper, storage)
 
 
 @functools.cache
@@ -58,13 +58,3 @@ def find(names: Sequence[str] | None, direction: str) -> dict[str, Factor]:
         if name not in known:
             raise ArgumentError(f"there is no factor {name}; there are {', '.join(known)}")
     return {name: known[name] for name in names}
-
-
-def markdown_table() -> str:
-    """Return the table of factors in docs/explanation/metrics.md."""
-    lines = ["| factor | meaning | unit | value | suspicious | thresholds |", "|---|---|---|---|---|---|"]
-    for name, one in factors().items():
-        thresholds = ", ".join(f"`{key}={value}`" for key, value in one.thresholds.items())
-        meaning = one.meaning if len(one.directions) == 2 else f"{one.meaning} ({one.directions[0]}s)"
-        lines.append(f"| `{name}` | {meaning} | {one.unit} | {one.weighting} | {one.bad} | {thresholds} |")
-    return "\n".join(lines)

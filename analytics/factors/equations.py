@@ -66,19 +66,3 @@ def weighted(values: Numbers, exclusive: Numbers, starts: Whole, min_known: floa
     total = np.add.reduceat(np.where(known, values, 0.0) * exclusive, starts)
     enough = (known_time > 0) & (known_time >= min_known * time)
     return ratio(total, np.where(enough, known_time, np.nan))
-
-
-def sequential_ratio(sequential: npt.ArrayLike, total: npt.ArrayLike) -> Numbers:
-    """Equation 3: ``P_seq = N_seq / N_tot``, of requests. The paper's N_seq are Darshan's CONSEC counters."""
-    return ratio(sequential, total)
-
-
-def read_ratio(bytes_read: npt.ArrayLike, bytes_written: npt.ArrayLike) -> Numbers:
-    """Equation 4: ``P_read = B_read / (B_read + B_write)``, of bytes."""
-    bytes_read = np.asarray(bytes_read, dtype=np.float64)
-    return ratio(bytes_read, bytes_read + np.asarray(bytes_written, dtype=np.float64))
-
-
-def files_per_process(files: npt.ArrayLike, processes: npt.ArrayLike) -> Numbers:
-    """Equation 5: ``R = F / P``: 1 is a file for each process, 1 / P one file that all share."""
-    return ratio(files, processes)

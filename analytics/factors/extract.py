@@ -21,6 +21,17 @@ Columns. ``job_id``, ``log_id`` (by run), ``app``, ``processes``, ``files`` (ope
 over that, B/s), ``read_ratio`` (Equation 4), ``files_per_process`` (Equation 5), and one of each factor.
 
 Source: IOMiner, Section II-D.
+
+Rows of files from the result of a query, in pieces of whole jobs.
+
+Problem. ``extract_perf_factors`` ends a chain of queries: its input is not a stored table but an expression, often a
+join of ``darshan_job`` and ``darshan_file``. In a join, columns of the same name were renamed
+(``bytes_written_darshan_file``), and a job with several logs has each file once for each of its logs.
+
+Algorithm. Columns of files are searched under the name of their table first, those of jobs likewise; only those that
+are needed are fetched. Rows whose two log ids differ are a join's and no file's: they are left out. The engine sorts by
+job, and its batches are cut where a job ends; on Spark that and the factors are computed in the executors. Nothing runs
+until the factors are read.
 """
 
 from __future__ import annotations
@@ -31,22 +42,25 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from mpiio_ext.analytics.dimensions import BYTES, NUMBER, RATE, SECONDS, read
+from mpiio_ext.analytics.dimensions import BYTES, NUMBER, RATE, SECONDS, Units
+from mpiio_ext.analytics.dimensions import read as unit_of
+from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.factors import equations
 from mpiio_ext.analytics.factors.catalogue import find
 from mpiio_ext.analytics.factors.files import BACKGROUND, Files, column_name
 from mpiio_ext.analytics.factors.registry import Factor
-from mpiio_ext.analytics.factors.tuples import JOB_COLUMNS, later, pieces_of, resolve, rows_of_query
 from mpiio_ext.analytics.sweep.paths import Direction, check_direction, mapped
-from mpiio_ext.analytics.sweep.ranges import Piece, job_ranges, opened
+from mpiio_ext.analytics.sweep.ranges import Piece, job_batches, job_ranges, opened
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
+from mpiio_ext.analytics.tables.plain import column_of_array, values_of
 from mpiio_ext.common.units import UnitError, bandwidth, number, size, size_text
 from mpiio_ext.errors import ArgumentError
 
 if TYPE_CHECKING:
     import ibis.expr.types as ir
-    import pyarrow as pa
     import pyarrow.dataset as ds
 
     from mpiio_ext.analytics.query import Tuples
@@ -93,14 +107,11 @@ class _Request:
     jobs: pa.Table | None
     by: str
     time: str
-    critical: bool
     min_known: float
     background: float
 
     def result(self, files: Asked, rows: int, threads: int) -> pa.Table:
         """Return the rows of all requested jobs."""
-        import pyarrow as pa
-
         asked = dataclasses.replace(self, by=self.by or _job_column(files))
         if hasattr(files, "expression"):
             rows_of, keys = rows_of_query(files, base_columns(self.chosen, self.direction), asked.by)
@@ -141,9 +152,6 @@ class _Request:
 
     def answer(self, piece: pa.Table) -> pa.Table:
         """Return the rows of the requested jobs in a piece."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         if piece.num_rows and piece[self.by].null_count:
             piece = piece.filter(pc.is_valid(piece[self.by]))
         table = _grouped(with_jobs(piece, self.jobs, self.by), self.by)
@@ -151,15 +159,15 @@ class _Request:
         chosen = _chosen(view, self.bounds, self.time)
         few = 2 * int(view.sizes[chosen].sum()) < len(view)
         if few:  # else it is quicker to leave rows out at the end
-            view = _only(view, chosen)
-        rows = _rows(view, self.chosen, self.thresholds, self.critical)
-        return rows if few or bool(np.all(chosen)) else rows.filter(pa.array(chosen))
+            kept = view.per_file(chosen)
+            rows_of_chosen = view.table.filter(column_of_array(kept))
+            view = Files(rows_of_chosen, self.direction, self.by, self.min_known, self.background)
+        rows = _rows(view, self.chosen, self.thresholds)
+        return rows if few or bool(np.all(chosen)) else rows.filter(column_of_array(chosen))
 
     def nothing(self) -> pa.Table:
         """Return no rows of files."""
-        import pyarrow as pa
-
-        return pa.table({name: pa.array([], pa.int64()) for name in dict.fromkeys(["job_id", self.by])})
+        return pa.table({name: pa.nulls(0, pa.int64()) for name in dict.fromkeys(["job_id", self.by])})
 
     def pieces(self, files: pa.Table | ds.Dataset, rows: int) -> list[Piece]:
         """Return the pieces of a table, a dataset or paths, with the columns that are needed."""
@@ -174,7 +182,8 @@ def _answers(
     asked: _Request, key: str, rows: int, threads: int, batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.Table]:
     """Yield the answers of batches that are ordered by `key`."""
-    found = mapped(asked.answer, pieces_of(batches, key, rows), threads)
+    pieces = (lambda whole=table: whole for table in job_batches(batches, key, rows))
+    found = mapped(asked.answer, pieces, threads)
     return (table for table in found if table.num_rows)
 
 
@@ -188,7 +197,6 @@ def extract(
     by: str | None = None,
     names: Sequence[str] | None = None,
     time: Literal["critical", "span"] = "critical",
-    critical: bool = False,
     min_known: float = 0.5,
     background: float = BACKGROUND,
     threads: int = 2,
@@ -211,8 +219,6 @@ def extract(
         Factors; None: all of the direction.
     time : {"critical", "span"}
         What bytes are divided by for the bounds: the critical time, which leaves pauses out, or the span of Equation 1.
-    critical : bool
-        Also give ``critical_file_ids`` and ``critical_file_times`` (s) of each job, longest first.
     min_known : float
         Share of the critical time for which a factor must be known; below it is NULL.
     background : float
@@ -230,23 +236,15 @@ def extract(
     check_direction(direction)
     chosen = find(names, direction)
     limits = read_thresholds(chosen, thresholds)
-    _check_time(time)
-    bounds = _bounds(low, high)
-    request = _Request(chosen, limits, direction, bounds, jobs, by or "", time, critical, min_known, background)
-    if hasattr(files, "engine"):
-        request.check()
-        units = _UNITS | {name: read(one.unit) for name, one in chosen.items()}
-        return later(files, lambda: request.on_engine(files, rows, threads), str(request), units)
-    return request.result(files if hasattr(files, "expression") else opened(files), rows, threads)
-
-
-def _check_time(time: str) -> None:
     if time not in ("span", "critical"):
         raise ArgumentError(f"time is {time!r}; it is 'critical' or 'span'")
-
-
-def _bounds(low: str | float | None, high: str | float | None) -> tuple[float, float]:
-    return -np.inf if low is None else float(bandwidth(low)), np.inf if high is None else float(bandwidth(high))
+    bounds = -np.inf if low is None else float(bandwidth(low)), np.inf if high is None else float(bandwidth(high))
+    request = _Request(chosen, limits, direction, bounds, jobs, by or "", time, min_known, background)
+    if hasattr(files, "engine"):
+        request.check()
+        units = _UNITS | {name: unit_of(one.unit) for name, one in chosen.items()}
+        return later(files, lambda: request.on_engine(files, rows, threads), str(request), units)
+    return request.result(files if hasattr(files, "expression") else opened(files), rows, threads)
 
 
 def _job_column(files: Asked) -> str:
@@ -278,8 +276,6 @@ def base_columns(chosen: Mapping[str, Factor], direction: str) -> list[str]:
 
 def with_jobs(table: pa.Table, jobs: pa.Table | None, by: str) -> pa.Table:
     """Add columns of ``darshan_job`` to rows of files, where these do not have them."""
-    import pyarrow.compute as pc
-
     if jobs is None:
         return table
     key = "log_id" if "log_id" in table.schema.names and "log_id" in jobs.schema.names else by
@@ -292,13 +288,11 @@ def with_jobs(table: pa.Table, jobs: pa.Table | None, by: str) -> pa.Table:
 
 def _grouped(table: pa.Table, by: str) -> pa.Table:
     """Return a table in which the rows of a job stand side by side."""
-    import pyarrow as pa
-
-    one = table[by].to_numpy()
-    job = table["job_id"].to_numpy() if by == "log_id" and "job_id" in table.schema.names else one
+    one = values_of(table[by])
+    job = values_of(table["job_id"]) if by == "log_id" and "job_id" in table.schema.names else one
     if bool(np.all((job[1:] > job[:-1]) | ((job[1:] == job[:-1]) & (one[1:] >= one[:-1])))):
         return table
-    return table.take(pa.array(np.lexsort((one, job))))
+    return table.take(column_of_array(np.lexsort((one, job))))
 
 
 def _chosen(view: Files, bounds: tuple[float, float], time: str) -> Flags:
@@ -309,28 +303,18 @@ def _chosen(view: Files, bounds: tuple[float, float], time: str) -> Flags:
     return np.asarray((speed >= bounds[0]) & (speed < bounds[1]))
 
 
-def _only(view: Files, chosen: Flags) -> Files:
-    """Return the files of chosen jobs."""
-    import pyarrow as pa
-
-    rows = view.table.filter(pa.array(view.per_file(chosen)))
-    return Files(rows, view.direction, view.by, view.min_known, view.background_share)
-
-
 def _bandwidth(view: Files) -> Numbers:
     return equations.bandwidth(view.sum(view["{bytes}"]), *view.counted_span)
 
 
-def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, float], critical: bool) -> pa.Table:
+def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, float]) -> pa.Table:
     """Return the row of each job."""
-    import pyarrow as pa
-
     keys = [name for name in ("job_id", "log_id") if name in view.table.schema.names] if view.by == "log_id" else []
-    table = view.table.select(keys or [view.by]).take(pa.array(view.starts)).combine_chunks()
+    table = view.table.select(keys or [view.by]).take(column_of_array(view.starts)).combine_chunks()
     known = "app" in view.table.schema.names
-    app = view.table["app"].take(pa.array(view.starts)) if known else pa.nulls(view.jobs, pa.string())
+    app = view.table["app"].take(column_of_array(view.starts)) if known else pa.nulls(view.jobs, pa.string())
     table = table.append_column("app", app)
-    moved = view.sum(view["{bytes}"])
+    moved, read = view.sum(view["{bytes}"]), view.sum(view["bytes_read"])
     processes = view.largest(view["processes"])
     files = view.count(~((view["opens"] == 0) & (view["bytes_read"] == 0) & (view["bytes_written"] == 0)))
     columns: dict[str, Numbers | Whole] = {
@@ -341,30 +325,81 @@ def _rows(view: Files, chosen: Mapping[str, Factor], thresholds: Mapping[str, fl
         "bandwidth": _bandwidth(view),
         "critical_time": view.critical_time,
         "critical_bandwidth": equations.ratio(moved, view.critical_time),
-        "read_ratio": equations.read_ratio(view.sum(view["bytes_read"]), view.sum(view["bytes_written"])),
-        "files_per_process": equations.files_per_process(files, processes),
+        "read_ratio": equations.ratio(read, read + view.sum(view["bytes_written"])),
+        "files_per_process": equations.ratio(files, processes),
     }
     for name, one in chosen.items():
         columns[name] = one.of_jobs(view, thresholds)
     for name, values in columns.items():
-        table = table.append_column(name, pa.array(values, from_pandas=values.dtype.kind == "f"))
-    if critical:
-        for name, lists in _critical_lists(view).items():
-            table = table.append_column(name, lists)
+        table = table.append_column(name, column_of_array(values))
     return table
 
 
-def _critical_lists(view: Files) -> dict[str, pa.Array]:
-    """Return the ids and exclusive times of the critical files of each job, longest first."""
-    import pyarrow as pa
+_FILE, _JOB = "_darshan_file", "_darshan_job"
 
-    rows = np.flatnonzero(view.critical)
-    index = np.repeat(np.arange(view.jobs), view.sizes)[rows]
-    order = np.lexsort((-view.exclusive[rows], index))
-    offsets = pa.array(np.concatenate([[0], np.cumsum(np.bincount(index, minlength=view.jobs))]), pa.int32())
-    rows = rows[order]
-    lists = {"critical_file_times": pa.ListArray.from_arrays(offsets, pa.array(view.exclusive[rows]))}
-    if "file_id" in view.table.schema.names:
-        ids = view.table["file_id"].take(pa.array(rows)).combine_chunks()
-        lists = {"critical_file_ids": pa.ListArray.from_arrays(offsets, ids), **lists}
-    return lists
+#: Columns of jobs; a table of files alone does not have them.
+JOB_COLUMNS = ("run_time", "uses_mpiio", "partial", "app", "start_time")
+
+
+def resolve(names: Sequence[str], wanted: str) -> str | None:
+    """Return the column for `wanted`, a column of a file (or of its job); None if there is none."""
+    order = (wanted + _JOB, wanted) if wanted in JOB_COLUMNS else (wanted + _FILE, wanted)
+    return next((name for name in order if name in names), None)
+
+
+def names_of(names: Sequence[str], wanted: Sequence[str]) -> dict[str, str]:
+    """Return {name wanted: name there} of the columns that are there."""
+    found = {name: resolve(names, name) for name in wanted}
+    return {name: there for name, there in found.items() if there is not None}
+
+
+def rows_of_query(tuples: Tuples, wanted: Sequence[str], by: str) -> tuple[ir.Table, list[str]]:
+    """Return the rows of files of a query's result, and the columns by which they are to be ordered.
+
+    Parameters
+    ----------
+    tuples : object with ``expression``
+        A chain of queries (an Ibis expression).
+    wanted : columns of ``darshan_file`` and ``darshan_job``; those that are not there are left out.
+    by : column of the job.
+
+    Returns
+    -------
+    expression : ibis Table
+        The columns wanted, under these names.
+    keys : list of str
+        First what identifies a job; last the file, so that equal files come in the same order on every engine.
+
+    Raises
+    ------
+    AnalyticsError
+        There is no column `by`.
+    """
+    expression = tuples.expression
+    there = names_of(expression.columns, [by, *wanted])
+    if by not in there:
+        raise AnalyticsError(f"the query has no column {by}; it has {', '.join(expression.columns[:12])}")
+    columns = expression.columns
+    for suffix in (_FILE, _JOB):
+        if "log_id" in columns and f"log_id{suffix}" in columns:
+            expression = expression.filter(expression["log_id"] == expression[f"log_id{suffix}"])
+    words = [name for name in columns if name.startswith("ost_word_")] if "osts" not in there else []
+    chosen = {name: expression[at] for name, at in there.items()} | {name: expression[name] for name in words}
+    selected = expression.select(**chosen)
+    keys = ["job_id", "log_id"] if by == "log_id" and "job_id" in chosen else [by]
+    known = selected.filter([selected[key].notnull() for key in keys])
+    return known, [*keys, *(["file_id"] if "file_id" in chosen else [])]
+
+
+def later(tuples: Tuples, compute: Callable[[], ir.Table], what: str, units: Units) -> Tuples:
+    """Return tuples of the engine of `tuples` that are computed from these (by `compute`) at their first use.
+
+    Parameters
+    ----------
+    compute : returns a table of the engine.
+    what : what is computed, for people.
+    units : mapping
+        Units of the columns.
+    """
+    engine = tuples.engine
+    return type(tuples)(engine, compute, "perf_factors", waits_for=what, inputs=(tuples,), units=lambda: units)

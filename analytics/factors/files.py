@@ -12,18 +12,18 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from mpiio_ext.analytics.factors import equations
 from mpiio_ext.analytics.sweep.intervals import Sweep, group_starts, sweep
-from mpiio_ext.analytics.sweep.paths import Direction, check_direction, floats
+from mpiio_ext.analytics.sweep.paths import Direction, check_direction
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers, Whole
+from mpiio_ext.analytics.tables.plain import combined, numbers_of, values_of
 from mpiio_ext.analytics.tables.schema import OST_WORD_BITS, SIZE_BINS
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 Kept = TypeVar("Kept")
 Values = TypeVar("Values", Numbers, Flags)
@@ -105,7 +105,7 @@ class Files:
         self.by = by
         self.min_known = min_known
         self.background_share = background
-        self.job = table[by].to_numpy()
+        self.job = values_of(table[by])
         self.starts = group_starts(self.job)
         self.sizes = np.diff(np.append(self.starts, len(self.job)))
         self._columns: dict[str, Numbers] = {}
@@ -121,20 +121,14 @@ class Files:
 
     def __getitem__(self, name: str) -> Numbers:
         """Return a column as float64 with NaN for NULL; all NaN where the table does not have it."""
-        name = column_name(name, self.direction)
         if name not in self._columns:
-            self._columns[name] = self._read(name)
+            self._columns[name] = self._read(column_name(name, self.direction))
         return self._columns[name]
 
     def _read(self, name: str) -> Numbers:
         if name not in self.table.schema.names:
             return np.full(len(self), np.nan)
-        column = self.table[name]
-        if str(column.type) in ("bool", "null"):
-            import pyarrow as pa
-
-            column = column.cast(pa.int8()).cast(pa.float64())
-        return floats(column)
+        return numbers_of(self.table[name])
 
     def kept(self, name: str, compute: Callable[[], Kept]) -> Kept:
         """Return a value that several factors need, computed once under `name`."""
@@ -281,14 +275,11 @@ class Files:
     @functools.cached_property
     def ost_pairs(self) -> tuple[Whole, Whole]:
         """Return (file's row, OST) for every OST of every file, from the lists or else from the bitmap."""
-        import pyarrow as pa
-        import pyarrow.compute as pc
-
         names = self.table.schema.names
         if "osts" in names and not pa.types.is_null(self.table.schema.field("osts").type):
-            column = self.table["osts"].combine_chunks()
-            rows = pc.list_parent_indices(column).to_numpy()
-            return rows.astype(np.int64), pc.list_flatten(column).to_numpy().astype(np.int64)
+            column = combined(self.table["osts"])
+            rows, osts = (values_of(each) for each in (pc.list_parent_indices(column), pc.list_flatten(column)))
+            return rows.astype(np.int64), osts.astype(np.int64)
         words = sorted((name for name in names if name.startswith("ost_word_")), key=lambda name: int(name[9:]))
         rows_of, osts_of = [np.zeros(0, dtype=np.int64)], [np.zeros(0, dtype=np.int64)]
         for number, name in enumerate(words):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mpiio_ext.analytics.factors.equations import ratio, sequential_ratio
+from mpiio_ext.analytics.factors.equations import ratio
 from mpiio_ext.analytics.factors.files import Files, bins
 from mpiio_ext.analytics.factors.registry import factor
 from mpiio_ext.analytics.tables.arrays import Flags, Numbers
@@ -40,7 +40,7 @@ def small(files: Files, *, small_bytes: float = 1 << 20) -> Numbers:
 )
 def non_consecutive(files: Files) -> Numbers:
     """Return the share of requests of each file that leave a gap, or go back."""
-    return np.clip(1 - sequential_ratio(files["{consecutive}"], files.requests()), 0, 1)
+    return np.clip(1 - ratio(files["{consecutive}"], files.requests()), 0, 1)
 
 
 def _without_mpiio(files: Files) -> Flags:

@@ -10,12 +10,13 @@ import random
 import re
 import struct
 import zlib
+from typing import Any
 
 import numpy as np
 import pytest
 
 from mpiio_ext.analytics.diagnosis import activity as module
-from mpiio_ext.analytics.diagnosis import activity_read
+from mpiio_ext.analytics.diagnosis import activity_counters, activity_read
 from mpiio_ext.analytics.diagnosis.activity import Layout, Union
 from mpiio_ext.analytics.diagnosis.activity_read import activity, activity_of
 from mpiio_ext.analytics.report import drawing
@@ -23,7 +24,7 @@ from mpiio_ext.analytics.report.findings import Known
 from mpiio_ext.analytics.report.output import job_page
 from mpiio_ext.analytics.report.timeline import rank_chart
 from mpiio_ext.analytics.sources.darshan import convert
-from mpiio_ext.common.darshanfile import DamagedLogError, DarshanFile
+from mpiio_ext.common.darshanfile import Columns, DamagedLogError, DarshanFile
 from support import darshan_rows
 from support.darshan_logs import Job, Log, make_log, mutated_inside, packaged_logs
 from support.html_page import Page
@@ -200,7 +201,7 @@ def test_a_page_shows_what_ranks_do_when(tmp_path: pathlib.Path) -> None:
     (large,) = darshan_rows.shared_data("darshan").glob("jlbez*.darshan")
     tables = convert([large.name], str(large.parent)).tables
     page = job_page(tables, Known(activity=activity_of(large, tables)))
-    assert "a band of the ranks" in page and len(page) < 450_000
+    assert "a group of ranks" in page and len(page) < 450_000
 
 
 def test_figures_of_a_job_have_a_form_for_phones(tmp_path: pathlib.Path) -> None:
@@ -226,5 +227,6 @@ def test_files_that_no_call_moves() -> None:
     counters[2, 4] = 1  # it is written
     times[3, 0] = 3.0  # opened late
     found = module.Activity("", 1, 5.0)
-    activity_read._add_unmoved(found, {"file": np.arange(5), "counters": counters, "times": times})
+    records: Any = {"file": np.arange(5), "counters": counters, "times": times}
+    activity_counters._add_unmoved(found, Columns(records, "POSIX"))
     assert {file: calls.unmoved for file, calls in found.calls.items()} == {0: 4.0, 3: 1.0, 4: 4.0}

@@ -140,7 +140,7 @@ def own() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("own")
-@pytest.mark.parametrize("options", [{}, {"by": "job_id", "critical": True, "low": "1kB/s", "high": "1GB/s"}])
+@pytest.mark.parametrize("options", [{}, {"by": "job_id", "low": "1kB/s", "high": "1GB/s"}])
 def test_factors_are_the_same(
     duckdb: Source, spark: Source, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,10 +9,10 @@ import pytest
 
 from mpiio_ext.analytics.diagnosis import Diagnosis, diagnose
 from mpiio_ext.analytics.diagnosis.activity import Activity, Calls, Row
-from mpiio_ext.analytics.diagnosis.activity_read import _add_hdf5
+from mpiio_ext.analytics.diagnosis.activity_counters import _add_hdf5
 from mpiio_ext.analytics.diagnosis.late import Late
-from mpiio_ext.analytics.run import opening
-from support.quiet_rows import JOB, fields, file, small
+from mpiio_ext.analytics.sweep.paths import Direction
+from support.quiet_rows import JOB, fields, file, in_mpi, small
 
 FOUR = {"processes": 4, "ranks": 4}
 
@@ -25,11 +25,9 @@ def causes(found: Diagnosis) -> dict[str, str]:
     return {each.cause: each.confidence for each in found.findings}
 
 
-def calls(mpi: float, mean: float, way: str = "write") -> Activity:
-    """Return what a log says of file 0, in whose MPI-IO calls the slowest and an average rank are so long."""
-    of = {False: 0.0, True: 0.0}
-    one = Calls(mpi={**of, way == "write": mpi}, mean={**of, way == "write": mean})
-    return Activity("", 4, 12.0, calls={0: one})
+def calls(row: dict[str, Any], mpi: float, mean: float, way: str = "write", *others: dict[str, Any]) -> Activity:
+    """Return what a log says of a file, in whose MPI-IO calls the slowest and an average rank are so long."""
+    return in_mpi(Activity("", 4, 12.0, calls={row["file_id"]: Calls()}), row, *others, **{way: (mean, mpi)})
 
 
 WRITES = {**FOUR}
@@ -73,8 +71,24 @@ def test_requests_that_take_far_longer_than_mpiio_calls_are_the_programs() -> No
     sieved = file(0, 10, **WRITES)
     sieved |= fields(f"bytes_read={256 << 20} read_time=4.0 read_size_1m_4m=64 mpiio_bytes_written={128 << 20}")
     sieved |= fields("file_id=0")
-    assert causes(told(sieved, activity=calls(9.5, 9.0)))["read_modify_write"] == "high"
-    assert "read_modify_write" not in causes(told(sieved, activity=calls(1.0, 0.5)))
+    assert causes(told(sieved, activity=calls(sieved, 9.5, 9.0)))["read_modify_write"] == "high"
+    assert "read_modify_write" not in causes(told(sieved, activity=calls(sieved, 1.0, 0.5)))
+
+
+@pytest.mark.parametrize(("asked", "sieved"), [(0, True), (1 << 20, False)], ids=["the library", "the program"])
+def test_reads_of_no_bytes_inside_of_collective_writes(asked: int, sieved: bool) -> None:
+    """An aggregator reads 0 B behind the end of the file before each of its 40 writes, for 4.9 s of 7.5 s."""
+    row = file(0, 10, **FOUR, file_id=0, reads=40, writes=40, read_size_0_100=40, write_size_1m_4m=40)
+    row |= fields(
+        "bytes_read=0 read_time=4.9 write_time=0.1 slowest_rank_time=5.0 bytes_written=41899200 seq_writes=39"
+    )
+    row |= fields("slowest_rank_bytes=41899200 mpiio_bytes_written=30720000 mpiio_coll_writes=160 consec_writes=0")
+    row |= {"read_start": row["write_start"], "read_end": row["write_end"], "mpiio_bytes_read": asked}
+    found = [told(row, way, calls(row, 7.5, 7.4)) for way in ("write", "read")]
+    assert [causes(one).get("read_modify_write") == "high" for one in found] == [sieved, sieved]
+    assert all("small_requests" not in causes(one) and "exchange" not in causes(one) for one in found)
+    assert "For at least 32 % of the time in collective calls no rank is in a write" in found[0].text()
+    assert not sieved or found[0].findings[0].time == pytest.approx(4.93, abs=0.01)
 
 
 def test_tiny_pieces_by_posix() -> None:
@@ -86,7 +100,7 @@ def test_tiny_pieces_by_posix() -> None:
     found = told(file(0, 10, **tiny))
     assert causes(found)["small_requests"] == "high"
     assert found.conclusion.startswith("Tiny pieces are written by read and write, 200 B a call: each call is a")
-    assert not any("can merge them" in note for note in found.notes)
+    assert not any("can merge such requests" in note for note in found.notes)
     few = {**tiny, "write_size_100_1k": 30_000, "consec_writes": 29_996, "bytes_written": 6_000_000}
     assert "small_requests" not in causes(told(file(0, 10, **{**few, "write_time": 0.4, "slowest_rank_time": 0.1})))
     quick = {**tiny, "write_time": 0.4, "slowest_rank_time": 0.1}
@@ -122,13 +136,15 @@ TINY |= fields("fastest_rank_bytes=3_072_000 file_id=0")
 
 def test_tiny_collective_calls() -> None:
     """6,000 calls of 2 kB of all ranks: requests take 0.1 s of 10 s, the calls all."""
-    found = told(file(0, 10, **TINY), activity=calls(9.9, 9.8))
+    found = told(file(0, 10, **TINY), activity=calls(file(0, 10, **TINY), 9.9, 9.8))
     assert next(iter(causes(found).items())) == ("small_requests", "high")
     assert "Collective calls have few bytes, 2.05 kB of all ranks together" in found.conclusion
     assert "exchange" not in causes(found)
-    assert "small_requests" not in causes(told(file(0, 10, **TINY), activity=calls(1.0, 0.9)))
+    assert "small_requests" not in causes(told(file(0, 10, **TINY), activity=calls(file(0, 10, **TINY), 1.0, 0.9)))
     some = {**TINY, "mpiio_coll_writes": 4 * 500, "write_time": 0.2}  # so few may wait for a rank that comes late
-    assert causes(told(file(0, 10, **some), activity=calls(9.9, 9.8)))["small_requests"] == "medium"
+    assert (
+        causes(told(file(0, 10, **some), activity=calls(file(0, 10, **some), 9.9, 9.8)))["small_requests"] == "medium"
+    )
 
 
 def test_one_aggregator_is_enough_for_tiny_calls() -> None:
@@ -136,7 +152,7 @@ def test_one_aggregator_is_enough_for_tiny_calls() -> None:
     one |= fields("write_size_100_1k=0 write_size_1k_10k=10_000 mpiio_coll_writes=40_000 bytes_written=20_480_000")
     one |= fields("mpiio_bytes_written=20_480_000 slowest_rank_bytes=20_480_000 fastest_rank_bytes=0")
     one |= fields("slowest_rank_time=5.0 write_time=5.0")
-    assert set(causes(told(file(0, 10, **one), activity=calls(9.9, 9.8)))) == {"small_requests"}
+    assert set(causes(told(file(0, 10, **one), activity=calls(file(0, 10, **one), 9.9, 9.8)))) == {"small_requests"}
 
 
 @pytest.mark.parametrize(
@@ -153,7 +169,7 @@ def test_small_rounds_beside_headers(requests: int, headers: int, found: bool) -
         f"write_time=5.3 slowest_rank_time=1.8 slowest_rank_bytes={requests // 3 << 16} fastest_rank_bytes=100 "
         f"mpiio_coll_writes=12 mpiio_indep_writes={headers} mpiio_bytes_written={requests << 16} mpiio_bytes_read=0"
     )
-    seen = calls(3.2, 3.2)
+    seen = calls(row, 3.2, 3.2)
     seen.calls[0].sizes[True] = np.array([headers, 0, 0, 0, 0, 12, 0, 0, 0, 0.0])
     seen.common["POSIX"] = {1 << 16: requests, 96: 8}
     told = diagnose({**JOB, "processes": 6, "run_time": 3.5}, [row], "write", activity=seen)
@@ -166,8 +182,8 @@ def test_of_files_that_a_log_has_lost_nobody_says_that_they_take_little() -> Non
     """Darshan keeps records of 1,024 files of a rank; a metadata storm has more."""
     little = file(0, 0.1, **{**FOUR, "bytes_written": 1 << 20, "write_time": 0.05})
     assert told(little).conclusion.endswith("of the run time (100 ms), too little to be worth tuning.")
-    found = told(little, activity=Activity("", 4, 12.0, lost=True))
-    assert "in the files that the log has; records of others are missing" in found.conclusion
+    found = told(little, activity=Activity("", 4, 12.0, full=True))
+    assert "by the records that are left; the log has lost records" in found.conclusion
     assert "worth tuning" not in found.conclusion
 
 
@@ -194,9 +210,8 @@ def test_shared_file_pointer() -> None:
     data |= fields(f"bytes_written={24 << 20} write_time=0.2")
     job = {**JOB, "processes": 4, "run_time": 12.0}
     for name in (*names, "/scratch/ws.index", "/scratch/ws.lock"):
-        found = diagnose(
-            job, [data, file(0, 10, "read", **{**pointer, "file": name})], "write", activity=calls(8.0, 7.5)
-        )
+        rows = [data, file(0, 10, "read", **{**pointer, "file": name})]
+        found = diagnose(job, rows, "write", activity=calls(data, 8.0, 7.5, "write", rows[1]))
         assert (causes(found).get("shared_pointer") == "high") == (name in names)
 
 
@@ -209,11 +224,12 @@ def test_the_sentence_on_a_shared_pointer_names_what_the_program_does() -> None:
     data = file(0, 9, "read", **FOUR, file_id=0, file="/scratch/tasks.in", bytes_read=36 << 20, reads=360)
     data |= {"mpiio_coll_reads": 0, "mpiio_indep_reads": 360, "mpiio_coll_writes": 0, "mpiio_indep_writes": 0}
     job = {**JOB, "processes": 4, "run_time": 12.0}
-    for way in ("read", "write"):
-        found = diagnose(job, [data, pointer], way, activity=calls(8.0, 7.5, "read"))  # type: ignore[arg-type]
+    ways: tuple[Direction, ...] = ("read", "write")
+    for way in ways:
+        found = diagnose(job, [data, pointer], way, activity=calls(data, 8.0, 7.5, "read", pointer))
         one = next(each for each in found.to_dict()["findings"] if each["cause"] == "shared_pointer")
         assert "(MPI_File_read_shared)" in one["title"] and "MPI_File_read_at_all" in one["advice"][0]["text"]
-        assert opening.phrase(one, way).startswith("reads from `tasks.in` by the shared file pointer, for which ranks")
+        assert one["what"].startswith("reads from `tasks.in` by the shared file pointer, for which ranks")
 
 
 @pytest.mark.parametrize(("mpi", "cause"), [(9.0, True), (1.0, False)])
@@ -222,11 +238,16 @@ def test_reads_of_more_than_was_asked_for(mpi: float, cause: bool) -> None:
     row = file(0, 10, "read", **FOUR)
     row |= fields(f"bytes_read={3200 << 20} mpiio_bytes_read={200 << 20} read_time=32.0 mpiio_coll_reads=0")
     row |= fields("mpiio_indep_reads=192 file_id=0 slowest_rank_time=8.5")
-    found = told(row, "read", calls(mpi, mpi, "read"))
+    found = told(row, "read", calls(row, mpi, mpi, "read"))
     assert (causes(found).get("read_amplification") == "high") == cause
     assert ("The MPI library reads 16 times what the program asks for" in found.conclusion) == cause
-    less = told({**row, "mpiio_bytes_read": 3000 << 20}, "read", calls(mpi, mpi, "read"))
+    less = told({**row, "mpiio_bytes_read": 3000 << 20}, "read", calls(row, mpi, mpi, "read"))
     assert "read_amplification" not in causes(less)
+    for start, apart in ((-2, True), (1, False)):  # rank 0 has filled the file before; or it is filled meanwhile
+        filled = {"bytes_written": 3200 << 20, "write_time": 12.0, "slowest_rank_time": 20.0, "slowest_rank": 0}
+        times = {"write_start": row["read_start"] + start, "write_end": row["read_start"] + start + 1}
+        found = told({**row, **filled, **times}, "read", calls({**row, **filled}, mpi, mpi, "read"))
+        assert (causes(found).get("read_amplification") == "high") == (cause and apart)
 
 
 def test_collective_calls_that_exchange_or_wait() -> None:
@@ -234,12 +255,11 @@ def test_collective_calls_that_exchange_or_wait() -> None:
     row = file(0, 10, **FOUR)
     row |= fields(f"write_time=2.0 file_id=0 slowest_rank_bytes={25 << 20} fastest_rank_bytes={25 << 20}")
     row |= fields("slowest_rank_time=0.6")
-    found = told(row, activity=calls(9.5, 9.0))
+    found = told(row, activity=calls(row, 9.5, 9.0))
     assert causes(found)["exchange"] == "medium"
     assert any("For at least 78 % of the time in collective calls no rank" in note for note in found.notes)
-    assert "exchange" not in causes(told(row, activity=calls(4.0, 3.0)))
-    beside = calls(9.5, 9.0)
-    beside.calls[0].mean[False] = beside.calls[0].mpi[False] = 9.0  # reads, most of them in requests
+    assert "exchange" not in causes(told(row, activity=calls(row, 4.0, 3.0)))
+    beside = in_mpi(Activity("", 4, 12.0), row, read=(9.0, 9.0), write=(9.0, 9.5))  # reads, most of them in requests
     assert "exchange" not in causes(told(row, activity=beside))
 
 
@@ -249,11 +269,11 @@ def test_waiting_in_collective_calls_is_time_for_io() -> None:
         row = file(0, 0.04, **FOUR)
         row |= fields(f"write_time=0.04 file_id=0 slowest_rank_time=0.04 slowest_rank_bytes={moved}")
         row |= fields(f"bytes_written={512 << 20}")
-        found = told(row, activity=calls(9.9, 9.75))
+        found = told(row, activity=calls(row, 9.9, 9.75))
         assert causes(found)["exchange"] == "medium" and not found.trivial and not found.not_low
         assert found.findings[0].time == pytest.approx(9.7, abs=0.1)
         assert not any("no file is" in note or "no I/O" in note for note in found.notes)
-    assert told(row, activity=calls(0.05, 0.05)).trivial
+    assert told(row, activity=calls(row, 0.05, 0.05)).trivial
 
 
 @pytest.mark.parametrize(
@@ -264,7 +284,7 @@ def test_a_late_rank_by_counters(apart: tuple[float, float, float], lost: float)
     row = file(0, 3.2, **FOUR)
     row |= fields(f"write_time=1.0 file_id=0 slowest_rank_time=1.0 mpiio_indep_writes=0 slowest_rank_bytes={96 << 20}")
     row |= fields(f"bytes_written={96 << 20}")
-    activity = calls(3.6, 2.7)
+    activity = calls(row, 3.6, 2.7)
     activity.calls[0].apart, activity.calls[0].first, activity.calls[0].alike = apart, 1, True
     found = {each.cause: each for each in told(row, activity=activity).findings}
     assert found["few_aggregators"].time == pytest.approx(3.2 - lost)
@@ -298,10 +318,25 @@ def test_who_comes_late() -> None:
 @pytest.mark.parametrize(
     ("over", "back", "words", "sentence"),
     [
-        (4, 4, "Ranks read the same data, each for itself", "of the same data by all ranks, each for itself"),
-        (3, 4, "Ranks read the same data, each for itself", "of the same data by several ranks, each for itself"),
-        (4, 16, "The same data are read by several ranks, or by one again", "by several ranks, or by one again"),
-        (10, 40, "The same data are read again and again", "reads from `out.0` of the same data again and again"),
+        (
+            4,
+            4,
+            "Ranks read the same data, each for itself",
+            "reads of the same data of `out.0` by all ranks, each for itself",
+        ),
+        (
+            3,
+            4,
+            "Ranks read the same data, each for itself",
+            "reads of the same data of `out.0` by several ranks, each for itself",
+        ),
+        (
+            4,
+            16,
+            "Several ranks read the same data, or one rank reads the same data again",
+            "by several ranks, or by one rank again",
+        ),
+        (10, 40, "Ranks read the same data again and again", "reads of the same data of `out.0` again and again"),
     ],
 )
 def test_data_that_are_read_more_often_than_there_are_ranks(over: int, back: int, words: str, sentence: str) -> None:
@@ -316,7 +351,7 @@ def test_data_that_are_read_more_often_than_there_are_ranks(over: int, back: int
     )
     found = told(row, "read")
     assert words in found.conclusion
-    assert opening.phrase(found.to_dict()["findings"][0], "read").endswith(sentence)
+    assert found.to_dict()["findings"][0]["what"].endswith(sentence)
 
 
 @pytest.mark.parametrize(
@@ -337,11 +372,11 @@ def test_chunks_that_no_cache_has_room_for(way: Any, data: int, chunk: int, caus
     found = told(row, way, Activity("", 1, 12.0, calls={0: own}))
     one = next(each for each in found.to_dict()["findings"] if each["cause"] == f"redundant_{way}s")
     both = "reads and writes" if way == "write" else "reads"
-    words = f"HDF5 {both} whole chunks again and again for parts of them: its chunk cache has no room for them; 67.1 MB"
+    words = f"HDF5 {both} whole chunks again and again, "
     assert (one["title"].startswith(words) and one["confidence"] == "high") == cause
     assert ("H5Pset_chunk_cache" in str(one)) == cause
-    words = f"{both} of `tile.h5` by whole chunks, again and again for parts of them: HDF5's chunk cache has no room"
-    assert (words in opening.phrase(one, way)) == cause
+    words = f"{both} of `tile.h5` by whole chunks, again and again, to access parts of chunks"
+    assert (words in one["what"]) == cause
 
 
 def test_chunks_that_each_rank_reads_once() -> None:
@@ -355,7 +390,7 @@ def test_chunks_that_each_rank_reads_once() -> None:
 
 
 @pytest.mark.parametrize(
-    ("behind", "words"), [(0, "small and none of them behind the one before"), (50, "small and at random places")]
+    ("behind", "words"), [(0, "none at a higher offset than the one before"), (50, "at random places")]
 )
 def test_backward_is_not_random(behind: int, words: str) -> None:
     row = file(0, 10, "read", **small("read", seq_reads=behind))
@@ -394,19 +429,19 @@ def test_blocks_that_are_read_before_they_are_overwritten(
     for way in ("read", "write"):
         found = told(file(0, 10, **{**IN_TURN, **columns}), way, activity)
         assert (causes(found).get("read_before_write") == "high") == cause, what
-        assert ("252 MB are read, and as much is written, in turn" in found.conclusion) == cause, what
+        assert ("it reads 252 MB, and writes as much" in found.conclusion) == cause, what
 
 
 @pytest.mark.parametrize(
-    ("calls", "movers", "words"),
+    ("calls", "movers", "itself"),
     [
-        (4000, 4, "(collective calls that each rank carries out by itself)"),  # as many requests as calls
-        (4000, 1, None),  # one rank has the bytes of all
-        (40_000, 4, None),  # ten calls are one request
-        (400, 4, None),  # a call is ten requests: of holes, or of a buffer
+        (4000, 4, True),  # as many requests as calls
+        (4000, 1, False),  # one rank has the bytes of all
+        (40_000, 4, False),  # ten calls are one request
+        (400, 4, False),  # a call is ten requests: of holes, or of a buffer
     ],
 )
-def test_collective_calls_that_each_rank_carries_out_by_itself(calls: int, movers: int, words: str | None) -> None:
+def test_collective_calls_that_each_rank_carries_out_by_itself(calls: int, movers: int, itself: bool) -> None:
     """Of 4 ranks that write 1,000 blocks of 8 KiB each, between one another, each makes its own requests."""
     blocks: dict[str, Any] = {**small(), **FOUR}
     blocks |= fields(
@@ -416,12 +451,10 @@ def test_collective_calls_that_each_rank_carries_out_by_itself(calls: int, mover
         f"mpiio_bytes_written={4000 * 8192}"
     )
     found = next(each for each in told(file(0, 10, **blocks)).findings if each.cause == "small_requests")
-    assert ("that each rank carries out by itself" in found.title) == (words is not None), found.title
+    assert ("which each rank carries out by itself" in found.what) == itself, found.what
     assert any("Switch collective buffering on" in each.text for each in found.advice) == (
         movers == 4 and calls <= 4000
     )
-    if words:
-        assert words in found.title
 
 
 @pytest.mark.parametrize(
@@ -438,8 +471,8 @@ def test_writes_between_those_of_other_ranks_may_wait_for_locks(size: int, way: 
         f"slowest_rank_time=9.0 {way}_time=36.0 mpiio_coll_{way}s=None mpiio_indep_{way}s=None"
     )
     found = next(each for each in told(file(0, 10, way, **blocks), way).findings if each.cause == "small_requests")
-    assert "between those of other ranks" in found.title
-    assert ("for whose locks of the file system they may wait" in found.title) == locks
+    assert f"alternate with {way}s of other ranks" in found.what
+    assert ("may wait for file-system locks" in found.what) == locks
     assert any("a lock of the file system" in each.text for each in found.advice) == locks
 
 
@@ -478,10 +511,9 @@ def test_pieces_of_collective_writes_with_gaps(extent: int) -> None:
     traced.pairs, traced.forward, traced.extent = 996, 996, float(extent * size)
     found = told(row, activity=Activity("DXT", 4, 12.0, rows={(0, True): traced}))
     one = next(each for each in found.to_dict()["findings"] if each["cause"] == "small_requests")
-    assert ("not consecutive, with gaps between them" in one["title"]) == (extent > 1000)
     assert ("whole records" in str(one["advice"])) == (extent > 1000)
-    words = "12.3 kB collective writes to `out` with gaps between them"
-    assert (opening.phrase(one, "write") == words) == (extent > 1000)
+    words = "12.3 kB collective writes, with gaps between them, to `out`"
+    assert (one["what"] == words) == (extent > 1000)
 
 
 @pytest.mark.parametrize(
@@ -523,8 +555,8 @@ def test_metadata_of_hdf5(what: str, calls: dict[str, Any], size: int, confidenc
         "mpiio_indep_writes": 1400,
         "file_id": 0,
     }
-    mpi = {"mpi": {False: 0.0, True: 3.0}, "mean": {False: 0.0, True: 2.5}}
-    found = told(file(0, 6, **pieces), activity=Activity("", 4, 12.0, calls={0: Calls(**mpi, **calls)}))
+    row = file(0, 6, **pieces)
+    found = told(row, activity=in_mpi(Activity("", 4, 12.0, calls={0: Calls(**calls)}), row, write=(2.5, 3.0)))
     assert causes(found).get("hdf5_metadata") == confidence, what
     if confidence == "high":
         (one,) = found.findings  # small requests are its effect
@@ -532,7 +564,7 @@ def test_metadata_of_hdf5(what: str, calls: dict[str, Any], size: int, confidenc
         text = "".join(each.text for each in one.advice)
         assert all(name in text for name in ("H5Pset_coll_metadata_write", "H5Pset_meta_block_size", "H5Fflush"))
         document = found.to_dict()["findings"][0]
-        assert opening.phrase(document, "write").endswith(
+        assert document["what"].endswith(
             "of HDF5's own metadata (groups, attributes, headers), flushed 150 times by each process"
         )
 
@@ -558,8 +590,8 @@ def test_metadata_of_hdf5_beside_large_reads(calls: dict[str, Any], longest: flo
         f"mpiio_bytes_read={3 * (8 << 20) + 1790 * 500} mpiio_coll_reads=0 mpiio_indep_reads=1793 read_time=5.7 "
         "slowest_rank_time=1.95"
     )
-    seen = Calls(mpi={False: 1.96, True: 0.0}, mean={False: 1.9, True: 0.0}, longest={False: longest}, **own)
-    found = told(row, "read", Activity("", 3, 12.0, calls={0: seen}))
+    seen = Activity("", 3, 12.0, calls={0: Calls(longest={False: longest}, **own)})
+    found = told(row, "read", in_mpi(seen, row, read=(1.9, 1.96)))
     assert (causes(found) == {"hdf5_metadata": "medium"}) == cause
     if cause:
         (one,) = found.findings
@@ -585,7 +617,7 @@ class Hdf5:
             rows["file"], rows["counters"] = [2**64 - 5, 7, 7], [[4, 0, 1], [1, 150, 1], [1, 150, 1]]
         else:
             rows = np.zeros(2, [("file", "u8"), ("rank", "i8"), ("counters", "i8", (95,)), ("times", "f8", (17,))])
-            rows["counters"][:, 0], rows["counters"][:, 5:7] = -5, [[100, 2000], [0, 3000]]
+            rows["file"], rows["counters"][:, 0], rows["counters"][:, 5:7] = [1, 2], -5, [[100, 2000], [0, 3000]]
             rows["counters"][1, 83:86] = [8, 512, 512]  # size of an element, and of a chunk
             rows["counters"][:, 2:4] = [[1, 20], [0, 30]]
         yield rows
@@ -598,7 +630,45 @@ def test_what_a_log_has_of_hdf5() -> None:
     assert (first.by_hdf5, first.hdf5_flushes, dict(first.datasets)) == (4, 0, {False: 100.0, True: 5000.0})
     assert dict(first.dataset_calls) == {False: 1.0, True: 50.0} and (first.chunk, second.chunk) == (1 << 21, 0.0)
     assert (second.by_hdf5, second.hdf5_flushes, dict(second.datasets)) == (2, 300, {False: 0.0, True: 0.0})
+    assert (first.arrays, second.arrays) == (2, 0)
     for other in (Hdf5(version=1), Hdf5(partial="H5D"), Hdf5(partial="H5F")):  # then bytes of datasets are not known
         nothing = Activity("", 4, 12.0)
         _add_hdf5(nothing, other)  # type: ignore[arg-type]
-        assert not nothing.calls
+        assert nothing.calls == ({} if other.knows("H5D") is False else {-5: Calls(arrays=2)})  # at least as many
+
+
+@pytest.mark.parametrize(
+    ("end", "words"),
+    [(20 << 20, ": 105 MB of 21 MB, each byte 5 times on average"), (90 << 20, "")],
+    ids=["again and again", "hardly"],
+)
+def test_random_reads_of_a_part_of_the_file_again(end: int, words: str) -> None:
+    row = file(0, 10, "read", **FOUR, file_id=0, max_offset_read=end - 1, **small("read"))
+    row |= fields(f"reads=25600 bytes_read={100 << 20} read_size_1k_10k=25600 seq_reads=12800 slowest_rank_time=9.5")
+    row |= fields("read_time=36.0 mpiio_coll_reads=None mpiio_indep_reads=None")
+    (one,) = (each for each in told(row, "read").findings if each.cause == "small_requests")
+    assert one.what == f"4,096 B reads at random places from `out.0`{words}"
+    assert one.advice[0].text.startswith("Keep in memory the data that a rank needs again.") == bool(words)
+
+
+@pytest.mark.parametrize(
+    ("datasets", "asked", "words"),
+    [
+        (4000, 4000.0, "to 4,000 datasets of HDF5 in `out.0`"),
+        (4000, 0.0, "to at least 4,000 datasets of HDF5 in `out.0`"),
+        (20, 4000.0, "to `out.0`"),
+    ],
+    ids=["all are known", "the log lacks some", "few datasets"],
+)
+def test_many_small_datasets_are_named_by_their_number(datasets: int, asked: float, words: str) -> None:
+    """4,000 writes of 96 B, and 100 of 7 KiB for HDF5's own metadata, take 0.5 ms each."""
+    row = file(0, 4, file_id=0, writes=4100, write_size_0_100=4000, write_size_1k_10k=100, write_size_1m_4m=0)
+    row |= fields("mpiio_coll_writes=None mpiio_indep_writes=None write_time=2.05 consec_writes=4000")
+    row |= {"bytes_written": 4000 * 96 + 100 * 7168}
+    seen = Calls(by_hdf5=int(asked > 0), arrays=datasets, dataset_calls={False: 0.0, True: asked})
+    common = {"POSIX": {96: 4000, 7168: 100}}
+    found = told(row, activity=Activity("", 4, 12.0, calls={0: seen}, common=common))
+    (one,) = (each for each in found.findings if each.cause == "small_requests")
+    assert one.what == f"96 B writes, each of which waits for the storage, {words}"
+    row |= fields("write_size_1k_10k=0 write_size_1m_4m=100")  # then the large ones may take the time
+    assert "small_requests" not in causes(told(row, activity=Activity("", 4, 12.0, calls={0: seen}, common=common)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import json
 import pathlib
@@ -14,9 +15,9 @@ import pytest
 from mpiio_ext.analytics import IOMiner
 from mpiio_ext.analytics.diagnosis import advice
 from mpiio_ext.analytics.diagnosis.activity_read import activity_of
-from mpiio_ext.analytics.diagnosis.causes import RULES
-from mpiio_ext.analytics.diagnosis.triggers import TRIGGERS, markdown
-from mpiio_ext.analytics.factors import catalogue, extract, unregister
+from mpiio_ext.analytics.diagnosis.causes import named
+from mpiio_ext.analytics.diagnosis.triggers import markdown
+from mpiio_ext.analytics.factors import extract, factors, unregister
 from mpiio_ext.analytics.report.findings import Known, diagnoses
 from mpiio_ext.analytics.sources.darshan import convert
 from support import cbuild, darshan_rows
@@ -28,7 +29,12 @@ STORE = (DOCS / "howto" / "ask-a-store.md").read_text(encoding="utf-8")
 
 def test_table_of_factors() -> None:
     found = METRICS.split("<!-- begin: factors -->\n")[1].split("\n<!-- end: factors -->")[0]
-    assert found == catalogue.markdown_table()
+    lines = ["| factor | meaning | unit | value | suspicious | thresholds |", "|---|---|---|---|---|---|"]
+    for name, one in factors().items():
+        thresholds = ", ".join(f"`{key}={value}`" for key, value in one.thresholds.items())
+        meaning = one.meaning if len(one.directions) == 2 else f"{one.meaning} ({one.directions[0]}s)"
+        lines.append(f"| `{name}` | {meaning} | {one.unit} | {one.weighting} | {one.bad} | {thresholds} |")
+    assert found.splitlines() == lines
 
 
 def test_example_of_a_factor() -> None:
@@ -59,17 +65,23 @@ def test_example_of_a_diagnosis(tmp_path: pathlib.Path, monkeypatch: pytest.Monk
     assert "OST 14" in capsys.readouterr().out
 
 
-def test_every_rule_is_a_trigger_and_every_advice_is_offered() -> None:
-    assert {one.causes[0] for one in TRIGGERS} == {rule.__name__ for rule in RULES} | {"slow_file", "dominant_file"}
-    folder = cbuild.ROOT / "analytics" / "diagnosis"
-    given = {name for path in folder.glob("causes*.py") for name in re.findall(r"\bsay\.(\w+)", path.read_text())}
-    offered = set(re.findall(r"\bsay\.(\w+)", (folder / "triggers.py").read_text()))
+def test_every_advice_of_a_rule_is_offered() -> None:
+    """Rules give advice, and the records behind them offer it: in the source it is `say.NAME` in both."""
+    trees = [ast.parse(path.read_text()) for path in (cbuild.ROOT / "analytics" / "diagnosis").glob("causes_*.py")]
+    rules = [node for tree in trees for node in tree.body if isinstance(node, ast.FunctionDef)]
+    records = [node for tree in trees for node in tree.body if isinstance(node, ast.Assign)]
+    given, offered = ({name for node in nodes for name in _advice_in(node)} for nodes in (rules, records))
     every = {name for name, one in vars(advice).items() if inspect.isfunction(one) or name.isupper()}
     assert given == offered == every
 
 
+def _advice_in(node: ast.AST) -> set[str]:
+    names = (one for one in ast.walk(node) if isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name))
+    return {one.attr for one in names if isinstance(one.value, ast.Name) and one.value.id == "say"}
+
+
 def test_the_page_of_triggers() -> None:
-    """The page is that of the table: `python -m mpiio_ext.analytics.diagnosis.triggers` prints it."""
+    """The page is that of the records: `python -m mpiio_ext.analytics.diagnosis.triggers` prints it."""
     page = (DOCS / "reference" / "triggers.md").read_text(encoding="utf-8")
     assert page.split("<!-- begin: triggers -->\n")[1] == markdown()
 
@@ -90,16 +102,16 @@ LOGS = [
 
 
 @pytest.mark.parametrize("place", LOGS, ids=[place[-1].partition(".")[0] for place in LOGS])
-def test_findings_are_those_of_the_table(place: tuple[str, ...]) -> None:
-    """Each finding has a sentence of its cause, and no advice that the table does not have for it."""
+def test_findings_are_those_of_the_records(place: tuple[str, ...]) -> None:
+    """Each finding has a sentence of its cause, and no advice that its record does not offer."""
     path = darshan_rows.shared_data(*place)
     tables = convert([path.name], str(path.parent)).tables
     for one in diagnoses(tables, Known(activity=activity_of(path, tables))):
         document = one["document"]
         for found in document["findings"]:
-            (row,) = (each for each in TRIGGERS if found["cause"] in each.causes)
-            assert any(text in found["title"] for text in row.sentences), found["title"]
-            every = [_plain(offer.make(document["direction"]).text) for offer in row.offers]
+            cause = named(found["cause"])
+            assert any(text in found["title"] for text in cause.sentences), found["title"]
+            every = [_plain(offer.make(document["direction"]).text) for offer in cause.advice]
             for given in found["advice"]:
                 text = _plain(given["text"])
                 # of several reasons, the advice on metadata has a sentence each

@@ -15,7 +15,7 @@ import pytest
 
 from mpiio_ext.analytics.errors import AnalyticsError
 from mpiio_ext.analytics.factors import Files, catalogue, extract, factor, factors, register, unregister
-from mpiio_ext.analytics.factors.tuples import resolve
+from mpiio_ext.analytics.factors.extract import resolve
 from mpiio_ext.analytics.sweep.ranges import job_batches
 from mpiio_ext.analytics.tables.schema import DARSHAN_FILE
 from mpiio_ext.errors import ArgumentError

@@ -50,7 +50,7 @@ _ONE_CAUSE = {
     "few_aggregators": "few_aggregators one_aggregator_read one_aggregator_rows split_writes",
     "small_requests": (
         "no_buffering small_independent small_posix random_reads strided_reads strided_posix append_all "
-        "seek_writes view_unsieved random_updates column_reads text_seeks vector_writes seek_mpi records_apart "
+        "seek_writes view_unsieved random_updates column_reads vector_writes seek_mpi records_apart "
         "stdio_bytes append_log tiny_collectives small_rounds two_tables records_of_ranks_in_turn"
     ),
     "read_modify_write": "read_modify_write view_sieved collective_holes sieved_records",
@@ -65,6 +65,7 @@ _ONE_CAUSE = {
 }
 _SINGLE = {name: _kind(cause) for cause, names in _ONE_CAUSE.items() for name in names.split()} | {
     "shared_opens": _kind("shared_opens"),
+    "text_seeks": _kind("seeks", "small_requests"),
     "sieved_reads": _kind("read_amplification"),
     "fill_values": _kind("redundant_writes"),
     "reader_broadcast": _kind("root_reads", possible=True),  # the broadcast takes most of the time
